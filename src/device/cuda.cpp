@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// NVIDIA GPUs through the CUDA driver API alone, found at run time (cuda_driver.h). Asking what a
+// pointer is never initialises the driver: before the program's own cuInit no pointer can be the
+// device's. Memory and copies are in the context of the buffer, never in "the current device".
+// Nothing here runs at exit, when the driver may be gone; what it then answers (DEINITIALIZED)
+// makes every pointer host memory.
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/log.h"
+#include "device/cuda_copy.h"
+#include "device/cuda_driver.h"
+#include "device/device_runtime.h"
+
+namespace accord::device {
+
+DeviceRuntime& cuda_runtime();
+
+namespace {
+
+using cuda::ContextScope;
+using cuda::Driver;
+using cuda::PointerAttribute;
+using cuda::Result;
+using cuda::status_of;
+
+// What ExportedMemory::bytes holds.
+struct CudaHandle {
+  static constexpr std::uint64_t kMagic = 0x31616475'63636361ULL;
+  std::uint64_t magic = kMagic;
+  cuda::IpcHandle handle{};
+};
+
+Status no_driver() {
+  return Status(StatusCode::unsupported, "cuda: no NVIDIA driver for CUDA 12 or later here");
+}
+
+// Whether an entry of the directory is `prefix` and a number (an empty prefix: any entry).
+bool has_entry(const char* path, std::string_view prefix) noexcept {
+  DIR* directory = opendir(path);
+  if (directory == nullptr) return false;
+  bool found = false;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name.size() <= prefix.size() || !name.starts_with(prefix) || name[0] == '.') continue;
+    found = found || prefix.empty() ||
+            std::isdigit(static_cast<unsigned char>(name[prefix.size()])) != 0;
+  }
+  closedir(directory);
+  return found;
+}
+
+// Whether CUDA_VISIBLE_DEVICES hides all devices: the list ends at its first invalid entry.
+bool all_devices_hidden() noexcept {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return false;
+  return *visible == '\0' || *visible == '-' || std::strcmp(visible, "NoDevFiles") == 0;
+}
+
+// Where host_allocate got memory from, which decides how it goes back.
+enum class HostMemory { plain, registered, driver };
+
+class CudaRuntime final : public DeviceRuntime {
+ public:
+  const char* name() const noexcept override { return "cuda"; }
+  bool active() noexcept override { return cuda::driver() != nullptr; }
+  bool present() noexcept override;
+
+  bool classify(const void* pointer, PointerInfo& info) noexcept override;
+  bool must_stage(const void* pointer) noexcept override;
+
+  Status copy(int device, std::span<const Copy> copies) override;
+  Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
+  Status copy_done(CopyTicket& ticket, bool& done) override;
+
+  Status host_allocate(std::size_t size_bytes, void*& pointer) override;
+  void host_free(void* pointer, std::size_t size_bytes) noexcept override;
+
+  Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
+  Status free(void* pointer) override;
+
+  Status export_memory(const void* pointer, ExportedMemory& exported) override;
+  Status open_memory(int device, const ExportedMemory& exported, void*& pointer) override;
+  Status close_memory(void* pointer) override;
+
+  int device_count() override;
+  Status describe(int device, DeviceDescription& description) override;
+  std::vector<DeviceLink> links() override;
+
+ private:
+  Status check_device(int device);
+  Status keep_primary(cuda::Device device);
+  Status enter_owner(const char* call, const void* pointer, ContextScope& scope, PointerInfo& info);
+
+  std::mutex mutex_;  // guards what follows
+  std::array<bool, 64> primary_kept_{};
+  std::unordered_map<void*, HostMemory> host_memory_;  // plain memory is not listed
+};
+
+// Initialises the driver, as only calls that are asked for a device do.
+int CudaRuntime::device_count() {
+  const Driver* driver = cuda::driver();
+  static const bool initialised = driver != nullptr && driver->init(0) == Result::success;
+  int count = 0;
+  if (!initialised || driver->device_get_count(&count) != Result::success) return 0;
+  return count;
+}
+
+bool CudaRuntime::present() noexcept {
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return false;
+  int count = 0;
+  if (driver->device_get_count(&count) == Result::success) return count > 0;
+  if (all_devices_hidden()) return false;
+  return has_entry("/proc/driver/nvidia/gpus", "") || has_entry("/dev", "nvidia") ||
+         access("/dev/dxg", F_OK) == 0 || access("/dev/nvhost-ctrl-gpu", F_OK) == 0;
+}
+
+bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return false;
+  auto type = cuda::MemoryType::none;
+  const cuda::DevicePointer address = cuda::address_of(pointer);
+  if (driver->pointer_get_attribute(&type, PointerAttribute::memory_type, address) !=
+          Result::success ||
+      type == cuda::MemoryType::none) {
+    return false;
+  }
+  // The driver leaves zero where an attribute does not apply; some are narrower than what we give
+  // it.
+  std::uint64_t managed = 0;
+  std::int64_t ordinal = 0;
+  void* base = nullptr;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t buffer_id = 0;
+  PointerAttribute attributes[] = {PointerAttribute::is_managed, PointerAttribute::device_ordinal,
+                                   PointerAttribute::range_start, PointerAttribute::range_size,
+                                   PointerAttribute::buffer_id};
+  void* values[] = {&managed, &ordinal, static_cast<void*>(&base), &size_bytes, &buffer_id};
+  driver->pointer_get_attributes(std::size(attributes), attributes, values, address);
+  info.kind = managed != 0                       ? MemoryKind::managed
+              : type == cuda::MemoryType::device ? MemoryKind::device
+                                                 : MemoryKind::pinned;
+  info.runtime = this;
+  const auto device = static_cast<std::int32_t>(ordinal);
+  info.device = device >= 0 ? device : 0;  // managed memory that prefers the CPU
+  info.base = base;
+  info.size_bytes = static_cast<std::size_t>(size_bytes);
+  info.buffer_id = buffer_id;
+  return true;
+}
+
+bool CudaRuntime::must_stage(const void* pointer) noexcept {
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return false;
+  auto type = cuda::MemoryType::none;
+  const cuda::DevicePointer address = cuda::address_of(pointer);
+  if (driver->pointer_get_attribute(&type, PointerAttribute::memory_type, address) !=
+          Result::success ||
+      type == cuda::MemoryType::none) {
+    return false;
+  }
+  if (type == cuda::MemoryType::device) return true;
+  std::uint64_t managed = 0;  // pinned, or managed and just now on the host
+  return driver->pointer_get_attribute(&managed, PointerAttribute::is_managed, address) ==
+             Result::success &&
+         managed != 0;
+}
+
+Status CudaRuntime::copy(int device, std::span<const Copy> copies) {
+  const Driver* driver = cuda::driver();
+  return driver == nullptr ? no_driver() : cuda::copy(*driver, device, copies);
+}
+
+Status CudaRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
+  const Driver* driver = cuda::driver();
+  return driver == nullptr ? no_driver() : cuda::copy_begin(*driver, device, copies, ticket);
+}
+
+Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
+  const Driver* driver = cuda::driver();
+  return driver == nullptr ? no_driver() : cuda::copy_done(*driver, ticket, done);
+}
+
+// Enters any context that the program has: the current one, or an active primary one. False: it has
+// none.
+bool enter_any(const Driver& driver, ContextScope& scope) {
+  cuda::Context current = nullptr;
+  if (driver.context_get_current(&current) == Result::success && current != nullptr) {
+    return scope.enter(current) == Result::success;
+  }
+  int count = 0;
+  if (driver.device_get_count(&count) != Result::success) return false;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    cuda::Device device = 0;
+    unsigned flags = 0;
+    int is_active = 0;
+    if (driver.device_get(&device, ordinal) == Result::success &&
+        driver.primary_context_get_state(device, &flags, &is_active) == Result::success &&
+        is_active != 0) {
+      return scope.enter_owner(device, nullptr) == Result::success;
+    }
+  }
+  return false;
+}
+
+// Our own mapping, registered, rather than memory of the driver: that would vanish with its
+// context, and a program may reset its device while the staging pool keeps buffers for the next
+// call.
+Status CudaRuntime::host_allocate(std::size_t size_bytes, void*& pointer) {
+  constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+  pointer = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pointer == MAP_FAILED) {
+    pointer = nullptr;
+    return Status(StatusCode::no_memory, fmt::format("{} bytes of host memory: mmap: {}",
+                                                     size_bytes, std::strerror(errno)));
+  }
+  if (size_bytes >= kHugePageBytes) madvise(pointer, size_bytes, MADV_HUGEPAGE);  // pins faster
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return Status();
+  ContextScope scope(*driver);
+  if (!enter_any(*driver, scope)) return Status();
+  HostMemory origin = HostMemory::registered;
+  Result result = driver->host_memory_register(pointer, size_bytes, cuda::kHostRegisterPortable);
+  if (result != Result::success) {
+    void* pinned = nullptr;
+    result = driver->host_memory_allocate(&pinned, size_bytes, cuda::kHostAllocatePortable);
+    if (result != Result::success) {
+      log::debug("staging memory is not page-locked: {}",
+                 status_of(*driver, result, cuda::symbol::host_memory_allocate).message());
+      return Status();
+    }
+    munmap(pointer, size_bytes);
+    pointer = pinned;
+    origin = HostMemory::driver;
+  }
+  const std::lock_guard lock(mutex_);
+  host_memory_[pointer] = origin;
+  return Status();
+}
+
+void CudaRuntime::host_free(void* pointer, std::size_t size_bytes) noexcept {
+  HostMemory origin = HostMemory::plain;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto entry = host_memory_.find(pointer); entry != host_memory_.end()) {
+      origin = entry->second;
+      host_memory_.erase(entry);
+    }
+  }
+  const Driver* driver = cuda::driver();
+  if (origin != HostMemory::plain && driver != nullptr) {
+    ContextScope scope(*driver);
+    enter_any(*driver, scope);
+    if (origin == HostMemory::driver) {
+      driver->host_memory_free(pointer);
+      return;
+    }
+    const Result result = driver->host_memory_unregister(pointer);
+    // Pages that the driver still knows must not be unmapped: it would take the next mapping for
+    // them.
+    if (result != Result::success && result != Result::host_memory_not_registered &&
+        result != Result::deinitialized && result != Result::invalid_context &&
+        result != Result::context_is_destroyed) {
+      log::debug("{} bytes of staging memory are not given back: {}", size_bytes,
+                 status_of(*driver, result, cuda::symbol::host_memory_unregister).message());
+      return;
+    }
+  }
+  munmap(pointer, size_bytes);
+}
+
+Status CudaRuntime::check_device(int device) {
+  if (cuda::driver() == nullptr) return no_driver();
+  const int count = device_count();
+  if (device >= 0 && device < count) return Status();
+  return Status(StatusCode::invalid_argument,
+                fmt::format("cuda has no device {} ({} devices)", device, count));
+}
+
+// Memory that we make lives in the primary context where the thread has no other: one reference is
+// kept for good, taken anew after the program has reset the device.
+Status CudaRuntime::keep_primary(cuda::Device device) {
+  const Driver& driver = *cuda::driver();
+  const std::lock_guard lock(mutex_);
+  unsigned flags = 0;
+  int is_active = 0;
+  ACCORD_TRY(status_of(driver, driver.primary_context_get_state(device, &flags, &is_active),
+                       cuda::symbol::primary_context_get_state));
+  const auto index = static_cast<std::size_t>(device);
+  if (is_active != 0 && index < primary_kept_.size() && primary_kept_[index]) return Status();
+  cuda::Context context = nullptr;
+  ACCORD_TRY(status_of(driver, driver.primary_context_retain(&context, device),
+                       cuda::symbol::primary_context_retain));
+  if (index < primary_kept_.size()) primary_kept_[index] = true;
+  return Status();
+}
+
+Status CudaRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {
+  pointer = nullptr;
+  ACCORD_TRY(check_device(device));
+  if (size_bytes == 0) return Status();
+  const Driver& driver = *cuda::driver();
+  cuda::Device handle = 0;
+  ACCORD_TRY(status_of(driver, driver.device_get(&handle, device), cuda::symbol::device_get));
+  ACCORD_TRY(keep_primary(handle));
+  ContextScope scope(driver);
+  ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(handle, nullptr), "allocate: context"));
+  cuda::DevicePointer address = 0;
+  Status status;
+  switch (kind) {
+    case MemoryKind::device:
+      status = status_of(driver, driver.memory_allocate(&address, size_bytes),
+                         cuda::symbol::memory_allocate);
+      break;
+    case MemoryKind::managed:
+      status = status_of(
+          driver, driver.memory_allocate_managed(&address, size_bytes, cuda::kManagedAttachGlobal),
+          cuda::symbol::memory_allocate_managed);
+      break;
+    case MemoryKind::pinned:
+      return status_of(
+          driver, driver.host_memory_allocate(&pointer, size_bytes, cuda::kHostAllocatePortable),
+          cuda::symbol::host_memory_allocate);
+    case MemoryKind::host:
+      return Status(StatusCode::invalid_argument, "plain host memory comes from malloc");
+  }
+  pointer = reinterpret_cast<void*>(address);
+  return status;
+}
+
+// Finds out what the pointer is and enters its context.
+Status CudaRuntime::enter_owner(const char* call, const void* pointer, ContextScope& scope,
+                                PointerInfo& info) {
+  if (!classify(pointer, info)) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("cuda {}: {} is no memory of this runtime", call, pointer));
+  }
+  return status_of(*cuda::driver(), scope.enter_owner(info.device, pointer), call);
+}
+
+Status CudaRuntime::free(void* pointer) {
+  if (pointer == nullptr) return Status();
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return no_driver();
+  ContextScope scope(*driver);
+  PointerInfo info;
+  ACCORD_TRY(enter_owner("free", pointer, scope, info));
+  if (info.kind == MemoryKind::pinned) {
+    return status_of(*driver, driver->host_memory_free(pointer), cuda::symbol::host_memory_free);
+  }
+  return status_of(*driver, driver->memory_free(cuda::address_of(pointer)),
+                   cuda::symbol::memory_free);
+}
+
+Status CudaRuntime::export_memory(const void* pointer, ExportedMemory& exported) {
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return no_driver();
+  ContextScope scope(*driver);
+  PointerInfo info;
+  ACCORD_TRY(enter_owner("export", pointer, scope, info));
+  if (info.kind != MemoryKind::device || info.base == nullptr) {
+    return Status(StatusCode::unsupported, "cuda export: only device memory can be exported");
+  }
+  std::uint64_t capable = 1;
+  if (driver->pointer_get_attribute(&capable, PointerAttribute::is_legacy_ipc_capable,
+                                    cuda::address_of(pointer)) == Result::success &&
+      capable == 0) {
+    return Status(StatusCode::unsupported,
+                  "cuda export: memory of a pool or of the virtual memory API");
+  }
+  CudaHandle handle;
+  const Result result = driver->ipc_get_handle(&handle.handle, cuda::address_of(info.base));
+  if (result == Result::invalid_value || result == Result::not_supported) {
+    return Status(StatusCode::unsupported,
+                  status_of(*driver, result, cuda::symbol::ipc_get_handle).message());
+  }
+  ACCORD_TRY(status_of(*driver, result, cuda::symbol::ipc_get_handle));
+  exported.bytes.resize(sizeof handle);
+  std::memcpy(exported.bytes.data(), &handle, sizeof handle);
+  exported.file_descriptor = -1;
+  exported.offset_bytes = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) -
+                                                   static_cast<const std::byte*>(info.base));
+  return Status();
+}
+
+Status CudaRuntime::open_memory(int device, const ExportedMemory& exported, void*& pointer) {
+  pointer = nullptr;
+  ACCORD_TRY(check_device(device));
+  CudaHandle handle;
+  handle.magic = 0;
+  if (exported.bytes.size() == sizeof handle) {
+    std::memcpy(&handle, exported.bytes.data(), sizeof handle);
+  }
+  if (handle.magic != CudaHandle::kMagic) {
+    return Status(StatusCode::invalid_argument, "cuda open: no handle of this runtime");
+  }
+  const Driver& driver = *cuda::driver();
+  ACCORD_TRY(keep_primary(device));
+  ContextScope scope(driver);
+  ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "open: context"));
+  cuda::DevicePointer address = 0;
+  ACCORD_TRY(status_of(
+      driver, driver.ipc_open_handle(&address, handle.handle, cuda::kIpcLazyEnablePeerAccess),
+      cuda::symbol::ipc_open_handle));
+  pointer = reinterpret_cast<void*>(address);
+  return Status();
+}
+
+Status CudaRuntime::close_memory(void* pointer) {
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return no_driver();
+  ContextScope scope(*driver);
+  PointerInfo info;
+  ACCORD_TRY(enter_owner("close", pointer, scope, info));
+  return status_of(*driver, driver->ipc_close_handle(cuda::address_of(pointer)),
+                   cuda::symbol::ipc_close_handle);
+}
+
+Status CudaRuntime::describe(int device, DeviceDescription& description) {
+  ACCORD_TRY(check_device(device));
+  const Driver& driver = *cuda::driver();
+  std::array<char, 256> text{};
+  cuda::Device handle = 0;
+  cuda::Uuid uuid{};
+  ACCORD_TRY(status_of(driver, driver.device_get(&handle, device), cuda::symbol::device_get));
+  ACCORD_TRY(status_of(
+      driver, driver.device_get_name(text.data(), static_cast<int>(text.size() - 1), handle),
+      cuda::symbol::device_get_name));
+  ACCORD_TRY(
+      status_of(driver, driver.device_get_uuid(&uuid, handle), cuda::symbol::device_get_uuid));
+  ACCORD_TRY(status_of(driver, driver.device_total_memory(&description.memory_bytes, handle),
+                       cuda::symbol::device_total_memory));
+  description.name = text.data();
+  description.uuid = "GPU";
+  for (std::size_t i = 0; i < std::size(uuid.bytes); ++i) {
+    const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    description.uuid += fmt::format("{}{:02x}", dash ? "-" : "", uuid.bytes[i]);
+  }
+  return Status();
+}
+
+std::vector<DeviceLink> CudaRuntime::links() {
+  std::vector<DeviceLink> result;
+  const int count = device_count();
+  for (int from = 0; from < count; ++from) {
+    for (int to = 0; to < count; ++to) {
+      if (from == to) continue;
+      const Driver& driver = *cuda::driver();
+      DeviceLink link{from, to};
+      int access = 0;
+      link.peer_access =
+          driver.device_can_access_peer(&access, from, to) == Result::success && access != 0;
+      if (driver.device_get_p2p_attribute(&link.performance_rank,
+                                          cuda::P2pAttribute::performance_rank, from,
+                                          to) != Result::success) {
+        link.performance_rank = -1;
+      }
+      result.push_back(link);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+DeviceRuntime& cuda_runtime() {
+  static CudaRuntime& runtime = *new CudaRuntime;  // never destroyed, see above
+  return runtime;
+}
+
+}  // namespace accord::device

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Copies through the CUDA driver: the context to run in, streams and events of our own, kept per
+// context. What the program has current, captures or queues on its own streams is left alone.
+// Called by cuda.cpp only.
+#pragma once
+
+#include <atomic>
+#include <span>
+
+#include "device/cuda_driver.h"
+#include "device/device_runtime.h"
+
+namespace accord::device::cuda {
+
+// Makes a context current to this thread, and its stream capture mode relaxed (so that our calls
+// never spoil a capture of the program), for as long as it lives.
+class ContextScope {
+ public:
+  explicit ContextScope(const Driver& driver) noexcept : driver_(driver) {}
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  ~ContextScope();
+
+  // One of these, once.
+
+  Result enter(Context context) noexcept;
+
+  // The thread's current context, where that is on the device; else returns false and does nothing.
+  bool enter_current(Device device, Result& result) noexcept;
+
+  // The context that owns `pointer`; where it has none (null, memory of pools and of the virtual
+  // memory API) the device's primary context, held for the life of this object.
+  Result enter_owner(Device device, const void* pointer) noexcept;
+
+  Result enter_current_or_owner(Device device, const void* pointer) noexcept {
+    Result result = Result::success;
+    return enter_current(device, result) ? result : enter_owner(device, pointer);
+  }
+
+  Context context() const noexcept { return context_; }
+
+ private:
+  Result relax(Context context) noexcept;
+
+  const Driver& driver_;
+  Context context_ = nullptr;
+  bool pushed_ = false;
+  bool relaxed_ = false;
+  CaptureMode outer_mode_ = CaptureMode::relaxed;
+  Device held_primary_ = -1;
+};
+
+// How copy() waits for one contiguous copy; batches always take stream_synchronize. The last way
+// uses the legacy stream: it waits for the program's own blocking streams and must not be used
+// while one captures.
+enum class CopyMode { stream_synchronize, stream_poll, legacy_stream };
+inline std::atomic<CopyMode> copy_mode{CopyMode::stream_synchronize};
+
+Status copy(const Driver& driver, Device device, std::span<const Copy> copies);
+Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
+                  CopyTicket& ticket);
+Status copy_done(const Driver& driver, CopyTicket& ticket, bool& done);
+
+}  // namespace accord::device::cuda

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The CUDA driver, found at run time: our own declarations of its documented ABI, so that building
+// needs no CUDA toolkit and a machine without the driver loads nothing.
+// tests/unit/cuda_driver_abi_test.cpp holds them against cuda.h. Called by the cuda_*.cpp files
+// only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace accord::device::cuda {
+
+// Names follow cuda.h: CUresult, CUcontext, ...
+enum class Result : unsigned {
+  success = 0,
+  invalid_value = 1,
+  out_of_memory = 2,
+  not_initialized = 3,
+  deinitialized = 4,
+  no_device = 100,
+  invalid_context = 201,
+  not_ready = 600,
+  context_is_destroyed = 709,
+  host_memory_not_registered = 713,
+  not_supported = 801,
+};
+
+using Device = int;
+using DevicePointer = unsigned long long;
+using Context = struct ContextHandle*;
+using Stream = struct StreamHandle*;
+using Event = struct EventHandle*;
+using Array = struct ArrayHandle*;
+
+enum class MemoryType : unsigned { none = 0, host = 1, device = 2, array = 3, unified = 4 };
+
+enum class PointerAttribute : unsigned {
+  context = 1,
+  memory_type = 2,
+  buffer_id = 7,
+  is_managed = 8,
+  device_ordinal = 9,
+  is_legacy_ipc_capable = 10,
+  range_start = 11,
+  range_size = 12,
+};
+
+enum class P2pAttribute : unsigned { performance_rank = 1, access_supported = 2 };
+enum class CaptureMode : unsigned { global = 0, thread_local_ = 1, relaxed = 2 };
+
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDisableTiming = 2;
+constexpr unsigned kHostAllocatePortable = 1;
+constexpr unsigned kHostRegisterPortable = 1;
+constexpr unsigned kManagedAttachGlobal = 1;
+constexpr unsigned kIpcLazyEnablePeerAccess = 1;
+
+struct Uuid {
+  unsigned char bytes[16];
+};
+
+struct IpcHandle {
+  unsigned char bytes[64];
+};
+
+struct Copy2d {
+  std::size_t src_x_bytes;
+  std::size_t src_y;
+  MemoryType src_type;
+  const void* src_host;
+  DevicePointer src_device;
+  Array src_array;
+  std::size_t src_pitch_bytes;
+  std::size_t dst_x_bytes;
+  std::size_t dst_y;
+  MemoryType dst_type;
+  void* dst_host;
+  DevicePointer dst_device;
+  Array dst_array;
+  std::size_t dst_pitch_bytes;
+  std::size_t width_bytes;
+  std::size_t height;
+};
+
+struct Driver {
+#define CUDA_FUNCTION(member, symbol, parameters) Result(*member) parameters = nullptr;
+#include "device/cuda_driver.def"
+#undef CUDA_FUNCTION
+};
+
+// The exported name of each member, for messages.
+namespace symbol {
+#define CUDA_FUNCTION(member, symbol, parameters) inline constexpr const char* member = #symbol;
+#include "device/cuda_driver.def"
+#undef CUDA_FUNCTION
+}  // namespace symbol
+
+// The driver of this process; null where there is none, or only one too old. The first call looks
+// for it: it opens libcuda only where a device file of the vendor exists or libcuda is loaded
+// already. Never initialises it.
+const Driver* driver() noexcept;
+
+inline DevicePointer address_of(const void* pointer) {
+  return reinterpret_cast<DevicePointer>(pointer);
+}
+
+// ok for success, else an error that names the call and what the driver calls the result.
+Status status_of(const Driver& driver, Result result, const char* call);
+
+}  // namespace accord::device::cuda

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Everything Accord asks of one accelerator vendor. A runtime is one file that implements this
+// class and one line in runtimes.def. Knows no MPI. Called by core (staging) and by the public C
+// API. All functions are thread-safe, restore the calling thread's current device, and never wait
+// for a peer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace accord::device {
+
+enum class MemoryKind { host, pinned, managed, device };
+
+class DeviceRuntime;
+
+// What a pointer is. `runtime` is null for plain host memory.
+struct PointerInfo {
+  MemoryKind kind = MemoryKind::host;
+  DeviceRuntime* runtime = nullptr;
+  int device = -1;
+  void* base = nullptr;        // start of the allocation
+  std::size_t size_bytes = 0;  // of the allocation
+  std::uint64_t buffer_id =
+      0;  // differs for two allocations that had the same address one after the other
+};
+
+// True where the CPU must not touch the bytes itself: such a buffer is staged. Managed memory
+// counts, since touching it from the CPU migrates its pages (and faults where concurrent access is
+// not supported).
+inline bool needs_staging(const PointerInfo& info) {
+  return info.kind == MemoryKind::device || info.kind == MemoryKind::managed;
+}
+
+// A rectangle of bytes: `rows` rows of `row_bytes`, row starts `*_pitch_bytes` apart (ignored when
+// rows is 1). One side is memory of the runtime, the other host memory, or both are the runtime's.
+// No overlap.
+struct Copy {
+  void* dst;
+  const void* src;
+  std::size_t row_bytes;
+  std::size_t rows = 1;
+  std::size_t dst_pitch_bytes = 0;
+  std::size_t src_pitch_bytes = 0;
+};
+
+// A batch of copies in flight; moved into copy_done until it says true. Plain value, owns nothing
+// by itself: every ticket from copy_begin must be driven to completion.
+struct CopyTicket {
+  void* handle = nullptr;  // null: already complete
+};
+
+// A handle another process of this node can open; the bytes travel over any channel, the descriptor
+// (if any) over a Unix domain socket.
+struct ExportedMemory {
+  std::vector<std::byte> bytes;
+  int file_descriptor = -1;      // owned by the holder; -1: none
+  std::size_t offset_bytes = 0;  // of the exported pointer in its allocation
+};
+
+struct DeviceDescription {
+  std::string name;
+  std::string uuid;
+  std::size_t memory_bytes = 0;
+};
+
+// How two devices of a runtime reach each other, one way.
+struct DeviceLink {
+  int from = -1;
+  int to = -1;
+  bool peer_access = false;  // kernels and copies of `from` can address the memory of `to`
+  int performance_rank = 0;  // as the vendor ranks the link, 0 is the best; -1: unknown
+};
+
+class DeviceRuntime {
+ public:
+  virtual ~DeviceRuntime() = default;
+
+  virtual const char* name() const noexcept = 0;
+
+  // Whether any pointer of this runtime can exist in this process yet; a load of an atomic. While
+  // false, classify is not called.
+  virtual bool active() noexcept = 0;
+
+  // Whether this process seems to have a device of this runtime, found without initialising the
+  // driver.
+  virtual bool present() noexcept = 0;
+
+  // Fills `info` and returns true when `pointer` belongs to this runtime (pinned memory included).
+  virtual bool classify(const void* pointer, PointerInfo& info) noexcept = 0;
+
+  // The hot-path form: true when classify would give a kind that needs_staging. A runtime that can
+  // answer with less work than classify does so here.
+  virtual bool must_stage(const void* pointer) noexcept {
+    PointerInfo info;
+    return classify(pointer, info) && needs_staging(info);
+  }
+
+  // Runs all copies as one batch on `device` and waits once, for the copies only.
+  virtual Status copy(int device, std::span<const Copy> copies) = 0;
+
+  // The same, without waiting. `done` is set when the bytes have arrived; the ticket is then spent.
+  virtual Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) = 0;
+  virtual Status copy_done(CopyTicket& ticket, bool& done) = 0;
+
+  // Host memory this runtime copies to and from fastest (page-locked). Owned by the caller, freed
+  // by host_free.
+  virtual Status host_allocate(std::size_t size_bytes, void*& pointer) = 0;
+  virtual void host_free(void* pointer, std::size_t size_bytes) noexcept = 0;
+
+  // For accord_malloc: memory of the given kind on `device`.
+  virtual Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) = 0;
+  virtual Status free(void* pointer) = 0;
+
+  // Lets another process of this node reach the allocation that `pointer` is in; unsupported where
+  // the memory cannot be exported. open maps it here: `pointer` becomes the start of the
+  // allocation, so that one opened allocation serves every pointer into it (the exported one is
+  // offset_bytes further); it is usable as this runtime's memory until close_memory of the same
+  // address. The descriptor stays the caller's.
+  virtual Status export_memory(const void* pointer, ExportedMemory& exported) = 0;
+  virtual Status open_memory(int device, const ExportedMemory& exported, void*& pointer) = 0;
+  virtual Status close_memory(void* pointer) = 0;
+
+  virtual int device_count() = 0;
+  virtual Status describe(int device, DeviceDescription& description) = 0;
+  virtual std::vector<DeviceLink> links() { return {}; }  // none where the question makes no sense
+};
+
+}  // namespace accord::device

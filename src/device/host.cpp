@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The embedded host runtime: "device" memory for machines without accelerators, so that everything
+// above it runs, and is tested, anywhere. Its device pointers cannot be touched by the CPU (see
+// host_arena.h): one that slips through to the host MPI faults as it would on a GPU.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "base/config.h"
+#include "device/device_runtime.h"
+#include "device/host_arena.h"
+
+namespace accord::device {
+
+DeviceRuntime& host_runtime();
+
+namespace {
+
+// What ExportedMemory::bytes holds; the memfd travels beside it.
+struct HostHandle {
+  static constexpr std::uint64_t kMagic = 0x31747368'64726361ULL;
+  std::uint64_t magic = kMagic;
+  std::uint64_t size_bytes = 0;
+};
+
+// A Copy with both sides reachable by the CPU; the references keep them so.
+struct ReachableCopy {
+  Copy copy{};
+  HostAllocationRef dst_owner;
+  HostAllocationRef src_owner;
+
+  void run() const {
+    auto* dst = static_cast<std::byte*>(copy.dst);
+    const auto* src = static_cast<const std::byte*>(copy.src);
+    for (std::size_t row = 0; row < copy.rows; ++row) {
+      std::memcpy(dst + row * copy.dst_pitch_bytes, src + row * copy.src_pitch_bytes,
+                  copy.row_bytes);
+    }
+  }
+};
+
+// A batch that copy_begin left for later, see copy_polls below.
+struct PendingBatch {
+  std::vector<ReachableCopy> copies;
+  long polls_left = 0;
+};
+
+// ACCORD_TEST_COPY_POLLS: how often copy_done must be asked before the bytes of copy_begin move. 0,
+// the default, moves them at once; tests set it to catch those who look before the batch is done.
+long copy_polls() {
+  static const long polls = [] {
+    const char* text = std::getenv("ACCORD_TEST_COPY_POLLS");
+    return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  }();
+  return polls;
+}
+
+// Equal in all processes of this machine and nowhere else, as the UUID of a real device is.
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
+class HostRuntime final : public DeviceRuntime {
+ public:
+  const char* name() const noexcept override { return "host"; }
+  bool active() noexcept override { return arena_.in_use(); }
+  bool present() noexcept override { return active() || config().runtime == name(); }
+
+  bool classify(const void* pointer, PointerInfo& info) noexcept override;
+
+  Status copy(int device, std::span<const Copy> copies) override;
+  Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
+  Status copy_done(CopyTicket& ticket, bool& done) override;
+
+  Status host_allocate(std::size_t size_bytes, void*& pointer) override;
+  void host_free(void* pointer, std::size_t size_bytes) noexcept override;
+
+  Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
+  Status free(void* pointer) override;
+
+  Status export_memory(const void* pointer, ExportedMemory& exported) override;
+  Status open_memory(int device, const ExportedMemory& exported, void*& pointer) override;
+  Status close_memory(void* pointer) override;
+
+  int device_count() override { return static_cast<int>(config().host_devices); }
+  Status describe(int device, DeviceDescription& description) override;
+
+ private:
+  Status check_device(int device);
+  Status reach(const Copy& copy, ReachableCopy& reachable) const;
+  Status reach_all(int device, std::span<const Copy> copies, std::vector<ReachableCopy>& reachable);
+
+  HostArena arena_;
+};
+
+Status HostRuntime::check_device(int device) {
+  if (device >= 0 && device < device_count()) return Status();
+  return Status(StatusCode::invalid_argument,
+                fmt::format("host runtime has no device {} ({} devices)", device, device_count()));
+}
+
+bool HostRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
+  const HostAllocationRef owner = arena_.find(pointer);
+  if (owner == nullptr) return false;
+  info.kind = owner->kind;
+  info.runtime = this;
+  info.device = owner->device;
+  info.base = owner->user;
+  info.size_bytes = owner->size_bytes;
+  info.buffer_id = owner->buffer_id;
+  return true;
+}
+
+// One side of a copy: rows of row_bytes that start at `user`, pitch_bytes apart.
+struct Side {
+  std::byte* user;
+  std::size_t row_bytes;
+  std::size_t rows;
+  std::size_t pitch_bytes;
+};
+
+// Turns a side into what the CPU can reach. Host memory stays as it is and has no owner. Pitches
+// may be negative (as two's complement), so the first and the last row bound the span in either
+// order.
+Status reach_side(const HostArena& arena, const Side& side, std::byte*& reachable,
+                  HostAllocationRef& owner) {
+  reachable = side.user;
+  owner = arena.find(side.user);
+  if (owner == nullptr) {
+    if (!arena.may_own(side.user)) return Status();
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("copy: {} is in no live allocation of the host runtime",
+                              static_cast<void*>(side.user)));
+  }
+  const std::ptrdiff_t first = side.user - owner->user;
+  std::ptrdiff_t last = 0;
+  const auto pitch = static_cast<std::ptrdiff_t>(side.pitch_bytes);
+  const bool overflow =
+      __builtin_mul_overflow(static_cast<std::ptrdiff_t>(side.rows - 1), pitch, &last) ||
+      __builtin_add_overflow(last, first, &last);
+  const auto inside = [&](std::ptrdiff_t offset) {
+    return offset >= 0 && side.row_bytes <= owner->size_bytes &&
+           static_cast<std::size_t>(offset) <= owner->size_bytes - side.row_bytes;
+  };
+  if (overflow || !inside(first) || !inside(last)) {
+    return Status(
+        StatusCode::invalid_argument,
+        fmt::format("copy: {} rows of {} bytes at offset {} leave an allocation of {} bytes",
+                    side.rows, side.row_bytes, first, owner->size_bytes));
+  }
+  reachable = owner->alias + first;
+  return Status();
+}
+
+Status HostRuntime::reach(const Copy& copy, ReachableCopy& reachable) const {
+  Copy& result = reachable.copy;
+  result = copy;
+  if (copy.rows == 1) result.dst_pitch_bytes = result.src_pitch_bytes = 0;
+  auto* const user_dst = static_cast<std::byte*>(copy.dst);
+  auto* const user_src = static_cast<std::byte*>(const_cast<void*>(copy.src));
+  std::byte* dst = nullptr;
+  std::byte* src = nullptr;
+  ACCORD_TRY(reach_side(arena_, {user_dst, copy.row_bytes, copy.rows, result.dst_pitch_bytes}, dst,
+                        reachable.dst_owner));
+  ACCORD_TRY(reach_side(arena_, {user_src, copy.row_bytes, copy.rows, result.src_pitch_bytes}, src,
+                        reachable.src_owner));
+  result.dst = dst;
+  result.src = src;
+  return Status();
+}
+
+Status HostRuntime::reach_all(int device, std::span<const Copy> copies,
+                              std::vector<ReachableCopy>& reachable) {
+  ACCORD_TRY(check_device(device));
+  reachable.reserve(copies.size());
+  for (const Copy& copy : copies) {
+    if (copy.row_bytes == 0 || copy.rows == 0) continue;
+    ACCORD_TRY(reach(copy, reachable.emplace_back()));
+  }
+  return Status();
+}
+
+Status HostRuntime::copy(int device, std::span<const Copy> copies) {
+  if (copies.size() == 1 && copies[0].row_bytes > 0 && copies[0].rows > 0) {  // no list needed
+    ACCORD_TRY(check_device(device));
+    ReachableCopy reachable;
+    ACCORD_TRY(reach(copies[0], reachable));
+    reachable.run();
+    return Status();
+  }
+  std::vector<ReachableCopy> reachable;
+  ACCORD_TRY(reach_all(device, copies, reachable));
+  for (const ReachableCopy& next : reachable) next.run();
+  return Status();
+}
+
+Status HostRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  if (copy_polls() <= 0) return copy(device, copies);
+  auto batch = std::make_unique<PendingBatch>();
+  batch->polls_left = copy_polls();
+  ACCORD_TRY(reach_all(device, copies, batch->copies));
+  ticket.handle = batch.release();
+  return Status();
+}
+
+Status HostRuntime::copy_done(CopyTicket& ticket, bool& done) {
+  auto* batch = static_cast<PendingBatch*>(ticket.handle);
+  done = batch == nullptr || --batch->polls_left <= 0;
+  if (batch == nullptr || !done) return Status();
+  for (const ReachableCopy& next : batch->copies) next.run();
+  delete batch;
+  ticket.handle = nullptr;
+  return Status();
+}
+
+Status HostRuntime::host_allocate(std::size_t size_bytes, void*& pointer) {
+  pointer = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pointer != MAP_FAILED) return Status();
+  pointer = nullptr;
+  return Status(StatusCode::no_memory,
+                fmt::format("{} bytes of host memory: mmap: {}", size_bytes, std::strerror(errno)));
+}
+
+void HostRuntime::host_free(void* pointer, std::size_t size_bytes) noexcept {
+  munmap(pointer, size_bytes);
+}
+
+Status HostRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {
+  pointer = nullptr;
+  ACCORD_TRY(check_device(device));
+  if (kind == MemoryKind::host) {
+    return Status(StatusCode::invalid_argument, "plain host memory comes from malloc");
+  }
+  if (size_bytes == 0) return Status();
+  return arena_.allocate(device, kind, size_bytes, pointer);
+}
+
+Status HostRuntime::free(void* pointer) {
+  if (pointer == nullptr) return Status();
+  return arena_.release(pointer, HostArena::Origin::own);
+}
+
+Status HostRuntime::export_memory(const void* pointer, ExportedMemory& exported) {
+  const HostAllocationRef owner = arena_.find(pointer);
+  if (owner == nullptr) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("export: {} is no memory of the host runtime", pointer));
+  }
+  if (owner->file_descriptor < 0) {
+    return Status(StatusCode::unsupported,
+                  owner->imported ? "export: memory opened from another process"
+                  : owner->kind == MemoryKind::device
+                      ? "export: out of file descriptors when the memory was allocated"
+                      : "export: only device memory can be exported");
+  }
+  const int descriptor = fcntl(owner->file_descriptor, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) {
+    return Status(StatusCode::unsupported, fmt::format("export: dup: {}", std::strerror(errno)));
+  }
+  HostHandle handle;
+  handle.size_bytes = owner->size_bytes;
+  exported.bytes.resize(sizeof handle);
+  std::memcpy(exported.bytes.data(), &handle, sizeof handle);
+  exported.file_descriptor = descriptor;
+  exported.offset_bytes =
+      static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - owner->user);
+  return Status();
+}
+
+Status HostRuntime::open_memory(int device, const ExportedMemory& exported, void*& pointer) {
+  pointer = nullptr;
+  ACCORD_TRY(check_device(device));
+  HostHandle handle;
+  if (exported.bytes.size() != sizeof handle) {
+    return Status(StatusCode::invalid_argument, "open: no handle of the host runtime");
+  }
+  std::memcpy(&handle, exported.bytes.data(), sizeof handle);
+  if (handle.magic != HostHandle::kMagic || handle.size_bytes == 0) {
+    return Status(StatusCode::invalid_argument, "open: no handle of the host runtime");
+  }
+  return arena_.import(device, exported.file_descriptor,
+                       static_cast<std::size_t>(handle.size_bytes), pointer);
+}
+
+Status HostRuntime::close_memory(void* pointer) {
+  return arena_.release(pointer, HostArena::Origin::imported);
+}
+
+Status HostRuntime::describe(int device, DeviceDescription& description) {
+  ACCORD_TRY(check_device(device));
+  description.name = "embedded host device";
+  description.uuid = fmt::format("host-{}-{}", boot_id(), device);
+  description.memory_bytes = host_memory_bytes();
+  return Status();
+}
+
+}  // namespace
+
+DeviceRuntime& host_runtime() {
+  // Never destroyed: memory of the program may be in use until the very end of the process.
+  static HostRuntime& runtime = *new HostRuntime;
+  return runtime;
+}
+
+}  // namespace accord::device

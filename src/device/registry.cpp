@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/registry.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "base/config.h"
+
+namespace accord::device {
+
+#define RUNTIME(name) DeviceRuntime& name##_runtime();
+#include "device/runtimes.def"
+#undef RUNTIME
+
+namespace {
+
+constexpr std::size_t kRuntimeCount = 0
+#define RUNTIME(name) +1
+#include "device/runtimes.def"
+#undef RUNTIME
+    ;
+
+struct RuntimeList {
+  std::array<DeviceRuntime*, kRuntimeCount> entries{};
+  std::size_t count = 0;
+
+  RuntimeList() {
+    const bool host_only = config().runtime == "host";
+#define RUNTIME(name) \
+  if (!host_only || std::string_view(#name) == "host") entries[count++] = &name##_runtime();
+#include "device/runtimes.def"
+#undef RUNTIME
+  }
+};
+
+std::span<DeviceRuntime* const> list() {
+  static const RuntimeList runtimes;
+  return {runtimes.entries.data(), runtimes.count};
+}
+
+// A range of addresses; empty until known.
+struct AddressRange {
+  std::uintptr_t low = 0;
+  std::uintptr_t high = 0;
+  bool contains(std::uintptr_t address) const { return address >= low && address < high; }
+};
+
+AddressRange find_stack() noexcept {
+  AddressRange range{1, 1};  // known, and empty
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return range;
+  void* start = nullptr;
+  std::size_t size_bytes = 0;
+  if (pthread_attr_getstack(&attributes, &start, &size_bytes) == 0) {
+    range.low = reinterpret_cast<std::uintptr_t>(start);
+    range.high = range.low + size_bytes;
+  }
+  pthread_attr_destroy(&attributes);
+  return range;
+}
+
+// Whether the address is in a caller's frame. Only what lies above our own frame counts: below it,
+// and for a coroutine that runs on a stack of its own, there may be any mapping at all.
+bool on_own_stack(std::uintptr_t address) noexcept {
+  [[gnu::tls_model("initial-exec")]] static thread_local AddressRange stack;
+  if (stack.high == 0) stack = find_stack();
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return stack.contains(frame) && address >= frame && address < stack.high;
+}
+
+// Where the kernel put the start of the brk heap: field 47 of /proc/self/stat, counted after the
+// command name, which may itself contain spaces. 0 where it is not told (some sandboxes).
+std::uintptr_t find_heap_start() noexcept {
+  std::array<char, 1024> text{};
+  const int descriptor = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return 0;
+  const ssize_t length = read(descriptor, text.data(), text.size() - 1);
+  close(descriptor);
+  if (length <= 0) return 0;
+  const char* next = std::strrchr(text.data(), ')');
+  constexpr int kNameField = 2;
+  constexpr int kStartField = 47;
+  for (int field = kNameField; next != nullptr && field < kStartField; ++field) {
+    next = std::strchr(next + 1, ' ');
+  }
+  return next == nullptr ? 0 : std::strtoull(next, nullptr, 10);
+}
+
+bool on_heap(std::uintptr_t address) noexcept {
+  static const std::uintptr_t start = find_heap_start();
+  // sbrk(0) reads a variable of the C library; it makes no system call.
+  return start != 0 && address >= start && address < reinterpret_cast<std::uintptr_t>(sbrk(0));
+}
+
+}  // namespace
+
+bool any_active() noexcept {
+  for (DeviceRuntime* runtime : list()) {
+    if (runtime->active()) return true;
+  }
+  return false;
+}
+
+namespace {
+
+bool surely_host(const void* pointer) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  return pointer == nullptr || !any_active() || on_own_stack(address) || on_heap(address);
+}
+
+}  // namespace
+
+std::span<DeviceRuntime* const> runtimes() { return list(); }
+
+DeviceRuntime& default_runtime() {
+  static DeviceRuntime& chosen = []() -> DeviceRuntime& {
+    for (DeviceRuntime* runtime : list()) {
+      if (config().runtime == runtime->name()) return *runtime;
+    }
+    for (DeviceRuntime* runtime : list()) {
+      if (runtime->device_count() > 0) return *runtime;
+    }
+    return *list().back();
+  }();
+  return chosen;
+}
+
+PointerInfo classify(const void* pointer) noexcept {
+  PointerInfo info;
+  if (surely_host(pointer)) return info;
+  for (DeviceRuntime* runtime : list()) {
+    if (runtime->active() && runtime->classify(pointer, info)) return info;
+  }
+  return PointerInfo{};
+}
+
+bool must_stage(const void* pointer) noexcept {
+  if (surely_host(pointer)) return false;
+  for (DeviceRuntime* runtime : list()) {
+    if (runtime->active() && runtime->must_stage(pointer)) return true;
+  }
+  return false;
+}
+
+bool accelerator_present() {
+  for (DeviceRuntime* runtime : list()) {
+    if (runtime->present()) return true;
+  }
+  return false;
+}
+
+}  // namespace accord::device

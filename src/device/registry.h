@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The device runtimes of this build (runtimes.def, in order) and the one question asked on every
+// MPI call: what is this pointer?
+#pragma once
+
+#include <span>
+
+#include "device/device_runtime.h"
+
+namespace accord::device {
+
+// All runtimes that this process may use, in the order of runtimes.def. Made at first use.
+std::span<DeviceRuntime* const> runtimes();
+
+// The runtime of accord_malloc: the first that has a device, or the one ACCORD_RUNTIME names.
+DeviceRuntime& default_runtime();
+
+// Classifies one pointer. Costs a few ns while no runtime is active, and for addresses of this
+// thread's stack and of the brk heap; else one query a runtime (0.1 us on CUDA).
+PointerInfo classify(const void* pointer) noexcept;
+
+// The hot-path form: whether the host MPI must not be given this pointer.
+bool must_stage(const void* pointer) noexcept;
+
+// Whether pointers of any runtime can exist in this process yet. A few ns.
+bool any_active() noexcept;
+
+// Whether an accelerator may be used by this process at all (driver present, or
+// ACCORD_RUNTIME=host).
+bool accelerator_present();
+
+}  // namespace accord::device
