@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Whether a rank's buffer is on a device is a local fact; which algorithm runs must be a global
+// one. The mode of call number n of a key is the vote carried by its call 1, 2, 4, ..., 1,024, then
+// every 1,024th; "the latest value" is never read. Votes ride as the first step of their call's
+// schedule. Knows no mpi.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+namespace accord::core {
+
+// What MPI makes equal on all ranks of a communicator for one call.
+struct Key {
+  std::uint32_t collective = 0;
+  std::uint32_t op = 0;            // canonical, never a handle's value
+  std::uint32_t element_type = 0;  // canonical; reductions only
+  std::uint64_t size_bytes = 0;
+
+  bool operator==(const Key&) const = default;
+  std::uint64_t hash() const noexcept;
+};
+
+// What one rank says: neutral without a significant buffer or with count 0.
+enum class Ballot { neutral, host, device };
+
+enum class Mode { plain, pipelined };
+
+// The 32 bytes that are combined by an element-wise minimum over all ranks.
+struct Vote {
+  std::array<std::int64_t, 4> words{};
+
+  static Vote cast(const Key& key, Ballot ballot) noexcept;
+  // False when the ranks did not all make the same call.
+  bool agreed() const noexcept { return words[0] == ~words[1]; }
+  bool any_device() const noexcept { return words[2] != 0; }
+  bool any_host() const noexcept { return words[3] != 0; }
+};
+
+// The outcome of one voting call, filled when its vote arrives; later calls of the key hold it too.
+struct VoteResult {
+  bool known = false;
+  Mode mode = Mode::plain;
+};
+
+struct Turn {
+  bool votes = false;                  // this call carries the vote
+  std::shared_ptr<VoteResult> result;  // the vote that decides this call
+};
+
+// Call numbers and votes of one communicator. All ranks call next() in the same order, so the bound
+// below empties the table at the same call everywhere. Not thread-safe: the engine's lock protects
+// it.
+class ModeTable {
+ public:
+  static constexpr std::size_t kKeysMax = 256;
+  static constexpr std::uint64_t kVotePeriod = 1024;
+
+  Turn next(const Key& key);
+
+ private:
+  struct Entry {
+    std::uint64_t calls = 0;
+    std::shared_ptr<VoteResult> latest;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept { return key.hash(); }
+  };
+  std::unordered_map<Key, Entry, KeyHash> entries_;
+};
+
+}  // namespace accord::core

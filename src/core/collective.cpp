@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/collective.h"
+
+#include <utility>
+
+#include "core/collective_operation.h"
+
+namespace accord::core {
+namespace {
+
+thread_local const char* g_last_path = "-";
+
+// A host request whose completion leaves received bytes in the shadows of a call.
+class TrackedCollective final : public Tracked {
+ public:
+  explicit TrackedCollective(CollectiveCall call) : call_(std::move(call)) { context = call_.context; }
+  Status start() override { return call_.copy_in(); }
+  Status finish(const Completion& completion) override {
+    return completion.failed ? Status() : call_.recv.copy_out();
+  }
+
+ private:
+  CollectiveCall call_;
+};
+
+// A generalized request: the operation has done everything, only its outcome is left to tell.
+class TrackedOperation final : public Tracked {
+ public:
+  TrackedOperation(std::shared_ptr<Operation> operation, std::uint64_t context_bits)
+      : operation_(std::move(operation)) {
+    context = context_bits;
+  }
+  Status finish(const Completion&) override { return operation_->status(); }
+
+ private:
+  std::shared_ptr<Operation> operation_;
+};
+
+struct Choice {
+  std::optional<Turn> turn;
+  // Known here and now to be one host call on the whole buffers.
+  bool whole() const {
+    return !turn || (!turn->votes && turn->result->known && turn->result->mode == Mode::plain);
+  }
+};
+
+Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
+  Choice choice;
+  if (call.pipeline) choice.turn = engine.next_turn(queue, call.pipeline->key);
+  return choice;
+}
+
+}  // namespace
+
+const char* last_path() noexcept { return g_last_path; }
+void set_last_path(const char* path) noexcept { g_last_path = path; }
+
+Status CollectiveCall::open() {
+  ACCORD_TRY(recv.open());
+  return same_address ? Status() : send.open();
+}
+
+Status CollectiveCall::copy_in() {
+  if (!same_address) ACCORD_TRY(send.copy_in());
+  return recv.copy_in();
+}
+
+Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
+                      CollectiveCall call) {
+  // The blocking form of a collective does not match the non-blocking one, so which is issued must
+  // not depend on anything that only this rank knows: neither on what else is active here, nor on
+  // whether a vote has arrived yet. Once all earlier calls are issued, all their votes are known.
+  engine.wait_until([&] { return !engine.busy(*queue); });
+  const Choice choice = choose(engine, *queue, call);
+  if (choice.whole()) {
+    set_last_path("staged");
+    ACCORD_TRY(call.open());
+    ACCORD_TRY(call.copy_in());
+    {
+      const Engine::BlockingRegion region(engine);
+      ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
+    }
+    return call.recv.copy_out();
+  }
+  auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn);
+  engine.submit(operation, queue);
+  engine.wait(*operation);
+  set_last_path(operation->path());
+  return operation->status();
+}
+
+Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                        CollectiveCall call, HostRequest& request) {
+  // A call of several steps needs somebody who takes them while this rank blocks in the host MPI.
+  if (!engine.threads_allowed()) call.pipeline.reset();
+  const Choice choice = choose(engine, *queue, call);
+  // In this order: once the queue is not busy, nobody writes the votes any more.
+  if (engine.busy(*queue) || !choice.whole()) {
+    const std::uint64_t context = call.context;
+    auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn);
+    set_last_path("queued");
+    ACCORD_TRY(engine.submit(operation, queue, request));
+    requests.track(request, std::make_shared<TrackedOperation>(std::move(operation), context));
+    return {};
+  }
+  set_last_path("staged");
+  ACCORD_TRY(call.open());
+  ACCORD_TRY(call.copy_in());
+  ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
+  // A request complete at once may be one handle that the host MPI gives out many times (MPICH
+  // does): such a one is finished here and never enters the table.
+  bool done = false;
+  ACCORD_TRY(engine.port().peek(request, done));
+  if (done) return call.recv.copy_out();
+  requests.track(request, std::make_shared<TrackedCollective>(std::move(call)));
+  return {};
+}
+
+Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                       CollectiveCall call, HostRequest& request) {
+  // An initialisation is a collective call of its own, matched in order, and may wait for peers.
+  engine.wait_until([&] { return !engine.busy(*queue); });
+  ACCORD_TRY(call.open());
+  {
+    const Engine::BlockingRegion region(engine);
+    ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
+  }
+  auto work = std::make_shared<TrackedCollective>(std::move(call));
+  work->persistent = true;
+  work->active = false;
+  requests.track(request, std::move(work));
+  return {};
+}
+
+}  // namespace accord::core

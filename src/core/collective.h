@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The story of one collective call on buffers that may need staging: decide the mode together, copy
+// in, let the host MPI do it (whole, or in chunks so that copies and messages overlap), copy out.
+// The shim describes the call; the model test describes the same calls over a fake MPI. Knows no
+// mpi.h.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "core/engine.h"
+#include "core/requests.h"
+#include "core/staged_buffer.h"
+
+namespace accord::core {
+
+// One end of a pipelined call on this rank: where its bytes are, in user memory.
+struct PipelineEnd {
+  void* user = nullptr;
+  device::DeviceRuntime* runtime = nullptr;  // null: the CPU may touch the bytes
+  bool shadowed = false;                     // absolute addresses: goes through the whole shadow of `recv`
+  int device = -1;
+  Segment segment;  // no elements: this rank has no such end
+};
+
+// How a call may be cut into chunks. Everything but the ballot and the ends is equal on all ranks.
+struct Pipeline {
+  Key key;
+  Ballot ballot = Ballot::neutral;
+  std::size_t size_bytes = 0;   // packed
+  std::size_t chunk_bytes = 0;  // of all chunks but the last; a whole number of elements
+  PipelineEnd in;
+  PipelineEnd out;
+  // Starts the vote: an element-wise minimum of the four words over the communicator.
+  std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
+  // Starts the host MPI's call on `length_bytes` bytes; `in` or `out` is null where this rank has
+  // no such end, and in == out means in place.
+  std::function<int(const void* in, void* out, std::size_t length_bytes, HostRequest& request)>
+      issue_chunk;
+};
+
+struct CollectiveCall {
+  StagedBuffer send;
+  StagedBuffer recv;
+  // Send and receive buffer were given as one address: the host MPI gets one address too, and may
+  // object.
+  bool same_address = false;
+  std::uint64_t context = 0;  // handed on to Tracked::context
+  // The host MPI's non-blocking (or persistent *_init) form on the given pointers.
+  std::function<int(const void* send, void* recv, HostRequest& request)> issue;
+  // Its blocking form; only for run_collective.
+  std::function<int(const void* send, void* recv)> block;
+  std::optional<Pipeline> pipeline;
+
+  const void* send_host() const noexcept { return same_address ? recv.host() : send.host(); }
+  Status open();
+  Status copy_in();
+};
+
+// Blocking: returns when the call is complete on this rank.
+Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall call);
+
+// Non-blocking: never waits for a peer. `request` is a real request of the host MPI, tracked if
+// need be.
+Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                        CollectiveCall call, HostRequest& request);
+
+// Persistent: the host MPI's own persistent request on the shadows. Starts may come in any order.
+Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                       CollectiveCall call, HostRequest& request);
+
+// The way the calling thread's last staged call took, for people: "staged", "staged-pipelined", or
+// "host".
+const char* last_path() noexcept;
+void set_last_path(const char* path) noexcept;
+
+}  // namespace accord::core

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A collective call that cannot be one host call at once: it waits behind others, carries a vote,
+// or goes in chunks. A state machine polled by the engine: [vote] -> whole | chunks -> done. Knows
+// no mpi.h.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "core/collective.h"
+#include "core/engine.h"
+
+namespace accord::core {
+
+class CollectiveOperation final : public Operation {
+ public:
+  CollectiveOperation(CollectiveCall call, std::optional<Turn> turn);
+  Phase advance(HostPort& port) override;
+  const char* path() const noexcept { return path_; }
+
+ private:
+  enum class Stage { begin, voting, whole, whole_in_host, chunks, stopping };
+
+  // A chunk on its way: user memory -> shadow -> host MPI -> shadow -> user memory.
+  struct Slot {
+    enum class State { empty, copying_in, ready, in_host, copying_out };
+    State state = State::empty;
+    std::size_t chunk = 0;
+    device::StagingBuffer shadow;
+    device::CopyTicket ticket;
+    HostRequest request = 0;
+  };
+
+  Phase stop(HostPort& port, Status status);
+  Status begin();
+  Status vote(HostPort& port, bool& pending);
+  Status whole(HostPort& port, bool& pending);
+  Status open_slots();
+  Status move_slots(HostPort& port);
+  Status move(Slot& slot, HostPort& port, bool& moved);
+  Status fill(Slot& slot);
+  Status issue(Slot& slot);
+  Status drain(Slot& slot);
+  Status copy(const PipelineEnd& end, Slot& slot, bool to_host);
+  static Status poll_copy(const PipelineEnd& end, Slot& slot, bool& done);
+  void* chunk_pointer(const PipelineEnd& end, const Slot& slot) const;
+  std::size_t chunk_first_bytes(std::size_t chunk) const;
+  std::size_t chunk_length_bytes(std::size_t chunk) const;
+
+  CollectiveCall call_;
+  std::optional<Turn> turn_;
+  Stage stage_ = Stage::begin;
+  const char* path_ = "queued";
+  Vote mine_;
+  Vote all_;
+  HostRequest request_ = 0;
+
+  std::vector<Slot> slots_;
+  std::size_t chunks_ = 0;
+  std::size_t next_fill_ = 0;  // chunk to be copied in next
+  std::size_t next_issue_ =
+      0;  // chunk to be given to the host MPI next: the same order on every rank
+  std::size_t finished_ = 0;
+};
+
+}  // namespace accord::core

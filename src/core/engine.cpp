@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace accord::core {
+namespace {
+
+// Holds the engine's lock, taken through the port.
+class Locked {
+ public:
+  Locked(HostPort& port, std::recursive_mutex& mutex) : mutex_(mutex) { port.lock(mutex_); }
+  ~Locked() { mutex_.unlock(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  std::recursive_mutex& mutex_;
+};
+
+}  // namespace
+
+Engine::~Engine() { stop_thread(); }
+
+void Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue) {
+  {
+    Locked locked(port_, mutex_);
+    operation->queue_ = std::move(queue);
+    if (operation->queue_) operation->queue_->waiting.push_back(operation.get());
+    active_.push_back(operation);
+    // Counted before blocked_ is read, as enter_blocking counts itself before it reads this: one of
+    // the two sees the other.
+    active_count_.fetch_add(1);
+  }
+  progress();
+  if (threads_allowed_ && blocked_.load() > 0) wake_thread();
+}
+
+Status Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue,
+                      HostRequest& request) {
+  ACCORD_TRY(port_.grequest_start(operation->request_));
+  operation->has_request_ = true;
+  request = operation->request_;
+  submit(std::move(operation), std::move(queue));
+  return {};
+}
+
+void Engine::advance(Operation& operation) {
+  CommQueue* queue = operation.queue_.get();
+  Operation::Phase phase = operation.phase();
+  if (phase == Operation::Phase::queued && queue != nullptr && queue->waiting.front() != &operation)
+    return;
+  const Operation::Phase before = phase;
+  phase = operation.advance(port_);
+  if (before == Operation::Phase::queued && phase != Operation::Phase::queued && queue != nullptr) {
+    queue->waiting.pop_front();
+  }
+  operation.phase_.store(phase, std::memory_order_release);
+  if (phase == Operation::Phase::done && operation.has_request_) {
+    port_.grequest_complete(operation.request_);
+  }
+}
+
+void Engine::progress() {
+  if (idle()) return;
+  if (!mutex_.try_lock()) return;  // whoever holds it does what we would do
+  const std::unique_lock<std::recursive_mutex> locked(mutex_, std::adopt_lock);
+  if (in_progress_) return;
+  in_progress_ = true;
+  for (std::size_t i = 0; i < active_.size(); ++i) {  // by index: a callback may append
+    const std::shared_ptr<Operation> operation = active_[i];
+    advance(*operation);
+  }
+  const auto finished = std::remove_if(active_.begin(), active_.end(), [](const auto& operation) {
+    return operation->phase() == Operation::Phase::done;
+  });
+  const auto count = static_cast<std::size_t>(active_.end() - finished);
+  active_.erase(finished, active_.end());
+  in_progress_ = false;
+  if (count > 0) active_count_.fetch_sub(count);
+}
+
+bool Engine::busy(const CommQueue& queue) {
+  if (idle()) return false;
+  Locked locked(port_, mutex_);
+  return !queue.waiting.empty();
+}
+
+Turn Engine::next_turn(CommQueue& queue, const Key& key) {
+  Locked locked(port_, mutex_);
+  return queue.modes.next(key);
+}
+
+void Engine::enter_blocking() {
+  if (!threads_allowed_) return;
+  blocked_.fetch_add(1);
+  if (!idle()) wake_thread();
+}
+
+void Engine::leave_blocking() noexcept {
+  if (threads_allowed_) blocked_.fetch_sub(1);
+}
+
+void Engine::wake_thread() {
+  if (port_.progress_elsewhere()) return;
+  const std::lock_guard<std::mutex> locked(thread_mutex_);
+  if (!thread_.joinable() && !thread_stop_) thread_ = std::thread([this] { run_thread(); });
+  thread_wake_.notify_one();
+}
+
+void Engine::run_thread() {
+  std::unique_lock<std::mutex> locked(thread_mutex_);
+  while (!thread_stop_) {
+    if (idle() || blocked_.load() == 0) {
+      thread_wake_.wait(locked);
+      continue;
+    }
+    locked.unlock();
+    progress();
+    port_.pause();
+    locked.lock();
+  }
+}
+
+void Engine::stop_thread() {
+  {
+    const std::lock_guard<std::mutex> locked(thread_mutex_);
+    thread_stop_ = true;
+    thread_wake_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace accord::core

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Order and progress. An Operation is a call of ours that takes several steps; the engine polls all
+// active ones as independent state machines, never in order, and never waits for a peer while it
+// holds its lock. A communicator's queue keeps the order in which the host MPI matches calls: an
+// operation that has yet to issue something holds back every later collective of its communicator.
+// Knows no mpi.h.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "core/agreement.h"
+#include "core/host_port.h"
+
+namespace accord::core {
+
+struct CommQueue;
+
+class Operation {
+ public:
+  // queued: something is still to be issued to the host MPI; issued: later calls of the
+  // communicator may go; done: `status` holds the outcome.
+  enum class Phase { queued, issued, done };
+
+  virtual ~Operation() = default;
+
+  // Goes on as far as is possible without waiting and says how far that was. Called under the
+  // engine's lock, and only once every earlier operation of the queue has issued all its host
+  // calls.
+  virtual Phase advance(HostPort& port) = 0;
+
+  Phase phase() const noexcept { return phase_.load(std::memory_order_acquire); }
+  // The outcome; valid once phase() is done.
+  const Status& status() const noexcept { return status_; }
+
+ protected:
+  Status status_;
+
+ private:
+  friend class Engine;
+  std::atomic<Phase> phase_{Phase::queued};
+  std::shared_ptr<CommQueue> queue_;
+  HostRequest request_ = 0;
+  bool has_request_ = false;
+};
+
+// One per communicator; lives as long as the communicator or any operation of it.
+struct CommQueue {
+  std::deque<Operation*> waiting;  // operations that have yet to issue something, oldest first
+  ModeTable modes;
+};
+
+class Engine {
+ public:
+  explicit Engine(HostPort& port) : port_(port) {}
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  HostPort& port() noexcept { return port_; }
+
+  // True while no operation is active: the caller may block inside the host MPI.
+  bool idle() const noexcept { return active_count_.load() == 0; }
+
+  // Enters `operation`, behind those of `queue` if there is one, and moves it on at once if it may.
+  void submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
+
+  // The same, and gives the user a real request that completes with the operation.
+  Status submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue,
+                HostRequest& request);
+
+  // One pass over all active operations. Returns at once when another thread is at it.
+  void progress();
+
+  // Progresses until done() is true; done() may poke the host MPI.
+  template <class Done>
+  void wait_until(Done&& done) {
+    for (;;) {
+      progress();
+      if (done()) return;
+      port_.pause();
+    }
+  }
+
+  void wait(const Operation& operation) {
+    wait_until([&] { return operation.phase() == Operation::Phase::done; });
+  }
+
+  // Whether any earlier collective of `queue` has still something to issue.
+  bool busy(const CommQueue& queue);
+
+  // This call's vote or the vote that decides it; to be called once per call, in the order of the
+  // calls.
+  Turn next_turn(CommQueue& queue, const Key& key);
+
+  // Around every blocking call into the host MPI. With threads allowed, a progress thread works
+  // while any operation is active (else this costs two atomic additions). Without, no operation can
+  // be active here that a peer waits for: see start_collective.
+  class BlockingRegion {
+   public:
+    explicit BlockingRegion(Engine& engine) : engine_(engine) { engine_.enter_blocking(); }
+    ~BlockingRegion() { engine_.leave_blocking(); }
+    BlockingRegion(const BlockingRegion&) = delete;
+    BlockingRegion& operator=(const BlockingRegion&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
+  // Whether any thread is inside a BlockingRegion.
+  bool in_blocking_call() const noexcept { return blocked_.load() > 0; }
+
+  // The host MPI may be called from several threads at once. Set once, right after its
+  // initialisation, to the same value on every rank of the job: it decides which form of a
+  // collective is issued, and the forms do not match each other.
+  void allow_threads(bool allowed) noexcept { threads_allowed_ = allowed; }
+  bool threads_allowed() const noexcept { return threads_allowed_; }
+
+  // Stops the progress thread; before the host MPI is finalized.
+  void stop_thread();
+
+ private:
+  void advance(Operation& operation);
+  void enter_blocking();
+  void leave_blocking() noexcept;
+  void wake_thread();
+  void run_thread();
+
+  HostPort& port_;
+  std::recursive_mutex mutex_;
+  bool in_progress_ = false;  // a callback of the host MPI may call back into us
+  std::vector<std::shared_ptr<Operation>> active_;
+  std::atomic<std::size_t> active_count_{0};
+
+  bool threads_allowed_ = false;
+  std::atomic<std::size_t> blocked_{0};  // threads inside blocking host calls
+  std::mutex thread_mutex_;
+  std::condition_variable thread_wake_;
+  std::thread thread_;
+  bool thread_stop_ = false;
+};
+
+}  // namespace accord::core

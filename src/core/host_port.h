@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What the core asks of the host MPI, in words that need no mpi.h: the shim implements it over
+// PMPI, the model test over a fake MPI that delays, reorders and never progresses by itself. Every
+// function returns at once; none waits for a peer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "base/status.h"
+
+namespace accord::core {
+
+// The bits of an MPI_Request, whatever its type in the ABI at hand.
+using HostRequest = std::uint64_t;
+
+class HostPort {
+ public:
+  virtual ~HostPort() = default;
+
+  // MPI_Test: pokes the host MPI's progress; when the request is complete it is freed and `done`
+  // set.
+  virtual Status test(HostRequest& request, bool& done) = 0;
+
+  // MPI_Request_get_status: like test, but the request stays.
+  virtual Status peek(HostRequest request, bool& done) = 0;
+
+  // MPI_Grequest_start / MPI_Grequest_complete: a real request for an operation of ours.
+  virtual Status grequest_start(HostRequest& request) = 0;
+  virtual void grequest_complete(HostRequest request) = 0;
+
+  // One pause of a wait loop: gives the core away where ranks outnumber cores.
+  virtual void pause() = 0;
+
+  // Whether somebody else calls Engine::progress while a thread blocks in the host MPI, so that the
+  // engine needs no thread of its own. The model test's scheduler does.
+  virtual bool progress_elsewhere() { return false; }
+
+  // Locks the engine. The model test, which runs one thread at a time, replaces it by
+  // try-and-pause.
+  virtual void lock(std::recursive_mutex& mutex) { mutex.lock(); }
+};
+
+}  // namespace accord::core

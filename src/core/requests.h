@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What must happen around a host request that a user holds: before a persistent one starts, after
+// any one completes. The user's handle is always a real request of the host MPI (its own, or a
+// generalized one), so every MPI call accepts it; this table only remembers the work that goes with
+// it. A program without device traffic pays one load to learn that the table is empty. Knows no
+// mpi.h.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/status.h"
+#include "core/engine.h"
+#include "core/host_port.h"
+#include "core/staged_buffer.h"
+
+namespace accord::core {
+
+// How a request ended, as its MPI status tells.
+struct Completion {
+  std::size_t received_bytes = StagedBuffer::kAll;
+  bool cancelled = false;
+  bool failed = false;
+};
+
+class Tracked {
+ public:
+  virtual ~Tracked() = default;
+  // A persistent request is about to start: brings the bytes it reads.
+  virtual Status start() { return {}; }
+  // The request has completed: puts the received bytes where the user wants them.
+  virtual Status finish(const Completion& completion) = 0;
+
+  std::uint64_t context = 0;  // the shim's: bits of the communicator that errors are raised on
+  bool persistent = false;
+  bool active = true;  // false for a persistent request between its completion and its next start
+};
+
+class Requests {
+ public:
+  bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+
+  void track(HostRequest request, std::shared_ptr<Tracked> work);
+  std::shared_ptr<Tracked> find(HostRequest request);
+
+  // Before the host MPI starts a persistent request. No effect on one that is not tracked.
+  Status start(HostRequest request);
+
+  // After the host MPI said that `request` is complete (`work` as found before, since the handle is
+  // gone). Does nothing for one already finished.
+  Status finish(HostRequest request, const std::shared_ptr<Tracked>& work,
+                const Completion& completion);
+
+  // Forgets a request the user frees while it is inactive.
+  void forget(HostRequest request);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<HostRequest, std::shared_ptr<Tracked>> table_;
+  std::atomic<std::size_t> count_{0};
+};
+
+// An active request that its user has freed: polls it to its end and finishes it, since nobody else
+// will. `release` frees a persistent handle in the host MPI.
+class OrphanOperation final : public Operation {
+ public:
+  OrphanOperation(HostRequest request, std::shared_ptr<Tracked> work, void (*release)(HostRequest))
+      : request_(request), work_(std::move(work)), release_(release) {}
+  Phase advance(HostPort& port) override;
+
+ private:
+  HostRequest request_;
+  std::shared_ptr<Tracked> work_;
+  void (*release_)(HostRequest);
+};
+
+}  // namespace accord::core

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/staged_buffer.h"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "device/registry.h"
+
+namespace accord::core {
+namespace {
+
+constexpr std::size_t kAlignmentBytes = 64;
+// A span this much larger than its payload is mapped lazily and not page-locked.
+constexpr std::size_t kSparseSlackBytes = std::size_t{1} << 20;
+constexpr std::size_t kSparseFactor = 4;
+
+std::byte* at(void* base, std::ptrdiff_t offset_bytes) {
+  // Through integers: MPI_BOTTOM is a null pointer, to which nothing may be added.
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) +
+                                      static_cast<std::uintptr_t>(offset_bytes));
+}
+
+}  // namespace
+
+StagedBuffer StagedBuffer::untouched(const void* user) {
+  StagedBuffer buffer;
+  buffer.user_ = const_cast<void*>(user);
+  return buffer;
+}
+
+StagedBuffer StagedBuffer::staged(const void* user, const device::PointerInfo& where) {
+  StagedBuffer buffer = untouched(user);
+  buffer.staged_ = true;
+  buffer.where_ = where;
+  return buffer;
+}
+
+StagedBuffer StagedBuffer::absolute(const void* bottom) {
+  StagedBuffer buffer = untouched(bottom);
+  buffer.staged_ = true;
+  buffer.absolute_ = true;
+  return buffer;
+}
+
+void StagedBuffer::reads(Segment segment) {
+  if (staged_ && segment.size_bytes() > 0) reads_.push_back(std::move(segment));
+}
+
+void StagedBuffer::writes(Segment segment) {
+  if (staged_ && segment.size_bytes() > 0) writes_.push_back(std::move(segment));
+}
+
+void StagedBuffer::absorb(const StagedBuffer& other) {
+  reads_.insert(reads_.end(), other.reads_.begin(), other.reads_.end());
+  writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());
+}
+
+Status StagedBuffer::open() {
+  if (!staged_ || origin_ != nullptr) return {};
+  std::ptrdiff_t low = std::numeric_limits<std::ptrdiff_t>::max();
+  std::ptrdiff_t high = std::numeric_limits<std::ptrdiff_t>::min();
+  std::size_t payload_bytes = 0;
+  for (const auto* segments : {&reads_, &writes_}) {
+    for (const Segment& segment : *segments) {
+      low = std::min(low, segment.low_bytes());
+      high = std::max(high, segment.high_bytes());
+      payload_bytes += segment.size_bytes();
+    }
+  }
+  if (payload_bytes == 0)
+    low = high = 0;  // nothing moves, yet the host MPI may want a pointer of its own
+  const auto span_bytes = static_cast<std::size_t>(high - low);
+  // The shadow keeps the user's alignment: an operation may use vector instructions on what it is
+  // given.
+  const auto misalignment = reinterpret_cast<std::uintptr_t>(at(user_, low)) % kAlignmentBytes;
+  const std::size_t wanted_bytes = span_bytes + misalignment + 1;
+  if (absolute_ || span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes) {
+    ACCORD_TRY(device::staging_pool().acquire_sparse(wanted_bytes, shadow_));
+  } else {
+    ACCORD_TRY(device::staging_pool().acquire(where_.runtime, wanted_bytes, shadow_));
+  }
+  origin_ = at(static_cast<std::byte*>(shadow_.data()) + misalignment, -low);
+  return {};
+}
+
+void* StagedBuffer::host() const noexcept { return staged_ ? origin_ : user_; }
+
+Status StagedBuffer::copy_in() {
+  if (!staged_ || reads_.empty()) return {};
+  return copy(reads_, Direction::in, kAll);
+}
+
+Status StagedBuffer::copy_out(std::size_t limit_bytes) {
+  if (!staged_ || writes_.empty()) return {};
+  return copy(writes_, Direction::out, limit_bytes);
+}
+
+Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direction,
+                          std::size_t limit_bytes) {
+  if (absolute_) return copy_absolute(segments, direction, limit_bytes);
+  CopyList list;
+  const bool in = direction == Direction::in;
+  for (const Segment& segment : segments) {
+    const std::size_t length_bytes = std::min(limit_bytes, segment.size_bytes());
+    limit_bytes -= limit_bytes == kAll ? 0 : length_bytes;
+    const auto& runs = segment.type->runs();
+    if (length_bytes == segment.size_bytes() && !segment.type->dense() && runs.size() == 1 &&
+        segment.type->extent_bytes() > 0) {
+      const std::ptrdiff_t first = segment.offset_bytes + runs[0].offset_bytes;
+      const auto pitch = static_cast<std::size_t>(segment.type->extent_bytes());
+      void* user = at(user_, first);
+      void* shadow = at(origin_, first);
+      list.append_rows({in ? shadow : user, in ? user : shadow, runs[0].length_bytes, segment.count,
+                        pitch, pitch});
+      continue;
+    }
+    for_each_piece(segment, 0, length_bytes,
+                   [&](std::ptrdiff_t offset, std::size_t, std::size_t length) {
+                     void* user = at(user_, offset);
+                     void* shadow = at(origin_, offset);
+                     list.append(in ? shadow : user, in ? user : shadow, length);
+                   });
+  }
+  if (list.empty()) return {};
+  return where_.runtime->copy(where_.device, list.copies());
+}
+
+Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Direction direction,
+                                   std::size_t limit_bytes) {
+  std::map<std::pair<device::DeviceRuntime*, int>, CopyList> lists;
+  for (const Segment& segment : segments) {
+    const std::size_t length_bytes = std::min(limit_bytes, segment.size_bytes());
+    limit_bytes -= limit_bytes == kAll ? 0 : length_bytes;
+    for_each_piece(segment, 0, length_bytes,
+                   [&](std::ptrdiff_t offset, std::size_t, std::size_t length) {
+                     void* user = at(user_, offset);
+                     void* shadow = at(origin_, offset);
+                     if (direction == Direction::out) std::swap(user, shadow);
+                     // After the swap: copy from `user` to `shadow`; the user's side decides who
+                     // copies.
+                     const auto info = device::classify(direction == Direction::in ? user : shadow);
+                     if (!device::needs_staging(info)) {
+                       std::memcpy(shadow, user, length);
+                     } else {
+                       lists[{info.runtime, info.device}].append(shadow, user, length);
+                     }
+                   });
+  }
+  Status status;
+  for (auto& [owner, list] : lists)
+    keep_first(status, owner.first->copy(owner.second, list.copies()));
+  return status;
+}
+
+CopyList packed_copies(const Segment& segment, void* user, std::size_t first_bytes,
+                       std::size_t length_bytes, void* host, bool to_host) {
+  CopyList list;
+  for_each_piece(segment, first_bytes, length_bytes,
+                 [&](std::ptrdiff_t offset, std::size_t packed, std::size_t length) {
+                   void* there = at(user, offset);
+                   void* here = static_cast<std::byte*>(host) + (packed - first_bytes);
+                   list.append(to_host ? here : there, to_host ? there : here, length);
+                 });
+  return list;
+}
+
+}  // namespace accord::core

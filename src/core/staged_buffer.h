@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One buffer argument of an MPI call. A host buffer is handed to the host MPI as it is; memory that
+// the CPU must not touch gets a shadow on the host with the same layout: `copy_in` brings the bytes
+// the call reads, `copy_out` writes exactly the bytes the call wrote (never a gap). The datatype
+// stays the user's own, so all of MPI's rules on types and operations stay the host MPI's business.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "core/layout.h"
+#include "device/staging_pool.h"
+
+namespace accord::core {
+
+class StagedBuffer {
+ public:
+  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+  StagedBuffer() = default;
+
+  // A buffer the host MPI gets as it is (host memory, MPI_IN_PLACE, a pointer that is not
+  // significant here).
+  static StagedBuffer untouched(const void* user);
+
+  // A buffer in memory that needs staging. `where` says whose.
+  static StagedBuffer staged(const void* user, const device::PointerInfo& where);
+
+  // MPI_BOTTOM with absolute addresses: each run is classified by itself, host and device runs may
+  // mix.
+  static StagedBuffer absolute(const void* bottom);
+
+  bool is_staged() const noexcept { return staged_; }
+  void* user() const noexcept { return user_; }
+  const device::PointerInfo& where() const noexcept { return where_; }
+
+  // Declares bytes the host MPI will read / will write. Before open().
+  void reads(Segment segment);
+  void writes(Segment segment);
+
+  // Takes over what `other`, a buffer at the same address, declared.
+  void absorb(const StagedBuffer& other);
+
+  // Takes shadow memory for everything declared. No effect on an untouched buffer.
+  Status open();
+
+  // Copies what the call reads to the shadow, resp. the first `limit_bytes` (in typemap order) of
+  // what it wrote back to the user's memory. Both wait for the copies only.
+  Status copy_in();
+  Status copy_out(std::size_t limit_bytes = kAll);
+
+  // The pointer to give to the host MPI in the user's place; valid after open().
+  void* host() const noexcept;
+
+ private:
+  enum class Direction { in, out };
+  Status copy(const std::vector<Segment>& segments, Direction direction, std::size_t limit_bytes);
+  Status copy_absolute(const std::vector<Segment>& segments, Direction direction,
+                       std::size_t limit_bytes);
+
+  void* user_ = nullptr;
+  bool staged_ = false;
+  bool absolute_ = false;
+  device::PointerInfo where_;
+  std::vector<Segment> reads_;
+  std::vector<Segment> writes_;
+  device::StagingBuffer shadow_;
+  std::byte* origin_ = nullptr;  // shadow address that stands for user_
+};
+
+// The bytes [first, first + length) of the packed form of `segment` at `user`, to or from
+// contiguous host memory.
+CopyList packed_copies(const Segment& segment, void* user, std::size_t first_bytes,
+                       std::size_t length_bytes, void* host, bool to_host);
+
+}  // namespace accord::core
