@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Numbers for predefined operations and types that are equal on all ranks (a handle's value need
+// not be).
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+namespace accord::shim {
+
+// 0 for a user-defined operation.
+std::uint32_t canonical_op(MPI_Op op) noexcept;
+
+// 0 for a type that is not one of the C types of MPI 4.1, table 3.2.
+std::uint32_t canonical_type(MPI_Datatype datatype) noexcept;
+
+}  // namespace accord::shim

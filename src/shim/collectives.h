@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One collective call, three forms. The generated wrappers (wrappers.inc) name the arguments; what
+// happens to them is said here once. A call without device memory goes straight to the host MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <utility>
+
+#include "shim/pipelines.h"
+#include "shim/shapes.h"
+#include "shim/trace.h"
+
+namespace accord::shim {
+
+// The host MPI must not be given this pointer as it is. MPI_BOTTOM may stand for addresses on a
+// device.
+inline bool needs_us(const void* pointer) {
+  return device::must_stage(pointer) || (pointer == MPI_BOTTOM && device::any_active());
+}
+
+// Whether the host MPI may take this call as it is: nothing of ours is under way that it could
+// overtake or starve, no buffer needs staging, and the call is not one that all ranks must vote on.
+template <class Shape>
+bool passes(const Shape& call) {
+  return engine().idle() && !needs_us(call.send_pointer()) && !needs_us(call.recv_pointer()) &&
+         pipeline_bytes(call) == 0;
+}
+
+// The call as the core wants it; false when an argument is wrong, which the host MPI shall report.
+template <class Shape>
+bool describe(const Shape& call, CommState& state, core::CollectiveCall& described,
+              bool with_pipeline) {
+  Description d;
+  d.send = Description::buffer(call.send_pointer());
+  d.recv = Description::buffer(call.recv_pointer());
+  call.describe(d, state);
+  if (!d.valid) return false;
+  if (with_pipeline) described.pipeline = pipeline(call, d, state);
+  described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
+  if (described.same_address) d.recv.absorb(d.send);
+  described.send = std::move(d.send);
+  described.recv = std::move(d.recv);
+  described.context = to_bits(call.comm);
+  return true;
+}
+
+// The core's form of a host call that makes a request.
+template <class Issue>
+auto with_bits(Issue issue) {
+  return [issue](const void* send, void* recv, core::HostRequest& bits) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = issue(send, recv, &request);
+    bits = to_bits(request);
+    return code;
+  };
+}
+
+template <class Shape, class Block, class Issue>
+int blocking(const char* name, const Shape& call, Block block, Issue issue) noexcept {
+  const Trace trace(name);
+  CommState* state = comm_state(call.comm);
+  core::CollectiveCall described;
+  if (state == nullptr || !describe(call, *state, described, true)) {
+    return block(call.send_pointer(), const_cast<void*>(call.recv_pointer()));
+  }
+  described.block = block;
+  described.issue = with_bits(issue);
+  return raise(call.comm, core::run_collective(engine(), state->queue, std::move(described)));
+}
+
+template <class Shape, class Issue>
+int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* request) noexcept {
+  const Trace trace(name);
+  CommState* state = comm_state(call.comm);
+  core::CollectiveCall described;
+  if (request == nullptr || state == nullptr || !describe(call, *state, described, true) ||
+      (!described.send.is_staged() && !described.recv.is_staged() && !described.pipeline &&
+       !engine().busy(*state->queue))) {
+    engine().progress();
+    return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
+  }
+  described.issue = with_bits(issue);
+  core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
+  const Status status =
+      core::start_collective(engine(), requests(), state->queue, std::move(described), bits);
+  *request = from_bits<MPI_Request>(bits);
+  return raise(call.comm, status);
+}
+
+template <class Shape, class Issue>
+int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* request) noexcept {
+  const Trace trace(name);
+  CommState* state = comm_state(call.comm);
+  core::CollectiveCall described;
+  if (request == nullptr || state == nullptr || !describe(call, *state, described, false)) {
+    return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
+  }
+  if (!described.send.is_staged() && !described.recv.is_staged()) {
+    drain(call.comm);
+    return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
+  }
+  described.issue = with_bits(issue);
+  core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
+  const Status status =
+      core::init_collective(engine(), requests(), state->queue, std::move(described), bits);
+  *request = from_bits<MPI_Request>(bits);
+  return raise(call.comm, status);
+}
+
+}  // namespace accord::shim

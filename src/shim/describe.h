@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Turns the buffer arguments of one call into StagedBuffers: which bytes the host MPI will read and
+// write on this rank, in the user's own datatypes. Used by the shapes of the collectives, by
+// point-to-point and pack.
+#pragma once
+
+#include <mpi.h>
+
+#include "core/staged_buffer.h"
+#include "shim/shim.h"
+#include "shim/typemap.h"
+
+namespace accord::shim {
+
+class Description {
+ public:
+  core::StagedBuffer send;
+  core::StagedBuffer recv;
+  // False when an argument is wrong: the call goes to the host MPI as it is, which reports it.
+  bool valid = true;
+
+  // Declares a buffer; what it reads and writes follows.
+  static core::StagedBuffer buffer(const void* user) {
+    const device::PointerInfo where = device::classify(user);
+    return device::needs_staging(where) ? core::StagedBuffer::staged(user, where)
+                                        : core::StagedBuffer::untouched(user);
+  }
+
+  template <class C>
+  void reads(core::StagedBuffer& buffer, C count, MPI_Datatype datatype,
+             MPI_Aint offset_bytes = 0) {
+    if (auto segment = part(buffer, count, datatype, offset_bytes); segment.count != 0)
+      buffer.reads(std::move(segment));
+  }
+  template <class C>
+  void writes(core::StagedBuffer& buffer, C count, MPI_Datatype datatype,
+              MPI_Aint offset_bytes = 0) {
+    if (auto segment = part(buffer, count, datatype, offset_bytes); segment.count != 0)
+      buffer.writes(std::move(segment));
+  }
+
+  // Raw bytes, as of a packed buffer.
+  void reads_bytes(core::StagedBuffer& buffer, std::size_t size_bytes, MPI_Aint offset_bytes = 0) {
+    buffer.reads({core::Typemap::contiguous(1), size_bytes, offset_bytes});
+  }
+  void writes_bytes(core::StagedBuffer& buffer, std::size_t size_bytes, MPI_Aint offset_bytes = 0) {
+    buffer.writes({core::Typemap::contiguous(1), size_bytes, offset_bytes});
+  }
+
+ private:
+  template <class C>
+  core::Segment part(core::StagedBuffer& buffer, C count, MPI_Datatype datatype,
+                     MPI_Aint offset_bytes) {
+    if (count <= 0) {
+      valid = valid && count == 0;
+      return {};
+    }
+    // Absolute addresses: each may be on a device. A null pointer with a predefined type is the
+    // user's mistake.
+    if (buffer.user() == MPI_BOTTOM && !buffer.is_staged() && datatype != MPI_DATATYPE_NULL &&
+        !is_named(datatype)) {
+      buffer = core::StagedBuffer::absolute(buffer.user());
+    }
+    if (!buffer.is_staged()) return {};
+    auto type = typemap(datatype);
+    if (!type) {
+      valid = false;
+      return {};
+    }
+    return {std::move(type), static_cast<std::size_t>(count), offset_bytes};
+  }
+};
+
+// Extent of a datatype, 0 when it is not valid.
+inline MPI_Aint extent_of(MPI_Datatype datatype) noexcept {
+  MPI_Count lower_bound = 0;
+  MPI_Count extent = 0;
+  if (datatype == MPI_DATATYPE_NULL) return 0;
+  return host::Type_get_extent_x(datatype, &lower_bound, &extent) == MPI_SUCCESS
+             ? static_cast<MPI_Aint>(extent)
+             : 0;
+}
+
+}  // namespace accord::shim

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/environment.h"
+
+#include <string>
+#include <string_view>
+
+#include "base/log.h"
+#include "shim/collectives.h"
+#include "shim/shim.h"
+
+namespace accord::shim {
+namespace {
+
+// A progress thread needs MPI_THREAD_MULTIPLE; without accelerators nothing ever needs the thread.
+int wanted_level(int required) {
+  const std::string& setting = config().progress_thread;
+  const bool wanted = setting == "on" || (setting == "auto" && device::accelerator_present());
+  return wanted ? MPI_THREAD_MULTIPLE : required;
+}
+
+// What all ranks must know alike, in one reduction: whether every rank's MPI may be called from a
+// progress thread, and whether the settings that decide together are equal everywhere.
+Status agree(bool& threads) {
+  const auto hash = static_cast<std::int64_t>(config_equal_hash() & 0x7fffffffffffffffull);
+  std::int64_t words[3] = {hash, ~hash, threads ? 1 : 0};
+  ACCORD_TRY(Status::from_host(
+      host::Allreduce(MPI_IN_PLACE, words, 3, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
+  threads = words[2] != 0;
+  if (words[0] == ~words[1]) return {};
+  return {StatusCode::invalid_argument,
+          "an ACCORD_ setting that must be equal on all ranks differs (see the scope column of "
+          "`accord info`)"};
+}
+
+int after_init() {
+  int level = MPI_THREAD_SINGLE;
+  (void)host::Query_thread(&level);
+  bool threads = level == MPI_THREAD_MULTIPLE && config().progress_thread != "off";
+  Status status = agree(threads);
+  start_runtime(threads);
+  keep_first(status, config_status());
+  return raise(MPI_COMM_WORLD, status);
+}
+
+bool has_runtime(std::string_view name) {
+  for (device::DeviceRuntime* runtime : device::runtimes()) {
+    if (runtime->name() == name && runtime->present()) return true;
+  }
+  return false;
+}
+
+// MPI 4.1, section 11.4.3: the kinds of memory that MPI calls accept.
+std::string memory_kinds() {
+  std::string kinds;
+  if (has_runtime("cuda")) kinds += ",cuda,cuda:host,cuda:device,cuda:managed";
+  if (has_runtime("hip")) kinds += ",rocm,rocm:host,rocm:device,rocm:managed";
+  if (has_runtime("level_zero"))
+    kinds += ",level_zero,level_zero:host,level_zero:device,level_zero:shared";
+  return kinds;
+}
+
+void add_memory_kinds(MPI_Info info) {
+  constexpr const char* kKey = "mpi_memory_alloc_kinds";
+  const std::string added = memory_kinds();
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  (void)host::Info_get(info, kKey, MPI_MAX_INFO_VAL, value, &found);
+  if (added.empty() && found != 0) return;
+  std::string kinds = found != 0 ? value : "system,mpi";
+  if (kinds.find(added) == std::string::npos) kinds += added;
+  (void)host::Info_set(info, kKey, kinds.c_str());
+}
+
+}  // namespace
+
+int Init(int* argc, char*** argv) noexcept {
+  int provided = MPI_THREAD_SINGLE;
+  const int level = wanted_level(MPI_THREAD_SINGLE);
+  const int code = level == MPI_THREAD_SINGLE ? host::Init(argc, argv)
+                                              : host::Init_thread(argc, argv, level, &provided);
+  return code == MPI_SUCCESS ? after_init() : code;
+}
+
+int Init_thread(int* argc, char*** argv, int required, int* provided) noexcept {
+  const int code = host::Init_thread(argc, argv, wanted_level(required), provided);
+  return code == MPI_SUCCESS ? after_init() : code;
+}
+
+int Finalize() noexcept {
+  stop_runtime();
+  return host::Finalize();
+}
+
+#ifdef ACCORD_HAS_Session_init
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) noexcept {
+  const int code = host::Session_init(info, errhandler, session);
+  if (code == MPI_SUCCESS) start_session_runtime(*session);
+  return code;
+}
+
+int Session_finalize(MPI_Session* session) noexcept {
+  if (session != nullptr) stop_session_runtime(*session);
+  return host::Session_finalize(session);
+}
+
+int Session_get_info(MPI_Session session, MPI_Info* info) noexcept {
+  const int code = host::Session_get_info(session, info);
+  if (code == MPI_SUCCESS) add_memory_kinds(*info);
+  return code;
+}
+#endif
+
+int Comm_get_info(MPI_Comm comm, MPI_Info* info) noexcept {
+  const int code = host::Comm_get_info(comm, info);
+  if (code == MPI_SUCCESS && info != nullptr) add_memory_kinds(*info);
+  return code;
+}
+
+int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) noexcept {
+  const shape::Barrier call{
+      comm};  // moves no data; keeps its place among the communicator's collectives
+  if (passes(call)) return host::Comm_idup(comm, newcomm, request);
+  return nonblocking(
+      "MPI_Comm_idup", call,
+      [=](const void*, void*, MPI_Request* made) { return host::Comm_idup(comm, newcomm, made); },
+      request);
+}
+
+#ifdef ACCORD_HAS_Comm_idup_with_info
+int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
+                        MPI_Request* request) noexcept {
+  const shape::Barrier call{comm};
+  if (passes(call)) return host::Comm_idup_with_info(comm, info, newcomm, request);
+  return nonblocking(
+      "MPI_Comm_idup_with_info", call,
+      [=](const void*, void*, MPI_Request* made) {
+        return host::Comm_idup_with_info(comm, info, newcomm, made);
+      },
+      request);
+}
+#endif
+
+int MPIX_Query_cuda_support() noexcept { return has_runtime("cuda") ? 1 : 0; }
+int MPIX_Query_hip_support() noexcept { return has_runtime("hip") ? 1 : 0; }
+int MPIX_Query_rocm_support() noexcept { return has_runtime("hip") ? 1 : 0; }
+int MPIX_Query_ze_support() noexcept { return has_runtime("level_zero") ? 1 : 0; }
+
+int MPIX_GPU_query_support(int gpu_type, int* is_supported) noexcept {
+  // The numbers of MPICH's MPIX_GPU_SUPPORT_CUDA, _ZE and _HIP.
+  constexpr const char* kRuntimes[] = {"cuda", "level_zero", "hip"};
+  if (is_supported == nullptr || gpu_type < 0 || gpu_type > 2) {
+    return raise(MPI_COMM_WORLD,
+                 Status(StatusCode::invalid_argument, "MPIX_GPU_query_support: unknown GPU type"));
+  }
+  *is_supported = has_runtime(kRuntimes[gpu_type]) ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+}  // namespace accord::shim

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/request_calls.h"
+
+#include <vector>
+
+#include "shim/completion.h"
+#include "shim/shim.h"
+
+namespace accord::shim {
+namespace {
+
+// A tracked request as it was before the host MPI completed it and took the handle away.
+struct Watched {
+  int index;
+  core::HostRequest bits;
+  std::shared_ptr<core::Tracked> work;
+};
+
+std::vector<Watched> watch(int count, const MPI_Request handles[]) {
+  std::vector<Watched> watched;
+  if (requests().empty() || handles == nullptr) return watched;
+  for (int i = 0; i < count; ++i) {
+    const core::HostRequest bits = to_bits(handles[i]);
+    if (auto work = requests().find(bits); work && work->active)
+      watched.push_back({i, bits, std::move(work)});
+  }
+  return watched;
+}
+
+// Finishes one request the host MPI has completed; `code` is what it returned for this request.
+int settle(const Watched& one, const MPI_Status& status, int code) {
+  core::Completion completion;
+  if (code == MPI_SUCCESS) {
+    completion = completion_of(status);
+  } else {
+    completion.failed = true;
+  }
+  const auto comm = from_bits<MPI_Comm>(one.work->context);
+  const int ours = raise(comm, requests().finish(one.bits, one.work, completion));
+  return code != MPI_SUCCESS ? code : ours;
+}
+
+// Blocks in the host MPI when nothing of ours needs progress, else polls the testing form.
+template <class Native, class Poll>
+int complete(Native native, Poll poll) {
+  if (engine().idle()) {
+    const Region region(engine());
+    return native();
+  }
+  int code = MPI_SUCCESS;
+  engine().wait_until([&] {
+    bool done = false;
+    code = poll(done);
+    return done || code != MPI_SUCCESS;
+  });
+  return code;
+}
+
+// Statuses to read from: the caller's, or our own where they are ignored but needed.
+class Statuses {
+ public:
+  Statuses(MPI_Status* given, int count, bool needed) : pointer_(given) {
+    if (given != MPI_STATUSES_IGNORE || !needed) return;
+    own_.resize(static_cast<std::size_t>(count));
+    pointer_ = own_.data();
+  }
+  MPI_Status* get() { return pointer_; }
+
+ private:
+  std::vector<MPI_Status> own_;
+  MPI_Status* pointer_;
+};
+
+// After a call that completed (some of) an array; `status_of` maps a watched request to its status,
+// or null when it is not among the completed ones. An error of ours becomes the array call's error.
+template <class StatusOf>
+int settle_array(const std::vector<Watched>& watched, int code, StatusOf status_of) {
+  int result = code;
+  for (const Watched& one : watched) {
+    MPI_Status* status = status_of(one.index);
+    if (status == nullptr) continue;
+    const int own_code = code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : MPI_SUCCESS;
+    if (own_code == MPI_ERR_PENDING) continue;
+    const int settled = settle(one, *status, own_code);
+    if (settled == own_code) continue;
+    status->MPI_ERROR = settled;
+    result = MPI_ERR_IN_STATUS;
+  }
+  return result;
+}
+
+bool settled_as_array(int code) { return code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS; }
+
+}  // namespace
+
+int Wait(MPI_Request* request, MPI_Status* status) noexcept {
+  if (quiet() || request == nullptr) {
+    const Region region(engine());
+    return host::Wait(request, status);
+  }
+  const auto watched = watch(1, request);
+  Statuses statuses(status, 1, !watched.empty());
+  const int code = complete([&] { return host::Wait(request, statuses.get()); },
+                            [&](bool& done) {
+                              int flag = 0;
+                              const int tested = host::Test(request, &flag, statuses.get());
+                              done = flag != 0;
+                              return tested;
+                            });
+  return watched.empty() ? code : settle(watched.front(), *statuses.get(), code);
+}
+
+int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
+  if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
+  engine().progress();
+  const auto watched = watch(1, request);
+  Statuses statuses(status, 1, !watched.empty());
+  const int code = host::Test(request, flag, statuses.get());
+  if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
+  return settle(watched.front(), *statuses.get(), code);
+}
+
+int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
+  if (quiet() || count < 0) {
+    const Region region(engine());
+    return host::Waitall(count, array, given);
+  }
+  const auto watched = watch(count, array);
+  Statuses statuses(given, count, !watched.empty());
+  const int code = complete([&] { return host::Waitall(count, array, statuses.get()); },
+                            [&](bool& done) {
+                              int flag = 0;
+                              const int tested = host::Testall(count, array, &flag, statuses.get());
+                              done = flag != 0;
+                              return tested;
+                            });
+  if (!settled_as_array(code)) return code;
+  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+}
+
+int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexcept {
+  if (quiet() || count < 0 || flag == nullptr) return host::Testall(count, array, flag, given);
+  engine().progress();
+  const auto watched = watch(count, array);
+  Statuses statuses(given, count, !watched.empty());
+  const int code = host::Testall(count, array, flag, statuses.get());
+  if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
+  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+}
+
+int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noexcept {
+  if (quiet() || count < 0 || index == nullptr) {
+    const Region region(engine());
+    return host::Waitany(count, array, index, status);
+  }
+  const auto watched = watch(count, array);
+  Statuses statuses(status, 1, !watched.empty());
+  const int code = complete([&] { return host::Waitany(count, array, index, statuses.get()); },
+                            [&](bool& done) {
+                              int flag = 0;
+                              const int tested =
+                                  host::Testany(count, array, index, &flag, statuses.get());
+                              done = flag != 0;
+                              return tested;
+                            });
+  for (const Watched& one : watched) {
+    if (one.index == *index) return settle(one, *statuses.get(), code);
+  }
+  return code;
+}
+
+int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* status) noexcept {
+  if (quiet() || count < 0 || index == nullptr || flag == nullptr) {
+    return host::Testany(count, array, index, flag, status);
+  }
+  engine().progress();
+  const auto watched = watch(count, array);
+  Statuses statuses(status, 1, !watched.empty());
+  *index = MPI_UNDEFINED;
+  const int code = host::Testany(count, array, index, flag, statuses.get());
+  if (code == MPI_SUCCESS && *flag == 0) return code;
+  for (const Watched& one : watched) {
+    if (one.index == *index) return settle(one, *statuses.get(), code);
+  }
+  return code;
+}
+
+namespace {
+
+// Waitsome and Testsome: the i-th status belongs to request indices[i].
+int settle_some(const std::vector<Watched>& watched, int code, const int* outcount,
+                const int indices[], MPI_Status* statuses) {
+  if (!settled_as_array(code) || *outcount == MPI_UNDEFINED) return code;
+  return settle_array(watched, code, [&](int index) -> MPI_Status* {
+    for (int i = 0; i < *outcount; ++i) {
+      if (indices[i] == index) return statuses + i;
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace
+
+int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
+             MPI_Status given[]) noexcept {
+  if (quiet() || count < 0 || outcount == nullptr) {
+    const Region region(engine());
+    return host::Waitsome(count, array, outcount, indices, given);
+  }
+  const auto watched = watch(count, array);
+  Statuses statuses(given, count, !watched.empty());
+  const int code =
+      complete([&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
+               [&](bool& done) {
+                 const int tested = host::Testsome(count, array, outcount, indices, statuses.get());
+                 done = *outcount != 0;
+                 return tested;
+               });
+  return settle_some(watched, code, outcount, indices, statuses.get());
+}
+
+int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
+             MPI_Status given[]) noexcept {
+  if (quiet() || count < 0 || outcount == nullptr)
+    return host::Testsome(count, array, outcount, indices, given);
+  engine().progress();
+  const auto watched = watch(count, array);
+  Statuses statuses(given, count, !watched.empty());
+  const int code = host::Testsome(count, array, outcount, indices, statuses.get());
+  return settle_some(watched, code, outcount, indices, statuses.get());
+}
+
+int Start(MPI_Request* request) noexcept {
+  if (quiet() || request == nullptr) return host::Start(request);
+  engine().progress();
+  if (const auto work = requests().find(to_bits(*request))) {
+    const Status status = requests().start(to_bits(*request));
+    if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
+  }
+  return host::Start(request);
+}
+
+int Startall(int count, MPI_Request array[]) noexcept {
+  if (quiet() || array == nullptr) return host::Startall(count, array);
+  engine().progress();
+  for (int i = 0; i < count; ++i) {
+    const auto work = requests().find(to_bits(array[i]));
+    if (!work) continue;
+    const Status status = requests().start(to_bits(array[i]));
+    if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
+  }
+  return host::Startall(count, array);
+}
+
+int Request_free(MPI_Request* request) noexcept {
+  if (quiet() || request == nullptr) return host::Request_free(request);
+  const core::HostRequest bits = to_bits(*request);
+  const auto work = requests().find(bits);
+  if (!work) return host::Request_free(request);
+  requests().forget(bits);
+  if (!work->active) return host::Request_free(request);
+  engine().submit(std::make_shared<core::OrphanOperation>(bits, work,
+                                                          [](core::HostRequest orphan) {
+                                                            auto handle =
+                                                                from_bits<MPI_Request>(orphan);
+                                                            (void)host::Request_free(&handle);
+                                                          }),
+                  nullptr);
+  *request = MPI_REQUEST_NULL;
+  return MPI_SUCCESS;
+}
+
+namespace {
+
+// A request reported complete must have its data in place, though the handle stays: finishes those
+// of `array` that are, once.
+int settle_in_place(int count, const MPI_Request array[]) {
+  int result = MPI_SUCCESS;
+  for (const Watched& one : watch(count, array)) {
+    int flag = 0;
+    MPI_Status status;
+    const int code = host::Request_get_status(array[one.index], &flag, &status);
+    if (code == MPI_SUCCESS && flag == 0) continue;
+    if (const int settled = settle(one, status, code); settled != MPI_SUCCESS) result = settled;
+  }
+  return result;
+}
+
+}  // namespace
+
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexcept {
+  if (!quiet()) engine().progress();
+  const int code = host::Request_get_status(request, flag, status);
+  if (requests().empty() || code != MPI_SUCCESS || *flag == 0) return code;
+  return settle_in_place(1, &request);
+}
+
+#ifdef ACCORD_HAS_Request_get_status_all
+int Request_get_status_all(int count, const MPI_Request array[], int* flag,
+                           MPI_Status statuses[]) noexcept {
+  if (!quiet()) engine().progress();
+  const int code = host::Request_get_status_all(count, array, flag, statuses);
+  return code != MPI_SUCCESS || requests().empty() ? code : settle_in_place(count, array);
+}
+int Request_get_status_any(int count, const MPI_Request array[], int* index, int* flag,
+                           MPI_Status* status) noexcept {
+  if (!quiet()) engine().progress();
+  const int code = host::Request_get_status_any(count, array, index, flag, status);
+  return code != MPI_SUCCESS || requests().empty() ? code : settle_in_place(count, array);
+}
+int Request_get_status_some(int count, const MPI_Request array[], int* outcount, int indices[],
+                            MPI_Status statuses[]) noexcept {
+  if (!quiet()) engine().progress();
+  const int code = host::Request_get_status_some(count, array, outcount, indices, statuses);
+  return code != MPI_SUCCESS || requests().empty() ? code : settle_in_place(count, array);
+}
+#endif
+
+}  // namespace accord::shim

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What each collective reads and writes on one rank (MPI 4.1, chapters 6 and 8): one aggregate a
+// collective, its fields in the order of the MPI call, used by the blocking, non-blocking and
+// persistent form alike. C is the type of counts (int or MPI_Count), D that of displacements.
+#pragma once
+
+#include <mpi.h>
+
+#include "shim/describe.h"
+#include "shim/topology.h"
+
+namespace accord::shim::shape {
+
+// Who gives and who gets at this rank of a rooted collective.
+struct Rooted {
+  bool is_root;   // holds the root's buffer
+  bool is_other;  // takes part without being the root
+  int others;     // ranks on the other side of the root
+
+  Rooted(const CommState& comm, int root) {
+    if (comm.inter) {
+      is_root = root == MPI_ROOT;
+      is_other = root != MPI_ROOT && root != MPI_PROC_NULL;
+      others = comm.remote_size;
+    } else {
+      is_root = root == comm.rank;
+      is_other = true;  // the root of an intracommunicator also sends to itself
+      others = comm.size;
+    }
+  }
+};
+
+inline bool in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
+
+// Stands for a buffer that a collective does not have: never on a device, never read.
+inline const void* no_buffer() { return MPI_IN_PLACE; }
+
+struct Barrier {
+  MPI_Comm comm;
+  const void* send_pointer() const { return no_buffer(); }
+  const void* recv_pointer() const { return no_buffer(); }
+  void describe(Description&, const CommState&) const {}
+};
+
+template <class C>
+struct Bcast {
+  void* buffer;
+  C count;
+  MPI_Datatype datatype;
+  int root;
+  MPI_Comm comm;
+  const void* send_pointer() const { return no_buffer(); }
+  const void* recv_pointer() const { return buffer; }
+  void describe(Description& d, const CommState& state) const {
+    const Rooted role(state, root);
+    if (role.is_root) {
+      d.reads(d.recv, count, datatype);
+    } else if (role.is_other) {
+      d.writes(d.recv, count, datatype);
+    }
+  }
+};
+
+template <class C>
+struct Gather {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype recvtype;
+  int root;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const Rooted role(state, root);
+    if (role.is_other && !in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
+    if (!role.is_root) return;
+    const MPI_Aint step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
+    for (int rank = 0; rank < role.others; ++rank) {
+      if (in_place(sendbuf) && !state.inter && rank == state.rank) continue;  // already there
+      d.writes(d.recv, recvcount, recvtype, rank * step);
+    }
+  }
+};
+
+template <class C, class D>
+struct Gatherv {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  const C* recvcounts;
+  const D* displs;
+  MPI_Datatype recvtype;
+  int root;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const Rooted role(state, root);
+    if (role.is_other && !in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
+    if (!role.is_root) return;
+    const MPI_Aint extent = extent_of(recvtype);
+    for (int rank = 0; rank < role.others; ++rank) {
+      if (in_place(sendbuf) && !state.inter && rank == state.rank) continue;
+      d.writes(d.recv, recvcounts[rank], recvtype, displs[rank] * extent);
+    }
+  }
+};
+
+template <class C>
+struct Scatter {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype recvtype;
+  int root;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const Rooted role(state, root);
+    if (role.is_other && !in_place(recvbuf)) d.writes(d.recv, recvcount, recvtype);
+    if (!role.is_root) return;
+    const MPI_Aint step = static_cast<MPI_Aint>(sendcount) * extent_of(sendtype);
+    for (int rank = 0; rank < role.others; ++rank) {
+      if (in_place(recvbuf) && !state.inter && rank == state.rank) continue;  // stays where it is
+      d.reads(d.send, sendcount, sendtype, rank * step);
+    }
+  }
+};
+
+template <class C, class D>
+struct Scatterv {
+  const void* sendbuf;
+  const C* sendcounts;
+  const D* displs;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype recvtype;
+  int root;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const Rooted role(state, root);
+    if (role.is_other && !in_place(recvbuf)) d.writes(d.recv, recvcount, recvtype);
+    if (!role.is_root) return;
+    const MPI_Aint extent = extent_of(sendtype);
+    for (int rank = 0; rank < role.others; ++rank) {
+      if (in_place(recvbuf) && !state.inter && rank == state.rank) continue;
+      d.reads(d.send, sendcounts[rank], sendtype, displs[rank] * extent);
+    }
+  }
+};
+
+template <class C>
+struct Allgather {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    if (!in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
+    const MPI_Aint step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
+    for (int rank = 0; rank < state.remote_size; ++rank) {
+      if (in_place(sendbuf) && rank == state.rank) {
+        d.reads(d.recv, recvcount, recvtype, rank * step);
+      } else {
+        d.writes(d.recv, recvcount, recvtype, rank * step);
+      }
+    }
+  }
+};
+
+template <class C, class D>
+struct Allgatherv {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  const C* recvcounts;
+  const D* displs;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    if (!in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
+    const MPI_Aint extent = extent_of(recvtype);
+    for (int rank = 0; rank < state.remote_size; ++rank) {
+      if (in_place(sendbuf) && rank == state.rank) {
+        d.reads(d.recv, recvcounts[rank], recvtype, displs[rank] * extent);
+      } else {
+        d.writes(d.recv, recvcounts[rank], recvtype, displs[rank] * extent);
+      }
+    }
+  }
+};
+
+template <class C>
+struct Alltoall {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const MPI_Count peers = state.remote_size;
+    if (in_place(sendbuf)) {
+      d.reads(d.recv, recvcount * peers, recvtype);
+    } else {
+      d.reads(d.send, sendcount * peers, sendtype);
+    }
+    d.writes(d.recv, recvcount * peers, recvtype);
+  }
+};
+
+template <class C, class D>
+struct Alltoallv {
+  const void* sendbuf;
+  const C* sendcounts;
+  const D* sdispls;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  const C* recvcounts;
+  const D* rdispls;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const MPI_Aint send_extent = in_place(sendbuf) ? 0 : extent_of(sendtype);
+    const MPI_Aint recv_extent = extent_of(recvtype);
+    for (int rank = 0; rank < state.remote_size; ++rank) {
+      if (in_place(sendbuf)) {
+        d.reads(d.recv, recvcounts[rank], recvtype, rdispls[rank] * recv_extent);
+      } else {
+        d.reads(d.send, sendcounts[rank], sendtype, sdispls[rank] * send_extent);
+      }
+      d.writes(d.recv, recvcounts[rank], recvtype, rdispls[rank] * recv_extent);
+    }
+  }
+};
+
+template <class C, class D>
+struct Alltoallw {
+  const void* sendbuf;
+  const C* sendcounts;
+  const D* sdispls;  // bytes
+  const MPI_Datatype* sendtypes;
+  void* recvbuf;
+  const C* recvcounts;
+  const D* rdispls;  // bytes
+  const MPI_Datatype* recvtypes;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    for (int rank = 0; rank < state.remote_size; ++rank) {
+      if (in_place(sendbuf)) {
+        d.reads(d.recv, recvcounts[rank], recvtypes[rank], rdispls[rank]);
+      } else {
+        d.reads(d.send, sendcounts[rank], sendtypes[rank], sdispls[rank]);
+      }
+      d.writes(d.recv, recvcounts[rank], recvtypes[rank], rdispls[rank]);
+    }
+  }
+};
+
+template <class C>
+struct Reduce {
+  const void* sendbuf;
+  void* recvbuf;
+  C count;
+  MPI_Datatype datatype;
+  MPI_Op op;
+  int root;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const Rooted role(state, root);
+    if (role.is_other && !in_place(sendbuf)) d.reads(d.send, count, datatype);
+    if (!role.is_root) return;
+    if (in_place(sendbuf)) d.reads(d.recv, count, datatype);
+    d.writes(d.recv, count, datatype);
+  }
+};
+
+template <class C>
+struct Allreduce {
+  const void* sendbuf;
+  void* recvbuf;
+  C count;
+  MPI_Datatype datatype;
+  MPI_Op op;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState&) const {
+    if (in_place(sendbuf)) {
+      d.reads(d.recv, count, datatype);
+    } else {
+      d.reads(d.send, count, datatype);
+    }
+    d.writes(d.recv, count, datatype);
+  }
+};
+
+template <class C>
+struct Reduce_scatter {
+  const void* sendbuf;
+  void* recvbuf;
+  const C* recvcounts;
+  MPI_Datatype datatype;
+  MPI_Op op;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    MPI_Count total = 0;
+    for (int rank = 0; rank < state.size; ++rank) total += recvcounts[rank];
+    if (in_place(sendbuf)) {
+      d.reads(d.recv, total, datatype);
+    } else {
+      d.reads(d.send, total, datatype);
+    }
+    d.writes(d.recv, recvcounts[state.rank], datatype);
+  }
+};
+
+template <class C>
+struct Reduce_scatter_block {
+  const void* sendbuf;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype datatype;
+  MPI_Op op;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    const MPI_Count total = static_cast<MPI_Count>(recvcount) * state.size;
+    if (in_place(sendbuf)) {
+      d.reads(d.recv, total, datatype);
+    } else {
+      d.reads(d.send, total, datatype);
+    }
+    d.writes(d.recv, recvcount, datatype);
+  }
+};
+
+template <class C>
+struct Scan : Allreduce<C> {};
+template <class C>
+Scan(const void*, void*, C, MPI_Datatype, MPI_Op, MPI_Comm) -> Scan<C>;
+
+template <class C>
+struct Exscan {
+  const void* sendbuf;
+  void* recvbuf;
+  C count;
+  MPI_Datatype datatype;
+  MPI_Op op;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState& state) const {
+    if (in_place(sendbuf)) {
+      d.reads(d.recv, count, datatype);
+    } else {
+      d.reads(d.send, count, datatype);
+    }
+    if (state.rank > 0) d.writes(d.recv, count, datatype);  // rank 0 gets nothing
+  }
+};
+
+template <class C>
+struct Neighbor_allgather {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState&) const {
+    d.reads(d.send, sendcount, sendtype);
+    const Neighbours neighbours(comm);
+    const MPI_Aint step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
+    for (int i = 0; i < neighbours.in; ++i) {
+      if (neighbours.present(i)) d.writes(d.recv, recvcount, recvtype, i * step);
+    }
+  }
+};
+
+template <class C, class D>
+struct Neighbor_allgatherv {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  const C* recvcounts;
+  const D* displs;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState&) const {
+    d.reads(d.send, sendcount, sendtype);
+    const MPI_Aint extent = extent_of(recvtype);
+    const Neighbours neighbours(comm);
+    for (int i = 0; i < neighbours.in; ++i) {
+      if (neighbours.present(i)) d.writes(d.recv, recvcounts[i], recvtype, displs[i] * extent);
+    }
+  }
+};
+
+template <class C>
+struct Neighbor_alltoall {
+  const void* sendbuf;
+  C sendcount;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  C recvcount;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState&) const {
+    const Neighbours neighbours(comm);
+    const MPI_Aint send_step = static_cast<MPI_Aint>(sendcount) * extent_of(sendtype);
+    const MPI_Aint recv_step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
+    for (int i = 0; i < neighbours.out; ++i) {
+      if (neighbours.present(i)) d.reads(d.send, sendcount, sendtype, i * send_step);
+    }
+    for (int i = 0; i < neighbours.in; ++i) {
+      if (neighbours.present(i)) d.writes(d.recv, recvcount, recvtype, i * recv_step);
+    }
+  }
+};
+
+template <class C, class D>
+struct Neighbor_alltoallv {
+  const void* sendbuf;
+  const C* sendcounts;
+  const D* sdispls;
+  MPI_Datatype sendtype;
+  void* recvbuf;
+  const C* recvcounts;
+  const D* rdispls;
+  MPI_Datatype recvtype;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState&) const {
+    const Neighbours neighbours(comm);
+    const MPI_Aint send_extent = extent_of(sendtype);
+    const MPI_Aint recv_extent = extent_of(recvtype);
+    for (int i = 0; i < neighbours.out; ++i) {
+      if (neighbours.present(i)) d.reads(d.send, sendcounts[i], sendtype, sdispls[i] * send_extent);
+    }
+    for (int i = 0; i < neighbours.in; ++i) {
+      if (neighbours.present(i))
+        d.writes(d.recv, recvcounts[i], recvtype, rdispls[i] * recv_extent);
+    }
+  }
+};
+
+template <class C, class D>
+struct Neighbor_alltoallw {
+  const void* sendbuf;
+  const C* sendcounts;
+  const D* sdispls;  // bytes
+  const MPI_Datatype* sendtypes;
+  void* recvbuf;
+  const C* recvcounts;
+  const D* rdispls;  // bytes
+  const MPI_Datatype* recvtypes;
+  MPI_Comm comm;
+  const void* send_pointer() const { return sendbuf; }
+  const void* recv_pointer() const { return recvbuf; }
+  void describe(Description& d, const CommState&) const {
+    const Neighbours neighbours(comm);
+    for (int i = 0; i < neighbours.out; ++i) {
+      if (neighbours.present(i)) d.reads(d.send, sendcounts[i], sendtypes[i], sdispls[i]);
+    }
+    for (int i = 0; i < neighbours.in; ++i) {
+      if (neighbours.present(i)) d.writes(d.recv, recvcounts[i], recvtypes[i], rdispls[i]);
+    }
+  }
+};
+
+}  // namespace accord::shim::shape

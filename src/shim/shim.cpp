@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/shim.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+#include "preload/shim_abi.h"
+
+namespace accord::shim {
+namespace {
+
+// Ranks of this node as the launcher says, or 0.
+int local_ranks_from_launcher() {
+  for (const char* name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE",
+                           "SLURM_NTASKS_PER_NODE"}) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+int query_nothing(void*, MPI_Status* status) {
+  // The request's operation reports its outcome itself; here nothing can fail.
+  host::Status_set_elements(status, MPI_BYTE, 0);
+  host::Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_UNDEFINED;
+  status->MPI_TAG = MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+int free_nothing(void*) { return MPI_SUCCESS; }
+int cancel_nothing(void*, int) { return MPI_SUCCESS; }
+
+class Port final : public core::HostPort {
+ public:
+  Status test(core::HostRequest& bits, bool& done) override {
+    auto request = from_bits<MPI_Request>(bits);
+    int flag = 0;
+    const int code = host::Test(&request, &flag, MPI_STATUS_IGNORE);
+    bits = to_bits(request);
+    done = flag != 0;
+    return Status::from_host(code);
+  }
+  Status peek(core::HostRequest bits, bool& done) override {
+    int flag = 0;
+    const int code =
+        host::Request_get_status(from_bits<MPI_Request>(bits), &flag, MPI_STATUS_IGNORE);
+    done = flag != 0;
+    return Status::from_host(code);
+  }
+  Status grequest_start(core::HostRequest& bits) override {
+    MPI_Request request;
+    const int code =
+        host::Grequest_start(query_nothing, free_nothing, cancel_nothing, nullptr, &request);
+    bits = to_bits(request);
+    return Status::from_host(code);
+  }
+  void grequest_complete(core::HostRequest bits) override {
+    (void)host::Grequest_complete(from_bits<MPI_Request>(bits));
+  }
+  void pause() override {
+    if (yield || ++pauses_ % 1024 == 0) {
+      ::sched_yield();
+    } else {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  }
+  bool yield = false;
+
+ private:
+  static inline thread_local unsigned pauses_ = 0;
+};
+
+struct Runtime {
+  Port port;
+  core::Engine engine{port};
+  core::Requests requests;
+  MPI_Comm private_comm = MPI_COMM_NULL;
+#ifdef ACCORD_HAS_Session_init
+  MPI_Session private_comm_session =
+      MPI_SESSION_NULL;  // its owner where it was made without MPI_Init
+#endif
+  int comm_keyval = MPI_KEYVAL_INVALID;
+  std::mutex errors_mutex;
+  std::map<std::string, int> error_codes;  // one per text: an MPI library has room for few
+};
+
+// Never destroyed: MPI may be called from destructors of the program.
+Runtime& runtime() {
+  static Runtime& instance = *new Runtime;
+  return instance;
+}
+
+int delete_comm_state(MPI_Comm, int, void* value, void*) {
+  delete static_cast<CommState*>(value);
+  return MPI_SUCCESS;
+}
+
+int error_class(StatusCode code) {
+  switch (code) {
+    case StatusCode::invalid_argument:
+      return MPI_ERR_ARG;
+    case StatusCode::no_memory:
+      return MPI_ERR_NO_MEM;
+    case StatusCode::unsupported:
+      return MPI_ERR_BUFFER;
+    default:
+      return MPI_ERR_OTHER;
+  }
+}
+
+}  // namespace
+
+core::Engine& engine() {
+  static core::Engine& instance = runtime().engine;
+  return instance;
+}
+core::Requests& requests() {
+  static core::Requests& instance = runtime().requests;
+  return instance;
+}
+
+int error_code(const Status& status) noexcept {
+  if (status.ok()) return MPI_SUCCESS;
+  if (status.code() == StatusCode::host_mpi) return status.host_code();
+  constexpr std::size_t kCodesMax = 64;
+  const int klass = error_class(status.code());
+  const std::lock_guard<std::mutex> locked(runtime().errors_mutex);
+  auto& codes = runtime().error_codes;
+  if (const auto found = codes.find(status.message()); found != codes.end()) return found->second;
+  int code = klass;
+  if (codes.size() < kCodesMax && host::Add_error_code(klass, &code) == MPI_SUCCESS) {
+    const std::string text = ("accord: " + status.message()).substr(0, MPI_MAX_ERROR_STRING - 1);
+    (void)host::Add_error_string(code, text.c_str());
+    codes.emplace(status.message(), code);
+  }
+  return code;
+}
+
+namespace {
+
+template <class Handle, class Call>
+int raise_through(const Status& status, Handle handle, Call call_errhandler) noexcept {
+  if (status.ok()) return MPI_SUCCESS;
+  if (status.code() == StatusCode::host_mpi) return status.host_code();
+  log::error("{}", status.message());
+  const int code = error_code(status);
+  (void)call_errhandler(handle, code);
+  return code;
+}
+
+}  // namespace
+
+int raise(MPI_Comm comm, const Status& status) noexcept {
+  return raise_through(
+      status, comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm,
+      [](MPI_Comm handle, int code) { return host::Comm_call_errhandler(handle, code); });
+}
+int raise_on_window(MPI_Win window, const Status& status) noexcept {
+  return raise_through(status, window, [](MPI_Win handle, int code) {
+    return host::Win_call_errhandler(handle, code);
+  });
+}
+int raise_on_file(MPI_File file, const Status& status) noexcept {
+  return raise_through(status, file, [](MPI_File handle, int code) {
+    return host::File_call_errhandler(handle, code);
+  });
+}
+
+MPI_Comm private_comm() noexcept { return runtime().private_comm; }
+
+CommState* comm_state(MPI_Comm comm) noexcept {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  void* value = nullptr;
+  int found = 0;
+  if (host::Comm_get_attr(comm, runtime().comm_keyval, &value, &found) != MPI_SUCCESS)
+    return nullptr;
+  if (found != 0) return static_cast<CommState*>(value);
+  auto state = std::make_unique<CommState>();
+  int inter = 0;
+  if (host::Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
+  (void)host::Comm_rank(comm, &state->rank);
+  (void)host::Comm_size(comm, &state->size);
+  state->inter = inter != 0;
+  state->remote_size = state->size;
+  if (state->inter) (void)host::Comm_remote_size(comm, &state->remote_size);
+  if (host::Comm_set_attr(comm, runtime().comm_keyval, state.get()) != MPI_SUCCESS) return nullptr;
+  return state.release();
+}
+
+void drain(MPI_Comm comm) noexcept {
+  if (engine().idle()) return;
+  if (CommState* state = comm_state(comm)) {
+    const auto queue = state->queue;
+    engine().wait_until([&] { return !engine().busy(*queue); });
+  }
+}
+
+namespace {
+
+void make_keyval() {
+  Runtime& here = runtime();
+  if (here.comm_keyval != MPI_KEYVAL_INVALID) return;
+  (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
+                                 nullptr);
+  for (const std::string& warning : config_warnings()) log::warn("{}", warning);
+}
+
+}  // namespace
+
+void start_runtime(bool threads) {
+  Runtime& here = runtime();
+  make_keyval();
+  here.engine.allow_threads(threads);
+  if (here.private_comm == MPI_COMM_NULL &&
+      host::Comm_dup(MPI_COMM_SELF, &here.private_comm) == MPI_SUCCESS) {
+    (void)host::Comm_set_errhandler(here.private_comm, MPI_ERRORS_RETURN);
+  }
+  int rank = 0;
+  int size = 1;
+  (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
+  (void)host::Comm_size(MPI_COMM_WORLD, &size);
+  log::set_rank(rank);
+  const int local = local_ranks_from_launcher();
+  const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  const std::string& yield = config().yield;
+  here.port.yield = yield == "on" || (yield == "auto" && (local > 0 ? local : size) > cores);
+}
+
+#ifdef ACCORD_HAS_Session_init
+// Without MPI_Init there is no MPI_COMM_SELF: the session's own process set of this process stands
+// in.
+void start_session_runtime(MPI_Session session) {
+  Runtime& here = runtime();
+  make_keyval();
+  if (here.private_comm != MPI_COMM_NULL) return;
+  MPI_Group self = MPI_GROUP_NULL;
+  if (host::Group_from_session_pset(session, "mpi://SELF", &self) != MPI_SUCCESS) return;
+  if (host::Comm_create_from_group(self, "accord", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                                   &here.private_comm) == MPI_SUCCESS) {
+    here.private_comm_session = session;
+  }
+  (void)host::Group_free(&self);
+}
+
+void stop_session_runtime(MPI_Session session) noexcept {
+  Runtime& here = runtime();
+  here.engine.wait_until([&] { return here.engine.idle(); });
+  if (here.private_comm != MPI_COMM_NULL && here.private_comm_session == session) {
+    (void)host::Comm_free(&here.private_comm);
+    here.private_comm_session = MPI_SESSION_NULL;
+  }
+}
+#endif
+
+void stop_runtime() noexcept {
+  Runtime& here = runtime();
+  here.engine.wait_until([&] { return here.engine.idle(); });
+  here.engine.stop_thread();
+  if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);
+  if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
+}
+
+}  // namespace accord::shim
+
+extern "C" int accord_shim_open(void* libmpi_handle) {
+  accord::host::resolve(libmpi_handle);
+  return accord::host::slot::Init != nullptr && accord::host::slot::Allreduce != nullptr ? 0 : 1;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The MPI face of Accord, compiled once per MPI ABI: the only room that includes mpi.h. It
+// describes a call to the core and hands it host pointers; the host MPI itself is called through
+// accord::host (generated), never by an MPI_ or PMPI_ name, since those are ours.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstring>
+#include <memory>
+
+#include "base/config.h"
+#include "base/status.h"
+#include "core/collective.h"
+#include "core/engine.h"
+#include "core/requests.h"
+#include "device/registry.h"
+#include "host_mpi.h"
+
+namespace accord::shim {
+
+using Region = core::Engine::BlockingRegion;
+
+core::Engine& engine();
+core::Requests& requests();
+
+// No operation of ours is active and no request is tracked: the host MPI may take the call as it
+// is.
+inline bool quiet() { return engine().idle() && requests().empty(); }
+
+// Any handle of this ABI as bits, and back.
+template <class Handle>
+std::uint64_t to_bits(Handle handle) noexcept {
+  std::uint64_t bits = 0;
+  static_assert(sizeof handle <= sizeof bits);
+  std::memcpy(&bits, &handle, sizeof handle);
+  return bits;
+}
+template <class Handle>
+Handle from_bits(std::uint64_t bits) noexcept {
+  Handle handle;
+  std::memcpy(&handle, &bits, sizeof handle);
+  return handle;
+}
+
+// Turns a Status into the return code of an MPI call on `comm`. An error of ours is raised through
+// the communicator's error handler (the host MPI has raised its own already).
+int raise(MPI_Comm comm, const Status& status) noexcept;
+// The same for calls on windows and files (in some ABIs all handles are one type, so these are no
+// overloads).
+int raise_on_window(MPI_Win window, const Status& status) noexcept;
+int raise_on_file(MPI_File file, const Status& status) noexcept;
+
+// What Accord keeps for a communicator: an attribute, freed with it.
+struct CommState {
+  std::shared_ptr<core::CommQueue> queue = std::make_shared<core::CommQueue>();
+  int rank = 0;
+  int size = 0;
+  int remote_size = 0;  // of an intercommunicator's other group, else size
+  bool inter = false;
+};
+
+// Null for an invalid communicator: the host MPI will say so.
+CommState* comm_state(MPI_Comm comm) noexcept;
+
+// Waits until every earlier collective of `comm` has issued all it has to, so that a call which the
+// core does not queue keeps its place.
+void drain(MPI_Comm comm) noexcept;
+
+// Called by the environment functions (MPI_Init and friends). `threads`: every rank of the job may
+// be called from a progress thread.
+void start_runtime(bool threads);
+void stop_runtime() noexcept;
+#ifdef ACCORD_HAS_Session_init
+void start_session_runtime(MPI_Session session);
+void stop_session_runtime(MPI_Session session) noexcept;
+#endif
+
+// A communicator of this process alone whose errors return: for questions that must not disturb the
+// user's error handlers.
+MPI_Comm private_comm() noexcept;
+
+// Error code of this ABI for a Status, with its text attached.
+int error_code(const Status& status) noexcept;
+
+}  // namespace accord::shim

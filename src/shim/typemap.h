@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The typemap of any MPI datatype, read off the host MPI itself: MPI_Pack of a buffer that holds
+// its own byte offsets tells where each packed byte comes from, for every combiner of every MPI
+// version alike. Kept as an attribute of the datatype.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "core/layout.h"
+
+namespace accord::shim {
+
+// Null when the datatype is not valid or not committed: the host MPI will say so when it gets the
+// call.
+std::shared_ptr<const core::Typemap> typemap(MPI_Datatype datatype) noexcept;
+
+// Whether the datatype is predefined (its handle is never reused).
+bool is_named(MPI_Datatype datatype) noexcept;
+
+}  // namespace accord::shim
