@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "bench/record.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "accord/accord.h"
+
+namespace accord::bench {
+namespace {
+
+using nlohmann::json;
+
+json shared_keys(const Options& options, const RunFacts& facts) {
+  return {
+      {"ranks", facts.ranks},
+      {"type", options.type},
+      {"op", options.op},
+      {"form", to_text(options.form)},
+      {"send_memory", to_text(options.send_memory)},
+      {"recv_memory", to_text(options.recv_memory)},
+      {"machine",
+       {{"host", host_name()},
+        {"cpu", cpu_name()},
+        {"cores", std::thread::hardware_concurrency()},
+        {"local_ranks", facts.local_ranks},
+        {"runtime", facts.runtime},
+        {"device", facts.device_name}}},
+      {"mpi_library", facts.mpi_library},
+      {"accord", {{"version", facts.accord_version}, {"intercepts", facts.intercepted}}},
+      {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+      {"command", options.command},
+  };
+}
+
+json estimate(const Estimate& value) { return {{"value", value.value}, {"error", value.error}}; }
+
+void add_measurement(json& record, const WaySummary& way) {
+  record["median_us"] = way.time_us.median;
+  record["p5_us"] = way.time_us.p5;
+  record["p95_us"] = way.time_us.p95;
+  record["min_us"] = way.time_us.min;
+  record["max_us"] = way.time_us.max;
+  record["bandwidth_gb_s"] = way.bandwidth;
+  record["bus_bandwidth_gb_s"] = way.bus_bandwidth;
+  record["iterations"] = way.samples * static_cast<std::size_t>(way.calls_per_sample);
+  record["calls_per_sample"] = way.calls_per_sample;
+  record["blocks"] = way.blocks;
+  record["verified"] = way.verified;
+  record["correct"] = way.fault.empty();
+  if (!way.fault.empty()) record["fault"] = way.fault;
+  if (!way.path.empty()) record["path"] = way.path;
+  if (!way.detail.empty()) record["detail"] = way.detail;
+}
+
+}  // namespace
+
+RecordWriter::RecordWriter(const Options& options, const RunFacts& facts) {
+  if (options.json_path.empty()) return;
+  file_.open(options.json_path);
+  if (!file_) throw std::runtime_error(fmt::format("cannot write {}", options.json_path));
+  shared_ = std::make_unique<json>(shared_keys(options, facts));
+}
+
+RecordWriter::~RecordWriter() = default;
+
+void RecordWriter::write(const SizeSummary& row) {
+  if (shared_ == nullptr) return;
+  for (std::size_t i = 0; i < row.ways.size(); ++i) {
+    const WaySummary& way = row.ways[i];
+    json record = *shared_;
+    record["operation"] = row.operation;
+    record["size_bytes"] = row.size_bytes;
+    record["way"] = way.way;
+    record["ours"] = i == 0;
+    if (row.window > 0) record["window"] = row.window;
+    if (way.why_not.empty()) {
+      add_measurement(record, way);
+    } else {
+      record["not_available"] = way.why_not;
+    }
+    if (i > 0 && way.against_ours.ratio.value > 0) {
+      record["ratio"] = estimate(way.against_ours.ratio);
+      record["ours_minus_this_us"] = estimate(way.against_ours.difference);
+    }
+    file_ << record.dump() << '\n' << std::flush;
+  }
+  if (!file_) throw std::runtime_error("the file of --json cannot be written any more");
+}
+
+std::string accord_version(const std::string& info_json) {
+  const json info = json::parse(info_json, nullptr, false);
+  if (info.is_object() && info.contains("version") && info["version"].is_string()) {
+    return info["version"];
+  }
+  return ACCORD_VERSION;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
+      return line.substr(line.find(": ") + 2);
+    }
+  }
+  return "";
+}
+
+}  // namespace accord::bench

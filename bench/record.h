@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What programs read: JSON lines, one object for each size and way. README.md lists the keys. Free
+// of MPI.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "bench/options.h"
+#include "bench/summary.h"
+
+namespace accord::bench {
+
+// What all records of a run share.
+struct RunFacts {
+  int ranks = 1;
+  int local_ranks = 1;  // on the node of rank 0
+  std::string mpi_library;
+  std::string accord_version;  // empty: Accord is not in the process
+  bool intercepted = false;
+  std::string runtime;
+  std::string device_name;
+};
+
+class RecordWriter {
+ public:
+  // Throws std::runtime_error when the file cannot be written. An empty path: nothing is written.
+  RecordWriter(const Options& options, const RunFacts& facts);
+  ~RecordWriter();
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  void write(const SizeSummary& row);
+
+ private:
+  std::ofstream file_;
+  std::unique_ptr<nlohmann::json> shared_;
+};
+
+// The version in what accord_info_json gave; that of accord.h where it gives none.
+std::string accord_version(const std::string& info_json);
+
+// Of this machine, for the records and the first lines of the output.
+std::string host_name();
+std::string cpu_name();
+
+}  // namespace accord::bench

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The MPI call on the program's own buffers: ours, when it goes through Accord, and the peer "mpi",
+// when it goes straight to the MPI library.
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "bench/buffer.h"
+#include "bench/way.h"
+
+namespace accord::bench {
+namespace {
+
+class DirectWay : public Way {
+ public:
+  DirectWay(const Session& session, std::string name, Reach reach)
+      : session_(session), name_(std::move(name)), reach_(reach) {}
+
+  std::string name() const override { return name_; }
+
+  std::string why_not(const Operation&) override {
+    if (reach_ == Reach::program && session_.intercepted()) return "";
+    const Options& options = session_.options;
+    if (cpu_may_touch(options.send_memory) && cpu_may_touch(options.recv_memory)) return "";
+    if (session_.cuda == nullptr) return "no MPI takes memory of the host runtime by itself";
+    if (session_.host.cuda_support) return "";
+    return "this MPI has no support for CUDA memory (MPIX_Query_cuda_support)";
+  }
+
+  std::string prepare(const Trial& trial) override {
+    const MpiTable& table = reach_ == Reach::library ? session_.host.table : session_.program;
+    call_ = make_call(*trial.operation, {.shape = &trial.shape,
+                                         .send = trial.buffers.send,
+                                         .recv = trial.buffers.recv,
+                                         .type = session_.mpi_type,
+                                         .element_bytes = session_.element->size_bytes,
+                                         .op = session_.mpi_op,
+                                         .comm = session_.comm});
+    auto steps = trial.operation->bind(table, session_.options.form, *call_);
+    if (!steps) {
+      return fmt::format("the MPI has no {} form of this operation",
+                         to_text(session_.options.form));
+    }
+    steps_ = std::move(*steps);
+    return "";
+  }
+
+  void run() override {
+    for (const Step& step : steps_) {
+      if (step.invocation->run() != MPI_SUCCESS) throw std::runtime_error("an MPI call failed");
+    }
+  }
+
+  void release() override {
+    steps_.clear();
+    call_.reset();
+  }
+
+ private:
+  const Session& session_;
+  std::string name_;
+  Reach reach_;
+  std::unique_ptr<Call> call_;
+  Steps steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Way> make_direct(const Session& session, std::string name, Reach reach) {
+  return std::make_unique<DirectWay>(session, std::move(name), reach);
+}
+
+std::unique_ptr<Way> make_host_mpi(const Session& session) {
+  return make_direct(session, "mpi", Reach::library);
+}
+
+}  // namespace accord::bench
