@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""`accord bench`: measures MPI operations under Accord with an MPI of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from accord.benchmark import bench_command, choose_target, environment_for
+from accord.errors import UserError
+from accord.job import run_job
+from accord.launch import root_hint
+from accord.mpi import Abi
+from accord.options import PassOnCommand
+from accord.paths import Home, find_home
+
+
+class BenchCommand(PassOnCommand):
+    """Adds the benchmark program's own options to --help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        sys.stdout.flush()
+        with contextlib.suppress(UserError, OSError):
+            subprocess.run([_any_program(find_home()), "--help"], timeout=60, check=False)
+
+
+def _any_program(home: Home) -> str:
+    for abi in Abi:
+        if home.bench(abi).is_file():
+            return str(home.bench(abi))
+    raise UserError(f"no benchmark program in {home.bin}; build Accord with an MPI")
+
+
+def _wants_progress(words: list[str]) -> bool:
+    given = any(word.split("=", 1)[0] == "--progress" for word in words)
+    return sys.stderr.isatty() and not given
+
+
+def bench(
+    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    ranks: Annotated[int, typer.Option("-n", "-np", "--ranks", min=1, help="Ranks.")] = 2,
+    mpi: Annotated[
+        Abi | None,
+        typer.Option(
+            help="The MPI to measure with. By default MPICH, or Open MPI for more ranks than cores.",
+            show_default=False,
+        ),
+    ] = None,
+    mpiexec: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Measure with the MPI of this launcher.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the command instead of running it.")
+    ] = False,
+) -> None:
+    """Measure MPI operations under Accord.
+
+    Starts the benchmark program with an MPI of this machine. Its own options stand below these.
+
+    [bold]accord bench allreduce -n 2 --memory device --max 1M[/bold]
+
+    [bold]accord bench all -n 4 --mpi openmpi --json results.json[/bold]
+    """
+    if not words:
+        raise UserError("no operation given; `accord bench --help` lists them")
+    home = find_home()
+    if "--list" in words:
+        raise typer.Exit(subprocess.run([_any_program(home), *words], check=False).returncode)
+    target = choose_target(home, ranks, mpi, mpiexec)
+    options = ["--progress", "on"] if _wants_progress(words) else []
+    with bench_command(home, target, ranks, [*words, *options]) as command:
+        if dry_run:
+            print(shlex.join(command))
+            return
+        if (hint := root_hint(target.launcher, [], os.environ)) is not None:
+            print(f"accord: {hint}", file=sys.stderr)
+        print(f"accord: {target.title} ({target.launcher.path}), {ranks} ranks", file=sys.stderr)
+        tidy = bool(options) and sys.stdout.isatty()
+        raise typer.Exit(run_job(command, environment_for(target, ranks), tidy))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Checks of accelerators: hardware, driver, and whether Accord sees them."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from accord.checks.finding import Finding, State
+from accord.info import device_rows
+
+
+def nvidia_gpu_count() -> int:
+    """NVIDIA GPUs whose device files this machine (or container) has."""
+    return sum(1 for node in Path("/dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", node.name))
+
+
+def accelerators(told: dict[str, Any]) -> list[str]:
+    """One name for each device of a vendor's runtime that Accord sees."""
+    rows = [row for row in device_rows(told) if row["runtime"] != "host" and "error" not in row]
+    return [f"{row.get('name')} ({row['runtime']})" for row in rows]
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def check_devices(told: dict[str, Any]) -> Iterator[Finding]:
+    yield _check_presence(told)
+    for row in device_rows(told):
+        if "error" in row:
+            yield Finding(
+                State.BROKEN,
+                f"device {row['device']} of {row['runtime']} does not answer: {row['error']}",
+                "see what nvidia-smi says of it; hide it with CUDA_VISIBLE_DEVICES",
+            )
+    yield from _check_links(told)
+
+
+def _check_links(told: dict[str, Any]) -> Iterator[Finding]:
+    links = [row for row in told.get("links") or [] if isinstance(row, dict)]
+    apart = [
+        f"{row.get('from')}-{row.get('to')}"
+        for row in links
+        if row.get("from") != row.get("to") and row.get("peer_access") is False
+    ]
+    if apart:
+        yield Finding(
+            State.SLOW,
+            f"no peer access between devices {', '.join(apart)}: their data goes through the host",
+            "see nvidia-smi topo -m; a virtual machine or ACS in the PCIe switches may forbid it",
+        )
+    elif links:
+        yield Finding(State.OK, "all accelerators reach each other's memory")
+
+
+def _check_presence(told: dict[str, Any]) -> Finding:
+    gpus = nvidia_gpu_count()
+    if seen := accelerators(told):
+        names = [f"{number} x {name}" for name, number in Counter(seen).items()]
+        return Finding(State.OK, f"accelerators: {', '.join(names)}")
+    if gpus == 0:
+        return Finding(State.OK, "no accelerator here: the embedded host runtime stands in for one")
+    if not _loads("libcuda.so.1"):
+        return Finding(
+            State.BROKEN,
+            f"{gpus} NVIDIA GPUs, but the driver's libcuda.so.1 does not load",
+            "install the driver's user libraries; a container needs --gpus all",
+        )
+    return Finding(
+        State.BROKEN,
+        f"{gpus} NVIDIA GPUs and a driver, but Accord sees none of them",
+        "build Accord where nvcc is found; unset ACCORD_RUNTIME and CUDA_VISIBLE_DEVICES",
+    )

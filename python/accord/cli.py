@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""The command `accord`: one verb a file, put together here."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from accord import __version__
+from accord.bench import BenchCommand, bench
+from accord.doctor import doctor
+from accord.errors import USAGE_EXIT_CODE, UserError
+from accord.info import info
+from accord.options import LaunchCommand
+from accord.preload import preload
+from accord.run import run
+
+app = typer.Typer(
+    name="accord",
+    help="Makes the MPI you have work on accelerator memory, without a change to the program.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"accord {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command(cls=LaunchCommand, options_metavar="[OPTIONS]")(run)
+app.command()(preload)
+app.command()(info)
+app.command()(doctor)
+app.command(cls=BenchCommand, options_metavar="[OPTIONS]")(bench)
+
+
+def main() -> None:
+    try:
+        app(prog_name="accord")
+    except UserError as error:
+        print(f"accord: {error}", file=sys.stderr)
+        sys.exit(USAGE_EXIT_CODE)

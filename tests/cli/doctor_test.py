@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""`accord doctor` and `accord bench`: their parts on made-up machines, then both on two real ranks."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from accord import benchmark
+from accord.benchmark import targets
+from accord.checks import devices, machine, ranks
+from accord.checks.finding import State
+from accord.errors import UserError
+from accord.launch import preload_value
+from accord.mpi import Abi, Installation, Launcher, Vendor
+from accord.paths import Home
+
+from conftest import Accord
+
+
+def test_small_shared_memory_is_slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    full = SimpleNamespace(f_bavail=16, f_frsize=4096)
+    monkeypatch.setattr(machine.os, "statvfs", lambda path: full)
+    finding = machine._check_shared_memory(tmp_path)
+    assert finding.state is State.SLOW and "--shm-size" in finding.mend
+    full.f_bavail = 1 << 20
+    assert machine._check_shared_memory(tmp_path).state is State.OK
+
+
+def test_missing_shared_memory_is_broken(tmp_path: Path) -> None:
+    assert machine._check_shared_memory(tmp_path / "none").state is State.BROKEN
+
+
+def test_locked_memory_matters_with_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (1 << 20, 1 << 20))
+    assert machine._check_locked_memory(has_accelerator=True).state is State.SLOW
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: unlimited)
+    assert machine._check_locked_memory(has_accelerator=True).state is State.OK
+
+
+def test_peer_reads_are_really_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = (0, errno.EPERM, errno.ENOSYS)
+    assert machine._sibling_read_errno() in allowed
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    buffer = ctypes.create_string_buffer(8)
+    assert machine._read_from(gone.pid, buffer) in (errno.ESRCH, errno.ENOSYS)
+    monkeypatch.setattr(machine, "_sibling_read_errno", lambda: 1)
+    finding = machine._check_peer_reads()
+    assert finding.state is State.SLOW and "ptrace_scope" in finding.mend
+
+
+def runtimes(name: str, *found: dict[str, Any]) -> dict[str, Any]:
+    return {"runtimes": [{"name": name, "devices": list(found)}]}
+
+
+def test_gpus_that_accord_does_not_see_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = runtimes("host", {"name": "host memory"})
+    monkeypatch.setattr(devices, "nvidia_gpu_count", lambda: 0)
+    assert devices._check_presence(host).state is State.OK
+    monkeypatch.setattr(devices, "nvidia_gpu_count", lambda: 2)
+    monkeypatch.setattr(devices, "_loads", lambda library: True)
+    assert devices._check_presence(host).state is State.BROKEN
+    monkeypatch.setattr(devices, "_loads", lambda library: False)
+    assert "libcuda.so.1" in devices._check_presence(host).text
+    seen = runtimes("cuda", {"name": "GPU"}, {"name": "GPU"})
+    assert devices.accelerators(seen) == ["GPU (cuda)"] * 2
+    assert devices._check_presence(seen).state is State.OK
+
+
+def test_devices_that_fail_or_stand_apart_are_said() -> None:
+    told = runtimes("cuda", {"name": "GPU"}, {"error": "fell off the bus"})
+    told["links"] = [
+        {"from": 0, "to": 1, "peer_access": False},
+        {"from": 1, "to": 0, "peer_access": True},
+    ]
+    states = {finding.text: finding.state for finding in devices.check_devices(told)}
+    assert states["device 1 of cuda does not answer: fell off the bus"] is State.BROKEN
+    apart = [state for text, state in states.items() if "between devices 0-1:" in text]
+    assert apart == [State.SLOW]
+
+
+def records(**changes: Any) -> list[dict[str, Any]]:
+    row = {
+        "operation": "allreduce",
+        "ours": True,
+        "way": "accord",
+        "median_us": 10.0,
+        "accord": {"intercepts": True},
+        **changes,
+    }
+    return [{**row, "size_bytes": size} for size in ranks._SIZES.values()]
+
+
+def test_host_memory_must_not_cost_more_with_accord() -> None:
+    target: Any = SimpleNamespace(title="an MPI", launcher=SimpleNamespace(vendor=Vendor.MPICH))
+    device = ranks.Outcome(records())
+    peer = records(ours=False, way="mpi", median_us=9.5)
+    good = ranks._compare(target, "allreduce", device, ranks.Outcome(records() + peer))
+    assert good.state is State.OK and "10.0 us" in good.text and "9.5" in good.text
+    bad = ranks.Outcome(records(median_us=30.0) + peer)
+    assert ranks._compare(target, "allreduce", device, bad).state is State.SLOW
+    peer = records(ours=False, way="mpi", median_us=9000.0)
+    crowded = ranks._compare(target, "allreduce", device, ranks.Outcome(records() + peer))
+    assert crowded.state is State.SLOW and "wait for a core" in crowded.mend
+    none = ranks._compare(target, "allreduce", device, ranks.Outcome([]))
+    assert none.state is State.BROKEN and "not measured" in none.text
+
+
+def test_ranks_without_accord_are_noticed() -> None:
+    assert ranks.Outcome(records()).accord_at_work()
+    assert not ranks.Outcome(records(accord={"intercepts": False})).accord_at_work()
+
+
+def test_hanging_job_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(ranks, "_TIMEOUT_S", 1)
+    file = tmp_path / "pid"
+    script = f"echo $$ > {file}; trap '' TERM; while :; do sleep 0.1; done"
+    code, _ = ranks._run_bounded(["sh", "-c", script], {"PATH": "/usr/bin:/bin"})
+    assert code is None
+    assert not Path(f"/proc/{file.read_text().strip()}").exists(), "the job still runs"
+
+
+def test_last_line_of_a_failed_run() -> None:
+    output = "=====\nhello\n[rank 0] accord: bad setting\nExit code: 1\n"
+    assert ranks._last_line(output) == "[rank 0] accord: bad setting"
+    assert ranks._last_line("") == "no output"
+
+
+def test_paths_that_cannot_be_preloaded(tmp_path: Path) -> None:
+    spaced = Home(tmp_path / "my lib", tmp_path, "test")
+    with pytest.raises(UserError, match="space or a colon"):
+        preload_value(spaced, {})
+    plain = Home(tmp_path, tmp_path, "test")
+    library = str(plain.library)
+    assert preload_value(plain, {"LD_PRELOAD": f"a.so:{library}"}) == f"a.so:{library}"
+
+
+def test_doctor_without_a_library(accord: Accord, tmp_path: Path) -> None:
+    done = accord("doctor", ACCORD_HOME=tmp_path)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("broken  ACCORD_HOME is") and lines[1].strip().startswith("mend:")
+    assert any("/dev/shm" in line for line in lines), "the machine is checked all the same"
+
+
+def test_doctor_end_to_end(home: Home, accord: Accord) -> None:
+    found = targets()
+    if not found:
+        pytest.skip("no MPI on PATH or in .deps")
+    done = accord("doctor")
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"\d+ ok, \d+ slow, \d+ broken", lines[-1]), done.stdout + done.stderr
+    if "busy with other programs" in done.stdout:
+        pytest.skip("this machine is too busy to measure")
+    unserved = [target for target in found if not home.shim(target.abi).is_file()]
+    if unserved:
+        assert done.returncode == 1, "an MPI without a shim is broken"
+    else:
+        assert done.returncode == 0, done.stdout
+    for target in found:
+        if target not in unserved:
+            assert f"ok      {target.title}: 2 ranks, device memory, results verified" in lines
+            timed = rf"{re.escape(target.title)}: allreduce: device memory 8 B \d+\.\d us .*1 MiB"
+            assert any(re.search(timed, line) for line in lines), done.stdout
+
+
+def test_doctor_finds_a_bad_setting(home: Home, accord: Accord) -> None:
+    done = accord("doctor", "--quick", ACCORD_LOGG="debug")
+    assert done.returncode == 1 and "ACCORD_LOGG" in done.stdout
+    done = accord("doctor", "--quick", ACCORD_CHUNK_BYTES="many")
+    assert done.returncode == 1 and "ACCORD_CHUNK_BYTES" in done.stdout
+
+
+@pytest.mark.parametrize("abi", list(Abi), ids=lambda abi: abi.value)
+def test_bench_end_to_end(abi: Abi, home: Home, accord: Accord, tmp_path: Path) -> None:
+    if not any(target.abi is abi for target in targets()) or not home.bench(abi).is_file():
+        pytest.skip(f"no MPI with the {abi.label}, or no benchmark for it")
+    words = ["allreduce", "--min", "8", "--max", "64", "--seconds", "0.1", "--memory", "device"]
+    done = accord("bench", *words, "--mpi", abi.value, "-n", 2, "--json", "out.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "out.json").read_text().splitlines()]
+    assert [row["size_bytes"] for row in rows] == [8, 16, 32, 64]
+    assert all(row["ranks"] == 2 and row["accord"]["intercepts"] for row in rows)
+
+
+def test_bench_passes_failure_on(home: Home, accord: Accord) -> None:
+    if not targets():
+        pytest.skip("no MPI on PATH or in .deps")
+    done = accord("bench", "no-such-operation")
+    assert done.returncode not in (0, None) and "no-such-operation" in done.stdout + done.stderr
+    assert accord("bench").returncode == 2
+
+
+def test_crowded_openmpi_yields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMPI_MCA_mpi_yield_when_idle", raising=False)
+    launcher = Launcher(Path(sys.executable), Vendor.OPENMPI, "5.0")
+    target = benchmark.Target(Installation(launcher, {}), Abi.OPENMPI)
+    monkeypatch.setattr(benchmark, "core_count", lambda: 2)
+    assert "OMPI_MCA_mpi_yield_when_idle" not in benchmark.environment_for(target, 2)
+    assert benchmark.environment_for(target, 3)["OMPI_MCA_mpi_yield_when_idle"] == "1"

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""`accord info` and how the library is asked, with stub libraries and, where it is built, the real one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from accord.errors import UserError
+from accord.library import read_info
+from accord.mpi import Abi, discover
+from accord.paths import Home, multiarch
+
+from conftest import MPIS, REPOSITORY, Accord, Mpi
+
+Build = Callable[..., Path]
+
+STUB_INFO = {
+    "version": "9.9.9",
+    "settings": [
+        {
+            "name": "ACCORD_LOG",
+            "type": "text",
+            "default": "warn",
+            "value": "debug",
+            "origin": "environment",
+            "scope": "local",
+            "text": "error|warn: least severe message",
+        }
+    ],
+    "runtimes": [{"name": "host", "devices": [{"name": "walled", "memory_bytes": 3 << 30}]}],
+    "warnings": ["ACCORD_LOGG is no setting"],
+    "later_section": {"some": "fact"},
+}
+
+
+def stub_library(build: Build, body: str) -> Path:
+    return build("cc", "#include <stdlib.h>\n#include <string.h>\n" + body, "-shared", "-fPIC")
+
+
+def json_library(build: Build, text: str) -> Path:
+    body = (
+        f"static const char text[] = {json.dumps(text)};\n"
+        + r"""
+        size_t accord_info_json(char* buffer, size_t capacity) {
+          if (capacity >= sizeof text) memcpy(buffer, text, sizeof text);
+          return sizeof text;
+        }"""
+    )
+    return stub_library(build, body)
+
+
+@pytest.fixture
+def stub_home(build: Build, tmp_path: Path) -> Path:
+    home = tmp_path / "stub"
+    (home / "lib").mkdir(parents=True)
+    shutil.copy(json_library(build, json.dumps(STUB_INFO)), home / "lib" / "libaccord.so")
+    (home / "lib" / "libaccord_openmpi.so").touch()
+    return home
+
+
+def test_everything_the_library_says_is_shown(accord: Accord, stub_home: Path) -> None:
+    done = accord("info", ACCORD_HOME=stub_home)
+    assert done.returncode == 0, done.stderr
+    words = ("9.9.9", "ACCORD_LOG", "debug", "environment", "walled", "3.0 GiB", "ACCORD_LOGG is")
+    for text in (*words, "Later section", "fact"):
+        assert text in done.stdout
+
+
+def test_json_adds_the_mpis_found(mpi: Mpi, accord: Accord, stub_home: Path) -> None:
+    done = accord("info", "--json", ACCORD_HOME=stub_home, PATH=f"{mpi.compiler.parent}:/usr/bin")
+    answer = json.loads(done.stdout)
+    assert answer["settings"] == STUB_INFO["settings"]
+    assert answer["library"] == str(stub_home / "lib" / "libaccord.so")
+    rows = [row for row in answer["mpis"] if row["abi"] == mpi.abi.value]
+    rows = [row for row in rows if Path(row["mpiexec"]).parent == mpi.compiler.parent]
+    assert len(rows) == 1 and rows[0]["mpi"].startswith(mpi.vendor.value)
+    assert rows[0]["shim"] is (mpi.abi is Abi.OPENMPI)
+
+
+def test_settings_markdown(accord: Accord, stub_home: Path) -> None:
+    done = accord("info", "--settings-markdown", ACCORD_HOME=stub_home)
+    row = r"| `ACCORD_LOG` | text | `warn` | local | error\|warn: least severe message |"
+    assert row in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("int nothing;", "cannot load .*accord_info_json"),
+        ("size_t accord_info_json(char* b, size_t c) { abort(); }", "crashed"),
+        ("size_t accord_info_json(char* b, size_t c) { if (c) *b = 0; return 1; }", "no JSON"),
+    ],
+)
+def test_broken_libraries_are_explained(build: Build, body: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_info(stub_library(build, body))
+
+
+def test_files_that_are_no_library_are_explained(tmp_path: Path) -> None:
+    file = tmp_path / "libaccord.so"
+    file.write_text("nothing")
+    with pytest.raises(UserError, match="cannot load"):
+        read_info(file)
+
+
+def test_discovery_finds_each_mpi_once(mpi: Mpi) -> None:
+    found = discover([each.compiler.parent.parent for each in MPIS], multiarch())
+    paths = [tuple(path.resolve() for path in each.libraries.values()) for each in found]
+    assert len(paths) == len(set(paths))
+    mine = [each for each in found if each.launcher.path.parent == mpi.compiler.parent]
+    mine = [each for each in mine if each.launcher.vendor is mpi.vendor]
+    assert len(mine) == 1 and mpi.abi in mine[0].libraries
+
+
+def test_the_real_library(home: Home, accord: Accord) -> None:
+    done = accord("info", "--json", ACCORD_LOG="info")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    settings = {row["name"]: row for row in answer["settings"]}
+    assert settings["ACCORD_LOG"]["value"] == "info"
+    assert settings["ACCORD_LOG"]["origin"] == "environment"
+    assert settings["ACCORD_ENABLE"]["origin"] == "default"
+    declared = re.findall(
+        r"^SETTING\((\w+),", (REPOSITORY / "src/base/config.def").read_text(), re.MULTILINE
+    )
+    assert set(settings) == {f"ACCORD_{name.upper()}" for name in declared}
+    assert any(row["name"] == "host" and row["devices"] for row in answer["runtimes"])
+
+
+def test_the_settings_page_is_up_to_date(home: Home, accord: Accord) -> None:
+    done = accord("info", "--settings-markdown")
+    page = REPOSITORY / "docs" / "settings.md"
+    assert page.read_text() == done.stdout, f"run accord info --settings-markdown > {page}"
