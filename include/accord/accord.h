@@ -54,6 +54,10 @@ const char* accord_runtime_name(void);
 /* Text of the calling thread's last error of this API. Valid until its next call. */
 const char* accord_last_error(void);
 
+/* The way the calling thread's last MPI call on device memory took: "staged", "staged-pipelined", "queued" (a
+ * non-blocking call that waits for others), or "-" before the first. Static storage. */
+const char* accord_last_path(void);
+
 /* Writes a JSON object (settings, runtimes, devices, host MPI) of at most capacity bytes, NUL included, and
  * returns the bytes needed; call with capacity 0 to learn them. What `accord info` shows. */
 size_t accord_info_json(char* buffer, size_t capacity);

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "ACCORD_";
 // Set by our own launcher and by test programs: neither settings nor mistakes.
-constexpr std::string_view kHomeName = "ACCORD_HOME";
+constexpr std::string_view kLauncherNames[] = {"ACCORD_HOME", "ACCORD_LIBRARY",
+                                               "ACCORD_NCCL_LIBRARY"};
 constexpr std::string_view kTestPrefix = "ACCORD_TEST_";
 
 std::string lower(std::string_view text) {
@@ -186,7 +187,8 @@ void find_unknown(const Variables& variables, Settings& settings) {
   for (const auto& [variable, given] : variables) {
     const std::string_view name = variable;
     const auto has_name = [name](const SettingRow& row) { return row.name == name; };
-    if (name == kHomeName || name.starts_with(kTestPrefix) ||
+    if (std::ranges::find(kLauncherNames, name) != std::end(kLauncherNames) ||
+        name.starts_with(kTestPrefix) ||
         std::any_of(settings.rows.begin(), settings.rows.end(), has_name)) {
       continue;
     }

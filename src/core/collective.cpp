@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "core/collective.h"
 
+#include <accord/accord.h>
+
 #include <utility>
 
 #include "core/collective_operation.h"
@@ -134,3 +136,5 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
 }
 
 }  // namespace accord::core
+
+extern "C" const char* accord_last_path(void) { return accord::core::last_path(); }

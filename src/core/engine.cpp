@@ -8,10 +8,15 @@
 namespace accord::core {
 namespace {
 
-// Holds the engine's lock, taken through the port.
+// Holds the engine's lock, taken through the port. While it waits, others make no new pass: a thread
+// that polls releases the lock for moments only and would take it again before any waiter wakes.
 class Locked {
  public:
-  Locked(HostPort& port, std::recursive_mutex& mutex) : mutex_(mutex) { port.lock(mutex_); }
+  Locked(HostPort& port, std::recursive_mutex& mutex, std::atomic<int>& waiting) : mutex_(mutex) {
+    waiting.fetch_add(1);
+    port.lock(mutex_);
+    waiting.fetch_sub(1);
+  }
   ~Locked() { mutex_.unlock(); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
@@ -26,7 +31,7 @@ Engine::~Engine() { stop_thread(); }
 
 void Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue) {
   {
-    Locked locked(port_, mutex_);
+    Locked locked(port_, mutex_, waiting_);
     operation->queue_ = std::move(queue);
     if (operation->queue_) operation->queue_->waiting.push_back(operation.get());
     active_.push_back(operation);
@@ -64,7 +69,7 @@ void Engine::advance(Operation& operation) {
 }
 
 void Engine::progress() {
-  if (idle()) return;
+  if (idle() || waiting_.load() > 0) return;
   if (!mutex_.try_lock()) return;  // whoever holds it does what we would do
   const std::unique_lock<std::recursive_mutex> locked(mutex_, std::adopt_lock);
   if (in_progress_) return;
@@ -84,12 +89,12 @@ void Engine::progress() {
 
 bool Engine::busy(const CommQueue& queue) {
   if (idle()) return false;
-  Locked locked(port_, mutex_);
+  Locked locked(port_, mutex_, waiting_);
   return !queue.waiting.empty();
 }
 
 Turn Engine::next_turn(CommQueue& queue, const Key& key) {
-  Locked locked(port_, mutex_);
+  Locked locked(port_, mutex_, waiting_);
   return queue.modes.next(key);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 
 #include "base/status.h"
@@ -17,6 +18,13 @@ namespace accord::core {
 // The bits of an MPI_Request, whatever its type in the ABI at hand.
 using HostRequest = std::uint64_t;
 
+// How a request ended, as its MPI status tells.
+struct Completion {
+  std::size_t received_bytes = std::numeric_limits<std::size_t>::max();
+  bool cancelled = false;
+  bool failed = false;
+};
+
 class HostPort {
  public:
   virtual ~HostPort() = default;
@@ -24,6 +32,13 @@ class HostPort {
   // MPI_Test: pokes the host MPI's progress; when the request is complete it is freed and `done`
   // set.
   virtual Status test(HostRequest& request, bool& done) = 0;
+
+  // MPI_Test of a message that nobody else will ask about: also tells how it ended, since a receive
+  // may be larger than what arrives.
+  virtual Status test_message(HostRequest& request, bool& done, Completion& completion) {
+    (void)completion;
+    return test(request, done);
+  }
 
   // MPI_Request_get_status: like test, but the request stays.
   virtual Status peek(HostRequest request, bool& done) = 0;

@@ -21,12 +21,16 @@ bool usable_pitch(std::ptrdiff_t pitch_bytes, std::size_t row_bytes) {
 Typemap::Typemap(std::vector<Run> runs, std::ptrdiff_t extent_bytes) : extent_bytes_(extent_bytes) {
   for (const Run& run : runs) {
     if (run.length_bytes == 0) continue;
-    if (!runs_.empty() &&
-        runs_.back().offset_bytes + static_cast<std::ptrdiff_t>(runs_.back().length_bytes) ==
-            run.offset_bytes) {
-      runs_.back().length_bytes += run.length_bytes;
-    } else {
-      runs_.push_back({run.offset_bytes, run.length_bytes, size_bytes_});
+    if (run.offset_bytes != kPadding) {
+      Run* last = runs_.empty() ? nullptr : &runs_.back();
+      const bool continues =
+          last != nullptr && last->packed_bytes + last->length_bytes == size_bytes_ &&
+          last->offset_bytes + static_cast<std::ptrdiff_t>(last->length_bytes) == run.offset_bytes;
+      if (continues) {
+        last->length_bytes += run.length_bytes;
+      } else {
+        runs_.push_back({run.offset_bytes, run.length_bytes, size_bytes_});
+      }
     }
     size_bytes_ += run.length_bytes;
   }
@@ -37,7 +41,8 @@ Typemap::Typemap(std::vector<Run> runs, std::ptrdiff_t extent_bytes) : extent_by
     high_bytes_ =
         std::max(high_bytes_, run.offset_bytes + static_cast<std::ptrdiff_t>(run.length_bytes));
   }
-  dense_ = runs_.size() == 1 && extent_bytes_ == static_cast<std::ptrdiff_t>(size_bytes_);
+  dense_ = runs_.size() == 1 && runs_.front().length_bytes == size_bytes_ &&
+           extent_bytes_ == static_cast<std::ptrdiff_t>(size_bytes_);
 }
 
 std::shared_ptr<const Typemap> Typemap::contiguous(std::size_t size_bytes) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Run {
   std::size_t length_bytes;
   std::size_t packed_bytes;
 };
+
+// As a run's offset: packed bytes that stand for no memory (padding inside a long double, which
+// some MPIs do not move). They are neither read nor written.
+inline constexpr std::ptrdiff_t kPadding = std::numeric_limits<std::ptrdiff_t>::min();
 
 // One element of a datatype. Immutable, shared by all buffers of the type.
 class Typemap {

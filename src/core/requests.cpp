@@ -16,7 +16,21 @@ std::shared_ptr<Tracked> Requests::find(HostRequest request) {
   if (empty()) return nullptr;
   const std::lock_guard<std::mutex> locked(mutex_);
   const auto found = table_.find(request);
-  return found == table_.end() ? nullptr : found->second;
+  return found == table_.end() || found->second->claimed ? nullptr : found->second;
+}
+
+std::shared_ptr<Tracked> Requests::claim(HostRequest request) {
+  if (empty()) return nullptr;
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto found = table_.find(request);
+  if (found == table_.end() || found->second->claimed) return nullptr;
+  found->second->claimed = true;
+  return found->second;
+}
+
+void Requests::unclaim(const std::shared_ptr<Tracked>& work) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  work->claimed = false;
 }
 
 Status Requests::start(HostRequest request) {
@@ -29,12 +43,14 @@ Status Requests::start(HostRequest request) {
 
 Status Requests::finish(HostRequest request, const std::shared_ptr<Tracked>& work,
                         const Completion& completion) {
-  if (!work->active) return {};
-  work->active = false;
-  if (!work->persistent) {
-    // The host MPI may have given the handle to a new request of another thread meanwhile.
+  {
     const std::lock_guard<std::mutex> locked(mutex_);
-    if (const auto found = table_.find(request); found != table_.end() && found->second == work) {
+    work->claimed = false;
+    if (!work->active) return {};
+    work->active = false;
+    const auto found = table_.find(request);
+    // Not the entry of a newer request with the same handle.
+    if (!work->persistent && found != table_.end() && found->second == work) {
       table_.erase(found);
       count_.store(table_.size(), std::memory_order_release);
     }
@@ -51,9 +67,9 @@ void Requests::forget(HostRequest request) {
 Operation::Phase OrphanOperation::advance(HostPort& port) {
   bool done = false;
   HostRequest request = request_;
-  status_ = port.test(request, done);
-  if (status_.ok() && !done) return Phase::issued;
   Completion completion;
+  status_ = port.test_message(request, done, completion);
+  if (status_.ok() && !done) return Phase::issued;
   completion.failed = !status_.ok();
   keep_first(status_, work_->finish(completion));
   if (work_->persistent) release_(request_);

@@ -21,13 +21,6 @@
 
 namespace accord::core {
 
-// How a request ended, as its MPI status tells.
-struct Completion {
-  std::size_t received_bytes = StagedBuffer::kAll;
-  bool cancelled = false;
-  bool failed = false;
-};
-
 class Tracked {
  public:
   virtual ~Tracked() = default;
@@ -38,6 +31,7 @@ class Tracked {
 
   std::uint64_t context = 0;  // the shim's: bits of the communicator that errors are raised on
   bool persistent = false;
+  bool claimed = false;  // some thread is about to complete it; under the lock of Requests
   bool active = true;  // false for a persistent request between its completion and its next start
 };
 
@@ -46,7 +40,14 @@ class Requests {
   bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
 
   void track(HostRequest request, std::shared_ptr<Tracked> work);
+
+  // The work that goes with `request`, if any. A completed handle is free before finish() is
+  // reached, and another thread may get it for a new request meanwhile. So whoever lets the host MPI
+  // complete a request claims its work first, until finish() or unclaim(); claimed work is nobody
+  // else's, for MPI lets only one thread at a time complete a request.
   std::shared_ptr<Tracked> find(HostRequest request);
+  std::shared_ptr<Tracked> claim(HostRequest request);
+  void unclaim(const std::shared_ptr<Tracked>& work);
 
   // Before the host MPI starts a persistent request. No effect on one that is not tracked.
   Status start(HostRequest request);

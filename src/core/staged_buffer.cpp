@@ -75,7 +75,7 @@ Status StagedBuffer::open() {
   // The shadow keeps the user's alignment: an operation may use vector instructions on what it is
   // given.
   const auto misalignment = reinterpret_cast<std::uintptr_t>(at(user_, low)) % kAlignmentBytes;
-  const std::size_t wanted_bytes = span_bytes + misalignment + 1;
+  const std::size_t wanted_bytes = std::max<std::size_t>(1, span_bytes + misalignment);
   if (absolute_ || span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes) {
     ACCORD_TRY(device::staging_pool().acquire_sparse(wanted_bytes, shadow_));
   } else {

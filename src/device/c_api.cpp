@@ -82,8 +82,12 @@ int guarded(Body&& body) noexcept {
 
 Status invalid(std::string text) { return Status(StatusCode::invalid_argument, std::move(text)); }
 
-Status to_kind(enum accord_memory memory, MemoryKind& kind) {
-  switch (memory) {
+// By its bytes: a C program may pass any number, which C++ must not even load as an enumerator.
+Status to_kind(const enum accord_memory& memory, MemoryKind& kind) {
+  unsigned number = 0;
+  static_assert(sizeof number == sizeof memory);
+  std::memcpy(&number, &memory, sizeof number);
+  switch (number) {
     case ACCORD_MEMORY_HOST:
       return kind = MemoryKind::host, Status();
     case ACCORD_MEMORY_PINNED:
@@ -92,8 +96,9 @@ Status to_kind(enum accord_memory memory, MemoryKind& kind) {
       return kind = MemoryKind::managed, Status();
     case ACCORD_MEMORY_DEVICE:
       return kind = MemoryKind::device, Status();
+    default:
+      return invalid(fmt::format("memory kind {}", number));
   }
-  return invalid(fmt::format("memory kind {}", static_cast<int>(memory)));
 }
 
 enum accord_memory from_kind(MemoryKind kind) {

@@ -132,25 +132,23 @@ bool CudaRuntime::present() noexcept {
 bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   const Driver* driver = cuda::driver();
   if (driver == nullptr) return false;
-  auto type = cuda::MemoryType::none;
-  const cuda::DevicePointer address = cuda::address_of(pointer);
-  if (driver->pointer_get_attribute(&type, PointerAttribute::memory_type, address) !=
-          Result::success ||
-      type == cuda::MemoryType::none) {
-    return false;
-  }
   // The driver leaves zero where an attribute does not apply; some are narrower than what we give
   // it.
+  auto type = cuda::MemoryType::none;
   std::uint64_t managed = 0;
   std::int64_t ordinal = 0;
   void* base = nullptr;
   std::uint64_t size_bytes = 0;
   std::uint64_t buffer_id = 0;
-  PointerAttribute attributes[] = {PointerAttribute::is_managed, PointerAttribute::device_ordinal,
-                                   PointerAttribute::range_start, PointerAttribute::range_size,
-                                   PointerAttribute::buffer_id};
-  void* values[] = {&managed, &ordinal, static_cast<void*>(&base), &size_bytes, &buffer_id};
-  driver->pointer_get_attributes(std::size(attributes), attributes, values, address);
+  PointerAttribute attributes[] = {PointerAttribute::memory_type,    PointerAttribute::is_managed,
+                                   PointerAttribute::device_ordinal, PointerAttribute::range_start,
+                                   PointerAttribute::range_size,     PointerAttribute::buffer_id};
+  void* values[] = {&type, &managed, &ordinal, static_cast<void*>(&base), &size_bytes, &buffer_id};
+  if (driver->pointer_get_attributes(std::size(attributes), attributes, values,
+                                     cuda::address_of(pointer)) != Result::success ||
+      type == cuda::MemoryType::none) {
+    return false;
+  }
   info.kind = managed != 0                       ? MemoryKind::managed
               : type == cuda::MemoryType::device ? MemoryKind::device
                                                  : MemoryKind::pinned;
@@ -166,18 +164,16 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
 bool CudaRuntime::must_stage(const void* pointer) noexcept {
   const Driver* driver = cuda::driver();
   if (driver == nullptr) return false;
+  // Both in one query of the plural form, which answers in 35 ns for memory of the driver and in 90
+  // ns for any other; the singular one takes 470 ns to say that it does not know an address (H200,
+  // driver 580).
   auto type = cuda::MemoryType::none;
-  const cuda::DevicePointer address = cuda::address_of(pointer);
-  if (driver->pointer_get_attribute(&type, PointerAttribute::memory_type, address) !=
-          Result::success ||
-      type == cuda::MemoryType::none) {
-    return false;
-  }
-  if (type == cuda::MemoryType::device) return true;
-  std::uint64_t managed = 0;  // pinned, or managed and just now on the host
-  return driver->pointer_get_attribute(&managed, PointerAttribute::is_managed, address) ==
-             Result::success &&
-         managed != 0;
+  std::uint64_t managed = 0;
+  PointerAttribute attributes[] = {PointerAttribute::memory_type, PointerAttribute::is_managed};
+  void* values[] = {&type, &managed};
+  return driver->pointer_get_attributes(std::size(attributes), attributes, values,
+                                        cuda::address_of(pointer)) == Result::success &&
+         (type == cuda::MemoryType::device || managed != 0);
 }
 
 Status CudaRuntime::copy(int device, std::span<const Copy> copies) {

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "device/cuda_copy.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -103,9 +104,12 @@ struct Ticket {
   Event event;
 };
 
-// The side of a batch that is device memory, as far as a few queries tell; null: none.
+// Copies of a batch that are asked whose context they are in: all are on one device.
+constexpr std::size_t kCopiesAsked = 2;
+
+// A side of the batch that is memory of the device; null: none was found.
 const void* device_side(const Driver& driver, Device device, std::span<const Copy> copies) {
-  for (const Copy& copy : copies) {
+  for (const Copy& copy : copies.first(std::min(copies.size(), kCopiesAsked))) {
     for (const void* pointer : {copy.src, static_cast<const void*>(copy.dst)}) {
       auto type = MemoryType::none;
       int ordinal = -1;

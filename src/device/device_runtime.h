@@ -87,7 +87,7 @@ class DeviceRuntime {
   virtual const char* name() const noexcept = 0;
 
   // Whether any pointer of this runtime can exist in this process yet; a load of an atomic. While
-  // false, classify is not called.
+  // false, classify is not called. One that turns true later calls note_active (registry.h).
   virtual bool active() noexcept = 0;
 
   // Whether this process seems to have a device of this runtime, found without initialising the

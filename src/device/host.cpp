@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "device/device_runtime.h"
 #include "device/host_arena.h"
+#include "device/registry.h"
 
 namespace accord::device {
 
@@ -244,7 +245,9 @@ Status HostRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes
     return Status(StatusCode::invalid_argument, "plain host memory comes from malloc");
   }
   if (size_bytes == 0) return Status();
-  return arena_.allocate(device, kind, size_bytes, pointer);
+  ACCORD_TRY(arena_.allocate(device, kind, size_bytes, pointer));
+  note_active();
+  return Status();
 }
 
 Status HostRuntime::free(void* pointer) {
@@ -290,8 +293,10 @@ Status HostRuntime::open_memory(int device, const ExportedMemory& exported, void
   if (handle.magic != HostHandle::kMagic || handle.size_bytes == 0) {
     return Status(StatusCode::invalid_argument, "open: no handle of the host runtime");
   }
-  return arena_.import(device, exported.file_descriptor,
-                       static_cast<std::size_t>(handle.size_bytes), pointer);
+  const auto size_bytes = static_cast<std::size_t>(handle.size_bytes);
+  ACCORD_TRY(arena_.import(device, exported.file_descriptor, size_bytes, pointer));
+  note_active();
+  return Status();
 }
 
 Status HostRuntime::close_memory(void* pointer) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -102,21 +103,44 @@ bool on_heap(std::uintptr_t address) noexcept {
 
 }  // namespace
 
-bool any_active() noexcept {
+// What is known without asking the runtimes. It only ever rises.
+enum class Activity { unknown, none, some };
+std::atomic<Activity> activity{Activity::unknown};
+
+// First use: makes the runtimes, which is when a vendor's driver is looked for.
+Activity find_activity() noexcept {
+  Activity found = Activity::none;
   for (DeviceRuntime* runtime : list()) {
-    if (runtime->active()) return true;
+    if (runtime->active()) found = Activity::some;
+  }
+  // Unless note_active came first.
+  Activity before = Activity::unknown;
+  return activity.compare_exchange_strong(before, found, std::memory_order_relaxed) ? found
+                                                                                    : before;
+}
+
+bool all_inactive() noexcept { return activity.load(std::memory_order_relaxed) == Activity::none; }
+
+bool surely_host(const void* pointer) noexcept {
+  Activity known = activity.load(std::memory_order_relaxed);
+  if (known == Activity::unknown) known = find_activity();
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  return known != Activity::some || pointer == nullptr || on_own_stack(address) || on_heap(address);
+}
+
+// Apart from must_stage, which stays a load and a compare while nothing is active.
+[[gnu::noinline]] bool ask_must_stage(const void* pointer) noexcept {
+  if (surely_host(pointer)) return false;
+  for (DeviceRuntime* runtime : list()) {
+    if (runtime->active() && runtime->must_stage(pointer)) return true;
   }
   return false;
 }
 
-namespace {
-
-bool surely_host(const void* pointer) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return pointer == nullptr || !any_active() || on_own_stack(address) || on_heap(address);
-}
-
 }  // namespace
+
+// Relaxed suffices: whoever gives the pointer to another thread synchronises with it.
+void note_active() noexcept { activity.store(Activity::some, std::memory_order_relaxed); }
 
 std::span<DeviceRuntime* const> runtimes() { return list(); }
 
@@ -142,13 +166,7 @@ PointerInfo classify(const void* pointer) noexcept {
   return PointerInfo{};
 }
 
-bool must_stage(const void* pointer) noexcept {
-  if (surely_host(pointer)) return false;
-  for (DeviceRuntime* runtime : list()) {
-    if (runtime->active() && runtime->must_stage(pointer)) return true;
-  }
-  return false;
-}
+bool must_stage(const void* pointer) noexcept { return !all_inactive() && ask_must_stage(pointer); }
 
 bool accelerator_present() {
   for (DeviceRuntime* runtime : list()) {

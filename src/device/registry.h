@@ -27,6 +27,9 @@ bool must_stage(const void* pointer) noexcept;
 // Whether pointers of any runtime can exist in this process yet. A few ns.
 bool any_active() noexcept;
 
+// A runtime whose active() turns true after its first use calls this before it hands out a pointer.
+void note_active() noexcept;
+
 // Whether an accelerator may be used by this process at all (driver present, or
 // ACCORD_RUNTIME=host).
 bool accelerator_present();

@@ -18,6 +18,7 @@ namespace accord::shim {
 // The host MPI must not be given this pointer as it is. MPI_BOTTOM may stand for addresses on a
 // device.
 inline bool needs_us(const void* pointer) {
+  if (pointer == MPI_IN_PLACE) return false;
   return device::must_stage(pointer) || (pointer == MPI_BOTTOM && device::any_active());
 }
 

@@ -23,6 +23,7 @@ class Description {
 
   // Declares a buffer; what it reads and writes follows.
   static core::StagedBuffer buffer(const void* user) {
+    if (user == MPI_IN_PLACE) return core::StagedBuffer::untouched(user);
     const device::PointerInfo where = device::classify(user);
     return device::needs_staging(where) ? core::StagedBuffer::staged(user, where)
                                         : core::StagedBuffer::untouched(user);

@@ -17,14 +17,29 @@ namespace accord::shim {
 
 enum class Pipelined : std::uint32_t { bcast = 1, reduce, allreduce };
 
+// Bytes of one element, or 0. Remembers this thread's last predefined type, whose handle is never
+// reused: host traffic asks this of every reduction and broadcast.
+inline MPI_Count size_of(MPI_Datatype datatype) noexcept {
+  static thread_local MPI_Datatype known = MPI_DATATYPE_NULL;
+  static thread_local MPI_Count known_size = 0;
+  if (datatype == known) return known_size;
+  MPI_Count size = 0;
+  if (host::Type_size_x(datatype, &size) != MPI_SUCCESS || size < 0) return 0;
+  if (is_named(datatype)) {
+    known = datatype;
+    known_size = size;
+  }
+  return size;
+}
+
 // Total bytes where the call is long enough to be worth a vote, else 0. Cheap: called for every
 // such call.
 template <class C>
 std::size_t long_bytes(C count, MPI_Datatype datatype) noexcept {
   const std::size_t least_bytes = config().pipeline_bytes;
   if (count <= 0 || least_bytes == 0 || datatype == MPI_DATATYPE_NULL) return 0;
-  MPI_Count size = 0;
-  if (host::Type_size_x(datatype, &size) != MPI_SUCCESS || size <= 0) return 0;
+  const MPI_Count size = size_of(datatype);
+  if (size <= 0) return 0;
   const std::size_t total_bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(size);
   return total_bytes >= least_bytes ? total_bytes : 0;
 }

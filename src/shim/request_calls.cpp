@@ -17,16 +17,37 @@ struct Watched {
   std::shared_ptr<core::Tracked> work;
 };
 
-std::vector<Watched> watch(int count, const MPI_Request handles[]) {
-  std::vector<Watched> watched;
-  if (requests().empty() || handles == nullptr) return watched;
-  for (int i = 0; i < count; ++i) {
-    const core::HostRequest bits = to_bits(handles[i]);
-    if (auto work = requests().find(bits); work && work->active)
-      watched.push_back({i, bits, std::move(work)});
+// The active tracked requests of an array, claimed for this thread as long as they are watched.
+class Watch {
+ public:
+  Watch(int count, const MPI_Request handles[]) {
+    if (requests().empty() || handles == nullptr) return;
+    for (int i = 0; i < count; ++i) {
+      const core::HostRequest bits = to_bits(handles[i]);
+      auto work = requests().claim(bits);
+      if (!work) continue;
+      if (work->active) {
+        watched_.push_back({i, bits, std::move(work)});
+      } else {
+        requests().unclaim(work);
+      }
+    }
   }
-  return watched;
-}
+  // Those that were not completed are anybody's again.
+  ~Watch() {
+    for (const Watched& one : watched_) requests().unclaim(one.work);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  bool empty() const noexcept { return watched_.empty(); }
+  const Watched& front() const { return watched_.front(); }
+  auto begin() const { return watched_.begin(); }
+  auto end() const { return watched_.end(); }
+
+ private:
+  std::vector<Watched> watched_;
+};
 
 // Finishes one request the host MPI has completed; `code` is what it returned for this request.
 int settle(const Watched& one, const MPI_Status& status, int code) {
@@ -75,7 +96,7 @@ class Statuses {
 // After a call that completed (some of) an array; `status_of` maps a watched request to its status,
 // or null when it is not among the completed ones. An error of ours becomes the array call's error.
 template <class StatusOf>
-int settle_array(const std::vector<Watched>& watched, int code, StatusOf status_of) {
+int settle_array(const Watch& watched, int code, StatusOf status_of) {
   int result = code;
   for (const Watched& one : watched) {
     MPI_Status* status = status_of(one.index);
@@ -99,7 +120,7 @@ int Wait(MPI_Request* request, MPI_Status* status) noexcept {
     const Region region(engine());
     return host::Wait(request, status);
   }
-  const auto watched = watch(1, request);
+  const Watch watched(1, request);
   Statuses statuses(status, 1, !watched.empty());
   const int code = complete([&] { return host::Wait(request, statuses.get()); },
                             [&](bool& done) {
@@ -114,7 +135,7 @@ int Wait(MPI_Request* request, MPI_Status* status) noexcept {
 int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
   if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
   engine().progress();
-  const auto watched = watch(1, request);
+  const Watch watched(1, request);
   Statuses statuses(status, 1, !watched.empty());
   const int code = host::Test(request, flag, statuses.get());
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
@@ -126,7 +147,7 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
     const Region region(engine());
     return host::Waitall(count, array, given);
   }
-  const auto watched = watch(count, array);
+  const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
   const int code = complete([&] { return host::Waitall(count, array, statuses.get()); },
                             [&](bool& done) {
@@ -142,7 +163,7 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
 int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexcept {
   if (quiet() || count < 0 || flag == nullptr) return host::Testall(count, array, flag, given);
   engine().progress();
-  const auto watched = watch(count, array);
+  const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
   const int code = host::Testall(count, array, flag, statuses.get());
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
@@ -154,7 +175,7 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noex
     const Region region(engine());
     return host::Waitany(count, array, index, status);
   }
-  const auto watched = watch(count, array);
+  const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
   const int code = complete([&] { return host::Waitany(count, array, index, statuses.get()); },
                             [&](bool& done) {
@@ -175,7 +196,7 @@ int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* s
     return host::Testany(count, array, index, flag, status);
   }
   engine().progress();
-  const auto watched = watch(count, array);
+  const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
   *index = MPI_UNDEFINED;
   const int code = host::Testany(count, array, index, flag, statuses.get());
@@ -189,8 +210,8 @@ int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* s
 namespace {
 
 // Waitsome and Testsome: the i-th status belongs to request indices[i].
-int settle_some(const std::vector<Watched>& watched, int code, const int* outcount,
-                const int indices[], MPI_Status* statuses) {
+int settle_some(const Watch& watched, int code, const int* outcount, const int indices[],
+                MPI_Status* statuses) {
   if (!settled_as_array(code) || *outcount == MPI_UNDEFINED) return code;
   return settle_array(watched, code, [&](int index) -> MPI_Status* {
     for (int i = 0; i < *outcount; ++i) {
@@ -208,7 +229,7 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
     const Region region(engine());
     return host::Waitsome(count, array, outcount, indices, given);
   }
-  const auto watched = watch(count, array);
+  const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
   const int code =
       complete([&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
@@ -225,7 +246,7 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
   if (quiet() || count < 0 || outcount == nullptr)
     return host::Testsome(count, array, outcount, indices, given);
   engine().progress();
-  const auto watched = watch(count, array);
+  const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
   const int code = host::Testsome(count, array, outcount, indices, statuses.get());
   return settle_some(watched, code, outcount, indices, statuses.get());
@@ -277,7 +298,8 @@ namespace {
 // of `array` that are, once.
 int settle_in_place(int count, const MPI_Request array[]) {
   int result = MPI_SUCCESS;
-  for (const Watched& one : watch(count, array)) {
+  const Watch watched(count, array);
+  for (const Watched& one : watched) {
     int flag = 0;
     MPI_Status status;
     const int code = host::Request_get_status(array[one.index], &flag, &status);

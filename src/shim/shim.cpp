@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "preload/shim_abi.h"
+#include "shim/completion.h"
 
 namespace accord::shim {
 namespace {
@@ -45,6 +46,16 @@ class Port final : public core::HostPort {
     const int code = host::Test(&request, &flag, MPI_STATUS_IGNORE);
     bits = to_bits(request);
     done = flag != 0;
+    return Status::from_host(code);
+  }
+  Status test_message(core::HostRequest& bits, bool& done, core::Completion& completion) override {
+    auto request = from_bits<MPI_Request>(bits);
+    int flag = 0;
+    MPI_Status status;
+    const int code = host::Test(&request, &flag, &status);
+    bits = to_bits(request);
+    done = flag != 0;
+    if (done && code == MPI_SUCCESS) completion = completion_of(status);
     return Status::from_host(code);
   }
   Status peek(core::HostRequest bits, bool& done) override {
@@ -85,8 +96,7 @@ struct Runtime {
   core::Requests requests;
   MPI_Comm private_comm = MPI_COMM_NULL;
 #ifdef ACCORD_HAS_Session_init
-  MPI_Session private_comm_session =
-      MPI_SESSION_NULL;  // its owner where it was made without MPI_Init
+  std::uint64_t private_comm_session = 0;  // bits of its owner where it was made without MPI_Init
 #endif
   int comm_keyval = MPI_KEYVAL_INVALID;
   std::mutex errors_mutex;
@@ -246,7 +256,7 @@ void start_session_runtime(MPI_Session session) {
   if (host::Group_from_session_pset(session, "mpi://SELF", &self) != MPI_SUCCESS) return;
   if (host::Comm_create_from_group(self, "accord", MPI_INFO_NULL, MPI_ERRORS_RETURN,
                                    &here.private_comm) == MPI_SUCCESS) {
-    here.private_comm_session = session;
+    here.private_comm_session = to_bits(session);
   }
   (void)host::Group_free(&self);
 }
@@ -254,9 +264,9 @@ void start_session_runtime(MPI_Session session) {
 void stop_session_runtime(MPI_Session session) noexcept {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
-  if (here.private_comm != MPI_COMM_NULL && here.private_comm_session == session) {
+  if (here.private_comm != MPI_COMM_NULL && here.private_comm_session == to_bits(session)) {
     (void)host::Comm_free(&here.private_comm);
-    here.private_comm_session = MPI_SESSION_NULL;
+    here.private_comm_session = 0;
   }
 }
 #endif

@@ -3,6 +3,7 @@
 #include "shim/typemap.h"
 
 #include <climits>
+#include <limits>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -38,36 +39,72 @@ int type_keyval() {
   return keyval;
 }
 
+// The packed form of one element, by a message to ourselves.
 int pack_one(const void* element, MPI_Datatype datatype, std::vector<unsigned char>& packed) {
-  if (packed.size() > INT_MAX) {
-#ifdef ACCORD_HAS_Pack_c
-    MPI_Count position = 0;
-    if (host::slot::Pack_c == nullptr) return MPI_ERR_TYPE;
-    return host::slot::Pack_c(element, 1, datatype, packed.data(),
-                              static_cast<MPI_Count>(packed.size()), &position, private_comm());
-#else
-    return MPI_ERR_TYPE;
-#endif
+  static std::mutex& one_message = *new std::mutex;  // two threads' messages must not cross
+  const std::lock_guard<std::mutex> locked(one_message);
+  const MPI_Comm self = private_comm();
+  if (self == MPI_COMM_NULL) return MPI_ERR_COMM;
+#ifdef ACCORD_HAS_Sendrecv_c
+  if (host::slot::Sendrecv_c != nullptr) {
+    return host::slot::Sendrecv_c(element, 1, datatype, 0, 0, packed.data(),
+                                  static_cast<MPI_Count>(packed.size()), MPI_PACKED, 0, 0, self,
+                                  MPI_STATUS_IGNORE);
   }
-  int position = 0;
-  return host::slot::Pack(element, 1, datatype, packed.data(), static_cast<int>(packed.size()),
-                          &position, private_comm());
+#endif
+  if (packed.size() > INT_MAX) return MPI_ERR_TYPE;
+  return host::slot::Sendrecv(element, 1, datatype, 0, 0, packed.data(),
+                              static_cast<int>(packed.size()), MPI_PACKED, 0, 0, self,
+                              MPI_STATUS_IGNORE);
 }
 
-// Where each byte of the packed element lies, relative to `low`: one MPI_Pack for each byte of an
-// offset.
+// Sends an element whose byte at each offset is given by `value`, and calls visit(position,
+// received byte).
+template <class Value, class Visit>
+bool probe(MPI_Datatype datatype, MPI_Count low, std::vector<unsigned char>& element,
+           std::vector<unsigned char>& packed, Value value, Visit visit) {
+  for (std::size_t byte = 0; byte < element.size(); ++byte)
+    element[byte] = static_cast<unsigned char>(value(byte));
+  if (pack_one(element.data() - low, datatype, packed) != MPI_SUCCESS) return false;
+  for (std::size_t position = 0; position < packed.size(); ++position)
+    visit(position, packed[position]);
+  return true;
+}
+
+constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+
+// Where each byte of the packed element lies, relative to `low`, or kNowhere for padding that does
+// not travel: there the packed form holds anything, so every answer is checked against that to the
+// complement.
 bool read_offsets(MPI_Datatype datatype, MPI_Count low, std::size_t span_bytes,
                   std::vector<std::size_t>& offsets) {
   std::vector<unsigned char> element(span_bytes);
   std::vector<unsigned char> packed(offsets.size());
+  std::vector<bool> padding(offsets.size());
+  const auto expect = [&](unsigned constant) {
+    return probe(
+        datatype, low, element, packed, [&](std::size_t) { return constant; },
+        [&](std::size_t position, unsigned char byte) {
+          if (byte != constant) padding[position] = true;
+        });
+  };
+  if (!expect(0x00) || !expect(0xff)) return false;
   for (unsigned plane = 0; plane == 0 || (span_bytes - 1) >> (8 * plane) != 0; ++plane) {
-    for (std::size_t byte = 0; byte < span_bytes; ++byte) {
-      element[byte] = static_cast<unsigned char>(byte >> (8 * plane));
-    }
-    if (pack_one(element.data() - low, datatype, packed) != MPI_SUCCESS) return false;
-    for (std::size_t byte = 0; byte < packed.size(); ++byte) {
-      offsets[byte] |= static_cast<std::size_t>(packed[byte]) << (8 * plane);
-    }
+    const auto digit = [&](std::size_t byte) { return (byte >> (8 * plane)) & 0xff; };
+    const bool sent =
+        probe(datatype, low, element, packed, digit,
+              [&](std::size_t position, unsigned char byte) {
+                offsets[position] |= static_cast<std::size_t>(byte) << (8 * plane);
+              }) &&
+        probe(
+            datatype, low, element, packed, [&](std::size_t byte) { return ~digit(byte); },
+            [&](std::size_t position, unsigned char byte) {
+              if ((digit(offsets[position]) ^ byte) != 0xff) padding[position] = true;
+            });
+    if (!sent) return false;
+  }
+  for (std::size_t position = 0; position < offsets.size(); ++position) {
+    if (padding[position]) offsets[position] = kNowhere;
   }
   return true;
 }
@@ -87,11 +124,13 @@ TypemapPointer build(MPI_Datatype datatype, bool named) {
   if (!read_offsets(datatype, low, static_cast<std::size_t>(span), offsets)) return nullptr;
   std::vector<core::Run> runs;
   for (const std::size_t offset : offsets) {
-    const auto address = static_cast<std::ptrdiff_t>(offset) + low;
-    if (!runs.empty() &&
-        runs.back().offset_bytes + static_cast<std::ptrdiff_t>(runs.back().length_bytes) ==
-            address) {
-      ++runs.back().length_bytes;
+    const bool padding = offset == kNowhere;
+    const std::ptrdiff_t address =
+        padding ? core::kPadding : static_cast<std::ptrdiff_t>(offset) + low;
+    core::Run* last = runs.empty() ? nullptr : &runs.back();
+    if (last != nullptr && !padding && last->offset_bytes != core::kPadding &&
+        last->offset_bytes + static_cast<std::ptrdiff_t>(last->length_bytes) == address) {
+      ++last->length_bytes;
     } else {
       runs.push_back({address, 1, 0});
     }

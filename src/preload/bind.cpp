@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "preload/bind.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "preload/host_mpi.h"
+#include "preload/shim_abi.h"
+#include "preload/trampolines.h"
+
+namespace accord::preload {
+
+namespace {
+
+constexpr int kErrorNoMpi = 16;  // what most MPIs call MPI_ERR_OTHER
+
+enum class Phase { unbound, binding, bound };
+
+using ShimFunctions = std::unordered_map<std::string_view, void*>;
+
+// Everything below is guarded by `mutex`, which is recursive: what binding opens may itself call
+// MPI.
+struct State {
+  std::recursive_mutex mutex;
+  Phase phase = Phase::unbound;
+  std::vector<ElfObject> hosts;  // the chosen library first
+  void* host_handle = nullptr;
+  int error_other = kErrorNoMpi;
+  bool told_no_mpi = false;
+  std::unordered_set<const Trampoline*> told_missing;
+  Binding binding;
+};
+
+// Never destroyed: programs call MPI_Finalize from atexit handlers and destructors.
+State& state() {
+  static State& kept = *new State;
+  return kept;
+}
+
+const char* last_dl_error() {
+  const char* text = dlerror();
+  return text == nullptr ? "no reason given" : text;
+}
+
+// The host MPI's own function; both its names are the same code unless it is built without the
+// profiling one.
+void* host_function(void* handle, const Trampoline& pmpi) {
+  if (void* found = dlsym(handle, pmpi.name)) return found;
+  return dlsym(handle, pmpi.name + 1);
+}
+
+// A PMPI tool's MPI_X behind us in symbol search order. It will call PMPI_X, which is ours.
+void* next_tool_function(const State& bound, const Trampoline& mpi) {
+  void* next = dlsym(RTLD_NEXT, mpi.name);
+  ElfObject object;
+  if (next == nullptr || !find_object(next, object) || object.defines("accord_malloc"))
+    return nullptr;
+  for (const ElfObject& host : bound.hosts) {
+    if (host.dynamic == object.dynamic) return nullptr;
+  }
+  return next;
+}
+
+void set_target(Trampoline& trampoline, void* target) {
+  if (target != nullptr) trampoline.target.store(target, std::memory_order_release);
+}
+
+// Finds the host MPI and opens it for good, in global scope: the Open MPI shim refers to its data
+// symbols.
+bool open_host(State& bound, const void* caller) {
+  const std::vector<ElfObject> objects = loaded_objects();
+  HostMpiChoice choice;
+  if (!choose_host_mpi(objects, caller, choice)) return false;
+  for (const ElfObject& other : choice.others) {
+    log::warn("several MPI libraries are loaded; serving {}, not {}", choice.library.path,
+              other.path);
+  }
+  const char* path = choice.library.path[0] == '\0' ? nullptr : choice.library.path;
+  void* handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+  if (handle == nullptr) {
+    log::error("cannot open the MPI library {}: {}", choice.library.path, last_dl_error());
+    return false;
+  }
+  const Abi abi = abi_of(choice.library, objects);
+  bound.host_handle = handle;
+  bound.error_other = abi_error_other(abi);
+  bound.hosts = {choice.library};
+  bound.hosts.insert(bound.hosts.end(), choice.others.begin(), choice.others.end());
+  bound.binding.host_path = choice.library.path;
+  bound.binding.abi = abi_name(abi);
+  return true;
+}
+
+// The functions of the shim for this ABI; empty, with the reason in `bound.binding`, where there is
+// none.
+ShimFunctions open_shim(State& bound) {
+  if (!config().enable) {
+    bound.binding.reason = "switched off by ACCORD_ENABLE";
+    return {};
+  }
+  const std::string path = library_directory() + "/libaccord_" + bound.binding.abi + ".so";
+  const auto give_up = [&](std::string reason) {
+    log::error("{}; MPI calls on device memory will fail as they do without accord", reason);
+    bound.binding.reason = std::move(reason);
+    return ShimFunctions{};
+  };
+  void* shim = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (shim == nullptr) return give_up(fmt::format("cannot open the shim: {}", last_dl_error()));
+  const auto open = reinterpret_cast<decltype(&accord_shim_open)>(dlsym(shim, "accord_shim_open"));
+  const auto entries =
+      reinterpret_cast<decltype(&accord_shim_entries)>(dlsym(shim, "accord_shim_entries"));
+  if (open == nullptr || entries == nullptr)
+    return give_up(path + " is not a shim of this library");
+  if (const int failure = open(bound.host_handle); failure != 0) {
+    return give_up(
+        fmt::format("{} cannot serve {} (code {})", path, bound.binding.host_path, failure));
+  }
+  bound.binding.shim_path = path;
+  std::size_t count = 0;
+  const AccordShimEntry* first = entries(&count);
+  ShimFunctions functions;
+  for (std::size_t i = 0; i < count; ++i) functions.emplace(first[i].name, first[i].function);
+  return functions;
+}
+
+void bind_all(State& bound, const ShimFunctions& shim) {
+  const std::span<Trampoline> rows = trampolines();
+  for (std::size_t i = 0; i + 1 < rows.size(); i += 2) {
+    Trampoline& mpi = rows[i];
+    Trampoline& pmpi = rows[i + 1];
+    void* own = host_function(bound.host_handle, pmpi);
+    const auto found = shim.find(mpi.name);
+    // A shim is compiled against one version's header; an older MPI of its ABI may lack some of its
+    // functions.
+    if (found != shim.end() && (own != nullptr || is_provided_by_accord(mpi.name)))
+      own = found->second;
+    set_target(pmpi, own);
+    void* tool = next_tool_function(bound, mpi);
+    set_target(mpi, tool != nullptr ? tool : own);
+  }
+}
+
+void bind(State& bound, const void* caller) {
+  bound.phase = Phase::binding;
+  if (!open_host(bound, caller)) {
+    bound.phase = Phase::unbound;
+    return;
+  }
+  bind_all(bound, open_shim(bound));
+  bound.phase = Phase::bound;
+  const bool untouched = bound.binding.shim_path.empty();
+  log::debug("serving {} ({} ABI), {}{}", bound.binding.host_path, bound.binding.abi,
+             untouched ? "untouched: " : "shim ",
+             untouched ? bound.binding.reason : bound.binding.shim_path);
+}
+
+// Why a trampoline still has no target, once; and the code its call returns.
+int report_unbound(State& bound, const Trampoline& trampoline) {
+  if (bound.phase == Phase::bound) {
+    if (bound.told_missing.insert(&trampoline).second) {
+      log::error("{}: the MPI of this process, {}, has no such function", trampoline.name,
+                 bound.binding.host_path);
+    }
+    return bound.error_other;
+  }
+  if (!bound.told_no_mpi) {
+    bound.told_no_mpi = true;
+    log::error(
+        "{}: no MPI library is loaded in this process; link the program with one behind -laccord "
+        "(-Wl,--no-as-needed before it where the linker drops it)",
+        trampoline.name);
+  }
+  return kErrorNoMpi;
+}
+
+int resolve(Trampoline& trampoline, const void* caller) {
+  State& bound = state();
+  const std::lock_guard lock(bound.mutex);
+  if (bound.phase == Phase::unbound) bind(bound, caller);
+  if (bound.phase == Phase::binding && bound.host_handle != nullptr) {
+    // A constructor of the shim or of what it needs calls MPI: Accord has no part in that call.
+    const std::size_t index = static_cast<std::size_t>(&trampoline - trampolines().data());
+    set_target(trampoline, host_function(bound.host_handle, trampolines()[index | 1]));
+  }
+  return trampoline.bound() ? 0 : report_unbound(bound, trampoline);
+}
+
+std::string find_library_directory() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&find_library_directory), &info) == 0) return {};
+  char* path = realpath(info.dli_fname, nullptr);
+  if (path == nullptr) return {};
+  std::string directory(path);
+  std::free(path);
+  return directory.substr(0, directory.rfind('/'));
+}
+
+// Asked when the library is loaded: a relative path is of no use once the program has changed its
+// directory.
+[[gnu::constructor]] void remember_library_directory() { library_directory(); }
+
+}  // namespace
+
+Binding binding() {
+  State& bound = state();
+  const std::lock_guard lock(bound.mutex);
+  return bound.binding;
+}
+
+const std::string& library_directory() {
+  static const std::string& directory = *new std::string(find_library_directory());
+  return directory;
+}
+
+bool is_provided_by_accord(std::string_view name) noexcept {
+  return name.starts_with("MPIX_Query_") || name == "MPIX_GPU_query_support" ||
+         name.starts_with("PMPIX_Query_") || name == "PMPIX_GPU_query_support";
+}
+
+int accord_resolve(Trampoline* trampoline, const void* caller) try {
+  return resolve(*trampoline, caller);
+} catch (const std::exception&) {
+  return kErrorNoMpi;
+}
+
+}  // namespace accord::preload

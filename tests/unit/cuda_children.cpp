@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The cases of cuda_runtime_test that need a process of their own.
+#include <spawn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "cuda_test.h"
+#include "device/registry.h"
+
+namespace accord::test {
+namespace {
+
+using device::classify;
+using device::ExportedMemory;
+using device::MemoryKind;
+using device::must_stage;
+using device::PointerInfo;
+
+// The children. Each returns 0, or the number of the check that failed.
+
+#define CHECK(condition) \
+  if (!(condition)) return __LINE__ % 200 + 10
+
+int before_init() {
+  const auto mapped = std::make_unique_for_overwrite<char[]>(std::size_t{64} << 20);
+  CHECK(cuda_runtime().active());
+  CHECK(!must_stage(mapped.get()));
+  CHECK(classify(mapped.get()).kind == MemoryKind::host);
+  if (std::getenv("ACCORD_TEST_FAKE_CUDA") == nullptr) CHECK(device::accelerator_present());
+  void* staging = nullptr;
+  CHECK(cuda_runtime().host_allocate(5000, staging).ok());
+  std::memset(staging, 1, 5000);
+  cuda_runtime().host_free(staging, 5000);
+  int count = 0;
+  CHECK(driver().device_get_count(&count) == Result::not_initialized);
+  return 0;
+}
+
+// Where memory of our own cannot be registered (the fake driver refuses when told to), the driver's
+// will do.
+int no_register() {
+  setenv("FAKE_CUDA_NO_REGISTER", "1", 1);
+  void* pointer = nullptr;
+  void* staging = nullptr;
+  CHECK(cuda_runtime().allocate(0, MemoryKind::device, 5000, pointer).ok());
+  CHECK(cuda_runtime().host_allocate(5000, staging).ok());
+  CHECK(classify(staging).kind == MemoryKind::pinned);
+  const auto data = pattern(5000, 1);
+  std::memcpy(staging, data.data(), 5000);
+  CHECK(copy_one(pointer, staging, 5000).ok());
+  CHECK(contents(pointer, 5000) == data);
+  cuda_runtime().host_free(staging, 5000);
+  CHECK(classify(staging).kind == MemoryKind::host);
+  CHECK(cuda_runtime().free(pointer).ok());
+  return 0;
+}
+
+// Copies hold a device's primary context only while they run: the program's release is the last
+// one.
+int released() {
+  Context context = nullptr;
+  DevicePointer address = 0;
+  device::cuda::Stream stream = nullptr;
+  CHECK(driver().init(0) == Result::success);
+  CHECK(driver().primary_context_retain(&context, 0) == Result::success);
+  CHECK(driver().context_push(context) == Result::success);
+  CHECK(driver().stream_create(&stream, 0) == Result::success);
+  CHECK(program().memory_allocate_async(&address, 5000, stream) == Result::success);
+  CHECK(driver().stream_synchronize(stream) == Result::success);
+  std::thread([&] { contents(pointer_to(address), 5000); }).join();
+  CHECK(program().memory_free_async(address, stream) == Result::success);
+  CHECK(driver().stream_synchronize(stream) == Result::success);
+  CHECK(program().stream_destroy(stream) == Result::success);
+  CHECK(driver().context_pop(&context) == Result::success);
+  CHECK(driver().primary_context_release(0) == Result::success);
+  unsigned flags = 0;
+  int is_active = 1;
+  CHECK(driver().primary_context_get_state(0, &flags, &is_active) == Result::success);
+  CHECK(is_active == 0);
+  return 0;
+}
+
+int bare() {
+  void* pointer = nullptr;
+  CHECK(cuda_runtime().allocate(0, MemoryKind::device, 5000, pointer).ok());
+  const auto data = pattern(5000, 1);
+  CHECK(copy_one(pointer, data.data(), 5000).ok());
+  CHECK(contents(pointer, 5000) == data);
+  Context current = nullptr;
+  CHECK(driver().context_get_current(&current) == Result::success && current == nullptr);
+  CHECK(cuda_runtime().free(pointer).ok());
+  return 0;
+}
+
+int reset() {
+  CHECK(driver().init(0) == Result::success);
+  void* staging = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    Context context = nullptr;
+    DevicePointer address = 0;
+    CHECK(driver().primary_context_retain(&context, 0) == Result::success);
+    CHECK(driver().context_push(context) == Result::success);
+    CHECK(driver().memory_allocate(&address, 5000) == Result::success);
+    if (round == 0) CHECK(cuda_runtime().host_allocate(5000, staging).ok());
+    const auto data = pattern(5000, static_cast<unsigned>(round));
+    // Memory from host_allocate stays usable when the device is reset, pinned or not.
+    std::memcpy(staging, data.data(), 5000);
+    CHECK(copy_one(pointer_to(address), staging, 5000).ok());
+    CHECK(contents(pointer_to(address), 5000) == data);
+    bool seen_by_thread = false;
+    std::thread([&] { seen_by_thread = contents(pointer_to(address), 5000) == data; }).join();
+    CHECK(seen_by_thread);
+    Context popped = nullptr;
+    CHECK(driver().context_pop(&popped) == Result::success);
+    CHECK(program().primary_reset(0) == Result::success);
+    CHECK(classify(pointer_to(address)).kind == MemoryKind::host);
+    void* own = nullptr;
+    CHECK(cuda_runtime().allocate(0, MemoryKind::device, 5000, own).ok());
+    CHECK(copy_one(own, data.data(), 5000).ok());
+    CHECK(contents(own, 5000) == data);
+    CHECK(cuda_runtime().free(own).ok());
+  }
+  cuda_runtime().host_free(staging, 5000);
+  return 0;
+}
+
+int importer(const char* text, const char* offset) {
+  ExportedMemory exported;
+  for (std::size_t i = 0; i + 1 < std::strlen(text); i += 2) {
+    exported.bytes.push_back(
+        static_cast<std::byte>(std::stoul(std::string(text + i, 2), nullptr, 16)));
+  }
+  exported.offset_bytes = std::stoull(offset);
+  void* opened = nullptr;
+  const Status status = cuda_runtime().open_memory(0, exported, opened);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+  CHECK(status.ok());
+  auto* memory = static_cast<std::byte*>(opened);
+  PointerInfo info;
+  CHECK(cuda_runtime().classify(memory + kSharedBytes - 1, info));
+  CHECK(info.kind == MemoryKind::device && info.device == 0);
+  CHECK(contents(memory, kSharedBytes) == pattern(kSharedBytes, 12));
+  const auto answer = pattern(1000, 13);
+  CHECK(copy_one(memory + exported.offset_bytes, answer.data(), 1000).ok());
+  CHECK(cuda_runtime().close_memory(opened).ok());
+  CHECK(!cuda_runtime().classify(opened, info));
+  return 0;
+}
+
+// Asks and copies once more from a static object's destructor, when the driver may have shut down.
+struct LastCaller {
+  ~LastCaller() {
+    if (pointer == nullptr) return;
+    static_cast<void>(classify(pointer));
+    static_cast<void>(must_stage(pointer));
+    unsigned char byte = 0;
+    static_cast<void>(copy_one(&byte, pointer, 1));
+    cuda_runtime().host_free(staging, 5000);
+  }
+  void* pointer = nullptr;
+  void* staging = nullptr;
+};
+LastCaller last_caller;
+
+int leave() {
+  CHECK(cuda_runtime().allocate(0, MemoryKind::device, 5000, last_caller.pointer).ok());
+  CHECK(cuda_runtime().host_allocate(5000, last_caller.staging).ok());
+  return 0;
+}
+
+}  // namespace
+
+int run_child(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "/proc/self/exe");
+  std::vector<char*> list;
+  for (std::string& argument : arguments) list.push_back(argument.data());
+  list.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, list.data(), environ) != 0) return -1;
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int cuda_child(const std::string& name, char** arguments) {
+  if (name == "before_init") return before_init();
+  if (name == "bare") return bare();
+  if (name == "no_register") return no_register();
+  if (name == "released") return released();
+  if (name == "reset") return reset();
+  if (name == "importer") return importer(arguments[0], arguments[1]);
+  if (name == "exit") return leave();
+  return 1;
+}
+
+}  // namespace accord::test

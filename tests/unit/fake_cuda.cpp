@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A stand-in for libcuda.so.1 over host memory, so that cuda_runtime_test runs without a GPU. It is
+// strict where the driver is: calls need an initialised driver and the right current context,
+// streams and events die with their context, a capture in global mode forbids most calls to threads
+// that are not relaxed, pool memory has no context and no IPC handle. Asynchronous copies really
+// happen late: only when somebody waits or asks often.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <type_traits>
+
+#include "fake_cuda_state.h"
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+using namespace accord::device::cuda;
+using CaptureStatus = int;
+using Graph = void*;
+
+extern "C" {
+
+Result cuGetErrorName(Result result, const char** text) {
+  *text = result == Result::invalid_value ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR_FAKE";
+  return Result::success;
+}
+Result cuGetErrorString(Result, const char** text) {
+  *text = "said by the fake driver";
+  return Result::success;
+}
+Result cuInit(unsigned flags) {
+  const std::lock_guard lock(state.mutex);
+  if (state.shut_down) return Result::deinitialized;
+  // The driver shuts down when the process exits, before objects that are older than this.
+  if (!state.initialised && flags == 0) std::atexit([] { state.shut_down = true; });
+  state.initialised = state.initialised || flags == 0;
+  return flags == 0 ? Result::success : Result::invalid_value;
+}
+Result cuDeviceGetCount(int* count) {
+  *count = kDevices;
+  return check_initialised();
+}
+Result cuDeviceGet(Device* device, int ordinal) {
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < kDevices ? Result::success : static_cast<Result>(101);
+}
+Result cuDeviceGetName(char* name, int length, Device device) {
+  std::snprintf(name, static_cast<std::size_t>(length), "fake device %d", device);
+  return Result::success;
+}
+Result cuDeviceGetUuid_v2(Uuid* uuid, Device device) {
+  std::memset(uuid->bytes, 0x10 + device, sizeof uuid->bytes);
+  return Result::success;
+}
+Result cuDeviceTotalMem_v2(std::size_t* size_bytes, Device) {
+  *size_bytes = kDeviceBytes;
+  return Result::success;
+}
+Result cuDeviceCanAccessPeer(int* can, Device, Device) {
+  *can = 1;
+  return Result::success;
+}
+Result cuDeviceGetP2PAttribute(int* value, P2pAttribute, Device, Device) {
+  *value = 0;
+  return Result::success;
+}
+
+Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_initialised(); result != Result::success) return result;
+  const auto index = static_cast<std::size_t>(device);
+  ContextHandle& primary = state.primaries.at(index);
+  if (!primary.alive) primary = {device, ++state.last_id, true};  // the same handle, a new id
+  ++state.primary_references.at(index);
+  *context = &primary;
+  return Result::success;
+}
+Result cuDevicePrimaryCtxRelease_v2(Device device) {
+  const std::lock_guard lock(state.mutex);
+  const auto index = static_cast<std::size_t>(device);
+  int& references = state.primary_references.at(index);
+  if (references == 0) return Result::invalid_context;
+  if (--references == 0) destroy(state.primaries.at(index));
+  return Result::success;
+}
+Result cuDevicePrimaryCtxReset_v2(Device device) {
+  const std::lock_guard lock(state.mutex);
+  const auto index = static_cast<std::size_t>(device);
+  state.primary_references.at(index) = 0;
+  destroy(state.primaries.at(index));
+  return Result::success;
+}
+Result cuDevicePrimaryCtxGetState(Device device, unsigned* flags, int* active) {
+  const std::lock_guard lock(state.mutex);
+  *flags = 0;
+  *active = state.primaries.at(static_cast<std::size_t>(device)).alive ? 1 : 0;
+  return check_initialised();
+}
+Result cuCtxCreate_v2(Context* context, unsigned, Device device) {
+  const std::lock_guard lock(state.mutex);
+  *context = new ContextHandle{device, ++state.last_id, true};
+  return context_stack.push(*context) ? Result::success : Result::out_of_memory;
+}
+Result cuCtxDestroy_v2(Context context) {
+  const std::lock_guard lock(state.mutex);
+  destroy(*context);
+  if (current() == context) --context_stack.depth;
+  return Result::success;
+}
+Result cuCtxPushCurrent_v2(Context context) {
+  if (const Result result = check_initialised(); result != Result::success) return result;
+  if (context == nullptr) return Result::invalid_context;
+  if (!context->alive) return Result::context_is_destroyed;
+  return context_stack.push(context) ? Result::success : Result::out_of_memory;
+}
+Result cuCtxPopCurrent_v2(Context* context) {
+  if (context_stack.depth == 0) return Result::invalid_context;
+  *context = current();
+  --context_stack.depth;
+  return Result::success;
+}
+Result cuCtxGetCurrent(Context* context) {
+  *context = current();
+  return check_initialised();
+}
+Result cuCtxGetDevice(Device* device) {
+  if (const Result result = check_context(); result != Result::success) return result;
+  *device = current()->device;
+  return Result::success;
+}
+Result cuCtxGetId(Context context, unsigned long long* id) {
+  if (context == nullptr || !context->alive) return Result::context_is_destroyed;
+  *id = context->id;
+  return Result::success;
+}
+
+Result cuPointerGetAttribute(void* data, PointerAttribute attribute, DevicePointer address) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_initialised(); result != Result::success) return result;
+  return give_attribute(data, attribute, static_cast<std::uintptr_t>(address))
+             ? Result::success
+             : Result::invalid_value;
+}
+Result cuPointerGetAttributes(unsigned count, PointerAttribute* attributes, void** data,
+                              DevicePointer address) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_initialised(); result != Result::success) return result;
+  for (unsigned i = 0; i < count; ++i) {
+    if (!give_attribute(data[i], attributes[i], static_cast<std::uintptr_t>(address))) {
+      give(data[i], 0);
+    }
+  }
+  return Result::success;
+}
+
+Result cuMemAlloc_v2(DevicePointer* address, std::size_t size_bytes) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  Allocation allocation;
+  allocation.size_bytes = size_bytes;
+  allocation.context = current();
+  allocation.device = current()->device;
+  return allocate(allocation, reinterpret_cast<void**>(address));
+}
+Result cuMemAllocManaged(DevicePointer* address, std::size_t size_bytes, unsigned) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  Allocation allocation;
+  allocation.size_bytes = size_bytes;
+  allocation.context = current();
+  allocation.device = current()->device;
+  allocation.managed = true;
+  return allocate(allocation, reinterpret_cast<void**>(address));
+}
+Result cuMemAllocAsync(DevicePointer* address, std::size_t size_bytes, Stream) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_context(); result != Result::success) return result;
+  Allocation allocation;
+  allocation.size_bytes = size_bytes;
+  allocation.device = current()->device;
+  return allocate(allocation, reinterpret_cast<void**>(address));
+}
+Result cuMemFree_v2(DevicePointer address) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  return release(
+      static_cast<std::uintptr_t>(address),
+      [](const Allocation& found) { return found.type == MemoryType::device && !found.opened; },
+      Result::invalid_value);
+}
+Result cuMemFreeAsync(DevicePointer address, Stream) { return cuMemFree_v2(address); }
+Result cuMemHostAlloc(void** pointer, std::size_t size_bytes, unsigned) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  Allocation allocation;
+  allocation.size_bytes = size_bytes;
+  allocation.context = current();
+  allocation.device = current()->device;
+  allocation.type = MemoryType::host;
+  return allocate(allocation, pointer);
+}
+Result cuMemFreeHost(void* pointer) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  return release(
+      reinterpret_cast<std::uintptr_t>(pointer),
+      [](const Allocation& found) { return found.type == MemoryType::host && !found.registered; },
+      Result::invalid_value);
+}
+Result cuMemHostRegister_v2(void* pointer, std::size_t size_bytes, unsigned) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (std::getenv("FAKE_CUDA_NO_REGISTER") != nullptr) return Result::not_supported;
+  Allocation allocation;
+  allocation.size_bytes = size_bytes;
+  allocation.context = current();
+  allocation.device = current()->device;
+  allocation.type = MemoryType::host;
+  allocation.registered = true;
+  allocation.buffer_id = ++state.last_id;
+  state.allocations[reinterpret_cast<std::uintptr_t>(pointer)] = allocation;
+  return Result::success;
+}
+Result cuMemHostUnregister(void* pointer) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  return release(
+      reinterpret_cast<std::uintptr_t>(pointer),
+      [](const Allocation& found) { return found.registered; }, Result::host_memory_not_registered);
+}
+
+Result cuMemcpy(DevicePointer dst, DevicePointer src, std::size_t size_bytes) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_context(); result != Result::success) return result;
+  if (state.global_captures > 0) return kCaptureImplicit;
+  if (!range_is_valid(dst, size_bytes) || !range_is_valid(src, size_bytes)) {
+    return Result::invalid_value;
+  }
+  std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), size_bytes);
+  return Result::success;
+}
+Result cuMemcpyAsync(DevicePointer dst, DevicePointer src, std::size_t size_bytes, Stream stream) {
+  const std::lock_guard lock(state.mutex);
+  if (!range_is_valid(dst, size_bytes) || !range_is_valid(src, size_bytes)) {
+    return Result::invalid_value;
+  }
+  return enqueue(stream, [=] {
+    std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), size_bytes);
+  });
+}
+Result cuMemcpy2DAsync_v2(const Copy2d* copy, Stream stream) {
+  const std::lock_guard lock(state.mutex);
+  const Copy2d all = *copy;
+  if (all.src_type != MemoryType::unified || all.dst_type != MemoryType::unified ||
+      all.src_pitch_bytes < all.width_bytes || all.dst_pitch_bytes < all.width_bytes ||
+      !range_is_valid(all.dst_device, (all.height - 1) * all.dst_pitch_bytes + all.width_bytes) ||
+      !range_is_valid(all.src_device, (all.height - 1) * all.src_pitch_bytes + all.width_bytes)) {
+    return Result::invalid_value;
+  }
+  return enqueue(stream, [all] {
+    for (std::size_t row = 0; row < all.height; ++row) {
+      std::memcpy(reinterpret_cast<void*>(all.dst_device + row * all.dst_pitch_bytes),
+                  reinterpret_cast<const void*>(all.src_device + row * all.src_pitch_bytes),
+                  all.width_bytes);
+    }
+  });
+}
+
+Result cuStreamCreate(Stream* stream, unsigned) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_context(); result != Result::success) return result;
+  *stream = new StreamHandle;
+  (*stream)->context = current();
+  (*stream)->context_id = current()->id;
+  return Result::success;
+}
+Result cuStreamDestroy_v2(Stream stream) {
+  delete stream;
+  return Result::success;
+}
+Result cuStreamSynchronize(Stream stream) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (!usable(stream)) return kInvalidHandle;
+  run_until(*stream, stream->enqueued);
+  return Result::success;
+}
+Result cuStreamQuery(Stream stream) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (!usable(stream)) return kInvalidHandle;
+  if (stream->completed < stream->enqueued && ++stream->polls < kPollsBeforeDone) {
+    return Result::not_ready;
+  }
+  run_until(*stream, stream->enqueued);
+  return Result::success;
+}
+Result cuThreadExchangeStreamCaptureMode(CaptureMode* mode) {
+  std::swap(*mode, capture_mode);
+  return Result::success;
+}
+Result cuStreamBeginCapture_v2(Stream stream, CaptureMode mode) {
+  const std::lock_guard lock(state.mutex);
+  if (!usable(stream)) return kInvalidHandle;
+  stream->capturing = true;
+  if (mode == CaptureMode::global) ++state.global_captures;
+  return Result::success;
+}
+Result cuStreamIsCapturing(Stream stream, CaptureStatus* status) {
+  *status = stream->capturing ? 1 : 0;
+  return Result::success;
+}
+Result cuStreamEndCapture(Stream stream, Graph* graph) {
+  const std::lock_guard lock(state.mutex);
+  if (!stream->capturing) return Result::invalid_value;
+  stream->capturing = false;
+  --state.global_captures;  // the test captures in global mode only
+  *graph = stream;
+  return Result::success;
+}
+Result cuGraphDestroy(Graph) { return Result::success; }
+
+Result cuEventCreate(Event* event, unsigned) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_context(); result != Result::success) return result;
+  *event = new EventHandle;
+  (*event)->context = current();
+  (*event)->context_id = current()->id;
+  return Result::success;
+}
+Result cuEventRecord(Event event, Stream stream) {
+  const std::lock_guard lock(state.mutex);
+  if (!usable(event) || !usable(stream)) return kInvalidHandle;
+  event->stream = stream;
+  event->mark = stream->enqueued;
+  event->polls = 0;
+  return Result::success;
+}
+Result cuEventQuery(Event event) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (!usable(event) || event->stream == nullptr) return kInvalidHandle;
+  if (event->stream->completed < event->mark && ++event->polls < kPollsBeforeDone) {
+    return Result::not_ready;
+  }
+  run_until(*event->stream, event->mark);
+  return Result::success;
+}
+
+Result cuIpcGetMemHandle(IpcHandle* handle, DevicePointer address) {
+  const std::lock_guard lock(state.mutex);
+  const auto entry = find(static_cast<std::uintptr_t>(address));
+  if (entry == state.allocations.end() || entry->second.context == nullptr ||
+      entry->second.managed || entry->second.opened || entry->first != address) {
+    return Result::invalid_value;
+  }
+  const FakeIpcHandle content{getpid(), entry->second.file, entry->second.size_bytes};
+  std::memset(handle->bytes, 0, sizeof handle->bytes);
+  std::memcpy(handle->bytes, &content, sizeof content);
+  return Result::success;
+}
+Result cuIpcOpenMemHandle_v2(DevicePointer* address, IpcHandle handle, unsigned flags) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  FakeIpcHandle content;
+  std::memcpy(&content, handle.bytes, sizeof content);
+  if (flags != kIpcLazyEnablePeerAccess) return Result::invalid_value;
+  if (content.process == getpid()) return Result::invalid_context;
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/fd/%d", content.process, content.file);
+  Allocation allocation;
+  allocation.file = open(path.data(), O_RDWR | O_CLOEXEC);
+  if (allocation.file < 0) return Result::invalid_value;
+  allocation.size_bytes = content.size_bytes;
+  allocation.mapped_bytes = (content.size_bytes + 4095) / 4096 * 4096;
+  allocation.context = current();
+  allocation.device = current()->device;
+  allocation.opened = true;
+  allocation.buffer_id = ++state.last_id;
+  void* memory = mmap(nullptr, allocation.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      allocation.file, 0);
+  if (memory == MAP_FAILED) return Result::out_of_memory;
+  *address = address_of(memory);
+  state.allocations[reinterpret_cast<std::uintptr_t>(memory)] = allocation;
+  return Result::success;
+}
+Result cuIpcCloseMemHandle(DevicePointer address) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  return release(
+      static_cast<std::uintptr_t>(address), [](const Allocation& found) { return found.opened; },
+      Result::invalid_value);
+}
+
+}  // extern "C"
+// NOLINTEND
+
+// The fake has the very types that the loader gives to what it finds.
+#define CUDA_FUNCTION(member, symbol, parameters) \
+  static_assert(std::is_same_v<decltype(&::symbol), Result(*) parameters>);
+#include "device/cuda_driver.def"
+#undef CUDA_FUNCTION

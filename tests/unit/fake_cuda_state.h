@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What the fake driver of fake_cuda.cpp remembers, and its rules.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <type_traits>
+
+#include "device/cuda_driver.h"
+
+namespace accord::device::cuda {
+
+struct ContextHandle {
+  Device device = 0;
+  unsigned long long id = 0;
+  bool alive = false;
+};
+
+struct StreamHandle {
+  Context context = nullptr;
+  unsigned long long context_id = 0;
+  std::deque<std::function<void()>> pending;
+  std::uint64_t enqueued = 0;
+  std::uint64_t completed = 0;
+  bool capturing = false;
+  int polls = 0;
+};
+
+struct EventHandle {
+  Context context = nullptr;
+  unsigned long long context_id = 0;
+  Stream stream = nullptr;
+  std::uint64_t mark = 0;
+  int polls = 0;
+};
+
+constexpr auto kInvalidHandle = static_cast<Result>(400);
+constexpr auto kCaptureUnsupported = static_cast<Result>(900);
+constexpr auto kCaptureImplicit = static_cast<Result>(906);
+constexpr int kDevices = 2;
+constexpr int kPollsBeforeDone = 3;
+constexpr std::size_t kDeviceBytes = std::size_t{1} << 30;
+
+struct Allocation {
+  std::size_t size_bytes = 0;
+  std::size_t mapped_bytes = 0;
+  Context context = nullptr;  // null: from a pool
+  Device device = 0;
+  MemoryType type = MemoryType::device;
+  bool managed = false;
+  bool registered = false;  // not ours to unmap
+  bool opened = false;
+  int file = -1;
+  unsigned long long buffer_id = 0;
+};
+
+struct DriverState {
+  std::mutex mutex;
+  bool initialised = false;
+  bool shut_down = false;
+  unsigned long long last_id = 0;
+  std::array<ContextHandle, kDevices> primaries{};
+  std::array<int, kDevices> primary_references{};
+  std::map<std::uintptr_t, Allocation> allocations;
+  int global_captures = 0;
+};
+
+inline DriverState& state = *new DriverState;
+
+// Without a destructor, as the driver is asked even while a thread or the process ends.
+struct ContextStack {
+  std::array<Context, 16> entries{};
+  std::size_t depth = 0;
+
+  bool push(Context context) {
+    if (depth == entries.size()) return false;
+    entries[depth++] = context;
+    return true;
+  }
+  Context top() const { return depth == 0 ? nullptr : entries[depth - 1]; }
+};
+inline thread_local ContextStack context_stack;
+inline thread_local CaptureMode capture_mode = CaptureMode::global;
+
+inline Context current() { return context_stack.top(); }
+
+// What every call says before cuInit, and after the driver has shut down at exit.
+inline Result check_initialised() {
+  if (state.shut_down) return Result::deinitialized;
+  return state.initialised ? Result::success : Result::not_initialized;
+}
+
+inline Result check_context() {
+  if (const Result result = check_initialised(); result != Result::success) return result;
+  if (current() == nullptr) return Result::invalid_context;
+  return current()->alive ? Result::success : Result::context_is_destroyed;
+}
+
+// The checks of a call that a capture forbids.
+inline Result check_unsafe() {
+  if (const Result result = check_context(); result != Result::success) return result;
+  return state.global_captures > 0 && capture_mode != CaptureMode::relaxed ? kCaptureUnsupported
+                                                                           : Result::success;
+}
+
+template <class Handle>
+bool usable(const Handle* handle) {
+  return handle != nullptr && handle->context == current() && handle->context->alive &&
+         handle->context->id == handle->context_id;
+}
+
+inline std::map<std::uintptr_t, Allocation>::iterator find(std::uintptr_t address) {
+  auto next = state.allocations.upper_bound(address);
+  if (next == state.allocations.begin()) return state.allocations.end();
+  const auto entry = std::prev(next);
+  return address - entry->first < entry->second.size_bytes ? entry : state.allocations.end();
+}
+
+inline bool range_is_valid(DevicePointer address, std::size_t size_bytes) {
+  if (address == 0) return false;
+  const auto entry = find(static_cast<std::uintptr_t>(address));
+  return entry == state.allocations.end() ||
+         address - entry->first + size_bytes <= entry->second.size_bytes;
+}
+
+inline Result allocate(Allocation allocation, void** pointer) {
+  allocation.mapped_bytes = (allocation.size_bytes + 4095) / 4096 * 4096;
+  if (allocation.size_bytes > kDeviceBytes) return Result::out_of_memory;
+  allocation.file = memfd_create("fake_cuda", MFD_CLOEXEC);
+  if (ftruncate(allocation.file, static_cast<off_t>(allocation.mapped_bytes)) != 0) {
+    return Result::out_of_memory;
+  }
+  void* memory = mmap(nullptr, allocation.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      allocation.file, 0);
+  if (memory == MAP_FAILED) return Result::out_of_memory;
+  allocation.buffer_id = ++state.last_id;
+  state.allocations[reinterpret_cast<std::uintptr_t>(memory)] = allocation;
+  *pointer = memory;
+  return Result::success;
+}
+
+inline void unmap(std::uintptr_t address, const Allocation& allocation) {
+  if (allocation.file >= 0) close(allocation.file);
+  if (!allocation.registered) munmap(reinterpret_cast<void*>(address), allocation.mapped_bytes);
+}
+
+template <class Test>
+Result release(std::uintptr_t address, Test test, Result otherwise) {
+  const auto entry = state.allocations.find(address);
+  if (entry == state.allocations.end() || !test(entry->second)) return otherwise;
+  unmap(address, entry->second);
+  state.allocations.erase(entry);
+  return Result::success;
+}
+
+inline void destroy(ContextHandle& context) {
+  context.alive = false;
+  for (auto entry = state.allocations.begin(); entry != state.allocations.end();) {
+    if (entry->second.context == &context) {
+      unmap(entry->first, entry->second);
+      entry = state.allocations.erase(entry);
+    } else {
+      ++entry;
+    }
+  }
+}
+
+inline void run_until(StreamHandle& stream, std::uint64_t mark) {
+  while (stream.completed < mark) {
+    stream.pending.front()();
+    stream.pending.pop_front();
+    ++stream.completed;
+  }
+  stream.polls = 0;
+}
+
+inline Result enqueue(Stream stream, std::function<void()> work) {
+  if (const Result result = check_context(); result != Result::success) return result;
+  if (!usable(stream)) return kInvalidHandle;
+  if (stream->capturing) return kCaptureUnsupported;
+  stream->pending.push_back(std::move(work));
+  ++stream->enqueued;
+  return Result::success;
+}
+
+template <class Type>
+void give(void* data, Type value) {
+  std::memcpy(data, &value, sizeof value);
+}
+
+// Writes one attribute as wide as the driver does; false where it does not apply.
+inline bool give_attribute(void* data, PointerAttribute attribute, std::uintptr_t address) {
+  const auto entry = find(address);
+  if (entry == state.allocations.end()) return false;
+  const Allocation& allocation = entry->second;
+  switch (attribute) {
+    case PointerAttribute::context:
+      if (allocation.context == nullptr) return false;
+      give(data, allocation.context);
+      return true;
+    case PointerAttribute::memory_type:
+      give(data, allocation.type);
+      return true;
+    case PointerAttribute::buffer_id:
+      give(data, allocation.buffer_id);
+      return true;
+    case PointerAttribute::is_managed:
+      give(data, static_cast<unsigned>(allocation.managed));
+      return true;
+    case PointerAttribute::device_ordinal:
+      give(data, allocation.device);
+      return true;
+    case PointerAttribute::is_legacy_ipc_capable:
+      give(data, allocation.context != nullptr && allocation.type == MemoryType::device &&
+                     !allocation.managed);
+      return true;
+    case PointerAttribute::range_start:
+      give(data, entry->first);
+      return true;
+    case PointerAttribute::range_size:
+      give(data, allocation.size_bytes);
+      return true;
+  }
+  return false;
+}
+
+struct FakeIpcHandle {
+  int process = 0;
+  int file = -1;
+  std::size_t size_bytes = 0;
+};
+
+}  // namespace accord::device::cuda
