@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+#
+# make bench   sets everything up, builds, runs four collectives on 2 ranks with verified results
+# make test    the same for the tests
+# make build   libraries, benchmark and tests in build/
+# make format  formats the C++ and Python files
+# make clean   removes build/;  make distclean also .deps/
+#
+# PYTHON: the Python 3 that the environments in .deps are made from. JOBS: parallel compilations and tests.
+PYTHON ?= python3
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+export PYTHON JOBS
+
+BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --max 1M
+
+.PHONY: all build bench test format clean distclean
+all: build
+
+build:
+	@scripts/setup build
+	@scripts/build
+
+bench:
+	@scripts/setup build
+	@scripts/build bench
+	@.deps/tools/bin/accord bench $(BENCH)
+
+test:
+	@scripts/setup test
+	@scripts/build all
+	@scripts/test
+
+format:
+	@scripts/format
+
+clean:
+	rm -rf build
+
+distclean: clean
+	rm -rf .deps

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Sums up a JUnit file of ctest: why tests were skipped, which failed, and the closing line."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+
+def last_line(case: ElementTree.Element) -> str:
+    lines = (case.findtext("system-out") or "").strip().splitlines()
+    return lines[-1] if lines else "no reason given"
+
+
+def main() -> int:
+    path = Path(sys.argv[1])
+    cases = list(ElementTree.parse(path).getroot().iter("testcase")) if path.is_file() else []
+    # ctest: "run", "fail", "disabled", and "notrun" for tests that skip or could not start.
+    skipped = [case for case in cases if case.find("skipped") is not None]
+    missing = [case for case in skipped if "SKIP_RETURN_CODE" not in case.find("skipped").get("message", "")]
+    skipped = [case for case in skipped if case not in missing]
+    failed = [case for case in cases if case.find("failure") is not None] + missing
+    passed = len(cases) - len(failed) - len(skipped)
+    for case in skipped:
+        print(f"skipped: {case.get('name')}: {last_line(case)}")
+    for case in failed:
+        print(f"FAILED: {case.get('name')}: {last_line(case)}")
+    print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
+    return 0 if passed > 0 and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
