@@ -55,8 +55,8 @@ const std::vector<SettingRow>& config_rows();
 // Equal on two ranks exactly when all settings of scope `equal` have the same value on both.
 std::uint64_t config_equal_hash();
 
-// Everything above for any environment, a null-terminated list of NAME=value. For tests; the functions above
-// are this of the process's own environment, read once.
+// Everything above for any environment, a null-terminated list of NAME=value. For tests; the
+// functions above are this of the process's own environment, read once.
 struct Settings {
   Config config;
   Status status;

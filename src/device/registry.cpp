@@ -101,8 +101,6 @@ bool on_heap(std::uintptr_t address) noexcept {
   return start != 0 && address >= start && address < reinterpret_cast<std::uintptr_t>(sbrk(0));
 }
 
-}  // namespace
-
 // What is known without asking the runtimes. It only ever rises.
 enum class Activity { unknown, none, some };
 std::atomic<Activity> activity{Activity::unknown};
@@ -141,6 +139,12 @@ bool surely_host(const void* pointer) noexcept {
 
 // Relaxed suffices: whoever gives the pointer to another thread synchronises with it.
 void note_active() noexcept { activity.store(Activity::some, std::memory_order_relaxed); }
+
+bool any_active() noexcept {
+  Activity known = activity.load(std::memory_order_relaxed);
+  if (known == Activity::unknown) known = find_activity();
+  return known == Activity::some;
+}
 
 std::span<DeviceRuntime* const> runtimes() { return list(); }
 
