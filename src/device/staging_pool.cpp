@@ -26,6 +26,8 @@ constexpr std::uint64_t kStaleMisses = 16;
 // receive that the copy engine has just written for a send: 5 % of a 64 KiB message (H200, MPICH).
 constexpr std::size_t kTurnsBytesMin = std::size_t{16} << 10;
 constexpr std::size_t kTurnsBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kTurnsShare =
+    64;  // of what may be kept, at most this part in one such buffer
 
 }  // namespace
 
@@ -101,10 +103,11 @@ Status StagingPool::acquire(DeviceRuntime* runtime, std::size_t size_bytes, Stag
   {
     const std::lock_guard lock(entry.mutex);
     entry.used_at = clock_.load(std::memory_order_relaxed);
-    const bool wants_second =
-        entry.existing == 1 && capacity >= kTurnsBytesMin && capacity <= kTurnsBytesMax;
-    if (!entry.idle.empty() && !wants_second) {
-      if (entry.idle.size() >= 2) std::swap(entry.idle.back(), entry.idle[entry.idle.size() - 2]);
+    const bool turns = capacity >= kTurnsBytesMin && capacity <= kTurnsBytesMax &&
+                       capacity <= kept_bytes_max_ / kTurnsShare;
+    if (!entry.idle.empty() && !(turns && entry.existing == 1)) {
+      if (turns && entry.idle.size() >= 2)
+        std::swap(entry.idle.back(), entry.idle[entry.idle.size() - 2]);
       pointer = entry.idle.back();
       entry.idle.pop_back();
       ++entry.hits;

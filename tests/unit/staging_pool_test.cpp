@@ -186,6 +186,20 @@ TEST(staging_pool, sizes_in_turns_do_not_throw_each_other_out) {
   EXPECT_EQ(40U, pool.counters().hits);
 }
 
+TEST(staging_pool, two_buffers_take_turns) {
+  LendingRuntime runtime;
+  StagingPool pool(64 * kMega);
+  std::vector<void*> lent;
+  for (int i = 0; i < 6; ++i) {
+    StagingBuffer buffer;
+    ASSERT_OK(pool.acquire(&runtime, 64 * kKilo, buffer));
+    lent.push_back(buffer.data());
+  }
+  EXPECT_NE(lent[0], lent[1]);
+  for (std::size_t i = 2; i < lent.size(); ++i) EXPECT_EQ(lent[i - 2], lent[i]);
+  EXPECT_EQ(2U, pool.counters().misses);
+}
+
 TEST(staging_pool, runtimes_do_not_share_memory) {
   LendingRuntime one;
   LendingRuntime other;
