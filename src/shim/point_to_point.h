@@ -15,12 +15,16 @@
 
 namespace accord::shim {
 
+// How much of a receive buffer is copied out: what the status tells, or all of it (with its old
+// content before).
+enum class Amount { by_status, whole };
+
 // A staged receive (or send: then nothing is copied out) that the user holds as a request of the
 // host MPI.
 class TrackedMessage final : public core::Tracked {
  public:
-  TrackedMessage(MPI_Comm comm, core::StagedBuffer send, core::StagedBuffer recv)
-      : send_(std::move(send)), recv_(std::move(recv)) {
+  TrackedMessage(MPI_Comm comm, core::StagedBuffer send, core::StagedBuffer recv, Amount amount)
+      : send_(std::move(send)), recv_(std::move(recv)), amount_(amount) {
     context = to_bits(comm);
   }
   Status start() override {
@@ -29,12 +33,14 @@ class TrackedMessage final : public core::Tracked {
   }
   Status finish(const core::Completion& completion) override {
     if (completion.failed || completion.cancelled) return {};
-    return recv_.copy_out(completion.received_bytes);
+    return recv_.copy_out(amount_ == Amount::whole ? core::StagedBuffer::kAll
+                                                   : completion.received_bytes);
   }
 
  private:
   core::StagedBuffer send_;
   core::StagedBuffer recv_;
+  Amount amount_;
 };
 
 // Runs a non-blocking host call to its end while our own operations go on.
@@ -83,36 +89,37 @@ int blocking_send(const char* name, const void* buf, C count, MPI_Datatype datat
                       MPI_STATUS_IGNORE);
 }
 
-// Hands a request that stands for staged buffers to the user: finished at once if the host MPI has,
-// since MPI libraries give out one shared handle for requests complete at birth.
-inline int hand_over(MPI_Comm comm, MPI_Request request, core::StagedBuffer send,
-                     core::StagedBuffer recv) {
-  auto work = std::make_shared<TrackedMessage>(comm, std::move(send), std::move(recv));
-  int done = 0;
-  MPI_Status status;
-  const int code = host::Request_get_status(request, &done, &status);
-  if (code != MPI_SUCCESS) return code;
-  if (done != 0) return raise(comm, work->finish(completion_of(status)));
+// What the handle of a non-blocking or persistent call is.
+enum class Handle {
+  send,     // may be one handle that the MPI gives out for every request complete at birth (MPICH
+            // does)
+  receive,  // its own
+  nothing,  // of a message to or from MPI_PROC_NULL: shared too, and there is nothing to finish
+  persistent,
+};
+
+// Hands a request that stands for staged buffers to the user. Only a send is asked whether it is
+// complete: asking a receive could raise its error before the user waits for it.
+inline int hand_over(Handle handle, MPI_Request request, std::shared_ptr<core::Tracked> work) {
+  if (handle == Handle::nothing) return MPI_SUCCESS;
+  if (handle == Handle::send) {
+    int done = 0;
+    const int code = host::Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || done != 0) return code;
+  }
+  if (handle == Handle::persistent) {
+    work->persistent = true;
+    work->active = false;
+  }
   requests().track(to_bits(request), std::move(work));
   return MPI_SUCCESS;
 }
-
-inline int hand_over_persistent(MPI_Comm comm, MPI_Request request, core::StagedBuffer send,
-                                core::StagedBuffer recv) {
-  auto work = std::make_shared<TrackedMessage>(comm, std::move(send), std::move(recv));
-  work->persistent = true;
-  work->active = false;
-  requests().track(to_bits(request), std::move(work));
-  return MPI_SUCCESS;
-}
-
-enum class Starts { now, later };  // non-blocking, persistent
 
 // Both directions of a non-blocking or persistent call; `make` is the host call on the pointers
 // given to it.
 template <class Make>
-int make_request(const char* name, MPI_Comm comm, Description d, Starts starts,
-                 MPI_Request* request, Make make) noexcept {
+int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
+                 MPI_Request* request, Make make, Amount amount = Amount::by_status) noexcept {
   const Trace trace(name);
   if (!d.valid || request == nullptr || (!d.send.is_staged() && !d.recv.is_staged())) {
     if (!engine().idle()) engine().progress();
@@ -121,15 +128,15 @@ int make_request(const char* name, MPI_Comm comm, Description d, Starts starts,
   core::set_last_path("staged");
   Status status = d.send.open();
   if (status.ok()) status = d.recv.open();
-  if (starts == Starts::now) {
+  if (handle != Handle::persistent) {
     if (status.ok()) status = d.send.copy_in();
     if (status.ok()) status = d.recv.copy_in();
   }
   if (!status.ok()) return raise(comm, status);
   if (const int code = make(d.send.host(), d.recv.host()); code != MPI_SUCCESS) return code;
-  return starts == Starts::now
-             ? hand_over(comm, *request, std::move(d.send), std::move(d.recv))
-             : hand_over_persistent(comm, *request, std::move(d.send), std::move(d.recv));
+  return hand_over(
+      handle, *request,
+      std::make_shared<TrackedMessage>(comm, std::move(d.send), std::move(d.recv), amount));
 }
 
 template <class C>
@@ -166,7 +173,7 @@ ACCORD_SEND(Rsend, Irsend)
 ACCORD_SEND(Bsend, Ibsend)
 #undef ACCORD_SEND
 
-#define ACCORD_SEND_REQUEST(Name, starts)                                                      \
+#define ACCORD_SEND_REQUEST(Name, handle)                                                      \
   template <class C>                                                                           \
   int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,  \
            MPI_Request* request) noexcept {                                                    \
@@ -177,17 +184,17 @@ ACCORD_SEND(Bsend, Ibsend)
                           return host::Name(send, count, datatype, dest, tag, comm, request);  \
                         });                                                                    \
   }
-ACCORD_SEND_REQUEST(Isend, Starts::now)
-ACCORD_SEND_REQUEST(Issend, Starts::now)
-ACCORD_SEND_REQUEST(Irsend, Starts::now)
-ACCORD_SEND_REQUEST(Ibsend, Starts::now)
-ACCORD_SEND_REQUEST(Send_init, Starts::later)
-ACCORD_SEND_REQUEST(Ssend_init, Starts::later)
-ACCORD_SEND_REQUEST(Rsend_init, Starts::later)
-ACCORD_SEND_REQUEST(Bsend_init, Starts::later)
+ACCORD_SEND_REQUEST(Isend, Handle::send)
+ACCORD_SEND_REQUEST(Issend, Handle::send)
+ACCORD_SEND_REQUEST(Irsend, Handle::send)
+ACCORD_SEND_REQUEST(Ibsend, Handle::send)
+ACCORD_SEND_REQUEST(Send_init, Handle::persistent)
+ACCORD_SEND_REQUEST(Ssend_init, Handle::persistent)
+ACCORD_SEND_REQUEST(Rsend_init, Handle::persistent)
+ACCORD_SEND_REQUEST(Bsend_init, Handle::persistent)
 #undef ACCORD_SEND_REQUEST
 
-#define ACCORD_RECV_REQUEST(Name, starts)                                                       \
+#define ACCORD_RECV_REQUEST(Name, handle)                                                       \
   template <class C>                                                                            \
   int Name(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,       \
            MPI_Request* request) noexcept {                                                     \
@@ -198,8 +205,8 @@ ACCORD_SEND_REQUEST(Bsend_init, Starts::later)
                           return host::Name(recv, count, datatype, source, tag, comm, request); \
                         });                                                                     \
   }
-ACCORD_RECV_REQUEST(Irecv, Starts::now)
-ACCORD_RECV_REQUEST(Recv_init, Starts::later)
+ACCORD_RECV_REQUEST(Irecv, source == MPI_PROC_NULL ? Handle::nothing : Handle::receive)
+ACCORD_RECV_REQUEST(Recv_init, Handle::persistent)
 #undef ACCORD_RECV_REQUEST
 
 // Blocking calls that receive: stages, runs, and copies out as many bytes as the status tells.
@@ -264,8 +271,10 @@ int Imrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
            MPI_Request* request) noexcept {
   if (engine().idle() && !needs_us(buf))
     return host::Imrecv(buf, count, datatype, message, request);
+  const bool nothing = message != nullptr && *message == MPI_MESSAGE_NO_PROC;
   return make_request("MPI_Imrecv", MPI_COMM_SELF, description_of_recv(buf, count, datatype),
-                      Starts::now, request, [&](const void*, void* recv) {
+                      nothing ? Handle::nothing : Handle::receive, request,
+                      [&](const void*, void* recv) {
                         return host::Imrecv(recv, count, datatype, message, request);
                       });
 }

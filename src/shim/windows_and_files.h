@@ -80,13 +80,15 @@ template <class C, class Call>
 int file_start_read(MPI_File, void* buf, C count, MPI_Datatype datatype, MPI_Request* request,
                     Call call) noexcept {
   return make_request("MPI_File_iread", MPI_COMM_SELF, description_of_recv(buf, count, datatype),
-                      Starts::now, request, [&](const void*, void* recv) { return call(recv); });
+                      Handle::receive, request,
+                      [&](const void*, void* recv) { return call(recv); });
 }
 template <class C, class Call>
 int file_start_write(MPI_File, const void* buf, C count, MPI_Datatype datatype,
                      MPI_Request* request, Call call) noexcept {
   return make_request("MPI_File_iwrite", MPI_COMM_SELF, description_of_send(buf, count, datatype),
-                      Starts::now, request, [&](const void* send, void*) { return call(send); });
+                      Handle::receive, request,
+                      [&](const void* send, void*) { return call(send); });
 }
 
 inline int refuse_device_in_file(MPI_File fh, const char* name) noexcept {

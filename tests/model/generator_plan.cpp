@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What happens in a random program: communicators, messages, collectives, and the order of their
+// ticks.
+#include <algorithm>
+
+#include "generator.h"
+
+namespace accord::model::generator {
+
+void Generator::add_comm(std::vector<int> members) {
+  CommState state;
+  const auto ranks = static_cast<std::size_t>(program_.ranks);
+  state.available.assign(ranks, 0);
+  state.last_start.assign(ranks, 0);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    state.thread.push_back(comms_.empty() ? 0
+                                          : static_cast<int>(random_.below(
+                                                static_cast<std::uint64_t>(program_.threads))));
+  }
+  comms_.push_back(std::move(state));
+  if (comms_.size() == 1) {
+    program_.comms[0] = std::move(members);
+  } else {
+    program_.comms.push_back(std::move(members));
+  }
+}
+
+End Generator::random_end(const Event& event) {
+  End end;
+  if (random_.percent(device_percent_)) {
+    end.place = random_.percent(75)   ? Place::device_a
+                : random_.percent(60) ? Place::device_b
+                                      : Place::managed;
+  }
+  if (event.elements > 0 && random_.percent(25)) end.gap_elements = 1 + random_.below(3);
+  return end;
+}
+
+void Generator::random_shape(Event& event) {
+  event.elements = random_.pick(sizes_);
+  std::vector<std::size_t> divisors{1};
+  for (std::size_t block = 2; block <= event.elements; ++block) {
+    if (event.elements % block == 0) divisors.push_back(block);
+  }
+  event.block_elements = random_.pick(divisors);
+}
+
+int Generator::add_event(Event event) {
+  last_.emplace_back(event.parts.size(), 0.0);
+  program_.events.push_back(std::move(event));
+  return static_cast<int>(program_.events.size()) - 1;
+}
+
+void Generator::plan_message(Event& event) {
+  const auto& members = program_.comms[static_cast<std::size_t>(event.comm)];
+  random_shape(event);
+  event.tag = 100 + static_cast<int>(program_.events.size());
+  event.synchronous = random_.percent(25);
+  if (random_.percent(25)) event.spare_elements = event.block_elements * (1 + random_.below(3));
+  const auto add_part = [&](int rank) {
+    event.parts.push_back(
+        {rank, static_cast<int>(random_.below(static_cast<std::uint64_t>(program_.threads))), false,
+         random_end(event), random_end(event)});
+  };
+  if (members.size() > 2 && random_.percent(20)) {
+    event.kind = Event::Kind::gathering;
+    std::vector<int> senders = members;
+    const std::size_t receiver = random_.below(members.size());
+    senders.erase(senders.begin() + static_cast<std::ptrdiff_t>(receiver));
+    for (const int rank : senders) add_part(rank);
+    add_part(members[receiver]);
+    const int thread = event.parts.back().thread;
+    for (std::size_t i = 1; i < senders.size(); ++i) {
+      add_part(members[receiver]);
+      event.parts.back().thread = thread;
+    }
+    return;
+  }
+  if (random_.percent(4)) {
+    event.kind = Event::Kind::cancelled;
+    add_part(random_.pick(members));
+    return;
+  }
+  add_part(random_.pick(members));
+  add_part(random_.pick(members));
+  if (event.parts[0].rank == event.parts[1].rank && random_.percent(70)) {
+    event.parts[1].rank = random_.pick(members);
+  }
+  if (random_.percent(35)) event.rounds = 2 + static_cast<int>(random_.below(3));
+  for (Part& part : event.parts) part.persistent = random_.percent(20);
+}
+
+void Generator::plan_collective(Event& event) {
+  const auto& members = program_.comms[static_cast<std::size_t>(event.comm)];
+  event.kind = Event::Kind::collective;
+  event.collective = random_.pick(collectives_);
+  if (event.collective != Collective::barrier) random_shape(event);
+  const bool reduction =
+      event.collective == Collective::allreduce || event.collective == Collective::reduce;
+  if (reduction) event.op = random_.percent(70) ? Op::sum : Op::min;
+  event.root = event.collective == Collective::bcast || event.collective == Collective::reduce
+                   ? static_cast<int>(random_.below(members.size()))
+                   : 0;
+  event.in_place =
+      event.collective != Collective::bcast && event.elements > 0 && random_.percent(20);
+  event.persistent = random_.percent(12);
+  if (random_.percent(60))
+    event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
+  const std::size_t shared_gap =
+      random_.percent(15) ? 1 : 0;  // a reduction's type is the same everywhere
+  const CommState& comm = comms_[static_cast<std::size_t>(event.comm)];
+  for (const int rank : members) {
+    Part part{rank, comm.thread[static_cast<std::size_t>(rank)], false, random_end(event),
+              random_end(event)};
+    if (reduction)
+      part.send.gap_elements = part.recv.gap_elements = event.elements > 0 ? shared_gap : 0;
+    event.parts.push_back(part);
+  }
+}
+
+// A communicator is made by all members of another one.
+void Generator::plan_comm() {
+  Event event;
+  event.kind = Event::Kind::collective;
+  for (std::size_t i = 0; i < comms_.size(); ++i) {
+    if (comms_[i].alive && random_.percent(40)) event.comm = static_cast<int>(i);
+  }
+  if (program_.threads > 1) event.comm = 0;
+  const std::vector<int> members = program_.comms[static_cast<std::size_t>(event.comm)];
+  const std::vector<int>& thread = comms_[static_cast<std::size_t>(event.comm)].thread;
+  for (const int rank : members) {
+    Part part;
+    part.rank = rank;
+    part.thread = thread[static_cast<std::size_t>(rank)];
+    event.parts.push_back(part);
+  }
+  if (random_.percent(50)) {
+    event.collective = Collective::dup;
+    event.children = {static_cast<int>(comms_.size())};
+    add_comm(members);
+  } else {
+    event.collective = Collective::split;
+    std::vector<std::vector<int>> groups(2);
+    for (const int rank : members) {
+      event.colors.push_back(static_cast<int>(random_.below(2)));
+      groups[static_cast<std::size_t>(event.colors.back())].push_back(rank);
+    }
+    for (int color = 0; color < 2; ++color) {
+      event.children.push_back(static_cast<int>(comms_.size()));
+      add_comm(groups[static_cast<std::size_t>(color)]);
+      if (groups[static_cast<std::size_t>(color)].empty()) comms_.back().alive = false;
+    }
+  }
+  ticks_.push_back({add_event(std::move(event)), 0, Tick::Kind::round});
+}
+
+void Generator::plan_event(int comm_choice) {
+  Event event;
+  event.comm = comm_choice;
+  const bool collective = random_.percent(storm_ ? 90 : 60);
+  collective ? plan_collective(event) : plan_message(event);
+  const bool persistent_collective = event.persistent;
+  if (persistent_collective) comms_[static_cast<std::size_t>(comm_choice)].has_persistent = true;
+  const bool any_persistent = std::any_of(event.parts.begin(), event.parts.end(),
+                                          [](const Part& part) { return part.persistent; });
+  if (any_persistent) comms_[static_cast<std::size_t>(comm_choice)].has_persistent = true;
+  const int number = add_event(std::move(event));
+  if (persistent_collective) ticks_.push_back({number, 0, Tick::Kind::init});
+}
+
+void Generator::plan() {
+  program_.ranks =
+      2 + static_cast<int>(random_.percent(40)
+                               ? 0
+                               : random_.below(static_cast<std::uint64_t>(options_.ranks_max - 1)));
+  program_.threads =
+      1 + static_cast<int>(random_.below(static_cast<std::uint64_t>(options_.threads_max)));
+  program_.threads_allowed = random_.percent(75);
+  program_.chunk_bytes = random_.pick(std::vector<std::size_t>{8, 20, 24, 32, 64});
+  device_percent_ = random_.pick(std::vector<unsigned>{15, 50, 85});
+  static const std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
+  collectives_ = {Collective::allreduce, Collective::allreduce, Collective::allreduce,
+                  Collective::bcast,     Collective::bcast,     Collective::reduce,
+                  Collective::reduce,    Collective::barrier,   Collective::allgather,
+                  Collective::alltoall};
+  storm_ = random_.percent(30);
+  if (storm_) {
+    sizes_ = {static_cast<std::size_t>(8 + random_.below(20)), 1};
+    collectives_ = {random_.pick(collectives_), random_.pick(collectives_)};
+  }
+  while (sizes_.size() < 3) sizes_.push_back(random_.pick(menu));
+  std::vector<int> everyone;
+  for (int rank = 0; rank < program_.ranks; ++rank) everyone.push_back(rank);
+  add_comm(everyone);
+
+  const std::uint64_t comms_wanted = random_.below(3);
+  if (program_.threads > 1) {
+    for (std::uint64_t i = 0; i < comms_wanted; ++i) plan_comm();
+  }
+  setup_ticks_ = static_cast<int>(ticks_.size()) - 1;
+  struct Open {
+    int event;
+    int next_round;
+  };
+  std::vector<Open> open;
+  const auto emit = [&](std::size_t index) {
+    Open& one = open[index];
+    const Event& event = program_.events[static_cast<std::size_t>(one.event)];
+    const bool probed =
+        event.kind == Event::Kind::message && !event.parts[1].persistent && random_.percent(15);
+    ticks_.push_back({one.event, one.next_round, probed ? Tick::Kind::probed : Tick::Kind::round});
+    if (probed)
+      ticks_.push_back({-1, 0, Tick::Kind::round});  // the second tick of a probed message
+    if (++one.next_round == event.rounds)
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
+  };
+  const std::size_t length = 2 + random_.below(static_cast<std::uint64_t>(options_.length_max));
+  std::uint64_t comms_made = program_.threads > 1 ? comms_wanted : 0;
+  while (ticks_.size() < length) {
+    if (comms_made < comms_wanted && random_.percent(40)) {
+      ++comms_made;
+      plan_comm();
+    } else if (!open.empty() && random_.percent(60)) {
+      emit(random_.below(open.size()));
+    } else {
+      std::vector<int> usable;
+      for (std::size_t i = 0; i < comms_.size(); ++i) {
+        if (comms_[i].alive) usable.push_back(static_cast<int>(i));
+      }
+      plan_event(random_.pick(usable));
+      open.push_back({static_cast<int>(program_.events.size()) - 1, 0});
+    }
+  }
+  while (!open.empty()) emit(random_.below(open.size()));
+  // Another thread of the rank may still be about to use its communicator.
+  for (std::size_t i = 1; i < comms_.size() && program_.threads == 1; ++i) {
+    if (!comms_[i].alive || comms_[i].has_persistent || random_.percent(50)) continue;
+    Event event;
+    event.kind = Event::Kind::collective;
+    event.collective = Collective::free;
+    event.comm = static_cast<int>(i);
+    for (const int rank : program_.comms[i]) {
+      Part part;
+      part.rank = rank;
+      part.thread = comms_[i].thread[static_cast<std::size_t>(rank)];
+      event.parts.push_back(part);
+    }
+    ticks_.push_back({add_event(std::move(event)), 0, Tick::Kind::round});
+  }
+}
+
+}  // namespace accord::model::generator

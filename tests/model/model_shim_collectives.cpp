@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The collectives of the model shim: what src/shim/{shapes,pipelines,collectives}.h do over a real
+// MPI.
+#include "core/collective_operation.h"
+#include "fake_device.h"
+#include "model_shim.h"
+
+namespace accord::model {
+namespace {
+
+using core::StagedBuffer;
+
+StagedBuffer describe_buffer(const Buffer& buffer) {
+  const device::PointerInfo where = FakeDevice::classify_any(buffer.data);
+  return device::needs_staging(where) ? StagedBuffer::staged(buffer.data, where)
+                                      : StagedBuffer::untouched(buffer.data);
+}
+
+// `count` blocks of `buffer` from block number `first` on.
+core::Segment segment_of(const Buffer& buffer, std::size_t first, std::size_t count) {
+  auto type =
+      std::make_shared<const core::Typemap>(std::vector<core::Run>{{0, buffer.type.block_bytes, 0}},
+                                            static_cast<std::ptrdiff_t>(buffer.type.stride_bytes));
+  return {std::move(type), count, static_cast<std::ptrdiff_t>(first * buffer.type.stride_bytes)};
+}
+core::Segment segment_of(const Buffer& buffer) { return segment_of(buffer, 0, buffer.count); }
+
+// Which bytes the host MPI reads and writes on this rank.
+void describe_data(const CollectiveArgs& args, std::size_t me, std::size_t members,
+                   StagedBuffer& send, StagedBuffer& recv) {
+  const bool is_root = static_cast<std::size_t>(args.root) == me;
+  switch (args.kind) {
+    case Collective::bcast:
+      is_root ? recv.reads(segment_of(args.recv)) : recv.writes(segment_of(args.recv));
+      return;
+    case Collective::reduce:
+      if (!is_root || !args.in_place) send.reads(segment_of(args.send));
+      if (is_root && args.in_place) recv.reads(segment_of(args.recv));
+      if (is_root) recv.writes(segment_of(args.recv));
+      return;
+    case Collective::allgather: {
+      if (!args.in_place) send.reads(segment_of(args.send));
+      const std::size_t count = args.recv.count / members;
+      for (std::size_t rank = 0; rank < members; ++rank) {
+        const core::Segment block = segment_of(args.recv, rank * count, count);
+        args.in_place&& rank == me ? recv.reads(block) : recv.writes(block);
+      }
+      return;
+    }
+    case Collective::allreduce:
+    case Collective::alltoall:
+      args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
+      recv.writes(segment_of(args.recv));
+      return;
+    default:
+      return;
+  }
+}
+
+bool dense(const Buffer& buffer) { return buffer.type.block_bytes == buffer.type.stride_bytes; }
+
+// An operation as the user's request sees it, for the mutations that bypass start_collective.
+class TrackedOutcome final : public core::Tracked {
+ public:
+  explicit TrackedOutcome(std::shared_ptr<core::Operation> operation)
+      : operation_(std::move(operation)) {}
+  Status finish(const core::Completion&) override { return operation_->status(); }
+
+ private:
+  std::shared_ptr<core::Operation> operation_;
+};
+
+}  // namespace
+
+// Eligible by what is equal on all ranks alone.
+std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArgs& args,
+                                                  const StagedBuffer& send,
+                                                  const StagedBuffer& recv) {
+  const bool reduction = args.kind == Collective::allreduce || args.kind == Collective::reduce;
+  if (!reduction && args.kind != Collective::bcast) return std::nullopt;
+  const bool is_root = args.root == host_.rank_in(comm);
+  const bool reads_recv = args.kind == Collective::bcast ||
+                          (args.in_place && (is_root || args.kind != Collective::reduce));
+  const Buffer& data = reads_recv ? args.recv : args.send;
+  if (data.size_bytes() == 0 || data.size_bytes() < options_.pipeline_bytes) return std::nullopt;
+  if (host_.size_of(comm) == 1 || (reduction && !dense(data))) return std::nullopt;
+
+  core::Pipeline made;
+  const std::size_t element_bytes = reduction ? sizeof(std::int64_t) : 1;
+  made.key = {static_cast<std::uint32_t>(args.kind), static_cast<std::uint32_t>(args.op),
+              reduction ? 1u : 0u, data.size_bytes()};
+  made.size_bytes = data.size_bytes();
+  made.chunk_bytes = std::max<std::size_t>(1, options_.chunk_bytes / element_bytes) * element_bytes;
+  const auto end = [](const StagedBuffer& staged, const Buffer& buffer) {
+    core::PipelineEnd made_end;
+    made_end.user = buffer.data;
+    made_end.runtime = staged.where().runtime;
+    made_end.device = staged.where().device;
+    made_end.segment = segment_of(buffer);
+    return made_end;
+  };
+  if (args.kind == Collective::bcast) {
+    core::PipelineEnd& only = is_root ? made.in : made.out;
+    only = end(recv, args.recv);
+    // Some device buffers enter as one with absolute addresses does, through recv's whole shadow.
+    only.shadowed = recv.is_staged() && scheduler_.random(6) == 0;
+    if (only.shadowed) only.runtime = nullptr;
+  } else {
+    made.in = end(reads_recv ? recv : send, data);
+    if (is_root || args.kind == Collective::allreduce) made.out = end(recv, args.recv);
+  }
+  const bool any_device = made.in.runtime != nullptr || made.out.runtime != nullptr ||
+                          made.in.shadowed || made.out.shadowed;
+  made.ballot = any_device ? core::Ballot::device : core::Ballot::host;
+  made.issue_vote = [this, comm](const core::Vote& mine, core::Vote& all,
+                                 core::HostRequest& request) {
+    CollectiveArgs vote{.kind = Collective::allreduce, .op = Op::min};
+    const Type word{sizeof(std::int64_t), sizeof(std::int64_t)};
+    vote.send = {const_cast<std::int64_t*>(mine.words.data()), word, mine.words.size()};
+    vote.recv = {all.words.data(), word, all.words.size()};
+    request = host_.collective(Form::nonblocking, comm, vote);
+    return 0;
+  };
+  made.issue_chunk = [this, comm, kind = args.kind, op = args.op, root = args.root](
+                         const void* in, void* out, std::size_t length_bytes,
+                         core::HostRequest& request) {
+    CollectiveArgs chunk{.kind = kind, .op = op, .root = root};
+    chunk.in_place = in == out;
+    chunk.send = {const_cast<void*>(in), {1, 1}, in != nullptr && in != out ? length_bytes : 0};
+    chunk.recv = {out, {1, 1}, out != nullptr ? length_bytes : 0};
+    if (kind == Collective::bcast)
+      chunk.recv = {in != nullptr ? const_cast<void*>(in) : out, {1, 1}, length_bytes};
+    if (kind == Collective::bcast) chunk.send = {}, chunk.in_place = false;
+    request = host_.collective(Form::nonblocking, comm, chunk);
+    return 0;
+  };
+  return made;
+}
+
+core::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveArgs& args) {
+  core::CollectiveCall call;
+  call.send = describe_buffer(args.send);
+  call.recv = describe_buffer(args.recv);
+  describe_data(args, static_cast<std::size_t>(host_.rank_in(comm)),
+                static_cast<std::size_t>(host_.size_of(comm)), call.send, call.recv);
+  if (form != Form::persistent) call.pipeline = pipeline(comm, args, call.send, call.recv);
+  const auto with_pointers = [args](const void* send, void* recv) {
+    CollectiveArgs issued = args;
+    issued.send.data = const_cast<void*>(send);
+    issued.recv.data = recv;
+    return issued;
+  };
+  const Form issued_form = form == Form::persistent ? form : Form::nonblocking;
+  call.issue = [=, this](const void* send, void* recv, core::HostRequest& request) {
+    request = host_.collective(issued_form, comm, with_pointers(send, recv));
+    return 0;
+  };
+  call.block = [=, this](const void* send, void* recv) {
+    (void)host_.collective(Form::blocking, comm, with_pointers(send, recv));
+    return 0;
+  };
+  return call;
+}
+
+void ModelShim::drain(Comm comm) {
+  const auto queue = queue_of(comm);
+  engine_.wait_until([&] { return !engine_.busy(*queue); });
+}
+
+Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) {
+  core::CollectiveCall call = describe(form, comm, args);
+  if (is(Mutation::skip_queue) || is(Mutation::latest_mode) || is(Mutation::local_form)) {
+    return run_mutated(form, comm, std::move(call));
+  }
+  const bool staged = call.send.is_staged() || call.recv.is_staged();
+  const auto queue = queue_of(comm);
+  const bool makes_comms = args.created != nullptr || args.kind == Collective::free;
+  Request request = kNoRequest;
+  if (form == Form::nonblocking) {
+    if (!staged && !call.pipeline && !engine_.busy(*queue)) {
+      engine_.progress();
+      return host_.collective(form, comm, args);
+    }
+    check(core::start_collective(engine_, requests_, queue, std::move(call), request));
+  } else if (form == Form::persistent && staged) {
+    check(core::init_collective(engine_, requests_, queue, std::move(call), request));
+  } else if (form == Form::persistent || makes_comms) {
+    drain(comm);
+    const core::Engine::BlockingRegion region(engine_);
+    request = host_.collective(form, comm, args);
+  } else if (engine_.idle() && !staged && !call.pipeline) {
+    const core::Engine::BlockingRegion region(engine_);
+    (void)host_.collective(form, comm, args);
+  } else {
+    check(core::run_collective(engine_, queue, std::move(call)));
+  }
+  return request;
+}
+
+// The same with one mistake: see Mutation.
+Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) {
+  const auto queue = queue_of(comm);
+  Request request = kNoRequest;
+  if (form == Form::persistent) {
+    check(core::init_collective(engine_, requests_, queue, std::move(call), request));
+    return request;
+  }
+  std::optional<core::Turn> turn;
+  if (call.pipeline) {
+    turn = engine_.next_turn(*queue, call.pipeline->key);
+    if (is(Mutation::latest_mode)) {
+      auto& heard = latest_[call.pipeline->key.hash()];
+      if (turn->votes) {
+        heard.push_back(turn->result);
+      } else {
+        for (const auto& result : heard) {
+          if (result->known) turn->result = std::make_shared<core::VoteResult>(*result);
+        }
+      }
+    }
+  }
+  const bool whole =
+      !turn || (!turn->votes && turn->result->known && turn->result->mode == core::Mode::plain);
+  if (form == Form::blocking) {
+    const bool native = is(Mutation::skip_queue) ? !turn : whole && engine_.idle();
+    if (is(Mutation::latest_mode)) drain(comm);
+    if (native || (whole && !is(Mutation::local_form))) {
+      check(call.open());
+      check(call.copy_in());
+      {
+        const core::Engine::BlockingRegion region(engine_);
+        (void)call.block(call.send_host(), call.recv.host());
+      }
+      check(call.recv.copy_out());
+      return request;
+    }
+    auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn);
+    engine_.submit(operation, queue);
+    engine_.wait(*operation);
+    check(operation->status());
+    return request;
+  }
+  // skip_queue: an operation that is on its own, so that nothing holds it back.
+  const auto order =
+      is(Mutation::skip_queue) && !turn ? std::make_shared<core::CommQueue>() : queue;
+  auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn);
+  check(engine_.submit(operation, order, request));
+  requests_.track(request, std::make_shared<TrackedOutcome>(std::move(operation)));
+  return request;
+}
+
+}  // namespace accord::model

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The adversarial model test of the core. Random legal programs over a fake host MPI that delays,
+// reorders and never progresses by itself; a failure is cut down and printed with its seed.
+//   ACCORD_MODEL_COUNT=20000   how many programs          ACCORD_MODEL_SEED=17   the first one's
+//   seed
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "runner.h"
+#include "shrink.h"
+
+namespace accord::model {
+namespace {
+
+std::uint64_t setting(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+void test_random_programs(const GeneratorOptions& generator, std::uint64_t percent) {
+  const std::uint64_t first = setting("ACCORD_MODEL_SEED", 1);
+  const std::uint64_t count = setting("ACCORD_MODEL_COUNT", 3000) * percent / 100;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const Program program = generate(seed, generator);
+    RunOptions options;
+    options.backend = RunOptions::Backend::reference;
+    std::string message = run(program, options);
+    ASSERT_EQ(message, "") << "program " << seed << " is not legal:\n" << to_text(program);
+    options.backend = RunOptions::Backend::accord;
+    options.seed = seed;
+    message = run(program, options);
+    if (message.empty()) continue;
+    FAIL() << "program " << seed << ": " << message
+           << "\ncut down: " << shrink(program, options, message).text();
+  }
+}
+
+TEST(Model, RandomPrograms) { test_random_programs({}, 60); }
+TEST(Model, LongPrograms) { test_random_programs({.length_max = 60}, 10); }
+TEST(Model, RanksWithThreads) { test_random_programs({.ranks_max = 3, .threads_max = 3}, 30); }
+
+}  // namespace
+}  // namespace accord::model

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "program.h"
+
+#include <fmt/format.h>
+
+namespace accord::model {
+namespace {
+
+const char* name_of(Place place) {
+  static const char* const names[] = {"host", "deviceA", "deviceB", "managed"};
+  return names[static_cast<std::size_t>(place)];
+}
+
+const char* name_of(Action::Verb verb) {
+  static const char* const names[] = {
+      "init",    "start",       "",         "wait",    "test",         "get_status",
+      "waitall", "waitany",     "waitsome", "testall", "request_free", "cancel",
+      "probe",   "iprobe loop", "open",     "await"};
+  return names[static_cast<std::size_t>(verb)];
+}
+
+std::string end_text(const End& end) {
+  return end.gap_elements == 0 ? name_of(end.place)
+                               : fmt::format("{}+gap{}", name_of(end.place), end.gap_elements);
+}
+
+std::string ref_name(const Program& program, const Ref& ref) {
+  const Event& event = program.events[static_cast<std::size_t>(ref.event)];
+  std::string name = fmt::format("e{}", ref.event);
+  if (event.rounds > 1) name += fmt::format(".{}", ref.round);
+  if (event.kind == Event::Kind::gathering) name += fmt::format("/{}", ref.part);
+  return name;
+}
+
+std::string call_text(const Program& program, const Ref& ref) {
+  const Event& event = program.events[static_cast<std::size_t>(ref.event)];
+  const Part& part = event.parts[static_cast<std::size_t>(ref.part)];
+  const std::string comm = event.comm == 0 ? "world" : fmt::format("c{}", event.comm);
+  if (event.kind == Event::Kind::collective) {
+    std::string text = fmt::format("{}({}", name_of(event.collective), comm);
+    if (event.collective == Collective::bcast || event.collective == Collective::reduce) {
+      text += fmt::format(", root {}", event.root);
+    }
+    if (event.elements > 0) text += fmt::format(", {} x int64", event.elements);
+    if (event.op != Op::none) text += event.op == Op::sum ? ", sum" : ", min";
+    if (event.in_place) text += ", in place";
+    for (const int child : event.children) text += fmt::format(" -> c{}", child);
+    if (event.elements > 0) {
+      text += event.collective == Collective::bcast
+                  ? ", " + end_text(part.recv)
+                  : ", " + end_text(part.send) + " -> " + end_text(part.recv);
+    }
+    return text + ")";
+  }
+  if (event.kind == Event::Kind::cancelled)
+    return fmt::format("recv({}, tag {}, never sent)", comm, event.tag);
+  if (event.receives(static_cast<std::size_t>(ref.part))) {
+    const std::string from =
+        event.kind == Event::Kind::gathering ? "any" : fmt::format("rank {}", event.parts[0].rank);
+    return fmt::format("recv({}, from {}, tag {}, {} x int64, {})", comm, from, event.tag,
+                       event.elements + event.spare_elements, end_text(part.recv));
+  }
+  const Part& receiver = event.kind == Event::Kind::gathering ? event.parts.back() : event.parts[1];
+  return fmt::format("{}({}, to rank {}, tag {}, {} x int64, {})",
+                     event.synchronous ? "ssend" : "send", comm, receiver.rank, event.tag,
+                     event.elements, end_text(part.send));
+}
+
+}  // namespace
+
+std::string to_text(const Program& program, const Action& action) {
+  using Verb = Action::Verb;
+  if (action.refs.empty()) return name_of(action.verb);
+  const Ref& first = action.refs.front();
+  const Event& event = program.events[static_cast<std::size_t>(first.event)];
+  const Part& part = event.parts[static_cast<std::size_t>(first.part)];
+  if (action.verb == Verb::block)
+    return fmt::format("{}: {}", ref_name(program, first), call_text(program, first));
+  if (action.verb == Verb::init)
+    return fmt::format("{} = init {}", ref_name(program, first), call_text(program, first));
+  if (action.verb == Verb::start && !part.persistent && !event.persistent) {
+    return fmt::format("{} = i{}", ref_name(program, first), call_text(program, first));
+  }
+  std::string names;
+  for (const Ref& ref : action.refs) names += (names.empty() ? "" : ", ") + ref_name(program, ref);
+  return fmt::format("{}({})", name_of(action.verb), names);
+}
+
+std::string to_text(const Program& program) {
+  std::string text = fmt::format("{} ranks, threads {}, pipeline from {} bytes in chunks of {}\n",
+                                 program.ranks, program.threads_allowed ? "allowed" : "not allowed",
+                                 program.pipeline_bytes, program.chunk_bytes);
+  for (std::size_t comm = 1; comm < program.comms.size(); ++comm) {
+    std::string members;
+    for (const int rank : program.comms[comm]) members += fmt::format(" {}", rank);
+    text += fmt::format("  c{} = ranks{}\n", comm, members);
+  }
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    for (int thread = 0; thread < program.threads; ++thread) {
+      text += program.threads == 1 ? fmt::format("  rank {}:\n", rank)
+                                   : fmt::format("  rank {} thread {}:\n", rank, thread);
+      for (const Action& action : program.list(rank, thread))
+        text += "    " + to_text(program, action) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace accord::model

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What a program's buffers hold before and after each call, by the plan and not by the code under
+// test.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "program_run.h"
+
+namespace accord::model {
+
+std::vector<std::int64_t> Run::values(const Ref& ref, int who, std::size_t first,
+                                      std::size_t count) const {
+  std::vector<std::int64_t> result(count);
+  for (std::size_t i = 0; i < count; ++i)
+    result[i] = value_of(ref.event, ref.round, who, first + i);
+  return result;
+}
+
+// What this participant sends (or holds in place).
+std::vector<std::int64_t> Run::input(const Ref& ref) const {
+  const Event& what = event(ref);
+  const std::size_t count =
+      what.collective == Collective::alltoall && what.kind == Event::Kind::collective
+          ? what.elements * what.parts.size()
+          : what.elements;
+  return values(ref, ref.part, 0, count);
+}
+
+std::vector<std::int64_t> Run::expected(const Ref& ref) const {
+  const Event& what = event(ref);
+  if (what.collective == Collective::bcast) return values(ref, what.root, 0, what.elements);
+  std::vector<std::int64_t> result;
+  for (int who = 0; who < static_cast<int>(what.parts.size()); ++who) {
+    const bool alltoall = what.collective == Collective::alltoall;
+    const auto from = values(
+        ref, who, alltoall ? static_cast<std::size_t>(ref.part) * what.elements : 0, what.elements);
+    if (what.op == Op::none) {
+      result.insert(result.end(), from.begin(), from.end());
+      continue;
+    }
+    if (who == 0) result = from;
+    for (std::size_t i = 0; i < result.size() && who > 0; ++i) {
+      const auto sum = static_cast<std::uint64_t>(result[i]) + static_cast<std::uint64_t>(from[i]);
+      result[i] =
+          what.op == Op::min ? std::min(result[i], from[i]) : static_cast<std::int64_t>(sum);
+    }
+  }
+  return result;
+}
+
+void Run::make_buffers(const Ref& ref, Call& made) {
+  const Event& what = event(ref);
+  // The reference has no Accord, hence no device memory.
+  End send = part(ref).send;
+  End recv = part(ref).recv;
+  if (options_.backend != RunOptions::Backend::accord) send.place = recv.place = Place::host;
+  const std::size_t parts = what.parts.size();
+  std::size_t send_elements = what.elements;
+  std::size_t recv_elements = what.elements;
+  if (what.kind == Event::Kind::collective) {
+    if (what.collective == Collective::alltoall) send_elements *= parts;
+    if (what.collective == Collective::alltoall || what.collective == Collective::allgather)
+      recv_elements *= parts;
+    const bool is_root = ref.part == what.root;
+    const bool has_recv = what.collective != Collective::reduce || is_root;
+    const bool has_send = what.collective != Collective::bcast && !(what.in_place && has_recv);
+    if (has_send)
+      made.send = std::make_unique<UserBuffer>(send, send_elements, what.block_elements);
+    if (has_recv)
+      made.recv = std::make_unique<UserBuffer>(recv, recv_elements, what.block_elements);
+  } else if (what.receives(static_cast<std::size_t>(ref.part))) {
+    made.recv = std::make_unique<UserBuffer>(recv, what.elements + what.spare_elements,
+                                             what.block_elements);
+  } else {
+    made.send = std::make_unique<UserBuffer>(send, send_elements, what.block_elements);
+  }
+}
+
+// Fills the inputs of a round, poisons its outputs.
+void Run::prepare(const Ref& ref) {
+  Call& made = call(ref);
+  const Event& what = event(ref);
+  if (!persistent(ref)) make_buffers(ref, made);
+  made.sent = input(ref);
+  if (made.send) made.send->fill(made.sent);
+  if (!made.recv) return;
+  made.recv->poison();
+  const bool is_bcast_root = what.collective == Collective::bcast && ref.part == what.root;
+  if (what.kind == Event::Kind::collective && (what.in_place || is_bcast_root)) {
+    if (what.collective == Collective::allgather) {  // this rank's block lies at its place
+      std::vector<std::int64_t> all(what.elements * what.parts.size());
+      const auto offset = static_cast<std::ptrdiff_t>(what.elements) * ref.part;
+      std::copy(made.sent.begin(), made.sent.end(), all.begin() + offset);
+      made.recv->fill(all);
+    } else {
+      made.recv->fill(made.sent);
+    }
+  }
+}
+
+CollectiveArgs Run::arguments(const Ref& ref, const Call& made) {
+  const Event& what = event(ref);
+  CollectiveArgs args{
+      .kind = what.collective, .op = what.op, .root = what.root, .in_place = what.in_place};
+  if (made.send) args.send = made.send->argument();
+  if (made.recv) args.recv = made.recv->argument();
+  if (what.collective == Collective::barrier || !what.children.empty()) args.send = args.recv = {};
+  if (!what.children.empty()) {
+    args.color = what.colors.empty() ? 0 : what.colors[static_cast<std::size_t>(ref.part)];
+    args.created = &comm(part(ref).rank, what.children[static_cast<std::size_t>(args.color)]);
+  }
+  return args;
+}
+
+void Run::completed(const Ref& ref, const MessageStatus& status) {
+  Progress& state = progress(ref);
+  Call& made = call(ref);
+  state.done = true;
+  if (made.send) {
+    if (const auto wrong = made.send->difference(made.sent); !wrong.empty())
+      complain(ref, "send buffer: " + wrong);
+  }
+  if (event(ref).kind == Event::Kind::collective) {
+    check_collective(ref);
+  } else if (made.recv) {
+    check_received(ref, status);
+  }
+  // The buffers are the program's own again: it uses them otherwise at once.
+  if (made.send) made.send->poison();
+  if (made.recv) made.recv->poison();
+}
+
+void Run::check_received(const Ref& ref, const MessageStatus& status) {
+  const Event& what = event(ref);
+  Call& made = call(ref);
+  if (what.kind == Event::Kind::cancelled) {
+    if (!status.cancelled) complain(ref, "the cancelled receive completed otherwise");
+    if (const auto wrong = made.recv->difference({}); !wrong.empty()) complain(ref, wrong);
+    return;
+  }
+  if (status.size_bytes != what.elements * sizeof(std::int64_t) || status.tag != what.tag) {
+    complain(ref, fmt::format("the status tells {} bytes, tag {}", status.size_bytes, status.tag));
+  }
+  int sender = 0;
+  const int senders = static_cast<int>(what.senders());
+  while (sender < senders &&
+         rank_in(what.comm, what.parts[static_cast<std::size_t>(sender)].rank) != status.source) {
+    ++sender;
+  }
+  if (sender == senders) complain(ref, fmt::format("the status tells source {}", status.source));
+  const auto wrong = made.recv->difference(values(ref, sender, 0, what.elements));
+  if (!wrong.empty()) complain(ref, "receive buffer: " + wrong);
+}
+
+void Run::check_collective(const Ref& ref) {
+  const Event& what = event(ref);
+  Call& made = call(ref);
+  if (!made.recv || what.elements == 0) return;
+  if (what.collective == Collective::reduce && ref.part != what.root) return;
+  const auto wrong = made.recv->difference(expected(ref));
+  if (!wrong.empty())
+    complain(ref, std::string(name_of(what.collective)) + ", receive buffer: " + wrong);
+}
+
+// Requests freed while active: their data is checked once everything has ended. The rest must still
+// be as it was left, or something was written late.
+void Run::check_freed() {
+  for (int number = 0; number < static_cast<int>(program_.events.size()); ++number) {
+    const Event& what = program_.events[static_cast<std::size_t>(number)];
+    for (int round = 0; round < what.rounds; ++round) {
+      for (int index = 0; index < static_cast<int>(what.parts.size()); ++index) {
+        const Ref ref{number, round, index};
+        const Progress& state = progress(ref);
+        Call& made = call(ref);
+        if (state.freed && made.recv) {
+          const auto wrong = made.recv->difference(values(ref, 0, 0, what.elements));
+          if (!wrong.empty()) complain(ref, "receive freed while active: " + wrong);
+        } else if (state.done && made.recv && !persistent(ref)) {
+          if (const auto wrong = made.recv->difference({}); !wrong.empty())
+            complain(ref, "written late: " + wrong);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace accord::model

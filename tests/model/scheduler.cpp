@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "scheduler.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+namespace accord::model {
+namespace {
+
+// Polls of one thread without any event after which it has seen all there is to see: every delay of
+// the modelled world is far shorter, and so is the longest time for which a lock is held in turns.
+constexpr unsigned kStuckPolls = 1500;
+// Far above what any program of the tests needs.
+constexpr std::uint64_t kStepsMax = 2'000'000;
+// Free mode: no event for so long is a deadlock, even on a loaded machine under a sanitizer.
+constexpr int kSilenceSeconds = 60;
+
+thread_local std::uint64_t g_free_random = 0;
+std::atomic<std::uint64_t> g_free_threads{0};
+
+}  // namespace
+
+thread_local Scheduler::Thread* Scheduler::self_ = nullptr;
+
+std::uint64_t Random::next() {
+  std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+Scheduler::Scheduler(Mode mode, std::uint64_t seed) : mode_(mode), seed_(seed), random_(seed) {
+  switch_one_in_ = std::uint64_t{1} << random_.below(5);
+}
+
+void Scheduler::run(std::vector<std::function<void()>> bodies) {
+  threads_.clear();
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    threads_.push_back(std::make_unique<Thread>());
+    sem_init(&threads_.back()->turn, 0, 0);
+  }
+  live_ = bodies.size();
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    threads.emplace_back([this, i, &bodies] { start(i, bodies[i]); });
+  }
+  if (mode_ == Mode::baton) {
+    sem_post(&choose(nullptr)->turn);
+  } else {
+    watch();
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (auto& thread : threads_) sem_destroy(&thread->turn);
+}
+
+void Scheduler::start(std::size_t index, const std::function<void()>& body) {
+  Thread& me = *threads_[index];
+  self_ = &me;
+  if (mode_ == Mode::baton) sem_wait(&me.turn);
+  try {
+    body();
+  } catch (const Aborted&) {
+  }
+  event();
+  self_ = nullptr;
+  me.live = false;
+  if (mode_ == Mode::free) {
+    live_.fetch_sub(1);
+    return;
+  }
+  if (live_.fetch_sub(1) > 1) sem_post(&choose(&me)->turn);
+}
+
+void Scheduler::yield() {
+  if (mode_ == Mode::free) {
+    if (self_ != nullptr && failed()) throw Aborted();
+    const std::uint64_t pick = random(64);
+    if (pick < 8) std::this_thread::yield();
+    if (pick == 63) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return;
+  }
+  if (failed()) throw Aborted();
+  Thread& me = *self_;
+  const std::uint64_t now = epoch_.load(std::memory_order_relaxed);
+  if (me.epoch != now) {
+    me.epoch = now;
+    me.polls = 0;
+  }
+  if (++me.polls >= kStuckPolls && stuck()) report_deadlock();
+  if (++steps_ > kStepsMax) fail("the run does not end: " + std::to_string(kStepsMax) + " steps");
+  if (me.polls >= kStuckPolls || random_.below(switch_one_in_) == 0) pass_baton(&me);
+}
+
+void Scheduler::pass_baton(Thread* from) {
+  Thread* next = choose(from);
+  if (next == nullptr || next == from) return;
+  sem_post(&next->turn);
+  sem_wait(&from->turn);
+  if (failed()) throw Aborted();
+}
+
+// Any live thread but `from`, or `from` when it is the last. Weights change now and then, so that
+// some threads are slow for a while.
+Scheduler::Thread* Scheduler::choose(const Thread* from) {
+  if (random_.below(48) == 0) {
+    for (auto& thread : threads_) thread->weight = std::uint64_t{1} << (2 * random_.below(4));
+  }
+  std::uint64_t total = 0;
+  for (const auto& thread : threads_)
+    total += thread->live && thread.get() != from ? thread->weight : 0;
+  if (total == 0) {
+    for (const auto& thread : threads_) {
+      if (thread->live) return thread.get();
+    }
+    return nullptr;
+  }
+  std::uint64_t ticket = random_.below(total);
+  for (const auto& thread : threads_) {
+    if (!thread->live || thread.get() == from) continue;
+    if (ticket < thread->weight) return thread.get();
+    ticket -= thread->weight;
+  }
+  return nullptr;
+}
+
+bool Scheduler::stuck() const {
+  const std::uint64_t now = epoch_.load(std::memory_order_relaxed);
+  for (const auto& thread : threads_) {
+    if (thread->live && (thread->epoch != now || thread->polls < kStuckPolls)) return false;
+  }
+  return true;
+}
+
+void Scheduler::report_deadlock() {
+  std::string message = "deadlock: every thread polls and nothing changes";
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    if (threads_[i]->live && describe_thread) message += "\n    " + describe_thread(i);
+  }
+  fail(message);
+}
+
+void Scheduler::record(const std::string& message) {
+  const std::lock_guard<std::mutex> locked(failure_mutex_);
+  if (!failed_.load()) failure_ = message;
+  failed_.store(true);
+}
+
+void Scheduler::fail(const std::string& message) {
+  record(message);
+  if (self_ != nullptr) throw Aborted();
+}
+
+std::string Scheduler::failure() const {
+  const std::lock_guard<std::mutex> locked(failure_mutex_);
+  return failure_;
+}
+
+std::uint64_t Scheduler::random(std::uint64_t bound) {
+  if (mode_ == Mode::baton) return random_.below(bound);
+  if (g_free_random == 0)
+    g_free_random = seed_ + 0x632be59bd9b4e019ull * (g_free_threads.fetch_add(1) + 1);
+  Random mine(g_free_random);
+  g_free_random = mine.next() | 1;
+  return g_free_random / 2 % bound;
+}
+
+// Free mode: threads of a deadlocked run cannot be unwound for certain (one may be the engine's
+// own), so the process ends, which every test runner reports.
+void Scheduler::watch() {
+  std::uint64_t seen = epoch_.load();
+  auto last_event = std::chrono::steady_clock::now();
+  while (live_.load() > 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    const std::uint64_t now = epoch_.load();
+    if (now != seen) {
+      seen = now;
+      last_event = std::chrono::steady_clock::now();
+    } else if (std::chrono::steady_clock::now() - last_event >
+               std::chrono::seconds(kSilenceSeconds)) {
+      std::fprintf(stderr, "deadlock: no event for %d s; seed of the run: %llu\n", kSilenceSeconds,
+                   static_cast<unsigned long long>(seed_));
+      for (std::size_t i = 0; i < threads_.size() && describe_thread; ++i) {
+        std::fprintf(stderr, "    %s\n", describe_thread(i).c_str());
+      }
+      std::abort();
+    }
+  }
+}
+
+}  // namespace accord::model

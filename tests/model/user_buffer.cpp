@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "user_buffer.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "fake_device.h"
+
+namespace accord::model {
+namespace {
+
+constexpr std::size_t kGuardElements = 3;
+constexpr std::int64_t kGuard = 0x7e7e7e7e7e7e7e7e;
+constexpr std::int64_t kPoison = 0x0badbadbadbadbad;
+
+}  // namespace
+
+std::int64_t value_of(int event, int round, int who, std::size_t index) {
+  Random random((static_cast<std::uint64_t>(event) << 48) ^
+                (static_cast<std::uint64_t>(round) << 32) ^
+                (static_cast<std::uint64_t>(who) << 24) ^ index);
+  return static_cast<std::int64_t>(random.next());
+}
+
+UserBuffer::UserBuffer(const End& end, std::size_t elements, std::size_t block_elements)
+    : end_(end), elements_(elements), block_elements_(block_elements) {
+  const std::size_t blocks = elements / block_elements;
+  raw_elements_ = 2 * kGuardElements + blocks * (block_elements + end.gap_elements);
+  if (end.place == Place::host) {
+    host_.resize(raw_elements_);
+  } else {
+    const auto kind =
+        end.place == Place::managed ? device::MemoryKind::managed : device::MemoryKind::device;
+    const std::size_t size_bytes = raw_elements_ * sizeof(std::int64_t);
+    if (!FakeDevice::get(end.place == Place::device_b ? 1 : 0)
+             .allocate(0, kind, size_bytes, device_)
+             .ok()) {
+      std::abort();
+    }
+  }
+  for (std::size_t raw = 0; raw < raw_elements_; ++raw) *at(raw) = kGuard;
+  poison();
+}
+
+UserBuffer::~UserBuffer() {
+  if (device_ != nullptr) (void)FakeDevice::owner(device_)->free(device_);
+}
+
+std::int64_t* UserBuffer::at(std::size_t index) const {
+  if (device_ == nullptr) return const_cast<std::int64_t*>(host_.data()) + index;
+  return reinterpret_cast<std::int64_t*>(FakeDevice::owner(device_)->behind(device_)) + index;
+}
+
+std::size_t UserBuffer::raw_index(std::size_t element) const {
+  return kGuardElements + element / block_elements_ * (block_elements_ + end_.gap_elements) +
+         element % block_elements_;
+}
+
+bool UserBuffer::is_payload(std::size_t raw) const {
+  if (raw < kGuardElements || raw + kGuardElements >= raw_elements_) return false;
+  return (raw - kGuardElements) % (block_elements_ + end_.gap_elements) < block_elements_;
+}
+
+Buffer UserBuffer::argument() const {
+  constexpr std::size_t kElementBytes = sizeof(std::int64_t);
+  std::byte* start = device_ != nullptr
+                         ? static_cast<std::byte*>(device_)
+                         : reinterpret_cast<std::byte*>(const_cast<std::int64_t*>(host_.data()));
+  return {start + kGuardElements * kElementBytes,
+          {block_elements_ * kElementBytes, (block_elements_ + end_.gap_elements) * kElementBytes},
+          elements_ / block_elements_};
+}
+
+void UserBuffer::fill(const std::vector<std::int64_t>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) *at(raw_index(i)) = values[i];
+}
+
+void UserBuffer::poison() {
+  for (std::size_t i = 0; i < elements_; ++i) *at(raw_index(i)) = kPoison;
+}
+
+std::string UserBuffer::difference(const std::vector<std::int64_t>& values) const {
+  for (std::size_t i = 0; i < elements_; ++i) {
+    const std::int64_t wanted = i < values.size() ? values[i] : kPoison;
+    const std::int64_t found = *at(raw_index(i));
+    if (found == wanted) continue;
+    return fmt::format("element {} of {} is {:#x}, not {:#x}{}", i, elements_, found, wanted,
+                       found == kPoison     ? " (never written)"
+                       : i >= values.size() ? " (not to be written)"
+                                            : "");
+  }
+  for (std::size_t raw = 0; raw < raw_elements_; ++raw) {
+    if (!is_payload(raw) && *at(raw) != kGuard)
+      return fmt::format("a gap or guard was written, raw element {}", raw);
+  }
+  return {};
+}
+
+}  // namespace accord::model

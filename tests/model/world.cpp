@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "world.h"
+
+#include "device/staging_pool.h"
+#include "fake_device.h"
+
+namespace accord::model {
+namespace {
+
+FakeMpi::Options fake_options(int ranks, const RunOptions& options,
+                              const ShimOptions& shim_options) {
+  Random random(options.seed ^ 0x5ca1ab1e);
+  FakeMpi::Options fake;
+  fake.ranks = ranks;
+  fake.perfect = options.backend == RunOptions::Backend::reference;
+  fake.delay_max = std::vector<std::uint64_t>{0, 1, 3, 8}[random.below(4)];
+  fake.eager_percent = std::vector<unsigned>{0, 50, 90}[random.below(3)];
+  // Without a progress thread an initialisation must be local, as it is in the MPIs there are.
+  fake.synchronizing_init = random.percent(50) && shim_options.threads_allowed;
+  return fake;
+}
+
+}  // namespace
+
+World::World(int ranks, const RunOptions& options, const ShimOptions& shim_options)
+    : scheduler_(options.mode, options.seed) {
+  for (std::size_t i = 0; i < FakeDevice::kCount; ++i) FakeDevice::get(i).attach(&scheduler_);
+  mpi_ = std::make_unique<FakeMpi>(scheduler_, fake_options(ranks, options, shim_options));
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (options.backend != RunOptions::Backend::accord) {
+      users_.push_back(std::make_unique<NativeMpi>(mpi_->rank(rank)));
+      continue;
+    }
+    auto shim = std::make_unique<ModelShim>(scheduler_, mpi_->rank(rank), shim_options);
+    shims_.push_back(shim.get());
+    users_.push_back(std::move(shim));
+  }
+}
+
+World::~World() {
+  users_.clear();
+  mpi_.reset();
+  device::staging_pool().trim();
+  for (std::size_t i = 0; i < FakeDevice::kCount; ++i) FakeDevice::get(i).attach(nullptr);
+}
+
+std::string World::verdict() {
+  if (scheduler_.failed()) return scheduler_.failure();
+  mpi_->check_clean();
+  for (ModelShim* shim : shims_) {
+    if (!shim->engine().idle()) scheduler_.fail("the engine is not idle at the end");
+    if (!shim->requests().empty()) scheduler_.fail("requests are still tracked at the end");
+  }
+  users_.clear();
+  shims_.clear();
+  device::staging_pool().trim();
+  for (std::size_t i = 0; i < FakeDevice::kCount; ++i) {
+    if (FakeDevice::get(i).live_host_allocations() != 0)
+      scheduler_.fail("staging memory was not given back");
+    if (FakeDevice::get(i).copies_in_flight() != 0) scheduler_.fail("a copy was never awaited");
+  }
+  return scheduler_.failure();
+}
+
+}  // namespace accord::model

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One modelled job: scheduler, fake MPI, and each rank's MPI as its program sees it. Checks at the
+// end that nothing is left over: requests, operations, staging memory, copies in flight.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner.h"
+
+namespace accord::model {
+
+class World {
+ public:
+  World(int ranks, const RunOptions& options, const ShimOptions& shim_options);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Scheduler& scheduler() noexcept { return scheduler_; }
+  UserMpi& user(int rank) { return *users_[static_cast<std::size_t>(rank)]; }
+  ModelShim* shim(int rank) {
+    return shims_.empty() ? nullptr : shims_[static_cast<std::size_t>(rank)];
+  }
+
+  // After Scheduler::run: the failure of the run, or of the final checks; empty when all is well.
+  std::string verdict();
+
+ private:
+  Scheduler scheduler_;
+  std::unique_ptr<FakeMpi> mpi_;
+  std::vector<std::unique_ptr<UserMpi>> users_;
+  std::vector<ModelShim*> shims_;
+};
+
+}  // namespace accord::model
