@@ -179,7 +179,7 @@ ACCORD_SEND(Bsend, Ibsend)
            MPI_Request* request) noexcept {                                                    \
     if (engine().idle() && !needs_us(buf))                                                     \
       return host::Name(buf, count, datatype, dest, tag, comm, request);                       \
-    return make_request("MPI_" #Name, comm, description_of_send(buf, count, datatype), starts, \
+    return make_request("MPI_" #Name, comm, description_of_send(buf, count, datatype), handle, \
                         request, [&](const void* send, void*) {                                \
                           return host::Name(send, count, datatype, dest, tag, comm, request);  \
                         });                                                                    \
@@ -200,7 +200,7 @@ ACCORD_SEND_REQUEST(Bsend_init, Handle::persistent)
            MPI_Request* request) noexcept {                                                     \
     if (engine().idle() && !needs_us(buf))                                                      \
       return host::Name(buf, count, datatype, source, tag, comm, request);                      \
-    return make_request("MPI_" #Name, comm, description_of_recv(buf, count, datatype), starts,  \
+    return make_request("MPI_" #Name, comm, description_of_recv(buf, count, datatype), handle,  \
                         request, [&](const void*, void* recv) {                                 \
                           return host::Name(recv, count, datatype, source, tag, comm, request); \
                         });                                                                     \
