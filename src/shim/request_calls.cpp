@@ -292,50 +292,58 @@ int Request_free(MPI_Request* request) noexcept {
   return MPI_SUCCESS;
 }
 
-namespace {
-
-// A request reported complete must have its data in place, though the handle stays: finishes those
-// of `array` that are, once.
-int settle_in_place(int count, const MPI_Request array[]) {
-  int result = MPI_SUCCESS;
-  const Watch watched(count, array);
-  for (const Watched& one : watched) {
-    int flag = 0;
-    MPI_Status status;
-    const int code = host::Request_get_status(array[one.index], &flag, &status);
-    if (code == MPI_SUCCESS && flag == 0) continue;
-    if (const int settled = settle(one, status, code); settled != MPI_SUCCESS) result = settled;
-  }
-  return result;
-}
-
-}  // namespace
-
+// A request reported complete must have its data in place, though the handle stays. The host MPI is
+// asked once: MPICH 5.0.2 forgets the status of a persistent request when it has told it.
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexcept {
-  if (!quiet()) engine().progress();
-  const int code = host::Request_get_status(request, flag, status);
-  if (requests().empty() || code != MPI_SUCCESS || *flag == 0) return code;
-  return settle_in_place(1, &request);
+  if (quiet() || flag == nullptr) return host::Request_get_status(request, flag, status);
+  engine().progress();
+  const Watch watched(1, &request);
+  Statuses statuses(status, 1, !watched.empty());
+  const int code = host::Request_get_status(request, flag, statuses.get());
+  if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
+  return settle(watched.front(), *statuses.get(), code);
 }
 
 #ifdef ACCORD_HAS_Request_get_status_all
 int Request_get_status_all(int count, const MPI_Request array[], int* flag,
-                           MPI_Status statuses[]) noexcept {
-  if (!quiet()) engine().progress();
-  const int code = host::Request_get_status_all(count, array, flag, statuses);
-  return code != MPI_SUCCESS || requests().empty() ? code : settle_in_place(count, array);
+                           MPI_Status given[]) noexcept {
+  if (quiet() || count < 0 || flag == nullptr)
+    return host::Request_get_status_all(count, array, flag, given);
+  engine().progress();
+  const Watch watched(count, array);
+  Statuses statuses(given, count, !watched.empty());
+  const int code = host::Request_get_status_all(count, array, flag, statuses.get());
+  if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
+  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
 }
+
 int Request_get_status_any(int count, const MPI_Request array[], int* index, int* flag,
                            MPI_Status* status) noexcept {
-  if (!quiet()) engine().progress();
-  const int code = host::Request_get_status_any(count, array, index, flag, status);
-  return code != MPI_SUCCESS || requests().empty() ? code : settle_in_place(count, array);
+  if (quiet() || count < 0 || index == nullptr || flag == nullptr) {
+    return host::Request_get_status_any(count, array, index, flag, status);
+  }
+  engine().progress();
+  const Watch watched(count, array);
+  Statuses statuses(status, 1, !watched.empty());
+  *index = MPI_UNDEFINED;
+  const int code = host::Request_get_status_any(count, array, index, flag, statuses.get());
+  if (code == MPI_SUCCESS && *flag == 0) return code;
+  for (const Watched& one : watched) {
+    if (one.index == *index) return settle(one, *statuses.get(), code);
+  }
+  return code;
 }
+
 int Request_get_status_some(int count, const MPI_Request array[], int* outcount, int indices[],
-                            MPI_Status statuses[]) noexcept {
-  if (!quiet()) engine().progress();
-  const int code = host::Request_get_status_some(count, array, outcount, indices, statuses);
-  return code != MPI_SUCCESS || requests().empty() ? code : settle_in_place(count, array);
+                            MPI_Status given[]) noexcept {
+  if (quiet() || count < 0 || outcount == nullptr) {
+    return host::Request_get_status_some(count, array, outcount, indices, given);
+  }
+  engine().progress();
+  const Watch watched(count, array);
+  Statuses statuses(given, count, !watched.empty());
+  const int code = host::Request_get_status_some(count, array, outcount, indices, statuses.get());
+  return settle_some(watched, code, outcount, indices, statuses.get());
 }
 #endif
 

@@ -26,7 +26,9 @@ struct Rooted {
       others = comm.remote_size;
     } else {
       is_root = root == comm.rank;
-      is_other = true;  // the root of an intracommunicator also sends to itself
+      // The root of an intracommunicator also sends to itself. A root that is none is the user's
+      // mistake: nothing of ours may be copied out should the host MPI not object.
+      is_other = root >= 0 && root < comm.size;
       others = comm.size;
     }
   }

@@ -58,12 +58,14 @@ class Port final : public core::HostPort {
     if (done && code == MPI_SUCCESS) completion = completion_of(status);
     return Status::from_host(code);
   }
+  // One that has failed counts as not complete: its error is for the call that completes it.
   Status peek(core::HostRequest bits, bool& done) override {
     int flag = 0;
-    const int code =
-        host::Request_get_status(from_bits<MPI_Request>(bits), &flag, MPI_STATUS_IGNORE);
-    done = flag != 0;
-    return Status::from_host(code);
+    MPI_Status status;
+    status.MPI_ERROR = MPI_SUCCESS;
+    const int code = host::Request_get_status(from_bits<MPI_Request>(bits), &flag, &status);
+    done = flag != 0 && code == MPI_SUCCESS && status.MPI_ERROR == MPI_SUCCESS;
+    return {};
   }
   Status grequest_start(core::HostRequest& bits) override {
     MPI_Request request;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One-sided communication on device memory is not served yet: a window on it must be an MPI error on every rank,
+// through the communicator's error handler, and never a crash or a hang. Windows on host memory must work.
+#include "cases.h"
+#include "exclusions.h"
+
+namespace accord::conformance {
+namespace {
+
+constexpr std::int64_t kWindowBytes = 4096;
+
+void expect_error(Run& run, int code, const char* what) {
+  if (code == MPI_SUCCESS) run.fail(std::string(what) + " on device memory succeeded");
+}
+
+// Whether some rank's buffer is such. On the oracle's side none ever is.
+bool any_rank(Run& run, bool mine) {
+  int in = mine ? 1 : 0;
+  int out = 0;
+  run.oracle_api().Allreduce.blocking.small(&in, &out, 1, MPI_INT, MPI_MAX, run.oracle_world());
+  return out != 0;
+}
+
+void put_and_get(Run& run, const Comm& comm, MPI_Win win) {
+  const Api& api = run.api();
+  std::vector<int> out(8, comm.rank * 100 + 7);
+  std::vector<int> in(8, -1);
+  const int target = (comm.rank + 1) % comm.size;
+  run.check(api.Win_fence(0, win), "Win_fence");
+  run.check(api.Put(out.data(), 8, MPI_INT, target, 0, 8, MPI_INT, win), "Put");
+  run.check(api.Win_fence(0, win), "Win_fence");
+  run.check(api.Get(in.data(), 8, MPI_INT, target, 0, 8, MPI_INT, win), "Get");
+  run.check(api.Win_fence(0, win), "Win_fence");
+  for (int value : in)
+    if (value != comm.rank * 100 + 7) run.fail("a window on host memory lost a Put");
+}
+
+void created(Run& run, const Comm& comm) {
+  Buffer& base = run.buffer("window", Span{0, kWindowBytes}, 16);
+  const bool device = any_rank(run, base.kind == ACCORD_MEMORY_DEVICE);
+  const bool managed = any_rank(run, base.kind == ACCORD_MEMORY_MANAGED);
+  run.set_loose(base, 0, kWindowBytes);
+  if (managed && !device) return;  // the library may serve managed memory or refuse it
+  MPI_Win win = MPI_WIN_NULL;
+  const int code =
+      run.api().Win_create(base.pointer(), kWindowBytes, 1, MPI_INFO_NULL, comm.handle, &win);
+  if (device) {
+    expect_error(run, code, "Win_create");
+    return;
+  }
+  if (!run.check(code, "Win_create")) return;
+  put_and_get(run, comm, win);
+  run.check(run.api().Win_free(&win), "Win_free");
+}
+
+void attached(Run& run, const Comm& comm) {
+  Buffer& base = run.buffer("window", Span{0, kWindowBytes}, 16);
+  run.set_loose(base, 0, kWindowBytes);
+  MPI_Win win = MPI_WIN_NULL;
+  if (!run.check(run.api().Win_create_dynamic(MPI_INFO_NULL, comm.handle, &win), "Win_create_dynamic")) return;
+  run.check(run.api().Win_set_errhandler(win, MPI_ERRORS_RETURN), "Win_set_errhandler");
+  const int code = run.api().Win_attach(win, base.pointer(), kWindowBytes);
+  if (base.kind == ACCORD_MEMORY_DEVICE)
+    expect_error(run, code, "Win_attach");
+  else if (base.kind == ACCORD_MEMORY_MANAGED)
+    static_cast<void>(code == MPI_SUCCESS && run.api().Win_detach(win, base.pointer()) == MPI_SUCCESS);
+  else if (run.check(code, "Win_attach"))
+    run.check(run.api().Win_detach(win, base.pointer()), "Win_detach");
+  run.check(run.api().Win_free(&win), "Win_free");
+}
+
+}  // namespace
+
+void case_window(Run& run) {
+  require(run, "windows");
+  const bool dynamic = run.global.chance(40);
+  run.describe(dynamic ? "dynamic window" : "window");
+  const Comm& comm = run.comms().world();
+  if (dynamic)
+    attached(run, comm);
+  else
+    created(run, comm);
+}
+
+}  // namespace accord::conformance

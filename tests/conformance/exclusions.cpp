@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "exclusions.h"
+
+#include <array>
+#include <cstring>
+#include <tuple>
+
+namespace accord::conformance {
+namespace {
+
+using Vendor = Flavour::Vendor;
+
+struct Version {
+  int major;
+  int minor;
+};
+
+struct Exclusion {
+  const char* feature;
+  Vendor vendor;
+  Version first;  // first and last version seen with the defect, both included
+  Version last;
+  const char* reason;
+};
+
+constexpr std::array kExclusions = {
+    Exclusion{"blocking gatherv between groups",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "the root waits for ranks that have nothing to send"},
+    Exclusion{"complex in derived types",
+              Vendor::open_mpi,
+              {5, 0},
+              {5, 0},
+              "gaps that are no multiple of the element are lost"},
+    Exclusion{"long double complex in parts",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "an element of a derived type that lies across two fragments arrives damaged"},
+    Exclusion{"bcast count of a MPI_PROC_NULL rank",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "0 where the others' is not, or the other way round, puts later non-blocking tags "
+              "off by one"},
+    Exclusion{
+        "communicator freed while in use",
+        Vendor::open_mpi,
+        {4, 0},
+        {5, 0},
+        "a non-blocking collective crashes when its communicator is freed before it is complete"},
+    Exclusion{
+        "nonblocking alltoallw in place", Vendor::open_mpi, {4, 0}, {5, 0}, "never completes"},
+    Exclusion{"persistent alltoallw in place", Vendor::open_mpi, {4, 0}, {5, 0}, "never completes"},
+    Exclusion{"blocking scatterv between groups",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "ranks that get nothing leave the call, and the others wait for them"},
+    Exclusion{"allgatherv of unlike types",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "ranks choose different algorithms where their send types differ in size, and hang"},
+    Exclusion{"truncation of a large message",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "btl/self writes the whole message behind a receive that is too small"},
+    Exclusion{"alltoallw displacement on one process",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "coll/self multiplies the byte displacement by the extent"},
+    Exclusion{"types freed while in use",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "non-blocking and persistent collectives keep no reference to a derived datatype"},
+    Exclusion{"bfloat16 reductions", Vendor::mpich, {4, 0}, {5, 0}, "abort inside the library"},
+    Exclusion{"Allreduce, null type",
+              Vendor::mpich,
+              {5, 0},
+              {5, 0},
+              "aborts instead of returning an error"},
+    Exclusion{"user operations on types with a trailing gap",
+              Vendor::mpich,
+              {4, 0},
+              {5, 0},
+              "temporary buffers are allocated by true extent and used by extent"},
+    Exclusion{"Get_elements of mixed types", Vendor::mpich, {4, 0}, {5, 0}, "divides by zero"},
+    Exclusion{"Allreduce, MPI_BAND of MPI_DOUBLE",
+              Vendor::mpich,
+              {4, 0},
+              {5, 0},
+              "on one rank the receive buffer differs after the error; not understood yet"},
+    Exclusion{"Scan, MPI_LAND of MPI_FLOAT",
+              Vendor::mpich,
+              {4, 0},
+              {5, 0},
+              "on one rank the receive buffer differs after the error; not understood yet"},
+    Exclusion{"Reduce_scatter_block, count -1", Vendor::mpich, {4, 0}, {5, 0}, "crashes"},
+    Exclusion{"status of Isendrecv", Vendor::mpich, {4, 0}, {5, 0}, "is not set"},
+    Exclusion{"Isendrecv_replace", Vendor::mpich, {4, 0}, {5, 0}, "receives damaged data"},
+    Exclusion{"large messages of mixed types",
+              Vendor::mpich,
+              {4, 0},
+              {5, 0},
+              "one that arrives in segments is said to be of a mismatched datatype"},
+    Exclusion{"Allreduce, count -1", Vendor::mpich, {4, 0}, {5, 0}, "crashes"},
+    Exclusion{"blocking reduce_scatter in place",
+              Vendor::mpich,
+              {4, 0},
+              {5, 0},
+              "copies overlapping memory and aborts where counts are unequal"},
+    Exclusion{"long double complex in parts",
+              Vendor::mpich,
+              {4, 0},
+              {5, 0},
+              "aborts where a segment of a large message ends inside an element"},
+    Exclusion{
+        "status after Request_get_status",
+        Vendor::mpich,
+        {4, 0},
+        {5, 0},
+        "a persistent receive's status is empty once Request_get_status has seen it complete"},
+    Exclusion{"Testall of a persistent collective",
+              Vendor::mpich,
+              {4, 0},
+              {5, 0},
+              "MPI_Testall says MPI_ERR_IN_STATUS with no error in the status"},
+};
+
+bool hit(const Run& run, const Exclusion& exclusion) {
+  const Flavour& flavour = run.flavour();
+  const auto version = std::tuple(flavour.major, flavour.minor);
+  return flavour.vendor == exclusion.vendor &&
+         version >= std::tuple(exclusion.first.major, exclusion.first.minor) &&
+         version <= std::tuple(exclusion.last.major, exclusion.last.minor);
+}
+
+const Exclusion* find(const Run& run, const char* feature) {
+  for (const Exclusion& exclusion : kExclusions)
+    if (std::strcmp(exclusion.feature, feature) == 0 && hit(run, exclusion)) return &exclusion;
+  return nullptr;
+}
+
+}  // namespace
+
+void require(const Run& run, const char* feature) {
+  if (const Exclusion* exclusion = find(run, feature); exclusion != nullptr)
+    throw Skip{std::string(feature) + ": " + exclusion->reason};
+}
+
+bool works(const Run& run, const char* feature) { return find(run, feature) == nullptr; }
+
+}  // namespace accord::conformance
