@@ -172,7 +172,7 @@ int receive_short(Run& run, const Comm& comm, Receive how, const Buffer& target,
       run.check(api.Recv_init(false, data, room, MPI_INT, from, kTag, comm.handle, &request), "Recv_init");
       run.check(api.Start(&request), "Start");
       const int code = api.Wait(&request, &status);
-      run.check(api.Request_free(&request), "Request_free");
+      run.log("error class of Request_free", run.error_class(api.Request_free(&request)));
       return code;
     }
     case Receive::irecv:
