@@ -52,6 +52,8 @@ void StagedBuffer::writes(Segment segment) {
   if (staged_ && segment.size_bytes() > 0) writes_.push_back(std::move(segment));
 }
 
+void StagedBuffer::preserve() { reads_.insert(reads_.end(), writes_.begin(), writes_.end()); }
+
 void StagedBuffer::absorb(const StagedBuffer& other) {
   reads_.insert(reads_.end(), other.reads_.begin(), other.reads_.end());
   writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());

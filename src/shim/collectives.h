@@ -39,6 +39,7 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   d.recv = Description::buffer(call.recv_pointer());
   call.describe(d, state);
   if (!d.valid) return false;
+  if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
   if (with_pipeline) described.pipeline = pipeline(call, d, state);
   described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
   if (described.same_address) d.recv.absorb(d.send);

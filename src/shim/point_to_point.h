@@ -133,7 +133,12 @@ int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
     if (status.ok()) status = d.recv.copy_in();
   }
   if (!status.ok()) return raise(comm, status);
-  if (const int code = make(d.send.host(), d.recv.host()); code != MPI_SUCCESS) return code;
+  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+  const int code = make(d.send.host(), d.recv.host());
+  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+    *request = before;  // no request: the call has failed, and see has_error_function
+    return code;
+  }
   return hand_over(
       handle, *request,
       std::make_shared<TrackedMessage>(comm, std::move(d.send), std::move(d.recv), amount));
@@ -209,6 +214,9 @@ ACCORD_RECV_REQUEST(Irecv, source == MPI_PROC_NULL ? Handle::nothing : Handle::r
 ACCORD_RECV_REQUEST(Recv_init, Handle::persistent)
 #undef ACCORD_RECV_REQUEST
 
+// No rank, and none of the constants that stand for one: the source of a status nobody has set.
+constexpr int kUntold = -0x5ca1ab1e;
+
 // Blocking calls that receive: stages, runs, and copies out as many bytes as the status tells.
 template <class Native, class Twin>
 int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status* status,
@@ -221,13 +229,15 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
   if (staged.ok()) staged = d.send.copy_in();
   if (staged.ok()) staged = d.recv.copy_in();
   if (!staged.ok()) return raise(comm, staged);
-  MPI_Status own;
-  MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
+  MPI_Status told = status == MPI_STATUS_IGNORE ? MPI_Status() : *status;
+  told.MPI_SOURCE = kUntold;
   const int code = run_blocking(
-      [&] { return native(d.send.host(), d.recv.host(), told); },
-      [&](MPI_Request* request) { return twin(d.send.host(), d.recv.host(), request); }, told);
+      [&] { return native(d.send.host(), d.recv.host(), &told); },
+      [&](MPI_Request* request) { return twin(d.send.host(), d.recv.host(), request); }, &told);
+  if (told.MPI_SOURCE == kUntold) return code;  // has failed, and see has_error_function
+  if (status != MPI_STATUS_IGNORE) *status = told;
   if (code != MPI_SUCCESS) return code;
-  return raise(comm, d.recv.copy_out(completion_of(*told).received_bytes));
+  return raise(comm, d.recv.copy_out(completion_of(told).received_bytes));
 }
 
 template <class C>

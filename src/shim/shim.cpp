@@ -187,6 +187,17 @@ int raise_on_file(MPI_File file, const Status& status) noexcept {
   });
 }
 
+bool has_error_function(MPI_Comm comm) noexcept {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (host::Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
+  bool predefined = handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_RETURN;
+#ifdef MPI_ERRORS_ABORT
+  predefined = predefined || handler == MPI_ERRORS_ABORT;
+#endif
+  (void)host::Errhandler_free(&handler);
+  return !predefined;
+}
+
 MPI_Comm private_comm() noexcept { return runtime().private_comm; }
 
 CommState* comm_state(MPI_Comm comm) noexcept {

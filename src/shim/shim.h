@@ -53,6 +53,10 @@ int raise(MPI_Comm comm, const Status& status) noexcept;
 int raise_on_window(MPI_Win window, const Status& status) noexcept;
 int raise_on_file(MPI_File file, const Status& status) noexcept;
 
+// Whether errors on `comm` go to a function of the user's. MPICH 5.0.2 returns MPI_SUCCESS after it
+// has called one, so that a failed call cannot be told from one that went well.
+bool has_error_function(MPI_Comm comm) noexcept;
+
 // What Accord keeps for a communicator: an attribute, freed with it.
 struct CommState {
   std::shared_ptr<core::CommQueue> queue = std::make_shared<core::CommQueue>();

@@ -47,7 +47,8 @@ def test_exit_status_is_the_jobs(mpi: Mpi, mpi_program: Program, launched: Accor
 def test_python_program(mpi: Mpi, launched: Accord, trace_file: Path) -> None:
     if mpi.python is None:
         pytest.skip(f"no Python environment with mpi4py for {mpi.name}")
-    code = "from mpi4py import MPI; print(MPI.COMM_WORLD.allreduce(1))"
+    # The newline goes out with the text: two ranks write to one pipe.
+    code = "from mpi4py import MPI; print(f'{MPI.COMM_WORLD.allreduce(1)}\\n', end='', flush=True)"
     done = launched("run", "-n", 2, mpi.python, "-c", code)
     assert (done.returncode, done.stdout.split()) == (0, ["2", "2"]), done.stderr
     assert preloaded(trace_file) == [os.path.realpath(mpi.python)] * 2

@@ -69,7 +69,7 @@ std::string oracle_gap(const Buffer& buffer) {
   for (std::size_t i = 0; i < buffer.data.size(); ++i) {
     if (buffer.data[i] || has(buffer.loose, i) || has(buffer.soft, i)) continue;
     if (buffer.result[i] != buffer.image[i])
-      return std::string(buffer.role) + " buffer: (the oracle itself) wrote a gap byte at offset " +
+      return std::string(buffer.role) + " buffer: " + kOracleMark + "wrote a gap byte at offset " +
              std::to_string(static_cast<std::ptrdiff_t>(i) - buffer.origin_bytes);
   }
   return {};

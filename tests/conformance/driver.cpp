@@ -134,17 +134,20 @@ std::vector<Driver::Failure> Driver::gather() const {
   return failures;
 }
 
-// One line a case that reruns it, then what the first rank that noticed saw.
+// One line a case that reruns it, then what the first rank that noticed saw. Where the host MPI alone got it wrong
+// on any rank, the case says nothing about what is tested.
 void Driver::print(const std::vector<Failure>& failures) {
-  std::int64_t last = -1;
-  for (const Failure& failure : failures) {
-    if (failure.case_number == last) continue;
-    last = failure.case_number;
-    ++failed_;
+  const auto of_the_host = [](const Failure& failure) { return failure.text.find(kOracleMark) != std::string::npos; };
+  for (auto first = failures.begin(); first != failures.end();) {
+    const auto last = std::find_if(
+        first, failures.end(), [&](const Failure& failure) { return failure.case_number != first->case_number; });
+    const auto host = std::find_if(first, last, of_the_host);
+    ++(host == last ? failed_ : failed_by_host_);
+    const Failure& shown = host == last ? *first : *host;
+    first = last;
     if (environment_.rank != 0) continue;
-    std::printf("FAILED rerun: %s\n  %s",
-                rerun_line(environment_.options, environment_.size, failure.case_number).c_str(),
-                failure.text.c_str());
+    std::printf("%s rerun: %s\n  %s", host == last ? "FAILED" : "THE HOST MPI FAILED",
+                rerun_line(environment_.options, environment_.size, shown.case_number).c_str(), shown.text.c_str());
     std::fflush(stdout);
   }
 }
@@ -166,19 +169,23 @@ bool Driver::agree() {
 }
 
 int Driver::summary() {
+  // Few of its defects are left in what is not excluded; more, and the exclusions need a look.
+  const bool hosts_fault = failed_by_host_ > std::max<std::int64_t>(2, run_ / 200);
   if (environment_.rank == 0) {
     std::string reasons;
+    if (failed_by_host_ > 0) reasons = "; " + std::to_string(failed_by_host_) + " failed in the host MPI alone";
+    std::string skips;
     for (const auto& [reason, number] : skip_reasons_)
-      reasons += (reasons.empty() ? " (" : "; ") + std::to_string(number) + " " + reason;
-    if (!reasons.empty()) reasons += ")";
+      skips += (skips.empty() ? " (" : "; ") + std::to_string(number) + " " + reason;
+    if (!skips.empty()) reasons += skips + ")";
     const double seconds = now_s() - started_s_;
     std::printf("conformance: %lld passed, %lld failed, %lld skipped%s; %.1f s, %.0f cases/s\n",
-                static_cast<long long>(run_ - failed_), static_cast<long long>(failed_),
+                static_cast<long long>(run_ - failed_ - failed_by_host_), static_cast<long long>(failed_),
                 static_cast<long long>(skipped_), reasons.c_str(), seconds,
                 seconds > 0 ? static_cast<double>(run_) / seconds : 0.0);
     std::fflush(stdout);
   }
-  return failed_ == 0 ? 0 : 1;
+  return failed_ == 0 && !hosts_fault ? 0 : 1;
 }
 
 int Driver::run_all() {

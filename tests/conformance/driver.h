@@ -38,6 +38,7 @@ class Driver {
   Environment& environment_;
   std::int64_t run_ = 0;
   std::int64_t failed_ = 0;
+  std::int64_t failed_by_host_ = 0;
   std::int64_t skipped_ = 0;
   std::map<std::string, std::int64_t> skip_reasons_;
   std::vector<Failure> pending_;

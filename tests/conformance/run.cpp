@@ -182,7 +182,7 @@ const MPI_Datatype* Run::keep(std::vector<MPI_Datatype> values) {
 }
 
 void Run::fail(std::string text) {
-  failures_.push_back((tested() ? "" : "(the oracle itself) ") + std::move(text));
+  failures_.push_back((tested() ? "" : kOracleMark) + std::move(text));
 }
 
 int Run::error_class(int code) const {

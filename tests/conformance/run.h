@@ -25,6 +25,9 @@
 
 namespace accord::conformance {
 
+// In the text of a failure that the host MPI had without what is tested.
+inline const std::string kOracleMark = "(the oracle itself) ";
+
 // Which MPI this is: cases and exclusions may depend on it, never on the side.
 struct Flavour {
   enum class Vendor { mpich, open_mpi } vendor = Vendor::mpich;
