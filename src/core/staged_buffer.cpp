@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "core/staged_buffer.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -64,12 +65,21 @@ Status StagedBuffer::open() {
   std::ptrdiff_t low = std::numeric_limits<std::ptrdiff_t>::max();
   std::ptrdiff_t high = std::numeric_limits<std::ptrdiff_t>::min();
   std::size_t payload_bytes = 0;
+  std::ptrdiff_t gap_bytes = 0;  // of an element's extent beyond what it touches
   for (const auto* segments : {&reads_, &writes_}) {
     for (const Segment& segment : *segments) {
       low = std::min(low, segment.low_bytes());
       high = std::max(high, segment.high_bytes());
       payload_bytes += segment.size_bytes();
+      const Typemap& type = *segment.type;
+      gap_bytes = std::max(gap_bytes, std::abs(type.extent_bytes()) - (type.high_bytes() - type.low_bytes()));
     }
+  }
+  // Host MPIs copy whole extents, with the gap before the first element or behind the last (Open MPI 5.0 in a
+  // binomial gather): that must not be beyond the shadow.
+  if (gap_bytes > 0) {
+    low -= gap_bytes;
+    high += gap_bytes;
   }
   if (payload_bytes == 0)
     low = high = 0;  // nothing moves, yet the host MPI may want a pointer of its own

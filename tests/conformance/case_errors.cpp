@@ -201,7 +201,7 @@ void truncation(Run& run) {
                                                     "Mrecv", "Sendrecv", "Waitall"};
   const char* name = kNames[static_cast<int>(how)];
   run.describe("truncation of " + std::to_string(sent) + " to " + std::to_string(received) + " MPI_INT in " + name);
-  require(run, "truncation");
+  require(run, (std::string("truncation in ") + name).c_str());
   Comm& comm = run.fresh_comm(run.comms().world());
   const int to = (comm.rank + 1) % comm.size;
   const int from = (comm.rank + comm.size - 1) % comm.size;

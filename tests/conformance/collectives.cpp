@@ -268,6 +268,7 @@ void require_call(const Run& run, const Comm& comm, Kind kind, Form form) {
   require(run, kind_name(kind));
   require(run, call_name(kind, form).c_str());
   if (is_inter(comm)) require(run, (call_name(kind, form) + " between groups").c_str());
+  if (is_neighbour(kind) && comm.distinct_edges) require(run, "neighbours in a directed graph");
 }
 
 bool in_place_works(const Run& run, const CollectiveCall& call) {

@@ -61,7 +61,8 @@ Element fortran_pair(const char* name, MPI_Datatype handle, ElementClass value) 
 
 // What the header may or may not have.
 void add_extensions(std::vector<Element>& list) {
-#ifdef MPIX_C_FLOAT16
+// MPICH 4.0 has the name and aborts where it is used.
+#if defined(MPIX_C_FLOAT16) && (!defined(MPICH_NUMVERSION) || MPICH_NUMVERSION >= 40100000)
   list.push_back(of_value<std::uint16_t>("MPIX_C_FLOAT16", MPIX_C_FLOAT16, ElementClass::half));
 #endif
 #ifdef MPIX_BFLOAT16

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "case_p2p.h"
+#include "exclusions.h"
 
 namespace accord::conformance {
 namespace {
@@ -107,6 +108,9 @@ Pattern draw_pattern(Run& run, const Comm& comm) {
     message.large = rng.chance(30) && run.oracle_api().Send.large != nullptr;
     message.message_request = rng.chance(50);
     draw_send(rng, message);
+    if (message.mode == Mode::buffered && message.send_form == SendForm::persistent &&
+        !works(run, "persistent buffered sends"))
+      message.send_form = SendForm::nonblocking;
     draw_size(run, pattern, message);
     pattern.wild = pattern.wild || message.wild != Wild::none;
     pattern.ready = pattern.ready || message.mode == Mode::ready;
