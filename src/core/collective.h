@@ -22,7 +22,7 @@ namespace accord::core {
 struct PipelineEnd {
   void* user = nullptr;
   device::DeviceRuntime* runtime = nullptr;  // null: the CPU may touch the bytes
-  bool shadowed = false;                     // absolute addresses: goes through the whole shadow of `recv`
+  bool shadowed = false;  // absolute addresses: goes through the whole shadow of `recv`
   int device = -1;
   Segment segment;  // no elements: this rank has no such end
 };

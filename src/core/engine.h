@@ -138,7 +138,7 @@ class Engine {
   HostPort& port_;
   std::recursive_mutex mutex_;
   std::atomic<int> waiting_{0};  // threads that are about to take it for a moment
-  bool in_progress_ = false;  // a callback of the host MPI may call back into us
+  bool in_progress_ = false;     // a callback of the host MPI may call back into us
   std::vector<std::shared_ptr<Operation>> active_;
   std::atomic<std::size_t> active_count_{0};
 

@@ -32,7 +32,7 @@ class Tracked {
   std::uint64_t context = 0;  // the shim's: bits of the communicator that errors are raised on
   bool persistent = false;
   bool claimed = false;  // some thread is about to complete it; under the lock of Requests
-  bool active = true;  // false for a persistent request between its completion and its next start
+  bool active = true;    // false for a persistent request between its completion and its next start
 };
 
 class Requests {
@@ -42,9 +42,9 @@ class Requests {
   void track(HostRequest request, std::shared_ptr<Tracked> work);
 
   // The work that goes with `request`, if any. A completed handle is free before finish() is
-  // reached, and another thread may get it for a new request meanwhile. So whoever lets the host MPI
-  // complete a request claims its work first, until finish() or unclaim(); claimed work is nobody
-  // else's, for MPI lets only one thread at a time complete a request.
+  // reached, and another thread may get it for a new request meanwhile. So whoever lets the host
+  // MPI complete a request claims its work first, until finish() or unclaim(); claimed work is
+  // nobody else's, for MPI lets only one thread at a time complete a request.
   std::shared_ptr<Tracked> find(HostRequest request);
   std::shared_ptr<Tracked> claim(HostRequest request);
   void unclaim(const std::shared_ptr<Tracked>& work);

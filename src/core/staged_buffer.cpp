@@ -72,11 +72,12 @@ Status StagedBuffer::open() {
       high = std::max(high, segment.high_bytes());
       payload_bytes += segment.size_bytes();
       const Typemap& type = *segment.type;
-      gap_bytes = std::max(gap_bytes, std::abs(type.extent_bytes()) - (type.high_bytes() - type.low_bytes()));
+      gap_bytes = std::max(gap_bytes,
+                           std::abs(type.extent_bytes()) - (type.high_bytes() - type.low_bytes()));
     }
   }
-  // Host MPIs copy whole extents, with the gap before the first element or behind the last (Open MPI 5.0 in a
-  // binomial gather): that must not be beyond the shadow.
+  // Host MPIs copy whole extents, with the gap before the first element or behind the last (Open
+  // MPI 5.0 in a binomial gather): that must not be beyond the shadow.
   if (gap_bytes > 0) {
     low -= gap_bytes;
     high += gap_bytes;

@@ -41,7 +41,8 @@ class StagedBuffer {
   void reads(Segment segment);
   void writes(Segment segment);
 
-  // Declares that what the call writes keeps its old content where the call writes nothing after all.
+  // Declares that what the call writes keeps its old content where the call writes nothing after
+  // all.
   void preserve();
 
   // Takes over what `other`, a buffer at the same address, declared.

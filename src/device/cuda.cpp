@@ -8,21 +8,18 @@
 // makes every pointer host memory.
 #include <dirent.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
-#include <unordered_map>
 
-#include "base/log.h"
 #include "device/cuda_copy.h"
 #include "device/cuda_driver.h"
+#include "device/cuda_host_memory.h"
 #include "device/device_runtime.h"
 
 namespace accord::device {
@@ -70,9 +67,6 @@ bool all_devices_hidden() noexcept {
   return *visible == '\0' || *visible == '-' || std::strcmp(visible, "NoDevFiles") == 0;
 }
 
-// Where host_allocate got memory from, which decides how it goes back.
-enum class HostMemory { plain, registered, driver };
-
 class CudaRuntime final : public DeviceRuntime {
  public:
   const char* name() const noexcept override { return "cuda"; }
@@ -105,9 +99,9 @@ class CudaRuntime final : public DeviceRuntime {
   Status keep_primary(cuda::Device device);
   Status enter_owner(const char* call, const void* pointer, ContextScope& scope, PointerInfo& info);
 
+  cuda::HostMemory host_memory_;
   std::mutex mutex_;  // guards what follows
   std::array<bool, 64> primary_kept_{};
-  std::unordered_map<void*, HostMemory> host_memory_;  // plain memory is not listed
 };
 
 // Initialises the driver, as only calls that are asked for a device do.
@@ -191,92 +185,12 @@ Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
   return driver == nullptr ? no_driver() : cuda::copy_done(*driver, ticket, done);
 }
 
-// Enters any context that the program has: the current one, or an active primary one. False: it has
-// none.
-bool enter_any(const Driver& driver, ContextScope& scope) {
-  cuda::Context current = nullptr;
-  if (driver.context_get_current(&current) == Result::success && current != nullptr) {
-    return scope.enter(current) == Result::success;
-  }
-  int count = 0;
-  if (driver.device_get_count(&count) != Result::success) return false;
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    cuda::Device device = 0;
-    unsigned flags = 0;
-    int is_active = 0;
-    if (driver.device_get(&device, ordinal) == Result::success &&
-        driver.primary_context_get_state(device, &flags, &is_active) == Result::success &&
-        is_active != 0) {
-      return scope.enter_owner(device, nullptr) == Result::success;
-    }
-  }
-  return false;
-}
-
-// Our own mapping, registered, rather than memory of the driver: that would vanish with its
-// context, and a program may reset its device while the staging pool keeps buffers for the next
-// call.
 Status CudaRuntime::host_allocate(std::size_t size_bytes, void*& pointer) {
-  constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-  pointer = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pointer == MAP_FAILED) {
-    pointer = nullptr;
-    return Status(StatusCode::no_memory, fmt::format("{} bytes of host memory: mmap: {}",
-                                                     size_bytes, std::strerror(errno)));
-  }
-  if (size_bytes >= kHugePageBytes) madvise(pointer, size_bytes, MADV_HUGEPAGE);  // pins faster
-  const Driver* driver = cuda::driver();
-  if (driver == nullptr) return Status();
-  ContextScope scope(*driver);
-  if (!enter_any(*driver, scope)) return Status();
-  HostMemory origin = HostMemory::registered;
-  Result result = driver->host_memory_register(pointer, size_bytes, cuda::kHostRegisterPortable);
-  if (result != Result::success) {
-    void* pinned = nullptr;
-    result = driver->host_memory_allocate(&pinned, size_bytes, cuda::kHostAllocatePortable);
-    if (result != Result::success) {
-      log::debug("staging memory is not page-locked: {}",
-                 status_of(*driver, result, cuda::symbol::host_memory_allocate).message());
-      return Status();
-    }
-    munmap(pointer, size_bytes);
-    pointer = pinned;
-    origin = HostMemory::driver;
-  }
-  const std::lock_guard lock(mutex_);
-  host_memory_[pointer] = origin;
-  return Status();
+  return host_memory_.allocate(cuda::driver(), size_bytes, pointer);
 }
 
 void CudaRuntime::host_free(void* pointer, std::size_t size_bytes) noexcept {
-  HostMemory origin = HostMemory::plain;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto entry = host_memory_.find(pointer); entry != host_memory_.end()) {
-      origin = entry->second;
-      host_memory_.erase(entry);
-    }
-  }
-  const Driver* driver = cuda::driver();
-  if (origin != HostMemory::plain && driver != nullptr) {
-    ContextScope scope(*driver);
-    enter_any(*driver, scope);
-    if (origin == HostMemory::driver) {
-      driver->host_memory_free(pointer);
-      return;
-    }
-    const Result result = driver->host_memory_unregister(pointer);
-    // Pages that the driver still knows must not be unmapped: it would take the next mapping for
-    // them.
-    if (result != Result::success && result != Result::host_memory_not_registered &&
-        result != Result::deinitialized && result != Result::invalid_context &&
-        result != Result::context_is_destroyed) {
-      log::debug("{} bytes of staging memory are not given back: {}", size_bytes,
-                 status_of(*driver, result, cuda::symbol::host_memory_unregister).message());
-      return;
-    }
-  }
-  munmap(pointer, size_bytes);
+  host_memory_.free(cuda::driver(), pointer, size_bytes);
 }
 
 Status CudaRuntime::check_device(int device) {

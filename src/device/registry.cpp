@@ -2,15 +2,13 @@
 // Copyright 2026 The Accord authors
 #include "device/registry.h"
 
-#include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include "base/config.h"
@@ -77,26 +75,26 @@ bool on_own_stack(std::uintptr_t address) noexcept {
   return stack.contains(frame) && address >= frame && address < stack.high;
 }
 
-// Where the kernel put the start of the brk heap: field 47 of /proc/self/stat, counted after the
-// command name, which may itself contain spaces. 0 where it is not told (some sandboxes).
-std::uintptr_t find_heap_start() noexcept {
-  std::array<char, 1024> text{};
-  const int descriptor = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return 0;
-  const ssize_t length = read(descriptor, text.data(), text.size() - 1);
-  close(descriptor);
-  if (length <= 0) return 0;
-  const char* next = std::strrchr(text.data(), ')');
-  constexpr int kNameField = 2;
-  constexpr int kStartField = 47;
-  for (int field = kNameField; next != nullptr && field < kStartField; ++field) {
-    next = std::strchr(next + 1, ' ');
-  }
-  return next == nullptr ? 0 : std::strtoull(next, nullptr, 10);
+// The start of the program's own image: its code, its static data, and after them the brk heap.
+// (The kernel tells where the heap starts too, in /proc/self/stat, but not in every container.)
+std::uintptr_t find_program_start() noexcept {
+  std::uintptr_t start = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& segment = info->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD) continue;
+          *static_cast<std::uintptr_t*>(result) = info->dlpi_addr + segment.p_vaddr;
+          break;
+        }
+        return 1;  // the first object is the program
+      },
+      &start);
+  return start;
 }
 
-bool on_heap(std::uintptr_t address) noexcept {
-  static const std::uintptr_t start = find_heap_start();
+bool in_program_or_heap(std::uintptr_t address) noexcept {
+  static const std::uintptr_t start = find_program_start();
   // sbrk(0) reads a variable of the C library; it makes no system call.
   return start != 0 && address >= start && address < reinterpret_cast<std::uintptr_t>(sbrk(0));
 }
@@ -123,7 +121,8 @@ bool surely_host(const void* pointer) noexcept {
   Activity known = activity.load(std::memory_order_relaxed);
   if (known == Activity::unknown) known = find_activity();
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return known != Activity::some || pointer == nullptr || on_own_stack(address) || on_heap(address);
+  return known != Activity::some || pointer == nullptr || on_own_stack(address) ||
+         in_program_or_heap(address);
 }
 
 // Apart from must_stage, which stays a load and a compare while nothing is active.

@@ -18,7 +18,8 @@ std::span<DeviceRuntime* const> runtimes();
 DeviceRuntime& default_runtime();
 
 // Classifies one pointer. Costs a few ns while no runtime is active, and for addresses of this
-// thread's stack and of the brk heap; else one query a runtime (0.1 us on CUDA).
+// thread's stack, the program's static data and the brk heap; else one query a runtime (0.1 us on
+// CUDA).
 PointerInfo classify(const void* pointer) noexcept;
 
 // The hot-path form: whether the host MPI must not be given this pointer.

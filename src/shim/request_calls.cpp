@@ -144,8 +144,8 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
 
 namespace {
 
-// Waitall where something of ours needs progress: one request after the other, since the testing form
-// of all at once is not to be trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a
+// Waitall where something of ours needs progress: one request after the other, since the testing
+// form of all at once is not to be trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a
 // persistent collective that went well).
 int wait_in_turn(int count, MPI_Request array[], MPI_Status statuses[]) {
   std::vector<int> codes(static_cast<std::size_t>(count));
