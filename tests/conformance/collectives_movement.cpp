@@ -39,6 +39,11 @@ Plan draw_plan(Run& run, const Comm& comm, const CollectiveCall& call) {
   plan.in_place = run.global.chance(25) && kind != Kind::bcast && !comm.inter && in_place_works(run, call);
   // A MPI that chooses its algorithm by the local type must find the same size everywhere.
   plan.payload.unit_types = kind == Kind::allgatherv && !works(run, "allgatherv of unlike types");
+  if (kind == Kind::allgatherv && run.world_size() > 2 && !works(run, "large allgatherv")) {
+    constexpr std::size_t kSmallBytes = 8192;
+    for (std::int64_t& units : plan.units)
+      units = std::min(units, static_cast<std::int64_t>(kSmallBytes / std::max<std::size_t>(1, plan.payload.unit_bytes)));
+  }
   return plan;
 }
 
