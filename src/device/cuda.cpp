@@ -20,6 +20,7 @@
 #include "device/cuda_copy.h"
 #include "device/cuda_driver.h"
 #include "device/cuda_host_memory.h"
+#include "device/cuda_reduce.h"
 #include "device/device_runtime.h"
 
 namespace accord::device {
@@ -79,6 +80,9 @@ class CudaRuntime final : public DeviceRuntime {
   Status copy(int device, std::span<const Copy> copies) override;
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
   Status copy_done(CopyTicket& ticket, bool& done) override;
+
+  bool can_reduce(ReduceOp op, Element element) override;
+  Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -186,6 +190,16 @@ Status CudaRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTic
 Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
   const Driver* driver = cuda::driver();
   return driver == nullptr ? no_driver() : cuda::copy_done(*driver, ticket, done);
+}
+
+bool CudaRuntime::can_reduce(ReduceOp op, Element element) {
+  const Driver* driver = cuda::driver();
+  return driver != nullptr && is_defined(op, element) && cuda::can_reduce(*driver);
+}
+
+Status CudaRuntime::reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) {
+  const Driver* driver = cuda::driver();
+  return driver == nullptr ? no_driver() : cuda::reduce_begin(*driver, device, reduction, ticket);
 }
 
 Status CudaRuntime::host_allocate(std::size_t size_bytes, void*& pointer) {

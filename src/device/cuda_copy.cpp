@@ -194,10 +194,8 @@ Result enter_for_copies(const Driver& driver, Device device, std::span<const Cop
   return scope.enter_owner(device, device_side(driver, device, copies));
 }
 
-// Enters the batch's context and borrows a lane of it.
-Status prepare(const Driver& driver, Device device, std::span<const Copy> copies,
-               ContextScope& scope, ContextState*& state, Lane*& lane) {
-  ACCORD_TRY(status_of(driver, enter_for_copies(driver, device, copies, scope), "copy: context"));
+// Borrows a lane of the context that was entered.
+Status borrow_lane(const Driver& driver, ContextScope& scope, ContextState*& state, Lane*& lane) {
   ACCORD_TRY(status_of(driver, state_of(driver, scope.context(), state), symbol::context_get_id));
   return status_of(driver, state->borrow(driver, lane), symbol::stream_create);
 }
@@ -260,8 +258,8 @@ Status copy(const Driver& driver, Device device, std::span<const Copy> copies) {
   const CopyMode mode = single ? copy_mode.load(std::memory_order_relaxed)  //
                                : CopyMode::stream_synchronize;
   ContextScope scope(driver);
+  ACCORD_TRY(status_of(driver, enter_for_copies(driver, device, copies, scope), "copy: context"));
   if (mode == CopyMode::legacy_stream) {
-    ACCORD_TRY(status_of(driver, enter_for_copies(driver, device, copies, scope), "copy: context"));
     const std::size_t size_bytes = copies[0].rows * copies[0].row_bytes;
     const Result result =
         driver.copy(address_of(copies[0].dst), address_of(copies[0].src), size_bytes);
@@ -269,7 +267,7 @@ Status copy(const Driver& driver, Device device, std::span<const Copy> copies) {
   }
   ContextState* state = nullptr;
   Lane* lane = nullptr;
-  ACCORD_TRY(prepare(driver, device, copies, scope, state, lane));
+  ACCORD_TRY(borrow_lane(driver, scope, state, lane));
   const Result enqueued = enqueue_all(driver, copies, lane->stream);
   // Also after an error: what was enqueued before it still uses the caller's memory.
   const Result waited = wait(driver, lane->stream, mode);
@@ -279,21 +277,19 @@ Status copy(const Driver& driver, Device device, std::span<const Copy> copies) {
   return status;
 }
 
-Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
-                  CopyTicket& ticket) {
+Status begin_work(const Driver& driver, ContextScope& scope,
+                  const std::function<Status(Stream)>& enqueue, CopyTicket& ticket) {
   ticket.handle = nullptr;
-  if (copies.empty()) return Status();
-  ContextScope scope(driver);
   ContextState* state = nullptr;
   Lane* lane = nullptr;
-  ACCORD_TRY(prepare(driver, device, copies, scope, state, lane));
+  ACCORD_TRY(borrow_lane(driver, scope, state, lane));
   Event event = nullptr;
   Status status = status_of(driver, state->take_event(driver, event), symbol::event_create);
   if (!status.ok()) {
     state->give_back(*lane);
     return status;
   }
-  status = status_of(driver, enqueue_all(driver, copies, lane->stream), symbol::copy_async);
+  status = enqueue(lane->stream);
   keep_first(status,
              status_of(driver, driver.event_record(event, lane->stream), symbol::event_record));
   if (!status.ok()) {  // no ticket, so nothing may be left in flight
@@ -305,6 +301,18 @@ Status copy_begin(const Driver& driver, Device device, std::span<const Copy> cop
   }
   ticket.handle = new Ticket{state, lane, event};
   return status;
+}
+
+Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
+                  CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  if (copies.empty()) return Status();
+  ContextScope scope(driver);
+  ACCORD_TRY(status_of(driver, enter_for_copies(driver, device, copies, scope), "copy: context"));
+  const auto enqueue = [&](Stream stream) {
+    return status_of(driver, enqueue_all(driver, copies, stream), symbol::copy_async);
+  };
+  return begin_work(driver, scope, enqueue, ticket);
 }
 
 Status copy_done(const Driver& driver, CopyTicket& ticket, bool& done) {

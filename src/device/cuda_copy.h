@@ -3,10 +3,11 @@
 //
 // Copies through the CUDA driver: the context to run in, streams and events of our own, kept per
 // context. What the program has current, captures or queues on its own streams is left alone.
-// Called by cuda.cpp only.
+// Called by cuda.cpp, and by cuda_reduce.cpp, whose work goes the same way.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <span>
 
 #include "device/cuda_driver.h"
@@ -62,5 +63,10 @@ Status copy(const Driver& driver, Device device, std::span<const Copy> copies);
 Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
                   CopyTicket& ticket);
 Status copy_done(const Driver& driver, CopyTicket& ticket, bool& done);
+
+// Any other work, for copy_done to ask after: `enqueue` puts it on a stream of our own of the
+// scope's context. After an error nothing is left in flight.
+Status begin_work(const Driver& driver, ContextScope& scope,
+                  const std::function<Status(Stream)>& enqueue, CopyTicket& ticket);
 
 }  // namespace accord::device::cuda

@@ -24,6 +24,7 @@ enum class Result : unsigned {
   no_device = 100,
   invalid_context = 201,
   not_ready = 600,
+  peer_access_already_enabled = 704,
   context_is_destroyed = 709,
   host_memory_not_registered = 713,
   not_supported = 801,
@@ -35,6 +36,8 @@ using Context = struct ContextHandle*;
 using Stream = struct StreamHandle*;
 using Event = struct EventHandle*;
 using Array = struct ArrayHandle*;
+using Module = struct ModuleHandle*;
+using Function = struct FunctionHandle*;
 
 enum class MemoryType : unsigned { none = 0, host = 1, device = 2, array = 3, unified = 4 };
 

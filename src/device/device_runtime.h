@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/reduction.h"
 
 namespace accord::device {
 
@@ -52,8 +53,9 @@ struct Copy {
   std::size_t src_pitch_bytes = 0;
 };
 
-// A batch of copies in flight; moved into copy_done until it says true. Plain value, owns nothing
-// by itself: every ticket from copy_begin must be driven to completion.
+// A batch of copies, or a reduction, in flight; moved into copy_done until it says true. Plain
+// value, owns nothing by itself: every ticket from copy_begin or reduce_begin must be driven to
+// completion.
 struct CopyTicket {
   void* handle = nullptr;  // null: already complete
 };
@@ -110,6 +112,19 @@ class DeviceRuntime {
   // The same, without waiting. `done` is set when the bytes have arrived; the ticket is then spent.
   virtual Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) = 0;
   virtual Status copy_done(CopyTicket& ticket, bool& done) = 0;
+
+  // Whether reduce_begin can do this here. Asked once memory of the runtime exists in this process:
+  // before that a runtime may not know yet, and says no.
+  virtual bool can_reduce(ReduceOp /*op*/, Element /*element*/) { return false; }
+
+  // Reduces on `device` without waiting; the ticket is polled with copy_done. The sources and dst
+  // are this runtime's memory, plain host memory is not: allocated by this process on any device
+  // that `device` can address, or opened from another process. Nothing may write to them meanwhile.
+  // unsupported where can_reduce says no or `device` cannot address one of them.
+  virtual Status reduce_begin(int /*device*/, const Reduction& /*reduction*/,
+                              CopyTicket& /*ticket*/) {
+    return Status(StatusCode::unsupported, "reduce: not on this runtime");
+  }
 
   // Host memory this runtime copies to and from fastest (page-locked). Owned by the caller, freed
   // by host_free.

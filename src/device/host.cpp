@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "device/device_runtime.h"
 #include "device/host_arena.h"
+#include "device/host_reduce.h"
 #include "device/registry.h"
 
 namespace accord::device {
@@ -49,14 +50,29 @@ struct ReachableCopy {
   }
 };
 
-// A batch that copy_begin left for later, see copy_polls below.
-struct PendingBatch {
+// A Reduction with all buffers reachable by the CPU; without sources it is none.
+struct ReachableReduction {
+  Reduction reduction{};  // its sources are those below
+  std::vector<const void*> sources;
+  std::vector<HostAllocationRef> owners;
+
+  void run() {
+    if (sources.empty()) return;
+    reduction.sources = sources;
+    reduce_on_host(reduction);
+  }
+};
+
+// What copy_begin or reduce_begin left for later, see copy_polls below.
+struct PendingWork {
   std::vector<ReachableCopy> copies;
+  ReachableReduction reduction;
   long polls_left = 0;
 };
 
-// ACCORD_TEST_COPY_POLLS: how often copy_done must be asked before the bytes of copy_begin move. 0,
-// the default, moves them at once; tests set it to catch those who look before the batch is done.
+// ACCORD_TEST_COPY_POLLS: how often copy_done must be asked before copy_begin and reduce_begin
+// take effect. 0, the default: at once; tests set it to catch those who look before the batch is
+// done.
 long copy_polls() {
   static const long polls = [] {
     const char* text = std::getenv("ACCORD_TEST_COPY_POLLS");
@@ -84,6 +100,9 @@ class HostRuntime final : public DeviceRuntime {
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
   Status copy_done(CopyTicket& ticket, bool& done) override;
 
+  bool can_reduce(ReduceOp op, Element element) override { return is_defined(op, element); }
+  Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
+
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
 
@@ -100,6 +119,7 @@ class HostRuntime final : public DeviceRuntime {
  private:
   Status check_device(int device);
   Status reach(const Copy& copy, ReachableCopy& reachable) const;
+  Status reach(const Reduction& reduction, ReachableReduction& reachable) const;
   Status reach_all(int device, std::span<const Copy> copies, std::vector<ReachableCopy>& reachable);
 
   HostArena arena_;
@@ -123,7 +143,8 @@ bool HostRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   return true;
 }
 
-// One side of a copy: rows of row_bytes that start at `user`, pitch_bytes apart.
+// One side of a copy, or a buffer of a reduction: rows of row_bytes that start at `user`,
+// pitch_bytes apart.
 struct Side {
   std::byte* user;
   std::size_t row_bytes;
@@ -141,7 +162,7 @@ Status reach_side(const HostArena& arena, const Side& side, std::byte*& reachabl
   if (owner == nullptr) {
     if (!arena.may_own(side.user)) return Status();
     return Status(StatusCode::invalid_argument,
-                  fmt::format("copy: {} is in no live allocation of the host runtime",
+                  fmt::format("{} is in no live allocation of the host runtime",
                               static_cast<void*>(side.user)));
   }
   const std::ptrdiff_t first = side.user - owner->user;
@@ -155,10 +176,9 @@ Status reach_side(const HostArena& arena, const Side& side, std::byte*& reachabl
            static_cast<std::size_t>(offset) <= owner->size_bytes - side.row_bytes;
   };
   if (overflow || !inside(first) || !inside(last)) {
-    return Status(
-        StatusCode::invalid_argument,
-        fmt::format("copy: {} rows of {} bytes at offset {} leave an allocation of {} bytes",
-                    side.rows, side.row_bytes, first, owner->size_bytes));
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("{} rows of {} bytes at offset {} leave an allocation of {} bytes",
+                              side.rows, side.row_bytes, first, owner->size_bytes));
   }
   reachable = owner->alias + first;
   return Status();
@@ -209,7 +229,7 @@ Status HostRuntime::copy(int device, std::span<const Copy> copies) {
 Status HostRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
   ticket.handle = nullptr;
   if (copy_polls() <= 0) return copy(device, copies);
-  auto batch = std::make_unique<PendingBatch>();
+  auto batch = std::make_unique<PendingWork>();
   batch->polls_left = copy_polls();
   ACCORD_TRY(reach_all(device, copies, batch->copies));
   ticket.handle = batch.release();
@@ -217,12 +237,51 @@ Status HostRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTic
 }
 
 Status HostRuntime::copy_done(CopyTicket& ticket, bool& done) {
-  auto* batch = static_cast<PendingBatch*>(ticket.handle);
-  done = batch == nullptr || --batch->polls_left <= 0;
-  if (batch == nullptr || !done) return Status();
-  for (const ReachableCopy& next : batch->copies) next.run();
-  delete batch;
+  auto* work = static_cast<PendingWork*>(ticket.handle);
+  done = work == nullptr || --work->polls_left <= 0;
+  if (work == nullptr || !done) return Status();
+  for (const ReachableCopy& next : work->copies) next.run();
+  work->reduction.run();
+  delete work;
   ticket.handle = nullptr;
+  return Status();
+}
+
+// Plain host memory is refused, as a device would refuse it.
+Status HostRuntime::reach(const Reduction& reduction, ReachableReduction& reachable) const {
+  const std::size_t size_bytes = reduction.count * element_bytes(reduction.element);
+  const auto reach_buffer = [&](const void* pointer, std::byte*& buffer) {
+    auto* const user = static_cast<std::byte*>(const_cast<void*>(pointer));
+    HostAllocationRef& owner = reachable.owners.emplace_back();
+    ACCORD_TRY(reach_side(arena_, {user, size_bytes, 1, 0}, buffer, owner));
+    if (owner != nullptr) return Status();
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("reduce: {} is no memory of the host runtime", pointer));
+  };
+  reachable.reduction = reduction;
+  std::byte* buffer = nullptr;
+  ACCORD_TRY(reach_buffer(reduction.dst, buffer));
+  reachable.reduction.dst = buffer;
+  for (const void* source : reduction.sources) {
+    ACCORD_TRY(reach_buffer(source, buffer));
+    reachable.sources.push_back(buffer);
+  }
+  return Status();
+}
+
+Status HostRuntime::reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  ACCORD_TRY(check_device(device));
+  ACCORD_TRY(check_reduction(reduction));
+  if (reduction.count == 0) return Status();
+  auto work = std::make_unique<PendingWork>();
+  ACCORD_TRY(reach(reduction, work->reduction));
+  work->polls_left = copy_polls();
+  if (work->polls_left <= 0) {
+    work->reduction.run();
+  } else {
+    ticket.handle = work.release();
+  }
   return Status();
 }
 

@@ -17,10 +17,13 @@ namespace accord::test {
 namespace {
 
 using device::classify;
+using device::CopyTicket;
+using device::Element;
 using device::ExportedMemory;
 using device::MemoryKind;
 using device::must_stage;
 using device::PointerInfo;
+using device::ReduceOp;
 
 // The children. Each returns 0, or the number of the check that failed.
 
@@ -37,6 +40,7 @@ int before_init() {
   CHECK(cuda_runtime().host_allocate(5000, staging).ok());
   std::memset(staging, 1, 5000);
   cuda_runtime().host_free(staging, 5000);
+  CHECK(!cuda_runtime().can_reduce(ReduceOp::sum, Element::int32));
   int count = 0;
   CHECK(driver().device_get_count(&count) == Result::not_initialized);
   return 0;
@@ -130,13 +134,18 @@ int reset() {
   return 0;
 }
 
-int importer(const char* text, const char* offset) {
+ExportedMemory exported_from(const char* text, const char* offset) {
   ExportedMemory exported;
   for (std::size_t i = 0; i + 1 < std::strlen(text); i += 2) {
     exported.bytes.push_back(
         static_cast<std::byte>(std::stoul(std::string(text + i, 2), nullptr, 16)));
   }
   exported.offset_bytes = std::stoull(offset);
+  return exported;
+}
+
+int importer(const char* text, const char* offset) {
+  const ExportedMemory exported = exported_from(text, offset);
   void* opened = nullptr;
   const Status status = cuda_runtime().open_memory(0, exported, opened);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
@@ -151,6 +160,52 @@ int importer(const char* text, const char* offset) {
   CHECK(cuda_runtime().close_memory(opened).ok());
   CHECK(!cuda_runtime().classify(opened, info));
   return 0;
+}
+
+// Adds what another process exported to memory of its own, on the last device: where there are two,
+// the kernel reads the other device's memory.
+int reducer(const char* text, const char* offset) {
+  const ExportedMemory exported = exported_from(text, offset);
+  const int device = cuda_runtime().device_count() - 1;
+  void* opened = nullptr;
+  void* own = nullptr;
+  CHECK(cuda_runtime().open_memory(device, exported, opened).ok());
+  CHECK(cuda_runtime().allocate(device, MemoryKind::device, 1000, own).ok());
+  CHECK(cuda_runtime().can_reduce(ReduceOp::sum, Element::uint8));
+  const auto mine = pattern(1000, 13);
+  CHECK(copy_one(own, mine.data(), 1000, device).ok());
+  const auto* theirs = static_cast<const std::byte*>(opened) + exported.offset_bytes;
+  const void* const sources[] = {own, theirs};
+  CopyTicket ticket;
+  const Status status = cuda_runtime().reduce_begin(
+      device, {own, sources, 1000, ReduceOp::sum, Element::uint8}, ticket);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+  CHECK(status.ok());
+  for (bool done = false; !done;) CHECK(cuda_runtime().copy_done(ticket, done).ok());
+  std::vector<unsigned char> seen(1000);
+  CHECK(copy_one(seen.data(), own, 1000, device).ok());
+  const auto other = pattern(kSharedBytes, 12);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    CHECK(seen[i] == static_cast<unsigned char>(mine[i] + other[kSharedOffset + i]));
+  }
+  CHECK(cuda_runtime().close_memory(opened).ok());
+  return cuda_runtime().free(own).ok() ? 0 : 1;
+}
+
+// A driver that does not take the kernels, as one older than nvcc may (the fake one when told to).
+int no_kernels() {
+  setenv("FAKE_CUDA_NO_KERNELS", "1", 1);
+  if (std::getenv("ACCORD_TEST_FAKE_CUDA") == nullptr) return 0;
+  void* memory = nullptr;
+  CHECK(cuda_runtime().allocate(0, MemoryKind::device, 1000, memory).ok());
+  CHECK(!cuda_runtime().can_reduce(ReduceOp::sum, Element::uint8));
+  const void* const sources[] = {memory, memory};
+  CopyTicket ticket;
+  const Status status = cuda_runtime().reduce_begin(
+      0, {memory, sources, 1000, ReduceOp::sum, Element::uint8}, ticket);
+  CHECK(status.code() == StatusCode::unsupported);
+  CHECK(ticket.handle == nullptr);
+  return cuda_runtime().free(memory).ok() ? 0 : 1;
 }
 
 // Asks and copies once more from a static object's destructor, when the driver may have shut down.
@@ -176,6 +231,16 @@ int leave() {
 
 }  // namespace
 
+std::string text_of(const ExportedMemory& exported) {
+  std::string text;
+  for (std::byte byte : exported.bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
+    text += digits;
+  }
+  return text;
+}
+
 int run_child(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "/proc/self/exe");
   std::vector<char*> list;
@@ -195,6 +260,8 @@ int cuda_child(const std::string& name, char** arguments) {
   if (name == "released") return released();
   if (name == "reset") return reset();
   if (name == "importer") return importer(arguments[0], arguments[1]);
+  if (name == "reducer") return reducer(arguments[0], arguments[1]);
+  if (name == "no_kernels") return no_kernels();
   if (name == "exit") return leave();
   return 1;
 }

@@ -78,6 +78,8 @@ static_assert(same_value(Result::deinitialized, CUDA_ERROR_DEINITIALIZED));
 static_assert(same_value(Result::no_device, CUDA_ERROR_NO_DEVICE));
 static_assert(same_value(Result::invalid_context, CUDA_ERROR_INVALID_CONTEXT));
 static_assert(same_value(Result::not_ready, CUDA_ERROR_NOT_READY));
+static_assert(same_value(Result::peer_access_already_enabled,
+                         CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED));
 static_assert(same_value(Result::context_is_destroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED));
 static_assert(same_value(Result::host_memory_not_registered,
                          CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED));

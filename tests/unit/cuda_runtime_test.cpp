@@ -36,6 +36,7 @@ using test::pattern;
 using test::pointer_to;
 using test::program;
 using test::run_child;
+using test::text_of;
 
 #define ASSERT_CUDA(expression) ASSERT_EQ(Result::success, (expression))
 #define EXPECT_CUDA(expression) EXPECT_EQ(Result::success, (expression))
@@ -493,13 +494,8 @@ TEST_F(Cuda, another_process_opens_exported_memory) {
   ASSERT_OK(runtime_.export_memory(memory + kSharedOffset, exported));
   EXPECT_EQ(kSharedOffset, exported.offset_bytes);
   EXPECT_EQ(-1, exported.file_descriptor);
-  std::string text;
-  for (std::byte byte : exported.bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
-    text += digits;
-  }
-  EXPECT_EQ(0, run_child({"--child=importer", text, std::to_string(exported.offset_bytes)}));
+  EXPECT_EQ(
+      0, run_child({"--child=importer", text_of(exported), std::to_string(exported.offset_bytes)}));
   EXPECT_EQ(pattern(1000, 13), contents(memory + kSharedOffset, 1000)) << "what the child wrote";
 }
 

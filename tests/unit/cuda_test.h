@@ -42,6 +42,9 @@ inline std::vector<unsigned char> contents(const void* pointer, std::size_t size
 constexpr std::size_t kSharedBytes = 300000;
 constexpr std::size_t kSharedOffset = 4444;
 
+// ExportedMemory as an argument of a child process.
+std::string text_of(const device::ExportedMemory& exported);
+
 // Runs this program again with these arguments; returns its exit status, -1 when it crashed.
 int run_child(std::vector<std::string> arguments);
 

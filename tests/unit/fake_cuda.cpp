@@ -17,6 +17,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include "fake_cuda_kernels.h"
 #include "fake_cuda_state.h"
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
@@ -396,6 +397,45 @@ Result cuIpcCloseMemHandle(DevicePointer address) {
   return release(
       static_cast<std::uintptr_t>(address), [](const Allocation& found) { return found.opened; },
       Result::invalid_value);
+}
+
+Result cuCtxEnablePeerAccess(Context peer, unsigned flags) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (flags != 0 || peer == nullptr || !peer->alive) return Result::invalid_value;
+  if (peer->device == current()->device) return kInvalidDevice;
+  return peers.emplace(current()->id, peer->id).second ? Result::success
+                                                       : Result::peer_access_already_enabled;
+}
+Result cuModuleLoadData(Module* module, const void* image) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (std::getenv("FAKE_CUDA_NO_KERNELS") != nullptr) return Result::not_supported;
+  if (!is_image(image)) return Result::invalid_value;
+  *module = new ModuleHandle{current(), current()->id};
+  return Result::success;
+}
+Result cuModuleGetFunction(Function* function, Module module, const char* name) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (!usable(module)) return kInvalidHandle;
+  *function = find_kernel(*module, name);
+  return *function != nullptr ? Result::success : kNotFound;
+}
+Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsigned grid_z,
+                      unsigned threads, unsigned block_y, unsigned block_z, unsigned, Stream stream,
+                      void** parameters, void** extra) {
+  const std::lock_guard lock(state.mutex);
+  if (!usable(function)) return kInvalidHandle;
+  if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 || threads != kReduceThreads ||
+      extra != nullptr) {
+    return Result::invalid_value;
+  }
+  const auto* arguments = static_cast<const ReduceArguments*>(parameters[0]);
+  if (const Result result = check_arguments(*function, *arguments); result != Result::success) {
+    return result;
+  }
+  return enqueue(stream, [kernel = *function, copy = *arguments] { run(kernel, copy); });
 }
 
 }  // extern "C"

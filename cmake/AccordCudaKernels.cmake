@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+#
+# Compiles the CUDA kernels of src/device with nvcc, where there is one that can, and embeds them in the library.
+# Not CMake's own CUDA language: that insists on a whole working toolkit, and links its runtime.
+option(ACCORD_CUDA_KERNELS "compile the CUDA kernels where nvcc is found" ON)
+set(ACCORD_CUDA_ARCHITECTURES "90-real;75-virtual" CACHE STRING
+    "what the CUDA kernels are compiled for, written as for CMAKE_CUDA_ARCHITECTURES")
+find_program(ACCORD_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+
+# -real is machine code for one generation, -virtual is PTX for it and all later ones, a bare number both.
+function(accord_cuda_flags result)
+  set(flags -fatbin -std=c++20 -O3 --fmad=false -ccbin "${CMAKE_CXX_COMPILER}" -allow-unsupported-compiler)
+  foreach(entry IN LISTS ACCORD_CUDA_ARCHITECTURES)
+    if(NOT entry MATCHES "^([0-9]+[af]?)(-real|-virtual)?$")
+      message(FATAL_ERROR "ACCORD_CUDA_ARCHITECTURES: ${entry} is no architecture")
+    endif()
+    set(number "${CMAKE_MATCH_1}")
+    if(NOT entry MATCHES "-virtual$")
+      list(APPEND flags -gencode "arch=compute_${number},code=sm_${number}")
+    endif()
+    if(NOT entry MATCHES "-real$")
+      list(APPEND flags -gencode "arch=compute_${number},code=compute_${number}")
+    endif()
+  endforeach()
+  set(${result} ${flags} PARENT_SCOPE)
+endfunction()
+
+# Whether nvcc gets along with these flags and the host compiler. Asked once for each set of them.
+function(accord_check_nvcc flags)
+  if(ACCORD_NVCC_CHECKED STREQUAL "${ACCORD_NVCC};${flags}")
+    return()
+  endif()
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/check_nvcc.cu")
+  file(WRITE "${source}" "#include <span>\nextern \"C\" __global__ void kernel(const __grid_constant__ int) {}\n")
+  execute_process(COMMAND "${ACCORD_NVCC}" ${flags} -o "${source}.fatbin" "${source}"
+                  RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  set(works TRUE)
+  if(failed)
+    set(works FALSE)
+    message(STATUS "${ACCORD_NVCC} cannot compile the CUDA kernels:\n${output}")
+  endif()
+  set(ACCORD_NVCC_WORKS ${works} CACHE INTERNAL "whether nvcc can compile our kernels")
+  set(ACCORD_NVCC_CHECKED "${ACCORD_NVCC};${flags}" CACHE INTERNAL "what ACCORD_NVCC_WORKS is about")
+endfunction()
+
+# Sets `sources` to what embeds the kernels, to nothing where they cannot be compiled. Called in src/device.
+function(accord_cuda_kernels sources)
+  set(${sources} "" PARENT_SCOPE)
+  if(NOT ACCORD_CUDA_KERNELS OR NOT ACCORD_NVCC)
+    message(STATUS "CUDA kernels: none (nvcc: ${ACCORD_NVCC}, ACCORD_CUDA_KERNELS: ${ACCORD_CUDA_KERNELS})")
+    return()
+  endif()
+  accord_cuda_flags(flags)
+  accord_check_nvcc("${flags}")
+  if(NOT ACCORD_NVCC_WORKS)
+    message(STATUS "CUDA kernels: none")
+    return()
+  endif()
+  message(STATUS "CUDA kernels: ${ACCORD_CUDA_ARCHITECTURES} by ${ACCORD_NVCC}")
+  set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.fatbin")
+  set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/cuda_kernels.cu")
+  add_custom_command(
+    OUTPUT "${fatbin}"
+    COMMAND "${ACCORD_NVCC}" ${flags} -I "${CMAKE_CURRENT_SOURCE_DIR}/.." -o "${fatbin}" "${kernels}"
+    DEPENDS "${kernels}" cuda_kernels.h reduce_functions.h reduction.h
+    COMMENT "Compiling the CUDA kernels"
+    VERBATIM)
+  set_source_files_properties(cuda_kernels.S PROPERTIES
+    OBJECT_DEPENDS "${fatbin}" COMPILE_DEFINITIONS "ACCORD_CUDA_FATBIN=\"${fatbin}\"")
+  set_source_files_properties(cuda_reduce.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
+  set(${sources} cuda_kernels.S PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The kernels of reductions, one per element and operation: accord_reduce_<element>_<op>. Compiled
+// into the library where nvcc is found (see CMakeLists.txt); loaded and launched by
+// cuda_reduce.cpp.
+#include <cstring>
+
+#include "device/cuda_kernels.h"
+#include "device/reduce_functions.h"
+
+namespace accord::device::cuda {
+namespace {
+
+// How elements are moved: in vectors, one by one, or byte by byte.
+
+template <class T>
+struct Vector {
+  static constexpr unsigned kElements = kReduceVectorBytes / sizeof(T);
+  static constexpr unsigned kInFlight = kReduceLoadsInFlight;
+  uint4 raw;
+
+  __device__ static Vector load(const char* address) {
+    return {*reinterpret_cast<const uint4*>(address)};
+  }
+  __device__ void store(char* address) const { *reinterpret_cast<uint4*>(address) = raw; }
+
+  template <ReduceOp op>
+  __device__ void combine_with(const Vector& next) {
+    T here[kElements];
+    T there[kElements];
+    memcpy(here, &raw, sizeof raw);
+    memcpy(there, &next.raw, sizeof raw);
+#pragma unroll
+    for (unsigned i = 0; i < kElements; ++i) here[i] = combine<op>(here[i], there[i]);
+    memcpy(&raw, here, sizeof raw);
+  }
+};
+
+template <class T>
+struct Scalar {
+  static constexpr unsigned kInFlight = kReduceLoadsInFlight;
+  T value;
+
+  __device__ static Scalar load(const char* address) {
+    return {*reinterpret_cast<const T*>(address)};
+  }
+  __device__ void store(char* address) const { *reinterpret_cast<T*>(address) = value; }
+
+  template <ReduceOp op>
+  __device__ void combine_with(const Scalar& next) {
+    value = combine<op>(value, next.value);
+  }
+};
+
+// At any address: byte by byte, since a device cannot load a word that is not aligned.
+template <class T>
+struct Bytes {
+  static constexpr unsigned kInFlight = 1;
+  T value;
+
+  __device__ static Bytes load(const char* address) {
+    Bytes result;
+    memcpy(&result.value, address, sizeof(T));
+    return result;
+  }
+  __device__ void store(char* address) const { memcpy(address, &value, sizeof(T)); }
+
+  template <ReduceOp op>
+  __device__ void combine_with(const Bytes& next) {
+    value = combine<op>(value, next.value);
+  }
+};
+
+// kBatch units of one thread, `step` units apart: all loads of a source are issued before the first
+// is waited for. Every load of a unit comes before its store, so dst may be one of the sources.
+template <class Unit, ReduceOp op, unsigned kBatch, class Offset>
+__device__ void reduce_batch(const ReduceArguments& arguments, std::uint64_t first,
+                             std::uint64_t step, const Offset& offset) {
+  Unit result[kBatch];
+  std::uint64_t offsets[kBatch];
+#pragma unroll
+  for (unsigned k = 0; k < kBatch; ++k) {
+    offsets[k] = offset(first + k * step);
+    result[k] = Unit::load(static_cast<const char*>(arguments.sources[0]) + offsets[k]);
+  }
+#pragma unroll 1
+  for (unsigned source = 1; source < arguments.source_count; ++source) {
+    const auto* base = static_cast<const char*>(arguments.sources[source]);
+    Unit next[kBatch];
+#pragma unroll
+    for (unsigned k = 0; k < kBatch; ++k) next[k] = Unit::load(base + offsets[k]);
+#pragma unroll
+    for (unsigned k = 0; k < kBatch; ++k) result[k].template combine_with<op>(next[k]);
+  }
+#pragma unroll
+  for (unsigned k = 0; k < kBatch; ++k)
+    result[k].store(static_cast<char*>(arguments.dst) + offsets[k]);
+}
+
+// Spreads `units` units over all threads; offset(unit) says at which byte one starts.
+template <class Unit, ReduceOp op, class Offset>
+__device__ void reduce_units(const ReduceArguments& arguments, std::uint64_t units,
+                             const Offset& offset) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  std::uint64_t unit = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if constexpr (Unit::kInFlight > 1) {
+    for (; unit + (Unit::kInFlight - 1) * step < units; unit += Unit::kInFlight * step) {
+      reduce_batch<Unit, op, Unit::kInFlight>(arguments, unit, step, offset);
+    }
+  }
+  for (; unit < units; unit += step) reduce_batch<Unit, op, 1>(arguments, unit, step, offset);
+}
+
+template <class T, ReduceOp op>
+__device__ void reduce(const ReduceArguments& arguments) {
+  const std::uint64_t head = arguments.head;
+  const std::uint64_t in_vectors = arguments.vectors * Vector<T>::kElements;
+  const std::uint64_t rest = arguments.count - in_vectors;
+  const auto vector_offset = [=](std::uint64_t unit) {
+    return head * sizeof(T) + unit * kReduceVectorBytes;
+  };
+  const auto rest_offset = [=](std::uint64_t unit) {
+    return (unit < head ? unit : unit + in_vectors) * sizeof(T);
+  };
+  if (arguments.vectors > 0) {
+    reduce_units<Vector<T>, op>(arguments, arguments.vectors, vector_offset);
+  }
+  if (arguments.aligned != 0) {
+    reduce_units<Scalar<T>, op>(arguments, rest, rest_offset);
+  } else {
+    reduce_units<Bytes<T>, op>(arguments, rest, rest_offset);
+  }
+}
+
+}  // namespace
+
+#define ACCORD_KERNEL(element, type, op)                                                  \
+  extern "C" __global__ void __launch_bounds__(kReduceThreads)                            \
+      accord_reduce_##element##_##op(const __grid_constant__ ReduceArguments arguments) { \
+    reduce<type, ReduceOp::op>(arguments);                                                \
+  }
+ACCORD_REDUCTIONS(ACCORD_KERNEL)
+#undef ACCORD_KERNEL
+
+}  // namespace accord::device::cuda

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The fake driver's modules: a launch of one of our kernels is done by the CPU, from the very
+// arguments that the kernel would get. Refuses what would fault on a device: memory of another
+// context, and vectors that are not aligned. The kernels' own code is only tested on a GPU.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "device/cuda_kernels.h"
+#include "device/host_reduce.h"
+#include "device/reduce_functions.h"
+#include "fake_cuda_state.h"
+
+namespace accord::device::cuda {
+
+constexpr auto kInvalidDevice = static_cast<Result>(101);
+constexpr auto kNotFound = static_cast<Result>(500);
+constexpr auto kIllegalAddress = static_cast<Result>(700);
+
+struct ModuleHandle {
+  Context context = nullptr;
+  unsigned long long context_id = 0;
+};
+
+struct FunctionHandle {
+  Context context = nullptr;
+  unsigned long long context_id = 0;
+  Element element = Element::none;
+  ReduceOp op = ReduceOp::none;
+};
+
+// Ids of contexts: kernels of the first may use the memory of the second.
+inline std::set<std::pair<unsigned long long, unsigned long long>>& peers =
+    *new std::set<std::pair<unsigned long long, unsigned long long>>;
+
+// As nvcc's fat binaries begin.
+inline bool is_image(const void* image) {
+  constexpr std::uint32_t kMagic = 0xba55ed50;
+  std::uint32_t magic = 0;
+  if (image == nullptr || reinterpret_cast<std::uintptr_t>(image) % 16 != 0) return false;
+  std::memcpy(&magic, image, sizeof magic);
+  return magic == kMagic;
+}
+
+inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
+#define FAKE_KERNEL(element, type, op)           \
+  if (name == "accord_reduce_" #element "_" #op) \
+    return new FunctionHandle{module.context, module.context_id, Element::element, ReduceOp::op};
+  ACCORD_REDUCTIONS(FAKE_KERNEL)
+#undef FAKE_KERNEL
+  return nullptr;
+}
+
+inline bool kernel_can_address(const void* pointer, std::size_t size_bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto entry = find(address);
+  if (entry == state.allocations.end()) return false;
+  const Allocation& allocation = entry->second;
+  if (address - entry->first + size_bytes > allocation.size_bytes) return false;
+  if (allocation.managed || allocation.type == MemoryType::host) return true;
+  if (allocation.context == nullptr) return allocation.device == current()->device;
+  return allocation.context == current() || peers.contains({current()->id, allocation.context->id});
+}
+
+inline Result check_arguments(const FunctionHandle& kernel, const ReduceArguments& arguments) {
+  const std::size_t bytes = element_bytes(kernel.element);
+  const std::uint64_t in_vectors = arguments.vectors * kReduceVectorBytes / bytes;
+  if (arguments.source_count == 0 || arguments.source_count > kReduceSourcesMax ||
+      arguments.head + in_vectors > arguments.count) {
+    return Result::invalid_value;
+  }
+  const bool complex = kernel.element >= Element::complex64;
+  const std::size_t part_bytes = complex ? bytes / 2 : bytes;
+  const auto check = [&](const void* pointer) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    const bool fits =
+        (arguments.aligned == 0 || address % part_bytes == 0) &&
+        (arguments.vectors == 0 || (address + arguments.head * bytes) % kReduceVectorBytes == 0);
+    return fits && kernel_can_address(pointer, arguments.count * bytes);
+  };
+  bool good = check(arguments.dst);
+  for (unsigned i = 0; i < arguments.source_count; ++i) good = good && check(arguments.sources[i]);
+  return good ? Result::success : kIllegalAddress;
+}
+
+inline void run(const FunctionHandle& kernel, const ReduceArguments& arguments) {
+  reduce_on_host({arguments.dst, std::span(arguments.sources, arguments.source_count),
+                  arguments.count, kernel.op, kernel.element});
+}
+
+}  // namespace accord::device::cuda
