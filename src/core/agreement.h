@@ -29,7 +29,9 @@ struct Key {
 // What one rank says: neutral without a significant buffer or with count 0.
 enum class Ballot { neutral, host, device };
 
-enum class Mode { plain, pipelined };
+// plain: one call of the host MPI on whole buffers. pipelined: chunks of it. node: through the
+// exchange regions of the node, without the host MPI.
+enum class Mode { plain, pipelined, node };
 
 // The 32 bytes that are combined by an element-wise minimum over all ranks.
 struct Vote {

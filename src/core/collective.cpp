@@ -85,7 +85,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
     }
     return call.recv.copy_out();
   }
-  auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn);
+  auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue);
   engine.submit(operation, queue);
   engine.wait(*operation);
   set_last_path(operation->path());
@@ -100,7 +100,7 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
   // In this order: once the queue is not busy, nobody writes the votes any more.
   if (engine.busy(*queue) || !choice.whole()) {
     const std::uint64_t context = call.context;
-    auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn);
+    auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue);
     set_last_path("queued");
     ACCORD_TRY(engine.submit(operation, queue, request));
     requests.track(request, std::make_shared<TrackedOperation>(std::move(operation), context));

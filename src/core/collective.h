@@ -15,19 +15,23 @@
 #include "core/engine.h"
 #include "core/requests.h"
 #include "core/staged_buffer.h"
+#include "node/plan.h"
 
 namespace accord::core {
 
-// One end of a pipelined call on this rank: where its bytes are, in user memory.
+// One end of a call on this rank: where its bytes are, in user memory.
 struct PipelineEnd {
   void* user = nullptr;
   device::DeviceRuntime* runtime = nullptr;  // null: the CPU may touch the bytes
-  bool shadowed = false;  // absolute addresses: goes through the whole shadow of `recv`
+  // Absolute addresses: goes through the whole shadow of the buffer it is an end of.
+  bool shadowed = false;
+  bool of_send = false;  // an end of CollectiveCall::send, else of recv
   int device = -1;
   Segment segment;  // no elements: this rank has no such end
 };
 
-// How a call may be cut into chunks. Everything but the ballot and the ends is equal on all ranks.
+// How a call may be cut into chunks. Everything but the ballot, the ends and in_place is equal on
+// all ranks.
 struct Pipeline {
   Key key;
   Ballot ballot = Ballot::neutral;
@@ -37,8 +41,15 @@ struct Pipeline {
   PipelineEnd out;
   // Starts the vote: an element-wise minimum of the four words over the communicator.
   std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
-  // Starts the host MPI's call on `length_bytes` bytes; `in` or `out` is null where this rank has
-  // no such end, and in == out means in place.
+  // The call as one through the exchange regions of a node, if it can be one.
+  std::optional<node::Call> exchange;
+  int rank = 0;
+  bool in_place = false;  // as node::Plan means it
+  // Starts an exchange of `size_bytes` bytes of each rank, in the order of the ranks.
+  std::function<int(const void* mine, void* all, std::size_t size_bytes, HostRequest& request)>
+      issue_allgather;
+  // Empty where chunks of the host MPI's call are no use. Starts it on `length_bytes` bytes; `in`
+  // or `out` is null where this rank has no such end, and in == out means in place.
   std::function<int(const void* in, void* out, std::size_t length_bytes, HostRequest& request)>
       issue_chunk;
 };

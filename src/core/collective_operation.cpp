@@ -6,6 +6,10 @@
 #include <cstring>
 #include <utility>
 
+#include "base/config.h"
+#include "base/log.h"
+#include "device/registry.h"
+
 namespace accord::core {
 namespace {
 
@@ -21,8 +25,9 @@ bool present(const PipelineEnd& end) { return end.segment.count != 0; }
 
 }  // namespace
 
-CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn)
-    : call_(std::move(call)), turn_(std::move(turn)) {}
+CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
+                                         std::shared_ptr<CommQueue> queue)
+    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)) {}
 
 Operation::Phase CollectiveOperation::advance(HostPort& port) {
   bool pending = false;
@@ -30,20 +35,35 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
   if (stage_ == Stage::begin) {
     if (Status status = begin(); !status.ok()) return stop(port, std::move(status));
   }
-  if (stage_ == Stage::voting) {
-    if (Status status = vote(port, pending); !status.ok()) return stop(port, std::move(status));
+  for (const auto& [stage, step] :
+       {std::pair{Stage::voting, &CollectiveOperation::vote},
+        std::pair{Stage::joining, &CollectiveOperation::open_group},
+        std::pair{Stage::agreeing, &CollectiveOperation::agree_on_group}}) {
+    if (stage_ != stage) continue;
+    if (Status status = (this->*step)(port, pending); !status.ok())
+      return stop(port, std::move(status));
     if (pending) return Phase::queued;
   }
   if (stage_ == Stage::whole || stage_ == Stage::whole_in_host) {
     if (Status status = whole(port, pending); !status.ok()) return stop(port, std::move(status));
     return pending ? Phase::issued : Phase::done;
   }
-  if (Status status = move_slots(port); !status.ok()) return stop(port, std::move(status));
-  if (finished_ == chunks_) {
-    if (call_.pipeline->out.shadowed) status_ = call_.recv.copy_out();
-    return Phase::done;
+  if (stage_ == Stage::exchange) {
+    bool done = false;
+    if (Status status = exchange_->advance(done); !status.ok())
+      return stop(port, std::move(status));
+    if (done) return finish();
+    port.poke();
+    return Phase::queued;
   }
+  if (Status status = move_slots(port); !status.ok()) return stop(port, std::move(status));
+  if (finished_ == chunks_) return finish();
   return next_issue_ == chunks_ ? Phase::issued : Phase::queued;
+}
+
+Operation::Phase CollectiveOperation::finish() {
+  if (call_.pipeline->out.shadowed) status_ = call_.recv.copy_out();
+  return Phase::done;
 }
 
 // After an error nothing more is issued (going on would hand the peers wrong data as a success),
@@ -52,6 +72,7 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
   stage_ = Stage::stopping;
   keep_first(status_, std::move(status));
   bool all_done = true;
+  if (exchange_) exchange_->stop(all_done);
   for (Slot& slot : slots_) {
     bool done = true;
     Status polled;
@@ -76,8 +97,19 @@ Status CollectiveOperation::begin() {
   }
   // The deciding vote was issued and awaited by an earlier operation of this queue, hence is known
   // here.
-  if (turn_ && turn_->result->known && turn_->result->mode == Mode::pipelined) return open_slots();
-  stage_ = Stage::whole;
+  return start_as(turn_ && turn_->result->known ? turn_->result->mode : Mode::plain);
+}
+
+Status CollectiveOperation::start_as(Mode mode) {
+  if (mode == Mode::plain) {
+    stage_ = Stage::whole;
+    return {};
+  }
+  ACCORD_TRY(open_ends());
+  if (mode == Mode::pipelined) return open_slots();
+  path_ = "node";
+  stage_ = Stage::exchange;
+  exchange_.emplace(queue_->group, *call_.pipeline);
   return {};
 }
 
@@ -91,11 +123,69 @@ Status CollectiveOperation::vote(HostPort& port, bool& pending) {
             "the ranks of this communicator made different collective calls (kind, operation, type "
             "or size)"};
   }
-  turn_->result->mode = all_.any_device() ? Mode::pipelined : Mode::plain;
+  const bool tries_node = all_.any_device() && call_.pipeline->exchange && !queue_->group_declined;
+  if (tries_node && !queue_->group) return join();
+  turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
   turn_->result->known = true;
-  if (turn_->result->mode == Mode::pipelined) return open_slots();
-  stage_ = Stage::whole;
+  return start_as(turn_->result->mode);
+}
+
+// For a call with device memory on some rank; follows from what is equal on all ranks.
+Mode CollectiveOperation::best_mode() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
+  if (pipeline.exchange && queue_->group && (!reduces || queue_->group->reduces()))
+    return Mode::node;
+  return pipeline.issue_chunk ? Mode::pipelined : Mode::plain;
+}
+
+// All ranks come here in the same call. A region lies where this rank's buffer does.
+Status CollectiveOperation::join() {
+  const Pipeline& pipeline = *call_.pipeline;
+  const PipelineEnd& end = pipeline.in.runtime != nullptr ? pipeline.in : pipeline.out;
+  device::DeviceRuntime& runtime =
+      end.runtime != nullptr ? *end.runtime : device::default_runtime();
+  // Peers may still look at a group that is given up: it goes in its own time.
+  joining_ = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
+  const Status made =
+      joining_->prepare(pipeline.rank, pipeline.exchange->size, runtime,
+                        end.runtime != nullptr ? end.device : 0, config().region_bytes, record_);
+  if (!made.ok()) log::info("{}", made.message());
+  records_.resize(static_cast<std::size_t>(pipeline.exchange->size));
+  ACCORD_TRY(Status::from_host(
+      pipeline.issue_allgather(&record_, records_.data(), sizeof record_, request_)));
+  stage_ = Stage::joining;
   return {};
+}
+
+Status CollectiveOperation::open_group(HostPort& port, bool& pending) {
+  bool done = false;
+  ACCORD_TRY(port.test(request_, done));
+  pending = !done;
+  if (pending) return {};
+  const Status opened = joining_->open(records_);
+  if (!opened.ok()) log::info("staging through the host: {}", opened.message());
+  mine_ = Vote::cast(call_.pipeline->key, opened.ok() ? Ballot::neutral : Ballot::host);
+  ACCORD_TRY(Status::from_host(call_.pipeline->issue_vote(mine_, all_, request_)));
+  stage_ = Stage::agreeing;
+  return {};
+}
+
+Status CollectiveOperation::agree_on_group(HostPort& port, bool& pending) {
+  bool done = false;
+  ACCORD_TRY(port.test(request_, done));
+  pending = !done;
+  if (pending) return {};
+  joining_->joined();
+  if (all_.any_host()) {
+    queue_->group_declined = true;
+  } else {
+    queue_->group = joining_;
+  }
+  joining_.reset();
+  turn_->result->mode = best_mode();
+  turn_->result->known = true;
+  return start_as(turn_->result->mode);
 }
 
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {
@@ -121,14 +211,19 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
                   call_.pipeline->size_bytes - chunk_first_bytes(chunk));
 }
 
+Status CollectiveOperation::open_ends() {
+  for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+    if (!end->shadowed) continue;
+    StagedBuffer& buffer = end->of_send && !call_.same_address ? call_.send : call_.recv;
+    ACCORD_TRY(buffer.open());
+    ACCORD_TRY(buffer.copy_in());
+    end->user = buffer.host();
+  }
+  return {};
+}
+
 Status CollectiveOperation::open_slots() {
   Pipeline& pipeline = *call_.pipeline;
-  for (PipelineEnd* end : {&pipeline.in, &pipeline.out}) {
-    if (!end->shadowed) continue;
-    ACCORD_TRY(call_.recv.open());
-    ACCORD_TRY(call_.recv.copy_in());
-    end->user = call_.recv.host();
-  }
   path_ = "staged-pipelined";
   stage_ = Stage::chunks;
   chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;

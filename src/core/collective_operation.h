@@ -2,8 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // A collective call that cannot be one host call at once: it waits behind others, carries a vote,
-// or goes in chunks. A state machine polled by the engine: [vote] -> whole | chunks -> done. Knows
-// no mpi.h.
+// or goes in chunks. A state machine polled by the engine: [vote -> [join]] -> whole | chunks |
+// exchange -> done. Knows no mpi.h.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,29 @@
 
 #include "core/collective.h"
 #include "core/engine.h"
+#include "core/node_exchange.h"
 
 namespace accord::core {
 
 class CollectiveOperation final : public Operation {
  public:
-  CollectiveOperation(CollectiveCall call, std::optional<Turn> turn);
+  CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
+                      std::shared_ptr<CommQueue> queue);
   Phase advance(HostPort& port) override;
   const char* path() const noexcept { return path_; }
 
  private:
-  enum class Stage { begin, voting, whole, whole_in_host, chunks, stopping };
+  enum class Stage {
+    begin,
+    voting,
+    joining,
+    agreeing,
+    whole,
+    whole_in_host,
+    chunks,
+    exchange,
+    stopping
+  };
 
   // A chunk on its way: user memory -> shadow -> host MPI -> shadow -> user memory.
   struct Slot {
@@ -35,8 +47,15 @@ class CollectiveOperation final : public Operation {
   };
 
   Phase stop(HostPort& port, Status status);
+  Phase finish();
   Status begin();
   Status vote(HostPort& port, bool& pending);
+  Mode best_mode() const;
+  Status start_as(Mode mode);
+  Status join();
+  Status open_group(HostPort& port, bool& pending);
+  Status agree_on_group(HostPort& port, bool& pending);
+  Status open_ends();
   Status whole(HostPort& port, bool& pending);
   Status open_slots();
   Status move_slots(HostPort& port);
@@ -52,6 +71,11 @@ class CollectiveOperation final : public Operation {
 
   CollectiveCall call_;
   std::optional<Turn> turn_;
+  std::shared_ptr<CommQueue> queue_;
+  std::optional<NodeExchange> exchange_;
+  std::shared_ptr<node::Group> joining_;
+  node::Record record_;
+  std::vector<node::Record> records_;
   Stage stage_ = Stage::begin;
   const char* path_ = "queued";
   Vote mine_;

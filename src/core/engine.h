@@ -21,6 +21,10 @@
 #include "core/agreement.h"
 #include "core/host_port.h"
 
+namespace accord::node {
+class Group;
+}
+
 namespace accord::core {
 
 struct CommQueue;
@@ -57,6 +61,8 @@ class Operation {
 struct CommQueue {
   std::deque<Operation*> waiting;  // operations that have yet to issue something, oldest first
   ModeTable modes;
+  std::shared_ptr<node::Group> group;  // once its ranks have joined one
+  bool group_declined = false;         // they tried, and cannot; equal on all ranks
 };
 
 class Engine {

@@ -47,6 +47,10 @@ class HostPort {
   virtual Status grequest_start(HostRequest& request) = 0;
   virtual void grequest_complete(HostRequest request) = 0;
 
+  // Lets the host MPI go on with what it has under way: called while we wait for something that it
+  // knows nothing of.
+  virtual void poke() {}
+
   // One pause of a wait loop: gives the core away where ranks outnumber cores.
   virtual void pause() = 0;
 

@@ -9,6 +9,7 @@
 
 #include "shim/collectives.h"
 #include "shim/environment.h"
+#include "shim/kept_handles.h"
 #include "shim/local_calls.h"
 #include "shim/point_to_point.h"
 #include "shim/request_calls.h"

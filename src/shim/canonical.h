@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "device/reduction.h"
+
 namespace accord::shim {
 
 // 0 for a user-defined operation.
@@ -16,5 +18,10 @@ std::uint32_t canonical_op(MPI_Op op) noexcept;
 
 // 0 for a type that is not one of the C types of MPI 4.1, table 3.2.
 std::uint32_t canonical_type(MPI_Datatype datatype) noexcept;
+
+// The same for reductions on a device: none where kernels do not do it, or not as the host MPI does
+// (Open MPI adds 8-bit integers with saturation).
+device::ReduceOp device_op(MPI_Op op) noexcept;
+device::Element device_element(device::ReduceOp op, MPI_Datatype datatype) noexcept;
 
 }  // namespace accord::shim

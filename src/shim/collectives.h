@@ -9,7 +9,8 @@
 
 #include <utility>
 
-#include "shim/pipelines.h"
+#include "shim/exchanges.h"
+#include "shim/kept_handles.h"
 #include "shim/shapes.h"
 #include "shim/trace.h"
 
@@ -40,7 +41,11 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   call.describe(d, state);
   if (!d.valid) return false;
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
-  if (with_pipeline) described.pipeline = pipeline(call, d, state);
+  // One address for both is an error that the host MPI shall report.
+  const bool aliased = call.send_pointer() != nullptr &&
+                       call.send_pointer() == call.recv_pointer() &&
+                       call.send_pointer() != MPI_IN_PLACE;
+  if (with_pipeline && !aliased) described.pipeline = pipeline(call, d, state);
   described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
   if (described.same_address) d.recv.absorb(d.send);
   described.send = std::move(d.send);
@@ -76,6 +81,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
 template <class Shape, class Issue>
 int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* request) noexcept {
   const Trace trace(name);
+  free_kept_handles();
   CommState* state = comm_state(call.comm);
   core::CollectiveCall described;
   if (request == nullptr || state == nullptr || !describe(call, *state, described, true) ||

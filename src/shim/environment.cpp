@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "shim/environment.h"
 
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -19,14 +20,16 @@ int wanted_level(int required) {
   return wanted ? MPI_THREAD_MULTIPLE : required;
 }
 
-// What all ranks must know alike, in one reduction: whether every rank's MPI may be called from a
-// progress thread, and whether the settings that decide together are equal everywhere.
-Status agree(bool& threads) {
+// What all ranks must know alike, in one reduction: the facts of the job, and whether the settings
+// that decide together are equal everywhere.
+Status agree(JobFacts& facts) {
   const auto hash = static_cast<std::int64_t>(config_equal_hash() & 0x7fffffffffffffffull);
-  std::int64_t words[3] = {hash, ~hash, threads ? 1 : 0};
-  ACCORD_TRY(Status::from_host(
-      host::Allreduce(MPI_IN_PLACE, words, 3, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
-  threads = words[2] != 0;
+  std::int64_t words[] = {hash, ~hash, facts.threads ? 1 : 0, facts.devices ? 0 : 1};
+  ACCORD_TRY(
+      Status::from_host(host::Allreduce(MPI_IN_PLACE, words, static_cast<int>(std::size(words)),
+                                        MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
+  facts.threads = words[2] != 0;
+  facts.devices = words[3] == 0;
   if (words[0] == ~words[1]) return {};
   return {StatusCode::invalid_argument,
           "an ACCORD_ setting that must be equal on all ranks differs (see the scope column of "
@@ -36,9 +39,10 @@ Status agree(bool& threads) {
 int after_init() {
   int level = MPI_THREAD_SINGLE;
   (void)host::Query_thread(&level);
-  bool threads = level == MPI_THREAD_MULTIPLE && config().progress_thread != "off";
-  Status status = agree(threads);
-  start_runtime(threads);
+  JobFacts facts{.threads = level == MPI_THREAD_MULTIPLE && config().progress_thread != "off",
+                 .devices = device::accelerator_present()};
+  Status status = agree(facts);
+  start_runtime(facts);
   keep_first(status, config_status());
   return raise(MPI_COMM_WORLD, status);
 }

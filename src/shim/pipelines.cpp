@@ -7,8 +7,27 @@
 
 namespace accord::shim {
 
-core::Pipeline common_pipeline(Pipelined kind, std::size_t size_bytes, std::size_t element_bytes,
-                               MPI_Op op, MPI_Datatype datatype, MPI_Comm comm) {
+namespace {
+
+// The call as one through the exchange regions; nothing where it is too short, or kernels do not do
+// it.
+std::optional<node::Call> exchange_of(Kind kind, std::size_t size_bytes, MPI_Op op,
+                                      MPI_Datatype datatype, int root, int size) {
+  if (node_from_bytes == 0 || size_bytes < node_from_bytes) return std::nullopt;
+  node::Call call{.kind = kind, .size = size, .root = root, .block_bytes = size_bytes};
+  if (op == MPI_OP_NULL) return call;
+  call.op = device_op(op);
+  call.element = device_element(call.op, datatype);
+  if (call.op == device::ReduceOp::none || call.element == device::Element::none)
+    return std::nullopt;
+  return call;
+}
+
+}  // namespace
+
+core::Pipeline common_pipeline(Kind kind, std::size_t size_bytes, std::size_t element_bytes,
+                               MPI_Op op, MPI_Datatype datatype, int root, const CommState& state,
+                               MPI_Comm comm) {
   core::Pipeline made;
   made.key = {static_cast<std::uint32_t>(kind), op == MPI_OP_NULL ? 0 : canonical_op(op),
               datatype == MPI_DATATYPE_NULL ? 0 : canonical_type(datatype), size_bytes};
@@ -24,6 +43,27 @@ core::Pipeline common_pipeline(Pipelined kind, std::size_t size_bytes, std::size
     bits = to_bits(request);
     return code;
   };
+  made.exchange = exchange_of(kind, size_bytes, op, datatype, root, state.size);
+  made.rank = state.rank;
+  made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
+                                core::HostRequest& bits) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = host::Iallgather(mine, static_cast<int>(bytes), MPI_BYTE, all,
+                                      static_cast<int>(bytes), MPI_BYTE, comm, &request);
+    bits = to_bits(request);
+    return code;
+  };
+  return made;
+}
+
+std::optional<core::Pipeline> finished(core::Pipeline made) {
+  bool any_device = false;
+  for (const core::PipelineEnd* end : {&made.in, &made.out}) {
+    if (end->segment.count != 0 && !end->segment.type) return std::nullopt;
+    any_device = any_device || end->runtime != nullptr;
+  }
+  if (!made.exchange && !made.issue_chunk) return std::nullopt;
+  made.ballot = any_device ? core::Ballot::device : core::Ballot::host;
   return made;
 }
 

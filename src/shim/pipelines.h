@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Which collectives may be cut into chunks, and how: reductions by elements, a broadcast as the
-// bytes of its packed form (its datatype may differ by rank). Whether a call is eligible depends
-// only on what is equal on all ranks; whether it is then cut is voted.
+// Which collectives may go another way than one call of the host MPI, and how: cut into chunks of
+// it (reductions by elements, a broadcast as the bytes of its packed form, since its datatype may
+// differ by rank), or through the exchange regions of a node. Whether a call is eligible depends
+// only on what is equal on all ranks; which way it then goes is voted.
 #pragma once
 
 #include <mpi.h>
@@ -15,7 +16,7 @@
 
 namespace accord::shim {
 
-enum class Pipelined : std::uint32_t { bcast = 1, reduce, allreduce };
+using node::Kind;
 
 // Bytes of one element, or 0. Remembers this thread's last predefined type, whose handle is never
 // reused: host traffic asks this of every reduction and broadcast.
@@ -36,7 +37,7 @@ inline MPI_Count size_of(MPI_Datatype datatype) noexcept {
 // such call.
 template <class C>
 std::size_t long_bytes(C count, MPI_Datatype datatype) noexcept {
-  const std::size_t least_bytes = config().pipeline_bytes;
+  const std::size_t least_bytes = votes_from_bytes;
   if (count <= 0 || least_bytes == 0 || datatype == MPI_DATATYPE_NULL) return 0;
   const MPI_Count size = size_of(datatype);
   if (size <= 0) return 0;
@@ -61,9 +62,25 @@ std::size_t pipeline_bytes(const shape::Allreduce<C>& call) noexcept {
   return long_bytes(call.count, call.datatype);
 }
 
-// Parts shared by all pipelines: key, ballot, vote.
-core::Pipeline common_pipeline(Pipelined kind, std::size_t size_bytes, std::size_t element_bytes,
-                               MPI_Op op, MPI_Datatype datatype, MPI_Comm comm);
+// Parts shared by all pipelines: key, vote, and the exchange where one can be. `root` is 0 where
+// there is none.
+core::Pipeline common_pipeline(Kind kind, std::size_t size_bytes, std::size_t element_bytes,
+                               MPI_Op op, MPI_Datatype datatype, int root, const CommState& state,
+                               MPI_Comm comm);
+
+// Whether chunks of the host MPI's call are worth it.
+inline bool worth_chunks(std::size_t size_bytes) {
+  return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;
+}
+
+// Fills in the ballot; nothing where an end has no layout or no way is left: the host MPI shall
+// have the call.
+std::optional<core::Pipeline> finished(core::Pipeline made);
+
+// Whether ranks of this communicator may move data among themselves, from or to this root.
+inline bool among_ranks(const CommState& state, int root = 0) {
+  return !state.inter && state.size > 1 && root >= 0 && root < state.size;
+}
 
 // One end of the call: `count` elements of a buffer that a Description knows.
 core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t count,
@@ -78,12 +95,12 @@ template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Description& d,
                                        const CommState& state) {
   const std::size_t size_bytes = pipeline_bytes(call);
-  if (size_bytes == 0 || state.inter || state.size == 1) return std::nullopt;
-  core::Pipeline made =
-      common_pipeline(Pipelined::bcast, size_bytes, 1, MPI_OP_NULL, MPI_DATATYPE_NULL, call.comm);
+  if (size_bytes == 0 || !among_ranks(state, call.root)) return std::nullopt;
+  core::Pipeline made = common_pipeline(Kind::bcast, size_bytes, 1, MPI_OP_NULL, MPI_DATATYPE_NULL,
+                                        call.root, state, call.comm);
   core::PipelineEnd& end = call.root == state.rank ? made.in : made.out;
   end = pipeline_end(d.recv, static_cast<std::size_t>(call.count), call.datatype);
-  made.ballot = end.runtime != nullptr ? core::Ballot::device : core::Ballot::host;
+  if (!worth_chunks(size_bytes)) return finished(std::move(made));
   made.issue_chunk = [root = call.root, comm = call.comm](const void* in, void* out,
                                                           std::size_t length_bytes,
                                                           core::HostRequest& bits) {
@@ -94,7 +111,7 @@ std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Descri
     bits = to_bits(request);
     return code;
   };
-  return made;
+  return finished(std::move(made));
 }
 
 // Reductions: cut only for predefined operations on types without gaps, both equal on all ranks.
@@ -105,27 +122,28 @@ inline std::size_t reducible_element_bytes(MPI_Op op, MPI_Datatype datatype) {
 }
 
 template <class Call>
-std::optional<core::Pipeline> reduction_pipeline(Pipelined kind, const Call& call, bool has_out,
-                                                 const Description& d, const CommState& state) {
+std::optional<core::Pipeline> reduction_pipeline(Kind kind, const Call& call, int root,
+                                                 bool has_out, const Description& d,
+                                                 const CommState& state) {
   const std::size_t size_bytes = pipeline_bytes(call);
-  if (size_bytes == 0 || state.inter || state.size == 1) return std::nullopt;
+  if (size_bytes == 0 || !among_ranks(state, root)) return std::nullopt;
   const std::size_t element_bytes = reducible_element_bytes(call.op, call.datatype);
   if (element_bytes == 0) return std::nullopt;
-  core::Pipeline made =
-      common_pipeline(kind, size_bytes, element_bytes, call.op, call.datatype, call.comm);
+  core::Pipeline made = common_pipeline(kind, size_bytes, element_bytes, call.op, call.datatype,
+                                        root, state, call.comm);
   const auto count = static_cast<std::size_t>(call.count);
   made.in = pipeline_end(shape::in_place(call.sendbuf) ? d.recv : d.send, count, call.datatype);
+  made.in.of_send = !shape::in_place(call.sendbuf);
   if (has_out) made.out = pipeline_end(d.recv, count, call.datatype);
-  const bool any = made.in.runtime != nullptr || made.out.runtime != nullptr;
-  made.ballot = any ? core::Ballot::device : core::Ballot::host;
   return made;
 }
 
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const Description& d,
                                        const CommState& state) {
-  auto made = reduction_pipeline(Pipelined::allreduce, call, true, d, state);
+  auto made = reduction_pipeline(Kind::allreduce, call, 0, true, d, state);
   if (!made) return made;
+  if (!worth_chunks(made->size_bytes)) return finished(std::move(*made));
   const auto element_bytes = reducible_element_bytes(call.op, call.datatype);
   made->issue_chunk = [call, element_bytes](const void* in, void* out, std::size_t length_bytes,
                                             core::HostRequest& bits) {
@@ -136,15 +154,16 @@ std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const De
     bits = to_bits(request);
     return code;
   };
-  return made;
+  return finished(std::move(*made));
 }
 
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Reduce<C>& call, const Description& d,
                                        const CommState& state) {
   const bool is_root = call.root == state.rank;
-  auto made = reduction_pipeline(Pipelined::reduce, call, is_root, d, state);
+  auto made = reduction_pipeline(Kind::reduce, call, call.root, is_root, d, state);
   if (!made) return made;
+  if (!worth_chunks(made->size_bytes)) return finished(std::move(*made));
   const auto element_bytes = reducible_element_bytes(call.op, call.datatype);
   made->issue_chunk = [call, element_bytes](const void* in, void* out, std::size_t length_bytes,
                                             core::HostRequest& bits) {
@@ -155,7 +174,7 @@ std::optional<core::Pipeline> pipeline(const shape::Reduce<C>& call, const Descr
     bits = to_bits(request);
     return code;
   };
-  return made;
+  return finished(std::move(*made));
 }
 
 }  // namespace accord::shim

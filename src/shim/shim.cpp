@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "preload/shim_abi.h"
 #include "shim/completion.h"
+#include "shim/kept_handles.h"
 
 namespace accord::shim {
 namespace {
@@ -77,6 +78,13 @@ class Port final : public core::HostPort {
   void grequest_complete(core::HostRequest bits) override {
     (void)host::Grequest_complete(from_bits<MPI_Request>(bits));
   }
+  void poke() override {
+    constexpr unsigned kCallsPerPoke = 16;
+    const MPI_Comm comm = private_comm();
+    if (comm == MPI_COMM_NULL || ++pokes_ % kCallsPerPoke != 0) return;
+    int flag = 0;
+    (void)host::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
+  }
   void pause() override {
     if (yield || ++pauses_ % 1024 == 0) {
       ::sched_yield();
@@ -90,6 +98,7 @@ class Port final : public core::HostPort {
 
  private:
   static inline thread_local unsigned pauses_ = 0;
+  static inline thread_local unsigned pokes_ = 0;
 };
 
 struct Runtime {
@@ -232,6 +241,7 @@ namespace {
 void make_keyval() {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) return;
+  votes_from_bytes = config().pipeline_bytes;
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
                                  nullptr);
   for (const std::string& warning : config_warnings()) log::warn("{}", warning);
@@ -239,10 +249,15 @@ void make_keyval() {
 
 }  // namespace
 
-void start_runtime(bool threads) {
+void start_runtime(const JobFacts& facts) {
   Runtime& here = runtime();
   make_keyval();
-  here.engine.allow_threads(threads);
+  here.engine.allow_threads(facts.threads);
+  if (facts.devices && config().node_bytes != 0) {
+    node_from_bytes = config().node_bytes;
+    votes_from_bytes =
+        votes_from_bytes == 0 ? node_from_bytes : std::min(votes_from_bytes, node_from_bytes);
+  }
   if (here.private_comm == MPI_COMM_NULL &&
       host::Comm_dup(MPI_COMM_SELF, &here.private_comm) == MPI_SUCCESS) {
     (void)host::Comm_set_errhandler(here.private_comm, MPI_ERRORS_RETURN);
@@ -288,6 +303,7 @@ void stop_runtime() noexcept {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
+  free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);
   if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
 }

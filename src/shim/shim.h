@@ -73,9 +73,19 @@ CommState* comm_state(MPI_Comm comm) noexcept;
 // core does not queue keeps its place.
 void drain(MPI_Comm comm) noexcept;
 
-// Called by the environment functions (MPI_Init and friends). `threads`: every rank of the job may
-// be called from a progress thread.
-void start_runtime(bool threads);
+// Collectives of at least this size vote on the way they go, and of these the ones of at least that
+// size may go through exchange regions. Equal on all ranks; 0: none. Set by start_runtime.
+inline std::size_t votes_from_bytes = 0;
+inline std::size_t node_from_bytes = 0;
+
+// What all ranks of the job have agreed on at initialisation.
+struct JobFacts {
+  bool threads = false;  // every rank may be called from a progress thread
+  bool devices = false;  // some rank has an accelerator
+};
+
+// Called by the environment functions (MPI_Init and friends).
+void start_runtime(const JobFacts& facts);
 void stop_runtime() noexcept;
 #ifdef ACCORD_HAS_Session_init
 void start_session_runtime(MPI_Session session);

@@ -236,7 +236,7 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
       check(call.recv.copy_out());
       return request;
     }
-    auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn);
+    auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn, queue);
     engine_.submit(operation, queue);
     engine_.wait(*operation);
     check(operation->status());
@@ -245,7 +245,7 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
   // skip_queue: an operation that is on its own, so that nothing holds it back.
   const auto order =
       is(Mutation::skip_queue) && !turn ? std::make_shared<core::CommQueue>() : queue;
-  auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn);
+  auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn, queue);
   check(engine_.submit(operation, order, request));
   requests_.track(request, std::make_shared<TrackedOutcome>(std::move(operation)));
   return request;

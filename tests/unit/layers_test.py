@@ -10,8 +10,9 @@ from pathlib import Path
 BELOW = {
     "base": set(),
     "device": {"base"},
-    "core": {"base", "device"},
-    "shim": {"base", "device", "core", "preload"},  # preload: shim_abi.h only
+    "node": {"base", "device"},
+    "core": {"base", "device", "node"},
+    "shim": {"base", "device", "node", "core", "preload"},  # preload: shim_abi.h only
     "preload": {"base", "device"},
 }
 SHARED_WITH_SHIM = "preload/shim_abi.h"

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/node_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/staged_buffer.h"
+
+namespace accord::core {
+
+NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
+    : group_(std::move(group)),
+      pipeline_(pipeline),
+      plan_(*pipeline.exchange, group_->slot_bytes()),
+      base_(group_->take(plan_.chunks())),
+      flights_(std::min(node::Group::kSlots, plan_.chunks())) {}
+
+Status NodeExchange::advance(bool& done) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (Flight& flight : flights_) ACCORD_TRY(move(flight, moved));
+  }
+  done = finished_ == plan_.chunks();
+  return done ? Status() : group_->check_peers();
+}
+
+void NodeExchange::stop(bool& done) {
+  group_->own_mailbox().failed.store(1, std::memory_order_release);
+  done = true;
+  for (Flight& flight : flights_) {
+    bool finished = true;
+    if (!poll(flight, finished).ok()) finished = true;
+    done = done && finished;
+  }
+}
+
+Status NodeExchange::move(Flight& flight, bool& moved) {
+  const State before = flight.state;
+  node::Mailbox& own = group_->own_mailbox();
+  bool ready = false;
+  switch (flight.state) {
+    case State::empty:
+      if (next_ == plan_.chunks() || !slot_is_free(base_ + next_)) break;
+      flight.chunk = next_++;
+      ACCORD_TRY(begin_fill(flight));
+      flight.state = State::filling;
+      break;
+    case State::filling:
+      ACCORD_TRY(poll(flight, ready));
+      if (ready && publish(own.filled, sequence(flight))) flight.state = State::filled;
+      break;
+    case State::filled:
+      ready = !plan_.reduces();
+      if (!ready) ACCORD_TRY(begin_reduce(flight, ready));
+      if (ready) flight.state = State::reducing;
+      break;
+    case State::reducing:
+      ACCORD_TRY(poll(flight, ready));
+      if (ready && publish(own.reduced, sequence(flight))) flight.state = State::reduced;
+      break;
+    case State::reduced:
+      ACCORD_TRY(begin_pull(flight, ready));
+      if (ready) flight.state = State::pulling;
+      break;
+    case State::pulling:
+      ACCORD_TRY(poll(flight, ready));
+      if (ready && publish(own.drained, sequence(flight))) flight.state = State::pulled;
+      break;
+    case State::pulled:
+      ++finished_;
+      flight.state = State::empty;
+      break;
+  }
+  moved = moved || flight.state != before;
+  return {};
+}
+
+// Counters rise one by one, so a chunk that is ready before an earlier one waits for it.
+bool NodeExchange::publish(std::atomic<std::uint64_t>& counter, std::uint64_t sequence) const {
+  if (counter.load(std::memory_order_relaxed) != sequence) return false;
+  counter.store(sequence + 1, std::memory_order_release);
+  return true;
+}
+
+bool NodeExchange::slot_is_free(std::uint64_t sequence) const {
+  if (sequence < node::Group::kSlots) return true;
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    if (group_->mailbox(peer).drained.load(std::memory_order_acquire) <=
+        sequence - node::Group::kSlots)
+      return false;
+  }
+  return true;
+}
+
+Status NodeExchange::begin_fill(Flight& flight) {
+  const auto moves = plan_.fills(group_->rank(), pipeline_.in_place, flight.chunk);
+  return copy(pipeline_.in, moves, sequence(flight), true, flight.ticket);
+}
+
+Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
+  const std::uint64_t number = sequence(flight);
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    if (group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number) return {};
+  }
+  begun = true;
+  const node::Share share = plan_.share(group_->rank(), flight.chunk);
+  if (share.length_bytes == 0) return {};
+  std::vector<const void*> sources;
+  for (int peer = 0; peer < group_->size(); ++peer)
+    sources.push_back(group_->slot(peer, number) + share.offset_bytes);
+  const node::Call& call = *pipeline_.exchange;
+  const device::Reduction reduction{
+      .dst = group_->slot(group_->rank(), number) + share.result_bytes,
+      .sources = sources,
+      .count = share.length_bytes / device::element_bytes(call.element),
+      .op = call.op,
+      .element = call.element};
+  return group_->runtime().reduce_begin(group_->device(), reduction, flight.ticket);
+}
+
+Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
+  const std::uint64_t number = sequence(flight);
+  const auto moves = plan_.pulls(group_->rank(), pipeline_.in_place, flight.chunk);
+  for (const node::Move& move : moves) {
+    const node::Mailbox& peer = group_->mailbox(move.peer);
+    const auto& counter = plan_.reduces() ? peer.reduced : peer.filled;
+    if (counter.load(std::memory_order_acquire) <= number) return {};
+  }
+  begun = true;
+  return copy(pipeline_.out, moves, number, false, flight.ticket);
+}
+
+Status NodeExchange::copy(const PipelineEnd& end, const std::vector<node::Move>& moves,
+                          std::uint64_t sequence, bool to_region, device::CopyTicket& ticket) {
+  ticket = {};
+  if (moves.empty() || end.segment.count == 0) return {};
+  std::vector<device::Copy> copies;
+  for (const node::Move& move : moves) {
+    std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
+    const CopyList list = packed_copies(end.segment, end.user, move.packed_bytes, move.length_bytes,
+                                        there, to_region);
+    copies.insert(copies.end(), list.copies().begin(), list.copies().end());
+  }
+  return copies.empty() ? Status() : group_->runtime().copy_begin(group_->device(), copies, ticket);
+}
+
+Status NodeExchange::poll(Flight& flight, bool& done) {
+  done = flight.ticket.handle == nullptr;
+  return done ? Status() : group_->runtime().copy_done(flight.ticket, done);
+}
+
+}  // namespace accord::core

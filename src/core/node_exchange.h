@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One collective through the exchange regions of a node, a state machine polled by its operation:
+// each chunk is copied from the user's buffer into the own region, reduced there by shares where
+// the call reduces, and fetched from the peers' regions into the user's buffer. A host buffer, a
+// derived type, memory that cannot be exported: all enter through the region. No step waits for a
+// peer; a kernel or copy is started only once what it reads is there. Source: DESIGN.md, "One
+// node".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/collective.h"
+#include "node/group.h"
+#include "node/plan.h"
+
+namespace accord::core {
+
+class NodeExchange {
+ public:
+  // The ends outlive the exchange. To be made in the order of the communicator's calls.
+  NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
+
+  // Goes on as far as possible; `done` when this rank's buffers are complete and its own bytes are
+  // in its region.
+  Status advance(bool& done);
+
+  // After an error: tells the peers, and `done` once no copy works on the user's buffers any more.
+  void stop(bool& done);
+
+ private:
+  enum class State { empty, filling, filled, reducing, reduced, pulling, pulled };
+  struct Flight {
+    State state = State::empty;
+    std::size_t chunk = 0;
+    device::CopyTicket ticket;
+  };
+
+  Status move(Flight& flight, bool& moved);
+  Status begin_fill(Flight& flight);
+  Status begin_reduce(Flight& flight, bool& begun);
+  Status begin_pull(Flight& flight, bool& begun);
+  Status copy(const PipelineEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
+              bool to_region, device::CopyTicket& ticket);
+  Status poll(Flight& flight, bool& done);
+  bool publish(std::atomic<std::uint64_t>& counter, std::uint64_t sequence) const;
+  bool slot_is_free(std::uint64_t sequence) const;
+  std::uint64_t sequence(const Flight& flight) const { return base_ + flight.chunk; }
+
+  std::shared_ptr<node::Group> group_;
+  const Pipeline& pipeline_;
+  node::Plan plan_;
+  std::uint64_t base_;  // number of the first chunk in the group's life
+  std::vector<Flight> flights_;
+  std::size_t next_ = 0;      // chunk to be filled next
+  std::size_t finished_ = 0;  // chunks of which this rank has everything
+};
+
+}  // namespace accord::core

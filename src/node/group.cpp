@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "node/group.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "node/plan.h"
+
+namespace accord::node {
+namespace {
+
+// How many polls go by between two looks whether the peers' processes still exist.
+constexpr unsigned kChecksPerLook = 4096;
+
+Status from_errno(StatusCode code, const char* what) {
+  return {code, fmt::format("node: {}: {}", what, std::strerror(errno))};
+}
+
+// Equal in processes of this kernel that see each other's /proc: what the descriptors travel by.
+std::uint64_t node_number() {
+  std::string text;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+  struct stat processes {};
+  if (::stat("/proc/self/ns/pid", &processes) == 0)
+    text += fmt::format("/{}/{}/{}", processes.st_dev, processes.st_ino, ::getuid());
+  return std::hash<std::string>{}(text) | 1;
+}
+
+// A descriptor of another process of the same user. -1 with errno where that is not allowed.
+int open_theirs(std::int32_t process, std::int32_t descriptor) {
+  return ::open(fmt::format("/proc/{}/fd/{}", process, descriptor).c_str(), O_RDWR | O_CLOEXEC);
+}
+
+void close_descriptor(int& descriptor) noexcept {
+  if (descriptor >= 0) ::close(descriptor);
+  descriptor = -1;
+}
+
+struct Graveyard {
+  std::mutex mutex;
+  std::vector<Group*> groups;
+};
+
+// Never destroyed: the driver may be gone when static objects are.
+Graveyard& graveyard() {
+  static Graveyard& instance = *new Graveyard;
+  return instance;
+}
+
+}  // namespace
+
+Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int device,
+                      std::size_t region_bytes, Record& mine) {
+  bury();
+  rank_ = rank;
+  size_ = size;
+  runtime_ = &runtime;
+  device_ = device;
+  region_bytes_ = region_bytes;
+  regions_.resize(static_cast<std::size_t>(size));
+  opened_.resize(static_cast<std::size_t>(size));
+  mine = Record{};
+  mine.node = node_number();
+  mine.process = ::getpid();
+  if (slot_bytes() < Plan::slot_bytes_min(size))
+    return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
+  if (rank == 0) ACCORD_TRY(make_mailboxes());
+  mine.mailbox_descriptor = mailbox_descriptor_;
+  void* memory = nullptr;
+  ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, region_bytes, memory));
+  regions_[static_cast<std::size_t>(rank)] = static_cast<std::byte*>(memory);
+  // One for all: a runtime has all kernels or none. Asked now that the device is in use for sure.
+  mine.reduces = runtime.can_reduce(device::ReduceOp::sum, device::Element::float32) ? 1 : 0;
+  device::ExportedMemory exported;
+  ACCORD_TRY(runtime.export_memory(memory, exported));
+  memory_descriptor_ = exported.file_descriptor;
+  if (exported.bytes.size() > Record::kHandleBytesMax)
+    return {StatusCode::unsupported, "node: a memory handle is too long"};
+  std::memcpy(mine.handle, exported.bytes.data(), exported.bytes.size());
+  mine.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
+  mine.offset_bytes = exported.offset_bytes;
+  mine.memory_descriptor = memory_descriptor_;
+  mine.ok = 1;
+  return {};
+}
+
+Status Group::make_mailboxes() {
+  mailbox_descriptor_ = ::memfd_create("accord-mailboxes", MFD_CLOEXEC);
+  if (mailbox_descriptor_ < 0) return from_errno(StatusCode::no_memory, "memfd_create");
+  if (::ftruncate(mailbox_descriptor_, static_cast<off_t>(sizeof(Mailbox)) * size_) != 0)
+    return from_errno(StatusCode::no_memory, "ftruncate");
+  ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
+  for (int peer = 0; peer < size_; ++peer) new (mailboxes_ + peer) Mailbox;
+  return {};
+}
+
+Status Group::map_mailboxes(int descriptor) {
+  void* memory = ::mmap(nullptr, sizeof(Mailbox) * static_cast<std::size_t>(size_),
+                        PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
+  mailboxes_ = static_cast<Mailbox*>(memory);
+  return {};
+}
+
+Status Group::open(std::span<const Record> records) {
+  reduces_ = true;
+  for (const Record& record : records) {
+    if (record.ok == 0) return {StatusCode::unsupported, "node: a rank cannot take part"};
+    if (record.node != records[0].node)
+      return {StatusCode::unsupported, "node: the ranks do not share memory"};
+    reduces_ = reduces_ && record.reduces != 0;
+    processes_.push_back(record.process);
+  }
+  if (rank_ != 0) {
+    int descriptor = open_theirs(records[0].process, records[0].mailbox_descriptor);
+    if (descriptor < 0) return from_errno(StatusCode::unsupported, "opening the mailboxes");
+    const Status mapped = map_mailboxes(descriptor);
+    close_descriptor(descriptor);
+    ACCORD_TRY(mapped);
+  }
+  for (std::size_t peer = 0; peer < records.size(); ++peer) {
+    if (static_cast<int>(peer) == rank_) continue;
+    const Record& record = records[peer];
+    device::ExportedMemory exported;
+    exported.bytes.assign(record.handle, record.handle + record.handle_bytes);
+    exported.offset_bytes = record.offset_bytes;
+    if (record.memory_descriptor >= 0) {
+      exported.file_descriptor = open_theirs(record.process, record.memory_descriptor);
+      if (exported.file_descriptor < 0)
+        return from_errno(StatusCode::unsupported, "opening a peer's memory");
+    }
+    const Status opened = runtime_->open_memory(device_, exported, opened_[peer]);
+    close_descriptor(exported.file_descriptor);
+    ACCORD_TRY(opened);
+    regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
+  }
+  return {};
+}
+
+void Group::joined() noexcept {
+  close_descriptor(memory_descriptor_);
+  close_descriptor(mailbox_descriptor_);
+}
+
+Group::~Group() {
+  joined();
+  close_peers();
+  if (runtime_ != nullptr && !regions_.empty() &&
+      regions_[static_cast<std::size_t>(rank_)] != nullptr)
+    (void)runtime_->free(regions_[static_cast<std::size_t>(rank_)]);
+  if (mailboxes_ != nullptr)
+    ::munmap(mailboxes_, sizeof(Mailbox) * static_cast<std::size_t>(size_));
+}
+
+void Group::close_peers() noexcept {
+  for (void*& peer : opened_) {
+    if (peer != nullptr) (void)runtime_->close_memory(peer);
+    peer = nullptr;
+  }
+  if (mailboxes_ != nullptr) own_mailbox().closed.store(1, std::memory_order_release);
+}
+
+bool Group::abandoned() const noexcept {
+  for (int peer = 0; peer < size_; ++peer) {
+    if (mailboxes_[peer].closed.load(std::memory_order_acquire) != 0) continue;
+    const auto process = processes_[static_cast<std::size_t>(peer)];
+    if (::kill(process, 0) != 0 && errno == ESRCH) continue;
+    return false;
+  }
+  return true;
+}
+
+void Group::retire(Group* group) {
+  group->close_peers();
+  // One that never came to be: nobody looks at its mailboxes.
+  if (group->mailboxes_ == nullptr ||
+      group->processes_.size() != static_cast<std::size_t>(group->size_)) {
+    delete group;
+    return;
+  }
+  {
+    const std::lock_guard lock(graveyard().mutex);
+    graveyard().groups.push_back(group);
+  }
+  bury();
+}
+
+void Group::bury() noexcept {
+  const std::lock_guard lock(graveyard().mutex);
+  auto& groups = graveyard().groups;
+  std::erase_if(groups, [](Group* group) {
+    if (!group->abandoned()) return false;
+    delete group;
+    return true;
+  });
+}
+
+std::uint64_t Group::take(std::size_t chunks) noexcept {
+  const std::uint64_t first = next_;
+  next_ += chunks;
+  return first;
+}
+
+Status Group::check_peers() {
+  const bool look = ++checks_ % kChecksPerLook == 0;
+  for (int peer = 0; peer < size_; ++peer) {
+    const bool gone =
+        look && ::kill(processes_[static_cast<std::size_t>(peer)], 0) != 0 && errno == ESRCH;
+    if (gone)
+      return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
+    if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0)
+      return {StatusCode::device_error,
+              fmt::format("node: rank {} has given up this communicator", peer)};
+  }
+  return {};
+}
+
+}  // namespace accord::node

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The ranks of one communicator that share a node: an exchange region of device memory a rank,
+// opened by all others, and a mailbox a rank in shared memory. No host MPI call once the group is
+// joined. Joining takes two steps with an exchange of Records between them, which the caller
+// carries (core, over the host MPI). Knows no MPI and no vendor. Not thread-safe: the engine's lock
+// protects it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "device/device_runtime.h"
+
+namespace accord::node {
+
+// What a rank tells the others when a group is joined: plain bytes.
+struct Record {
+  static constexpr std::size_t kHandleBytesMax = 192;
+  std::uint64_t node = 0;  // equal on ranks that can share memory
+  std::int32_t ok = 0;     // this rank can take part
+  std::int32_t reduces = 0;
+  std::int32_t process = 0;
+  std::int32_t memory_descriptor = -1;   // of `process`: the region's, where its handle needs one
+  std::int32_t mailbox_descriptor = -1;  // of `process`: the mailboxes, rank 0 only
+  std::uint32_t handle_bytes = 0;
+  std::uint64_t offset_bytes = 0;
+  std::byte handle[kHandleBytesMax]{};
+};
+
+// One a rank, written by it alone. Counts chunks since the group was made; never reset.
+struct alignas(128) Mailbox {
+  std::atomic<std::uint64_t> filled{0};   // lie in its region
+  std::atomic<std::uint64_t> reduced{0};  // its share's result lies in its region
+  std::atomic<std::uint64_t> drained{0};  // it reads no more from anybody's region
+  std::atomic<std::uint32_t> failed{0};   // it has given up; nobody shall wait for it
+  std::atomic<std::uint32_t> closed{0};   // it has unmapped its peers' regions
+};
+
+class Group {
+ public:
+  // Chunks a region has room for.
+  static constexpr std::size_t kSlots = 4;
+
+  // Step 1: makes this rank's region on `device`; `mine` then goes to all ranks. On an error the
+  // group cannot be, but `mine` says so and must go to all ranks all the same.
+  Status prepare(int rank, int size, device::DeviceRuntime& runtime, int device,
+                 std::size_t region_bytes, Record& mine);
+  // Step 2: opens what the peers have made; an error when any of them cannot take part.
+  Status open(std::span<const Record> records);
+  // Last, on every rank, when all know whether all could open: nothing needs the descriptors any
+  // more.
+  void joined() noexcept;
+
+  ~Group();
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  // All ranks can reduce on their device.
+  bool reduces() const noexcept { return reduces_; }
+  device::DeviceRuntime& runtime() const noexcept { return *runtime_; }
+  int device() const noexcept { return device_; }
+  std::size_t slot_bytes() const noexcept { return region_bytes_ / kSlots; }
+
+  // Where chunk number `sequence` lies in the region of `peer`.
+  std::byte* slot(int peer, std::uint64_t sequence) const noexcept {
+    return regions_[static_cast<std::size_t>(peer)] + sequence % kSlots * slot_bytes();
+  }
+  Mailbox& mailbox(int peer) const noexcept { return mailboxes_[peer]; }
+  Mailbox& own_mailbox() const noexcept { return mailboxes_[rank_]; }
+
+  // Numbers the chunks of a call; calls of a communicator come in the same order on all ranks.
+  std::uint64_t take(std::size_t chunks) noexcept;
+
+  // An error once a peer has given up or its process is gone. Now and then a system call.
+  Status check_peers();
+
+  // Closes the peers' regions; frees the own one once all peers have closed it, until then it is
+  // kept for a later call of retire or bury.
+  static void retire(Group* group);
+  // Frees what retired groups have left and nobody uses any more.
+  static void bury() noexcept;
+
+ private:
+  Status make_mailboxes();
+  Status map_mailboxes(int descriptor);
+  void close_peers() noexcept;
+  bool abandoned() const noexcept;
+
+  int rank_ = 0;
+  int size_ = 0;
+  device::DeviceRuntime* runtime_ = nullptr;
+  int device_ = -1;
+  std::size_t region_bytes_ = 0;
+  bool reduces_ = false;
+  std::vector<std::byte*> regions_;  // by rank
+  std::vector<void*> opened_;        // by rank, null: not opened
+  std::vector<std::int32_t> processes_;
+  Mailbox* mailboxes_ = nullptr;
+  int memory_descriptor_ = -1;
+  int mailbox_descriptor_ = -1;
+  std::uint64_t next_ = 0;
+  unsigned checks_ = 0;
+};
+
+}  // namespace accord::node

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "node/plan.h"
+
+#include <algorithm>
+
+namespace accord::node {
+namespace {
+
+// Where blocks start in a slot: kernels move 16 bytes at once, copy engines like whole lines.
+constexpr std::size_t kAlignmentBytes = 256;
+// A message is cut into at least this many chunks, so that filling, reducing and fetching overlap
+// ...
+constexpr std::size_t kChunksWanted = 4;
+// ... unless they get shorter than this: each costs some 10 us of the CPU (H200).
+constexpr std::size_t kChunkBytesMin = std::size_t{2} << 20;
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
+
+// Blocks that lie in a slot at the same time, results included.
+std::size_t lanes(const Call& call) {
+  const auto ranks = static_cast<std::size_t>(call.size);
+  switch (call.kind) {
+    case Kind::scatter:
+    case Kind::alltoall:
+      return ranks;
+    case Kind::reduce_scatter_block:
+      return ranks + 1;
+    case Kind::reduce:
+    case Kind::allreduce:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+Plan::Plan(const Call& call, std::size_t slot_bytes) : call_(call) {
+  const std::size_t room_bytes = slot_bytes / lanes(call) / kAlignmentBytes * kAlignmentBytes;
+  const std::size_t wanted_bytes = std::max(kChunkBytesMin, call.block_bytes / kChunksWanted);
+  chunk_bytes_ = std::max(kAlignmentBytes, std::min(room_bytes, round_up(wanted_bytes)));
+  lane_bytes_ = std::min(chunk_bytes_, round_up(call.block_bytes));
+  chunks_ = (call.block_bytes + chunk_bytes_ - 1) / chunk_bytes_;
+}
+
+std::size_t Plan::slot_bytes_min(int size) noexcept {
+  return kAlignmentBytes * (static_cast<std::size_t>(size) + 1);
+}
+
+bool Plan::reduces() const noexcept { return call_.op != device::ReduceOp::none; }
+
+std::size_t Plan::length(std::size_t chunk) const {
+  return std::min(chunk_bytes_, call_.block_bytes - first(chunk));
+}
+
+std::vector<Move> Plan::fills(int rank, bool in_place, std::size_t chunk) const {
+  const std::size_t at = first(chunk);
+  const std::size_t bytes = length(chunk);
+  const bool is_root = rank == call_.root;
+  switch (call_.kind) {
+    case Kind::bcast:
+      return is_root ? std::vector<Move>{{rank, 0, at, bytes}} : std::vector<Move>{};
+    case Kind::gather:
+      return is_root && in_place ? std::vector<Move>{} : std::vector<Move>{{rank, 0, at, bytes}};
+    case Kind::allgather:
+      return {{rank, 0, (in_place ? block(rank) : 0) + at, bytes}};
+    case Kind::reduce:
+    case Kind::allreduce:
+      return {{rank, 0, at, bytes}};
+    case Kind::scatter:
+      if (!is_root) return {};
+      break;
+    default:
+      break;
+  }
+  std::vector<Move> moves;
+  for (int peer = 0; peer < call_.size; ++peer) {
+    if (call_.kind == Kind::scatter && in_place && peer == rank) continue;
+    moves.push_back({rank, lane(peer), block(peer) + at, bytes});
+  }
+  return moves;
+}
+
+std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const {
+  const std::size_t at = first(chunk);
+  const std::size_t bytes = length(chunk);
+  const bool is_root = rank == call_.root;
+  std::vector<Move> moves;
+  switch (call_.kind) {
+    case Kind::bcast:
+      if (!is_root) moves.push_back({call_.root, 0, at, bytes});
+      return moves;
+    case Kind::scatter:
+      if (!is_root || !in_place) moves.push_back({call_.root, lane(rank), at, bytes});
+      return moves;
+    case Kind::reduce_scatter_block: {
+      const Share own = share(rank, chunk);
+      moves.push_back({rank, own.result_bytes, at, own.length_bytes});
+      return moves;
+    }
+    case Kind::gather:
+    case Kind::reduce:
+      if (!is_root) return moves;
+      break;
+    default:
+      break;
+  }
+  for (int step = 0; step < call_.size; ++step) {
+    const int peer = (rank + step) % call_.size;  // not all from the same peer at once
+    switch (call_.kind) {
+      case Kind::reduce:
+      case Kind::allreduce: {
+        const Share theirs = share(peer, chunk);
+        if (theirs.length_bytes > 0)
+          moves.push_back(
+              {peer, theirs.result_bytes, at + theirs.offset_bytes, theirs.length_bytes});
+        break;
+      }
+      case Kind::alltoall:
+        moves.push_back({peer, lane(rank), block(peer) + at, bytes});
+        break;
+      default:  // gather, allgather
+        if (!in_place || peer != rank) moves.push_back({peer, 0, block(peer) + at, bytes});
+        break;
+    }
+  }
+  return moves;
+}
+
+Share Plan::share(int rank, std::size_t chunk) const {
+  const std::size_t bytes = length(chunk);
+  if (call_.kind == Kind::reduce_scatter_block)
+    return {lane(rank), static_cast<std::size_t>(call_.size) * lane_bytes_, bytes};
+  // Whole lines, so that every share starts aligned; the last ranks may get none.
+  const auto ranks = static_cast<std::size_t>(call_.size);
+  const std::size_t step = round_up((bytes + ranks - 1) / ranks);
+  const std::size_t low = std::min(bytes, static_cast<std::size_t>(rank) * step);
+  const std::size_t high = std::min(bytes, low + step);
+  return {low, lane_bytes_ + low, high - low};
+}
+
+}  // namespace accord::node

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// How a collective moves through the exchange regions of a node, one chunk after the other: what a
+// rank puts into its own region, which part of all regions it reduces, what it fetches from whose
+// region. Pure arithmetic on what is equal on all ranks, so all ranks come to the same chunks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device/reduction.h"
+
+namespace accord::node {
+
+// As numbers they are part of a call's key (core/agreement.h): never reorder.
+enum class Kind : std::uint32_t {
+  bcast = 1,
+  reduce,
+  allreduce,
+  allgather,
+  alltoall,
+  gather,
+  scatter,
+  reduce_scatter_block,
+};
+
+// Bytes [packed, packed + length) of the packed form of a user's buffer, at `offset` of a slot of
+// the region of `peer`.
+struct Move {
+  int peer = 0;
+  std::size_t offset_bytes = 0;
+  std::size_t packed_bytes = 0;
+  std::size_t length_bytes = 0;
+};
+
+// The part of a chunk that one rank reduces: at `offset` in every rank's slot, to `result` in its
+// own.
+struct Share {
+  std::size_t offset_bytes = 0;
+  std::size_t result_bytes = 0;
+  std::size_t length_bytes = 0;
+};
+
+struct Call {
+  Kind kind = Kind::bcast;
+  int size = 1;
+  int root = 0;
+  // Of one block: the whole message of bcast, reduce and allreduce; else what one rank sends
+  // another.
+  std::size_t block_bytes = 0;
+  device::ReduceOp op = device::ReduceOp::none;  // reductions only
+  device::Element element = device::Element::none;
+};
+
+class Plan {
+ public:
+  Plan() = default;
+  // `slot_bytes`: room for one chunk in a region.
+  Plan(const Call& call, std::size_t slot_bytes);
+
+  // The least room a chunk of any collective among `size` ranks needs.
+  static std::size_t slot_bytes_min(int size) noexcept;
+
+  std::size_t chunks() const noexcept { return chunks_; }
+  bool reduces() const noexcept;
+
+  // What `rank` puts into its slot; `in_place`: its contribution lies in the receive buffer
+  // (allgather, at the place of its block) or need not be moved (gather, scatter).
+  std::vector<Move> fills(int rank, bool in_place, std::size_t chunk) const;
+  // What `rank` fetches. In reductions from results, else from what peers have filled.
+  std::vector<Move> pulls(int rank, bool in_place, std::size_t chunk) const;
+  // Reductions only.
+  Share share(int rank, std::size_t chunk) const;
+
+ private:
+  std::size_t first(std::size_t chunk) const { return chunk * chunk_bytes_; }
+  std::size_t length(std::size_t chunk) const;
+  std::size_t block(int rank) const { return static_cast<std::size_t>(rank) * call_.block_bytes; }
+  std::size_t lane(int rank) const { return static_cast<std::size_t>(rank) * lane_bytes_; }
+
+  Call call_;
+  std::size_t chunk_bytes_ = 0;  // of each block, in all chunks but the last
+  std::size_t lane_bytes_ = 0;   // from one block of a slot to the next
+  std::size_t chunks_ = 0;
+};
+
+}  // namespace accord::node

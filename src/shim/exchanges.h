@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The collectives that have no chunked form over the host MPI but go through the exchange regions
+// of a node: what one rank sends another is a block, equal on all ranks.
+#pragma once
+
+#include <mpi.h>
+
+#include "shim/pipelines.h"
+
+namespace accord::shim {
+
+template <class C>
+std::size_t pipeline_bytes(const shape::Allgather<C>& call) noexcept {
+  return shape::in_place(call.sendbuf) ? long_bytes(call.recvcount, call.recvtype)
+                                       : long_bytes(call.sendcount, call.sendtype);
+}
+template <class C>
+std::size_t pipeline_bytes(const shape::Alltoall<C>& call) noexcept {
+  return shape::in_place(call.sendbuf) ? long_bytes(call.recvcount, call.recvtype)
+                                       : long_bytes(call.sendcount, call.sendtype);
+}
+template <class C>
+std::size_t pipeline_bytes(const shape::Gather<C>& call) noexcept {
+  return shape::in_place(call.sendbuf) ? long_bytes(call.recvcount, call.recvtype)
+                                       : long_bytes(call.sendcount, call.sendtype);
+}
+template <class C>
+std::size_t pipeline_bytes(const shape::Scatter<C>& call) noexcept {
+  return shape::in_place(call.recvbuf) ? long_bytes(call.sendcount, call.sendtype)
+                                       : long_bytes(call.recvcount, call.recvtype);
+}
+template <class C>
+std::size_t pipeline_bytes(const shape::Reduce_scatter_block<C>& call) noexcept {
+  return long_bytes(call.recvcount, call.datatype);
+}
+
+inline std::size_t blocks(const CommState& state, MPI_Count count) {
+  return static_cast<std::size_t>(state.size) * static_cast<std::size_t>(count);
+}
+
+// Moves bytes only: the datatype may differ by rank.
+template <class Call>
+core::Pipeline movement(Kind kind, const Call& call, int root, const CommState& state) {
+  return common_pipeline(kind, pipeline_bytes(call), 1, MPI_OP_NULL, MPI_DATATYPE_NULL, root, state,
+                         call.comm);
+}
+
+template <class C>
+std::optional<core::Pipeline> pipeline(const shape::Allgather<C>& call, const Description& d,
+                                       const CommState& state) {
+  if (pipeline_bytes(call) == 0 || !among_ranks(state)) return std::nullopt;
+  core::Pipeline made = movement(Kind::allgather, call, 0, state);
+  made.in_place = shape::in_place(call.sendbuf);
+  made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
+  made.in = made.in_place
+                ? made.out
+                : pipeline_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
+  made.in.of_send = !made.in_place;
+  return finished(std::move(made));
+}
+
+template <class C>
+std::optional<core::Pipeline> pipeline(const shape::Alltoall<C>& call, const Description& d,
+                                       const CommState& state) {
+  if (pipeline_bytes(call) == 0 || !among_ranks(state)) return std::nullopt;
+  core::Pipeline made = movement(Kind::alltoall, call, 0, state);
+  const bool in_place = shape::in_place(call.sendbuf);
+  made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
+  made.in =
+      in_place ? made.out : pipeline_end(d.send, blocks(state, call.sendcount), call.sendtype);
+  made.in.of_send = !in_place;
+  return finished(std::move(made));
+}
+
+template <class C>
+std::optional<core::Pipeline> pipeline(const shape::Gather<C>& call, const Description& d,
+                                       const CommState& state) {
+  if (pipeline_bytes(call) == 0 || !among_ranks(state, call.root)) return std::nullopt;
+  core::Pipeline made = movement(Kind::gather, call, call.root, state);
+  made.in_place = shape::in_place(call.sendbuf);
+  if (!made.in_place)
+    made.in = pipeline_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
+  made.in.of_send = true;
+  if (call.root == state.rank)
+    made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
+  return finished(std::move(made));
+}
+
+template <class C>
+std::optional<core::Pipeline> pipeline(const shape::Scatter<C>& call, const Description& d,
+                                       const CommState& state) {
+  if (pipeline_bytes(call) == 0 || !among_ranks(state, call.root)) return std::nullopt;
+  core::Pipeline made = movement(Kind::scatter, call, call.root, state);
+  made.in_place = shape::in_place(call.recvbuf);
+  if (call.root == state.rank)
+    made.in = pipeline_end(d.send, blocks(state, call.sendcount), call.sendtype);
+  made.in.of_send = true;
+  if (!made.in_place)
+    made.out = pipeline_end(d.recv, static_cast<std::size_t>(call.recvcount), call.recvtype);
+  return finished(std::move(made));
+}
+
+template <class C>
+std::optional<core::Pipeline> pipeline(const shape::Reduce_scatter_block<C>& call,
+                                       const Description& d, const CommState& state) {
+  const std::size_t size_bytes = pipeline_bytes(call);
+  if (size_bytes == 0 || !among_ranks(state)) return std::nullopt;
+  const std::size_t element_bytes = reducible_element_bytes(call.op, call.datatype);
+  if (element_bytes == 0) return std::nullopt;
+  core::Pipeline made = common_pipeline(Kind::reduce_scatter_block, size_bytes, element_bytes,
+                                        call.op, call.datatype, 0, state, call.comm);
+  const bool in_place = shape::in_place(call.sendbuf);
+  made.in = pipeline_end(in_place ? d.recv : d.send, blocks(state, call.recvcount), call.datatype);
+  made.in.of_send = !in_place;
+  made.out = pipeline_end(d.recv, static_cast<std::size_t>(call.recvcount), call.datatype);
+  return finished(std::move(made));
+}
+
+}  // namespace accord::shim

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/kept_handles.h"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "shim/canonical.h"
+#include "shim/shim.h"
+#include "shim/typemap.h"
+
+namespace accord::shim {
+namespace {
+
+struct Kept {
+  std::mutex mutex;
+  std::vector<MPI_Datatype> datatypes;
+  std::vector<MPI_Op> ops;
+  std::atomic<bool> any{false};
+};
+
+// Never destroyed: MPI may be called from destructors of the program.
+Kept& kept() {
+  static Kept& instance = *new Kept;
+  return instance;
+}
+
+}  // namespace
+
+void free_kept_handles() noexcept {
+  if (!kept().any.load(std::memory_order_relaxed) || !engine().idle()) return;
+  std::vector<MPI_Datatype> datatypes;
+  std::vector<MPI_Op> ops;
+  {
+    const std::lock_guard<std::mutex> locked(kept().mutex);
+    datatypes.swap(kept().datatypes);
+    ops.swap(kept().ops);
+    kept().any = false;
+  }
+  for (MPI_Datatype& datatype : datatypes) (void)host::Type_free(&datatype);
+  for (MPI_Op& op : ops) (void)host::Op_free(&op);
+}
+
+int Type_free(MPI_Datatype* datatype) noexcept {
+  free_kept_handles();
+  // Mistakes are the host MPI's to report.
+  if (engine().idle() || datatype == nullptr || *datatype == MPI_DATATYPE_NULL ||
+      is_named(*datatype))
+    return host::Type_free(datatype);
+  const std::lock_guard<std::mutex> locked(kept().mutex);
+  kept().datatypes.push_back(*datatype);
+  kept().any = true;
+  *datatype = MPI_DATATYPE_NULL;
+  return MPI_SUCCESS;
+}
+
+int Op_free(MPI_Op* op) noexcept {
+  free_kept_handles();
+  if (engine().idle() || op == nullptr || *op == MPI_OP_NULL || canonical_op(*op) != 0 ||
+      *op == MPI_REPLACE || *op == MPI_NO_OP)
+    return host::Op_free(op);
+  const std::lock_guard<std::mutex> locked(kept().mutex);
+  kept().ops.push_back(*op);
+  kept().any = true;
+  *op = MPI_OP_NULL;
+  return MPI_SUCCESS;
+}
+
+}  // namespace accord::shim

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Plans of the node room, carried out on plain memory: after all chunks every rank's buffer holds
+// what the collective says, and nothing is put or fetched outside a slot.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "node/plan.h"
+
+namespace accord::node {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+unsigned char value(int rank, std::size_t at) {
+  return static_cast<unsigned char>(rank * 37 + static_cast<int>(at % 251) + 1);
+}
+
+struct Case {
+  Call call;
+  std::size_t slot_bytes;
+  bool in_place;
+};
+
+std::string name(const Case& c) {
+  return "kind " + std::to_string(static_cast<int>(c.call.kind)) + " ranks " +
+         std::to_string(c.call.size) + " root " + std::to_string(c.call.root) + " block " +
+         std::to_string(c.call.block_bytes) + " slot " + std::to_string(c.slot_bytes) +
+         (c.in_place ? " in place" : "");
+}
+
+// All ranks of one call. Reductions add bytes, which is what the sum of uint8 is.
+class World {
+ public:
+  explicit World(const Case& c) : case_(c), plan_(c.call, c.slot_bytes) {
+    const auto ranks = static_cast<std::size_t>(c.call.size);
+    for (int rank = 0; rank < c.call.size; ++rank) {
+      Bytes in(c.call.block_bytes * ranks);
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
+      Bytes out(in.size(), 0);
+      const std::size_t own = static_cast<std::size_t>(rank) * c.call.block_bytes;
+      if (c.in_place && c.call.kind == Kind::allgather)
+        std::memcpy(out.data() + own, in.data() + own, c.call.block_bytes);
+      in_.push_back(std::move(in));
+      out_.push_back(std::move(out));
+      slots_.emplace_back(c.slot_bytes, 0);
+    }
+  }
+
+  void run() {
+    for (std::size_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
+      for (Bytes& slot : slots_) std::fill(slot.begin(), slot.end(), 0xee);
+      for (int rank = 0; rank < case_.call.size; ++rank) fill(rank, chunk);
+      for (int rank = 0; plan_.reduces() && rank < case_.call.size; ++rank) reduce(rank, chunk);
+      for (int rank = 0; rank < case_.call.size; ++rank) pull(rank, chunk);
+    }
+  }
+
+  void check() const {
+    const std::size_t block = case_.call.block_bytes;
+    for (int rank = 0; rank < case_.call.size; ++rank) {
+      for (int peer = 0; peer < case_.call.size; ++peer) {
+        for (std::size_t i = 0; i < block; ++i) {
+          const int got = out_[at(rank)][at(peer) * block + i];
+          ASSERT_EQ(expected(rank, peer, i), got)
+              << name(case_) << ": rank " << rank << " block " << peer << " byte " << i;
+        }
+      }
+    }
+  }
+
+ private:
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+  // Byte i of block `peer` in the output of `rank`; 0 where nothing is written.
+  int expected(int rank, int peer, std::size_t i) const {
+    const Call& call = case_.call;
+    const std::size_t block = call.block_bytes;
+    const bool is_root = rank == call.root;
+    const auto sum = [&](std::size_t offset) {
+      unsigned total = 0;
+      for (int from = 0; from < call.size; ++from) total += value(from, offset);
+      return static_cast<int>(static_cast<unsigned char>(total));
+    };
+    switch (call.kind) {
+      case Kind::bcast:
+        return peer == 0 && !is_root ? value(call.root, i) : 0;
+      case Kind::reduce:
+        return peer == 0 && is_root ? sum(i) : 0;
+      case Kind::allreduce:
+        return peer == 0 ? sum(i) : 0;
+      case Kind::reduce_scatter_block:
+        return peer == 0 ? sum(at(rank) * block + i) : 0;
+      case Kind::allgather:
+        return value(peer, (case_.in_place ? at(peer) * block : 0) + i);
+      case Kind::gather:
+        return is_root && !(case_.in_place && peer == rank) ? value(peer, i) : 0;
+      case Kind::scatter:
+        return peer == 0 && !(case_.in_place && is_root) ? value(call.root, at(rank) * block + i)
+                                                         : 0;
+      case Kind::alltoall:
+        return value(peer, at(rank) * block + i);
+    }
+    return -1;
+  }
+
+  void fill(int rank, std::size_t chunk) {
+    for (const Move& move : plan_.fills(rank, case_.in_place, chunk)) {
+      ASSERT_EQ(rank, move.peer) << name(case_);
+      ASSERT_LE(move.offset_bytes + move.length_bytes, case_.slot_bytes) << name(case_);
+      ASSERT_LE(move.packed_bytes + move.length_bytes, in_[at(rank)].size()) << name(case_);
+      std::memcpy(slots_[at(rank)].data() + move.offset_bytes,
+                  in_[at(rank)].data() + move.packed_bytes, move.length_bytes);
+    }
+  }
+  void reduce(int rank, std::size_t chunk) {
+    const Share share = plan_.share(rank, chunk);
+    ASSERT_LE(share.result_bytes + share.length_bytes, case_.slot_bytes) << name(case_);
+    for (std::size_t i = 0; i < share.length_bytes; ++i) {
+      unsigned total = 0;
+      for (const Bytes& slot : slots_) total += slot[share.offset_bytes + i];
+      slots_[at(rank)][share.result_bytes + i] = static_cast<unsigned char>(total);
+    }
+  }
+  void pull(int rank, std::size_t chunk) {
+    for (const Move& move : plan_.pulls(rank, case_.in_place, chunk)) {
+      ASSERT_LE(move.offset_bytes + move.length_bytes, case_.slot_bytes) << name(case_);
+      ASSERT_LE(move.packed_bytes + move.length_bytes, out_[at(rank)].size()) << name(case_);
+      std::memcpy(out_[at(rank)].data() + move.packed_bytes,
+                  slots_[at(move.peer)].data() + move.offset_bytes, move.length_bytes);
+    }
+  }
+
+  Case case_;
+  Plan plan_;
+  std::vector<Bytes> in_;
+  std::vector<Bytes> out_;
+  std::vector<Bytes> slots_;
+};
+
+TEST(NodePlan, every_collective_in_chunks) {
+  for (Kind kind : {Kind::bcast, Kind::reduce, Kind::allreduce, Kind::allgather, Kind::alltoall,
+                    Kind::gather, Kind::scatter, Kind::reduce_scatter_block}) {
+    const bool reduces =
+        kind == Kind::reduce || kind == Kind::allreduce || kind == Kind::reduce_scatter_block;
+    const bool may_be_in_place =
+        kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter;
+    for (int size : {2, 3, 5, 8}) {
+      for (std::size_t block : {1, 255, 256, 257, 4096, 10001}) {
+        for (int root : {0, size - 1}) {
+          for (bool in_place : {false, true}) {
+            if (in_place && !may_be_in_place) continue;
+            Call call{.kind = kind, .size = size, .root = root, .block_bytes = block};
+            if (reduces) call.op = device::ReduceOp::sum;
+            World world({call, std::size_t{4096}, in_place});
+            world.run();
+            if (HasFatalFailure()) return;
+            world.check();
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(NodePlan, shares_cover_a_chunk_once_and_start_aligned) {
+  for (int size : {2, 3, 7}) {
+    for (std::size_t bytes : {1, 300, 4096, 1000000}) {
+      const Plan plan({.kind = Kind::allreduce,
+                       .size = size,
+                       .block_bytes = bytes,
+                       .op = device::ReduceOp::sum,
+                       .element = device::Element::float32},
+                      std::size_t{16} << 20);
+      ASSERT_EQ(1U, plan.chunks());
+      std::size_t next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const Share share = plan.share(rank, 0);
+        EXPECT_EQ(next, share.offset_bytes);
+        EXPECT_TRUE(share.length_bytes == 0 || share.offset_bytes % 256 == 0);
+        next += share.length_bytes;
+      }
+      EXPECT_EQ(bytes, next);
+    }
+  }
+}
+
+TEST(NodePlan, large_messages_are_cut_so_that_steps_overlap) {
+  const Plan plan({.kind = Kind::bcast, .size = 2, .block_bytes = std::size_t{256} << 20},
+                  std::size_t{16} << 20);
+  EXPECT_GE(plan.chunks(), 16U);
+  const Plan medium({.kind = Kind::bcast, .size = 2, .block_bytes = std::size_t{12} << 20},
+                    std::size_t{16} << 20);
+  EXPECT_EQ(4U, medium.chunks());
+}
+
+}  // namespace
+}  // namespace accord::node
