@@ -13,6 +13,8 @@
 
 #include "base/config.h"
 
+extern "C" [[gnu::weak]] void* __curbrk;  // the end of the brk heap (glibc)
+
 namespace accord::device {
 
 #define RUNTIME(name) DeviceRuntime& name##_runtime();
@@ -95,8 +97,10 @@ std::uintptr_t find_program_start() noexcept {
 
 bool in_program_or_heap(std::uintptr_t address) noexcept {
   static const std::uintptr_t start = find_program_start();
-  // sbrk(0) reads a variable of the C library; it makes no system call.
-  return start != 0 && address >= start && address < reinterpret_cast<std::uintptr_t>(sbrk(0));
+  // The C library's own variable, where it has one, and not sbrk(0): UCX patches that into a system
+  // call and an event, 430 ns.
+  const auto heap_end = reinterpret_cast<std::uintptr_t>(&__curbrk == nullptr ? nullptr : __curbrk);
+  return start != 0 && address >= start && address < heap_end;
 }
 
 // What is known without asking the runtimes. It only ever rises.

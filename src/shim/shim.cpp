@@ -80,10 +80,14 @@ class Port final : public core::HostPort {
   }
   void poke() override {
     constexpr unsigned kCallsPerPoke = 16;
-    const MPI_Comm comm = private_comm();
-    if (comm == MPI_COMM_NULL || ++pokes_ % kCallsPerPoke != 0) return;
+    if (++pokes_ % kCallsPerPoke != 0) return;
+    // On a communicator of several ranks: MPICH answers for MPI_COMM_SELF without any progress. A
+    // tag that nobody uses, since nothing is to be found.
+    constexpr int kTag = 32767;
+    const MPI_Comm comm = world_model ? MPI_COMM_WORLD : private_comm();
     int flag = 0;
-    (void)host::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
+    if (comm != MPI_COMM_NULL)
+      (void)host::Iprobe(MPI_ANY_SOURCE, kTag, comm, &flag, MPI_STATUS_IGNORE);
   }
   void pause() override {
     if (yield || ++pauses_ % 1024 == 0) {
@@ -95,6 +99,7 @@ class Port final : public core::HostPort {
     }
   }
   bool yield = false;
+  bool world_model = false;  // MPI_COMM_WORLD exists
 
  private:
   static inline thread_local unsigned pauses_ = 0;
@@ -253,6 +258,7 @@ void start_runtime(const JobFacts& facts) {
   Runtime& here = runtime();
   make_keyval();
   here.engine.allow_threads(facts.threads);
+  here.port.world_model = true;
   if (facts.devices && config().node_bytes != 0) {
     node_from_bytes = config().node_bytes;
     votes_from_bytes =
@@ -303,6 +309,7 @@ void stop_runtime() noexcept {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
+  here.port.world_model = false;
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);
   if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
