@@ -83,8 +83,12 @@ struct Gather {
     if (!role.is_root) return;
     const MPI_Aint step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
     for (int rank = 0; rank < role.others; ++rank) {
-      if (in_place(sendbuf) && !state.inter && rank == state.rank) continue;  // already there
-      d.writes(d.recv, recvcount, recvtype, rank * step);
+      if (in_place(sendbuf) && !state.inter && rank == state.rank) {
+        d.reads(d.recv, recvcount, recvtype,
+                rank * step);  // already there, and the host MPI may move it about
+      } else {
+        d.writes(d.recv, recvcount, recvtype, rank * step);
+      }
     }
   }
 };
@@ -108,8 +112,11 @@ struct Gatherv {
     if (!role.is_root) return;
     const MPI_Aint extent = extent_of(recvtype);
     for (int rank = 0; rank < role.others; ++rank) {
-      if (in_place(sendbuf) && !state.inter && rank == state.rank) continue;
-      d.writes(d.recv, recvcounts[rank], recvtype, displs[rank] * extent);
+      if (in_place(sendbuf) && !state.inter && rank == state.rank) {
+        d.reads(d.recv, recvcounts[rank], recvtype, displs[rank] * extent);
+      } else {
+        d.writes(d.recv, recvcounts[rank], recvtype, displs[rank] * extent);
+      }
     }
   }
 };
@@ -132,7 +139,6 @@ struct Scatter {
     if (!role.is_root) return;
     const MPI_Aint step = static_cast<MPI_Aint>(sendcount) * extent_of(sendtype);
     for (int rank = 0; rank < role.others; ++rank) {
-      if (in_place(recvbuf) && !state.inter && rank == state.rank) continue;  // stays where it is
       d.reads(d.send, sendcount, sendtype, rank * step);
     }
   }
@@ -157,7 +163,6 @@ struct Scatterv {
     if (!role.is_root) return;
     const MPI_Aint extent = extent_of(sendtype);
     for (int rank = 0; rank < role.others; ++rank) {
-      if (in_place(recvbuf) && !state.inter && rank == state.rank) continue;
       d.reads(d.send, sendcounts[rank], sendtype, displs[rank] * extent);
     }
   }
