@@ -54,8 +54,8 @@ const char* accord_runtime_name(void);
 /* Text of the calling thread's last error of this API. Valid until its next call. */
 const char* accord_last_error(void);
 
-/* The way the calling thread's last MPI call on device memory took: "staged", "staged-pipelined", "queued" (a
- * non-blocking call that waits for others), or "-" before the first. Static storage. */
+/* The way the calling thread's last MPI call on device memory took: "staged", "staged-pipelined", "node" (from
+ * device to device within a node), "queued" (a non-blocking call that waits for others), or "-" before the first. Static storage. */
 const char* accord_last_path(void);
 
 /* Writes a JSON object (settings, runtimes, devices, host MPI) of at most capacity bytes, NUL included, and

@@ -25,7 +25,8 @@ struct PipelineEnd {
   device::DeviceRuntime* runtime = nullptr;  // null: the CPU may touch the bytes
   // Absolute addresses: goes through the whole shadow of the buffer it is an end of.
   bool shadowed = false;
-  bool of_send = false;  // an end of CollectiveCall::send, else of recv
+  bool of_send = false;    // an end of CollectiveCall::send, else of recv
+  bool on_device = false;  // plain memory of `device`, which its kernels may use as it is
   int device = -1;
   Segment segment;  // no elements: this rank has no such end
 };

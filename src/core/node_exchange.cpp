@@ -14,7 +14,21 @@ NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& p
       pipeline_(pipeline),
       plan_(*pipeline.exchange, group_->slot_bytes()),
       base_(group_->take(plan_.chunks())),
-      flights_(std::min(node::Group::kSlots, plan_.chunks())) {}
+      flights_(std::min(node::Group::kSlots, plan_.chunks())),
+      own_direct_(plan_.has_own_block() && usable_by_kernels(pipeline.in) &&
+                  usable_by_kernels(pipeline.out)),
+      result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {}
+
+// As they lie: elements without gaps in plain memory of the group's own device.
+bool NodeExchange::usable_by_kernels(const PipelineEnd& end) const {
+  return end.on_device && !end.shadowed && end.runtime == &group_->runtime() &&
+         end.device == group_->device() && end.segment.count != 0 && end.segment.type->dense();
+}
+
+std::byte* NodeExchange::packed_address(const PipelineEnd& end, std::size_t packed_bytes) const {
+  return static_cast<std::byte*>(end.user) + end.segment.offset_bytes +
+         end.segment.type->low_bytes() + packed_bytes;
+}
 
 Status NodeExchange::advance(bool& done) {
   for (bool moved = true; moved;) {
@@ -94,7 +108,13 @@ bool NodeExchange::slot_is_free(std::uint64_t sequence) const {
 }
 
 Status NodeExchange::begin_fill(Flight& flight) {
-  const auto moves = plan_.fills(group_->rank(), pipeline_.in_place, flight.chunk);
+  auto moves = plan_.fills(group_->rank(), pipeline_.in_place, flight.chunk);
+  flight.own_skipped = own_direct_;
+  flight.result_there = false;
+  if (own_direct_) {
+    const std::size_t own_bytes = plan_.own_block_bytes(group_->rank(), flight.chunk);
+    std::erase_if(moves, [&](const node::Move& move) { return move.packed_bytes == own_bytes; });
+  }
   return copy(pipeline_.in, moves, sequence(flight), true, flight.ticket);
 }
 
@@ -106,43 +126,94 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   begun = true;
   const node::Share share = plan_.share(group_->rank(), flight.chunk);
   if (share.length_bytes == 0) return {};
+  if (result_direct_) {
+    std::byte* const result = packed_address(pipeline_.out, plan_.first_bytes(flight.chunk));
+    const Status direct = reduce(flight, share, result, sources_of(flight, share));
+    flight.result_there = direct.ok();
+    if (direct.code() != StatusCode::unsupported) return direct;
+    result_direct_ =
+        false;  // memory that kernels of this context cannot use: through the region after all
+  }
+  std::byte* const own = group_->slot(group_->rank(), number);
+  if (flight.own_skipped) {
+    const device::Copy block{
+        .dst = own + share.offset_bytes,
+        .src = packed_address(pipeline_.in, plan_.own_block_bytes(group_->rank(), flight.chunk)),
+        .row_bytes = share.length_bytes};
+    ACCORD_TRY(group_->runtime().copy(group_->device(), {&block, 1}));
+    flight.own_skipped = own_direct_ = false;
+  }
+  return reduce(flight, share, own + share.result_bytes, sources_of(flight, share));
+}
+
+// In the order of the ranks, so that all get the same bits.
+std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
+                                                  const node::Share& share) const {
   std::vector<const void*> sources;
   for (int peer = 0; peer < group_->size(); ++peer)
-    sources.push_back(group_->slot(peer, number) + share.offset_bytes);
+    sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
+  if (flight.own_skipped)
+    sources[static_cast<std::size_t>(group_->rank())] =
+        packed_address(pipeline_.in, plan_.own_block_bytes(group_->rank(), flight.chunk));
+  return sources;
+}
+
+Status NodeExchange::reduce(Flight& flight, const node::Share& share, void* dst,
+                            const std::vector<const void*>& sources) {
   const node::Call& call = *pipeline_.exchange;
-  const device::Reduction reduction{
-      .dst = group_->slot(group_->rank(), number) + share.result_bytes,
-      .sources = sources,
-      .count = share.length_bytes / device::element_bytes(call.element),
-      .op = call.op,
-      .element = call.element};
-  return group_->runtime().reduce_begin(group_->device(), reduction, flight.ticket);
+  return group_->runtime().reduce_begin(
+      group_->device(),
+      {.dst = dst,
+       .sources = sources,
+       .count = share.length_bytes / device::element_bytes(call.element),
+       .op = call.op,
+       .element = call.element},
+      flight.ticket);
 }
 
 Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
   const std::uint64_t number = sequence(flight);
-  const auto moves = plan_.pulls(group_->rank(), pipeline_.in_place, flight.chunk);
+  auto moves = plan_.pulls(group_->rank(), pipeline_.in_place, flight.chunk);
+  if (flight.result_there) moves.clear();
   for (const node::Move& move : moves) {
     const node::Mailbox& peer = group_->mailbox(move.peer);
     const auto& counter = plan_.reduces() ? peer.reduced : peer.filled;
     if (counter.load(std::memory_order_acquire) <= number) return {};
   }
   begun = true;
-  return copy(pipeline_.out, moves, number, false, flight.ticket);
+  std::vector<device::Copy> copies;
+  if (flight.own_skipped && !plan_.reduces()) {
+    const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {
+      return move.peer == group_->rank();
+    });
+    std::byte* const to = packed_address(pipeline_.out, own->packed_bytes);
+    std::byte* const from = packed_address(pipeline_.in, own->packed_bytes);
+    if (to != from) copies.push_back({.dst = to, .src = from, .row_bytes = own->length_bytes});
+    moves.erase(own);
+  }
+  add_copies(pipeline_.out, moves, number, false, copies);
+  return copies.empty() ? Status()
+                        : group_->runtime().copy_begin(group_->device(), copies, flight.ticket);
 }
 
 Status NodeExchange::copy(const PipelineEnd& end, const std::vector<node::Move>& moves,
                           std::uint64_t sequence, bool to_region, device::CopyTicket& ticket) {
   ticket = {};
-  if (moves.empty() || end.segment.count == 0) return {};
   std::vector<device::Copy> copies;
+  add_copies(end, moves, sequence, to_region, copies);
+  return copies.empty() ? Status() : group_->runtime().copy_begin(group_->device(), copies, ticket);
+}
+
+void NodeExchange::add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
+                              std::uint64_t sequence, bool to_region,
+                              std::vector<device::Copy>& copies) const {
+  if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
     std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
     const CopyList list = packed_copies(end.segment, end.user, move.packed_bytes, move.length_bytes,
                                         there, to_region);
     copies.insert(copies.end(), list.copies().begin(), list.copies().end());
   }
-  return copies.empty() ? Status() : group_->runtime().copy_begin(group_->device(), copies, ticket);
 }
 
 Status NodeExchange::poll(Flight& flight, bool& done) {

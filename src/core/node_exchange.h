@@ -36,6 +36,8 @@ class NodeExchange {
   struct Flight {
     State state = State::empty;
     std::size_t chunk = 0;
+    bool own_skipped = false;   // the block for this rank itself is not in its region
+    bool result_there = false;  // the result is in the user's buffer already
     device::CopyTicket ticket;
   };
 
@@ -45,6 +47,13 @@ class NodeExchange {
   Status begin_pull(Flight& flight, bool& begun);
   Status copy(const PipelineEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
               bool to_region, device::CopyTicket& ticket);
+  void add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
+                  std::uint64_t sequence, bool to_region, std::vector<device::Copy>& copies) const;
+  bool usable_by_kernels(const PipelineEnd& end) const;
+  std::byte* packed_address(const PipelineEnd& end, std::size_t packed_bytes) const;
+  Status reduce(Flight& flight, const node::Share& share, void* dst,
+                const std::vector<const void*>& sources);
+  std::vector<const void*> sources_of(const Flight& flight, const node::Share& share) const;
   Status poll(Flight& flight, bool& done);
   bool publish(std::atomic<std::uint64_t>& counter, std::uint64_t sequence) const;
   bool slot_is_free(std::uint64_t sequence) const;
@@ -55,6 +64,11 @@ class NodeExchange {
   node::Plan plan_;
   std::uint64_t base_;  // number of the first chunk in the group's life
   std::vector<Flight> flights_;
+  // The block for this rank itself goes from one user buffer to the other, without the region.
+  // Local: nobody else reads it.
+  bool own_direct_ = false;
+  // Results that only this rank needs are reduced into its user's buffer.
+  bool result_direct_ = false;
   std::size_t next_ = 0;      // chunk to be filled next
   std::size_t finished_ = 0;  // chunks of which this rank has everything
 };

@@ -9,11 +9,16 @@ namespace {
 
 // Where blocks start in a slot: kernels move 16 bytes at once, copy engines like whole lines.
 constexpr std::size_t kAlignmentBytes = 256;
-// A message is cut into at least this many chunks, so that filling, reducing and fetching overlap
-// ...
-constexpr std::size_t kChunksWanted = 4;
-// ... unless they get shorter than this: each costs some 10 us of the CPU (H200).
+// Chunks, so that filling, reducing and fetching overlap: four of a medium message, eight of a long
+// one, none shorter than is worth the 20 us of the CPU that its steps take (2 x H200: 16 MiB in
+// chunks of 2 MiB took half as long again as in chunks of 4).
 constexpr std::size_t kChunkBytesMin = std::size_t{2} << 20;
+constexpr std::size_t kLongBytes = std::size_t{32} << 20;
+
+std::size_t chunk_bytes_wanted(std::size_t block_bytes) {
+  const std::size_t chunks = block_bytes <= kLongBytes ? 4 : 8;
+  return std::max(kChunkBytesMin, block_bytes / chunks);
+}
 
 std::size_t round_up(std::size_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
@@ -40,10 +45,12 @@ std::size_t lanes(const Call& call) {
 
 Plan::Plan(const Call& call, std::size_t slot_bytes) : call_(call) {
   const std::size_t room_bytes = slot_bytes / lanes(call) / kAlignmentBytes * kAlignmentBytes;
-  const std::size_t wanted_bytes = std::max(kChunkBytesMin, call.block_bytes / kChunksWanted);
+  const std::size_t wanted_bytes = chunk_bytes_wanted(call.block_bytes);
   chunk_bytes_ = std::max(kAlignmentBytes, std::min(room_bytes, round_up(wanted_bytes)));
   lane_bytes_ = std::min(chunk_bytes_, round_up(call.block_bytes));
   chunks_ = (call.block_bytes + chunk_bytes_ - 1) / chunk_bytes_;
+  const bool whole = call.kind == Kind::allreduce || call.kind == Kind::reduce;
+  one_shot_ = whole && call.block_bytes <= call.one_shot_bytes;
 }
 
 std::size_t Plan::slot_bytes_min(int size) noexcept {
@@ -51,6 +58,14 @@ std::size_t Plan::slot_bytes_min(int size) noexcept {
 }
 
 bool Plan::reduces() const noexcept { return call_.op != device::ReduceOp::none; }
+
+bool Plan::result_is_own() const noexcept {
+  return one_shot_ || call_.kind == Kind::reduce_scatter_block;
+}
+
+bool Plan::has_own_block() const noexcept {
+  return call_.kind == Kind::alltoall || call_.kind == Kind::reduce_scatter_block;
+}
 
 std::size_t Plan::length(std::size_t chunk) const {
   return std::min(chunk_bytes_, call_.block_bytes - first(chunk));
@@ -108,6 +123,10 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
     default:
       break;
   }
+  if (one_shot_) {
+    moves.push_back({rank, share(rank, chunk).result_bytes, at, bytes});
+    return moves;
+  }
   for (int step = 0; step < call_.size; ++step) {
     const int peer = (rank + step) % call_.size;  // not all from the same peer at once
     switch (call_.kind) {
@@ -134,6 +153,8 @@ Share Plan::share(int rank, std::size_t chunk) const {
   const std::size_t bytes = length(chunk);
   if (call_.kind == Kind::reduce_scatter_block)
     return {lane(rank), static_cast<std::size_t>(call_.size) * lane_bytes_, bytes};
+  if (one_shot_)
+    return {0, lane_bytes_, call_.kind == Kind::allreduce || rank == call_.root ? bytes : 0};
   // Whole lines, so that every share starts aligned; the last ranks may get none.
   const auto ranks = static_cast<std::size_t>(call_.size);
   const std::size_t step = round_up((bytes + ranks - 1) / ranks);

@@ -52,6 +52,8 @@ struct Call {
   std::size_t block_bytes = 0;
   device::ReduceOp op = device::ReduceOp::none;  // reductions only
   device::Element element = device::Element::none;
+  // Allreduce and reduce up to here in one shot: who needs the result reduces all of it.
+  std::size_t one_shot_bytes = 0;
 };
 
 class Plan {
@@ -65,6 +67,9 @@ class Plan {
 
   std::size_t chunks() const noexcept { return chunks_; }
   bool reduces() const noexcept;
+  // Reductions: a rank's share of the result is for nobody else, so it may reduce straight into its
+  // user's buffer.
+  bool result_is_own() const noexcept;
 
   // What `rank` puts into its slot; `in_place`: its contribution lies in the receive buffer
   // (allgather, at the place of its block) or need not be moved (gather, scatter).
@@ -73,6 +78,13 @@ class Plan {
   std::vector<Move> pulls(int rank, bool in_place, std::size_t chunk) const;
   // Reductions only.
   Share share(int rank, std::size_t chunk) const;
+  // Whether a rank sends itself a block as it does the others (alltoall, reduce_scatter_block):
+  // where that begins in its packed buffer, and which move of fills() it is.
+  bool has_own_block() const noexcept;
+  std::size_t own_block_bytes(int rank, std::size_t chunk) const {
+    return block(rank) + first(chunk);
+  }
+  std::size_t first_bytes(std::size_t chunk) const { return first(chunk); }
 
  private:
   std::size_t first(std::size_t chunk) const { return chunk * chunk_bytes_; }
@@ -84,6 +96,7 @@ class Plan {
   std::size_t chunk_bytes_ = 0;  // of each block, in all chunks but the last
   std::size_t lane_bytes_ = 0;   // from one block of a slot to the next
   std::size_t chunks_ = 0;
+  bool one_shot_ = false;  // who needs the result reduces all of it, and no shares are exchanged
 };
 
 }  // namespace accord::node

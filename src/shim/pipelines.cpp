@@ -16,6 +16,11 @@ std::optional<node::Call> exchange_of(Kind kind, std::size_t size_bytes, MPI_Op 
   if (node_from_bytes == 0 || size_bytes < node_from_bytes) return std::nullopt;
   node::Call call{.kind = kind, .size = size, .root = root, .block_bytes = size_bytes};
   if (op == MPI_OP_NULL) return call;
+  // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
+  // over.
+  constexpr std::size_t kShareOfMany = 16;
+  call.one_shot_bytes =
+      size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
   call.op = device_op(op);
   call.element = device_element(call.op, datatype);
   if (call.op == device::ReduceOp::none || call.element == device::Element::none)
@@ -75,6 +80,7 @@ core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t cou
   end.shadowed = buffer.is_staged() && buffer.where().runtime == nullptr;
   end.runtime = buffer.where().runtime;
   end.device = buffer.where().device;
+  end.on_device = buffer.is_staged() && buffer.where().kind == device::MemoryKind::device;
   return end;
 }
 

@@ -158,6 +158,7 @@ TEST(NodePlan, every_collective_in_chunks) {
             if (in_place && !may_be_in_place) continue;
             Call call{.kind = kind, .size = size, .root = root, .block_bytes = block};
             if (reduces) call.op = device::ReduceOp::sum;
+            call.one_shot_bytes = 256;
             World world({call, std::size_t{4096}, in_place});
             world.run();
             if (HasFatalFailure()) return;
