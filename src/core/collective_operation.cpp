@@ -105,12 +105,15 @@ Status CollectiveOperation::start_as(Mode mode) {
     stage_ = Stage::whole;
     return {};
   }
-  ACCORD_TRY(open_ends());
-  if (mode == Mode::pipelined) return open_slots();
+  if (mode == Mode::pipelined) {
+    ACCORD_TRY(open_ends());
+    return open_slots();
+  }
   path_ = "node";
   stage_ = Stage::exchange;
+  // First: it takes this call's numbers, and after an error tells the peers.
   exchange_.emplace(queue_->group, *call_.pipeline);
-  return {};
+  return open_ends();
 }
 
 Status CollectiveOperation::vote(HostPort& port, bool& pending) {
@@ -176,7 +179,7 @@ Status CollectiveOperation::agree_on_group(HostPort& port, bool& pending) {
   ACCORD_TRY(port.test(request_, done));
   pending = !done;
   if (pending) return {};
-  joining_->joined();
+  joining_->joined(!all_.any_host());
   if (all_.any_host()) {
     queue_->group_declined = true;
   } else {

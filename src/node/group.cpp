@@ -148,16 +148,38 @@ Status Group::open(std::span<const Record> records) {
     ACCORD_TRY(opened);
     regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
   }
+  return try_to_reduce();
+}
+
+// One element from all regions: what cannot be addressed from here (a region of another context)
+// must show now, while the ranks can still decline.
+Status Group::try_to_reduce() {
+  if (!reduces_) return {};
+  const std::vector<const void*> sources(regions_.begin(), regions_.end());
+  device::CopyTicket ticket;
+  ACCORD_TRY(runtime_->reduce_begin(device_,
+                                    {.dst = regions_[static_cast<std::size_t>(rank_)],
+                                     .sources = sources,
+                                     .count = 1,
+                                     .op = device::ReduceOp::bxor,
+                                     .element = device::Element::uint32},
+                                    ticket));
+  for (bool done = ticket.handle == nullptr; !done;) ACCORD_TRY(runtime_->copy_done(ticket, done));
   return {};
 }
 
-void Group::joined() noexcept {
+void Group::joined(bool all_opened) noexcept {
+  joined_ = all_opened;
+  close_descriptors();
+}
+
+void Group::close_descriptors() noexcept {
   close_descriptor(memory_descriptor_);
   close_descriptor(mailbox_descriptor_);
 }
 
 Group::~Group() {
-  joined();
+  close_descriptors();
   close_peers();
   if (runtime_ != nullptr && !regions_.empty() &&
       regions_[static_cast<std::size_t>(rank_)] != nullptr)
@@ -186,9 +208,8 @@ bool Group::abandoned() const noexcept {
 
 void Group::retire(Group* group) {
   group->close_peers();
-  // One that never came to be: nobody looks at its mailboxes.
-  if (group->mailboxes_ == nullptr ||
-      group->processes_.size() != static_cast<std::size_t>(group->size_)) {
+  // One that never came to be: nobody reads its region.
+  if (!group->joined_) {
     delete group;
     return;
   }

@@ -56,7 +56,7 @@ class Group {
   Status open(std::span<const Record> records);
   // Last, on every rank, when all know whether all could open: nothing needs the descriptors any
   // more.
-  void joined() noexcept;
+  void joined(bool all_opened) noexcept;
 
   ~Group();
   Group() = default;
@@ -92,6 +92,8 @@ class Group {
 
  private:
   Status make_mailboxes();
+  Status try_to_reduce();
+  void close_descriptors() noexcept;
   Status map_mailboxes(int descriptor);
   void close_peers() noexcept;
   bool abandoned() const noexcept;
@@ -102,6 +104,7 @@ class Group {
   int device_ = -1;
   std::size_t region_bytes_ = 0;
   bool reduces_ = false;
+  bool joined_ = false;              // by all ranks
   std::vector<std::byte*> regions_;  // by rank
   std::vector<void*> opened_;        // by rank, null: not opened
   std::vector<std::int32_t> processes_;

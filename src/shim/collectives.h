@@ -41,10 +41,11 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   call.describe(d, state);
   if (!d.valid) return false;
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
-  // One address for both is an error that the host MPI shall report.
-  const bool aliased = call.send_pointer() != nullptr &&
-                       call.send_pointer() == call.recv_pointer() &&
-                       call.send_pointer() != MPI_IN_PLACE;
+  // One address for both is an error that the host MPI shall report, where both mean something on
+  // this rank.
+  bool aliased = call.send_pointer() != nullptr && call.send_pointer() == call.recv_pointer() &&
+                 call.send_pointer() != MPI_IN_PLACE;
+  if constexpr (requires { call.root; }) aliased = aliased && call.root == state.rank;
   if (with_pipeline && !aliased) described.pipeline = pipeline(call, d, state);
   described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
   if (described.same_address) d.recv.absorb(d.send);

@@ -34,6 +34,8 @@ void free_kept_handles() noexcept {
   std::vector<MPI_Op> ops;
   {
     const std::lock_guard<std::mutex> locked(kept().mutex);
+    if (!engine().idle())
+      return;  // asked again: what is kept was kept after its call had been submitted
     datatypes.swap(kept().datatypes);
     ops.swap(kept().ops);
     kept().any = false;

@@ -79,7 +79,7 @@ std::optional<core::Pipeline> finished(core::Pipeline made);
 
 // Whether ranks of this communicator may move data among themselves, from or to this root.
 inline bool among_ranks(const CommState& state, int root = 0) {
-  return !state.inter && state.size > 1 && root >= 0 && root < state.size;
+  return !state.inter && !state.mixed_worlds && state.size > 1 && root >= 0 && root < state.size;
 }
 
 // One end of the call: `count` elements of a buffer that a Description knows.

@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "preload/shim_abi.h"
@@ -214,6 +216,26 @@ bool has_error_function(MPI_Comm comm) noexcept {
 
 MPI_Comm private_comm() noexcept { return runtime().private_comm; }
 
+namespace {
+
+bool has_foreign_ranks(MPI_Comm comm, int size) {
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  if (!runtime().port.world_model || host::Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS)
+    return true;
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> in_world(ranks.size(), MPI_UNDEFINED);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  if (host::Comm_group(comm, &group) == MPI_SUCCESS) {
+    (void)host::Group_translate_ranks(group, size, ranks.data(), world, in_world.data());
+    (void)host::Group_free(&group);
+  }
+  (void)host::Group_free(&world);
+  return std::find(in_world.begin(), in_world.end(), MPI_UNDEFINED) != in_world.end();
+}
+
+}  // namespace
+
 CommState* comm_state(MPI_Comm comm) noexcept {
   if (comm == MPI_COMM_NULL) return nullptr;
   void* value = nullptr;
@@ -229,6 +251,7 @@ CommState* comm_state(MPI_Comm comm) noexcept {
   state->inter = inter != 0;
   state->remote_size = state->size;
   if (state->inter) (void)host::Comm_remote_size(comm, &state->remote_size);
+  state->mixed_worlds = !state->inter && has_foreign_ranks(comm, state->size);
   if (host::Comm_set_attr(comm, runtime().comm_keyval, state.get()) != MPI_SUCCESS) return nullptr;
   return state.release();
 }

@@ -64,6 +64,9 @@ struct CommState {
   int size = 0;
   int remote_size = 0;  // of an intercommunicator's other group, else size
   bool inter = false;
+  // Some rank is of another MPI_COMM_WORLD (spawned, connected), with which nothing has been
+  // agreed.
+  bool mixed_worlds = false;
 };
 
 // Null for an invalid communicator: the host MPI will say so.

@@ -109,6 +109,38 @@ bool read_offsets(MPI_Datatype datatype, MPI_Count low, std::size_t span_bytes,
   return true;
 }
 
+// Whether one element is one run of bytes because it is made of such by repetition alone. Asked
+// before the bytes are traced, which takes ten times an element's memory: programs make types of a
+// gibibyte to get round int counts.
+bool is_repetition(MPI_Datatype datatype) {
+  int integer_count = 0;
+  int address_count = 0;
+  int datatype_count = 0;
+  int combiner = 0;
+  if (host::slot::Type_get_envelope(datatype, &integer_count, &address_count, &datatype_count,
+                                    &combiner) != MPI_SUCCESS)
+    return false;
+  if (combiner == MPI_COMBINER_NAMED) {
+    MPI_Count size = 0;
+    MPI_Count lower_bound = 0;
+    MPI_Count extent = 0;
+    return host::Type_size_x(datatype, &size) == MPI_SUCCESS && size > 0 &&
+           host::Type_get_extent_x(datatype, &lower_bound, &extent) == MPI_SUCCESS &&
+           size == extent && lower_bound == 0;
+  }
+  if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || datatype_count != 1)
+    return false;
+  std::vector<int> integers(static_cast<std::size_t>(integer_count) + 1);
+  std::vector<MPI_Aint> addresses(static_cast<std::size_t>(address_count) + 1);
+  MPI_Datatype inner = MPI_DATATYPE_NULL;
+  if (host::slot::Type_get_contents(datatype, integer_count, address_count, datatype_count,
+                                    integers.data(), addresses.data(), &inner) != MPI_SUCCESS)
+    return false;
+  const bool result = is_repetition(inner);
+  if (!is_named(inner)) (void)host::Type_free(&inner);
+  return result;
+}
+
 TypemapPointer build(MPI_Datatype datatype, bool named) {
   MPI_Count size = 0;
   MPI_Count low = 0;
@@ -119,7 +151,8 @@ TypemapPointer build(MPI_Datatype datatype, bool named) {
   if (host::Type_get_true_extent_x(datatype, &low, &span) != MPI_SUCCESS) return nullptr;
   if (host::Type_get_extent_x(datatype, &lower_bound, &extent) != MPI_SUCCESS) return nullptr;
   if (size == 0) return std::make_shared<const core::Typemap>(std::vector<core::Run>{}, extent);
-  if (named && size == extent) return core::Typemap::contiguous(static_cast<std::size_t>(size));
+  const bool one_run = named ? size == extent : size == extent && is_repetition(datatype);
+  if (one_run) return core::Typemap::contiguous(static_cast<std::size_t>(size));
   std::vector<std::size_t> offsets(static_cast<std::size_t>(size));
   if (!read_offsets(datatype, low, static_cast<std::size_t>(span), offsets)) return nullptr;
   std::vector<core::Run> runs;
