@@ -245,6 +245,26 @@ Result ContextScope::enter_owner(Device device, const void* pointer) noexcept {
   return enter(context);
 }
 
+bool ContextScope::enter_any() noexcept {
+  Context current = nullptr;
+  if (driver_.context_get_current(&current) == Result::success && current != nullptr) {
+    return enter(current) == Result::success;
+  }
+  int count = 0;
+  if (driver_.device_get_count(&count) != Result::success) return false;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    Device device = 0;
+    unsigned flags = 0;
+    int is_active = 0;
+    if (driver_.device_get(&device, ordinal) == Result::success &&
+        driver_.primary_context_get_state(device, &flags, &is_active) == Result::success &&
+        is_active != 0) {
+      return enter_owner(device, nullptr) == Result::success;
+    }
+  }
+  return false;
+}
+
 ContextScope::~ContextScope() {
   if (relaxed_) driver_.exchange_capture_mode(&outer_mode_);
   Context popped = nullptr;

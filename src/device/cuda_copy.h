@@ -40,6 +40,10 @@ class ContextScope {
     return enter_current(device, result) ? result : enter_owner(device, pointer);
   }
 
+  // Any context that the program has, without making one: the thread's current one, or that of a
+  // device in use. False: it has none.
+  bool enter_any() noexcept;
+
   Context context() const noexcept { return context_; }
 
  private:

@@ -19,28 +19,6 @@ namespace {
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr std::size_t kPageBytes = 4096;
 
-// Enters any context that the program has: the current one, or an active primary one. False: it has
-// none.
-bool enter_any(const Driver& driver, ContextScope& scope) {
-  Context current = nullptr;
-  if (driver.context_get_current(&current) == Result::success && current != nullptr) {
-    return scope.enter(current) == Result::success;
-  }
-  int count = 0;
-  if (driver.device_get_count(&count) != Result::success) return false;
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    Device device = 0;
-    unsigned flags = 0;
-    int is_active = 0;
-    if (driver.device_get(&device, ordinal) == Result::success &&
-        driver.primary_context_get_state(device, &flags, &is_active) == Result::success &&
-        is_active != 0) {
-      return scope.enter_owner(device, nullptr) == Result::success;
-    }
-  }
-  return false;
-}
-
 void* map_pages(std::size_t size_bytes) {
   void* pages =
       mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -87,7 +65,7 @@ bool HostMemory::cut(const Driver& driver, std::size_t size_bytes, void*& pointe
 // What is left of the old slab goes to the idle lists, its largest pieces first.
 bool HostMemory::add_slab(const Driver& driver) {
   ContextScope scope(driver);
-  if (!enter_any(driver, scope)) return false;
+  if (!scope.enter_any()) return false;
   // Twice the size holds one aligned huge page.
   auto* pages = static_cast<std::byte*>(map_pages(2 * kHugePageBytes));
   if (pages == nullptr) return false;
@@ -121,7 +99,7 @@ Status HostMemory::map(const Driver* driver, std::size_t size_bytes, void*& poin
   if (size_bytes >= kHugePageBytes) madvise(pointer, size_bytes, MADV_HUGEPAGE);  // pins faster
   if (driver == nullptr) return Status();
   ContextScope scope(*driver);
-  if (!enter_any(*driver, scope)) return Status();
+  if (!scope.enter_any()) return Status();
   Origin origin = Origin::registered;
   Result result = driver->host_memory_register(pointer, size_bytes, kHostRegisterPortable);
   if (result != Result::success) {
@@ -152,7 +130,7 @@ void HostMemory::unmap(const Driver* driver, void* pointer, std::size_t size_byt
   }
   if (origin != Origin::plain && driver != nullptr) {
     ContextScope scope(*driver);
-    enter_any(*driver, scope);
+    scope.enter_any();
     if (origin == Origin::driver) {
       driver->host_memory_free(pointer);
       return;

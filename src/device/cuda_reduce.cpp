@@ -241,24 +241,6 @@ Status check_chain(const Reduction& reduction) {
                 fmt::format("cuda reduce: dst is a source after the first {}", kReduceSourcesMax));
 }
 
-// A context to ask in, without making one: the thread's own, or that of a device in use.
-bool enter_any(const Driver& driver, ContextScope& scope) {
-  Context context = nullptr;
-  if (driver.context_get_current(&context) != Result::success) return false;
-  if (context != nullptr) return scope.enter(context) == Result::success;
-  int count = 0;
-  if (driver.device_get_count(&count) != Result::success) return false;
-  for (Device device = 0; device < count; ++device) {
-    unsigned flags = 0;
-    int is_active = 0;
-    if (driver.primary_context_get_state(device, &flags, &is_active) == Result::success &&
-        is_active != 0) {
-      return scope.enter_owner(device, nullptr) == Result::success;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 bool can_reduce(const Driver& driver) {
@@ -266,7 +248,7 @@ bool can_reduce(const Driver& driver) {
   if (!kBuiltIn) return false;
   if (known.load(std::memory_order_relaxed)) return true;
   ContextScope scope(driver);
-  if (!enter_any(driver, scope)) return false;
+  if (!scope.enter_any()) return false;
   const std::lock_guard lock(loaded_modules().mutex);
   LoadedKernels* kernels = nullptr;
   if (!load(driver, scope.context(), kernels).ok()) return false;
