@@ -148,7 +148,7 @@ Status CollectiveOperation::join() {
   const PipelineEnd& end = pipeline.in.runtime != nullptr ? pipeline.in : pipeline.out;
   device::DeviceRuntime& runtime =
       end.runtime != nullptr ? *end.runtime : device::default_runtime();
-  // Peers may still look at a group that is given up: it goes in its own time.
+  // A joined group's region goes only when the peers have closed it.
   joining_ = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
   const Status made =
       joining_->prepare(pipeline.rank, pipeline.exchange->size, runtime,

@@ -155,15 +155,17 @@ Status Group::open(std::span<const Record> records) {
 // must show now, while the ranks can still decline.
 Status Group::try_to_reduce() {
   if (!reduces_) return {};
+  constexpr std::size_t kResultBytes = 256;  // behind what the peers read
   const std::vector<const void*> sources(regions_.begin(), regions_.end());
   device::CopyTicket ticket;
-  ACCORD_TRY(runtime_->reduce_begin(device_,
-                                    {.dst = regions_[static_cast<std::size_t>(rank_)],
-                                     .sources = sources,
-                                     .count = 1,
-                                     .op = device::ReduceOp::bxor,
-                                     .element = device::Element::uint32},
-                                    ticket));
+  ACCORD_TRY(
+      runtime_->reduce_begin(device_,
+                             {.dst = regions_[static_cast<std::size_t>(rank_)] + kResultBytes,
+                              .sources = sources,
+                              .count = 1,
+                              .op = device::ReduceOp::bxor,
+                              .element = device::Element::uint32},
+                             ticket));
   for (bool done = ticket.handle == nullptr; !done;) ACCORD_TRY(runtime_->copy_done(ticket, done));
   return {};
 }

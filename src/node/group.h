@@ -84,8 +84,8 @@ class Group {
   // An error once a peer has given up or its process is gone. Now and then a system call.
   Status check_peers();
 
-  // Closes the peers' regions; frees the own one once all peers have closed it, until then it is
-  // kept for a later call of retire or bury.
+  // Closes the peers' regions; frees the own one once all peers have closed it (at once where the
+  // ranks did not join), until then it is kept for a later call of retire or bury.
   static void retire(Group* group);
   // Frees what retired groups have left and nobody uses any more.
   static void bury() noexcept;
