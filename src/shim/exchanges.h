@@ -11,20 +11,23 @@
 
 namespace accord::shim {
 
-template <class C>
-std::size_t pipeline_bytes(const shape::Allgather<C>& call) noexcept {
+// What this rank sends each other one, which it has in the receive buffer where it is in place.
+template <class Call>
+std::size_t sent_bytes(const Call& call) noexcept {
   return shape::in_place(call.sendbuf) ? long_bytes(call.recvcount, call.recvtype)
                                        : long_bytes(call.sendcount, call.sendtype);
+}
+template <class C>
+std::size_t pipeline_bytes(const shape::Allgather<C>& call) noexcept {
+  return sent_bytes(call);
 }
 template <class C>
 std::size_t pipeline_bytes(const shape::Alltoall<C>& call) noexcept {
-  return shape::in_place(call.sendbuf) ? long_bytes(call.recvcount, call.recvtype)
-                                       : long_bytes(call.sendcount, call.sendtype);
+  return sent_bytes(call);
 }
 template <class C>
 std::size_t pipeline_bytes(const shape::Gather<C>& call) noexcept {
-  return shape::in_place(call.sendbuf) ? long_bytes(call.recvcount, call.recvtype)
-                                       : long_bytes(call.sendcount, call.sendtype);
+  return sent_bytes(call);
 }
 template <class C>
 std::size_t pipeline_bytes(const shape::Scatter<C>& call) noexcept {
