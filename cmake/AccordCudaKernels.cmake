@@ -58,16 +58,22 @@ function(accord_cuda_kernels sources)
     return()
   endif()
   message(STATUS "CUDA kernels: ${ACCORD_CUDA_ARCHITECTURES} by ${ACCORD_NVCC}")
-  set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.fatbin")
-  set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/cuda_kernels.cu")
-  add_custom_command(
-    OUTPUT "${fatbin}"
-    COMMAND "${ACCORD_NVCC}" ${flags} -I "${CMAKE_CURRENT_SOURCE_DIR}/.." -o "${fatbin}" "${kernels}"
-    DEPENDS "${kernels}" cuda_kernels.h reduce_functions.h reduction.h
-    COMMENT "Compiling the CUDA kernels"
-    VERBATIM)
+  foreach(name IN ITEMS cuda_kernels cuda_inbox_kernel)
+    set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin")
+    set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu")
+    add_custom_command(
+      OUTPUT "${fatbin}"
+      COMMAND "${ACCORD_NVCC}" ${flags} -I "${CMAKE_CURRENT_SOURCE_DIR}/.." -o "${fatbin}" "${kernels}"
+      DEPENDS "${kernels}" ${name}.h reduce_functions.h reduction.h inbox.h
+      COMMENT "Compiling ${name}.cu"
+      VERBATIM)
+    list(APPEND fatbins "${fatbin}")
+    string(TOUPPER "ACCORD_${name}_FATBIN" definition)
+    list(APPEND definitions "${definition}=\"${fatbin}\"")
+  endforeach()
   set_source_files_properties(cuda_kernels.S PROPERTIES
-    OBJECT_DEPENDS "${fatbin}" COMPILE_DEFINITIONS "ACCORD_CUDA_FATBIN=\"${fatbin}\"")
-  set_source_files_properties(cuda_reduce.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
+    OBJECT_DEPENDS "${fatbins}" COMPILE_DEFINITIONS "${definitions}")
+  set_source_files_properties(cuda_reduce.cpp cuda_inbox.cpp PROPERTIES
+    COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
   set(${sources} cuda_kernels.S PARENT_SCOPE)
 endfunction()

@@ -30,6 +30,7 @@ Turn ModeTable::next(const Key& key) {
   Entry& entry = entries_[key];
   const std::uint64_t number = ++entry.calls;
   Turn turn;
+  turn.number = number;
   turn.votes = number <= kVotePeriod ? std::has_single_bit(number) : number % kVotePeriod == 0;
   if (turn.votes) entry.latest = std::make_shared<VoteResult>();
   turn.result = entry.latest;

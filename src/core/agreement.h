@@ -30,8 +30,9 @@ struct Key {
 enum class Ballot { neutral, host, device };
 
 // plain: one call of the host MPI on whole buffers. pipelined: chunks of it. node: through the
-// exchange regions of the node, without the host MPI.
-enum class Mode { plain, pipelined, node };
+// exchange regions of the node, without the host MPI. inbox: the same for small messages, through
+// inboxes.
+enum class Mode { plain, pipelined, node, inbox };
 
 // The 32 bytes that are combined by an element-wise minimum over all ranks.
 struct Vote {
@@ -51,6 +52,7 @@ struct VoteResult {
 };
 
 struct Turn {
+  std::uint64_t number = 0;            // of this call among those of its key, from 1
   bool votes = false;                  // this call carries the vote
   std::shared_ptr<VoteResult> result;  // the vote that decides this call
 };

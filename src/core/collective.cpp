@@ -16,7 +16,9 @@ thread_local const char* g_last_path = "-";
 // A host request whose completion leaves received bytes in the shadows of a call.
 class TrackedCollective final : public Tracked {
  public:
-  explicit TrackedCollective(CollectiveCall call) : call_(std::move(call)) { context = call_.context; }
+  explicit TrackedCollective(CollectiveCall call) : call_(std::move(call)) {
+    context = call_.context;
+  }
   Status start() override { return call_.copy_in(); }
   Status finish(const Completion& completion) override {
     return completion.failed ? Status() : call_.recv.copy_out();

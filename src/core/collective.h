@@ -13,23 +13,12 @@
 #include <optional>
 
 #include "core/engine.h"
+#include "core/pipeline_end.h"
 #include "core/requests.h"
 #include "core/staged_buffer.h"
 #include "node/plan.h"
 
 namespace accord::core {
-
-// One end of a call on this rank: where its bytes are, in user memory.
-struct PipelineEnd {
-  void* user = nullptr;
-  device::DeviceRuntime* runtime = nullptr;  // null: the CPU may touch the bytes
-  // Absolute addresses: goes through the whole shadow of the buffer it is an end of.
-  bool shadowed = false;
-  bool of_send = false;    // an end of CollectiveCall::send, else of recv
-  bool on_device = false;  // plain memory of `device`, which its kernels may use as it is
-  int device = -1;
-  Segment segment;  // no elements: this rank has no such end
-};
 
 // How a call may be cut into chunks. Everything but the ballot, the ends and in_place is equal on
 // all ranks.

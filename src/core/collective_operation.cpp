@@ -3,7 +3,6 @@
 #include "core/collective_operation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/config.h"
@@ -15,13 +14,6 @@ namespace {
 
 // Chunks in flight: one copied in, two in the host MPI, one copied out.
 constexpr std::size_t kSlots = 4;
-
-// The CPU can work on the user's bytes as they lie.
-bool direct(const PipelineEnd& end) {
-  return end.runtime == nullptr && (end.segment.count == 0 || end.segment.type->dense());
-}
-
-bool present(const PipelineEnd& end) { return end.segment.count != 0; }
 
 }  // namespace
 
@@ -35,13 +27,8 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
   if (stage_ == Stage::begin) {
     if (Status status = begin(); !status.ok()) return stop(port, std::move(status));
   }
-  for (const auto& [stage, step] :
-       {std::pair{Stage::voting, &CollectiveOperation::vote},
-        std::pair{Stage::joining, &CollectiveOperation::open_group},
-        std::pair{Stage::agreeing, &CollectiveOperation::agree_on_group}}) {
-    if (stage_ != stage) continue;
-    if (Status status = (this->*step)(port, pending); !status.ok())
-      return stop(port, std::move(status));
+  while (stage_ == Stage::voting || stage_ == Stage::joining || stage_ == Stage::agreeing) {
+    if (Status status = agree(port, pending); !status.ok()) return stop(port, std::move(status));
     if (pending) return Phase::queued;
   }
   if (stage_ == Stage::whole || stage_ == Stage::whole_in_host) {
@@ -80,8 +67,10 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
       done = false;
       polled = port.test(slot.request, done);
     }
-    if (slot.state == Slot::State::copying_in) polled = poll_copy(call_.pipeline->in, slot, done);
-    if (slot.state == Slot::State::copying_out) polled = poll_copy(call_.pipeline->out, slot, done);
+    if (slot.state == Slot::State::copying_in)
+      polled = call_.pipeline->in.copied(slot.ticket, done);
+    if (slot.state == Slot::State::copying_out)
+      polled = call_.pipeline->out.copied(slot.ticket, done);
     if (done || !polled.ok()) slot.state = Slot::State::empty;
     all_done = all_done && slot.state == Slot::State::empty;
   }
@@ -109,50 +98,90 @@ Status CollectiveOperation::start_as(Mode mode) {
     ACCORD_TRY(open_ends());
     return open_slots();
   }
-  path_ = "node";
   stage_ = Stage::exchange;
   // First: it takes this call's numbers, and after an error tells the peers.
-  exchange_.emplace(queue_->group, *call_.pipeline);
+  if (mode == Mode::node) {
+    path_ = "node";
+    exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);
+  } else {
+    path_ = "inbox";
+    exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
+  }
   return open_ends();
 }
 
-Status CollectiveOperation::vote(HostPort& port, bool& pending) {
+// One step of what the ranks decide together before any data moves.
+Status CollectiveOperation::agree(HostPort& port, bool& pending) {
   bool done = false;
   ACCORD_TRY(port.test(request_, done));
   pending = !done;
   if (pending) return {};
+  if (stage_ == Stage::voting) return count_votes();
+  return stage_ == Stage::joining ? open_group() : agree_on_group();
+}
+
+Status CollectiveOperation::count_votes() {
   if (!all_.agreed()) {
     return {StatusCode::mismatch,
             "the ranks of this communicator made different collective calls (kind, operation, type "
             "or size)"};
   }
-  const bool tries_node = all_.any_device() && call_.pipeline->exchange && !queue_->group_declined;
-  if (tries_node && !queue_->group) return join();
+  return decide();
+}
+
+// What the call goes by, for which its ranks may have to join a group first.
+Status CollectiveOperation::decide() {
+  if (all_.any_device()) {
+    if (NodeGroup* group = group_to_join(); group != nullptr) return join(*group);
+  }
   turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
   turn_->result->known = true;
   return start_as(turn_->result->mode);
 }
 
-// For a call with device memory on some rank; follows from what is equal on all ranks.
+// These follow from what is equal on all ranks.
+
+NodeGroup* CollectiveOperation::group_to_join() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  const auto open = [](const NodeGroup& group) { return !group.group && !group.declined; };
+  if (InboxExchange::fits(pipeline)) {
+    // Not for a call or two: to open each other's memory takes milliseconds.
+    const bool often = turn_->number >= static_cast<std::uint64_t>(config().inbox_calls);
+    if (often && open(queue_->inboxes)) return &queue_->inboxes;
+    if (queue_->inboxes.group) return nullptr;
+  }
+  const bool fits = pipeline.exchange && pipeline.exchange->fits_regions;
+  return fits && open(queue_->regions) ? &queue_->regions : nullptr;
+}
+
 Mode CollectiveOperation::best_mode() const {
   const Pipeline& pipeline = *call_.pipeline;
+  if (InboxExchange::fits(pipeline) && queue_->inboxes.group) return Mode::inbox;
   const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
-  if (pipeline.exchange && queue_->group && (!reduces || queue_->group->reduces()))
+  const node::Group* const regions = queue_->regions.group.get();
+  if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
+      (!reduces || regions->reduces()))
     return Mode::node;
   return pipeline.issue_chunk ? Mode::pipelined : Mode::plain;
 }
 
-// All ranks come here in the same call. A region lies where this rank's buffer does.
-Status CollectiveOperation::join() {
+// All ranks come here in the same call. A rank's memory is where its buffer is.
+Status CollectiveOperation::join(NodeGroup& group) {
   const Pipeline& pipeline = *call_.pipeline;
   const PipelineEnd& end = pipeline.in.runtime != nullptr ? pipeline.in : pipeline.out;
   device::DeviceRuntime& runtime =
       end.runtime != nullptr ? *end.runtime : device::default_runtime();
-  // A joined group's region goes only when the peers have closed it.
+  node::Use use;
+  if (&group == &queue_->inboxes) {
+    use.lane_bytes = config().inbox_bytes;
+  } else {
+    use.region_bytes = config().region_bytes;
+  }
+  // A joined group's memory goes only when the peers have closed it.
   joining_ = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
-  const Status made =
-      joining_->prepare(pipeline.rank, pipeline.exchange->size, runtime,
-                        end.runtime != nullptr ? end.device : 0, config().region_bytes, record_);
+  joined_ = &group;
+  const Status made = joining_->prepare(pipeline.rank, pipeline.exchange->size, runtime,
+                                        end.runtime != nullptr ? end.device : 0, use, record_);
   if (!made.ok()) log::info("{}", made.message());
   records_.resize(static_cast<std::size_t>(pipeline.exchange->size));
   ACCORD_TRY(Status::from_host(
@@ -161,11 +190,8 @@ Status CollectiveOperation::join() {
   return {};
 }
 
-Status CollectiveOperation::open_group(HostPort& port, bool& pending) {
-  bool done = false;
-  ACCORD_TRY(port.test(request_, done));
-  pending = !done;
-  if (pending) return {};
+Status CollectiveOperation::open_group() {
+  voted_ = all_;
   const Status opened = joining_->open(records_);
   if (!opened.ok()) log::info("staging through the host: {}", opened.message());
   mine_ = Vote::cast(call_.pipeline->key, opened.ok() ? Ballot::neutral : Ballot::host);
@@ -174,21 +200,16 @@ Status CollectiveOperation::open_group(HostPort& port, bool& pending) {
   return {};
 }
 
-Status CollectiveOperation::agree_on_group(HostPort& port, bool& pending) {
-  bool done = false;
-  ACCORD_TRY(port.test(request_, done));
-  pending = !done;
-  if (pending) return {};
+Status CollectiveOperation::agree_on_group() {
   joining_->joined(!all_.any_host());
   if (all_.any_host()) {
-    queue_->group_declined = true;
+    joined_->declined = true;
   } else {
-    queue_->group = joining_;
+    joined_->group = joining_;
   }
   joining_.reset();
-  turn_->result->mode = best_mode();
-  turn_->result->known = true;
-  return start_as(turn_->result->mode);
+  all_ = voted_;
+  return decide();
 }
 
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {
@@ -232,7 +253,7 @@ Status CollectiveOperation::open_slots() {
   chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;
   slots_.resize(std::min(kSlots, chunks_));
   device::DeviceRuntime* runtime = pipeline.in.runtime ? pipeline.in.runtime : pipeline.out.runtime;
-  if (direct(pipeline.in) && direct(pipeline.out)) return {};
+  if (pipeline.in.plain() && pipeline.out.plain()) return {};
   for (Slot& slot : slots_) {
     // No device here, but a host buffer with gaps: plain memory does.
     ACCORD_TRY(runtime != nullptr
@@ -260,7 +281,7 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
     slot.state = State::copying_in;
   }
   if (slot.state == State::copying_in) {
-    ACCORD_TRY(poll_copy(call_.pipeline->in, slot, done));
+    ACCORD_TRY(call_.pipeline->in.copied(slot.ticket, done));
     if (done) slot.state = State::ready;
   }
   if (slot.state == State::ready && slot.chunk == next_issue_) {
@@ -277,7 +298,7 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
     }
   }
   if (slot.state == State::copying_out) {
-    ACCORD_TRY(poll_copy(call_.pipeline->out, slot, done));
+    ACCORD_TRY(call_.pipeline->out.copied(slot.ticket, done));
     if (done) {
       slot.state = State::empty;
       ++finished_;
@@ -289,7 +310,9 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
 
 Status CollectiveOperation::fill(Slot& slot) {
   const PipelineEnd& in = call_.pipeline->in;
-  return present(in) && !direct(in) ? copy(in, slot, true) : Status();
+  if (!in.present() || in.plain()) return {};
+  return in.copy(PipelineEnd::Direction::to_host, chunk_first_bytes(slot.chunk),
+                 chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 
 Status CollectiveOperation::issue(Slot& slot) {
@@ -301,36 +324,16 @@ Status CollectiveOperation::issue(Slot& slot) {
 
 Status CollectiveOperation::drain(Slot& slot) {
   const PipelineEnd& out = call_.pipeline->out;
-  return present(out) && !direct(out) ? copy(out, slot, false) : Status();
+  if (!out.present() || out.plain()) return {};
+  return out.copy(PipelineEnd::Direction::from_host, chunk_first_bytes(slot.chunk),
+                  chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 
 // Where the host MPI finds or leaves this chunk. Both ends of a rank share one shadow: the call
 // then is in place.
 void* CollectiveOperation::chunk_pointer(const PipelineEnd& end, const Slot& slot) const {
-  if (!present(end)) return nullptr;
-  if (!direct(end)) return slot.shadow.data();
-  return static_cast<std::byte*>(end.user) + end.segment.offset_bytes +
-         end.segment.type->low_bytes() + chunk_first_bytes(slot.chunk);
-}
-
-Status CollectiveOperation::copy(const PipelineEnd& end, Slot& slot, bool to_host) {
-  const CopyList list = packed_copies(end.segment, end.user, chunk_first_bytes(slot.chunk),
-                                      chunk_length_bytes(slot.chunk), slot.shadow.data(), to_host);
-  if (end.runtime != nullptr)
-    return end.runtime->copy_begin(end.device, list.copies(), slot.ticket);
-  for (const device::Copy& rows : list.copies()) {
-    for (std::size_t row = 0; row < rows.rows; ++row) {
-      std::memcpy(static_cast<std::byte*>(rows.dst) + row * rows.dst_pitch_bytes,
-                  static_cast<const std::byte*>(rows.src) + row * rows.src_pitch_bytes,
-                  rows.row_bytes);
-    }
-  }
-  return {};
-}
-
-Status CollectiveOperation::poll_copy(const PipelineEnd& end, Slot& slot, bool& done) {
-  done = end.runtime == nullptr || slot.ticket.handle == nullptr;
-  return done ? Status() : end.runtime->copy_done(slot.ticket, done);
+  if (!end.present()) return nullptr;
+  return end.plain() ? end.address(chunk_first_bytes(slot.chunk)) : slot.shadow.data();
 }
 
 }  // namespace accord::core

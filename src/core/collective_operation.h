@@ -12,6 +12,7 @@
 
 #include "core/collective.h"
 #include "core/engine.h"
+#include "core/inbox_exchange.h"
 #include "core/node_exchange.h"
 
 namespace accord::core {
@@ -49,12 +50,15 @@ class CollectiveOperation final : public Operation {
   Phase stop(HostPort& port, Status status);
   Phase finish();
   Status begin();
-  Status vote(HostPort& port, bool& pending);
+  Status agree(HostPort& port, bool& pending);
+  Status count_votes();
+  NodeGroup* group_to_join() const;
   Mode best_mode() const;
+  Status decide();
   Status start_as(Mode mode);
-  Status join();
-  Status open_group(HostPort& port, bool& pending);
-  Status agree_on_group(HostPort& port, bool& pending);
+  Status join(NodeGroup& group);
+  Status open_group();
+  Status agree_on_group();
   Status open_ends();
   Status whole(HostPort& port, bool& pending);
   Status open_slots();
@@ -63,8 +67,6 @@ class CollectiveOperation final : public Operation {
   Status fill(Slot& slot);
   Status issue(Slot& slot);
   Status drain(Slot& slot);
-  Status copy(const PipelineEnd& end, Slot& slot, bool to_host);
-  static Status poll_copy(const PipelineEnd& end, Slot& slot, bool& done);
   void* chunk_pointer(const PipelineEnd& end, const Slot& slot) const;
   std::size_t chunk_first_bytes(std::size_t chunk) const;
   std::size_t chunk_length_bytes(std::size_t chunk) const;
@@ -72,7 +74,8 @@ class CollectiveOperation final : public Operation {
   CollectiveCall call_;
   std::optional<Turn> turn_;
   std::shared_ptr<CommQueue> queue_;
-  std::optional<NodeExchange> exchange_;
+  std::unique_ptr<Exchange> exchange_;
+  NodeGroup* joined_ = nullptr;  // which one is being joined
   std::shared_ptr<node::Group> joining_;
   node::Record record_;
   std::vector<node::Record> records_;
@@ -80,6 +83,7 @@ class CollectiveOperation final : public Operation {
   const char* path_ = "queued";
   Vote mine_;
   Vote all_;
+  Vote voted_;  // the vote on the mode, while one on a group is under way
   HostRequest request_ = 0;
 
   std::vector<Slot> slots_;

@@ -8,8 +8,9 @@
 namespace accord::core {
 namespace {
 
-// Holds the engine's lock, taken through the port. While it waits, others make no new pass: a thread
-// that polls releases the lock for moments only and would take it again before any waiter wakes.
+// Holds the engine's lock, taken through the port. While it waits, others make no new pass: a
+// thread that polls releases the lock for moments only and would take it again before any waiter
+// wakes.
 class Locked {
  public:
   Locked(HostPort& port, std::recursive_mutex& mutex, std::atomic<int>& waiting) : mutex_(mutex) {

@@ -57,12 +57,18 @@ class Operation {
   bool has_request_ = false;
 };
 
+// Equal on all ranks of a communicator.
+struct NodeGroup {
+  std::shared_ptr<node::Group> group;  // once they have joined it
+  bool declined = false;               // they tried, and cannot
+};
+
 // One per communicator; lives as long as the communicator or any operation of it.
 struct CommQueue {
   std::deque<Operation*> waiting;  // operations that have yet to issue something, oldest first
   ModeTable modes;
-  std::shared_ptr<node::Group> group;  // once its ranks have joined one
-  bool group_declined = false;         // they tried, and cannot; equal on all ranks
+  NodeGroup regions;
+  NodeGroup inboxes;
 };
 
 class Engine {

@@ -19,15 +19,8 @@ NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& p
                   usable_by_kernels(pipeline.out)),
       result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {}
 
-// As they lie: elements without gaps in plain memory of the group's own device.
 bool NodeExchange::usable_by_kernels(const PipelineEnd& end) const {
-  return end.on_device && !end.shadowed && end.runtime == &group_->runtime() &&
-         end.device == group_->device() && end.segment.count != 0 && end.segment.type->dense();
-}
-
-std::byte* NodeExchange::packed_address(const PipelineEnd& end, std::size_t packed_bytes) const {
-  return static_cast<std::byte*>(end.user) + end.segment.offset_bytes +
-         end.segment.type->low_bytes() + packed_bytes;
+  return end.usable_by(group_->runtime(), group_->device());
 }
 
 Status NodeExchange::advance(bool& done) {
@@ -127,7 +120,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   const node::Share share = plan_.share(group_->rank(), flight.chunk);
   if (share.length_bytes == 0) return {};
   if (result_direct_) {
-    std::byte* const result = packed_address(pipeline_.out, plan_.first_bytes(flight.chunk));
+    std::byte* const result = pipeline_.out.address(plan_.first_bytes(flight.chunk));
     const Status direct = reduce(flight, share, result, sources_of(flight, share));
     flight.result_there = direct.ok();
     if (direct.code() != StatusCode::unsupported) return direct;
@@ -138,7 +131,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   if (flight.own_skipped) {
     const device::Copy block{
         .dst = own + share.offset_bytes,
-        .src = packed_address(pipeline_.in, plan_.own_block_bytes(group_->rank(), flight.chunk)),
+        .src = pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk)),
         .row_bytes = share.length_bytes};
     ACCORD_TRY(group_->runtime().copy(group_->device(), {&block, 1}));
     flight.own_skipped = own_direct_ = false;
@@ -154,7 +147,7 @@ std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
     sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
   if (flight.own_skipped)
     sources[static_cast<std::size_t>(group_->rank())] =
-        packed_address(pipeline_.in, plan_.own_block_bytes(group_->rank(), flight.chunk));
+        pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk));
   return sources;
 }
 
@@ -186,8 +179,8 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
     const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {
       return move.peer == group_->rank();
     });
-    std::byte* const to = packed_address(pipeline_.out, own->packed_bytes);
-    std::byte* const from = packed_address(pipeline_.in, own->packed_bytes);
+    std::byte* const to = pipeline_.out.address(own->packed_bytes);
+    std::byte* const from = pipeline_.in.address(own->packed_bytes);
     if (to != from) copies.push_back({.dst = to, .src = from, .row_bytes = own->length_bytes});
     moves.erase(own);
   }

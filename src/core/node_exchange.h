@@ -14,22 +14,19 @@
 #include <vector>
 
 #include "core/collective.h"
+#include "core/exchange.h"
 #include "node/group.h"
 #include "node/plan.h"
 
 namespace accord::core {
 
-class NodeExchange {
+class NodeExchange final : public Exchange {
  public:
-  // The ends outlive the exchange. To be made in the order of the communicator's calls.
+  // The ends outlive the exchange.
   NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
 
-  // Goes on as far as possible; `done` when this rank's buffers are complete and its own bytes are
-  // in its region.
-  Status advance(bool& done);
-
-  // After an error: tells the peers, and `done` once no copy works on the user's buffers any more.
-  void stop(bool& done);
+  Status advance(bool& done) override;
+  void stop(bool& done) override;
 
  private:
   enum class State { empty, filling, filled, reducing, reduced, pulling, pulled };
@@ -50,7 +47,6 @@ class NodeExchange {
   void add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
                   std::uint64_t sequence, bool to_region, std::vector<device::Copy>& copies) const;
   bool usable_by_kernels(const PipelineEnd& end) const;
-  std::byte* packed_address(const PipelineEnd& end, std::size_t packed_bytes) const;
   Status reduce(Flight& flight, const node::Share& share, void* dst,
                 const std::vector<const void*>& sources);
   std::vector<const void*> sources_of(const Flight& flight, const node::Share& share) const;

@@ -20,6 +20,7 @@
 #include "device/cuda_copy.h"
 #include "device/cuda_driver.h"
 #include "device/cuda_host_memory.h"
+#include "device/cuda_inbox.h"
 #include "device/cuda_reduce.h"
 #include "device/device_runtime.h"
 
@@ -83,6 +84,8 @@ class CudaRuntime final : public DeviceRuntime {
 
   bool can_reduce(ReduceOp op, Element element) override;
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
+
+  Status inbox_server(int device, InboxServer*& server) override;
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -234,6 +237,19 @@ Status CudaRuntime::keep_primary(cuda::Device device) {
                        cuda::symbol::primary_context_retain));
   if (index < primary_kept_.size()) primary_kept_[index] = true;
   return Status();
+}
+
+Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
+  ACCORD_TRY(check_device(device));
+  const Driver& driver = *cuda::driver();
+  ACCORD_TRY(keep_primary(device));
+  cuda::Uuid uuid{};
+  ACCORD_TRY(
+      status_of(driver, driver.device_get_uuid(&uuid, device), cuda::symbol::device_get_uuid));
+  const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
+  ContextScope scope(driver);
+  ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "inbox: context"));
+  return cuda::inbox_server(driver, scope, std::hash<std::string_view>{}(bytes) | 1, server);
 }
 
 Status CudaRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {

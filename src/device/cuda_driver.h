@@ -58,6 +58,7 @@ enum class CaptureMode : unsigned { global = 0, thread_local_ = 1, relaxed = 2 }
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocatePortable = 1;
+constexpr unsigned kHostAllocateMapped = 2;
 constexpr unsigned kHostRegisterPortable = 1;
 constexpr unsigned kManagedAttachGlobal = 1;
 constexpr unsigned kIpcLazyEnablePeerAccess = 1;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The compiled kernels of cuda_kernels.cu as constant data of the library. ACCORD_CUDA_FATBIN is the
-// path of the file that nvcc made.
+// The compiled kernels as constant data of the library. ACCORD_CUDA_KERNELS_FATBIN and
+// ACCORD_CUDA_INBOX_KERNEL_FATBIN are the paths of the files that nvcc made.
         .section .rodata
+        .macro image name, path
         .balign 16
-        .globl accord_cuda_kernels
-        .hidden accord_cuda_kernels
-        .type accord_cuda_kernels, %object
-accord_cuda_kernels:
-        .incbin ACCORD_CUDA_FATBIN
-        .size accord_cuda_kernels, . - accord_cuda_kernels
+        .globl \name
+        .hidden \name
+        .type \name, %object
+\name:
+        .incbin "\path"
+        .size \name, . - \name
+        .endm
+        image accord_cuda_kernels, ACCORD_CUDA_KERNELS_FATBIN
+        image accord_cuda_inbox_kernel, ACCORD_CUDA_INBOX_KERNEL_FATBIN
         .section .note.GNU-stack, "", %progbits

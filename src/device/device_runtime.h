@@ -22,6 +22,7 @@ namespace accord::device {
 enum class MemoryKind { host, pinned, managed, device };
 
 class DeviceRuntime;
+class InboxServer;
 
 // What a pointer is. `runtime` is null for plain host memory.
 struct PointerInfo {
@@ -124,6 +125,12 @@ class DeviceRuntime {
   virtual Status reduce_begin(int /*device*/, const Reduction& /*reduction*/,
                               CopyTicket& /*ticket*/) {
     return Status(StatusCode::unsupported, "reduce: not on this runtime");
+  }
+
+  // Who runs inbox exchanges (inbox_server.h) on `device`; unsupported where nobody can. Owned by
+  // the runtime, valid for good.
+  virtual Status inbox_server(int /*device*/, InboxServer*& /*server*/) {
+    return Status(StatusCode::unsupported, "inbox exchanges: not on this runtime");
   }
 
   // Host memory this runtime copies to and from fastest (page-locked). Owned by the caller, freed

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +19,9 @@
 #include "base/config.h"
 #include "device/device_runtime.h"
 #include "device/host_arena.h"
+#include "device/host_inbox.h"
 #include "device/host_reduce.h"
+#include "device/inbox_server.h"
 #include "device/registry.h"
 
 namespace accord::device {
@@ -81,12 +84,35 @@ long copy_polls() {
   return polls;
 }
 
+// ACCORD_TEST_EXCLUSIVE_DEVICE=1: as where kernels of ranks that share a device must not wait.
+bool exclusive_device() {
+  static const bool exclusive = std::getenv("ACCORD_TEST_EXCLUSIVE_DEVICE") != nullptr;
+  return exclusive;
+}
+
 // Equal in all processes of this machine and nowhere else, as the UUID of a real device is.
 std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   return id;
 }
+
+// Inbox exchanges by the calling thread: what it sends it sends at once (or after some polls, see
+// copy_polls), what it receives it takes when all of it is there.
+class HostInboxServer final : public InboxServer {
+ public:
+  explicit HostInboxServer(const HostArena& arena) : arena_(arena) {}
+  std::uint64_t exclusive_device() const override { return device::exclusive_device() ? 1 : 0; }
+  Status begin(InboxTicket& ticket) override;
+  Status poll(InboxTicket& ticket, bool& done) override;
+  void stop(InboxTicket& ticket, bool& done) override {
+    ticket.state = InboxTicket::State::idle;
+    done = true;
+  }
+
+ private:
+  const HostArena& arena_;
+};
 
 class HostRuntime final : public DeviceRuntime {
  public:
@@ -102,6 +128,11 @@ class HostRuntime final : public DeviceRuntime {
 
   bool can_reduce(ReduceOp op, Element element) override { return is_defined(op, element); }
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
+
+  Status inbox_server(int device, InboxServer*& server) override {
+    server = &inbox_server_;
+    return check_device(device);
+  }
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -123,6 +154,7 @@ class HostRuntime final : public DeviceRuntime {
   Status reach_all(int device, std::span<const Copy> copies, std::vector<ReachableCopy>& reachable);
 
   HostArena arena_;
+  HostInboxServer inbox_server_{arena_};
 };
 
 Status HostRuntime::check_device(int device) {
@@ -282,6 +314,53 @@ Status HostRuntime::reduce_begin(int device, const Reduction& reduction, CopyTic
   } else {
     ticket.handle = work.release();
   }
+  return Status();
+}
+
+// Plain host memory is allowed: a device reaches page-locked memory, which here is no other.
+Status HostInboxServer::begin(InboxTicket& ticket) {
+  ticket.state = InboxTicket::State::running;
+  ticket.sent = false;
+  ticket.number = static_cast<std::uint64_t>(std::max(copy_polls(), 0L));
+  bool done = false;
+  return poll(ticket, done);
+}
+
+Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
+  done = ticket.state == InboxTicket::State::idle;
+  if (done) return Status();
+  if (ticket.number > 0) {  // polls left
+    --ticket.number;
+    return Status();
+  }
+  std::vector<HostAllocationRef> owners;
+  Status status;
+  const auto reach = [&](const void* pointer) {
+    auto* const user = static_cast<std::byte*>(const_cast<void*>(pointer));
+    std::byte* reachable = nullptr;
+    keep_first(status, reach_side(arena_, {user, 1, 1, 0}, reachable, owners.emplace_back()));
+    return reachable;
+  };
+  InboxExchange exchange = ticket.exchange;
+  exchange.inbox = reach(exchange.inbox);
+  exchange.src = exchange.send_to != 0 ? reach(exchange.src) : nullptr;
+  exchange.dst = exchange.receive_from != 0 ? reach(exchange.dst) : nullptr;
+  ACCORD_TRY(status);
+  if (!ticket.sent) {
+    std::array<std::byte*, kInboxRanksMax> inboxes{};
+    for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+      void* inbox = nullptr;
+      std::memcpy(&inbox, exchange.inbox + static_cast<std::size_t>(peer) * sizeof inbox,
+                  sizeof inbox);
+      if ((exchange.send_to & inbox_bit(peer)) != 0)
+        inboxes[static_cast<std::size_t>(peer)] = reach(inbox);
+    }
+    ACCORD_TRY(status);
+    inbox_send(exchange, inboxes);
+    ticket.sent = true;
+  }
+  done = inbox_receive(exchange);
+  if (done) ticket.state = InboxTicket::State::idle;
   return Status();
 }
 

@@ -10,12 +10,6 @@
 
 #include "device/reduction.h"
 
-#ifdef __CUDACC__
-#define ACCORD_HOST_DEVICE __host__ __device__
-#else
-#define ACCORD_HOST_DEVICE
-#endif
-
 namespace accord::device {
 
 template <class Part>

@@ -10,6 +10,13 @@
 #include <cstdint>
 #include <span>
 
+// Functions that kernels call too.
+#ifdef __CUDACC__
+#define ACCORD_HOST_DEVICE __host__ __device__
+#else
+#define ACCORD_HOST_DEVICE
+#endif
+
 namespace accord {
 class Status;
 }

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
 
 #include "node/plan.h"
@@ -63,26 +65,30 @@ Graveyard& graveyard() {
 
 }  // namespace
 
-Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int device,
-                      std::size_t region_bytes, Record& mine) {
+Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int device, Use use,
+                      Record& mine) {
   bury();
   rank_ = rank;
   size_ = size;
   runtime_ = &runtime;
   device_ = device;
-  region_bytes_ = region_bytes;
+  use_ = use;
   regions_.resize(static_cast<std::size_t>(size));
   opened_.resize(static_cast<std::size_t>(size));
   mine = Record{};
   mine.node = node_number();
   mine.process = ::getpid();
-  if (slot_bytes() < Plan::slot_bytes_min(size))
+  const bool inboxes = use.region_bytes == 0;
+  if (!inboxes && slot_bytes() < Plan::slot_bytes_min(size))
     return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
   if (rank == 0) ACCORD_TRY(make_mailboxes());
   mine.mailbox_descriptor = mailbox_descriptor_;
   void* memory = nullptr;
-  ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, region_bytes, memory));
+  const std::size_t size_bytes =
+      inboxes ? device::inbox_bytes(size, use.lane_bytes) : use.region_bytes;
+  ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, size_bytes, memory));
   regions_[static_cast<std::size_t>(rank)] = static_cast<std::byte*>(memory);
+  if (inboxes) ACCORD_TRY(prepare_inbox(mine));
   // One for all: a runtime has all kernels or none. Asked now that the device is in use for sure.
   mine.reduces = runtime.can_reduce(device::ReduceOp::sum, device::Element::float32) ? 1 : 0;
   device::ExportedMemory exported;
@@ -95,6 +101,44 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   mine.offset_bytes = exported.offset_bytes;
   mine.memory_descriptor = memory_descriptor_;
   mine.ok = 1;
+  return {};
+}
+
+// Before any peer knows of it: what lies in fresh memory must not look like a word of some call.
+Status Group::prepare_inbox(Record& mine) {
+  static std::atomic<std::uint32_t> last_number{0};
+  if (size_ > device::kInboxRanksMax)
+    return {StatusCode::unsupported, "node: inboxes are for fewer ranks"};
+  ACCORD_TRY(runtime_->inbox_server(device_, inbox_server_));
+  inbox_number_ = ++last_number;
+  mine.exclusive_device = inbox_server_->exclusive_device();
+  const std::vector<std::byte> zeros(device::inbox_bytes(size_, use_.lane_bytes));
+  const device::Copy clear{.dst = regions_[static_cast<std::size_t>(rank_)],
+                           .src = zeros.data(),
+                           .row_bytes = zeros.size()};
+  return runtime_->copy(device_, {&clear, 1});
+}
+
+// Tells the own device where the inboxes of all ranks are.
+Status Group::address_inboxes() {
+  const device::Copy header{.dst = regions_[static_cast<std::size_t>(rank_)],
+                            .src = regions_.data(),
+                            .row_bytes = regions_.size() * sizeof regions_[0]};
+  return runtime_->copy(device_, {&header, 1});
+}
+
+Status Group::bounce_memory(std::size_t size_bytes, std::byte*& memory) {
+  if (bounce_bytes_ < size_bytes) {
+    if (bounce_ != nullptr) ACCORD_TRY(runtime_->free(bounce_));
+    bounce_ = nullptr;
+    bounce_bytes_ = 0;
+    void* fresh = nullptr;
+    const std::size_t fresh_bytes = std::bit_ceil(size_bytes);
+    ACCORD_TRY(runtime_->allocate(device_, device::MemoryKind::pinned, fresh_bytes, fresh));
+    bounce_ = static_cast<std::byte*>(fresh);
+    bounce_bytes_ = fresh_bytes;
+  }
+  memory = bounce_;
   return {};
 }
 
@@ -118,10 +162,13 @@ Status Group::map_mailboxes(int descriptor) {
 
 Status Group::open(std::span<const Record> records) {
   reduces_ = true;
+  std::set<std::uint64_t> exclusive_devices;
   for (const Record& record : records) {
     if (record.ok == 0) return {StatusCode::unsupported, "node: a rank cannot take part"};
     if (record.node != records[0].node)
       return {StatusCode::unsupported, "node: the ranks do not share memory"};
+    if (record.exclusive_device != 0 && !exclusive_devices.insert(record.exclusive_device).second)
+      return {StatusCode::unsupported, "node: ranks share a device, where kernels must not wait"};
     reduces_ = reduces_ && record.reduces != 0;
     processes_.push_back(record.process);
   }
@@ -148,7 +195,7 @@ Status Group::open(std::span<const Record> records) {
     ACCORD_TRY(opened);
     regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
   }
-  return try_to_reduce();
+  return use_.region_bytes == 0 ? address_inboxes() : try_to_reduce();
 }
 
 // One element from all regions: what cannot be addressed from here (a region of another context)
@@ -183,6 +230,7 @@ void Group::close_descriptors() noexcept {
 Group::~Group() {
   close_descriptors();
   close_peers();
+  if (bounce_ != nullptr) (void)runtime_->free(bounce_);
   if (runtime_ != nullptr && !regions_.empty() &&
       regions_[static_cast<std::size_t>(rank_)] != nullptr)
     (void)runtime_->free(regions_[static_cast<std::size_t>(rank_)]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The ranks of one communicator that share a node: an exchange region of device memory a rank,
-// opened by all others, and a mailbox a rank in shared memory. No host MPI call once the group is
-// joined. Joining takes two steps with an exchange of Records between them, which the caller
-// carries (core, over the host MPI). Knows no MPI and no vendor. Not thread-safe: the engine's lock
-// protects it.
+// The ranks of one communicator that share a node: device memory a rank, opened by all others (an
+// exchange region, or an inbox for small messages), and a mailbox a rank in shared memory. No host
+// MPI call once the group is joined. Joining takes two steps with an exchange of Records between
+// them, which the caller carries (core, over the host MPI). Knows no MPI and no vendor. Not
+// thread-safe: the engine's lock protects it.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,16 @@
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "device/inbox_server.h"
 
 namespace accord::node {
 
 // What a rank tells the others when a group is joined: plain bytes.
 struct Record {
   static constexpr std::size_t kHandleBytesMax = 192;
-  std::uint64_t node = 0;  // equal on ranks that can share memory
-  std::int32_t ok = 0;     // this rank can take part
+  std::uint64_t node = 0;              // equal on ranks that can share memory
+  std::uint64_t exclusive_device = 0;  // see device::InboxServer; inboxes only
+  std::int32_t ok = 0;                 // this rank can take part
   std::int32_t reduces = 0;
   std::int32_t process = 0;
   std::int32_t memory_descriptor = -1;   // of `process`: the region's, where its handle needs one
@@ -43,6 +45,12 @@ struct alignas(128) Mailbox {
   std::atomic<std::uint32_t> closed{0};   // it has unmapped its peers' regions
 };
 
+// What the device memory of a group is for.
+struct Use {
+  std::size_t region_bytes = 0;  // an exchange region of this size a rank; else
+  std::size_t lane_bytes = 0;    // an inbox with lanes of this size
+};
+
 class Group {
  public:
   // Chunks a region has room for.
@@ -50,8 +58,8 @@ class Group {
 
   // Step 1: makes this rank's region on `device`; `mine` then goes to all ranks. On an error the
   // group cannot be, but `mine` says so and must go to all ranks all the same.
-  Status prepare(int rank, int size, device::DeviceRuntime& runtime, int device,
-                 std::size_t region_bytes, Record& mine);
+  Status prepare(int rank, int size, device::DeviceRuntime& runtime, int device, Use use,
+                 Record& mine);
   // Step 2: opens what the peers have made; an error when any of them cannot take part.
   Status open(std::span<const Record> records);
   // Last, on every rank, when all know whether all could open: nothing needs the descriptors any
@@ -69,7 +77,20 @@ class Group {
   bool reduces() const noexcept { return reduces_; }
   device::DeviceRuntime& runtime() const noexcept { return *runtime_; }
   int device() const noexcept { return device_; }
-  std::size_t slot_bytes() const noexcept { return region_bytes_ / kSlots; }
+  std::size_t slot_bytes() const noexcept { return use_.region_bytes / kSlots; }
+
+  // Groups of inboxes: who runs exchanges, and what all of this rank's have in common.
+  device::InboxServer& inbox_server() const noexcept { return *inbox_server_; }
+  device::InboxExchange inbox_exchange() const noexcept {
+    return {.inbox = regions_[static_cast<std::size_t>(rank_)],
+            .inbox_number = inbox_number_,
+            .lane_bytes = use_.lane_bytes,
+            .rank = rank_};
+  }
+
+  // Page-locked memory for one exchange at a time: what kernels cannot use themselves passes
+  // through it. Kept, and made anew where it is too small.
+  Status bounce_memory(std::size_t size_bytes, std::byte*& memory);
 
   // Where chunk number `sequence` lies in the region of `peer`.
   std::byte* slot(int peer, std::uint64_t sequence) const noexcept {
@@ -92,6 +113,8 @@ class Group {
 
  private:
   Status make_mailboxes();
+  Status prepare_inbox(Record& mine);
+  Status address_inboxes();
   Status try_to_reduce();
   void close_descriptors() noexcept;
   Status map_mailboxes(int descriptor);
@@ -102,7 +125,11 @@ class Group {
   int size_ = 0;
   device::DeviceRuntime* runtime_ = nullptr;
   int device_ = -1;
-  std::size_t region_bytes_ = 0;
+  Use use_;
+  device::InboxServer* inbox_server_ = nullptr;
+  std::uint32_t inbox_number_ = 0;
+  std::byte* bounce_ = nullptr;
+  std::size_t bounce_bytes_ = 0;
   bool reduces_ = false;
   bool joined_ = false;              // by all ranks
   std::vector<std::byte*> regions_;  // by rank

@@ -50,6 +50,7 @@ struct Call {
   // Of one block: the whole message of bcast, reduce and allreduce; else what one rank sends
   // another.
   std::size_t block_bytes = 0;
+  bool fits_regions = true;  // long enough to be worth a way through exchange regions
   device::ReduceOp op = device::ReduceOp::none;  // reductions only
   device::Element element = device::Element::none;
   // Allreduce and reduce up to here in one shot: who needs the result reduces all of it.

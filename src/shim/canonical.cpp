@@ -134,8 +134,7 @@ device::Element device_element(device::ReduceOp op, MPI_Datatype datatype) noexc
   if (!device::is_defined(op, element)) return Element::none;
   const bool arithmetic = op == ReduceOp::sum || op == ReduceOp::prod;
   // Logical operations on addresses are not legal, and Open MPI compares them as unsigned numbers.
-  const bool of_addresses =
-      datatype == MPI_AINT || datatype == MPI_OFFSET || datatype == MPI_COUNT;
+  const bool of_addresses = datatype == MPI_AINT || datatype == MPI_OFFSET || datatype == MPI_COUNT;
   const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
   if (of_addresses && !arithmetic && !bitwise) return Element::none;
   return arithmetic && device::element_bytes(element) == 1 ? Element::none : element;

@@ -13,8 +13,10 @@ namespace {
 // it.
 std::optional<node::Call> exchange_of(Kind kind, std::size_t size_bytes, MPI_Op op,
                                       MPI_Datatype datatype, int root, int size) {
-  if (node_from_bytes == 0 || size_bytes < node_from_bytes) return std::nullopt;
+  if (!devices_in_job) return std::nullopt;
   node::Call call{.kind = kind, .size = size, .root = root, .block_bytes = size_bytes};
+  call.fits_regions = config().node_bytes != 0 && size_bytes >= config().node_bytes;
+  if (!call.fits_regions && size_bytes > config().inbox_bytes) return std::nullopt;
   if (op == MPI_OP_NULL) return call;
   // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
   // over.

@@ -282,10 +282,11 @@ void start_runtime(const JobFacts& facts) {
   make_keyval();
   here.engine.allow_threads(facts.threads);
   here.port.world_model = true;
-  if (facts.devices && config().node_bytes != 0) {
-    node_from_bytes = config().node_bytes;
+  devices_in_job = facts.devices;
+  const std::size_t least_bytes = config().inbox_bytes != 0 ? 1 : config().node_bytes;
+  if (facts.devices && least_bytes != 0) {
     votes_from_bytes =
-        votes_from_bytes == 0 ? node_from_bytes : std::min(votes_from_bytes, node_from_bytes);
+        votes_from_bytes == 0 ? least_bytes : std::min(votes_from_bytes, least_bytes);
   }
   if (here.private_comm == MPI_COMM_NULL &&
       host::Comm_dup(MPI_COMM_SELF, &here.private_comm) == MPI_SUCCESS) {

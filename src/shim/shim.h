@@ -76,10 +76,10 @@ CommState* comm_state(MPI_Comm comm) noexcept;
 // core does not queue keeps its place.
 void drain(MPI_Comm comm) noexcept;
 
-// Collectives of at least this size vote on the way they go, and of these the ones of at least that
-// size may go through exchange regions. Equal on all ranks; 0: none. Set by start_runtime.
+// Collectives of at least this size vote on the way they go (0: none), and where some rank has a
+// device that may be from device to device. Equal on all ranks. Set by start_runtime.
 inline std::size_t votes_from_bytes = 0;
-inline std::size_t node_from_bytes = 0;
+inline bool devices_in_job = false;
 
 // What all ranks of the job have agreed on at initialisation.
 struct JobFacts {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A collective that goes from device to device within a node, as its operation sees it: a state
+// machine that is polled and never waits. To be made in the order of the communicator's calls.
+#pragma once
+
+#include "base/status.h"
+
+namespace accord::core {
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Goes on as far as possible; `done` when this rank's buffers are complete and may be reused.
+  virtual Status advance(bool& done) = 0;
+
+  // After an error: tells the peers, and `done` once nothing works on the user's buffers any more.
+  virtual void stop(bool& done) = 0;
+};
+
+}  // namespace accord::core

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/inbox_exchange.h"
+
+#include <utility>
+
+#include "base/config.h"
+
+namespace accord::core {
+namespace {
+
+using node::Kind;
+
+// Polls between two looks after the peers.
+constexpr unsigned kPollsPerCheck = 64;
+
+}  // namespace
+
+bool InboxExchange::fits(const Pipeline& pipeline) {
+  if (!pipeline.exchange || pipeline.exchange->block_bytes > config().inbox_bytes) return false;
+  const node::Call& call = *pipeline.exchange;
+  const std::size_t element_bytes = device::element_bytes(call.element);
+  return call.size <= device::kInboxRanksMax &&
+         (call.op == device::ReduceOp::none || device::kInboxUnitBytes % element_bytes == 0);
+}
+
+InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
+    : group_(std::move(group)), pipeline_(pipeline), number_(group_->take(1)) {
+  describe();
+}
+
+std::uint64_t InboxExchange::everyone() const {
+  return group_->size() == 64 ? ~std::uint64_t{0} : device::inbox_bit(group_->size()) - 1;
+}
+
+// Who sends what to whom, in the terms of the server.
+void InboxExchange::describe() {
+  const node::Call& call = *pipeline_.exchange;
+  const std::size_t block = call.block_bytes;
+  const std::size_t all = block * static_cast<std::size_t>(call.size);
+  const std::uint64_t root = device::inbox_bit(call.root);
+  const bool is_root = call.root == group_->rank();
+  const std::uint64_t own = device::inbox_bit(group_->rank());
+  device::InboxExchange& exchange = ticket_.exchange;
+  exchange = group_->inbox_exchange();
+  exchange.epoch = static_cast<std::uint32_t>(number_ % 0xffffffff) + 1;
+  exchange.block_bytes = block;
+  exchange.op = call.op;
+  exchange.element = call.element;
+  const bool to_root = call.kind == Kind::gather || call.kind == Kind::reduce;
+  const bool from_root = call.kind == Kind::scatter || call.kind == Kind::bcast;
+  exchange.send_to = to_root ? root : from_root && !is_root ? 0 : everyone();
+  exchange.receive_from = from_root ? root : to_root && !is_root ? 0 : everyone();
+  // What is in its place already.
+  if (call.kind == Kind::bcast && is_root) exchange.receive_from = 0;
+  if (call.kind == Kind::bcast) exchange.send_to &= ~own;
+  if (keeps_own_block()) {
+    exchange.send_to &= ~own;
+    exchange.receive_from &= ~own;
+  }
+  const bool sends_blocks = call.kind == Kind::alltoall || call.kind == Kind::scatter ||
+                            call.kind == Kind::reduce_scatter_block;
+  const bool takes_blocks =
+      call.kind == Kind::alltoall || call.kind == Kind::allgather || call.kind == Kind::gather;
+  exchange.send_stride_bytes = sends_blocks ? block : 0;
+  exchange.receive_stride_bytes = takes_blocks ? block : 0;
+  if (exchange.send_to != 0) in_bytes_ = sends_blocks ? all : block;
+  if (exchange.receive_from != 0) out_bytes_ = takes_blocks ? all : block;
+  if (call.kind == Kind::allgather && pipeline_.in_place)
+    first_in_bytes_ = block * static_cast<std::size_t>(group_->rank());
+}
+
+// A root whose own block of a gather or scatter stays where it is.
+bool InboxExchange::keeps_own_block() const {
+  const Kind kind = pipeline_.exchange->kind;
+  return pipeline_.in_place && (kind == Kind::gather || kind == Kind::scatter);
+}
+
+Status InboxExchange::advance(bool& done) {
+  bool ready = false;
+  device::InboxServer& server = group_->inbox_server();
+  switch (state_) {
+    case State::begin:
+      ACCORD_TRY(begin());
+      state_ = State::packing;
+      [[fallthrough]];
+    case State::packing:
+      ACCORD_TRY(pipeline_.in.copied(copy_, ready));
+      if (!ready) break;
+      group_->own_mailbox().filled.store(number_ + 1, std::memory_order_release);
+      state_ = State::arriving;
+      [[fallthrough]];
+    case State::arriving:
+      if (!may_run()) break;
+      ACCORD_TRY(server.begin(ticket_));
+      state_ = State::running;
+      [[fallthrough]];
+    case State::running:
+      ACCORD_TRY(server.poll(ticket_, ready));
+      if (!ready) break;
+      ACCORD_TRY(unpack());
+      state_ = State::unpacking;
+      [[fallthrough]];
+    case State::unpacking: {
+      bool second_ready = false;
+      ACCORD_TRY(pipeline_.out.copied(copy_, ready));
+      ACCORD_TRY(pipeline_.out.copied(second_copy_, second_ready));
+      if (!ready || !second_ready) break;
+      group_->own_mailbox().drained.store(number_ + 1, std::memory_order_release);
+      state_ = State::done;
+      [[fallthrough]];
+    }
+    case State::done:
+      break;
+  }
+  done = state_ == State::done;
+  return done || ++checks_ % kPollsPerCheck != 0 ? Status() : group_->check_peers();
+}
+
+void InboxExchange::stop(bool& done) {
+  group_->own_mailbox().failed.store(1, std::memory_order_release);
+  done = true;
+  if (state_ == State::running) group_->inbox_server().stop(ticket_, done);
+  for (auto [end, copy] : {std::pair{&pipeline_.in, &copy_}, {&pipeline_.out, &second_copy_}}) {
+    bool copied = true;
+    if (!end->copied(*copy, copied).ok()) copied = true;
+    done = done && copied;
+  }
+}
+
+Status InboxExchange::begin() {
+  device::InboxExchange& exchange = ticket_.exchange;
+  const auto usable = [&](const PipelineEnd& end) {
+    return end.usable_by(group_->runtime(), group_->device());
+  };
+  in_direct_ = in_bytes_ == 0 || usable(pipeline_.in);
+  out_direct_ = out_bytes_ == 0 || usable(pipeline_.out);
+  const std::size_t in_bounce_bytes = in_direct_ ? 0 : in_bytes_;
+  const std::size_t out_bounce_bytes = out_direct_ ? 0 : out_bytes_;
+  if (in_bounce_bytes + out_bounce_bytes != 0)
+    ACCORD_TRY(group_->bounce_memory(in_bounce_bytes + out_bounce_bytes, bounce_));
+  if (out_bytes_ != 0)
+    exchange.dst = out_direct_ ? pipeline_.out.address(0) : bounce_ + in_bounce_bytes;
+  if (in_bytes_ == 0) return {};
+  exchange.src = in_direct_ ? pipeline_.in.address(first_in_bytes_) : bounce_;
+  if (in_direct_) return {};
+  return pipeline_.in.copy(PipelineEnd::Direction::to_host, first_in_bytes_, in_bytes_, bounce_,
+                           copy_);
+}
+
+Status InboxExchange::unpack() {
+  if (out_direct_) return {};
+  const auto copy = [&](std::size_t low, std::size_t high, device::CopyTicket& ticket) {
+    if (low == high) return Status();
+    return pipeline_.out.copy(PipelineEnd::Direction::from_host, low, high - low,
+                              static_cast<std::byte*>(ticket_.exchange.dst) + low, ticket);
+  };
+  if (!keeps_own_block()) return copy(0, out_bytes_, copy_);
+  const std::size_t block = pipeline_.exchange->block_bytes;
+  const std::size_t own = block * static_cast<std::size_t>(group_->rank());
+  ACCORD_TRY(copy(0, own, copy_));
+  return copy(own + block, out_bytes_, second_copy_);
+}
+
+bool InboxExchange::may_run() const {
+  const device::InboxExchange& exchange = ticket_.exchange;
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    if (peer == group_->rank()) continue;
+    const node::Mailbox& mailbox = group_->mailbox(peer);
+    const bool sends = (exchange.send_to & device::inbox_bit(peer)) != 0;
+    const bool receives = (exchange.receive_from & device::inbox_bit(peer)) != 0;
+    if (receives && mailbox.filled.load(std::memory_order_acquire) <= number_) return false;
+    if (sends && mailbox.drained.load(std::memory_order_acquire) < number_) return false;
+  }
+  return true;
+}
+
+}  // namespace accord::core

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A small collective in one step: every rank writes what it has for the others into their inboxes
+// (device/inbox.h). The mailboxes of the group say who is in which call: a rank sends only to those
+// that are done with all earlier calls, so that a lane is free again, and waits on its device only
+// for those that are in this very call. Ends that a kernel cannot use (host memory, derived types,
+// memory of another device) pass through page-locked memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/collective.h"
+#include "core/exchange.h"
+#include "node/group.h"
+
+namespace accord::core {
+
+class InboxExchange final : public Exchange {
+ public:
+  // Whether the call can go this way; follows from what is equal on all ranks.
+  static bool fits(const Pipeline& pipeline);
+
+  // The ends outlive the exchange.
+  InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
+
+  Status advance(bool& done) override;
+  void stop(bool& done) override;
+
+ private:
+  enum class State { begin, packing, arriving, running, unpacking, done };
+
+  void describe();
+  bool keeps_own_block() const;
+  Status begin();
+  Status unpack();
+  bool may_run() const;
+  std::uint64_t everyone() const;
+
+  std::shared_ptr<node::Group> group_;
+  const Pipeline& pipeline_;
+  State state_ = State::begin;
+  std::uint64_t number_;            // of the call in the group's life
+  std::size_t first_in_bytes_ = 0;  // of the packed bytes of the end that this rank sends
+  std::size_t in_bytes_ = 0;
+  std::size_t out_bytes_ = 0;
+  bool in_direct_ = true;
+  bool out_direct_ = true;
+  std::byte* bounce_ = nullptr;
+  device::InboxTicket ticket_;
+  device::CopyTicket copy_;
+  device::CopyTicket second_copy_;
+  unsigned checks_ = 0;
+};
+
+}  // namespace accord::core

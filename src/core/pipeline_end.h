@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One end of a collective on one rank: user memory, seen as the packed bytes that a call moves.
+// What the ways of a collective (chunks of the host MPI, exchange regions, inboxes) ask of it.
+#pragma once
+
+#include <cstddef>
+
+#include "core/layout.h"
+#include "device/device_runtime.h"
+
+namespace accord::core {
+
+// One end of a call on this rank: where its bytes are, in user memory.
+struct PipelineEnd {
+  void* user = nullptr;
+  device::DeviceRuntime* runtime = nullptr;  // null: the CPU may touch the bytes
+  // Absolute addresses: goes through the whole shadow of the buffer it is an end of.
+  bool shadowed = false;
+  bool of_send = false;    // an end of CollectiveCall::send, else of recv
+  bool on_device = false;  // plain memory of `device`, which its kernels may use as it is
+  int device = -1;
+  Segment segment;  // no elements: this rank has no such end
+
+  bool present() const noexcept { return segment.count != 0; }
+  // The CPU can work on the bytes as they lie.
+  bool plain() const noexcept {
+    return runtime == nullptr && (!present() || segment.type->dense());
+  }
+  // Kernels of that device can: elements without gaps in its own plain memory.
+  bool usable_by(const device::DeviceRuntime& of, int device_number) const noexcept {
+    return on_device && !shadowed && runtime == &of && device == device_number && present() &&
+           segment.type->dense();
+  }
+  // Where byte `packed_bytes` of the packed form is; only where elements have no gaps.
+  std::byte* address(std::size_t packed_bytes) const noexcept {
+    return static_cast<std::byte*>(user) + segment.offset_bytes + segment.type->low_bytes() +
+           packed_bytes;
+  }
+  // Copies bytes [first, first + length) of the packed form to or from host memory. What the CPU
+  // can do is done at once.
+  enum class Direction { to_host, from_host };
+  Status copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes, void* host,
+              device::CopyTicket& ticket) const;
+  Status copied(device::CopyTicket& ticket, bool& done) const;
+};
+
+}  // namespace accord::core

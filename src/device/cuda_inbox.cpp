@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/cuda_inbox.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "device/cuda_inbox_kernel.h"
+
+#ifdef ACCORD_CUDA_KERNELS
+extern "C" const unsigned char accord_cuda_inbox_kernel[];  // cuda_kernels.S
+#endif
+
+namespace accord::device::cuda {
+namespace {
+
+#ifdef ACCORD_CUDA_KERNELS
+constexpr bool kBuiltIn = true;
+constexpr const void* kImage = accord_cuda_inbox_kernel;
+#else
+constexpr bool kBuiltIn = false;
+constexpr const void* kImage = nullptr;
+#endif
+
+// Up to here one block is enough: each of its threads has a unit, and no more doorbells to write.
+constexpr std::size_t kNarrowBytes = std::size_t{kInboxThreads} * kInboxUnitBytes;
+constexpr unsigned kWideBlocks = 16;
+
+// How long the kernel waits for data of peers that are in the same call; then the host looks after
+// them, and other exchanges have their turn.
+constexpr std::uint32_t kWaitNs = 1'000'000;
+
+// Polls between two looks whether the kernel still runs.
+constexpr unsigned kPollsPerLook = 1 << 14;
+
+// Where this many calls in a row came after the kernel had left, it does not linger but for a trial
+// now and then: a program that waits for its device after each call would only wait for us.
+constexpr unsigned kMissesMax = 4;
+constexpr unsigned kCallsPerTrial = 32;
+
+std::uint64_t load(const std::uint64_t& word) {
+  return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
+}
+
+InboxCommand command_of(const InboxTicket& ticket, std::uint32_t linger_ns) {
+  const InboxExchange& exchange = ticket.exchange;
+  InboxCommand command{};
+  command.inbox = address_of(exchange.inbox);
+  command.src = address_of(exchange.src);
+  command.dst = address_of(exchange.dst);
+  command.send_to = exchange.send_to;
+  command.receive_from = exchange.receive_from;
+  command.inbox_number = exchange.inbox_number;
+  command.epoch = exchange.epoch;
+  command.block_bytes = static_cast<std::uint32_t>(exchange.block_bytes);
+  command.lane_bytes = static_cast<std::uint32_t>(exchange.lane_bytes);
+  command.linger_ns = linger_ns;
+  command.rank = static_cast<std::uint8_t>(exchange.rank);
+  command.op = static_cast<std::uint8_t>(exchange.op);
+  command.element = static_cast<std::uint8_t>(arithmetic_element(exchange.op, exchange.element));
+  command.flags =
+      static_cast<std::uint8_t>((exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
+                                (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
+                                (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
+  return command;
+}
+
+// One resident kernel of a number of blocks.
+class Kernel {
+ public:
+  explicit Kernel(unsigned blocks) : blocks_(blocks) {}
+
+  // In the entered context. Runs it once, so that nothing is left to load when it is in a hurry.
+  Status open(const Driver& driver, Context context, Function function) {
+    driver_ = &driver;
+    context_ = context;
+    function_ = function;
+    void* memory = nullptr;
+    ACCORD_TRY(status_of(driver,
+                         driver.host_memory_allocate(&memory, sizeof(InboxControl),
+                                                     kHostAllocatePortable | kHostAllocateMapped),
+                         symbol::host_memory_allocate));
+    control_ = new (memory) InboxControl{};
+    int least = 0;
+    int greatest = 0;
+    ACCORD_TRY(status_of(driver, driver.stream_priority_range(&least, &greatest),
+                         symbol::stream_priority_range));
+    ACCORD_TRY(status_of(driver,
+                         driver.stream_create_with_priority(&stream_, kStreamNonBlocking, greatest),
+                         symbol::stream_create_with_priority));
+    ACCORD_TRY(launch());
+    return status_of(driver, driver.stream_synchronize(stream_), symbol::stream_synchronize);
+  }
+
+  Status post(InboxTicket& ticket) {
+    const std::lock_guard lock(mutex_);
+    if (current_ != nullptr) return {};
+    current_ = &ticket;
+    ticket.state = InboxTicket::State::running;
+    ticket.number = ++number_;
+    answered_ = 0;
+    const bool resident = !has_left();
+    const InboxCommand command = command_of(ticket, linger_ns(resident));
+    for (unsigned block = 0; block < blocks_; ++block) ring(control_->doorbells[block], command);
+    return resident ? Status() : start();
+  }
+
+  // `answered`: all blocks have done their part; `complete`: and all data had come. The ticket is
+  // then no longer the kernel's.
+  Status poll(InboxTicket& ticket, bool& answered, bool& complete) {
+    const std::lock_guard lock(mutex_);
+    answered = false;
+    while (answered_ < blocks_ && load(control_->answers[answered_]) >> 1 == number_) ++answered_;
+    if (answered_ < blocks_) {
+      if (load(control_->left[answered_]) == launch_ &&
+          load(control_->answers[answered_]) >> 1 != number_)
+        return give_up_on_error(ticket, start());
+      return ++polls_ % kPollsPerLook == 0 ? give_up_on_error(ticket, check()) : Status();
+    }
+    answered = true;
+    complete = true;
+    for (unsigned block = 0; block < blocks_; ++block)
+      complete = complete && (load(control_->answers[block]) & 1) == 0;
+    current_ = nullptr;
+    return {};
+  }
+
+ private:
+  bool has_left() const {
+    for (unsigned block = 0; block < blocks_; ++block) {
+      if (load(control_->left[block]) == launch_) return true;
+    }
+    return false;
+  }
+
+  std::uint32_t linger_ns(bool resident) {
+    misses_ = resident ? 0 : misses_ + 1;
+    const bool trial = misses_ % kCallsPerTrial == 0;
+    if (misses_ > kMissesMax && !trial) return 0;
+    return static_cast<std::uint32_t>(config().linger_us) * 1000;
+  }
+
+  void ring(InboxDoorbell& doorbell, const InboxCommand& command) const {
+    std::uint32_t words[kInboxCommandWords];
+    std::memcpy(words, &command, sizeof words);
+    for (unsigned i = 0; i < kInboxCommandWords; ++i) {
+      std::atomic_ref(doorbell.words[i]).store(number_ << 32 | words[i], std::memory_order_release);
+    }
+  }
+
+  Status start() {
+    ContextScope scope(*driver_);
+    ACCORD_TRY(status_of(*driver_, scope.enter(context_), "inbox: context"));
+    return launch();
+  }
+
+  Status launch() {
+    InboxLaunch arguments{control_, ++launch_, kWaitNs};
+    void* parameters[] = {&arguments};
+    return status_of(*driver_,
+                     driver_->launch_kernel(function_, blocks_, 1, 1, kInboxThreads, 1, 1, 0,
+                                            stream_, parameters, nullptr),
+                     symbol::launch_kernel);
+  }
+
+  // The kernel, or the context, may have died of somebody's fault.
+  Status check() {
+    ContextScope scope(*driver_);
+    ACCORD_TRY(status_of(*driver_, scope.enter(context_), "inbox: context"));
+    const Result result = driver_->stream_query(stream_);
+    return result == Result::not_ready ? Status()
+                                       : status_of(*driver_, result, symbol::stream_query);
+  }
+
+  Status give_up_on_error(InboxTicket& ticket, Status status) {
+    if (!status.ok()) {
+      current_ = nullptr;
+      ticket.state = InboxTicket::State::idle;
+    }
+    return status;
+  }
+
+  const unsigned blocks_;
+  const Driver* driver_ = nullptr;
+  Context context_ = nullptr;
+  Function function_ = nullptr;
+  Stream stream_ = nullptr;
+  InboxControl* control_ = nullptr;  // never freed: the kernel may still look at it
+  std::mutex mutex_;
+  InboxTicket* current_ = nullptr;
+  std::uint64_t number_ = 0;  // of the last command
+  std::uint64_t launch_ = 0;  // number of the last launch
+  unsigned answered_ = 0;     // blocks that have answered the last command, as far as is known
+  unsigned polls_ = 0;
+  unsigned misses_ = 0;  // calls in a row that came after the kernel had left
+};
+
+class CudaInboxServer final : public InboxServer {
+ public:
+  Status open(const Driver& driver, Context context, std::uint64_t exclusive_device) {
+    exclusive_device_ = exclusive_device;
+    Module module = nullptr;
+    Function function = nullptr;
+    ACCORD_TRY(
+        status_of(driver, driver.module_load_data(&module, kImage), symbol::module_load_data));
+    ACCORD_TRY(status_of(driver, driver.module_get_function(&function, module, "accord_inbox"),
+                         symbol::module_get_function));
+    ACCORD_TRY(narrow_.open(driver, context, function));
+    return wide_.open(driver, context, function);
+  }
+
+  std::uint64_t exclusive_device() const override { return exclusive_device_; }
+
+  Status begin(InboxTicket& ticket) override {
+    ticket.state = InboxTicket::State::waiting;
+    ticket.sent = false;
+    return kernel_for(ticket).post(ticket);
+  }
+
+  Status poll(InboxTicket& ticket, bool& done) override {
+    done = ticket.state == InboxTicket::State::idle;
+    if (done) return {};
+    if (ticket.state == InboxTicket::State::waiting) return kernel_for(ticket).post(ticket);
+    bool answered = false;
+    bool complete = false;
+    ACCORD_TRY(kernel_for(ticket).poll(ticket, answered, complete));
+    if (!answered) return {};
+    ticket.sent = true;
+    ticket.state = complete ? InboxTicket::State::idle : InboxTicket::State::waiting;
+    done = complete;
+    return {};
+  }
+
+  void stop(InboxTicket& ticket, bool& done) override {
+    bool complete = false;
+    done = ticket.state != InboxTicket::State::running;
+    if (!done && !kernel_for(ticket).poll(ticket, done, complete).ok()) done = true;
+    if (done) ticket.state = InboxTicket::State::idle;
+  }
+
+ private:
+  Kernel& kernel_for(const InboxTicket& ticket) {
+    return ticket.exchange.block_bytes <= kNarrowBytes ? narrow_ : wide_;
+  }
+
+  std::uint64_t exclusive_device_ = 0;
+  Kernel narrow_{1};
+  Kernel wide_{kWideBlocks};
+};
+
+// Never destroyed: at exit the driver may be gone before us. By the id of the context, since a new
+// one may have the handle of one that was destroyed.
+struct Servers {
+  struct Entry {
+    CudaInboxServer server;
+    Status opened;
+  };
+  std::mutex mutex;
+  std::map<unsigned long long, Entry> by_context;
+};
+
+}  // namespace
+
+Status inbox_server(const Driver& driver, const ContextScope& scope, std::uint64_t exclusive_device,
+                    InboxServer*& server) {
+  static Servers& servers = *new Servers;
+  if (!kBuiltIn)
+    return Status(StatusCode::unsupported, "cuda inbox: the library was built without nvcc");
+  unsigned long long id = 0;
+  ACCORD_TRY(
+      status_of(driver, driver.context_get_id(scope.context(), &id), symbol::context_get_id));
+  const std::lock_guard lock(servers.mutex);
+  const auto [found, is_new] = servers.by_context.try_emplace(id);
+  Servers::Entry& entry = found->second;
+  if (is_new) entry.opened = entry.server.open(driver, scope.context(), exclusive_device);
+  if (!entry.opened.ok()) return Status(StatusCode::unsupported, entry.opened.message());
+  server = &entry.server;
+  return Status();
+}
+
+}  // namespace accord::device::cuda

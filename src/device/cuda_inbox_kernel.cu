@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The resident kernel of inbox exchanges (device/inbox.h). Everything that others write while it
+// runs (doorbells, the program's buffers, words of the inbox) is loaded past the L1 cache.
+#include <cstring>
+
+#include "device/cuda_inbox_kernel.h"
+#include "device/inbox.h"
+#include "device/reduce_functions.h"
+
+namespace accord::device::cuda {
+namespace {
+
+__device__ std::uint64_t now_ns() {
+  std::uint64_t time;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+  return time;
+}
+
+// What the host and the peers did before is seen after it: cheaper than a fence (0.7 us, H200).
+__device__ std::uint64_t load_acquire(const std::uint64_t* address) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+  return value;
+}
+
+__device__ void store_release(std::uint64_t* address, std::uint64_t value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
+}
+
+__device__ uint4 load_past_l1(const void* address) {
+  uint4 value;
+  asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(address)
+               : "memory");
+  return value;
+}
+
+__device__ void store_word(void* address, std::uint32_t low, std::uint32_t high,
+                           std::uint32_t epoch) {
+  asm volatile("st.volatile.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(address), "r"(low), "r"(epoch), "r"(high), "r"(epoch)
+               : "memory");
+}
+
+// Up to a unit of the program's memory, at any address.
+__device__ uint4 load_unit(const char* address, unsigned length) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address);
+  if (bits % kInboxUnitBytes == 0 && length == kInboxUnitBytes) return load_past_l1(address);
+  std::uint32_t words[4] = {};
+  for (unsigned at = 0; at < length;) {
+    if ((bits + at) % 4 == 0 && at % 4 == 0 && length - at >= 4) {
+      words[at / 4] = *reinterpret_cast<const volatile std::uint32_t*>(address + at);
+      at += 4;
+    } else {
+      const auto byte = *reinterpret_cast<const volatile unsigned char*>(address + at);
+      words[at / 4] |= static_cast<std::uint32_t>(byte) << (at % 4 * 8);
+      ++at;
+    }
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
+
+__device__ void store_unit(char* address, unsigned length, uint4 value) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address);
+  if (bits % kInboxUnitBytes == 0 && length == kInboxUnitBytes) {
+    *reinterpret_cast<uint4*>(address) = value;
+    return;
+  }
+  const std::uint32_t words[4] = {value.x, value.y, value.z, value.w};
+  for (unsigned at = 0; at < length;) {
+    if ((bits + at) % 4 == 0 && at % 4 == 0 && length - at >= 4) {
+      *reinterpret_cast<std::uint32_t*>(address + at) = words[at / 4];
+      at += 4;
+    } else {
+      address[at] = static_cast<char>(words[at / 4] >> (at % 4 * 8));
+      ++at;
+    }
+  }
+}
+
+template <class T, ReduceOp op>
+__device__ uint4 combine_as(uint4 left, uint4 right) {
+  constexpr unsigned kElements = kInboxUnitBytes / sizeof(T);
+  T a[kElements];
+  T b[kElements];
+  memcpy(a, &left, sizeof a);
+  memcpy(b, &right, sizeof b);
+#pragma unroll
+  for (unsigned i = 0; i < kElements; ++i) a[i] = combine<op>(a[i], b[i]);
+  memcpy(&left, a, sizeof a);
+  return left;
+}
+
+__device__ constexpr unsigned code_of(ReduceOp op, Element element) {
+  return static_cast<unsigned>(op) << 8 | static_cast<unsigned>(element);
+}
+
+// Not inlined: there is one of these in the kernel, with a case for each pair.
+__device__ __noinline__ uint4 combine_units(unsigned code, uint4 left, uint4 right) {
+  switch (code) {
+#define ACCORD_CASE(element, type, op)          \
+  case code_of(ReduceOp::op, Element::element): \
+    return combine_as<type, ReduceOp::op>(left, right);
+    ACCORD_REDUCTIONS(ACCORD_CASE)
+#undef ACCORD_CASE
+    default:
+      return left;
+  }
+}
+
+// What the threads of a block share.
+struct Block {
+  InboxCommand command;
+  bool leaving;
+  std::uint32_t inbox_number;  // whose header follows
+  char* inboxes[kInboxRanksMax];
+};
+
+// By the first warp. False: nobody has rung for the linger time.
+__device__ bool await_command(const InboxDoorbell& doorbell, std::uint32_t number,
+                              std::uint32_t linger_ns, Block& block) {
+  const unsigned lane = threadIdx.x;
+  const std::uint64_t start_ns = now_ns();
+  for (;;) {
+    const std::uint64_t word = lane < kInboxCommandWords ? load_acquire(&doorbell.words[lane]) : 0;
+    const bool mine = lane >= kInboxCommandWords || word >> 32 == number;
+    if (__all_sync(0xffffffff, mine)) {
+      if (lane < kInboxCommandWords)
+        reinterpret_cast<std::uint32_t*>(&block.command)[lane] = static_cast<std::uint32_t>(word);
+      return true;
+    }
+    // The same in all threads of the warp, or some would leave the loop alone.
+    const bool late = now_ns() - start_ns >= linger_ns;
+    if (__any_sync(0xffffffff, late)) return false;
+  }
+}
+
+__device__ unsigned units_of(const InboxCommand& command) {
+  return (command.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
+}
+
+__device__ unsigned length_of(const InboxCommand& command, unsigned unit) {
+  return min(static_cast<unsigned>(kInboxUnitBytes),
+             command.block_bytes - unit * static_cast<unsigned>(kInboxUnitBytes));
+}
+
+__device__ char* words_of(char* inbox, const InboxCommand& command, int rank, unsigned unit) {
+  return inbox + inbox_lane_offset(rank, command.lane_bytes) +
+         std::size_t{unit} * kInboxWordsPerUnit * sizeof(InboxWord);
+}
+
+// The next rank of a set, taken out of it. Starts behind this rank, so that not all write to the
+// same one at once.
+__device__ int take_peer(std::uint64_t& ranks, int after) {
+  const std::uint64_t later = ranks & ~((std::uint64_t{2} << after) - 1);
+  const int rank = __ffsll(static_cast<long long>(later != 0 ? later : ranks)) - 1;
+  ranks &= ~(std::uint64_t{1} << rank);
+  return rank;
+}
+
+__device__ void send(const Block& block, unsigned unit) {
+  const InboxCommand& command = block.command;
+  const bool strided = (command.flags & kInboxSendStride) != 0;
+  const unsigned length = length_of(command, unit);
+  const auto* src = reinterpret_cast<const char*>(command.src) + unit * kInboxUnitBytes;
+  uint4 data{};
+  if (!strided) data = load_unit(src, length);
+  for (std::uint64_t left = command.send_to; left != 0;) {
+    const int peer = take_peer(left, command.rank);
+    if (strided)
+      data = load_unit(src + static_cast<std::size_t>(peer) * command.block_bytes, length);
+    char* const words = words_of(block.inboxes[peer], command, command.rank, unit);
+    store_word(words, data.x, data.y, command.epoch);
+    store_word(words + sizeof(InboxWord), data.z, data.w, command.epoch);
+  }
+}
+
+constexpr unsigned kPeersInFlight = 4;
+
+// A unit of each sender in the order of the ranks. False: some has not come in time.
+__device__ bool receive(const Block& block, unsigned unit, std::uint64_t deadline_ns) {
+  const InboxCommand& command = block.command;
+  char* const inbox = reinterpret_cast<char*>(command.inbox);
+  char* const dst = reinterpret_cast<char*>(command.dst) + unit * kInboxUnitBytes;
+  const unsigned length = length_of(command, unit);
+  const std::size_t stride = (command.flags & kInboxReceiveStride) != 0 ? command.block_bytes : 0;
+  const unsigned code = static_cast<unsigned>(command.op) << 8 | command.element;
+  uint4 sum{};
+  bool first = true;
+  for (std::uint64_t left = command.receive_from; left != 0;) {
+    int peers[kPeersInFlight];
+    uint4 words[kPeersInFlight][2];
+#pragma unroll
+    for (unsigned k = 0; k < kPeersInFlight; ++k) {
+      peers[k] = __ffsll(static_cast<long long>(left)) - 1;  // -1: none left
+      left &= left - 1;
+    }
+    for (bool complete = false; !complete;) {
+      complete = true;
+#pragma unroll
+      for (unsigned k = 0; k < kPeersInFlight; ++k) {
+        if (peers[k] < 0) continue;
+        const char* address = words_of(inbox, command, peers[k], unit);
+        words[k][0] = load_past_l1(address);
+        words[k][1] = load_past_l1(address + sizeof(InboxWord));
+      }
+#pragma unroll
+      for (unsigned k = 0; k < kPeersInFlight; ++k) {
+        if (peers[k] < 0) continue;
+        complete = complete && words[k][0].y == command.epoch && words[k][0].w == command.epoch &&
+                   words[k][1].y == command.epoch && words[k][1].w == command.epoch;
+      }
+      if (!complete && now_ns() > deadline_ns) return false;
+    }
+#pragma unroll
+    for (unsigned k = 0; k < kPeersInFlight; ++k) {
+      if (peers[k] < 0) continue;
+      const uint4 data = {words[k][0].x, words[k][0].z, words[k][1].x, words[k][1].z};
+      if (command.op == 0) {
+        store_unit(dst + static_cast<std::size_t>(peers[k]) * stride, length, data);
+      } else {
+        sum = first ? data : combine_units(code, sum, data);
+      }
+      first = false;
+    }
+  }
+  if (command.op != 0 && !first) store_unit(dst, length, sum);
+  return true;
+}
+
+// All threads of the block. False where data of a peer has not come in time.
+__device__ bool execute(Block& block, std::uint32_t wait_ns) {
+  const InboxCommand& command = block.command;
+  if (block.inbox_number != command.inbox_number) {
+    __syncthreads();
+    if (threadIdx.x < kInboxRanksMax)
+      block.inboxes[threadIdx.x] = reinterpret_cast<char* volatile*>(command.inbox)[threadIdx.x];
+    if (threadIdx.x == 0) block.inbox_number = command.inbox_number;
+    __syncthreads();
+  }
+  const unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned step = gridDim.x * blockDim.x;
+  const unsigned units = units_of(command);
+  if ((command.flags & kInboxSend) != 0) {
+    for (unsigned unit = first; unit < units; unit += step) send(block, unit);
+  }
+  __syncthreads();  // dst may be src
+  const std::uint64_t deadline_ns = now_ns() + wait_ns;
+  bool all = true;
+  for (unsigned unit = first; unit < units && all; unit += step)
+    all = receive(block, unit, deadline_ns);
+  return __syncthreads_and(all) != 0;
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kInboxThreads)
+    accord_inbox(const __grid_constant__ InboxLaunch launch) {
+  __shared__ Block block;
+  InboxControl& control = *launch.control;
+  std::uint64_t& answer = control.answers[blockIdx.x];
+  std::uint64_t number = 0;  // of the last command; known to the first warp
+  std::uint32_t linger_ns = 0;
+  if (threadIdx.x == 0) block.inbox_number = 0;
+  if (threadIdx.x < 32) number = load_acquire(&answer) >> 1;  // what an earlier launch has answered
+  for (;;) {
+    ++number;
+    if (threadIdx.x < 32) {
+      const bool rung = await_command(control.doorbells[blockIdx.x],
+                                      static_cast<std::uint32_t>(number), linger_ns, block);
+      if (threadIdx.x == 0) block.leaving = !rung;
+    }
+    __syncthreads();
+    if (block.leaving) break;
+    linger_ns = block.command.linger_ns;
+    const bool all = execute(block, launch.wait_ns);
+    if (threadIdx.x == 0) {
+      __threadfence_system();
+      store_release(&answer, number << 1 | (all ? 0 : 1));
+    }
+  }
+  if (threadIdx.x == 0) store_release(&control.left[blockIdx.x], launch.number);
+}
+
+}  // namespace accord::device::cuda

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What cuda_inbox.cpp and the resident kernel of cuda_inbox_kernel.cu agree on. Each block of the
+// kernel is a server of its own: it polls a doorbell in host memory, does its part of the exchange
+// that rings it, answers in host memory, and leaves when nobody has rung for the linger time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace accord::device::cuda {
+
+constexpr unsigned kInboxThreads = 512;  // of a block
+constexpr unsigned kInboxBlocksMax = 32;
+
+constexpr std::uint32_t kInboxSendStride = 1;     // blocks to send lie one after the other
+constexpr std::uint32_t kInboxReceiveStride = 2;  // so do those to receive
+constexpr std::uint32_t kInboxSend = 4;  // not set: nothing to send, or all has been sent already
+
+// An InboxExchange, as a doorbell carries it.
+struct InboxCommand {
+  std::uint64_t inbox;
+  std::uint64_t src;
+  std::uint64_t dst;
+  std::uint64_t send_to;
+  std::uint64_t receive_from;
+  std::uint32_t inbox_number;
+  std::uint32_t epoch;
+  std::uint32_t block_bytes;
+  std::uint32_t lane_bytes;
+  std::uint32_t linger_ns;
+  std::uint8_t rank;
+  std::uint8_t op;
+  std::uint8_t element;  // an arithmetic_element
+  std::uint8_t flags;
+};
+
+// Each word of a command travels with the number of the command: a block has all of it once all
+// words have the number it waits for. One line of the bus.
+constexpr unsigned kInboxCommandWords = sizeof(InboxCommand) / sizeof(std::uint32_t);
+struct alignas(128) InboxDoorbell {
+  std::uint64_t words[kInboxCommandWords];  // number << 32 | word
+};
+static_assert(sizeof(InboxCommand) == 64 && sizeof(InboxDoorbell) == 128);
+
+// In host memory that the device reaches; written by one side only, as said.
+struct InboxControl {
+  InboxDoorbell doorbells[kInboxBlocksMax];  // by the host
+  // By each block. Number of the last command << 1, plus 1 where not all had arrived in time.
+  alignas(128) std::uint64_t answers[kInboxBlocksMax];
+  alignas(128) std::uint64_t left[kInboxBlocksMax];  // number of the launch that it has left
+};
+
+struct InboxLaunch {
+  InboxControl* control;
+  std::uint64_t number;
+  std::uint32_t wait_ns;  // for data of peers, at most; then the block answers that some is missing
+};
+
+}  // namespace accord::device::cuda

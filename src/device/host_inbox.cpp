@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/host_inbox.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "device/host_reduce.h"
+
+namespace accord::device {
+namespace {
+
+using Unit = std::array<std::byte, kInboxUnitBytes>;
+
+struct Half {
+  std::uint32_t data;
+  std::uint32_t epoch;
+};
+
+// One 8-byte store: what a receiver sees of it is all of it.
+void store_half(std::uint32_t* address, Half half) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &half, sizeof bits);
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(address))
+      .store(bits, std::memory_order_release);
+}
+
+Half load_half(std::uint32_t* address) {
+  const std::uint64_t bits =
+      std::atomic_ref(*reinterpret_cast<std::uint64_t*>(address)).load(std::memory_order_acquire);
+  Half half{};
+  std::memcpy(&half, &bits, sizeof half);
+  return half;
+}
+
+constexpr std::size_t kHalves = kInboxUnitBytes / sizeof(std::uint32_t);
+
+// The 32-bit cells of a lane: data and epoch in turns.
+std::uint32_t* cell(std::byte* inbox, int rank, std::size_t lane_bytes, std::size_t unit,
+                    std::size_t half) {
+  return reinterpret_cast<std::uint32_t*>(inbox + inbox_lane_offset(rank, lane_bytes)) +
+         (unit * kHalves + half) * 2;
+}
+
+std::size_t units(const InboxExchange& exchange) {
+  return (exchange.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
+}
+
+std::size_t length(const InboxExchange& exchange, std::size_t unit) {
+  return std::min(kInboxUnitBytes, exchange.block_bytes - unit * kInboxUnitBytes);
+}
+
+bool arrived(const InboxExchange& exchange, int sender) {
+  for (std::size_t unit = 0; unit < units(exchange); ++unit) {
+    for (std::size_t half = 0; half < kHalves; ++half) {
+      auto* address = cell(exchange.inbox, sender, exchange.lane_bytes, unit, half);
+      if (load_half(address).epoch != exchange.epoch) return false;
+    }
+  }
+  return true;
+}
+
+Unit take(const InboxExchange& exchange, int sender, std::size_t unit) {
+  Unit result;
+  for (std::size_t half = 0; half < kHalves; ++half) {
+    const Half got = load_half(cell(exchange.inbox, sender, exchange.lane_bytes, unit, half));
+    std::memcpy(result.data() + half * sizeof got.data, &got.data, sizeof got.data);
+  }
+  return result;
+}
+
+void combine(const InboxExchange& exchange, Unit& sum, const Unit& next) {
+  const void* sources[] = {sum.data(), next.data()};
+  reduce_on_host({.dst = sum.data(),
+                  .sources = sources,
+                  .count = kInboxUnitBytes / element_bytes(exchange.element),
+                  .op = exchange.op,
+                  .element = exchange.element});
+}
+
+bool has(std::uint64_t ranks, int rank) { return (ranks & inbox_bit(rank)) != 0; }
+
+}  // namespace
+
+void inbox_send(const InboxExchange& exchange, std::span<std::byte* const> inboxes) {
+  for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+    if (!has(exchange.send_to, peer)) continue;
+    std::byte* const inbox = inboxes[static_cast<std::size_t>(peer)];
+    const auto* block = static_cast<const std::byte*>(exchange.src) +
+                        static_cast<std::size_t>(peer) * exchange.send_stride_bytes;
+    for (std::size_t unit = 0; unit < units(exchange); ++unit) {
+      Unit data{};
+      std::memcpy(data.data(), block + unit * kInboxUnitBytes, length(exchange, unit));
+      for (std::size_t half = 0; half < kHalves; ++half) {
+        Half out{0, exchange.epoch};
+        std::memcpy(&out.data, data.data() + half * sizeof out.data, sizeof out.data);
+        store_half(cell(inbox, exchange.rank, exchange.lane_bytes, unit, half), out);
+      }
+    }
+  }
+}
+
+bool inbox_receive(const InboxExchange& exchange) {
+  for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+    if (has(exchange.receive_from, peer) && !arrived(exchange, peer)) return false;
+  }
+  auto* const dst = static_cast<std::byte*>(exchange.dst);
+  for (std::size_t unit = 0; unit < units(exchange); ++unit) {
+    Unit sum{};
+    bool first = true;
+    for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+      if (!has(exchange.receive_from, peer)) continue;
+      const Unit got = take(exchange, peer, unit);
+      if (exchange.op == ReduceOp::none) {
+        std::memcpy(dst + static_cast<std::size_t>(peer) * exchange.receive_stride_bytes +
+                        unit * kInboxUnitBytes,
+                    got.data(), length(exchange, unit));
+      } else if (first) {
+        sum = got;
+      } else {
+        combine(exchange, sum, got);
+      }
+      first = false;
+    }
+    if (exchange.op != ReduceOp::none && !first)
+      std::memcpy(dst + unit * kInboxUnitBytes, sum.data(), length(exchange, unit));
+  }
+  return true;
+}
+
+}  // namespace accord::device

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Small messages between the devices of a node: each rank has an inbox in its device memory, with a
+// lane for every rank. Senders write straight into their lane of the receiver's inbox; each word
+// carries data and the number of the call, so that the data is its own flag and needs neither fence
+// nor counter (the idea of NCCL's LL protocol). What one call of all ranks moves and combines is an
+// InboxExchange; an InboxServer (inbox_server.h) runs this rank's part of it. Knows no MPI.
+// Included by kernels too, hence no more than the standard library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/reduction.h"
+
+namespace accord::device {
+
+// Half of a unit: stored and loaded whole, 8 bytes at a time at least, so that data and epoch of a
+// half always belong together.
+struct alignas(16) InboxWord {
+  std::uint32_t low;
+  std::uint32_t low_epoch;
+  std::uint32_t high;
+  std::uint32_t high_epoch;
+};
+static_assert(sizeof(InboxWord) == 16);
+
+// What is sent and combined at once: 16 bytes, two words of a lane.
+constexpr std::size_t kInboxUnitBytes = 16;
+constexpr std::size_t kInboxWordsPerUnit = 2;
+
+// An inbox starts with the addresses of all ranks' inboxes, as this rank's device reaches them.
+constexpr int kInboxRanksMax = 64;
+constexpr std::size_t kInboxHeaderBytes = kInboxRanksMax * sizeof(std::uint64_t);
+
+// `lane_bytes` of data fit into a lane: a multiple of kInboxUnitBytes.
+ACCORD_HOST_DEVICE constexpr std::size_t inbox_lane_offset(int rank, std::size_t lane_bytes) {
+  return kInboxHeaderBytes + static_cast<std::size_t>(rank) * lane_bytes / kInboxUnitBytes *
+                                 kInboxWordsPerUnit * sizeof(InboxWord);
+}
+constexpr std::size_t inbox_bytes(int ranks, std::size_t lane_bytes) {
+  return inbox_lane_offset(ranks, lane_bytes);
+}
+
+constexpr std::uint64_t inbox_bit(int rank) { return std::uint64_t{1} << rank; }
+
+// This rank's part of one call. The blocks for several ranks lie one after the other, or are one
+// and the same: strides are block_bytes or 0. All blocks received are combined in the order of the
+// ranks where there is an operation, else each is put at its place. src and dst may overlap: all is
+// sent before anything is received.
+struct InboxExchange {
+  std::byte* inbox = nullptr;  // this rank's; device memory of the runtime
+  std::uint32_t inbox_number =
+      0;  // never 0; another one where an inbox comes to lie at an old address
+  std::size_t lane_bytes = 0;
+  int rank = 0;
+  std::uint32_t epoch = 0;  // of the call, never 0; equal on all ranks
+  const void* src = nullptr;
+  void* dst = nullptr;
+  std::size_t block_bytes = 0;  // at most lane_bytes
+  std::size_t send_stride_bytes = 0;
+  std::size_t receive_stride_bytes = 0;
+  std::uint64_t send_to = 0;  // inbox_bit of each receiver, this rank possibly among them
+  std::uint64_t receive_from = 0;
+  ReduceOp op = ReduceOp::none;
+  Element element = Element::none;  // its size divides kInboxUnitBytes
+};
+
+}  // namespace accord::device

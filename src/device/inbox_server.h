@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Who runs this process's part of inbox exchanges on one device. A server works on one exchange at
+// a time for a bounded time, so several of them, on whichever communicators, never wait for each
+// other for good: what a rank sends it sends first, and an exchange whose data is late makes room.
+// Thread-safe. Owned by the runtime, never destroyed.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "device/inbox.h"
+
+namespace accord::device {
+
+// An exchange on its way; a plain value, owned by the caller, that stays where it is until done.
+struct InboxTicket {
+  enum class State { idle, waiting, running };
+  InboxExchange exchange;
+  State state = State::idle;
+  bool sent = false;
+  std::uint64_t number = 0;  // the server's
+};
+
+class InboxServer {
+ public:
+  virtual ~InboxServer() = default;
+
+  // Differs for devices that are different; equal where two ranks must not both have servers, since
+  // one that waits keeps the other from running. 0: no such thing.
+  virtual std::uint64_t exclusive_device() const = 0;
+
+  // Starts ticket.exchange. To be polled until done, or stopped.
+  virtual Status begin(InboxTicket& ticket) = 0;
+  // `done`: dst holds what was received, and src is no longer needed. After an error the ticket is
+  // idle.
+  virtual Status poll(InboxTicket& ticket, bool& done) = 0;
+  // Gives the exchange up. To be called until `done`, when nothing touches src and dst any more.
+  virtual void stop(InboxTicket& ticket, bool& done) = 0;
+};
+
+}  // namespace accord::device
