@@ -25,13 +25,26 @@ Vote Vote::cast(const Key& key, Ballot ballot) noexcept {
   return {{hash, ~hash, ballot == Ballot::device ? -1 : 0, ballot == Ballot::host ? -1 : 0}};
 }
 
+bool ModeTable::votes(std::uint64_t number) noexcept {
+  return number <= kVotePeriod ? std::has_single_bit(number) : number % kVotePeriod == 0;
+}
+
+bool ModeTable::next_is_plain(const Key& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || votes(found->second.calls + 1)) return false;
+  const VoteResult& result = *found->second.latest;
+  if (!result.known || result.mode != Mode::plain) return false;
+  ++found->second.calls;
+  return true;
+}
+
 Turn ModeTable::next(const Key& key) {
   if (entries_.size() >= kKeysMax && !entries_.contains(key)) entries_.clear();
   Entry& entry = entries_[key];
   const std::uint64_t number = ++entry.calls;
   Turn turn;
   turn.number = number;
-  turn.votes = number <= kVotePeriod ? std::has_single_bit(number) : number % kVotePeriod == 0;
+  turn.votes = votes(number);
   if (turn.votes) entry.latest = std::make_shared<VoteResult>();
   turn.result = entry.latest;
   return turn;

@@ -44,8 +44,16 @@ class TrackedOperation final : public Tracked {
 struct Choice {
   std::optional<Turn> turn;
   // Known here and now to be one host call on the whole buffers.
-  bool whole() const {
-    return !turn || (!turn->votes && turn->result->known && turn->result->mode == Mode::plain);
+  bool whole() const { return !turn || is_known(Mode::plain); }
+  // Known to be an exchange through inboxes that needs no shadows.
+  bool in_one_step(const CollectiveCall& call) const {
+    return turn && is_known(Mode::inbox) && !call.pipeline->in.shadowed &&
+           !call.pipeline->out.shadowed;
+  }
+
+ private:
+  bool is_known(Mode mode) const {
+    return !turn->votes && turn->result->known && turn->result->mode == mode;
   }
 };
 
@@ -53,6 +61,37 @@ Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
   Choice choice;
   if (call.pipeline) choice.turn = engine.next_turn(queue, call.pipeline->key);
   return choice;
+}
+
+// A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
+// communicator, and no other thread may start anything there.
+Status run_inbox_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
+  set_last_path("inbox");
+  // As long as such a call usually takes, the host MPI can wait.
+  constexpr unsigned kPollsAlone = 256;
+  InboxExchange exchange(queue.inboxes.group, pipeline);
+  Status status;
+  unsigned polls = 0;
+  const auto poll = [&](auto step) {
+    engine.wait_until([&] {
+      bool done = false;
+      keep_first(status, step(done));
+      if (!done && ++polls > kPollsAlone) engine.port().poke();
+      return done;
+    });
+  };
+  poll([&](bool& done) {
+    const Status step = exchange.advance(done);
+    done = done || !step.ok();
+    return step;
+  });
+  if (!status.ok()) {
+    poll([&](bool& done) {
+      exchange.stop(done);
+      return Status();
+    });
+  }
+  return status;
 }
 
 }  // namespace
@@ -87,6 +126,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
     }
     return call.recv.copy_out();
   }
+  if (choice.in_one_step(call)) return run_inbox_exchange(engine, *queue, *call.pipeline);
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue);
   engine.submit(operation, queue);
   engine.wait(*operation);

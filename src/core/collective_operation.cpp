@@ -144,7 +144,7 @@ Status CollectiveOperation::decide() {
 NodeGroup* CollectiveOperation::group_to_join() const {
   const Pipeline& pipeline = *call_.pipeline;
   const auto open = [](const NodeGroup& group) { return !group.group && !group.declined; };
-  if (InboxExchange::fits(pipeline)) {
+  if (pipeline.exchange && InboxExchange::fits(*pipeline.exchange)) {
     // Not for a call or two: to open each other's memory takes milliseconds.
     const bool often = turn_->number >= static_cast<std::uint64_t>(config().inbox_calls);
     if (often && open(queue_->inboxes)) return &queue_->inboxes;
@@ -156,7 +156,8 @@ NodeGroup* CollectiveOperation::group_to_join() const {
 
 Mode CollectiveOperation::best_mode() const {
   const Pipeline& pipeline = *call_.pipeline;
-  if (InboxExchange::fits(pipeline) && queue_->inboxes.group) return Mode::inbox;
+  if (pipeline.exchange && queue_->inboxes.group && InboxExchange::fits(*pipeline.exchange))
+    return Mode::inbox;
   const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
   const node::Group* const regions = queue_->regions.group.get();
   if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
@@ -173,7 +174,7 @@ Status CollectiveOperation::join(NodeGroup& group) {
       end.runtime != nullptr ? *end.runtime : device::default_runtime();
   node::Use use;
   if (&group == &queue_->inboxes) {
-    use.lane_bytes = config().inbox_bytes;
+    use.lane_bytes = InboxExchange::lane_bytes(pipeline.exchange->size);
   } else {
     use.region_bytes = config().region_bytes;
   }

@@ -16,11 +16,15 @@ constexpr unsigned kPollsPerCheck = 64;
 
 }  // namespace
 
-bool InboxExchange::fits(const Pipeline& pipeline) {
-  if (!pipeline.exchange || pipeline.exchange->block_bytes > config().inbox_bytes) return false;
-  const node::Call& call = *pipeline.exchange;
+std::size_t InboxExchange::lane_bytes(int size) {
+  if (size < 2 || size > device::kInboxRanksMax) return 0;
+  const std::size_t share_bytes = config().inbox_bytes / static_cast<std::size_t>(size - 1);
+  return share_bytes / device::kInboxUnitBytes * device::kInboxUnitBytes;
+}
+
+bool InboxExchange::fits(const node::Call& call) {
   const std::size_t element_bytes = device::element_bytes(call.element);
-  return call.size <= device::kInboxRanksMax &&
+  return call.block_bytes <= lane_bytes(call.size) &&
          (call.op == device::ReduceOp::none || device::kInboxUnitBytes % element_bytes == 0);
 }
 
@@ -141,6 +145,7 @@ Status InboxExchange::begin() {
     ACCORD_TRY(group_->bounce_memory(in_bounce_bytes + out_bounce_bytes, bounce_));
   if (out_bytes_ != 0)
     exchange.dst = out_direct_ ? pipeline_.out.address(0) : bounce_ + in_bounce_bytes;
+  exchange.dst_on_host = !out_direct_;
   if (in_bytes_ == 0) return {};
   exchange.src = in_direct_ ? pipeline_.in.address(first_in_bytes_) : bounce_;
   if (in_direct_) return {};

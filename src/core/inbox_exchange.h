@@ -20,7 +20,9 @@ namespace accord::core {
 class InboxExchange final : public Exchange {
  public:
   // Whether the call can go this way; follows from what is equal on all ranks.
-  static bool fits(const Pipeline& pipeline);
+  static bool fits(const node::Call& call);
+  // Of an inbox among `size` ranks; 0 where there can be none.
+  static std::size_t lane_bytes(int size);
 
   // The ends outlive the exchange.
   InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);

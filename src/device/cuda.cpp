@@ -130,9 +130,36 @@ bool CudaRuntime::present() noexcept {
          access("/dev/dxg", F_OK) == 0 || access("/dev/nvhost-ctrl-gpu", F_OK) == 0;
 }
 
+// What was found last in this thread. An allocation's id is never used twice, so to ask for that
+// alone tells whether it is still the same (0.1 us; everything takes 0.35. H200, driver 580).
+struct Recent {
+  static constexpr std::size_t kCount = 2;
+  PointerInfo infos[kCount];
+  std::size_t next = 0;
+};
+[[gnu::tls_model("initial-exec")]] thread_local Recent recent;
+
+bool find_recent(const Driver& driver, const void* pointer, PointerInfo& info) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  for (const PointerInfo& known : recent.infos) {
+    if (address - reinterpret_cast<std::uintptr_t>(known.base) >= known.size_bytes) continue;
+    std::uint64_t id = 0;
+    void* values[] = {&id};
+    PointerAttribute attribute = PointerAttribute::buffer_id;
+    if (driver.pointer_get_attributes(1, &attribute, values, cuda::address_of(pointer)) !=
+            Result::success ||
+        id != known.buffer_id)
+      continue;
+    info = known;
+    return true;
+  }
+  return false;
+}
+
 bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   const Driver* driver = cuda::driver();
   if (driver == nullptr) return false;
+  if (find_recent(*driver, pointer, info)) return true;
   // The driver leaves zero where an attribute does not apply; some are narrower than what we give
   // it.
   auto type = cuda::MemoryType::none;
@@ -159,6 +186,7 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   info.base = base;
   info.size_bytes = static_cast<std::size_t>(size_bytes);
   info.buffer_id = buffer_id;
+  if (buffer_id != 0) recent.infos[recent.next++ % Recent::kCount] = info;
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include "device/cuda_inbox.h"
 
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -30,7 +31,7 @@ constexpr const void* kImage = nullptr;
 
 // Up to here one block is enough: each of its threads has a unit, and no more doorbells to write.
 constexpr std::size_t kNarrowBytes = std::size_t{kInboxThreads} * kInboxUnitBytes;
-constexpr unsigned kWideBlocks = 16;
+constexpr unsigned kWideBlocks = 32;
 
 // How long the kernel waits for data of peers that are in the same call; then the host looks after
 // them, and other exchanges have their turn.
@@ -48,13 +49,29 @@ std::uint64_t load(const std::uint64_t& word) {
   return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
 
+// Whether src and dst have nothing in common, so that src is still there when dst is written.
+bool apart(const InboxExchange& exchange) {
+  const auto last =
+      static_cast<std::size_t>(std::bit_width(exchange.send_to | exchange.receive_from)) - 1;
+  const auto end = [&](const void* start, std::size_t stride_bytes) {
+    return reinterpret_cast<std::uintptr_t>(start) + exchange.block_bytes + last * stride_bytes;
+  };
+  return end(exchange.src, exchange.send_stride_bytes) <=
+             reinterpret_cast<std::uintptr_t>(exchange.dst) ||
+         end(exchange.dst, exchange.receive_stride_bytes) <=
+             reinterpret_cast<std::uintptr_t>(exchange.src);
+}
+
 InboxCommand command_of(const InboxTicket& ticket, std::uint32_t linger_ns) {
   const InboxExchange& exchange = ticket.exchange;
+  const std::uint64_t own = inbox_bit(exchange.rank);
+  const bool own_from_source =
+      (exchange.send_to & exchange.receive_from & own) != 0 && apart(exchange);
   InboxCommand command{};
   command.inbox = address_of(exchange.inbox);
   command.src = address_of(exchange.src);
   command.dst = address_of(exchange.dst);
-  command.send_to = exchange.send_to;
+  command.send_to = exchange.send_to & (own_from_source ? ~own : ~std::uint64_t{0});
   command.receive_from = exchange.receive_from;
   command.inbox_number = exchange.inbox_number;
   command.epoch = exchange.epoch;
@@ -64,10 +81,11 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint32_t linger_ns) {
   command.rank = static_cast<std::uint8_t>(exchange.rank);
   command.op = static_cast<std::uint8_t>(exchange.op);
   command.element = static_cast<std::uint8_t>(arithmetic_element(exchange.op, exchange.element));
-  command.flags =
-      static_cast<std::uint8_t>((exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
-                                (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
-                                (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
+  command.flags = static_cast<std::uint8_t>(
+      (exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
+      (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
+      (own_from_source ? kInboxOwnFromSource : 0) | (exchange.dst_on_host ? kInboxToHost : 0) |
+      (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
   return command;
 }
 

@@ -29,6 +29,13 @@ __device__ void store_release(std::uint64_t* address, std::uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
 }
 
+// After what the block wrote to its own device, but not after what it sent: peers see that by
+// itself, and to wait for it would take most of a microsecond.
+__device__ void store_after_device(std::uint64_t* address, std::uint64_t value) {
+  __threadfence();
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
+}
+
 __device__ uint4 load_past_l1(const void* address) {
   uint4 value;
   asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -162,75 +169,129 @@ __device__ int take_peer(std::uint64_t& ranks, int after) {
   return rank;
 }
 
-__device__ void send(const Block& block, unsigned unit) {
+// A thread's units lie `step` apart; several are handled at once, so that their loads are under way
+// together: each takes most of a microsecond.
+struct Units {
+  unsigned first;
+  unsigned step;
+  __device__ unsigned operator[](unsigned i) const { return first + i * step; }
+};
+
+__device__ const char* source_of(const InboxCommand& command, int peer, unsigned unit) {
+  const std::size_t stride = (command.flags & kInboxSendStride) != 0 ? command.block_bytes : 0;
+  return reinterpret_cast<const char*>(command.src) + static_cast<std::size_t>(peer) * stride +
+         unit * kInboxUnitBytes;
+}
+
+template <unsigned kUnits>
+__device__ void send(const Block& block, Units units) {
   const InboxCommand& command = block.command;
   const bool strided = (command.flags & kInboxSendStride) != 0;
-  const unsigned length = length_of(command, unit);
-  const auto* src = reinterpret_cast<const char*>(command.src) + unit * kInboxUnitBytes;
-  uint4 data{};
-  if (!strided) data = load_unit(src, length);
+  uint4 data[kUnits];
+  bool loaded = false;
   for (std::uint64_t left = command.send_to; left != 0;) {
     const int peer = take_peer(left, command.rank);
-    if (strided)
-      data = load_unit(src + static_cast<std::size_t>(peer) * command.block_bytes, length);
-    char* const words = words_of(block.inboxes[peer], command, command.rank, unit);
-    store_word(words, data.x, data.y, command.epoch);
-    store_word(words + sizeof(InboxWord), data.z, data.w, command.epoch);
+    if (!loaded || strided) {
+#pragma unroll
+      for (unsigned i = 0; i < kUnits; ++i)
+        data[i] = load_unit(source_of(command, peer, units[i]), length_of(command, units[i]));
+      loaded = true;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kUnits; ++i) {
+      char* const words = words_of(block.inboxes[peer], command, command.rank, units[i]);
+      store_word(words, data[i].x, data[i].y, command.epoch);
+      store_word(words + sizeof(InboxWord), data[i].z, data[i].w, command.epoch);
+    }
   }
 }
 
-constexpr unsigned kPeersInFlight = 4;
+// Units as their sender put them into its lane. False: not all have come in time.
+template <unsigned kUnits>
+__device__ bool await_words(const char* const* words, const bool* wanted, std::uint32_t epoch,
+                            std::uint64_t deadline_ns, uint4* data) {
+  uint4 low[kUnits];
+  uint4 high[kUnits];
+  for (bool complete = false; !complete;) {
+#pragma unroll
+    for (unsigned i = 0; i < kUnits; ++i) {
+      if (!wanted[i]) continue;
+      low[i] = load_past_l1(words[i]);
+      high[i] = load_past_l1(words[i] + sizeof(InboxWord));
+    }
+    complete = true;
+#pragma unroll
+    for (unsigned i = 0; i < kUnits; ++i) {
+      if (!wanted[i]) continue;
+      complete = complete && low[i].y == epoch && low[i].w == epoch && high[i].y == epoch &&
+                 high[i].w == epoch;
+    }
+    if (!complete && now_ns() > deadline_ns) return false;
+  }
+#pragma unroll
+  for (unsigned i = 0; i < kUnits; ++i) {
+    if (wanted[i]) data[i] = {low[i].x, low[i].z, high[i].x, high[i].z};
+  }
+  return true;
+}
 
-// A unit of each sender in the order of the ranks. False: some has not come in time.
-__device__ bool receive(const Block& block, unsigned unit, std::uint64_t deadline_ns) {
+// Some units of each sender, in the order of the ranks, kPeers of them at once. False: some have
+// not come in time.
+template <unsigned kUnits, unsigned kPeers>
+__device__ bool receive(const Block& block, Units units, std::uint64_t deadline_ns) {
+  constexpr unsigned kAll = kUnits * kPeers;
   const InboxCommand& command = block.command;
   char* const inbox = reinterpret_cast<char*>(command.inbox);
-  char* const dst = reinterpret_cast<char*>(command.dst) + unit * kInboxUnitBytes;
-  const unsigned length = length_of(command, unit);
+  char* const dst = reinterpret_cast<char*>(command.dst);
   const std::size_t stride = (command.flags & kInboxReceiveStride) != 0 ? command.block_bytes : 0;
   const unsigned code = static_cast<unsigned>(command.op) << 8 | command.element;
-  uint4 sum{};
+  const bool own_from_source = (command.flags & kInboxOwnFromSource) != 0;
+  uint4 sum[kUnits] = {};
   bool first = true;
   for (std::uint64_t left = command.receive_from; left != 0;) {
-    int peers[kPeersInFlight];
-    uint4 words[kPeersInFlight][2];
+    int peers[kPeers];
+    const char* words[kAll];
+    bool wanted[kAll];
+    uint4 data[kAll];
 #pragma unroll
-    for (unsigned k = 0; k < kPeersInFlight; ++k) {
+    for (unsigned k = 0; k < kPeers; ++k) {
       peers[k] = __ffsll(static_cast<long long>(left)) - 1;  // -1: none left
       left &= left - 1;
-    }
-    for (bool complete = false; !complete;) {
-      complete = true;
+      const bool from_source = own_from_source && peers[k] == command.rank;
 #pragma unroll
-      for (unsigned k = 0; k < kPeersInFlight; ++k) {
-        if (peers[k] < 0) continue;
-        const char* address = words_of(inbox, command, peers[k], unit);
-        words[k][0] = load_past_l1(address);
-        words[k][1] = load_past_l1(address + sizeof(InboxWord));
+      for (unsigned i = 0; i < kUnits; ++i) {
+        wanted[k * kUnits + i] = peers[k] >= 0 && !from_source;
+        words[k * kUnits + i] = words_of(inbox, command, peers[k], units[i]);
+        if (from_source)
+          data[k * kUnits + i] =
+              load_unit(source_of(command, peers[k], units[i]), length_of(command, units[i]));
       }
-#pragma unroll
-      for (unsigned k = 0; k < kPeersInFlight; ++k) {
-        if (peers[k] < 0) continue;
-        complete = complete && words[k][0].y == command.epoch && words[k][0].w == command.epoch &&
-                   words[k][1].y == command.epoch && words[k][1].w == command.epoch;
-      }
-      if (!complete && now_ns() > deadline_ns) return false;
     }
+    if (!await_words<kAll>(words, wanted, command.epoch, deadline_ns, data)) return false;
 #pragma unroll
-    for (unsigned k = 0; k < kPeersInFlight; ++k) {
+    for (unsigned k = 0; k < kPeers; ++k) {
       if (peers[k] < 0) continue;
-      const uint4 data = {words[k][0].x, words[k][0].z, words[k][1].x, words[k][1].z};
-      if (command.op == 0) {
-        store_unit(dst + static_cast<std::size_t>(peers[k]) * stride, length, data);
-      } else {
-        sum = first ? data : combine_units(code, sum, data);
+#pragma unroll
+      for (unsigned i = 0; i < kUnits; ++i) {
+        if (command.op == 0) {
+          store_unit(dst + static_cast<std::size_t>(peers[k]) * stride + units[i] * kInboxUnitBytes,
+                     length_of(command, units[i]), data[k * kUnits + i]);
+        } else {
+          sum[i] = first ? data[k * kUnits + i] : combine_units(code, sum[i], data[k * kUnits + i]);
+        }
       }
       first = false;
     }
   }
-  if (command.op != 0 && !first) store_unit(dst, length, sum);
+  if (command.op == 0 || first) return true;
+#pragma unroll
+  for (unsigned i = 0; i < kUnits; ++i)
+    store_unit(dst + units[i] * kInboxUnitBytes, length_of(command, units[i]), sum[i]);
   return true;
 }
+
+constexpr unsigned kUnitsInFlight = 4;
+constexpr unsigned kPeersInFlight = 4;
 
 // All threads of the block. False where data of a peer has not come in time.
 __device__ bool execute(Block& block, std::uint32_t wait_ns) {
@@ -244,15 +305,21 @@ __device__ bool execute(Block& block, std::uint32_t wait_ns) {
   }
   const unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned step = gridDim.x * blockDim.x;
-  const unsigned units = units_of(command);
+  const unsigned count = units_of(command);
   if ((command.flags & kInboxSend) != 0) {
-    for (unsigned unit = first; unit < units; unit += step) send(block, unit);
+    unsigned unit = first;
+    for (; unit + (kUnitsInFlight - 1) * step < count; unit += kUnitsInFlight * step)
+      send<kUnitsInFlight>(block, {unit, step});
+    for (; unit < count; unit += step) send<1>(block, {unit, step});
   }
   __syncthreads();  // dst may be src
   const std::uint64_t deadline_ns = now_ns() + wait_ns;
   bool all = true;
-  for (unsigned unit = first; unit < units && all; unit += step)
-    all = receive(block, unit, deadline_ns);
+  unsigned unit = first;
+  for (; all && unit + (kUnitsInFlight - 1) * step < count; unit += kUnitsInFlight * step)
+    all = receive<kUnitsInFlight, 1>(block, {unit, step}, deadline_ns);
+  for (; all && unit < count; unit += step)
+    all = receive<1, kPeersInFlight>(block, {unit, step}, deadline_ns);
   return __syncthreads_and(all) != 0;
 }
 
@@ -279,8 +346,12 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     linger_ns = block.command.linger_ns;
     const bool all = execute(block, launch.wait_ns);
     if (threadIdx.x == 0) {
-      __threadfence_system();
-      store_release(&answer, number << 1 | (all ? 0 : 1));
+      const std::uint64_t word = number << 1 | (all ? 0 : 1);
+      if ((block.command.flags & kInboxToHost) != 0) {
+        store_release(&answer, word);
+      } else {
+        store_after_device(&answer, word);
+      }
     }
   }
   if (threadIdx.x == 0) store_release(&control.left[blockIdx.x], launch.number);

@@ -16,6 +16,8 @@ constexpr unsigned kInboxBlocksMax = 32;
 
 constexpr std::uint32_t kInboxSendStride = 1;     // blocks to send lie one after the other
 constexpr std::uint32_t kInboxReceiveStride = 2;  // so do those to receive
+constexpr std::uint32_t kInboxToHost = 16;        // dst is host memory
+constexpr std::uint32_t kInboxOwnFromSource = 8;  // what it gives itself is still in src
 constexpr std::uint32_t kInboxSend = 4;  // not set: nothing to send, or all has been sent already
 
 // An InboxExchange, as a doorbell carries it.

@@ -58,6 +58,7 @@ struct InboxExchange {
   std::uint32_t epoch = 0;  // of the call, never 0; equal on all ranks
   const void* src = nullptr;
   void* dst = nullptr;
+  bool dst_on_host = false;
   std::size_t block_bytes = 0;  // at most lane_bytes
   std::size_t send_stride_bytes = 0;
   std::size_t receive_stride_bytes = 0;

@@ -23,12 +23,44 @@ inline bool needs_us(const void* pointer) {
   return device::must_stage(pointer) || (pointer == MPI_BOTTOM && device::any_active());
 }
 
+template <class Shape>
+inline constexpr char function_of = 0;  // its address stands for the kind of call
+
+template <class Shape>
+LastCollective as_last(const Shape& call, std::size_t size_bytes) {
+  LastCollective last;
+  last.function = &function_of<Shape>;
+  last.size_bytes = size_bytes;
+  if constexpr (requires { call.op; }) {
+    last.op = call.op;
+    last.datatype = call.datatype;
+  }
+  if constexpr (requires { call.root; }) last.root = call.root;
+  return last;
+}
+
+// Whether the ranks have voted that calls like this one are for the host MPI; then counts it.
+template <class Shape>
+bool voted_plain(const Shape& call, std::size_t size_bytes) {
+  CommState* const state = comm_state(call.comm);
+  if (state == nullptr) return true;  // it will say why
+  if (LastCollective next = as_last(call, size_bytes); !state->last.is_same(next)) {
+    const auto sketch = outline(call, *state);
+    next.has_ways = sketch && has_ways(*sketch, *state);
+    if (next.has_ways) next.key = key_of(*sketch);
+    state->last = next;
+  }
+  return !state->last.has_ways || engine().next_is_plain(*state->queue, state->last.key);
+}
+
 // Whether the host MPI may take this call as it is: nothing of ours is under way that it could
 // overtake or starve, no buffer needs staging, and the call is not one that all ranks must vote on.
 template <class Shape>
 bool passes(const Shape& call) {
-  return engine().idle() && !needs_us(call.send_pointer()) && !needs_us(call.recv_pointer()) &&
-         pipeline_bytes(call) == 0;
+  if (!engine().idle() || needs_us(call.send_pointer()) || needs_us(call.recv_pointer()))
+    return false;
+  const std::size_t size_bytes = pipeline_bytes(call);
+  return size_bytes == 0 || voted_plain(call, size_bytes);
 }
 
 // The call as the core wants it; false when an argument is wrong, which the host MPI shall report.
@@ -74,8 +106,9 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   if (state == nullptr || !describe(call, *state, described, true)) {
     return block(call.send_pointer(), const_cast<void*>(call.recv_pointer()));
   }
-  described.block = block;
-  described.issue = with_bits(issue);
+  const auto issue_bits = with_bits(issue);
+  described.block = std::ref(block);  // both outlive the call
+  described.issue = std::ref(issue_bits);
   return raise(call.comm, core::run_collective(engine(), state->queue, std::move(described)));
 }
 

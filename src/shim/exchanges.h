@@ -43,18 +43,34 @@ inline std::size_t blocks(const CommState& state, MPI_Count count) {
   return static_cast<std::size_t>(state.size) * static_cast<std::size_t>(count);
 }
 
-// Moves bytes only: the datatype may differ by rank.
-template <class Call>
-core::Pipeline movement(Kind kind, const Call& call, int root, const CommState& state) {
-  return common_pipeline(kind, pipeline_bytes(call), 1, MPI_OP_NULL, MPI_DATATYPE_NULL, root, state,
-                         call.comm);
+template <class C>
+std::optional<Outline> outline(const shape::Allgather<C>& call, const CommState& state) {
+  return movement(Kind::allgather, pipeline_bytes(call), 0, state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Alltoall<C>& call, const CommState& state) {
+  return movement(Kind::alltoall, pipeline_bytes(call), 0, state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Gather<C>& call, const CommState& state) {
+  return movement(Kind::gather, pipeline_bytes(call), call.root, state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Scatter<C>& call, const CommState& state) {
+  return movement(Kind::scatter, pipeline_bytes(call), call.root, state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Reduce_scatter_block<C>& call, const CommState& state) {
+  return reduction(Kind::reduce_scatter_block, pipeline_bytes(call), call.op, call.datatype, 0,
+                   state);
 }
 
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Allgather<C>& call, const Description& d,
                                        const CommState& state) {
-  if (pipeline_bytes(call) == 0 || !among_ranks(state)) return std::nullopt;
-  core::Pipeline made = movement(Kind::allgather, call, 0, state);
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
   made.in = made.in_place
@@ -67,8 +83,9 @@ std::optional<core::Pipeline> pipeline(const shape::Allgather<C>& call, const De
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Alltoall<C>& call, const Description& d,
                                        const CommState& state) {
-  if (pipeline_bytes(call) == 0 || !among_ranks(state)) return std::nullopt;
-  core::Pipeline made = movement(Kind::alltoall, call, 0, state);
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
   made.in =
@@ -80,8 +97,9 @@ std::optional<core::Pipeline> pipeline(const shape::Alltoall<C>& call, const Des
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Gather<C>& call, const Description& d,
                                        const CommState& state) {
-  if (pipeline_bytes(call) == 0 || !among_ranks(state, call.root)) return std::nullopt;
-  core::Pipeline made = movement(Kind::gather, call, call.root, state);
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   if (!made.in_place)
     made.in = pipeline_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
@@ -94,8 +112,9 @@ std::optional<core::Pipeline> pipeline(const shape::Gather<C>& call, const Descr
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Scatter<C>& call, const Description& d,
                                        const CommState& state) {
-  if (pipeline_bytes(call) == 0 || !among_ranks(state, call.root)) return std::nullopt;
-  core::Pipeline made = movement(Kind::scatter, call, call.root, state);
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.recvbuf);
   if (call.root == state.rank)
     made.in = pipeline_end(d.send, blocks(state, call.sendcount), call.sendtype);
@@ -108,12 +127,9 @@ std::optional<core::Pipeline> pipeline(const shape::Scatter<C>& call, const Desc
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Reduce_scatter_block<C>& call,
                                        const Description& d, const CommState& state) {
-  const std::size_t size_bytes = pipeline_bytes(call);
-  if (size_bytes == 0 || !among_ranks(state)) return std::nullopt;
-  const std::size_t element_bytes = reducible_element_bytes(call.op, call.datatype);
-  if (element_bytes == 0) return std::nullopt;
-  core::Pipeline made = common_pipeline(Kind::reduce_scatter_block, size_bytes, element_bytes,
-                                        call.op, call.datatype, 0, state, call.comm);
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   made.in = pipeline_end(in_place ? d.recv : d.send, blocks(state, call.recvcount), call.datatype);
   made.in.of_send = !in_place;

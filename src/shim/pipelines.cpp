@@ -5,43 +5,57 @@
 #include <algorithm>
 #include <climits>
 
+#include "core/inbox_exchange.h"
+
 namespace accord::shim {
 
 namespace {
 
-// The call as one through the exchange regions; nothing where it is too short, or kernels do not do
-// it.
-std::optional<node::Call> exchange_of(Kind kind, std::size_t size_bytes, MPI_Op op,
-                                      MPI_Datatype datatype, int root, int size) {
+// The call as one from device to device; nothing where it is too short for that, or kernels do not
+// do it.
+std::optional<node::Call> exchange_of(const Outline& outline, int size) {
   if (!devices_in_job) return std::nullopt;
-  node::Call call{.kind = kind, .size = size, .root = root, .block_bytes = size_bytes};
-  call.fits_regions = config().node_bytes != 0 && size_bytes >= config().node_bytes;
-  if (!call.fits_regions && size_bytes > config().inbox_bytes) return std::nullopt;
-  if (op == MPI_OP_NULL) return call;
-  // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
-  // over.
-  constexpr std::size_t kShareOfMany = 16;
-  call.one_shot_bytes =
-      size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
-  call.op = device_op(op);
-  call.element = device_element(call.op, datatype);
-  if (call.op == device::ReduceOp::none || call.element == device::Element::none)
-    return std::nullopt;
+  node::Call call{
+      .kind = outline.kind, .size = size, .root = outline.root, .block_bytes = outline.size_bytes};
+  call.fits_regions = config().node_bytes != 0 && outline.size_bytes >= config().node_bytes;
+  if (outline.op != MPI_OP_NULL) {
+    // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings
+    // it over.
+    constexpr std::size_t kShareOfMany = 16;
+    call.one_shot_bytes =
+        size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
+    call.op = device_op(outline.op);
+    call.element = device_element(call.op, outline.datatype);
+    if (call.op == device::ReduceOp::none || call.element == device::Element::none)
+      return std::nullopt;
+  }
+  if (!call.fits_regions && !core::InboxExchange::fits(call)) return std::nullopt;
   return call;
 }
 
 }  // namespace
 
-core::Pipeline common_pipeline(Kind kind, std::size_t size_bytes, std::size_t element_bytes,
-                               MPI_Op op, MPI_Datatype datatype, int root, const CommState& state,
-                               MPI_Comm comm) {
+core::Key key_of(const Outline& outline) {
+  return {static_cast<std::uint32_t>(outline.kind),
+          outline.op == MPI_OP_NULL ? 0 : canonical_op(outline.op),
+          outline.datatype == MPI_DATATYPE_NULL ? 0 : canonical_type(outline.datatype),
+          outline.size_bytes};
+}
+
+bool has_ways(const Outline& outline, const CommState& state) {
+  const bool chunks = outline.kind == Kind::bcast || outline.kind == Kind::reduce ||
+                      outline.kind == Kind::allreduce;
+  return (chunks && worth_chunks(outline.size_bytes)) || exchange_of(outline, state.size);
+}
+
+core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm) {
   core::Pipeline made;
-  made.key = {static_cast<std::uint32_t>(kind), op == MPI_OP_NULL ? 0 : canonical_op(op),
-              datatype == MPI_DATATYPE_NULL ? 0 : canonical_type(datatype), size_bytes};
-  made.size_bytes = size_bytes;
+  made.key = key_of(outline);
+  made.size_bytes = outline.size_bytes;
   // A chunk is a whole number of elements and its count fits an int.
   const std::size_t wanted_bytes = std::min<std::size_t>(config().chunk_bytes, INT_MAX);
-  made.chunk_bytes = std::max<std::size_t>(1, wanted_bytes / element_bytes) * element_bytes;
+  made.chunk_bytes =
+      std::max<std::size_t>(1, wanted_bytes / outline.element_bytes) * outline.element_bytes;
   made.issue_vote = [comm](const core::Vote& mine, core::Vote& all, core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =
@@ -50,7 +64,7 @@ core::Pipeline common_pipeline(Kind kind, std::size_t size_bytes, std::size_t el
     bits = to_bits(request);
     return code;
   };
-  made.exchange = exchange_of(kind, size_bytes, op, datatype, root, state.size);
+  made.exchange = exchange_of(outline, state.size);
   made.rank = state.rank;
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {

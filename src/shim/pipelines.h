@@ -62,11 +62,23 @@ std::size_t pipeline_bytes(const shape::Allreduce<C>& call) noexcept {
   return long_bytes(call.count, call.datatype);
 }
 
-// Parts shared by all pipelines: key, vote, and the exchange where one can be. `root` is 0 where
-// there is none.
-core::Pipeline common_pipeline(Kind kind, std::size_t size_bytes, std::size_t element_bytes,
-                               MPI_Op op, MPI_Datatype datatype, int root, const CommState& state,
-                               MPI_Comm comm);
+// What of a call is equal on all ranks, where it may go another way at all.
+struct Outline {
+  Kind kind;
+  std::size_t size_bytes;         // of a block, see node::Call
+  std::size_t element_bytes = 1;  // 1: moves bytes only, the datatype may differ by rank
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;
+  int root = 0;  // 0 where there is none
+};
+
+core::Key key_of(const Outline& outline);
+
+// Whether such calls vote on the way they go.
+bool has_ways(const Outline& outline, const CommState& state);
+
+// Parts shared by all pipelines: key, vote, and the exchange where one can be.
+core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm);
 
 // Whether chunks of the host MPI's call are worth it.
 inline bool worth_chunks(std::size_t size_bytes) {
@@ -86,6 +98,46 @@ inline bool among_ranks(const CommState& state, int root = 0) {
 core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t count,
                                MPI_Datatype datatype);
 
+// Reductions: only predefined operations on types without gaps, both equal on all ranks.
+inline std::size_t reducible_element_bytes(MPI_Op op, MPI_Datatype datatype) {
+  if (canonical_op(op) == 0 || canonical_type(datatype) == 0) return 0;
+  const auto type = typemap(datatype);
+  return type && type->dense() ? type->size_bytes() : 0;
+}
+
+// Nothing where the call is for the host MPI alone.
+inline std::optional<Outline> movement(Kind kind, std::size_t size_bytes, int root,
+                                       const CommState& state) {
+  if (size_bytes == 0 || !among_ranks(state, root)) return std::nullopt;
+  return Outline{.kind = kind, .size_bytes = size_bytes, .root = root};
+}
+inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_Op op,
+                                        MPI_Datatype datatype, int root, const CommState& state) {
+  std::optional<Outline> made = movement(kind, size_bytes, root, state);
+  if (!made) return made;
+  made->element_bytes = reducible_element_bytes(op, datatype);
+  made->op = op;
+  made->datatype = datatype;
+  return made->element_bytes == 0 ? std::nullopt : made;
+}
+
+template <class Shape>
+std::optional<Outline> outline(const Shape&, const CommState&) {
+  return std::nullopt;
+}
+template <class C>
+std::optional<Outline> outline(const shape::Bcast<C>& call, const CommState& state) {
+  return movement(Kind::bcast, pipeline_bytes(call), call.root, state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Allreduce<C>& call, const CommState& state) {
+  return reduction(Kind::allreduce, pipeline_bytes(call), call.op, call.datatype, 0, state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Reduce<C>& call, const CommState& state) {
+  return reduction(Kind::reduce, pipeline_bytes(call), call.op, call.datatype, call.root, state);
+}
+
 template <class Shape>
 std::optional<core::Pipeline> pipeline(const Shape&, const Description&, const CommState&) {
   return std::nullopt;
@@ -94,13 +146,12 @@ std::optional<core::Pipeline> pipeline(const Shape&, const Description&, const C
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Description& d,
                                        const CommState& state) {
-  const std::size_t size_bytes = pipeline_bytes(call);
-  if (size_bytes == 0 || !among_ranks(state, call.root)) return std::nullopt;
-  core::Pipeline made = common_pipeline(Kind::bcast, size_bytes, 1, MPI_OP_NULL, MPI_DATATYPE_NULL,
-                                        call.root, state, call.comm);
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
   core::PipelineEnd& end = call.root == state.rank ? made.in : made.out;
   end = pipeline_end(d.recv, static_cast<std::size_t>(call.count), call.datatype);
-  if (!worth_chunks(size_bytes)) return finished(std::move(made));
+  if (!worth_chunks(made.size_bytes)) return finished(std::move(made));
   made.issue_chunk = [root = call.root, comm = call.comm](const void* in, void* out,
                                                           std::size_t length_bytes,
                                                           core::HostRequest& bits) {
@@ -114,23 +165,10 @@ std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Descri
   return finished(std::move(made));
 }
 
-// Reductions: cut only for predefined operations on types without gaps, both equal on all ranks.
-inline std::size_t reducible_element_bytes(MPI_Op op, MPI_Datatype datatype) {
-  if (canonical_op(op) == 0 || canonical_type(datatype) == 0) return 0;
-  const auto type = typemap(datatype);
-  return type && type->dense() ? type->size_bytes() : 0;
-}
-
 template <class Call>
-std::optional<core::Pipeline> reduction_pipeline(Kind kind, const Call& call, int root,
-                                                 bool has_out, const Description& d,
-                                                 const CommState& state) {
-  const std::size_t size_bytes = pipeline_bytes(call);
-  if (size_bytes == 0 || !among_ranks(state, root)) return std::nullopt;
-  const std::size_t element_bytes = reducible_element_bytes(call.op, call.datatype);
-  if (element_bytes == 0) return std::nullopt;
-  core::Pipeline made = common_pipeline(kind, size_bytes, element_bytes, call.op, call.datatype,
-                                        root, state, call.comm);
+core::Pipeline reduction_pipeline(const Outline& sketch, const Call& call, bool has_out,
+                                  const Description& d, const CommState& state) {
+  core::Pipeline made = common_pipeline(sketch, state, call.comm);
   const auto count = static_cast<std::size_t>(call.count);
   made.in = pipeline_end(shape::in_place(call.sendbuf) ? d.recv : d.send, count, call.datatype);
   made.in.of_send = !shape::in_place(call.sendbuf);
@@ -141,12 +179,13 @@ std::optional<core::Pipeline> reduction_pipeline(Kind kind, const Call& call, in
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const Description& d,
                                        const CommState& state) {
-  auto made = reduction_pipeline(Kind::allreduce, call, 0, true, d, state);
-  if (!made) return made;
-  if (!worth_chunks(made->size_bytes)) return finished(std::move(*made));
-  const auto element_bytes = reducible_element_bytes(call.op, call.datatype);
-  made->issue_chunk = [call, element_bytes](const void* in, void* out, std::size_t length_bytes,
-                                            core::HostRequest& bits) {
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = reduction_pipeline(*sketch, call, true, d, state);
+  if (!worth_chunks(made.size_bytes)) return finished(std::move(made));
+  made.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
+                                                                   std::size_t length_bytes,
+                                                                   core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = host::Iallreduce(in == out ? MPI_IN_PLACE : in, out,
                                       static_cast<int>(length_bytes / element_bytes), call.datatype,
@@ -154,19 +193,19 @@ std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const De
     bits = to_bits(request);
     return code;
   };
-  return finished(std::move(*made));
+  return finished(std::move(made));
 }
 
 template <class C>
 std::optional<core::Pipeline> pipeline(const shape::Reduce<C>& call, const Description& d,
                                        const CommState& state) {
-  const bool is_root = call.root == state.rank;
-  auto made = reduction_pipeline(Kind::reduce, call, call.root, is_root, d, state);
-  if (!made) return made;
-  if (!worth_chunks(made->size_bytes)) return finished(std::move(*made));
-  const auto element_bytes = reducible_element_bytes(call.op, call.datatype);
-  made->issue_chunk = [call, element_bytes](const void* in, void* out, std::size_t length_bytes,
-                                            core::HostRequest& bits) {
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  core::Pipeline made = reduction_pipeline(*sketch, call, call.root == state.rank, d, state);
+  if (!worth_chunks(made.size_bytes)) return finished(std::move(made));
+  made.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
+                                                                   std::size_t length_bytes,
+                                                                   core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = host::Ireduce(in == out ? MPI_IN_PLACE : in, out,
                                    static_cast<int>(length_bytes / element_bytes), call.datatype,
@@ -174,7 +213,7 @@ std::optional<core::Pipeline> pipeline(const shape::Reduce<C>& call, const Descr
     bits = to_bits(request);
     return code;
   };
-  return finished(std::move(*made));
+  return finished(std::move(made));
 }
 
 }  // namespace accord::shim

@@ -57,6 +57,24 @@ int raise_on_file(MPI_File file, const Status& status) noexcept;
 // has called one, so that a failed call cannot be told from one that went well.
 bool has_error_function(MPI_Comm comm) noexcept;
 
+// What was found out about the last collective on host buffers that might have gone another way: as
+// a rule the next one is the same. Handles of what is not predefined never lead to such a way, so
+// it does no harm that they are reused.
+struct LastCollective {
+  const void* function = nullptr;
+  std::size_t size_bytes = 0;
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;
+  int root = 0;
+  bool has_ways = false;
+  core::Key key;
+
+  bool is_same(const LastCollective& other) const noexcept {
+    return function == other.function && size_bytes == other.size_bytes && op == other.op &&
+           datatype == other.datatype && root == other.root;
+  }
+};
+
 // What Accord keeps for a communicator: an attribute, freed with it.
 struct CommState {
   std::shared_ptr<core::CommQueue> queue = std::make_shared<core::CommQueue>();
@@ -67,6 +85,7 @@ struct CommState {
   // Some rank is of another MPI_COMM_WORLD (spawned, connected), with which nothing has been
   // agreed.
   bool mixed_worlds = false;
+  LastCollective last;
 };
 
 // Null for an invalid communicator: the host MPI will say so.
