@@ -51,6 +51,7 @@ class CollectiveOperation final : public Operation {
   Status begin();
   Status vote(HostPort& port, bool& pending);
   Mode best_mode() const;
+  std::string why_best_mode() const;
   Status start_as(Mode mode);
   Status join();
   Status open_group(HostPort& port, bool& pending);
@@ -68,6 +69,7 @@ class CollectiveOperation final : public Operation {
   void* chunk_pointer(const PipelineEnd& end, const Slot& slot) const;
   std::size_t chunk_first_bytes(std::size_t chunk) const;
   std::size_t chunk_length_bytes(std::size_t chunk) const;
+  stages::Stage stage_of_chunks() const;
 
   CollectiveCall call_;
   std::optional<Turn> turn_;

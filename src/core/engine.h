@@ -14,9 +14,11 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/stages.h"
 #include "base/status.h"
 #include "core/agreement.h"
 #include "core/host_port.h"
@@ -48,6 +50,7 @@ class Operation {
 
  protected:
   Status status_;
+  stages::Story story_;  // of the call it carries out
 
  private:
   friend class Engine;
@@ -63,6 +66,7 @@ struct CommQueue {
   ModeTable modes;
   std::shared_ptr<node::Group> group;  // once its ranks have joined one
   bool group_declined = false;         // they tried, and cannot; equal on all ranks
+  std::string why_declined;            // as far as this rank knows, for people
 };
 
 class Engine {
