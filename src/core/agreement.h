@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 namespace accord::core {
@@ -49,6 +50,7 @@ struct Vote {
 struct VoteResult {
   bool known = false;
   Mode mode = Mode::plain;
+  std::string why;  // not by a better one, for people
 };
 
 struct Turn {

@@ -21,6 +21,8 @@ class TrackedCollective final : public Tracked {
   }
   Status start() override { return call_.copy_in(); }
   Status finish(const Completion& completion) override {
+    const stages::Active active(call_.story);
+    stages::enter(stages::Stage::copy_out);
     return completion.failed ? Status() : call_.recv.copy_out();
   }
 
@@ -66,7 +68,6 @@ Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
 // communicator, and no other thread may start anything there.
 Status run_inbox_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
-  set_last_path("inbox");
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
   InboxExchange exchange(queue.inboxes.group, pipeline);
@@ -96,6 +97,14 @@ Status run_inbox_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipe
 
 }  // namespace
 
+std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
+  if (!turn) return call.why_no_exchange;
+  if (!turn->result->known) return reason::kVoteFailed;
+  std::string words = turn->votes ? reason::kVotes : reason::kVoted;
+  if (!turn->result->why.empty()) words += ": " + turn->result->why;
+  return words;
+}
+
 const char* last_path() noexcept { return g_last_path; }
 void set_last_path(const char* path) noexcept { g_last_path = path; }
 
@@ -114,19 +123,29 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
   // The blocking form of a collective does not match the non-blocking one, so which is issued must
   // not depend on anything that only this rank knows: neither on what else is active here, nor on
   // whether a vote has arrived yet. Once all earlier calls are issued, all their votes are known.
+  const stages::Active active(call.story);
+  stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
   const Choice choice = choose(engine, *queue, call);
   if (choice.whole()) {
     set_last_path("staged");
+    if (call.story) call.story->took("staged", why(call, choice.turn));
+    stages::enter(stages::Stage::copy_in);
     ACCORD_TRY(call.open());
     ACCORD_TRY(call.copy_in());
+    stages::enter(stages::Stage::host_mpi);
     {
       const Engine::BlockingRegion region(engine);
       ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
     }
+    stages::enter(stages::Stage::copy_out);
     return call.recv.copy_out();
   }
-  if (choice.in_one_step(call)) return run_inbox_exchange(engine, *queue, *call.pipeline);
+  if (choice.in_one_step(call)) {
+    set_last_path("inbox");
+    if (call.story) call.story->took("inbox", why(call, choice.turn));
+    return run_inbox_exchange(engine, *queue, *call.pipeline);
+  }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue);
   engine.submit(operation, queue);
   engine.wait(*operation);
@@ -137,26 +156,37 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
 Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
                         CollectiveCall call, HostRequest& request) {
   // A call of several steps needs somebody who takes them while this rank blocks in the host MPI.
-  if (!engine.threads_allowed()) call.pipeline.reset();
+  if (!engine.threads_allowed() && call.pipeline) {
+    call.pipeline.reset();
+    call.why_no_exchange = reason::kNoProgress;
+  }
+  const stages::Active active(call.story);
   const Choice choice = choose(engine, *queue, call);
   // In this order: once the queue is not busy, nobody writes the votes any more.
   if (engine.busy(*queue) || !choice.whole()) {
     const std::uint64_t context = call.context;
     auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue);
     set_last_path("queued");
+    stages::enter(stages::Stage::queue);
     ACCORD_TRY(engine.submit(operation, queue, request));
     requests.track(request, std::make_shared<TrackedOperation>(std::move(operation), context));
     return {};
   }
   set_last_path("staged");
+  if (call.story) call.story->took("staged", why(call, choice.turn));
+  stages::enter(stages::Stage::copy_in);
   ACCORD_TRY(call.open());
   ACCORD_TRY(call.copy_in());
+  stages::enter(stages::Stage::host_mpi);
   ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
   // A request complete at once may be one handle that the host MPI gives out many times (MPICH
   // does): such a one is finished here and never enters the table.
   bool done = false;
   ACCORD_TRY(engine.port().peek(request, done));
-  if (done) return call.recv.copy_out();
+  if (done) {
+    stages::enter(stages::Stage::copy_out);
+    return call.recv.copy_out();
+  }
   requests.track(request, std::make_shared<TrackedCollective>(std::move(call)));
   return {};
 }
@@ -164,7 +194,13 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
 Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
                        CollectiveCall call, HostRequest& request) {
   // An initialisation is a collective call of its own, matched in order, and may wait for peers.
+  // Its story ends with it.
+  const stages::Story story = std::move(call.story);
+  const stages::Active active(story);
+  if (story) story->took("staged", reason::kPersistent);
+  stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
+  stages::enter(stages::Stage::host_mpi);
   ACCORD_TRY(call.open());
   {
     const Engine::BlockingRegion region(engine);

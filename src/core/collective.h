@@ -11,9 +11,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/engine.h"
 #include "core/pipeline_end.h"
+#include "core/reasons.h"
 #include "core/requests.h"
 #include "core/staged_buffer.h"
 #include "node/plan.h"
@@ -56,6 +58,8 @@ struct CollectiveCall {
   // Its blocking form; only for run_collective.
   std::function<int(const void* send, void* recv)> block;
   std::optional<Pipeline> pipeline;
+  stages::Story story;
+  const char* why_no_exchange = "";  // one of core/reasons.h; filled where there is a story
 
   const void* send_host() const noexcept { return same_address ? recv.host() : send.host(); }
   Status open();
@@ -73,6 +77,9 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
 // Persistent: the host MPI's own persistent request on the shadows. Starts may come in any order.
 Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
                        CollectiveCall call, HostRequest& request);
+
+// Why `call` goes the way that `turn` decides, in words for people.
+std::string why(const CollectiveCall& call, const std::optional<Turn>& turn);
 
 // The way the calling thread's last staged call took, for people: "staged", "staged-pipelined", or
 // "host".

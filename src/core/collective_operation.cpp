@@ -15,11 +15,27 @@ namespace {
 // Chunks in flight: one copied in, two in the host MPI, one copied out.
 constexpr std::size_t kSlots = 4;
 
+const char* path_of(Mode mode) {
+  switch (mode) {
+    case Mode::plain:
+      return "staged";
+    case Mode::pipelined:
+      return "staged-pipelined";
+    case Mode::node:
+      return "node";
+    case Mode::inbox:
+      return "inbox";
+  }
+  return "-";
+}
+
 }  // namespace
 
 CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
                                          std::shared_ptr<CommQueue> queue)
-    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)) {}
+    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)) {
+  story_ = call_.story;
+}
 
 Operation::Phase CollectiveOperation::advance(HostPort& port) {
   bool pending = false;
@@ -49,6 +65,7 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
 }
 
 Operation::Phase CollectiveOperation::finish() {
+  stages::enter(stages::Stage::finish);
   if (call_.pipeline->out.shadowed) status_ = call_.recv.copy_out();
   return Phase::done;
 }
@@ -79,6 +96,7 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
 
 Status CollectiveOperation::begin() {
   if (turn_ && turn_->votes) {
+    stages::enter(stages::Stage::vote);
     mine_ = Vote::cast(call_.pipeline->key, call_.pipeline->ballot);
     ACCORD_TRY(Status::from_host(call_.pipeline->issue_vote(mine_, all_, request_)));
     stage_ = Stage::voting;
@@ -90,6 +108,7 @@ Status CollectiveOperation::begin() {
 }
 
 Status CollectiveOperation::start_as(Mode mode) {
+  if (story_) story_->took(path_of(mode), why(call_, turn_));
   if (mode == Mode::plain) {
     stage_ = Stage::whole;
     return {};
@@ -98,13 +117,12 @@ Status CollectiveOperation::start_as(Mode mode) {
     ACCORD_TRY(open_ends());
     return open_slots();
   }
+  path_ = path_of(mode);
   stage_ = Stage::exchange;
   // First: it takes this call's numbers, and after an error tells the peers.
   if (mode == Mode::node) {
-    path_ = "node";
     exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);
   } else {
-    path_ = "inbox";
     exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
   }
   return open_ends();
@@ -135,6 +153,7 @@ Status CollectiveOperation::decide() {
     if (NodeGroup* group = group_to_join(); group != nullptr) return join(*group);
   }
   turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
+  turn_->result->why = all_.any_device() ? why_best_mode() : reason::kAllHost;
   turn_->result->known = true;
   return start_as(turn_->result->mode);
 }
@@ -166,8 +185,19 @@ Mode CollectiveOperation::best_mode() const {
   return pipeline.issue_chunk ? Mode::pipelined : Mode::plain;
 }
 
+std::string CollectiveOperation::why_best_mode() const {
+  if (!call_.pipeline->exchange) return call_.why_no_exchange;
+  const Mode mode = best_mode();
+  if (mode == Mode::inbox || mode == Mode::node) return "";
+  if (queue_->regions.group) return reason::kNoKernels;
+  const std::string& declined =
+      queue_->regions.declined ? queue_->regions.why_declined : queue_->inboxes.why_declined;
+  return declined.empty() ? reason::kSeldom : std::string(reason::kDeclined) + ": " + declined;
+}
+
 // All ranks come here in the same call. A rank's memory is where its buffer is.
 Status CollectiveOperation::join(NodeGroup& group) {
+  stages::enter(stages::Stage::join);
   const Pipeline& pipeline = *call_.pipeline;
   const PipelineEnd& end = pipeline.in.runtime != nullptr ? pipeline.in : pipeline.out;
   device::DeviceRuntime& runtime =
@@ -184,6 +214,7 @@ Status CollectiveOperation::join(NodeGroup& group) {
   const Status made = joining_->prepare(pipeline.rank, pipeline.exchange->size, runtime,
                                         end.runtime != nullptr ? end.device : 0, use, record_);
   if (!made.ok()) log::info("{}", made.message());
+  group.why_declined = made.message();
   records_.resize(static_cast<std::size_t>(pipeline.exchange->size));
   ACCORD_TRY(Status::from_host(
       pipeline.issue_allgather(&record_, records_.data(), sizeof record_, request_)));
@@ -195,6 +226,8 @@ Status CollectiveOperation::open_group() {
   voted_ = all_;
   const Status opened = joining_->open(records_);
   if (!opened.ok()) log::info("staging through the host: {}", opened.message());
+  if (joined_->why_declined.empty())
+    joined_->why_declined = opened.ok() ? reason::kPeerDeclined : opened.message();
   mine_ = Vote::cast(call_.pipeline->key, opened.ok() ? Ballot::neutral : Ballot::host);
   ACCORD_TRY(Status::from_host(call_.pipeline->issue_vote(mine_, all_, request_)));
   stage_ = Stage::agreeing;
@@ -215,16 +248,20 @@ Status CollectiveOperation::agree_on_group() {
 
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {
   if (stage_ == Stage::whole) {
-    path_ = "staged";
+    path_ = path_of(Mode::plain);
+    stages::enter(stages::Stage::copy_in);
     ACCORD_TRY(call_.open());
     ACCORD_TRY(call_.copy_in());
+    stages::enter(stages::Stage::host_mpi);
     ACCORD_TRY(Status::from_host(call_.issue(call_.send_host(), call_.recv.host(), request_)));
     stage_ = Stage::whole_in_host;
   }
   bool done = false;
   ACCORD_TRY(port.test(request_, done));
   pending = !done;
-  return done ? call_.recv.copy_out() : Status();
+  if (pending) return {};
+  stages::enter(stages::Stage::copy_out);
+  return call_.recv.copy_out();
 }
 
 std::size_t CollectiveOperation::chunk_first_bytes(std::size_t chunk) const {
@@ -239,6 +276,7 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
 Status CollectiveOperation::open_ends() {
   for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
     if (!end->shadowed) continue;
+    stages::enter(stages::Stage::copy_in);
     StagedBuffer& buffer = end->of_send && !call_.same_address ? call_.send : call_.recv;
     ACCORD_TRY(buffer.open());
     ACCORD_TRY(buffer.copy_in());
@@ -249,7 +287,7 @@ Status CollectiveOperation::open_ends() {
 
 Status CollectiveOperation::open_slots() {
   Pipeline& pipeline = *call_.pipeline;
-  path_ = "staged-pipelined";
+  path_ = path_of(Mode::pipelined);
   stage_ = Stage::chunks;
   chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;
   slots_.resize(std::min(kSlots, chunks_));
@@ -269,6 +307,7 @@ Status CollectiveOperation::move_slots(HostPort& port) {
     moved = false;
     for (Slot& slot : slots_) ACCORD_TRY(move(slot, port, moved));
   }
+  if (stages::listening) stages::enter(stage_of_chunks());
   return {};
 }
 
@@ -309,7 +348,16 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
   return {};
 }
 
+stages::Stage CollectiveOperation::stage_of_chunks() const {
+  const auto any = [this](Slot::State state) {
+    return std::ranges::any_of(slots_, [=](const Slot& slot) { return slot.state == state; });
+  };
+  if (any(Slot::State::in_host)) return stages::Stage::host_mpi;
+  return any(Slot::State::copying_in) ? stages::Stage::copy_in : stages::Stage::copy_out;
+}
+
 Status CollectiveOperation::fill(Slot& slot) {
+  stages::enter(stages::Stage::copy_in);
   const PipelineEnd& in = call_.pipeline->in;
   if (!in.present() || in.plain()) return {};
   return in.copy(PipelineEnd::Direction::to_host, chunk_first_bytes(slot.chunk),
@@ -317,6 +365,7 @@ Status CollectiveOperation::fill(Slot& slot) {
 }
 
 Status CollectiveOperation::issue(Slot& slot) {
+  stages::enter(stages::Stage::host_mpi);
   const Pipeline& pipeline = *call_.pipeline;
   return Status::from_host(pipeline.issue_chunk(chunk_pointer(pipeline.in, slot),
                                                 chunk_pointer(pipeline.out, slot),
@@ -324,6 +373,7 @@ Status CollectiveOperation::issue(Slot& slot) {
 }
 
 Status CollectiveOperation::drain(Slot& slot) {
+  stages::enter(stages::Stage::copy_out);
   const PipelineEnd& out = call_.pipeline->out;
   if (!out.present() || out.plain()) return {};
   return out.copy(PipelineEnd::Direction::from_host, chunk_first_bytes(slot.chunk),

@@ -55,6 +55,7 @@ class CollectiveOperation final : public Operation {
   NodeGroup* group_to_join() const;
   Mode best_mode() const;
   Status decide();
+  std::string why_best_mode() const;
   Status start_as(Mode mode);
   Status join(NodeGroup& group);
   Status open_group();
@@ -70,6 +71,7 @@ class CollectiveOperation final : public Operation {
   void* chunk_pointer(const PipelineEnd& end, const Slot& slot) const;
   std::size_t chunk_first_bytes(std::size_t chunk) const;
   std::size_t chunk_length_bytes(std::size_t chunk) const;
+  stages::Stage stage_of_chunks() const;
 
   CollectiveCall call_;
   std::optional<Turn> turn_;

@@ -59,7 +59,9 @@ void Engine::advance(Operation& operation) {
   if (phase == Operation::Phase::queued && queue != nullptr && queue->waiting.front() != &operation)
     return;
   const Operation::Phase before = phase;
+  const stages::Active active(operation.story_);
   phase = operation.advance(port_);
+  if (phase == Operation::Phase::done && operation.story_) operation.story_->stop();
   if (before == Operation::Phase::queued && phase != Operation::Phase::queued && queue != nullptr) {
     queue->waiting.pop_front();
   }

@@ -14,9 +14,11 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/stages.h"
 #include "base/status.h"
 #include "core/agreement.h"
 #include "core/host_port.h"
@@ -48,6 +50,7 @@ class Operation {
 
  protected:
   Status status_;
+  stages::Story story_;  // of the call it carries out
 
  private:
   friend class Engine;
@@ -61,6 +64,7 @@ class Operation {
 struct NodeGroup {
   std::shared_ptr<node::Group> group;  // once they have joined it
   bool declined = false;               // they tried, and cannot
+  std::string why_declined;            // as far as this rank knows, for people
 };
 
 // One per communicator; lives as long as the communicator or any operation of it.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/config.h"
+#include "base/stages.h"
 
 namespace accord::core {
 namespace {
@@ -85,6 +86,7 @@ Status InboxExchange::advance(bool& done) {
   device::InboxServer& server = group_->inbox_server();
   switch (state_) {
     case State::begin:
+      stages::enter(stages::Stage::copy_in);
       ACCORD_TRY(begin());
       state_ = State::packing;
       [[fallthrough]];
@@ -93,15 +95,18 @@ Status InboxExchange::advance(bool& done) {
       if (!ready) break;
       group_->own_mailbox().filled.store(number_ + 1, std::memory_order_release);
       state_ = State::arriving;
+      stages::enter(stages::Stage::wait);
       [[fallthrough]];
     case State::arriving:
       if (!may_run()) break;
+      stages::enter(stages::Stage::move);
       ACCORD_TRY(server.begin(ticket_));
       state_ = State::running;
       [[fallthrough]];
     case State::running:
       ACCORD_TRY(server.poll(ticket_, ready));
       if (!ready) break;
+      stages::enter(stages::Stage::copy_out);
       ACCORD_TRY(unpack());
       state_ = State::unpacking;
       [[fallthrough]];

@@ -28,6 +28,7 @@ Status NodeExchange::advance(bool& done) {
     moved = false;
     for (Flight& flight : flights_) ACCORD_TRY(move(flight, moved));
   }
+  if (stages::listening) stages::enter(stage());
   done = finished_ == plan_.chunks();
   return done ? Status() : group_->check_peers();
 }
@@ -100,7 +101,16 @@ bool NodeExchange::slot_is_free(std::uint64_t sequence) const {
   return true;
 }
 
+stages::Stage NodeExchange::stage() const {
+  const auto any = [this](State state) {
+    return std::ranges::any_of(flights_, [=](const Flight& one) { return one.state == state; });
+  };
+  if (any(State::filling) || any(State::pulling)) return stages::Stage::move;
+  return any(State::reducing) ? stages::Stage::reduce : stages::Stage::wait;
+}
+
 Status NodeExchange::begin_fill(Flight& flight) {
+  stages::enter(stages::Stage::move);
   auto moves = plan_.fills(group_->rank(), pipeline_.in_place, flight.chunk);
   flight.own_skipped = own_direct_;
   flight.result_there = false;
@@ -117,6 +127,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
     if (group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number) return {};
   }
   begun = true;
+  stages::enter(stages::Stage::reduce);
   const node::Share share = plan_.share(group_->rank(), flight.chunk);
   if (share.length_bytes == 0) return {};
   if (result_direct_) {
@@ -174,6 +185,7 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
     if (counter.load(std::memory_order_acquire) <= number) return {};
   }
   begun = true;
+  stages::enter(stages::Stage::move);
   std::vector<device::Copy> copies;
   if (flight.own_skipped && !plan_.reduces()) {
     const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {

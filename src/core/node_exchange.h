@@ -51,6 +51,7 @@ class NodeExchange final : public Exchange {
                 const std::vector<const void*>& sources);
   std::vector<const void*> sources_of(const Flight& flight, const node::Share& share) const;
   Status poll(Flight& flight, bool& done);
+  stages::Stage stage() const;
   bool publish(std::atomic<std::uint64_t>& counter, std::uint64_t sequence) const;
   bool slot_is_free(std::uint64_t sequence) const;
   std::uint64_t sequence(const Flight& flight) const { return base_ + flight.chunk; }

@@ -23,6 +23,24 @@ std::uint32_t canonical_op(MPI_Op op) noexcept {
   return place(list, op);
 }
 
+const char* op_word(MPI_Op op) noexcept {
+  // In the order of canonical_op.
+  constexpr const char* kWords[] = {"user-defined operation",
+                                    "sum",
+                                    "prod",
+                                    "min",
+                                    "max",
+                                    "land",
+                                    "lor",
+                                    "lxor",
+                                    "band",
+                                    "bor",
+                                    "bxor",
+                                    "minloc",
+                                    "maxloc"};
+  return kWords[canonical_op(op)];
+}
+
 std::uint32_t canonical_type(MPI_Datatype datatype) noexcept {
   const MPI_Datatype list[] = {MPI_CHAR,
                                MPI_SIGNED_CHAR,

@@ -16,6 +16,9 @@ namespace accord::shim {
 // 0 for a user-defined operation.
 std::uint32_t canonical_op(MPI_Op op) noexcept;
 
+// For people: sum.
+const char* op_word(MPI_Op op) noexcept;
+
 // 0 for a type that is not one of the C types of MPI 4.1, table 3.2.
 std::uint32_t canonical_type(MPI_Datatype datatype) noexcept;
 

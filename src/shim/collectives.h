@@ -12,7 +12,7 @@
 #include "shim/exchanges.h"
 #include "shim/kept_handles.h"
 #include "shim/shapes.h"
-#include "shim/trace.h"
+#include "shim/story.h"
 
 namespace accord::shim {
 
@@ -81,6 +81,10 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   if (with_pipeline && !aliased) described.pipeline = pipeline(call, d, state);
   described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
   if (described.same_address) d.recv.absorb(d.send);
+  if (described.story) {
+    tell(described.story, call, d, state);
+    described.why_no_exchange = why_no_exchange(call, state, described.pipeline);
+  }
   described.send = std::move(d.send);
   described.recv = std::move(d.recv);
   described.context = to_bits(call.comm);
@@ -98,12 +102,20 @@ auto with_bits(Issue issue) {
   };
 }
 
+inline void hand_to_host(const stages::Story& story, const char* why) {
+  if (!story) return;
+  story->took("host", why);
+  stages::enter(stages::Stage::host_mpi);
+}
+
 template <class Shape, class Block, class Issue>
 int blocking(const char* name, const Shape& call, Block block, Issue issue) noexcept {
-  const Trace trace(name);
-  CommState* state = comm_state(call.comm);
   core::CollectiveCall described;
+  described.story = begin_story(name);
+  const stages::Active active(described.story);
+  CommState* state = comm_state(call.comm);
   if (state == nullptr || !describe(call, *state, described, true)) {
+    hand_to_host(described.story, core::reason::kRefused);
     return block(call.send_pointer(), const_cast<void*>(call.recv_pointer()));
   }
   const auto issue_bits = with_bits(issue);
@@ -114,13 +126,16 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
 
 template <class Shape, class Issue>
 int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* request) noexcept {
-  const Trace trace(name);
+  core::CollectiveCall described;
+  described.story = begin_story(name);
+  const stages::Active active(described.story);
   free_kept_handles();
   CommState* state = comm_state(call.comm);
-  core::CollectiveCall described;
-  if (request == nullptr || state == nullptr || !describe(call, *state, described, true) ||
-      (!described.send.is_staged() && !described.recv.is_staged() && !described.pipeline &&
-       !engine().busy(*state->queue))) {
+  const bool valid =
+      request != nullptr && state != nullptr && describe(call, *state, described, true);
+  if (!valid || (!described.send.is_staged() && !described.recv.is_staged() &&
+                 !described.pipeline && !engine().busy(*state->queue))) {
+    hand_to_host(described.story, valid ? core::reason::kNothingStaged : core::reason::kRefused);
     engine().progress();
     return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
   }
@@ -134,13 +149,16 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
 
 template <class Shape, class Issue>
 int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* request) noexcept {
-  const Trace trace(name);
-  CommState* state = comm_state(call.comm);
   core::CollectiveCall described;
+  described.story = begin_story(name);
+  const stages::Active active(described.story);
+  CommState* state = comm_state(call.comm);
   if (request == nullptr || state == nullptr || !describe(call, *state, described, false)) {
+    hand_to_host(described.story, core::reason::kRefused);
     return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
   }
   if (!described.send.is_staged() && !described.recv.is_staged()) {
+    hand_to_host(described.story, core::reason::kNothingStaged);
     drain(call.comm);
     return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
   }

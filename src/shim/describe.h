@@ -8,11 +8,22 @@
 
 #include <mpi.h>
 
+#include "base/stages.h"
 #include "core/staged_buffer.h"
 #include "shim/shim.h"
 #include "shim/typemap.h"
 
 namespace accord::shim {
+
+// What a call moves on this rank, for people; filled while somebody listens.
+struct Told {
+  std::size_t read_bytes = 0;
+  std::size_t written_bytes = 0;
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;
+  bool several_types = false;
+  const char* send_memory = nullptr;  // null: nothing there is read or written
+  const char* recv_memory = nullptr;
+};
 
 class Description {
  public:
@@ -20,6 +31,7 @@ class Description {
   core::StagedBuffer recv;
   // False when an argument is wrong: the call goes to the host MPI as it is, which reports it.
   bool valid = true;
+  Told told;
 
   // Declares a buffer; what it reads and writes follows.
   static core::StagedBuffer buffer(const void* user) {
@@ -34,12 +46,14 @@ class Description {
              MPI_Aint offset_bytes = 0) {
     if (auto segment = part(buffer, count, datatype, offset_bytes); segment.count != 0)
       buffer.reads(std::move(segment));
+    if (stages::listening) told.read_bytes += tell(buffer, count, datatype);
   }
   template <class C>
   void writes(core::StagedBuffer& buffer, C count, MPI_Datatype datatype,
               MPI_Aint offset_bytes = 0) {
     if (auto segment = part(buffer, count, datatype, offset_bytes); segment.count != 0)
       buffer.writes(std::move(segment));
+    if (stages::listening) told.written_bytes += tell(buffer, count, datatype);
   }
 
   // Raw bytes, as of a packed buffer.
@@ -51,6 +65,25 @@ class Description {
   }
 
  private:
+  // Notes the buffer and the type, and returns the size of what is read or written.
+  template <class C>
+  std::size_t tell(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype) {
+    if (count <= 0 || datatype == MPI_DATATYPE_NULL) return 0;
+    const auto type = typemap(datatype);
+    if (!type) return 0;
+    (&buffer == &send ? told.send_memory : told.recv_memory) = memory_of(buffer);
+    told.several_types =
+        told.several_types || (told.datatype != MPI_DATATYPE_NULL && told.datatype != datatype);
+    told.datatype = datatype;
+    return static_cast<std::size_t>(count) * type->size_bytes();
+  }
+
+  static const char* memory_of(const core::StagedBuffer& buffer) {
+    if (!buffer.is_staged()) return "host";
+    if (buffer.where().runtime == nullptr) return "absolute addresses";
+    return buffer.where().kind == device::MemoryKind::managed ? "managed" : "device";
+  }
+
   template <class C>
   core::Segment part(core::StagedBuffer& buffer, C count, MPI_Datatype datatype,
                      MPI_Aint offset_bytes) {

@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include <optional>
+#include <type_traits>
 
 #include "shim/canonical.h"
 #include "shim/shapes.h"
@@ -45,9 +46,10 @@ std::size_t long_bytes(C count, MPI_Datatype datatype) noexcept {
   return total_bytes >= least_bytes ? total_bytes : 0;
 }
 
+// No other way than the host MPI's: a type of its own says so at compile time.
 template <class Shape>
-std::size_t pipeline_bytes(const Shape&) noexcept {
-  return 0;
+std::integral_constant<std::size_t, 0> pipeline_bytes(const Shape&) noexcept {
+  return {};
 }
 template <class C>
 std::size_t pipeline_bytes(const shape::Bcast<C>& call) noexcept {

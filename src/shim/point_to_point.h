@@ -57,6 +57,15 @@ int run_twin(Twin twin, MPI_Status* status) {
   return code;
 }
 
+// A message is staged; its shadows are filled next.
+inline void begin_message(const stages::Story& story, const Description& d) {
+  core::set_last_path("staged");
+  if (!story) return;
+  tell(story, d);
+  story->took("staged", core::reason::kPointToPoint);
+  stages::enter(stages::Stage::copy_in);
+}
+
 // `native` blocks, `twin` does not; either may be called, on the pointers given to it.
 template <class Native, class Twin>
 int run_blocking(Native native, Twin twin, MPI_Status* status) {
@@ -74,15 +83,17 @@ int blocking_send(const char* name, const void* buf, C count, MPI_Datatype datat
     const Region region(engine());
     return native(buf);
   }
-  const Trace trace(name);
+  const stages::Story story = begin_story(name);
+  const stages::Active active(story);
   Description d;
   d.send = Description::buffer(buf);
   d.reads(d.send, count, datatype);
   if (!d.valid) return native(buf);
-  core::set_last_path("staged");
+  begin_message(story, d);
   Status status = d.send.open();
   if (status.ok()) status = d.send.copy_in();
   if (!status.ok()) return raise(comm, status);
+  stages::enter(stages::Stage::host_mpi);
   const void* host_buf = d.send.host();
   return run_blocking([&] { return native(host_buf); },
                       [&](MPI_Request* request) { return twin(host_buf, request); },
@@ -120,12 +131,15 @@ inline int hand_over(Handle handle, MPI_Request request, std::shared_ptr<core::T
 template <class Make>
 int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
                  MPI_Request* request, Make make, Amount amount = Amount::by_status) noexcept {
-  const Trace trace(name);
+  const stages::Story story = begin_story(name);
+  const stages::Active active(story);
   if (!d.valid || request == nullptr || (!d.send.is_staged() && !d.recv.is_staged())) {
+    tell(story, d);
+    hand_to_host(story, core::reason::kNothingStaged);
     if (!engine().idle()) engine().progress();
     return make(d.send.user(), d.recv.user());
   }
-  core::set_last_path("staged");
+  begin_message(story, d);
   Status status = d.send.open();
   if (status.ok()) status = d.recv.open();
   if (handle != Handle::persistent) {
@@ -133,6 +147,7 @@ int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
     if (status.ok()) status = d.recv.copy_in();
   }
   if (!status.ok()) return raise(comm, status);
+  stages::enter(stages::Stage::host_mpi);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = make(d.send.host(), d.recv.host());
   if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
@@ -221,14 +236,16 @@ constexpr int kUntold = -0x5ca1ab1e;
 template <class Native, class Twin>
 int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status* status,
                      Native native, Twin twin) noexcept {
-  const Trace trace(name);
+  const stages::Story story = begin_story(name);
+  const stages::Active active(story);
   if (!d.valid) return native(d.send.user(), d.recv.user(), status);
-  core::set_last_path("staged");
+  begin_message(story, d);
   Status staged = d.send.open();
   if (staged.ok()) staged = d.recv.open();
   if (staged.ok()) staged = d.send.copy_in();
   if (staged.ok()) staged = d.recv.copy_in();
   if (!staged.ok()) return raise(comm, staged);
+  stages::enter(stages::Stage::host_mpi);
   MPI_Status told = status == MPI_STATUS_IGNORE ? MPI_Status() : *status;
   told.MPI_SOURCE = kUntold;
   const int code = run_blocking(
@@ -237,6 +254,7 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
   if (told.MPI_SOURCE == kUntold) return code;  // has failed, and see has_error_function
   if (status != MPI_STATUS_IGNORE) *status = told;
   if (code != MPI_SUCCESS) return code;
+  stages::enter(stages::Stage::copy_out);
   return raise(comm, d.recv.copy_out(completion_of(told).received_bytes));
 }
 

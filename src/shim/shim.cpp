@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/stages.h"
 #include "preload/shim_abi.h"
 #include "shim/completion.h"
 #include "shim/kept_handles.h"
@@ -270,6 +271,7 @@ void make_keyval() {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) return;
   votes_from_bytes = config().pipeline_bytes;
+  stages::start();
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
                                  nullptr);
   for (const std::string& warning : config_warnings()) log::warn("{}", warning);
@@ -322,6 +324,7 @@ void start_session_runtime(MPI_Session session) {
 void stop_session_runtime(MPI_Session session) noexcept {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
+  if (!here.port.world_model) stages::finish(-1);
   if (here.private_comm != MPI_COMM_NULL && here.private_comm_session == to_bits(session)) {
     (void)host::Comm_free(&here.private_comm);
     here.private_comm_session = 0;
@@ -333,6 +336,9 @@ void stop_runtime() noexcept {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
+  int rank = 0;
+  if (here.port.world_model && host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
+    stages::finish(rank);
   here.port.world_model = false;
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);
