@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/config.h"
 #include "base/log.h"
 #include "device/registry.h"
 
@@ -146,13 +145,13 @@ Mode CollectiveOperation::best_mode() const {
 Status CollectiveOperation::join() {
   const Pipeline& pipeline = *call_.pipeline;
   const PipelineEnd& end = pipeline.in.runtime != nullptr ? pipeline.in : pipeline.out;
-  device::DeviceRuntime& runtime =
-      end.runtime != nullptr ? *end.runtime : device::default_runtime();
+  device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline.region_runtime;
+  if (runtime == nullptr) runtime = &device::default_runtime();
   // A joined group's region goes only when the peers have closed it.
   joining_ = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
   const Status made =
-      joining_->prepare(pipeline.rank, pipeline.exchange->size, runtime,
-                        end.runtime != nullptr ? end.device : 0, config().region_bytes, record_);
+      joining_->prepare(pipeline.rank, pipeline.exchange->size, *runtime,
+                        end.runtime != nullptr ? end.device : 0, pipeline.region_bytes, record_);
   if (!made.ok()) log::info("{}", made.message());
   records_.resize(static_cast<std::size_t>(pipeline.exchange->size));
   ACCORD_TRY(Status::from_host(

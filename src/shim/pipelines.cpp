@@ -50,6 +50,7 @@ core::Pipeline common_pipeline(Kind kind, std::size_t size_bytes, std::size_t el
   };
   made.exchange = exchange_of(kind, size_bytes, op, datatype, root, state.size);
   made.rank = state.rank;
+  made.region_bytes = config().region_bytes;
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
