@@ -52,10 +52,25 @@ struct MessageStatus {
   bool cancelled = false;
 };
 
-enum class Collective { barrier, bcast, reduce, allreduce, allgather, alltoall, dup, split, free };
+enum class Collective {
+  barrier,
+  bcast,
+  reduce,
+  allreduce,
+  allgather,
+  alltoall,
+  gather,
+  scatter,
+  reduce_scatter_block,
+  dup,
+  split,
+  free
+};
 enum class Form { blocking, nonblocking, persistent };
 enum class Op { none, sum, min };  // on 64-bit integers
 const char* name_of(Collective kind);
+bool has_root(Collective kind);
+bool is_reduction(Collective kind);
 const char* name_of(Form form);
 
 struct CollectiveArgs {

@@ -49,10 +49,27 @@ void describe_data(const CollectiveArgs& args, std::size_t me, std::size_t membe
       }
       return;
     }
+    case Collective::gather: {
+      const std::size_t count = args.recv.count / members;
+      if (!is_root || !args.in_place) send.reads(segment_of(args.send));
+      for (std::size_t rank = 0; rank < members && is_root; ++rank) {
+        const core::Segment block = segment_of(args.recv, rank * count, count);
+        args.in_place&& rank == me ? recv.reads(block) : recv.writes(block);
+      }
+      return;
+    }
+    case Collective::scatter:
+      if (is_root) send.reads(segment_of(args.send));
+      if (!is_root || !args.in_place) recv.writes(segment_of(args.recv));
+      return;
     case Collective::allreduce:
     case Collective::alltoall:
       args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
       recv.writes(segment_of(args.recv));
+      return;
+    case Collective::reduce_scatter_block:
+      args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
+      recv.writes(segment_of(args.recv, 0, args.recv.count / (args.in_place ? members : 1)));
       return;
     default:
       return;

@@ -39,9 +39,7 @@ std::string call_text(const Program& program, const Ref& ref) {
   const std::string comm = event.comm == 0 ? "world" : fmt::format("c{}", event.comm);
   if (event.kind == Event::Kind::collective) {
     std::string text = fmt::format("{}({}", name_of(event.collective), comm);
-    if (event.collective == Collective::bcast || event.collective == Collective::reduce) {
-      text += fmt::format(", root {}", event.root);
-    }
+    if (has_root(event.collective)) text += fmt::format(", root {}", event.root);
     if (event.elements > 0) text += fmt::format(", {} x int64", event.elements);
     if (event.op != Op::none) text += event.op == Op::sum ? ", sum" : ", min";
     if (event.in_place) text += ", in place";
