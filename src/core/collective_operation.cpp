@@ -215,6 +215,13 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
 
 Status CollectiveOperation::open_ends() {
   for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+    // A runtime copies to and from its own memory only.
+    const bool foreign =
+        exchange_ && end->runtime != nullptr && end->runtime != &queue_->group->runtime();
+    if (foreign) {
+      end->shadowed = true;
+      end->runtime = nullptr;
+    }
     if (!end->shadowed) continue;
     StagedBuffer& buffer = end->of_send && !call_.same_address ? call_.send : call_.recv;
     ACCORD_TRY(buffer.open());
