@@ -167,17 +167,34 @@ void Generator::plan_event(int comm_choice) {
   if (persistent_collective) ticks_.push_back({number, 0, Tick::Kind::init});
 }
 
+void Generator::plan_exchange() {
+  ExchangeOptions& exchange = program_.exchange;
+  exchange.node_bytes = random_.pick(std::vector<std::size_t>{1, 64, 250});
+  // Chunks and shares are whole lines of 256 bytes, and all ranks' lines fit into a quarter of a
+  // region, or the ranks decline.
+  exchange.region_bytes = random_.pick(std::vector<std::size_t>{4096, 6144, 6144, 9000, 16384});
+  exchange.one_shot_bytes = random_.pick(std::vector<std::size_t>{0, 1000, 1 << 20});
+  exchange.refused_percent = random_.pick(std::vector<unsigned>{0, 0, 5, 20});
+  exchange.kernels_percent = random_.pick(std::vector<unsigned>{100, 100, 100, 80});
+}
+
 // What the calls of this program are and how long.
 void Generator::plan_calls() {
   using enum Collective;
   collectives_ = {allreduce, allreduce, allreduce, bcast,  bcast,   reduce,
                   reduce,    barrier,   allgather, gather, scatter, alltoall};
   collectives_.push_back(reduce_scatter_block);
-  static const std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
+  std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
   storm_ = random_.percent(30);
   if (storm_) {
     sizes_ = {static_cast<std::size_t>(8 + random_.below(20)), 1};
     collectives_ = {random_.pick(collectives_), random_.pick(collectives_)};
+  }
+  if (random_.percent(60)) {
+    plan_exchange();
+    const std::vector<std::size_t> long_ones{33, 100, 250, 600};  // of one chunk to many
+    menu.insert(menu.end(), long_ones.begin(), long_ones.end());
+    sizes_.push_back(random_.pick(long_ones));
   }
   while (sizes_.size() < 3) sizes_.push_back(random_.pick(menu));
 }
