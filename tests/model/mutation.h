@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Deliberate mistakes in the model's shim, to show that the model test would find them.
+// Deliberate mistakes, to show that the model test would find them. Those of the shim are made by
+// the model's own; those of the core and the node room are made in copies of their sources, which
+// mutate.py writes for the mutation test alone.
 #pragma once
 
 #include <atomic>
@@ -10,6 +12,7 @@ namespace accord::model {
 
 enum class Mutation {
   none,
+  // In the shim:
   block_without_progress,  // native blocking calls while operations are active and nobody
                            // progresses them
   skip_queue,          // a later collective does not wait for the earlier ones of its communicator
@@ -18,6 +21,16 @@ enum class Mutation {
   local_form,          // blocking or non-blocking form of a collective by whether this rank is idle
   no_progress_thread,  // nobody progresses operations while a collective blocks in the host MPI
   no_poke,             // the host MPI stands still while a rank waits for its peers' mailboxes
+  // In the core and the node room:
+  reuse_undrained,    // a slot is filled again while peers may still read it
+  publish_unfilled,   // a chunk counts as filled before its copy has ended
+  reduce_unfilled,    // a share is reduced before all ranks have filled their slots
+  publish_unreduced,  // a share counts as reduced before the kernel has ended
+  pull_unready,       // a chunk is fetched whether or not its peer has it
+  pull_unreduced,     // a result is fetched once its peer has filled its slot
+  drain_unpulled,     // a chunk counts as drained before its copies have ended
+  free_in_use,        // a region is freed while peers may still read it
+  decline_alone,      // a rank goes by its own vote on whether the ranks can share their regions
 };
 
 // The one of the running job.
