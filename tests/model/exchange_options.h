@@ -15,6 +15,8 @@ struct ExchangeOptions {
   // Of exports and openings that fail, and of allocations that kernels cannot address.
   unsigned refused_percent = 0;
   unsigned kernels_percent = 100;  // of ranks whose device can reduce
+
+  bool operator==(const ExchangeOptions&) const = default;
 };
 
 }  // namespace accord::model
