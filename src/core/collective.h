@@ -37,6 +37,14 @@ struct Pipeline {
   std::optional<node::Call> exchange;
   int rank = 0;
   bool in_place = false;  // as node::Plan means it
+  // This rank's exchange region: its size, and whose memory it is where neither end says it (null:
+  // the default runtime's).
+  std::size_t region_bytes = 0;
+  // Of inboxes, where the call is small enough for them, else 0; and the call of its key from which
+  // on they are worth it: to open each other's memory takes milliseconds.
+  std::size_t lane_bytes = 0;
+  std::uint64_t inbox_calls = 1;
+  device::DeviceRuntime* region_runtime = nullptr;
   // Starts an exchange of `size_bytes` bytes of each rank, in the order of the ranks.
   std::function<int(const void* mine, void* all, std::size_t size_bytes, HostRequest& request)>
       issue_allgather;

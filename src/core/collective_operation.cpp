@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/config.h"
 #include "base/log.h"
 #include "device/registry.h"
 
@@ -114,7 +113,7 @@ Status CollectiveOperation::start_as(Mode mode) {
     return {};
   }
   if (mode == Mode::pipelined) {
-    ACCORD_TRY(open_ends());
+    ACCORD_TRY(open_ends(mode));
     return open_slots();
   }
   path_ = path_of(mode);
@@ -125,7 +124,7 @@ Status CollectiveOperation::start_as(Mode mode) {
   } else {
     exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
   }
-  return open_ends();
+  return open_ends(mode);
 }
 
 // One step of what the ranks decide together before any data moves.
@@ -163,10 +162,8 @@ Status CollectiveOperation::decide() {
 NodeGroup* CollectiveOperation::group_to_join() const {
   const Pipeline& pipeline = *call_.pipeline;
   const auto open = [](const NodeGroup& group) { return !group.group && !group.declined; };
-  if (pipeline.exchange && InboxExchange::fits(*pipeline.exchange)) {
-    // Not for a call or two: to open each other's memory takes milliseconds.
-    const bool often = turn_->number >= static_cast<std::uint64_t>(config().inbox_calls);
-    if (often && open(queue_->inboxes)) return &queue_->inboxes;
+  if (pipeline.lane_bytes != 0) {
+    if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes)) return &queue_->inboxes;
     if (queue_->inboxes.group) return nullptr;
   }
   const bool fits = pipeline.exchange && pipeline.exchange->fits_regions;
@@ -175,8 +172,7 @@ NodeGroup* CollectiveOperation::group_to_join() const {
 
 Mode CollectiveOperation::best_mode() const {
   const Pipeline& pipeline = *call_.pipeline;
-  if (pipeline.exchange && queue_->inboxes.group && InboxExchange::fits(*pipeline.exchange))
-    return Mode::inbox;
+  if (pipeline.lane_bytes != 0 && queue_->inboxes.group) return Mode::inbox;
   const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
   const node::Group* const regions = queue_->regions.group.get();
   if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
@@ -200,18 +196,18 @@ Status CollectiveOperation::join(NodeGroup& group) {
   stages::enter(stages::Stage::join);
   const Pipeline& pipeline = *call_.pipeline;
   const PipelineEnd& end = pipeline.in.runtime != nullptr ? pipeline.in : pipeline.out;
-  device::DeviceRuntime& runtime =
-      end.runtime != nullptr ? *end.runtime : device::default_runtime();
+  device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline.region_runtime;
+  if (runtime == nullptr) runtime = &device::default_runtime();
   node::Use use;
   if (&group == &queue_->inboxes) {
-    use.lane_bytes = InboxExchange::lane_bytes(pipeline.exchange->size);
+    use.lane_bytes = pipeline.lane_bytes;
   } else {
-    use.region_bytes = config().region_bytes;
+    use.region_bytes = pipeline.region_bytes;
   }
   // A joined group's memory goes only when the peers have closed it.
   joining_ = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
   joined_ = &group;
-  const Status made = joining_->prepare(pipeline.rank, pipeline.exchange->size, runtime,
+  const Status made = joining_->prepare(pipeline.rank, pipeline.exchange->size, *runtime,
                                         end.runtime != nullptr ? end.device : 0, use, record_);
   if (!made.ok()) log::info("{}", made.message());
   group.why_declined = made.message();
@@ -273,8 +269,15 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
                   call_.pipeline->size_bytes - chunk_first_bytes(chunk));
 }
 
-Status CollectiveOperation::open_ends() {
+Status CollectiveOperation::open_ends(Mode mode) {
   for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+    // A runtime copies to and from its own memory only.
+    const bool foreign = mode == Mode::node && end->runtime != nullptr &&
+                         end->runtime != &queue_->regions.group->runtime();
+    if (foreign) {
+      end->shadowed = true;
+      end->runtime = nullptr;
+    }
     if (!end->shadowed) continue;
     stages::enter(stages::Stage::copy_in);
     StagedBuffer& buffer = end->of_send && !call_.same_address ? call_.send : call_.recv;

@@ -60,7 +60,7 @@ class CollectiveOperation final : public Operation {
   Status join(NodeGroup& group);
   Status open_group();
   Status agree_on_group();
-  Status open_ends();
+  Status open_ends(Mode mode);
   Status whole(HostPort& port, bool& pending);
   Status open_slots();
   Status move_slots(HostPort& port);

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/config.h"
 #include "base/stages.h"
 
 namespace accord::core {
@@ -16,18 +15,6 @@ using node::Kind;
 constexpr unsigned kPollsPerCheck = 64;
 
 }  // namespace
-
-std::size_t InboxExchange::lane_bytes(int size) {
-  if (size < 2 || size > device::kInboxRanksMax) return 0;
-  const std::size_t share_bytes = config().inbox_bytes / static_cast<std::size_t>(size - 1);
-  return share_bytes / device::kInboxUnitBytes * device::kInboxUnitBytes;
-}
-
-bool InboxExchange::fits(const node::Call& call) {
-  const std::size_t element_bytes = device::element_bytes(call.element);
-  return call.block_bytes <= lane_bytes(call.size) &&
-         (call.op == device::ReduceOp::none || device::kInboxUnitBytes % element_bytes == 0);
-}
 
 InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
     : group_(std::move(group)), pipeline_(pipeline), number_(group_->take(1)) {
@@ -98,13 +85,16 @@ Status InboxExchange::advance(bool& done) {
       stages::enter(stages::Stage::wait);
       [[fallthrough]];
     case State::arriving:
-      if (!may_run()) break;
+      if (!lanes_are_free() || (ticket_.sent && !all_are_here())) break;
       stages::enter(stages::Stage::move);
+      ticket_.patience = all_are_here() ? device::InboxTicket::Patience::long_wait
+                                        : device::InboxTicket::Patience::short_wait;
       ACCORD_TRY(server.begin(ticket_));
       state_ = State::running;
       [[fallthrough]];
     case State::running:
       ACCORD_TRY(server.poll(ticket_, ready));
+      if (ticket_.state == device::InboxTicket::State::late) state_ = State::arriving;
       if (!ready) break;
       stages::enter(stages::Stage::copy_out);
       ACCORD_TRY(unpack());
@@ -172,15 +162,24 @@ Status InboxExchange::unpack() {
   return copy(own + block, out_bytes_, second_copy_);
 }
 
-bool InboxExchange::may_run() const {
-  const device::InboxExchange& exchange = ticket_.exchange;
+// Whether those that this rank sends to have taken what it sent them before.
+bool InboxExchange::lanes_are_free() const {
   for (int peer = 0; peer < group_->size(); ++peer) {
-    if (peer == group_->rank()) continue;
-    const node::Mailbox& mailbox = group_->mailbox(peer);
-    const bool sends = (exchange.send_to & device::inbox_bit(peer)) != 0;
-    const bool receives = (exchange.receive_from & device::inbox_bit(peer)) != 0;
-    if (receives && mailbox.filled.load(std::memory_order_acquire) <= number_) return false;
-    if (sends && mailbox.drained.load(std::memory_order_acquire) < number_) return false;
+    const bool sends = (ticket_.exchange.send_to & device::inbox_bit(peer)) != 0;
+    if (sends && peer != group_->rank() &&
+        group_->mailbox(peer).drained.load(std::memory_order_acquire) < number_)
+      return false;
+  }
+  return true;
+}
+
+// Whether those that it receives from are in this very call.
+bool InboxExchange::all_are_here() const {
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    const bool receives = (ticket_.exchange.receive_from & device::inbox_bit(peer)) != 0;
+    if (receives && peer != group_->rank() &&
+        group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number_)
+      return false;
   }
   return true;
 }

@@ -3,8 +3,9 @@
 //
 // A small collective in one step: every rank writes what it has for the others into their inboxes
 // (device/inbox.h). The mailboxes of the group say who is in which call: a rank sends only to those
-// that are done with all earlier calls, so that a lane is free again, and waits on its device only
-// for those that are in this very call. Ends that a kernel cannot use (host memory, derived types,
+// that are done with all earlier calls, so that a lane is free again. Its device waits for data for
+// some microseconds at once, which is what peers that are on their way take, and then only when the
+// mailboxes show them all in this very call. Ends that a kernel cannot use (host memory, derived types,
 // memory of another device) pass through page-locked memory.
 #pragma once
 
@@ -19,11 +20,6 @@ namespace accord::core {
 
 class InboxExchange final : public Exchange {
  public:
-  // Whether the call can go this way; follows from what is equal on all ranks.
-  static bool fits(const node::Call& call);
-  // Of an inbox among `size` ranks; 0 where there can be none.
-  static std::size_t lane_bytes(int size);
-
   // The ends outlive the exchange.
   InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
 
@@ -37,7 +33,8 @@ class InboxExchange final : public Exchange {
   bool keeps_own_block() const;
   Status begin();
   Status unpack();
-  bool may_run() const;
+  bool lanes_are_free() const;
+  bool all_are_here() const;
   std::uint64_t everyone() const;
 
   std::shared_ptr<node::Group> group_;

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "device/cuda_inbox.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -33,9 +34,10 @@ constexpr const void* kImage = nullptr;
 constexpr std::size_t kNarrowBytes = std::size_t{kInboxThreads} * kInboxUnitBytes;
 constexpr unsigned kWideBlocks = 32;
 
-// How long the kernel waits for data of peers that are in the same call; then the host looks after
-// them, and other exchanges have their turn.
-constexpr std::uint32_t kWaitNs = 1'000'000;
+// How long the kernel waits for data: of peers that are on their way, and of those that are in the
+// same call. Then the host looks after them, and other exchanges have their turn.
+constexpr std::uint16_t kShortWaitUs = 20;
+constexpr std::uint16_t kLongWaitUs = 1000;
 
 // Polls between two looks whether the kernel still runs.
 constexpr unsigned kPollsPerLook = 1 << 14;
@@ -62,7 +64,7 @@ bool apart(const InboxExchange& exchange) {
              reinterpret_cast<std::uintptr_t>(exchange.src);
 }
 
-InboxCommand command_of(const InboxTicket& ticket, std::uint32_t linger_ns) {
+InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
   const InboxExchange& exchange = ticket.exchange;
   const std::uint64_t own = inbox_bit(exchange.rank);
   const bool own_from_source =
@@ -77,7 +79,9 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint32_t linger_ns) {
   command.epoch = exchange.epoch;
   command.block_bytes = static_cast<std::uint32_t>(exchange.block_bytes);
   command.lane_bytes = static_cast<std::uint32_t>(exchange.lane_bytes);
-  command.linger_ns = linger_ns;
+  command.linger_us = linger_us;
+  command.wait_us =
+      ticket.patience == InboxTicket::Patience::long_wait ? kLongWaitUs : kShortWaitUs;
   command.rank = static_cast<std::uint8_t>(exchange.rank);
   command.op = static_cast<std::uint8_t>(exchange.op);
   command.element = static_cast<std::uint8_t>(arithmetic_element(exchange.op, exchange.element));
@@ -124,7 +128,7 @@ class Kernel {
     ticket.number = ++number_;
     answered_ = 0;
     const bool resident = !has_left();
-    const InboxCommand command = command_of(ticket, linger_ns(resident));
+    const InboxCommand command = command_of(ticket, linger_us(resident));
     for (unsigned block = 0; block < blocks_; ++block) ring(control_->doorbells[block], command);
     return resident ? Status() : start();
   }
@@ -157,11 +161,11 @@ class Kernel {
     return false;
   }
 
-  std::uint32_t linger_ns(bool resident) {
+  std::uint16_t linger_us(bool resident) {
     misses_ = resident ? 0 : misses_ + 1;
     const bool trial = misses_ % kCallsPerTrial == 0;
     if (misses_ > kMissesMax && !trial) return 0;
-    return static_cast<std::uint32_t>(config().linger_us) * 1000;
+    return static_cast<std::uint16_t>(std::clamp<Count>(config().linger_us, 0, UINT16_MAX));
   }
 
   void ring(InboxDoorbell& doorbell, const InboxCommand& command) const {
@@ -179,7 +183,7 @@ class Kernel {
   }
 
   Status launch() {
-    InboxLaunch arguments{control_, ++launch_, kWaitNs};
+    InboxLaunch arguments{control_, ++launch_};
     void* parameters[] = {&arguments};
     return status_of(*driver_,
                      driver_->launch_kernel(function_, blocks_, 1, 1, kInboxThreads, 1, 1, 0,
@@ -237,7 +241,6 @@ class CudaInboxServer final : public InboxServer {
 
   Status begin(InboxTicket& ticket) override {
     ticket.state = InboxTicket::State::waiting;
-    ticket.sent = false;
     return kernel_for(ticket).post(ticket);
   }
 
@@ -250,7 +253,7 @@ class CudaInboxServer final : public InboxServer {
     ACCORD_TRY(kernel_for(ticket).poll(ticket, answered, complete));
     if (!answered) return {};
     ticket.sent = true;
-    ticket.state = complete ? InboxTicket::State::idle : InboxTicket::State::waiting;
+    ticket.state = complete ? InboxTicket::State::idle : InboxTicket::State::late;
     done = complete;
     return {};
   }

@@ -294,7 +294,7 @@ constexpr unsigned kUnitsInFlight = 4;
 constexpr unsigned kPeersInFlight = 4;
 
 // All threads of the block. False where data of a peer has not come in time.
-__device__ bool execute(Block& block, std::uint32_t wait_ns) {
+__device__ bool execute(Block& block) {
   const InboxCommand& command = block.command;
   if (block.inbox_number != command.inbox_number) {
     __syncthreads();
@@ -313,7 +313,7 @@ __device__ bool execute(Block& block, std::uint32_t wait_ns) {
     for (; unit < count; unit += step) send<1>(block, {unit, step});
   }
   __syncthreads();  // dst may be src
-  const std::uint64_t deadline_ns = now_ns() + wait_ns;
+  const std::uint64_t deadline_ns = now_ns() + command.wait_us * 1000u;
   bool all = true;
   unsigned unit = first;
   for (; all && unit + (kUnitsInFlight - 1) * step < count; unit += kUnitsInFlight * step)
@@ -343,8 +343,8 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     }
     __syncthreads();
     if (block.leaving) break;
-    linger_ns = block.command.linger_ns;
-    const bool all = execute(block, launch.wait_ns);
+    linger_ns = block.command.linger_us * 1000u;
+    const bool all = execute(block);
     if (threadIdx.x == 0) {
       const std::uint64_t word = number << 1 | (all ? 0 : 1);
       if ((block.command.flags & kInboxToHost) != 0) {

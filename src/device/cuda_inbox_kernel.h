@@ -31,7 +31,8 @@ struct InboxCommand {
   std::uint32_t epoch;
   std::uint32_t block_bytes;
   std::uint32_t lane_bytes;
-  std::uint32_t linger_ns;
+  std::uint16_t linger_us;
+  std::uint16_t wait_us;  // for data; then the block answers that some is missing
   std::uint8_t rank;
   std::uint8_t op;
   std::uint8_t element;  // an arithmetic_element
@@ -57,7 +58,6 @@ struct InboxControl {
 struct InboxLaunch {
   InboxControl* control;
   std::uint64_t number;
-  std::uint32_t wait_ns;  // for data of peers, at most; then the block answers that some is missing
 };
 
 }  // namespace accord::device::cuda

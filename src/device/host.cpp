@@ -320,7 +320,6 @@ Status HostRuntime::reduce_begin(int device, const Reduction& reduction, CopyTic
 // Plain host memory is allowed: a device reaches page-locked memory, which here is no other.
 Status HostInboxServer::begin(InboxTicket& ticket) {
   ticket.state = InboxTicket::State::running;
-  ticket.sent = false;
   ticket.number = static_cast<std::uint64_t>(std::max(copy_polls(), 0L));
   bool done = false;
   return poll(ticket, done);

@@ -16,9 +16,11 @@ namespace accord::device {
 
 // An exchange on its way; a plain value, owned by the caller, that stays where it is until done.
 struct InboxTicket {
-  enum class State { idle, waiting, running };
+  enum class State { idle, waiting, running, late };
+  enum class Patience { short_wait, long_wait };  // for data: microseconds, or what it takes
   InboxExchange exchange;
   State state = State::idle;
+  Patience patience = Patience::short_wait;
   bool sent = false;
   std::uint64_t number = 0;  // the server's
 };
@@ -31,10 +33,12 @@ class InboxServer {
   // one that waits keeps the other from running. 0: no such thing.
   virtual std::uint64_t exclusive_device() const = 0;
 
-  // Starts ticket.exchange. To be polled until done, or stopped.
+  // Starts ticket.exchange, or goes on with one that is late. To be polled until done or late, or
+  // stopped.
   virtual Status begin(InboxTicket& ticket) = 0;
-  // `done`: dst holds what was received, and src is no longer needed. After an error the ticket is
-  // idle.
+  // `done`: dst holds what was received, and src is no longer needed. The ticket is late where all
+  // is sent but some data has not come: then the server is free for others, and begin has to be
+  // called again. After an error the ticket is idle.
   virtual Status poll(InboxTicket& ticket, bool& done) = 0;
   // Gives the exchange up. To be called until `done`, when nothing touches src and dst any more.
   virtual void stop(InboxTicket& ticket, bool& done) = 0;

@@ -5,11 +5,24 @@
 #include <algorithm>
 #include <climits>
 
-#include "core/inbox_exchange.h"
+#include "device/inbox.h"
 
 namespace accord::shim {
 
 namespace {
+
+// Of inboxes among `size` ranks; 0: none.
+std::size_t lane_bytes(int size) {
+  if (size > device::kInboxRanksMax) return 0;
+  const std::size_t share_bytes = config().inbox_bytes / static_cast<std::size_t>(size - 1);
+  return share_bytes / device::kInboxUnitBytes * device::kInboxUnitBytes;
+}
+
+bool fits_inboxes(const node::Call& call) {
+  const bool units = call.op == device::ReduceOp::none ||
+                     device::kInboxUnitBytes % device::element_bytes(call.element) == 0;
+  return units && call.block_bytes <= lane_bytes(call.size);
+}
 
 // The call as one from device to device; nothing where it is too short for that, or kernels do not
 // do it.
@@ -29,7 +42,7 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     if (call.op == device::ReduceOp::none || call.element == device::Element::none)
       return std::nullopt;
   }
-  if (!call.fits_regions && !core::InboxExchange::fits(call)) return std::nullopt;
+  if (!call.fits_regions && !fits_inboxes(call)) return std::nullopt;
   return call;
 }
 
@@ -66,6 +79,9 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   };
   made.exchange = exchange_of(outline, state.size);
   made.rank = state.rank;
+  made.region_bytes = config().region_bytes;
+  if (made.exchange && fits_inboxes(*made.exchange)) made.lane_bytes = lane_bytes(state.size);
+  made.inbox_calls = static_cast<std::uint64_t>(config().inbox_calls);
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;

@@ -49,25 +49,34 @@ Buffer input_of(const CollectiveArgs& args, std::size_t member, std::size_t memb
       return is_root(args, member) ? args.recv : Buffer{};
     case Collective::reduce:
       return args.in_place && is_root(args, member) ? args.recv : args.send;
+    case Collective::gather:
     case Collective::allgather:
-      if (args.in_place) {
+      if (args.in_place && (args.kind == Collective::allgather || is_root(args, member))) {
         const std::size_t count = args.recv.count / members;
         return {block_of(args.recv, member * count), args.recv.type, count};
       }
       return args.send;
+    case Collective::scatter:
+      return is_root(args, member) ? args.send : Buffer{};
     case Collective::allreduce:
     case Collective::alltoall:
+    case Collective::reduce_scatter_block:
       return args.in_place ? args.recv : args.send;
     default:
       return {};
   }
 }
-Buffer output_of(const CollectiveArgs& args, std::size_t member) {
+Buffer output_of(const CollectiveArgs& args, std::size_t member, std::size_t members) {
   switch (args.kind) {
     case Collective::bcast:
       return is_root(args, member) ? Buffer{} : args.recv;
     case Collective::reduce:
+    case Collective::gather:
       return is_root(args, member) ? args.recv : Buffer{};
+    case Collective::scatter:
+      return is_root(args, member) && args.in_place ? Buffer{} : args.recv;
+    case Collective::reduce_scatter_block:
+      return {args.recv.data, args.recv.type, args.recv.count / (args.in_place ? members : 1)};
     case Collective::allgather:
     case Collective::allreduce:
     case Collective::alltoall:
@@ -80,9 +89,11 @@ Buffer output_of(const CollectiveArgs& args, std::size_t member) {
 Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member,
                        std::size_t members) {
   Signature signature{form, args.kind, args.op, args.root, 0};
-  signature.size_bytes = args.kind == Collective::bcast
-                             ? args.recv.size_bytes()
-                             : input_of(args, member, members).size_bytes();
+  signature.size_bytes = input_of(args, member, members).size_bytes();
+  if (args.kind == Collective::bcast) signature.size_bytes = args.recv.size_bytes();
+  if (args.kind == Collective::scatter)
+    signature.size_bytes =
+        is_root(args, member) ? args.send.size_bytes() / members : args.recv.size_bytes();
   return signature;
 }
 
@@ -91,8 +102,19 @@ Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member
 const char* name_of(Collective kind) {
   static const char* const names[] = {"barrier",   "bcast",      "reduce",
                                       "allreduce", "allgather",  "alltoall",
+                                      "gather",    "scatter",    "reduce_scatter_block",
                                       "comm_dup",  "comm_split", "comm_free"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+bool has_root(Collective kind) {
+  return kind == Collective::bcast || kind == Collective::reduce || kind == Collective::gather ||
+         kind == Collective::scatter;
+}
+
+bool is_reduction(Collective kind) {
+  return kind == Collective::reduce || kind == Collective::allreduce ||
+         kind == Collective::reduce_scatter_block;
 }
 
 const char* name_of(Form form) {
@@ -155,8 +177,7 @@ std::shared_ptr<FakeMpi::Instance> FakeMpi::new_instance(Comm comm, const Signat
   instance->first = args;
   instance->members = comms_[static_cast<std::size_t>(comm)]->members;
   instance->parts.resize(instance->members.size());
-  const bool rooted = args.kind == Collective::bcast || args.kind == Collective::reduce;
-  instance->synchronizing = !rooted || options_.perfect || scheduler_.random(2) == 0;
+  instance->synchronizing = !has_root(args.kind) || options_.perfect || scheduler_.random(2) == 0;
   if (signature.form == Form::persistent)
     instance->synchronizing = options_.synchronizing_init || options_.perfect;
   if (instance->synchronizing && !options_.perfect)
@@ -220,7 +241,7 @@ Request FakeRank::collective(Form form, Comm comm, const CollectiveArgs& args) {
     // An initialisation moves no data.
     if (form == Form::persistent) instance->parts[me].args = CollectiveArgs();
     if (form != Form::persistent && !args.in_place) {
-      const Buffer out = output_of(args, me);
+      const Buffer out = output_of(args, me, instance->members.size());
       scribble(out, out.size_bytes());
     }
     collectives_.push_back(instance);
@@ -266,7 +287,7 @@ void FakeRank::start_round(State& state) {
   }
   const auto instance = group.rounds[round];
   if (!state.args.in_place) {
-    const Buffer out = output_of(state.args, me);
+    const Buffer out = output_of(state.args, me, group.starts.size());
     scribble(out, out.size_bytes());
   }
   add(*instance, me, state.args, &state);
@@ -291,10 +312,11 @@ bool FakeMpi::advance_instance(FakeRank& rank, Instance& instance) {
     return true;
   }
   if (!part.due) {
-    const bool is_bcast = instance.first.kind == Collective::bcast;
+    const bool from_root =
+        instance.first.kind == Collective::bcast || instance.first.kind == Collective::scatter;
     const bool depends_on_all =
-        instance.synchronizing || (!is_bcast && is_root(instance.first, me));
-    const bool depends_on_root = is_bcast && !is_root(instance.first, me);
+        instance.synchronizing || (!from_root && is_root(instance.first, me));
+    const bool depends_on_root = from_root && !is_root(instance.first, me);
     const auto root = static_cast<std::size_t>(instance.first.root);
     if (instance.signature.form == Form::persistent && !instance.synchronizing) {
       // The initialisation is local here.
@@ -316,7 +338,7 @@ void FakeMpi::complete_instance(FakeRank& rank, Instance& instance, std::size_t 
     scheduler_.fail("a collective's send buffer was changed while the host MPI owned it");
   }
   const std::vector<std::byte> result = result_of(instance, member);
-  unpack(output_of(part.args, member), result.data(), result.size());
+  unpack(output_of(part.args, member, instance.members.size()), result.data(), result.size());
   if (instance.signature.form != Form::persistent) {
     if (part.args.created != nullptr) {
       create_children(instance);
@@ -342,7 +364,7 @@ std::vector<std::byte> FakeMpi::result_of(Instance& instance, std::size_t member
     result.insert(result.end(), bytes.begin() + static_cast<std::ptrdiff_t>(first),
                   bytes.begin() + static_cast<std::ptrdiff_t>(first + size_bytes));
   };
-  const std::size_t wanted_bytes = output_of(args, member).size_bytes();
+  const std::size_t wanted_bytes = output_of(args, member, instance.parts.size()).size_bytes();
   switch (args.kind) {
     case Collective::bcast:
       if (!is_root(args, member))
@@ -352,10 +374,23 @@ std::vector<std::byte> FakeMpi::result_of(Instance& instance, std::size_t member
       if (!is_root(args, member)) break;
       [[fallthrough]];
     case Collective::allreduce:
+    case Collective::reduce_scatter_block:
       result = instance.parts[0].input;
       for (std::size_t i = 1; i < instance.parts.size(); ++i)
         fold(args.op, result, instance.parts[i].input);
+      if (args.kind == Collective::reduce_scatter_block) {
+        const std::vector<std::byte> reduced = std::move(result);
+        result.clear();
+        append(reduced, member * wanted_bytes, wanted_bytes);
+      }
       break;
+    case Collective::scatter:
+      append(instance.parts[static_cast<std::size_t>(args.root)].input, member * wanted_bytes,
+             wanted_bytes);
+      break;
+    case Collective::gather:
+      if (!is_root(args, member)) break;
+      [[fallthrough]];
     case Collective::allgather:
       for (const auto& part : instance.parts) append(part.input, 0, part.input.size());
       break;

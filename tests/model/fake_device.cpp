@@ -7,28 +7,45 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "device/host_reduce.h"
 
 namespace accord::model {
 namespace {
 
-constexpr std::size_t kArenaBytes = std::size_t{8} << 20;
+// Address space; what is touched of it becomes memory.
+constexpr std::size_t kArenaBytes = std::size_t{512} << 20;
 constexpr std::uint64_t kPollsMax = 6;
+
+std::byte* reserve(int protection) {
+  void* base =
+      mmap(nullptr, kArenaBytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(base);
+}
+
+// What ExportedMemory::bytes holds.
+struct Handle {
+  const FakeDevice* owner = nullptr;
+  std::size_t source = 0;
+  std::size_t size_bytes = 0;
+};
 
 }  // namespace
 
 // A batch on its way.
 struct FakeDevice::Pending {
-  std::vector<device::Copy> copies;
+  std::vector<std::function<void()>> steps;  // left to do
   std::uint64_t polls_left = 0;
-  bool moved = false;
+
+  void step() {
+    steps.back()();
+    steps.pop_back();
+  }
 };
 
-FakeDevice::FakeDevice() : bytes_(std::make_unique<std::byte[]>(kArenaBytes)) {
-  void* base =
-      mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) throw std::bad_alloc();
-  base_ = static_cast<std::byte*>(base);
-}
+FakeDevice::FakeDevice() : base_(reserve(PROT_NONE)), bytes_(reserve(PROT_READ | PROT_WRITE)) {}
 
 FakeDevice& FakeDevice::get(std::size_t index) {
   static std::array<FakeDevice*, kCount> devices{new FakeDevice, new FakeDevice};
@@ -48,8 +65,9 @@ device::PointerInfo FakeDevice::classify_any(const void* pointer) {
   return info;
 }
 
-void FakeDevice::attach(Scheduler* scheduler) {
+void FakeDevice::attach(Scheduler* scheduler, const ExchangeOptions& options) {
   scheduler_.store(scheduler);
+  options_ = options;
   fail_after_.store(-1);
   const std::lock_guard<std::mutex> locked(mutex_);
   in_flight_.clear();
@@ -60,9 +78,11 @@ bool FakeDevice::contains(const void* pointer) const noexcept {
   return address >= base_ && address < base_ + kArenaBytes;
 }
 
-std::byte* FakeDevice::behind(const void* pointer) const {
-  return bytes_.get() + (static_cast<const std::byte*>(pointer) - base_);
+std::size_t FakeDevice::offset_of(const void* pointer) const noexcept {
+  return static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base_);
 }
+
+std::byte* FakeDevice::behind(const void* pointer) const { return bytes_ + offset_of(pointer); }
 
 std::uint64_t FakeDevice::random(std::uint64_t bound) {
   Scheduler* scheduler = scheduler_.load();
@@ -77,40 +97,76 @@ void FakeDevice::complain(const char* what) {
   }
 }
 
+// Under mutex_: the allocation that `pointer` is in, or the end.
+FakeDevice::Allocations::const_iterator FakeDevice::find(const void* pointer) const {
+  auto found = allocations_.upper_bound(offset_of(pointer));
+  if (found == allocations_.begin()) return allocations_.end();
+  --found;
+  return offset_of(pointer) < found->first + found->second.size_bytes ? found : allocations_.end();
+}
+
 bool FakeDevice::classify(const void* pointer, device::PointerInfo& info) noexcept {
   if (!contains(pointer)) return false;
   const std::lock_guard<std::mutex> locked(mutex_);
-  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base_);
-  auto found = allocations_.upper_bound(offset);
-  if (found == allocations_.begin()) return false;
-  --found;
-  if (offset >= found->first + found->second.size_bytes) return false;
+  const auto found = find(pointer);
+  if (found == allocations_.end()) return false;
   info = {found->second.kind, this, 0, base_ + found->first, found->second.size_bytes, 0};
   return true;
 }
 
-// The CPU's address for `pointer`; complains about device memory outside of any allocation.
-void* FakeDevice::reachable(const void* pointer, std::size_t span_bytes) {
+// The CPU's address for `pointer`; complains about device memory that is not there.
+std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes, bool& shared) {
   if (!contains(pointer)) {
     if (owner(pointer) != nullptr) complain("a copy was given to the wrong device runtime");
-    return const_cast<void*>(pointer);
+    return static_cast<std::byte*>(const_cast<void*>(pointer));
   }
-  device::PointerInfo info;
-  if (!classify(pointer, info) || static_cast<const std::byte*>(pointer) + span_bytes >
-                                      static_cast<const std::byte*>(info.base) + info.size_bytes) {
-    complain("a copy touches device memory outside of the allocation");
+  std::unique_lock<std::mutex> locked(mutex_);
+  const auto found = find(pointer);
+  const std::size_t inside = found == allocations_.end() ? 0 : offset_of(pointer) - found->first;
+  const bool exists =
+      found != allocations_.end() && inside + span_bytes <= found->second.size_bytes;
+  const bool freed = exists && !allocations_.contains(found->second.source);
+  if (!exists || freed) {
+    locked.unlock();
+    complain(freed ? "a copy touches opened device memory that its owner has freed"
+                   : "a copy touches device memory outside of the allocation");
+    return behind(pointer);
   }
-  return behind(pointer);
+  shared = shared || found->second.shared;
+  return bytes_ + found->second.source + inside;
+}
+
+// Whoever uses shared memory orders it by counters in other shared memory, which each rank maps at
+// an address of its own: a thread sanitizer does not see that, but it sees this.
+void FakeDevice::order(bool shared) noexcept {
+  if (shared) order_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void FakeDevice::move(const device::Copy& copy) {
-  auto* dst = static_cast<std::byte*>(
-      reachable(copy.dst, (copy.rows - 1) * copy.dst_pitch_bytes + copy.row_bytes));
-  const auto* src = static_cast<const std::byte*>(
-      reachable(copy.src, (copy.rows - 1) * copy.src_pitch_bytes + copy.row_bytes));
+  bool shared = false;
+  std::byte* dst =
+      reachable(copy.dst, (copy.rows - 1) * copy.dst_pitch_bytes + copy.row_bytes, shared);
+  const std::byte* src =
+      reachable(copy.src, (copy.rows - 1) * copy.src_pitch_bytes + copy.row_bytes, shared);
+  order(shared);
   for (std::size_t row = 0; row < copy.rows; ++row) {
     std::memcpy(dst + row * copy.dst_pitch_bytes, src + row * copy.src_pitch_bytes, copy.row_bytes);
   }
+  order(shared);
+}
+
+void FakeDevice::reduce(const device::Reduction& reduction) {
+  const std::size_t size_bytes = reduction.count * device::element_bytes(reduction.element);
+  bool shared = false;
+  std::vector<const void*> sources;
+  for (const void* source : reduction.sources)
+    sources.push_back(reachable(source, size_bytes, shared));
+  device::Reduction reached = reduction;
+  reached.dst = reachable(reduction.dst, size_bytes, shared);
+  reached.sources = sources;
+  order(shared);
+  device::reduce_on_host(reached);
+  order(shared);
 }
 
 Status FakeDevice::next_copy_status() {
@@ -125,22 +181,28 @@ Status FakeDevice::copy(int, std::span<const device::Copy> copies) {
   return {};
 }
 
-Status FakeDevice::copy_begin(int, std::span<const device::Copy> copies,
-                              device::CopyTicket& ticket) {
-  ACCORD_TRY(next_copy_status());
+// Some of the steps are done at once, perhaps all.
+Status FakeDevice::begin(std::vector<std::function<void()>> steps, device::CopyTicket& ticket) {
   ticket.handle = nullptr;
+  for (std::size_t i = steps.size(); i > 1; --i) std::swap(steps[i - 1], steps[random(i)]);
   auto pending = std::make_unique<Pending>();
-  pending->copies.assign(copies.begin(), copies.end());
+  pending->steps = std::move(steps);
   pending->polls_left = random(kPollsMax + 1);
-  pending->moved = random(2) == 0;
-  if (pending->moved) {
-    for (const device::Copy& one : pending->copies) move(one);
-    if (pending->polls_left == 0) return {};  // complete already
-  }
+  while (!pending->steps.empty() && random(2) == 0) pending->step();
+  if (pending->steps.empty() && pending->polls_left == 0) return {};  // complete already
   ticket.handle = pending.get();
   const std::lock_guard<std::mutex> locked(mutex_);
   in_flight_[ticket.handle] = std::move(pending);
   return {};
+}
+
+Status FakeDevice::copy_begin(int, std::span<const device::Copy> copies,
+                              device::CopyTicket& ticket) {
+  if (Scheduler* scheduler = scheduler_.load()) scheduler->yield();
+  ACCORD_TRY(next_copy_status());
+  std::vector<std::function<void()>> steps;
+  for (const device::Copy& one : copies) steps.emplace_back([this, one] { move(one); });
+  return begin(std::move(steps), ticket);
 }
 
 // Writes `done` only when it is: what the interface promises, and no more.
@@ -152,11 +214,10 @@ Status FakeDevice::copy_done(device::CopyTicket& ticket, bool& done) {
   }
   if (pending->polls_left > 0) {
     --pending->polls_left;
+    if (!pending->steps.empty() && random(4) == 0) pending->step();
     return {};
   }
-  if (!pending->moved) {
-    for (const device::Copy& one : pending->copies) move(one);
-  }
+  while (!pending->steps.empty()) pending->step();
   {
     const std::lock_guard<std::mutex> locked(mutex_);
     in_flight_.erase(ticket.handle);
@@ -165,6 +226,46 @@ Status FakeDevice::copy_done(device::CopyTicket& ticket, bool& done) {
   if (Scheduler* scheduler = scheduler_.load()) scheduler->event();
   done = true;
   return {};
+}
+
+bool FakeDevice::can_reduce(device::ReduceOp, device::Element) {
+  return random(100) < options_.kernels_percent;
+}
+
+// Whether kernels can address the memory; complains about what is not this runtime's.
+bool FakeDevice::kernels_reach(const void* pointer) {
+  if (!contains(pointer)) complain("a kernel was given memory that is not of its device runtime");
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto found = find(pointer);
+  return found == allocations_.end() || found->second.for_kernels;
+}
+
+Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
+                                device::CopyTicket& ticket) {
+  if (Scheduler* scheduler = scheduler_.load()) scheduler->yield();
+  ACCORD_TRY(next_copy_status());
+  ACCORD_TRY(device::check_reduction(reduction));
+  bool all_reached = kernels_reach(reduction.dst);
+  for (const void* source : reduction.sources) all_reached = kernels_reach(source) && all_reached;
+  if (!all_reached) return refused("reduce: a kernel cannot address the memory");
+  // Two pieces, each done at a time of its own.
+  const std::size_t size_bytes = device::element_bytes(reduction.element);
+  const std::size_t half = reduction.count / 2;
+  std::vector<std::function<void()>> steps;
+  for (const auto& [first, count] :
+       {std::pair{std::size_t{0}, half}, std::pair{half, reduction.count - half}}) {
+    std::vector<const void*> sources;
+    for (const void* source : reduction.sources)
+      sources.push_back(static_cast<const std::byte*>(source) + first * size_bytes);
+    device::Reduction piece = reduction;
+    piece.dst = static_cast<std::byte*>(reduction.dst) + first * size_bytes;
+    piece.count = count;
+    steps.emplace_back([this, piece, sources]() mutable {
+      piece.sources = sources;
+      if (piece.count > 0) reduce(piece);
+    });
+  }
+  return begin(std::move(steps), ticket);
 }
 
 Status FakeDevice::host_allocate(std::size_t size_bytes, void*& pointer) {
@@ -180,22 +281,58 @@ void FakeDevice::host_free(void* pointer, std::size_t) noexcept {
   host_allocations_.fetch_sub(1);
 }
 
-Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes, void*& pointer) {
+Status FakeDevice::add(Allocation allocation, void*& pointer) {
   constexpr std::size_t kAlignmentBytes = 64;
   const std::lock_guard<std::mutex> locked(mutex_);
   if (allocations_.empty()) next_offset_ = 0;
-  if (next_offset_ + size_bytes > kArenaBytes)
+  if (next_offset_ + allocation.size_bytes > kArenaBytes)
     return {StatusCode::no_memory, "the fake device is full"};
-  allocations_[next_offset_] = {size_bytes, kind};
+  if (!allocation.shared) allocation.source = next_offset_;
   pointer = base_ + next_offset_;
-  next_offset_ += (size_bytes / kAlignmentBytes + 1) * kAlignmentBytes;
+  allocations_[next_offset_] = allocation;
+  next_offset_ += (allocation.size_bytes / kAlignmentBytes + 1) * kAlignmentBytes;
   return {};
+}
+
+Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes, void*& pointer) {
+  return add({.size_bytes = size_bytes, .kind = kind, .for_kernels = !refuses()}, pointer);
 }
 
 Status FakeDevice::free(void* pointer) {
   const std::lock_guard<std::mutex> locked(mutex_);
-  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(pointer) - base_);
-  if (allocations_.erase(offset) == 0) return {StatusCode::invalid_argument, "not an allocation"};
+  const auto found = allocations_.find(offset_of(pointer));
+  if (found == allocations_.end() || found->second.source != found->first)
+    return {StatusCode::invalid_argument, "not an allocation"};
+  allocations_.erase(found);
+  return {};
+}
+
+Status FakeDevice::export_memory(const void* pointer, device::ExportedMemory& exported) {
+  if (refuses()) return refused("export");
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto found = allocations_.find(find(pointer)->first);
+  found->second.shared = true;
+  const Handle handle{this, found->first, found->second.size_bytes};
+  exported.bytes.resize(sizeof handle);
+  std::memcpy(exported.bytes.data(), &handle, sizeof handle);
+  exported.offset_bytes = offset_of(pointer) - found->first;
+  return {};
+}
+
+Status FakeDevice::open_memory(int, const device::ExportedMemory& exported, void*& pointer) {
+  Handle handle;
+  if (exported.bytes.size() != sizeof handle) return refused("open: a foreign handle");
+  std::memcpy(&handle, exported.bytes.data(), sizeof handle);
+  if (handle.owner != this || refuses()) return refused("open");
+  return add({.size_bytes = handle.size_bytes, .source = handle.source, .shared = true}, pointer);
+}
+
+Status FakeDevice::close_memory(void* pointer) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto found = allocations_.find(offset_of(pointer));
+  if (found == allocations_.end() || found->second.source == found->first)
+    return {StatusCode::invalid_argument, "not opened"};
+  allocations_.erase(found);
   return {};
 }
 

@@ -2,21 +2,24 @@
 // Copyright 2026 The Accord authors
 //
 // Two pretend accelerators. A device pointer lies in address space that nobody may touch; its bytes
-// are elsewhere and only this file knows where. Copies in flight end after a random number of polls
-// and read their source sooner or later in between; the n-th copy can be made to fail. The
-// instances live as long as the process, since the staging pool remembers every runtime it has
-// seen.
+// are elsewhere and only this file knows where. The copies of a batch, and a reduction, are done in
+// any order and piece by piece until a random number of polls has gone by; the n-th batch can be
+// made to fail. Exported memory is opened at an address of its own, which is of no more use once
+// the owner has freed the memory. The instances live as long as the process, since the staging pool
+// remembers every runtime it has seen.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "device/device_runtime.h"
+#include "exchange_options.h"
 #include "scheduler.h"
 
 namespace accord::model {
@@ -29,13 +32,12 @@ class FakeDevice final : public device::DeviceRuntime {
   static FakeDevice* owner(const void* pointer);
   static device::PointerInfo classify_any(const void* pointer);
 
-  // Before a run: whose generator and failures to use (null: after it), and whether copies may take
-  // long.
-  void attach(Scheduler* scheduler);
+  // Before a run: whose generator and failures to use (null: after it), and what to refuse.
+  void attach(Scheduler* scheduler, const ExchangeOptions& options = {});
   // The copy after the next `copies` fails; negative: none.
   void fail_after(long copies) { fail_after_.store(copies); }
 
-  // Where the bytes behind a device pointer are, for the tests themselves.
+  // Where the bytes behind a device pointer (not an opened one) are, for the tests themselves.
   std::byte* behind(const void* pointer) const;
 
   std::size_t live_allocations() const;
@@ -50,44 +52,61 @@ class FakeDevice final : public device::DeviceRuntime {
   Status copy_begin(int device, std::span<const device::Copy> copies,
                     device::CopyTicket& ticket) override;
   Status copy_done(device::CopyTicket& ticket, bool& done) override;
+  bool can_reduce(device::ReduceOp op, device::Element element) override;
+  Status reduce_begin(int device, const device::Reduction& reduction,
+                      device::CopyTicket& ticket) override;
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
   Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
                   void*& pointer) override;
   Status free(void* pointer) override;
-  Status export_memory(const void*, device::ExportedMemory&) override { return unsupported(); }
-  Status open_memory(int, const device::ExportedMemory&, void*&) override { return unsupported(); }
-  Status close_memory(void*) override { return unsupported(); }
+  Status export_memory(const void* pointer, device::ExportedMemory& exported) override;
+  Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override;
+  Status close_memory(void* pointer) override;
   int device_count() override { return 1; }
-  Status describe(int, device::DeviceDescription&) override { return unsupported(); }
+  Status describe(int, device::DeviceDescription&) override { return refused("describe"); }
 
  private:
   struct Allocation {
-    std::size_t size_bytes;
-    device::MemoryKind kind;
+    std::size_t size_bytes = 0;
+    device::MemoryKind kind = device::MemoryKind::device;
+    std::size_t source = 0;  // offset of the allocation that has the bytes: another's where opened
+    bool shared = false;     // exported or opened: others may use the bytes
+    bool for_kernels = true;
   };
+  using Allocations = std::map<std::size_t, Allocation>;  // by offset
 
   FakeDevice();
   ~FakeDevice() override = default;
-  static Status unsupported() { return {StatusCode::unsupported, "not modelled"}; }
+  static Status refused(const char* what) { return {StatusCode::unsupported, what}; }
   bool contains(const void* pointer) const noexcept;
-  void* reachable(const void* pointer, std::size_t span_bytes);
+  std::size_t offset_of(const void* pointer) const noexcept;
+  Allocations::const_iterator find(const void* pointer) const;
+  Status add(Allocation allocation, void*& pointer);
+  std::byte* reachable(const void* pointer, std::size_t span_bytes, bool& shared);
+  bool kernels_reach(const void* pointer);
   void move(const device::Copy& copy);
+  void reduce(const device::Reduction& reduction);
+  void order(bool shared) noexcept;
+  Status begin(std::vector<std::function<void()>> steps, device::CopyTicket& ticket);
   Status next_copy_status();
   std::uint64_t random(std::uint64_t bound);
+  bool refuses() { return random(100) < options_.refused_percent; }
   void complain(const char* what);
 
   struct Pending;
 
-  std::byte* base_ = nullptr;  // what users hold: no access
-  std::unique_ptr<std::byte[]> bytes_;
+  std::byte* const base_;  // what users hold: no access
+  std::byte* const bytes_;
+  ExchangeOptions options_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, Allocation> allocations_;  // by offset
+  Allocations allocations_;
   std::size_t next_offset_ = 0;
   std::atomic<Scheduler*> scheduler_{nullptr};
   std::atomic<long> fail_after_{-1};
   std::atomic<std::size_t> host_allocations_{0};
   std::map<void*, std::unique_ptr<Pending>> in_flight_;
+  std::atomic<std::uint64_t> order_{0};  // of the accesses to shared memory
 };
 
 }  // namespace accord::model

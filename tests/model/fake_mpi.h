@@ -52,10 +52,25 @@ struct MessageStatus {
   bool cancelled = false;
 };
 
-enum class Collective { barrier, bcast, reduce, allreduce, allgather, alltoall, dup, split, free };
+enum class Collective {
+  barrier,
+  bcast,
+  reduce,
+  allreduce,
+  allgather,
+  alltoall,
+  gather,
+  scatter,
+  reduce_scatter_block,
+  dup,
+  split,
+  free
+};
 enum class Form { blocking, nonblocking, persistent };
 enum class Op { none, sum, min };  // on 64-bit integers
 const char* name_of(Collective kind);
+bool has_root(Collective kind);
+bool is_reduction(Collective kind);
 const char* name_of(Form form);
 
 struct CollectiveArgs {
@@ -169,6 +184,9 @@ class FakeRank {
   static std::size_t rank_of_handle(Request handle) {
     return static_cast<std::size_t>(handle >> 32) - 1;
   }
+
+  // Some progress and nothing else, as a call that has nothing to do makes it.
+  void progress();
 
   Request grequest_start();
   void grequest_complete(Request request);

@@ -72,6 +72,8 @@ class Generator {
   void plan_message(Event& event);
   void plan_collective(Event& event);
   void plan_comm();
+  void plan_exchange();
+  void plan_calls();
   int add_event(Event event);
   void add_comm(std::vector<int> members);
   End random_end(const Event& event);

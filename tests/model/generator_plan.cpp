@@ -97,12 +97,9 @@ void Generator::plan_collective(Event& event) {
   event.kind = Event::Kind::collective;
   event.collective = random_.pick(collectives_);
   if (event.collective != Collective::barrier) random_shape(event);
-  const bool reduction =
-      event.collective == Collective::allreduce || event.collective == Collective::reduce;
+  const bool reduction = is_reduction(event.collective);
   if (reduction) event.op = random_.percent(70) ? Op::sum : Op::min;
-  event.root = event.collective == Collective::bcast || event.collective == Collective::reduce
-                   ? static_cast<int>(random_.below(members.size()))
-                   : 0;
+  event.root = has_root(event.collective) ? static_cast<int>(random_.below(members.size())) : 0;
   event.in_place =
       event.collective != Collective::bcast && event.elements > 0 && random_.percent(20);
   event.persistent = random_.percent(12);
@@ -170,6 +167,38 @@ void Generator::plan_event(int comm_choice) {
   if (persistent_collective) ticks_.push_back({number, 0, Tick::Kind::init});
 }
 
+void Generator::plan_exchange() {
+  ExchangeOptions& exchange = program_.exchange;
+  exchange.node_bytes = random_.pick(std::vector<std::size_t>{1, 64, 250});
+  // Chunks and shares are whole lines of 256 bytes, and all ranks' lines fit into a quarter of a
+  // region, or the ranks decline.
+  exchange.region_bytes = random_.pick(std::vector<std::size_t>{4096, 6144, 6144, 9000, 16384});
+  exchange.one_shot_bytes = random_.pick(std::vector<std::size_t>{0, 1000, 1 << 20});
+  exchange.refused_percent = random_.pick(std::vector<unsigned>{0, 0, 5, 20});
+  exchange.kernels_percent = random_.pick(std::vector<unsigned>{100, 100, 100, 80});
+}
+
+// What the calls of this program are and how long.
+void Generator::plan_calls() {
+  using enum Collective;
+  collectives_ = {allreduce, allreduce, allreduce, bcast,  bcast,   reduce,
+                  reduce,    barrier,   allgather, gather, scatter, alltoall};
+  collectives_.push_back(reduce_scatter_block);
+  std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
+  storm_ = random_.percent(30);
+  if (storm_) {
+    sizes_ = {static_cast<std::size_t>(8 + random_.below(20)), 1};
+    collectives_ = {random_.pick(collectives_), random_.pick(collectives_)};
+  }
+  if (random_.percent(60)) {
+    plan_exchange();
+    const std::vector<std::size_t> long_ones{33, 100, 250, 600};  // of one chunk to many
+    menu.insert(menu.end(), long_ones.begin(), long_ones.end());
+    sizes_.push_back(random_.pick(long_ones));
+  }
+  while (sizes_.size() < 3) sizes_.push_back(random_.pick(menu));
+}
+
 void Generator::plan() {
   program_.ranks =
       2 + static_cast<int>(random_.percent(40)
@@ -180,17 +209,7 @@ void Generator::plan() {
   program_.threads_allowed = random_.percent(75);
   program_.chunk_bytes = random_.pick(std::vector<std::size_t>{8, 20, 24, 32, 64});
   device_percent_ = random_.pick(std::vector<unsigned>{15, 50, 85});
-  static const std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
-  collectives_ = {Collective::allreduce, Collective::allreduce, Collective::allreduce,
-                  Collective::bcast,     Collective::bcast,     Collective::reduce,
-                  Collective::reduce,    Collective::barrier,   Collective::allgather,
-                  Collective::alltoall};
-  storm_ = random_.percent(30);
-  if (storm_) {
-    sizes_ = {static_cast<std::size_t>(8 + random_.below(20)), 1};
-    collectives_ = {random_.pick(collectives_), random_.pick(collectives_)};
-  }
-  while (sizes_.size() < 3) sizes_.push_back(random_.pick(menu));
+  plan_calls();
   std::vector<int> everyone;
   for (int rank = 0; rank < program_.ranks; ++rank) everyone.push_back(rank);
   add_comm(everyone);

@@ -138,6 +138,12 @@ std::shared_ptr<core::CommQueue> ModelShim::queue_of(Comm comm) {
   return queue;
 }
 
+// As the host MPI calls us back when a communicator is freed.
+void ModelShim::end_queue(Comm comm) {
+  const std::lock_guard<std::mutex> locked(queues_mutex_);
+  queues_.erase(comm);
+}
+
 // --- point to point ---
 
 Request ModelShim::hand_over(Request request, StagedBuffer send, StagedBuffer recv) {

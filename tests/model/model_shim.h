@@ -14,25 +14,17 @@
 #include "core/collective.h"
 #include "core/engine.h"
 #include "core/requests.h"
+#include "exchange_options.h"
+#include "mutation.h"
 #include "user_mpi.h"
 
 namespace accord::model {
-
-enum class Mutation {
-  none,
-  block_without_progress,  // native blocking calls while operations are active and nobody
-                           // progresses them
-  skip_queue,          // a later collective does not wait for the earlier ones of its communicator
-  latest_mode,         // a call uses the last mode this rank has heard of, not that of its own vote
-  no_finish,           // a completed request's bytes are not brought to the user
-  local_form,          // blocking or non-blocking form of a collective by whether this rank is idle
-  no_progress_thread,  // nobody progresses operations while a collective blocks in the host MPI
-};
 
 struct ShimOptions {
   bool threads_allowed = true;
   std::size_t pipeline_bytes = 64;
   std::size_t chunk_bytes = 32;
+  ExchangeOptions exchange{};
   Mutation mutation = Mutation::none;
 };
 
@@ -47,6 +39,9 @@ class ModelPort final : public core::HostPort {
   Status peek(core::HostRequest request, bool& done) override;
   Status grequest_start(core::HostRequest& request) override;
   void grequest_complete(core::HostRequest request) override;
+  void poke() override {
+    if (!active(Mutation::no_poke)) host_.progress();
+  }
   void pause() override { scheduler_.yield(); }
   bool progress_elsewhere() override;
   void lock(std::recursive_mutex& mutex) override;
@@ -107,8 +102,12 @@ class ModelShim final : public UserMpi {
   void drain(Comm comm);
   core::CollectiveCall describe(Form form, Comm comm, const CollectiveArgs& args);
   std::optional<core::Pipeline> pipeline(Comm comm, const CollectiveArgs& args,
-                                         const core::StagedBuffer& send,
-                                         const core::StagedBuffer& recv);
+                                         const core::CollectiveCall& call);
+  core::PipelineEnd pipeline_end(const Buffer& buffer, const core::CollectiveCall& call,
+                                 bool of_send);
+  void add_exchange(core::Pipeline& made, Comm comm, const CollectiveArgs& args);
+  void add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs& args);
+  void end_queue(Comm comm);
   Request hand_over(Request request, core::StagedBuffer send, core::StagedBuffer recv);
   Request hand_over_persistent(Request request, core::StagedBuffer send, core::StagedBuffer recv);
   Request run_mutated(Form form, Comm comm, core::CollectiveCall call);

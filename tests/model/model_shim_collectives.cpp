@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The collectives of the model shim: what src/shim/{shapes,pipelines,collectives}.h do over a real
-// MPI.
+// The collectives of the model shim: what src/shim/{shapes,collectives}.h do over a real MPI.
 #include "core/collective_operation.h"
 #include "fake_device.h"
 #include "model_shim.h"
@@ -49,17 +48,32 @@ void describe_data(const CollectiveArgs& args, std::size_t me, std::size_t membe
       }
       return;
     }
+    case Collective::gather: {
+      const std::size_t count = args.recv.count / members;
+      if (!is_root || !args.in_place) send.reads(segment_of(args.send));
+      for (std::size_t rank = 0; rank < members && is_root; ++rank) {
+        const core::Segment block = segment_of(args.recv, rank * count, count);
+        args.in_place&& rank == me ? recv.reads(block) : recv.writes(block);
+      }
+      return;
+    }
+    case Collective::scatter:
+      if (is_root) send.reads(segment_of(args.send));
+      if (!is_root || !args.in_place) recv.writes(segment_of(args.recv));
+      return;
     case Collective::allreduce:
     case Collective::alltoall:
       args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
       recv.writes(segment_of(args.recv));
       return;
+    case Collective::reduce_scatter_block:
+      args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
+      recv.writes(segment_of(args.recv, 0, args.recv.count / (args.in_place ? members : 1)));
+      return;
     default:
       return;
   }
 }
-
-bool dense(const Buffer& buffer) { return buffer.type.block_bytes == buffer.type.stride_bytes; }
 
 // An operation as the user's request sees it, for the mutations that bypass start_collective.
 class TrackedOutcome final : public core::Tracked {
@@ -74,78 +88,13 @@ class TrackedOutcome final : public core::Tracked {
 
 }  // namespace
 
-// Eligible by what is equal on all ranks alone.
-std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArgs& args,
-                                                  const StagedBuffer& send,
-                                                  const StagedBuffer& recv) {
-  const bool reduction = args.kind == Collective::allreduce || args.kind == Collective::reduce;
-  if (!reduction && args.kind != Collective::bcast) return std::nullopt;
-  const bool is_root = args.root == host_.rank_in(comm);
-  const bool reads_recv = args.kind == Collective::bcast ||
-                          (args.in_place && (is_root || args.kind != Collective::reduce));
-  const Buffer& data = reads_recv ? args.recv : args.send;
-  if (data.size_bytes() == 0 || data.size_bytes() < options_.pipeline_bytes) return std::nullopt;
-  if (host_.size_of(comm) == 1 || (reduction && !dense(data))) return std::nullopt;
-
-  core::Pipeline made;
-  const std::size_t element_bytes = reduction ? sizeof(std::int64_t) : 1;
-  made.key = {static_cast<std::uint32_t>(args.kind), static_cast<std::uint32_t>(args.op),
-              reduction ? 1u : 0u, data.size_bytes()};
-  made.size_bytes = data.size_bytes();
-  made.chunk_bytes = std::max<std::size_t>(1, options_.chunk_bytes / element_bytes) * element_bytes;
-  const auto end = [](const StagedBuffer& staged, const Buffer& buffer) {
-    core::PipelineEnd made_end;
-    made_end.user = buffer.data;
-    made_end.runtime = staged.where().runtime;
-    made_end.device = staged.where().device;
-    made_end.segment = segment_of(buffer);
-    return made_end;
-  };
-  if (args.kind == Collective::bcast) {
-    core::PipelineEnd& only = is_root ? made.in : made.out;
-    only = end(recv, args.recv);
-    // Some device buffers enter as one with absolute addresses does, through recv's whole shadow.
-    only.shadowed = recv.is_staged() && scheduler_.random(6) == 0;
-    if (only.shadowed) only.runtime = nullptr;
-  } else {
-    made.in = end(reads_recv ? recv : send, data);
-    if (is_root || args.kind == Collective::allreduce) made.out = end(recv, args.recv);
-  }
-  const bool any_device = made.in.runtime != nullptr || made.out.runtime != nullptr ||
-                          made.in.shadowed || made.out.shadowed;
-  made.ballot = any_device ? core::Ballot::device : core::Ballot::host;
-  made.issue_vote = [this, comm](const core::Vote& mine, core::Vote& all,
-                                 core::HostRequest& request) {
-    CollectiveArgs vote{.kind = Collective::allreduce, .op = Op::min};
-    const Type word{sizeof(std::int64_t), sizeof(std::int64_t)};
-    vote.send = {const_cast<std::int64_t*>(mine.words.data()), word, mine.words.size()};
-    vote.recv = {all.words.data(), word, all.words.size()};
-    request = host_.collective(Form::nonblocking, comm, vote);
-    return 0;
-  };
-  made.issue_chunk = [this, comm, kind = args.kind, op = args.op, root = args.root](
-                         const void* in, void* out, std::size_t length_bytes,
-                         core::HostRequest& request) {
-    CollectiveArgs chunk{.kind = kind, .op = op, .root = root};
-    chunk.in_place = in == out;
-    chunk.send = {const_cast<void*>(in), {1, 1}, in != nullptr && in != out ? length_bytes : 0};
-    chunk.recv = {out, {1, 1}, out != nullptr ? length_bytes : 0};
-    if (kind == Collective::bcast)
-      chunk.recv = {in != nullptr ? const_cast<void*>(in) : out, {1, 1}, length_bytes};
-    if (kind == Collective::bcast) chunk.send = {}, chunk.in_place = false;
-    request = host_.collective(Form::nonblocking, comm, chunk);
-    return 0;
-  };
-  return made;
-}
-
 core::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveArgs& args) {
   core::CollectiveCall call;
   call.send = describe_buffer(args.send);
   call.recv = describe_buffer(args.recv);
   describe_data(args, static_cast<std::size_t>(host_.rank_in(comm)),
                 static_cast<std::size_t>(host_.size_of(comm)), call.send, call.recv);
-  if (form != Form::persistent) call.pipeline = pipeline(comm, args, call.send, call.recv);
+  if (form != Form::persistent) call.pipeline = pipeline(comm, args, call);
   const auto with_pointers = [args](const void* send, void* recv) {
     CollectiveArgs issued = args;
     issued.send.data = const_cast<void*>(send);
@@ -175,7 +124,7 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
     return run_mutated(form, comm, std::move(call));
   }
   const bool staged = call.send.is_staged() || call.recv.is_staged();
-  const auto queue = queue_of(comm);
+  auto queue = queue_of(comm);
   const bool makes_comms = args.created != nullptr || args.kind == Collective::free;
   Request request = kNoRequest;
   if (form == Form::nonblocking) {
@@ -188,6 +137,10 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
     check(core::init_collective(engine_, requests_, queue, std::move(call), request));
   } else if (form == Form::persistent || makes_comms) {
     drain(comm);
+    if (args.kind == Collective::free) {
+      queue.reset();
+      end_queue(comm);
+    }
     const core::Engine::BlockingRegion region(engine_);
     request = host_.collective(form, comm, args);
   } else if (engine_.idle() && !staged && !call.pipeline) {

@@ -39,9 +39,7 @@ std::string call_text(const Program& program, const Ref& ref) {
   const std::string comm = event.comm == 0 ? "world" : fmt::format("c{}", event.comm);
   if (event.kind == Event::Kind::collective) {
     std::string text = fmt::format("{}({}", name_of(event.collective), comm);
-    if (event.collective == Collective::bcast || event.collective == Collective::reduce) {
-      text += fmt::format(", root {}", event.root);
-    }
+    if (has_root(event.collective)) text += fmt::format(", root {}", event.root);
     if (event.elements > 0) text += fmt::format(", {} x int64", event.elements);
     if (event.op != Op::none) text += event.op == Op::sum ? ", sum" : ", min";
     if (event.in_place) text += ", in place";
@@ -91,6 +89,13 @@ std::string to_text(const Program& program) {
   std::string text = fmt::format("{} ranks, threads {}, pipeline from {} bytes in chunks of {}\n",
                                  program.ranks, program.threads_allowed ? "allowed" : "not allowed",
                                  program.pipeline_bytes, program.chunk_bytes);
+  if (const ExchangeOptions& exchange = program.exchange; exchange.node_bytes > 0) {
+    text += fmt::format(
+        "exchange from {} bytes through regions of {}, one shot to {}; {} % refused, {} % of ranks "
+        "with kernels\n",
+        exchange.node_bytes, exchange.region_bytes, exchange.one_shot_bytes,
+        exchange.refused_percent, exchange.kernels_percent);
+  }
   for (std::size_t comm = 1; comm < program.comms.size(); ++comm) {
     std::string members;
     for (const int rank : program.comms[comm]) members += fmt::format(" {}", rank);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "exchange_options.h"
 #include "fake_mpi.h"
 
 namespace accord::model {
@@ -99,6 +100,7 @@ struct Program {
   bool threads_allowed = true;
   std::size_t pipeline_bytes = 64;
   std::size_t chunk_bytes = 32;
+  ExchangeOptions exchange{};
   std::vector<std::vector<int>> comms{{}};  // members, as world ranks; number 0 is the world
   std::vector<Event> events;
   std::vector<std::vector<Action>> lists;  // of thread rank * threads + thread

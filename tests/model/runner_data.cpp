@@ -11,6 +11,20 @@
 
 namespace accord::model {
 
+namespace {
+
+// A block to each rank, resp. from each rank.
+bool sends_blocks(Collective kind) {
+  return kind == Collective::alltoall || kind == Collective::scatter ||
+         kind == Collective::reduce_scatter_block;
+}
+bool receives_blocks(Collective kind) {
+  return kind == Collective::alltoall || kind == Collective::allgather ||
+         kind == Collective::gather;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> Run::values(const Ref& ref, int who, std::size_t first,
                                       std::size_t count) const {
   std::vector<std::int64_t> result(count);
@@ -22,21 +36,20 @@ std::vector<std::int64_t> Run::values(const Ref& ref, int who, std::size_t first
 // What this participant sends (or holds in place).
 std::vector<std::int64_t> Run::input(const Ref& ref) const {
   const Event& what = event(ref);
-  const std::size_t count =
-      what.collective == Collective::alltoall && what.kind == Event::Kind::collective
-          ? what.elements * what.parts.size()
-          : what.elements;
-  return values(ref, ref.part, 0, count);
+  const bool blocks = what.kind == Event::Kind::collective && sends_blocks(what.collective);
+  return values(ref, ref.part, 0, what.elements * (blocks ? what.parts.size() : 1));
 }
 
 std::vector<std::int64_t> Run::expected(const Ref& ref) const {
   const Event& what = event(ref);
   if (what.collective == Collective::bcast) return values(ref, what.root, 0, what.elements);
+  const std::size_t own_first =
+      sends_blocks(what.collective) ? static_cast<std::size_t>(ref.part) * what.elements : 0;
+  if (what.collective == Collective::scatter)
+    return values(ref, what.root, own_first, what.elements);
   std::vector<std::int64_t> result;
   for (int who = 0; who < static_cast<int>(what.parts.size()); ++who) {
-    const bool alltoall = what.collective == Collective::alltoall;
-    const auto from = values(
-        ref, who, alltoall ? static_cast<std::size_t>(ref.part) * what.elements : 0, what.elements);
+    const auto from = values(ref, who, own_first, what.elements);
     if (what.op == Op::none) {
       result.insert(result.end(), from.begin(), from.end());
       continue;
@@ -47,6 +60,11 @@ std::vector<std::int64_t> Run::expected(const Ref& ref) const {
       result[i] =
           what.op == Op::min ? std::min(result[i], from[i]) : static_cast<std::int64_t>(sum);
     }
+  }
+  if (what.collective == Collective::reduce_scatter_block && what.in_place) {
+    const auto rest = input(ref);  // lies behind the result as it was
+    result.insert(result.end(), rest.begin() + static_cast<std::ptrdiff_t>(what.elements),
+                  rest.end());
   }
   return result;
 }
@@ -61,12 +79,17 @@ void Run::make_buffers(const Ref& ref, Call& made) {
   std::size_t send_elements = what.elements;
   std::size_t recv_elements = what.elements;
   if (what.kind == Event::Kind::collective) {
-    if (what.collective == Collective::alltoall) send_elements *= parts;
-    if (what.collective == Collective::alltoall || what.collective == Collective::allgather)
+    if (sends_blocks(what.collective)) send_elements *= parts;
+    if (receives_blocks(what.collective)) recv_elements *= parts;
+    if (what.in_place && what.collective == Collective::reduce_scatter_block)
       recv_elements *= parts;
     const bool is_root = ref.part == what.root;
-    const bool has_recv = what.collective != Collective::reduce || is_root;
-    const bool has_send = what.collective != Collective::bcast && !(what.in_place && has_recv);
+    const bool scatter = what.collective == Collective::scatter;
+    const bool to_root =
+        what.collective == Collective::reduce || what.collective == Collective::gather;
+    const bool has_recv = scatter ? !(what.in_place && is_root) : !to_root || is_root;
+    const bool has_send =
+        scatter ? is_root : what.collective != Collective::bcast && !(what.in_place && has_recv);
     if (has_send)
       made.send = std::make_unique<UserBuffer>(send, send_elements, what.block_elements);
     if (has_recv)
@@ -89,8 +112,10 @@ void Run::prepare(const Ref& ref) {
   if (!made.recv) return;
   made.recv->poison();
   const bool is_bcast_root = what.collective == Collective::bcast && ref.part == what.root;
-  if (what.kind == Event::Kind::collective && (what.in_place || is_bcast_root)) {
-    if (what.collective == Collective::allgather) {  // this rank's block lies at its place
+  const bool holds_input = what.in_place && what.collective != Collective::scatter;
+  if (what.kind == Event::Kind::collective && (holds_input || is_bcast_root)) {
+    if (what.collective == Collective::allgather ||
+        what.collective == Collective::gather) {  // this rank's block lies at its place
       std::vector<std::int64_t> all(what.elements * what.parts.size());
       const auto offset = static_cast<std::ptrdiff_t>(what.elements) * ref.part;
       std::copy(made.sent.begin(), made.sent.end(), all.begin() + offset);
@@ -159,7 +184,6 @@ void Run::check_collective(const Ref& ref) {
   const Event& what = event(ref);
   Call& made = call(ref);
   if (!made.recv || what.elements == 0) return;
-  if (what.collective == Collective::reduce && ref.part != what.root) return;
   const auto wrong = made.recv->difference(expected(ref));
   if (!wrong.empty())
     complain(ref, std::string(name_of(what.collective)) + ", receive buffer: " + wrong);

@@ -233,6 +233,40 @@ TEST(Scenario, FailingCopiesAreReportedAndCleanedUp) {
   }
 }
 
+// The same in an exchange among ranks, whichever of them it hits: the others hear of it and do not
+// wait for that rank, in this call nor in the next.
+TEST(Scenario, FailingCopiesInAnExchangeEndItEverywhere) {
+  constexpr std::size_t kElements = 600;
+  ShimOptions shim;
+  shim.exchange.node_bytes = 1;
+  int failures = 0;
+  for (long fail_after = 0; fail_after < 40; ++fail_after) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      RunOptions options;
+      options.seed = seed;
+      const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+        rank.shim->keep_errors = true;
+        if (rank.world_rank == 0) FakeDevice::get(0).fail_after(fail_after);
+        for (int call = 0; call < 2; ++call) {
+          Allreduce reduce(Place::device_a, kElements, 5);
+          rank.shim->last_error = {};
+          (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
+          const Status& status = rank.shim->last_error;
+          failures += status.ok() ? 0 : 1;
+          if (!status.ok() && status.code() != StatusCode::device_error)
+            rank.scheduler.fail("another error: " + status.message());
+          if (!status.ok()) continue;
+          std::vector<std::int64_t> sums = numbers(kElements, 5);
+          for (std::int64_t& value : sums) value *= 3;
+          expect(rank, reduce.recv, sums);
+        }
+      });
+      ASSERT_EQ(message, "") << "copy " << fail_after << ", seed " << seed;
+    }
+  }
+  EXPECT_GT(failures, 1000);  // of 2,400 calls; in the rest the failure came later, or ended a try
+}
+
 // The host MPI gives a handle out again as soon as one thread has completed it, before that thread
 // can tell us.
 TEST(Requests, HandleThatComesBackBeforeItsWorkIsFinished) {

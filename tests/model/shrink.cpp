@@ -121,7 +121,8 @@ class Shrinker {
 
   Failure run() {
     for (bool smaller = true; smaller && runs_ < kRunsMax;) {
-      smaller = drop_events() | drop_ranks() | drop_rounds() | drop_actions() | simplify_data();
+      smaller = drop_events() | drop_ranks() | drop_rounds() | drop_actions() |
+                simplify_exchange() | simplify_data();
     }
     return best_;
   }
@@ -187,6 +188,20 @@ class Shrinker {
       }
     }
     return any;
+  }
+
+  // Without exchange regions, or at least with devices that refuse nothing.
+  bool simplify_exchange() {
+    ExchangeOptions simple = best_.program.exchange;
+    simple.refused_percent = 0;
+    simple.kernels_percent = 100;
+    for (const ExchangeOptions& exchange : {ExchangeOptions{}, simple}) {
+      if (exchange == best_.program.exchange) return false;
+      Program candidate = best_.program;
+      candidate.exchange = exchange;
+      if (accept(candidate)) return true;
+    }
+    return false;
   }
 
   bool simplify_data() {

@@ -6,6 +6,9 @@
 #include "fake_device.h"
 
 namespace accord::model {
+
+std::atomic<Mutation> active_mutation{Mutation::none};
+
 namespace {
 
 FakeMpi::Options fake_options(int ranks, const RunOptions& options,
@@ -25,7 +28,9 @@ FakeMpi::Options fake_options(int ranks, const RunOptions& options,
 
 World::World(int ranks, const RunOptions& options, const ShimOptions& shim_options)
     : scheduler_(options.mode, options.seed) {
-  for (std::size_t i = 0; i < FakeDevice::kCount; ++i) FakeDevice::get(i).attach(&scheduler_);
+  active_mutation = shim_options.mutation;
+  for (std::size_t i = 0; i < FakeDevice::kCount; ++i)
+    FakeDevice::get(i).attach(&scheduler_, shim_options.exchange);
   mpi_ = std::make_unique<FakeMpi>(scheduler_, fake_options(ranks, options, shim_options));
   for (int rank = 0; rank < ranks; ++rank) {
     if (options.backend != RunOptions::Backend::accord) {
@@ -58,6 +63,8 @@ std::string World::verdict() {
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) {
     if (FakeDevice::get(i).live_host_allocations() != 0)
       scheduler_.fail("staging memory was not given back");
+    if (FakeDevice::get(i).live_allocations() != 0)
+      scheduler_.fail("an exchange region was not given back");
     if (FakeDevice::get(i).copies_in_flight() != 0) scheduler_.fail("a copy was never awaited");
   }
   return scheduler_.failure();

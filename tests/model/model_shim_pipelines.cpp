@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Which collectives of the model shim may go in chunks or through exchange regions, and how: what
+// src/shim/{pipelines,exchanges}.h do over a real MPI.
+#include <algorithm>
+
+#include "fake_device.h"
+#include "model_shim.h"
+
+namespace accord::model {
+namespace {
+
+// A call as the core's pipelines see it: what this rank puts in and gets out (no elements:
+// nothing), and the bytes that are equal on all ranks.
+struct Ends {
+  Buffer in;
+  Buffer out;
+  bool in_is_recv = false;
+  bool contributes_in_place = false;  // as node::Plan means it
+  std::size_t block_bytes = 0;
+};
+
+Ends ends_of(const CollectiveArgs& args, bool is_root, std::size_t members) {
+  Ends ends;
+  ends.in_is_recv = args.in_place;
+  ends.in = args.in_place ? args.recv : args.send;
+  ends.out = args.recv;
+  ends.block_bytes = ends.in.size_bytes();
+  const bool root_in_place = is_root && args.in_place;
+  switch (args.kind) {
+    case Collective::bcast:
+      ends.in_is_recv = true;
+      ends.block_bytes = args.recv.size_bytes();
+      ends.in = is_root ? args.recv : Buffer{};
+      if (is_root) ends.out = {};
+      break;
+    case Collective::reduce:
+      ends.in_is_recv = root_in_place;
+      ends.in = root_in_place ? args.recv : args.send;
+      ends.block_bytes = ends.in.size_bytes();
+      if (!is_root) ends.out = {};
+      break;
+    case Collective::allgather:
+      ends.contributes_in_place = args.in_place;
+      ends.block_bytes = args.recv.size_bytes() / members;
+      break;
+    case Collective::alltoall:
+      ends.block_bytes = args.recv.size_bytes() / members;
+      break;
+    case Collective::reduce_scatter_block:
+      ends.block_bytes /= members;
+      if (args.in_place) ends.out.count /= members;
+      break;
+    case Collective::gather:
+      ends.contributes_in_place = root_in_place;
+      ends.in_is_recv = false;
+      ends.in = root_in_place ? Buffer{} : args.send;
+      ends.block_bytes = root_in_place ? args.recv.size_bytes() / members : args.send.size_bytes();
+      if (!is_root) ends.out = {};
+      break;
+    case Collective::scatter:
+      ends.contributes_in_place = root_in_place;
+      ends.in_is_recv = false;
+      ends.in = is_root ? args.send : Buffer{};
+      ends.block_bytes = is_root ? args.send.size_bytes() / members : args.recv.size_bytes();
+      if (root_in_place) ends.out = {};
+      break;
+    default:
+      break;
+  }
+  return ends;
+}
+
+core::Segment segment_of(const Buffer& buffer) {
+  auto type =
+      std::make_shared<const core::Typemap>(std::vector<core::Run>{{0, buffer.type.block_bytes, 0}},
+                                            static_cast<std::ptrdiff_t>(buffer.type.stride_bytes));
+  return {std::move(type), buffer.count, 0};
+}
+
+device::ReduceOp device_op(Op op) {
+  return op == Op::none  ? device::ReduceOp::none
+         : op == Op::sum ? device::ReduceOp::sum
+                         : device::ReduceOp::min;
+}
+
+}  // namespace
+
+core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::CollectiveCall& call,
+                                          bool of_send) {
+  const core::StagedBuffer& staged = of_send ? call.send : call.recv;
+  core::PipelineEnd end;
+  end.of_send = of_send;
+  if (buffer.count == 0) return end;
+  end.user = buffer.data;
+  end.segment = segment_of(buffer);
+  // Some device buffers enter as one with absolute addresses does, through their whole shadow.
+  end.shadowed = staged.is_staged() && scheduler_.random(6) == 0;
+  if (end.shadowed) return end;
+  end.runtime = staged.where().runtime;
+  end.device = staged.where().device;
+  end.on_device = staged.is_staged() && staged.where().kind == device::MemoryKind::device;
+  return end;
+}
+
+// Eligible by what is equal on all ranks alone.
+std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArgs& args,
+                                                  const core::CollectiveCall& call) {
+  const bool moves =
+      args.kind >= Collective::bcast && args.kind <= Collective::reduce_scatter_block;
+  const int size = host_.size_of(comm);
+  if (!moves || size == 1) return std::nullopt;
+  const int me = host_.rank_in(comm);
+  const Ends ends = ends_of(args, args.root == me, static_cast<std::size_t>(size));
+  const Type& type = ends.in.type;
+  const bool reduction = is_reduction(args.kind);
+  if (ends.block_bytes == 0 || (reduction && type.block_bytes != type.stride_bytes))
+    return std::nullopt;
+
+  core::Pipeline made;
+  const std::size_t element_bytes = reduction ? sizeof(std::int64_t) : 1;
+  made.key = {static_cast<std::uint32_t>(args.kind), static_cast<std::uint32_t>(args.op),
+              reduction ? 1u : 0u, ends.block_bytes};
+  made.size_bytes = ends.block_bytes;
+  made.chunk_bytes = std::max<std::size_t>(1, options_.chunk_bytes / element_bytes) * element_bytes;
+  made.in = pipeline_end(ends.in, call, !ends.in_is_recv);
+  // One buffer that is both ends lies in one place.
+  const bool same = ends.in_is_recv && ends.in.count != 0 && ends.out.count != 0;
+  made.out = same ? made.in : pipeline_end(ends.out, call, false);
+  if (same) made.out.segment = segment_of(ends.out);
+  const bool any_device = made.in.runtime != nullptr || made.out.runtime != nullptr ||
+                          made.in.shadowed || made.out.shadowed;
+  made.ballot = any_device ? core::Ballot::device : core::Ballot::host;
+  made.rank = me;
+  made.in_place = ends.contributes_in_place;
+  made.issue_vote = [this, comm](const core::Vote& mine, core::Vote& all,
+                                 core::HostRequest& request) {
+    CollectiveArgs vote{.kind = Collective::allreduce, .op = Op::min};
+    const Type word{sizeof(std::int64_t), sizeof(std::int64_t)};
+    vote.send = {const_cast<std::int64_t*>(mine.words.data()), word, mine.words.size()};
+    vote.recv = {all.words.data(), word, all.words.size()};
+    request = host_.collective(Form::nonblocking, comm, vote);
+    return 0;
+  };
+  add_exchange(made, comm, args);
+  add_chunks(made, comm, args);
+  if (!made.exchange && !made.issue_chunk) return std::nullopt;
+  return made;
+}
+
+void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveArgs& args) {
+  static const std::map<Collective, node::Kind> kinds{
+      {Collective::bcast, node::Kind::bcast},
+      {Collective::reduce, node::Kind::reduce},
+      {Collective::allreduce, node::Kind::allreduce},
+      {Collective::allgather, node::Kind::allgather},
+      {Collective::alltoall, node::Kind::alltoall},
+      {Collective::gather, node::Kind::gather},
+      {Collective::scatter, node::Kind::scatter},
+      {Collective::reduce_scatter_block, node::Kind::reduce_scatter_block}};
+  const ExchangeOptions& options = options_.exchange;
+  if (options.node_bytes == 0 || made.size_bytes < options.node_bytes) return;
+  made.exchange = node::Call{.kind = kinds.at(args.kind),
+                             .size = host_.size_of(comm),
+                             .root = args.root,
+                             .block_bytes = made.size_bytes,
+                             .op = device_op(args.op),
+                             .element = device::Element::int64,
+                             .one_shot_bytes = options.one_shot_bytes};
+  made.region_bytes = options.region_bytes;
+  made.region_runtime = &FakeDevice::get(0);
+  made.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,
+                                      core::HostRequest& request) {
+    CollectiveArgs records{.kind = Collective::allgather};
+    const auto members = static_cast<std::size_t>(host_.size_of(comm));
+    records.send = {const_cast<void*>(mine), {1, 1}, size_bytes};
+    records.recv = {all, {1, 1}, size_bytes * members};
+    request = host_.collective(Form::nonblocking, comm, records);
+    return 0;
+  };
+}
+
+void ModelShim::add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs& args) {
+  const bool can_be_cut = args.kind == Collective::bcast || args.kind == Collective::reduce ||
+                          args.kind == Collective::allreduce;
+  if (!can_be_cut || made.size_bytes < options_.pipeline_bytes) return;
+  made.issue_chunk = [this, comm, kind = args.kind, op = args.op, root = args.root](
+                         const void* in, void* out, std::size_t length_bytes,
+                         core::HostRequest& request) {
+    CollectiveArgs chunk{.kind = kind, .op = op, .root = root};
+    chunk.in_place = in == out;
+    chunk.send = {const_cast<void*>(in), {1, 1}, in != nullptr && in != out ? length_bytes : 0};
+    chunk.recv = {out, {1, 1}, out != nullptr ? length_bytes : 0};
+    if (kind == Collective::bcast) {
+      chunk.recv = {in != nullptr ? const_cast<void*>(in) : out, {1, 1}, length_bytes};
+      chunk.send = {};
+      chunk.in_place = false;
+    }
+    request = host_.collective(Form::nonblocking, comm, chunk);
+    return 0;
+  };
+}
+
+}  // namespace accord::model

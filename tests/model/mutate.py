@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Writes a copy of a source file of the library in which the mistakes of mutation.h can be switched on.
+
+Each mistake takes one expression for another while it is the active one; with none, the copy does
+what the original does. An expression that is not there exactly once is an error: the table below
+must follow the source.
+"""
+
+import argparse
+import pathlib
+import sys
+
+# Source, mistake: what stands before the expression, the expression, what to take for it.
+MUTATIONS = {
+    "node_exchange.cpp": {
+        "reuse_undrained": ("|| ", "!slot_is_free(base_ + next_)", "false"),
+        "publish_unfilled": (
+            "if (",
+            "ready && publish(own.filled, sequence(flight))",
+            "(publish(own.filled, sequence(flight)), ready && own.filled > sequence(flight))",
+        ),
+        "reduce_unfilled": (
+            "if (",
+            "group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number",
+            "false",
+        ),
+        "publish_unreduced": (
+            "if (",
+            "ready && publish(own.reduced, sequence(flight))",
+            "(publish(own.reduced, sequence(flight)), ready && own.reduced > sequence(flight))",
+        ),
+        "pull_unready": ("if (", "counter.load(std::memory_order_acquire) <= number", "false"),
+        "pull_unreduced": (
+            "counter = ",
+            "plan_.reduces() ? peer.reduced : peer.filled",
+            "peer.filled",
+        ),
+        "drain_unpulled": (
+            "if (",
+            "ready && publish(own.drained, sequence(flight))",
+            "(publish(own.drained, sequence(flight)), ready && own.drained > sequence(flight))",
+        ),
+    },
+    "group.cpp": {"free_in_use": ("if (", "!group->abandoned()", "false")},
+    "collective_operation.cpp": {"decline_alone": ("if (", "all_.any_host()", "mine_.any_host()")},
+}
+
+
+def mutated(source, text):
+    for mistake, (before, original, mistaken) in MUTATIONS[source].items():
+        if text.count(before + original) != 1:
+            sys.exit(
+                f"{source} does not have `{before}{original}` exactly once, which {mistake} changes"
+            )
+        is_active = f"::accord::model::active(::accord::model::Mutation::{mistake})"
+        choice = f"({is_active} ? ({mistaken}) : ({original}))"
+        text = text.replace(before + original, before + choice)
+    return '#include "mutation.h"\n' + text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", type=pathlib.Path)
+    parser.add_argument("output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    arguments.output.write_text(mutated(arguments.source.name, arguments.source.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Deliberate mistakes, to show that the model test would find them. Those of the shim are made by
+// the model's own; those of the core and the node room are made in copies of their sources, which
+// mutate.py writes for the mutation test alone.
+#pragma once
+
+#include <atomic>
+
+namespace accord::model {
+
+enum class Mutation {
+  none,
+  // In the shim:
+  block_without_progress,  // native blocking calls while operations are active and nobody
+                           // progresses them
+  skip_queue,          // a later collective does not wait for the earlier ones of its communicator
+  latest_mode,         // a call uses the last mode this rank has heard of, not that of its own vote
+  no_finish,           // a completed request's bytes are not brought to the user
+  local_form,          // blocking or non-blocking form of a collective by whether this rank is idle
+  no_progress_thread,  // nobody progresses operations while a collective blocks in the host MPI
+  no_poke,             // the host MPI stands still while a rank waits for its peers' mailboxes
+  // In the core and the node room:
+  reuse_undrained,    // a slot is filled again while peers may still read it
+  publish_unfilled,   // a chunk counts as filled before its copy has ended
+  reduce_unfilled,    // a share is reduced before all ranks have filled their slots
+  publish_unreduced,  // a share counts as reduced before the kernel has ended
+  pull_unready,       // a chunk is fetched whether or not its peer has it
+  pull_unreduced,     // a result is fetched once its peer has filled its slot
+  drain_unpulled,     // a chunk counts as drained before its copies have ended
+  free_in_use,        // a region is freed while peers may still read it
+  decline_alone,      // a rank goes by its own vote on whether the ranks can share their regions
+};
+
+// The one of the running job.
+extern std::atomic<Mutation> active_mutation;
+inline bool active(Mutation mutation) noexcept { return active_mutation.load() == mutation; }
+
+}  // namespace accord::model
