@@ -11,8 +11,8 @@ namespace {
 
 // The call as one through the exchange regions; nothing where it is too short, or kernels do not do
 // it.
-std::optional<node::Call> exchange_of(Kind kind, std::size_t size_bytes, MPI_Op op,
-                                      MPI_Datatype datatype, int root, int size) {
+std::optional<node::Call> exchange_of(Kind kind, std::size_t size_bytes, std::size_t element_bytes,
+                                      MPI_Op op, MPI_Datatype datatype, int root, int size) {
   if (node_from_bytes == 0 || size_bytes < node_from_bytes) return std::nullopt;
   node::Call call{.kind = kind, .size = size, .root = root, .block_bytes = size_bytes};
   if (op == MPI_OP_NULL) return call;
@@ -22,7 +22,7 @@ std::optional<node::Call> exchange_of(Kind kind, std::size_t size_bytes, MPI_Op 
   call.one_shot_bytes =
       size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
   call.op = device_op(op);
-  call.element = device_element(call.op, datatype);
+  call.element = device_element(call.op, datatype, element_bytes);
   if (call.op == device::ReduceOp::none || call.element == device::Element::none)
     return std::nullopt;
   return call;
@@ -48,7 +48,7 @@ core::Pipeline common_pipeline(Kind kind, std::size_t size_bytes, std::size_t el
     bits = to_bits(request);
     return code;
   };
-  made.exchange = exchange_of(kind, size_bytes, op, datatype, root, state.size);
+  made.exchange = exchange_of(kind, size_bytes, element_bytes, op, datatype, root, state.size);
   made.rank = state.rank;
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {

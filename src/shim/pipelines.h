@@ -114,11 +114,17 @@ std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Descri
   return finished(std::move(made));
 }
 
-// Reductions: cut only for predefined operations on types without gaps, both equal on all ranks.
+// Reductions: only predefined operations on predefined types, both equal on all ranks. Without
+// gaps, as the exchange takes them.
 inline std::size_t reducible_element_bytes(MPI_Op op, MPI_Datatype datatype) {
   if (canonical_op(op) == 0 || canonical_type(datatype) == 0) return 0;
   const auto type = typemap(datatype);
-  return type && type->dense() ? type->size_bytes() : 0;
+  return type ? type->size_bytes() : 0;
+}
+
+// The host MPI gets chunks in the user's datatype, and they are packed: that has to be the same.
+inline bool worth_chunks(std::size_t size_bytes, MPI_Datatype datatype) {
+  return worth_chunks(size_bytes) && typemap(datatype)->dense();
 }
 
 template <class Call>
@@ -143,7 +149,7 @@ std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const De
                                        const CommState& state) {
   auto made = reduction_pipeline(Kind::allreduce, call, 0, true, d, state);
   if (!made) return made;
-  if (!worth_chunks(made->size_bytes)) return finished(std::move(*made));
+  if (!worth_chunks(made->size_bytes, call.datatype)) return finished(std::move(*made));
   const auto element_bytes = reducible_element_bytes(call.op, call.datatype);
   made->issue_chunk = [call, element_bytes](const void* in, void* out, std::size_t length_bytes,
                                             core::HostRequest& bits) {
@@ -163,7 +169,7 @@ std::optional<core::Pipeline> pipeline(const shape::Reduce<C>& call, const Descr
   const bool is_root = call.root == state.rank;
   auto made = reduction_pipeline(Kind::reduce, call, call.root, is_root, d, state);
   if (!made) return made;
-  if (!worth_chunks(made->size_bytes)) return finished(std::move(*made));
+  if (!worth_chunks(made->size_bytes, call.datatype)) return finished(std::move(*made));
   const auto element_bytes = reducible_element_bytes(call.op, call.datatype);
   made->issue_chunk = [call, element_bytes](const void* in, void* out, std::size_t length_bytes,
                                             core::HostRequest& bits) {
