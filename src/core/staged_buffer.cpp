@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "core/staged_buffer.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -170,6 +171,24 @@ Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Directi
 CopyList packed_copies(const Segment& segment, void* user, std::size_t first_bytes,
                        std::size_t length_bytes, void* host, bool to_host) {
   CopyList list;
+  const Typemap& type = *segment.type;
+  const std::size_t element_bytes = std::max<std::size_t>(1, type.size_bytes());
+  const std::size_t elements = length_bytes / element_bytes;
+  const bool whole = first_bytes % element_bytes == 0 && length_bytes % element_bytes == 0;
+  if (whole && !type.dense() && elements > type.runs().size()) {
+    // Many elements of few runs: a rectangle for each run of all of them.
+    const auto step = type.extent_bytes();
+    const std::ptrdiff_t origin =
+        segment.offset_bytes + static_cast<std::ptrdiff_t>(first_bytes / element_bytes) * step;
+    for (const Run& run : type.runs()) {
+      void* there = at(user, origin + run.offset_bytes);
+      void* here = static_cast<std::byte*>(host) + run.packed_bytes;
+      const auto pitch = static_cast<std::size_t>(step);
+      list.append_rows({to_host ? here : there, to_host ? there : here, run.length_bytes, elements,
+                        to_host ? element_bytes : pitch, to_host ? pitch : element_bytes});
+    }
+    return list;
+  }
   for_each_piece(segment, first_bytes, length_bytes,
                  [&](std::ptrdiff_t offset, std::size_t packed, std::size_t length) {
                    void* there = at(user, offset);

@@ -112,6 +112,17 @@ __device__ void reduce_units(const ReduceArguments& arguments, std::uint64_t uni
   for (; unit < units; unit += step) reduce_batch<Unit, op, 1>(arguments, unit, step, offset);
 }
 
+// Elements of which no whole number fits a vector.
+template <class T, ReduceOp op>
+__device__ void reduce_odd(const ReduceArguments& arguments) {
+  const auto offset = [](std::uint64_t unit) { return unit * sizeof(T); };
+  if (arguments.aligned != 0) {
+    reduce_units<Scalar<T>, op>(arguments, arguments.count, offset);
+  } else {
+    reduce_units<Bytes<T>, op>(arguments, arguments.count, offset);
+  }
+}
+
 template <class T, ReduceOp op>
 __device__ void reduce(const ReduceArguments& arguments) {
   const std::uint64_t head = arguments.head;
@@ -135,12 +146,17 @@ __device__ void reduce(const ReduceArguments& arguments) {
 
 }  // namespace
 
-#define ACCORD_KERNEL(element, type, op)                                                  \
+#define ACCORD_KERNEL_BY(function, element, type, op)                                     \
   extern "C" __global__ void __launch_bounds__(kReduceThreads)                            \
       accord_reduce_##element##_##op(const __grid_constant__ ReduceArguments arguments) { \
-    reduce<type, ReduceOp::op>(arguments);                                                \
+    function<type, ReduceOp::op>(arguments);                                              \
   }
+#define ACCORD_KERNEL(element, type, op) ACCORD_KERNEL_BY(reduce, element, type, op)
+#define ACCORD_ODD_KERNEL(element, type, op) ACCORD_KERNEL_BY(reduce_odd, element, type, op)
 ACCORD_REDUCTIONS(ACCORD_KERNEL)
+ACCORD_ODD_REDUCTIONS(ACCORD_ODD_KERNEL)
+#undef ACCORD_ODD_KERNEL
 #undef ACCORD_KERNEL
+#undef ACCORD_KERNEL_BY
 
 }  // namespace accord::device::cuda

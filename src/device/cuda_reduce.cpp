@@ -44,7 +44,7 @@ struct Kernel {
 constexpr Kernel kKernels[] = {
 #define ACCORD_KERNEL(element, type, op) \
   {Element::element, ReduceOp::op, "accord_reduce_" #element "_" #op},
-    ACCORD_REDUCTIONS(ACCORD_KERNEL)
+    ACCORD_REDUCTIONS(ACCORD_KERNEL) ACCORD_ODD_REDUCTIONS(ACCORD_KERNEL)
 #undef ACCORD_KERNEL
 };
 
@@ -182,8 +182,6 @@ Status enter_for_reduction(const Driver& driver, Device device, const Reduction&
 // Decides how the bytes are moved, from the addresses.
 void choose_access(Element element, ReduceArguments& arguments) {
   const std::size_t bytes = element_bytes(element);
-  const bool complex = element == Element::complex64 || element == Element::complex128;
-  const std::size_t part_bytes = complex ? bytes / 2 : bytes;
   const auto start = reinterpret_cast<std::uintptr_t>(arguments.dst);
   std::uintptr_t any = start;    // bits that are set in any of the addresses
   std::uintptr_t differing = 0;  // bits that they do not have in common
@@ -192,10 +190,11 @@ void choose_access(Element element, ReduceArguments& arguments) {
     any |= source;
     differing |= source ^ start;
   }
-  arguments.aligned = any % part_bytes == 0 ? 1 : 0;
+  arguments.aligned = any % element_alignment(element) == 0 ? 1 : 0;
   arguments.head = arguments.count;
   arguments.vectors = 0;
   const std::size_t head_bytes = (0 - start) % kReduceVectorBytes;
+  if (kReduceVectorBytes % bytes != 0) return;
   if (differing % kReduceVectorBytes != 0 || head_bytes % bytes != 0) return;
   arguments.head = std::min<std::uint64_t>(arguments.count, head_bytes / bytes);
   arguments.vectors = (arguments.count - arguments.head) * bytes / kReduceVectorBytes;

@@ -44,6 +44,7 @@ void reduce_on_host(const Reduction& reduction) {
     return reduce<ReduceOp::operation, type>(reduction);                 \
   }
   ACCORD_REDUCTIONS(ACCORD_REDUCE)
+  ACCORD_ODD_REDUCTIONS(ACCORD_REDUCE)
 #undef ACCORD_REDUCE
 }
 

@@ -35,6 +35,8 @@ enum class ReduceOp : std::uint32_t {
   band,
   bor,
   bxor,
+  minloc,
+  maxloc,
 };
 
 enum class Element : std::uint32_t {
@@ -47,10 +49,20 @@ enum class Element : std::uint32_t {
   uint32,
   int64,
   uint64,
+  float16,   // IEEE binary16
+  bfloat16,  // the upper half of a float32
   float32,
   float64,
   complex64,   // two float32
   complex128,  // two float64
+  // A value and an index, without gaps: the operations are minloc and maxloc.
+  float32_int32,
+  float64_int32,
+  int64_int32,
+  int32_int32,
+  int16_int32,
+  float32_float32,
+  float64_float64,
 };
 
 constexpr std::size_t element_bytes(Element element) {
@@ -62,26 +74,59 @@ constexpr std::size_t element_bytes(Element element) {
       return 1;
     case Element::int16:
     case Element::uint16:
+    case Element::float16:
+    case Element::bfloat16:
       return 2;
     case Element::int32:
     case Element::uint32:
     case Element::float32:
       return 4;
+    case Element::int16_int32:
+      return 6;
     case Element::int64:
     case Element::uint64:
     case Element::float64:
     case Element::complex64:
+    case Element::float32_int32:
+    case Element::int32_int32:
+    case Element::float32_float32:
       return 8;
+    case Element::float64_int32:
+    case Element::int64_int32:
+      return 12;
     case Element::complex128:
+    case Element::float64_float64:
       return 16;
   }
   return 0;
 }
 
+// What its address has to be a multiple of, where it is not read byte by byte.
+constexpr std::size_t element_alignment(Element element) {
+  switch (element) {
+    case Element::int16_int32:
+      return 2;
+    case Element::complex64:
+    case Element::float32_int32:
+    case Element::int32_int32:
+    case Element::float32_float32:
+    case Element::float64_int32:
+    case Element::int64_int32:
+      return 4;
+    case Element::complex128:
+    case Element::float64_float64:
+      return 8;
+    default:
+      return element_bytes(element);
+  }
+}
+
 // dst[i] = ((sources[0][i] op sources[1][i]) op sources[2][i]) ...; one source is copied as it is.
 // `dst` may be exactly one of the sources; else nothing overlaps. Any alignment; all addresses
 // alike modulo 16 bytes is the fast case. Integers wrap, logical operations give 0 or 1, min and
-// max keep the earlier one where neither is less (as with NaN).
+// max keep the earlier one where neither is less (as with NaN), minloc and maxloc the lower index
+// where the values are equal. The 16-bit formats are calculated with as float32, and each step is
+// rounded to the nearest, ties to even.
 struct Reduction {
   void* dst;
   std::span<const void* const> sources;
@@ -91,11 +136,12 @@ struct Reduction {
 };
 
 // Whether the operation is defined for the element: logical and bitwise ones for integers only,
-// complex numbers have no order.
+// complex numbers have no order, and pairs nothing else.
 constexpr bool is_defined(ReduceOp op, Element element) {
-  if (element_bytes(element) == 0 || op == ReduceOp::none || op > ReduceOp::bxor) return false;
-  if (element <= Element::uint64) return true;
-  return op <= (element <= Element::float64 ? ReduceOp::max : ReduceOp::prod);
+  if (element_bytes(element) == 0 || op == ReduceOp::none || op > ReduceOp::maxloc) return false;
+  if (element >= Element::float32_int32) return op >= ReduceOp::minloc;
+  if (element >= Element::complex64) return op <= ReduceOp::prod;
+  return op <= (element >= Element::float16 ? ReduceOp::max : ReduceOp::bxor);
 }
 
 // The element to calculate with: signed integers of two's complement give the same bits as unsigned

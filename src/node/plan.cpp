@@ -3,12 +3,15 @@
 #include "node/plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace accord::node {
 namespace {
 
 // Where blocks start in a slot: kernels move 16 bytes at once, copy engines like whole lines.
 constexpr std::size_t kAlignmentBytes = 256;
+// Whole lines of whole elements, whatever the element: some have 6 or 12 bytes.
+constexpr std::size_t kGranuleBytesMax = 3 * kAlignmentBytes;
 // Chunks, so that filling, reducing and fetching overlap: four of a medium message, eight of a long
 // one, none shorter than is worth the 20 us of the CPU that its steps take (2 x H200: 16 MiB in
 // chunks of 2 MiB took half as long again as in chunks of 4).
@@ -20,8 +23,9 @@ std::size_t chunk_bytes_wanted(std::size_t block_bytes) {
   return std::max(kChunkBytesMin, block_bytes / chunks);
 }
 
-std::size_t round_up(std::size_t bytes) {
-  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+std::size_t granule_bytes(const Call& call) {
+  const std::size_t element_bytes = device::element_bytes(call.element);
+  return element_bytes == 0 ? kAlignmentBytes : std::lcm(kAlignmentBytes, element_bytes);
 }
 
 // Blocks that lie in a slot at the same time, results included.
@@ -43,10 +47,11 @@ std::size_t lanes(const Call& call) {
 
 }  // namespace
 
-Plan::Plan(const Call& call, std::size_t slot_bytes) : call_(call) {
-  const std::size_t room_bytes = slot_bytes / lanes(call) / kAlignmentBytes * kAlignmentBytes;
+Plan::Plan(const Call& call, std::size_t slot_bytes)
+    : call_(call), granule_bytes_(granule_bytes(call)) {
+  const std::size_t room_bytes = slot_bytes / lanes(call) / granule_bytes_ * granule_bytes_;
   const std::size_t wanted_bytes = chunk_bytes_wanted(call.block_bytes);
-  chunk_bytes_ = std::max(kAlignmentBytes, std::min(room_bytes, round_up(wanted_bytes)));
+  chunk_bytes_ = std::max(granule_bytes_, std::min(room_bytes, round_up(wanted_bytes)));
   lane_bytes_ = std::min(chunk_bytes_, round_up(call.block_bytes));
   chunks_ = (call.block_bytes + chunk_bytes_ - 1) / chunk_bytes_;
   const bool whole = call.kind == Kind::allreduce || call.kind == Kind::reduce;
@@ -54,7 +59,7 @@ Plan::Plan(const Call& call, std::size_t slot_bytes) : call_(call) {
 }
 
 std::size_t Plan::slot_bytes_min(int size) noexcept {
-  return kAlignmentBytes * (static_cast<std::size_t>(size) + 1);
+  return kGranuleBytesMax * (static_cast<std::size_t>(size) + 1);
 }
 
 bool Plan::reduces() const noexcept { return call_.op != device::ReduceOp::none; }

@@ -93,9 +93,14 @@ class Plan {
   std::size_t block(int rank) const { return static_cast<std::size_t>(rank) * call_.block_bytes; }
   std::size_t lane(int rank) const { return static_cast<std::size_t>(rank) * lane_bytes_; }
 
+  std::size_t round_up(std::size_t bytes) const {
+    return (bytes + granule_bytes_ - 1) / granule_bytes_ * granule_bytes_;
+  }
+
   Call call_;
-  std::size_t chunk_bytes_ = 0;  // of each block, in all chunks but the last
-  std::size_t lane_bytes_ = 0;   // from one block of a slot to the next
+  std::size_t granule_bytes_ = 1;  // chunks and shares are whole ones
+  std::size_t chunk_bytes_ = 0;    // of each block, in all chunks but the last
+  std::size_t lane_bytes_ = 0;     // from one block of a slot to the next
   std::size_t chunks_ = 0;
   bool one_shot_ = false;  // who needs the result reduces all of it, and no shares are exchanged
 };

@@ -3,16 +3,184 @@
 #include "shim/canonical.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
+#include <span>
+
+#ifdef OPEN_MPI
+// Of mpi-ext.h, which not every Open MPI has this in: a null handle where the running one has not.
+extern "C" ompi_predefined_datatype_t ompi_mpi_short_float __attribute__((weak));
+#define MPIX_C_FLOAT16 OMPI_PREDEFINED_GLOBAL(MPI_Datatype, ompi_mpi_short_float)
+#endif
 
 namespace accord::shim {
 namespace {
 
-// 1 + the place of `value` in `list`, or 0.
-template <class Handle, std::size_t kCount>
-std::uint32_t place(const Handle (&list)[kCount], Handle value) {
-  const auto found = std::find(std::begin(list), std::end(list), value);
-  return found == std::end(list) ? 0 : static_cast<std::uint32_t>(found - std::begin(list) + 1);
+using device::Element;
+using device::ReduceOp;
+
+// What a datatype holds. Together with its size that is what kernels calculate with, and it says
+// which operations the standard defines.
+enum class Family {
+  other,  // no operation, or one that is left to the host MPI
+  signed_integer,
+  unsigned_integer,
+  fortran_integer,
+  address,
+  boolean,
+  byte,
+  floating,
+  bfloat,
+  complex,
+  floating_and_index,
+  integer_and_index,
+  floating_pair,
+};
+
+struct KnownType {
+  MPI_Datatype datatype;
+  Family family;
+};
+
+// Handles of Open MPI are addresses that the linker finds, so no constant. Frequent ones first.
+std::span<const KnownType> known_types() {
+  using enum Family;
+  static const KnownType list[] = {
+      {MPI_FLOAT, floating},
+      {MPI_DOUBLE, floating},
+      {MPI_INT, signed_integer},
+      {MPI_LONG, signed_integer},
+      {MPI_BYTE, byte},
+      {MPI_UNSIGNED, unsigned_integer},
+      {MPI_UNSIGNED_LONG, unsigned_integer},
+      {MPI_LONG_LONG, signed_integer},
+      {MPI_UNSIGNED_LONG_LONG, unsigned_integer},
+      {MPI_SHORT, signed_integer},
+      {MPI_UNSIGNED_SHORT, unsigned_integer},
+      {MPI_SIGNED_CHAR, signed_integer},
+      {MPI_UNSIGNED_CHAR, unsigned_integer},
+      {MPI_INT8_T, signed_integer},
+      {MPI_UINT8_T, unsigned_integer},
+      {MPI_INT16_T, signed_integer},
+      {MPI_UINT16_T, unsigned_integer},
+      {MPI_INT32_T, signed_integer},
+      {MPI_UINT32_T, unsigned_integer},
+      {MPI_INT64_T, signed_integer},
+      {MPI_UINT64_T, unsigned_integer},
+      {MPI_AINT, address},
+      {MPI_OFFSET, address},
+      {MPI_COUNT, address},
+      {MPI_LONG_DOUBLE, floating},
+      {MPI_C_FLOAT_COMPLEX, complex},
+      {MPI_C_DOUBLE_COMPLEX, complex},
+      {MPI_C_LONG_DOUBLE_COMPLEX, complex},
+      {MPI_CXX_FLOAT_COMPLEX, complex},
+      {MPI_CXX_DOUBLE_COMPLEX, complex},
+      {MPI_CXX_LONG_DOUBLE_COMPLEX, complex},
+      {MPI_C_BOOL, boolean},
+      {MPI_CXX_BOOL, boolean},
+#ifdef MPIX_C_FLOAT16
+      {MPIX_C_FLOAT16, floating},
+#endif
+#ifdef MPIX_BFLOAT16
+      {MPIX_BFLOAT16, bfloat},
+#endif
+      {MPI_FLOAT_INT, floating_and_index},
+      {MPI_DOUBLE_INT, floating_and_index},
+      {MPI_LONG_DOUBLE_INT, floating_and_index},
+      {MPI_LONG_INT, integer_and_index},
+      {MPI_2INT, integer_and_index},
+      {MPI_SHORT_INT, integer_and_index},
+      {MPI_INTEGER, fortran_integer},
+      {MPI_INTEGER1, fortran_integer},
+      {MPI_INTEGER2, fortran_integer},
+      {MPI_INTEGER4, fortran_integer},
+      {MPI_INTEGER8, fortran_integer},
+      {MPI_REAL, floating},
+      {MPI_REAL4, floating},
+      {MPI_REAL8, floating},
+      {MPI_DOUBLE_PRECISION, floating},
+      {MPI_COMPLEX, complex},
+      {MPI_COMPLEX8, complex},
+      {MPI_COMPLEX16, complex},
+      {MPI_DOUBLE_COMPLEX, complex},
+      {MPI_2INTEGER, integer_and_index},
+      {MPI_2REAL, floating_pair},
+      {MPI_2DOUBLE_PRECISION, floating_pair},
+      {MPI_LOGICAL, other},  // how .TRUE. looks is the Fortran compiler's business
+      {MPI_CHAR, other},
+      {MPI_WCHAR, other},
+      {MPI_PACKED, other},
+  };
+  return list;
+}
+
+Element of_size(std::size_t size_bytes, std::initializer_list<Element> elements) {
+  for (const Element element : elements) {
+    if (device::element_bytes(element) == size_bytes) return element;
+  }
+  return Element::none;
+}
+
+Element element_of(Family family, std::size_t size_bytes) {
+  using enum Element;
+  switch (family) {
+    case Family::other:
+      return none;
+    case Family::signed_integer:
+    case Family::fortran_integer:
+    case Family::address:
+      return of_size(size_bytes, {int8, int16, int32, int64});
+    case Family::unsigned_integer:
+    case Family::boolean:
+    case Family::byte:
+      return of_size(size_bytes, {uint8, uint16, uint32, uint64});
+    case Family::floating:
+      return of_size(size_bytes, {float16, float32, float64});
+    case Family::bfloat:
+      return of_size(size_bytes, {bfloat16});
+    case Family::complex:
+      return of_size(size_bytes, {complex64, complex128});
+    case Family::floating_and_index:
+      return of_size(size_bytes, {float32_int32, float64_int32});
+    case Family::integer_and_index:
+      return of_size(size_bytes, {int16_int32, int32_int32, int64_int32});
+    case Family::floating_pair:
+      return of_size(size_bytes, {float32_float32, float64_float64});
+  }
+  return none;
+}
+
+// Whether the standard defines the operation, as far as the element alone does not say.
+bool is_legal(ReduceOp op, Family family) {
+  const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
+  const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
+  switch (family) {
+    case Family::fortran_integer:
+    case Family::address:
+      return !logical;
+    case Family::boolean:
+      return logical;
+    case Family::byte:
+      return bitwise;
+    default:
+      return true;
+  }
+}
+
+// Whether the host MPI's results are those of C. Open MPI adds 8-bit integers with saturation,
+// depending on the CPU and on where they lie, and compares MPI_OFFSET as unsigned; of an MPI known
+// by its ABI alone nothing is certain.
+bool as_in_c([[maybe_unused]] ReduceOp op, [[maybe_unused]] MPI_Datatype datatype,
+             [[maybe_unused]] Element element) {
+#ifdef MPICH
+  return true;
+#else
+  const bool arithmetic = op == ReduceOp::sum || op == ReduceOp::prod;
+  const bool compares = op == ReduceOp::min || op == ReduceOp::max;
+  return !(arithmetic && device::element_bytes(element) == 1) &&
+         !(compares && datatype == MPI_OFFSET);
+#endif
 }
 
 }  // namespace
@@ -20,7 +188,8 @@ std::uint32_t place(const Handle (&list)[kCount], Handle value) {
 std::uint32_t canonical_op(MPI_Op op) noexcept {
   const MPI_Op list[] = {MPI_SUM,  MPI_PROD, MPI_MIN, MPI_MAX,  MPI_LAND,   MPI_LOR,
                          MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC};
-  return place(list, op);
+  const auto found = std::find(std::begin(list), std::end(list), op);
+  return found == std::end(list) ? 0 : static_cast<std::uint32_t>(found - std::begin(list) + 1);
 }
 
 const char* op_word(MPI_Op op) noexcept {
@@ -42,120 +211,23 @@ const char* op_word(MPI_Op op) noexcept {
 }
 
 std::uint32_t canonical_type(MPI_Datatype datatype) noexcept {
-  const MPI_Datatype list[] = {MPI_CHAR,
-                               MPI_SIGNED_CHAR,
-                               MPI_UNSIGNED_CHAR,
-                               MPI_BYTE,
-                               MPI_WCHAR,
-                               MPI_SHORT,
-                               MPI_UNSIGNED_SHORT,
-                               MPI_INT,
-                               MPI_UNSIGNED,
-                               MPI_LONG,
-                               MPI_UNSIGNED_LONG,
-                               MPI_LONG_LONG,
-                               MPI_UNSIGNED_LONG_LONG,
-                               MPI_FLOAT,
-                               MPI_DOUBLE,
-                               MPI_LONG_DOUBLE,
-                               MPI_INT8_T,
-                               MPI_UINT8_T,
-                               MPI_INT16_T,
-                               MPI_UINT16_T,
-                               MPI_INT32_T,
-                               MPI_UINT32_T,
-                               MPI_INT64_T,
-                               MPI_UINT64_T,
-                               MPI_C_BOOL,
-                               MPI_C_FLOAT_COMPLEX,
-                               MPI_C_DOUBLE_COMPLEX,
-                               MPI_C_LONG_DOUBLE_COMPLEX,
-                               MPI_AINT,
-                               MPI_OFFSET,
-                               MPI_COUNT,
-                               MPI_PACKED};
-  return place(list, datatype);
+  const auto list = known_types();
+  const auto found = std::ranges::find(list, datatype, &KnownType::datatype);
+  return found == list.end() ? 0 : static_cast<std::uint32_t>(found - list.begin() + 1);
 }
 
-device::ReduceOp device_op(MPI_Op op) noexcept {
-  // The first ten of canonical_op, in the same order.
-  const std::uint32_t number = canonical_op(op);
-  return number <= static_cast<std::uint32_t>(device::ReduceOp::bxor)
-             ? static_cast<device::ReduceOp>(number)
-             : device::ReduceOp::none;
+ReduceOp device_op(MPI_Op op) noexcept {
+  return static_cast<ReduceOp>(canonical_op(op));  // in the same order
 }
 
-namespace {
-
-device::Element integer(std::size_t size_bytes, bool is_signed) {
-  using device::Element;
-  switch (size_bytes) {
-    case 1:
-      return is_signed ? Element::int8 : Element::uint8;
-    case 2:
-      return is_signed ? Element::int16 : Element::uint16;
-    case 4:
-      return is_signed ? Element::int32 : Element::uint32;
-    case 8:
-      return is_signed ? Element::int64 : Element::uint64;
-    default:
-      return Element::none;
-  }
-}
-
-// C types by their C type, so that sizes are this machine's.
-device::Element element_of(MPI_Datatype datatype) {
-  using device::Element;
-  struct Known {
-    MPI_Datatype datatype;
-    Element element;
-  };
-  const Known list[] = {
-      {MPI_FLOAT, Element::float32},
-      {MPI_DOUBLE, Element::float64},
-      {MPI_INT, integer(sizeof(int), true)},
-      {MPI_LONG, integer(sizeof(long), true)},
-      {MPI_UNSIGNED, integer(sizeof(unsigned), false)},
-      {MPI_UNSIGNED_LONG, integer(sizeof(unsigned long), false)},
-      {MPI_LONG_LONG, integer(sizeof(long long), true)},
-      {MPI_UNSIGNED_LONG_LONG, integer(sizeof(unsigned long long), false)},
-      {MPI_SHORT, integer(sizeof(short), true)},
-      {MPI_UNSIGNED_SHORT, integer(sizeof(unsigned short), false)},
-      {MPI_SIGNED_CHAR, Element::int8},
-      {MPI_UNSIGNED_CHAR, Element::uint8},
-      {MPI_INT8_T, Element::int8},
-      {MPI_UINT8_T, Element::uint8},
-      {MPI_INT16_T, Element::int16},
-      {MPI_UINT16_T, Element::uint16},
-      {MPI_INT32_T, Element::int32},
-      {MPI_UINT32_T, Element::uint32},
-      {MPI_INT64_T, Element::int64},
-      {MPI_UINT64_T, Element::uint64},
-      {MPI_AINT, integer(sizeof(MPI_Aint), true)},
-      {MPI_OFFSET, integer(sizeof(MPI_Offset), true)},
-      {MPI_COUNT, integer(sizeof(MPI_Count), true)},
-      {MPI_C_FLOAT_COMPLEX, Element::complex64},
-      {MPI_C_DOUBLE_COMPLEX, Element::complex128},
-  };
-  for (const Known& known : list) {
-    if (known.datatype == datatype) return known.element;
-  }
-  return Element::none;
-}
-
-}  // namespace
-
-device::Element device_element(device::ReduceOp op, MPI_Datatype datatype) noexcept {
-  using device::Element;
-  using device::ReduceOp;
-  const Element element = element_of(datatype);
-  if (!device::is_defined(op, element)) return Element::none;
-  const bool arithmetic = op == ReduceOp::sum || op == ReduceOp::prod;
-  // Logical operations on addresses are not legal, and Open MPI compares them as unsigned numbers.
-  const bool of_addresses = datatype == MPI_AINT || datatype == MPI_OFFSET || datatype == MPI_COUNT;
-  const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
-  if (of_addresses && !arithmetic && !bitwise) return Element::none;
-  return arithmetic && device::element_bytes(element) == 1 ? Element::none : element;
+Element device_element(ReduceOp op, MPI_Datatype datatype, std::size_t size_bytes) noexcept {
+  const std::uint32_t number = canonical_type(datatype);
+  if (number == 0) return Element::none;
+  const Family family = known_types()[number - 1].family;
+  const Element element = element_of(family, size_bytes);
+  const bool taken =
+      device::is_defined(op, element) && is_legal(op, family) && as_in_c(op, datatype, element);
+  return taken ? element : Element::none;
 }
 
 }  // namespace accord::shim

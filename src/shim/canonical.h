@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "device/reduction.h"
@@ -19,12 +20,13 @@ std::uint32_t canonical_op(MPI_Op op) noexcept;
 // For people: sum.
 const char* op_word(MPI_Op op) noexcept;
 
-// 0 for a type that is not one of the C types of MPI 4.1, table 3.2.
+// 0 for a derived type, and for one that no operation is defined on.
 std::uint32_t canonical_type(MPI_Datatype datatype) noexcept;
 
-// The same for reductions on a device: none where kernels do not do it, or not as the host MPI does
-// (Open MPI adds 8-bit integers with saturation).
+// The same for reductions on a device, where an element of the type takes `size_bytes` without its
+// gaps: none where kernels do not do it, or not as the host MPI does.
 device::ReduceOp device_op(MPI_Op op) noexcept;
-device::Element device_element(device::ReduceOp op, MPI_Datatype datatype) noexcept;
+device::Element device_element(device::ReduceOp op, MPI_Datatype datatype,
+                               std::size_t size_bytes) noexcept;
 
 }  // namespace accord::shim

@@ -38,7 +38,7 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     call.one_shot_bytes =
         size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
     call.op = device_op(outline.op);
-    call.element = device_element(call.op, outline.datatype);
+    call.element = device_element(call.op, outline.datatype, outline.element_bytes);
     if (call.op == device::ReduceOp::none || call.element == device::Element::none)
       return std::nullopt;
   }
@@ -56,9 +56,7 @@ core::Key key_of(const Outline& outline) {
 }
 
 bool has_ways(const Outline& outline, const CommState& state) {
-  const bool chunks = outline.kind == Kind::bcast || outline.kind == Kind::reduce ||
-                      outline.kind == Kind::allreduce;
-  return (chunks && worth_chunks(outline.size_bytes)) || exchange_of(outline, state.size);
+  return outline.chunkable || exchange_of(outline, state.size);
 }
 
 core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm) {

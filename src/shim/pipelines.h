@@ -71,7 +71,8 @@ struct Outline {
   std::size_t element_bytes = 1;  // 1: moves bytes only, the datatype may differ by rank
   MPI_Op op = MPI_OP_NULL;
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
-  int root = 0;  // 0 where there is none
+  int root = 0;            // 0 where there is none
+  bool chunkable = false;  // chunks of the host MPI's call are one of the ways
 };
 
 core::Key key_of(const Outline& outline);
@@ -100,27 +101,27 @@ inline bool among_ranks(const CommState& state, int root = 0) {
 core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t count,
                                MPI_Datatype datatype);
 
-// Reductions: only predefined operations on types without gaps, both equal on all ranks.
-inline std::size_t reducible_element_bytes(MPI_Op op, MPI_Datatype datatype) {
-  if (canonical_op(op) == 0 || canonical_type(datatype) == 0) return 0;
-  const auto type = typemap(datatype);
-  return type && type->dense() ? type->size_bytes() : 0;
-}
-
 // Nothing where the call is for the host MPI alone.
 inline std::optional<Outline> movement(Kind kind, std::size_t size_bytes, int root,
                                        const CommState& state) {
   if (size_bytes == 0 || !among_ranks(state, root)) return std::nullopt;
   return Outline{.kind = kind, .size_bytes = size_bytes, .root = root};
 }
+// Reductions: only predefined operations on predefined types, both equal on all ranks. Packed,
+// since kernels take elements without gaps; the host MPI, which gets chunks in the user's datatype,
+// only where that is the same.
 inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_Op op,
                                         MPI_Datatype datatype, int root, const CommState& state) {
   std::optional<Outline> made = movement(kind, size_bytes, root, state);
-  if (!made) return made;
-  made->element_bytes = reducible_element_bytes(op, datatype);
+  if (!made || canonical_op(op) == 0 || canonical_type(datatype) == 0) return std::nullopt;
+  const auto type = typemap(datatype);
+  if (!type || type->size_bytes() == 0) return std::nullopt;
+  made->element_bytes = type->size_bytes();
   made->op = op;
   made->datatype = datatype;
-  return made->element_bytes == 0 ? std::nullopt : made;
+  made->chunkable =
+      kind != Kind::reduce_scatter_block && type->dense() && worth_chunks(made->size_bytes);
+  return made;
 }
 
 template <class Shape>
@@ -129,7 +130,9 @@ std::optional<Outline> outline(const Shape&, const CommState&) {
 }
 template <class C>
 std::optional<Outline> outline(const shape::Bcast<C>& call, const CommState& state) {
-  return movement(Kind::bcast, pipeline_bytes(call), call.root, state);
+  auto made = movement(Kind::bcast, pipeline_bytes(call), call.root, state);
+  if (made) made->chunkable = worth_chunks(made->size_bytes);
+  return made;
 }
 template <class C>
 std::optional<Outline> outline(const shape::Allreduce<C>& call, const CommState& state) {
@@ -153,7 +156,7 @@ std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Descri
   core::Pipeline made = common_pipeline(*sketch, state, call.comm);
   core::PipelineEnd& end = call.root == state.rank ? made.in : made.out;
   end = pipeline_end(d.recv, static_cast<std::size_t>(call.count), call.datatype);
-  if (!worth_chunks(made.size_bytes)) return finished(std::move(made));
+  if (!sketch->chunkable) return finished(std::move(made));
   made.issue_chunk = [root = call.root, comm = call.comm](const void* in, void* out,
                                                           std::size_t length_bytes,
                                                           core::HostRequest& bits) {
@@ -184,7 +187,7 @@ std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const De
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
   core::Pipeline made = reduction_pipeline(*sketch, call, true, d, state);
-  if (!worth_chunks(made.size_bytes)) return finished(std::move(made));
+  if (!sketch->chunkable) return finished(std::move(made));
   made.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
                                                                    std::size_t length_bytes,
                                                                    core::HostRequest& bits) {
@@ -204,7 +207,7 @@ std::optional<core::Pipeline> pipeline(const shape::Reduce<C>& call, const Descr
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
   core::Pipeline made = reduction_pipeline(*sketch, call, call.root == state.rank, d, state);
-  if (!worth_chunks(made.size_bytes)) return finished(std::move(made));
+  if (!sketch->chunkable) return finished(std::move(made));
   made.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
                                                                    std::size_t length_bytes,
                                                                    core::HostRequest& bits) {

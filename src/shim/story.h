@@ -61,7 +61,8 @@ const char* why_no_exchange(const Shape& call, const CommState& state,
     if (!devices_in_job) return reason::kNoDevices;
     if (config().node_bytes == 0) return reason::kNodeOff;
     if constexpr (requires { call.op; }) {
-      if (device_element(device_op(call.op), call.datatype) == device::Element::none)
+      if (device_element(device_op(call.op), call.datatype,
+                         static_cast<std::size_t>(size_of(call.datatype))) == device::Element::none)
         return reason::kOperation;
     }
     return pipeline_bytes(call) < config().node_bytes ? reason::kShort : reason::kArguments;

@@ -143,9 +143,11 @@ Reduction random_reduction(Run& run) {
   const Element* element = &rng.pick(run.elements());
   std::vector<const Operation*> choices;
   while (choices.empty()) {
-    const bool defect = element->element_class == ElementClass::bfloat && !works(run, "bfloat16 reductions");
+    const bool sums_only =
+        element->element_class == ElementClass::bfloat && !works(run, "bfloat16 reductions but sums");
     for (const Operation& operation : run.operations())
-      if (legal(operation, *element) && !defect) choices.push_back(&operation);
+      if (legal(operation, *element) && (!sums_only || operation.values == Values::sum))
+        choices.push_back(&operation);
     if (choices.empty()) element = &rng.pick(run.elements());
   }
   const Operation& operation = *rng.pick(choices);

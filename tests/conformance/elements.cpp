@@ -2,6 +2,10 @@
 // Copyright 2026 The Accord authors
 #include "elements.h"
 
+#ifdef OPEN_MPI
+#include <mpi-ext.h>  // some have MPIX_C_FLOAT16 there
+#endif
+
 #include <algorithm>
 #include <array>
 #include <bit>

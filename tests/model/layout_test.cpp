@@ -137,11 +137,17 @@ TEST(CopyList, JoinsWithoutMovingOtherBytes) {
   std::vector<std::byte> host(kAreaBytes);
   for (int round = 0; round < 5'000; ++round) {
     const RandomType type = random_type(random);
-    const std::size_t count = random.below(6);
+    const std::size_t count = random.below(random.percent(50) ? 6 : 24);
     const auto bytes = reference_bytes(type, count, kOriginBytes);
     const Segment segment = segment_of(type, count, kOriginBytes);
-    const std::size_t first = random.below(bytes.size() + 1);
-    const std::size_t length = random.below(bytes.size() - first + 1);
+    std::size_t first = random.below(bytes.size() + 1);
+    std::size_t length = random.below(bytes.size() - first + 1);
+    if (count > 0 && random.percent(50)) {  // whole elements
+      const std::size_t element = bytes.size() / count;
+      const std::size_t skipped = random.below(count + 1);
+      first = skipped * element;
+      length = random.below(count - skipped + 1) * element;
+    }
     const CopyList list = packed_copies(segment, user.data(), first, length, host.data(), true);
     std::map<const void*, const void*> wanted;
     for (std::size_t i = 0; i < length; ++i) {
@@ -165,6 +171,23 @@ TEST(CopyList, MakesRectanglesOfEqualSteps) {
   rows.append_rows({dst.data(), src.data(), 8, 4, 4, 4});  // rows that overlap make no rectangle
   EXPECT_TRUE(rows.copies().size() > 1 || rows.copies()[0].rows == 1);
   EXPECT_EQ(moves_of(rows).size(), 20u);
+}
+
+// {short, int} and the like, of which there may be millions.
+TEST(CopyList, MakesARectangleOfEachRunOfManyElements) {
+  constexpr std::size_t kCount = 100;
+  std::vector<std::byte> user(kCount * 8);
+  std::vector<std::byte> host(kCount * 6);
+  const Segment segment{
+      std::make_shared<const Typemap>(std::vector<core::Run>{{0, 2, 0}, {4, 4, 0}}, 8), kCount, 0};
+  for (const bool to_host : {true, false}) {
+    const CopyList list = packed_copies(segment, user.data(), 60, 240, host.data(), to_host);
+    ASSERT_EQ(list.copies().size(), 2u);
+    for (const device::Copy& copy : list.copies()) EXPECT_EQ(copy.rows, 40u);
+    const auto& last = list.copies()[1];
+    EXPECT_EQ(to_host ? last.src : last.dst, user.data() + 84);
+    EXPECT_EQ(to_host ? last.dst : last.src, host.data() + 2);
+  }
 }
 
 // A buffer on a fake device: the call reads and writes exactly the declared bytes.

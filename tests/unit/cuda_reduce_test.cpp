@@ -58,8 +58,10 @@ class CudaReduce : public testing::Test {
   Context primary_ = nullptr;
 };
 
-#define ACCORD_ELEMENT_TEST(element, type) \
-  TEST_F(CudaReduce, element) { test::check_element<type>(runtime_, Element::element); }
+using test::Half;
+using test::ValueAndIndex;
+#define ACCORD_ELEMENT_TEST(element, ...) \
+  TEST_F(CudaReduce, element) { test::check_element<__VA_ARGS__>(runtime_, Element::element); }
 ACCORD_TEST_ELEMENTS(ACCORD_ELEMENT_TEST)
 #undef ACCORD_ELEMENT_TEST
 

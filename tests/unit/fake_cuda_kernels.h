@@ -55,6 +55,7 @@ inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
   if (name == "accord_reduce_" #element "_" #op) \
     return new FunctionHandle{module.context, module.context_id, Element::element, ReduceOp::op};
   ACCORD_REDUCTIONS(FAKE_KERNEL)
+  ACCORD_ODD_REDUCTIONS(FAKE_KERNEL)
 #undef FAKE_KERNEL
   return nullptr;
 }
@@ -74,15 +75,14 @@ inline Result check_arguments(const FunctionHandle& kernel, const ReduceArgument
   const std::size_t bytes = element_bytes(kernel.element);
   const std::uint64_t in_vectors = arguments.vectors * kReduceVectorBytes / bytes;
   if (arguments.source_count == 0 || arguments.source_count > kReduceSourcesMax ||
-      arguments.head + in_vectors > arguments.count) {
+      arguments.head + in_vectors > arguments.count ||
+      (arguments.vectors > 0 && kReduceVectorBytes % bytes != 0)) {
     return Result::invalid_value;
   }
-  const bool complex = kernel.element >= Element::complex64;
-  const std::size_t part_bytes = complex ? bytes / 2 : bytes;
   const auto check = [&](const void* pointer) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     const bool fits =
-        (arguments.aligned == 0 || address % part_bytes == 0) &&
+        (arguments.aligned == 0 || address % element_alignment(kernel.element) == 0) &&
         (arguments.vectors == 0 || (address + arguments.head * bytes) % kReduceVectorBytes == 0);
     return fits && kernel_can_address(pointer, arguments.count * bytes);
   };

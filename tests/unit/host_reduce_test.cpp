@@ -4,6 +4,10 @@
 // Reductions of the embedded host runtime, also with ACCORD_TEST_COPY_POLLS set.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "device/reduce_functions.h"
 #include "device/registry.h"
 #include "reduction_check.h"
 #include "support.h"
@@ -39,10 +43,39 @@ TEST(HostReduce, can_be_late) {
             }));
 }
 
-#define ACCORD_ELEMENT_TEST(element, type) \
-  TEST(HostReduce, element) { test::check_element<type>(host_runtime(), Element::element); }
+using test::Half;
+using test::ValueAndIndex;
+#define ACCORD_ELEMENT_TEST(element, ...) \
+  TEST(HostReduce, element) { test::check_element<__VA_ARGS__>(host_runtime(), Element::element); }
 ACCORD_TEST_ELEMENTS(ACCORD_ELEMENT_TEST)
 #undef ACCORD_ELEMENT_TEST
+
+// Every number of 16 bits, and what lies half way to the next one, and just beside that.
+template <class Ours, class Reference>
+void check_conversions() {
+  for (unsigned bits = 0; bits <= 0xffff; ++bits) {
+    const Reference number{static_cast<std::uint16_t>(bits)};
+    const float value = number.value();
+    const float seen = to_float(Ours{number.bits});
+    ASSERT_EQ(std::isnan(value), std::isnan(seen)) << bits;
+    if (std::isnan(value)) continue;
+    ASSERT_EQ(value, seen) << bits;
+    ASSERT_EQ(bits, rounded<Ours>(value).bits);
+    if (std::isinf(value)) continue;
+    const double next = Reference::magnitude((bits & 0x7fffU) + 1);
+    const auto middle =
+        static_cast<float>((std::fabs(double{value}) + next) / (std::signbit(value) ? -2 : 2));
+    for (const float near :
+         {std::nextafter(middle, 0.0F), middle, std::nextafter(middle, value * 4),
+          std::nextafter(middle, std::copysign(1e38F, value))}) {
+      ASSERT_EQ(Reference::nearest(near).bits, rounded<Ours>(near).bits) << near;
+    }
+  }
+  EXPECT_EQ(Reference::nearest(3e38F).bits, rounded<Ours>(3e38F).bits);
+  EXPECT_EQ(0x7fff, rounded<Ours>(-std::numeric_limits<float>::quiet_NaN()).bits);
+}
+TEST(HostReduce, float16_conversions) { check_conversions<Float16, test::Half<10>>(); }
+TEST(HostReduce, bfloat16_conversions) { check_conversions<BFloat16, test::Half<7>>(); }
 
 TEST(HostReduce, large) { test::check_large(host_runtime()); }
 TEST(HostReduce, many_sources) { test::check_many_sources(host_runtime()); }

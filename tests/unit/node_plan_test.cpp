@@ -193,6 +193,37 @@ TEST(NodePlan, shares_cover_a_chunk_once_and_start_aligned) {
   }
 }
 
+// Elements of 6 and 12 bytes: no chunk and no share ends inside one.
+TEST(NodePlan, elements_stay_whole) {
+  for (const auto element : {device::Element::int16_int32, device::Element::float64_int32}) {
+    const std::size_t bytes = device::element_bytes(element);
+    for (Kind kind : {Kind::reduce, Kind::allreduce, Kind::reduce_scatter_block}) {
+      for (int size : {2, 3, 7}) {
+        const std::size_t slot_bytes = Plan::slot_bytes_min(size);
+        const Plan plan({.kind = kind,
+                         .size = size,
+                         .block_bytes = bytes * 10007,
+                         .op = device::ReduceOp::minloc,
+                         .element = element},
+                        slot_bytes);
+        std::size_t total = 0;
+        for (std::size_t chunk = 0; chunk < plan.chunks(); ++chunk) {
+          EXPECT_EQ(0U, plan.first_bytes(chunk) % bytes);
+          for (int rank = 0; rank < size; ++rank) {
+            const Share share = plan.share(rank, chunk);
+            EXPECT_TRUE(share.length_bytes == 0 || share.offset_bytes % 256 == 0);
+            EXPECT_TRUE(share.length_bytes == 0 || share.result_bytes % 256 == 0);
+            EXPECT_EQ(0U, share.length_bytes % bytes);
+            EXPECT_LE(share.result_bytes + share.length_bytes, slot_bytes);
+            if (rank == 0 || kind != Kind::reduce_scatter_block) total += share.length_bytes;
+          }
+        }
+        EXPECT_EQ(bytes * 10007, total);
+      }
+    }
+  }
+}
+
 TEST(NodePlan, large_messages_are_cut_so_that_steps_overlap) {
   const Plan plan({.kind = Kind::bcast, .size = 2, .block_bytes = std::size_t{256} << 20},
                   std::size_t{16} << 20);

@@ -19,22 +19,32 @@
 
 #include "device/device_runtime.h"
 #include "device/reduction.h"
+#include "reference_elements.h"
 #include "support.h"
 
 // X(element, type of the reference)
-#define ACCORD_TEST_ELEMENTS(X)     \
-  X(int8, std::int8_t)              \
-  X(uint8, std::uint8_t)            \
-  X(int16, std::int16_t)            \
-  X(uint16, std::uint16_t)          \
-  X(int32, std::int32_t)            \
-  X(uint32, std::uint32_t)          \
-  X(int64, std::int64_t)            \
-  X(uint64, std::uint64_t)          \
-  X(float32, float)                 \
-  X(float64, double)                \
-  X(complex64, std::complex<float>) \
-  X(complex128, std::complex<double>)
+#define ACCORD_TEST_ELEMENTS(X)                             \
+  X(int8, std::int8_t)                                      \
+  X(uint8, std::uint8_t)                                    \
+  X(int16, std::int16_t)                                    \
+  X(uint16, std::uint16_t)                                  \
+  X(int32, std::int32_t)                                    \
+  X(uint32, std::uint32_t)                                  \
+  X(int64, std::int64_t)                                    \
+  X(uint64, std::uint64_t)                                  \
+  X(float16, Half<10>)                                      \
+  X(bfloat16, Half<7>)                                      \
+  X(float32, float)                                         \
+  X(float64, double)                                        \
+  X(complex64, std::complex<float>)                         \
+  X(complex128, std::complex<double>)                       \
+  X(float32_int32, ValueAndIndex<float, std::int32_t>)      \
+  X(float64_int32, ValueAndIndex<double, std::int32_t>)     \
+  X(int64_int32, ValueAndIndex<std::int64_t, std::int32_t>) \
+  X(int32_int32, ValueAndIndex<std::int32_t, std::int32_t>) \
+  X(int16_int32, ValueAndIndex<std::int16_t, std::int32_t>) \
+  X(float32_float32, ValueAndIndex<float, float>)           \
+  X(float64_float64, ValueAndIndex<double, double>)
 
 namespace accord::test {
 
@@ -45,15 +55,18 @@ using device::MemoryKind;
 using device::ReduceOp;
 using device::Reduction;
 
-constexpr ReduceOp kAllOps[] = {ReduceOp::sum,  ReduceOp::prod, ReduceOp::min,  ReduceOp::max,
-                                ReduceOp::land, ReduceOp::lor,  ReduceOp::lxor, ReduceOp::band,
-                                ReduceOp::bor,  ReduceOp::bxor};
+constexpr ReduceOp kAllOps[] = {ReduceOp::sum,  ReduceOp::prod, ReduceOp::min,    ReduceOp::max,
+                                ReduceOp::land, ReduceOp::lor,  ReduceOp::lxor,   ReduceOp::band,
+                                ReduceOp::bor,  ReduceOp::bxor, ReduceOp::minloc, ReduceOp::maxloc};
 
 template <class T>
 bool is_valid(ReduceOp op) {
+  const bool locates = op == ReduceOp::minloc || op == ReduceOp::maxloc;
+  if (is_pair<T> || locates) return is_pair<T> && locates;
   if (std::is_integral_v<T>) return true;
   if (op == ReduceOp::sum || op == ReduceOp::prod) return true;
-  return std::is_floating_point_v<T> && (op == ReduceOp::min || op == ReduceOp::max);
+  const bool ordered = std::is_floating_point_v<T> || is_half<T>;
+  return ordered && (op == ReduceOp::min || op == ReduceOp::max);
 }
 
 template <class T>
@@ -82,10 +95,19 @@ T reference(ReduceOp op, T a, T b) {
         return static_cast<T>(wide_a | wide_b);
       case ReduceOp::bxor:
         return static_cast<T>(wide_a ^ wide_b);
-      case ReduceOp::none:
+      default:
         break;
     }
     return a;
+  } else if constexpr (is_half<T>) {
+    if (op == ReduceOp::sum) return T::nearest(a.value() + b.value());
+    if (op == ReduceOp::prod) return T::nearest(a.value() * b.value());
+    const bool takes_b = op == ReduceOp::min ? b.value() < a.value() : a.value() < b.value();
+    return takes_b ? b : a;
+  } else if constexpr (is_pair<T>) {
+    if (a.value == b.value) return b.index < a.index ? b : a;
+    const bool takes_b = op == ReduceOp::minloc ? b.value < a.value : b.value > a.value;
+    return takes_b ? b : a;
   } else {
     if (op == ReduceOp::sum) return a + b;
     if (op == ReduceOp::prod) return a * b;
@@ -108,6 +130,17 @@ T value(std::mt19937& random, ReduceOp op) {
     const bool compares = op == ReduceOp::min || op == ReduceOp::max;
     if (compares && random() % 4 == 0) return specials[random() % std::size(specials)];
     return (static_cast<T>(random() % 4001) - 2000) / 999;
+  } else if constexpr (is_half<T>) {
+    // Any bits at all, or numbers that are near enough to each other for sums to be rounded.
+    const auto bits = static_cast<std::uint16_t>(random());
+    return random() % 4 == 0 ? T{bits} : T::nearest(value<float>(random, op));
+  } else if constexpr (is_pair<T>) {
+    // Mostly few different values, so that the index decides.
+    T pair;
+    pair.value = static_cast<decltype(pair.value)>(static_cast<int>(random() % 5) - 2);
+    pair.index = static_cast<decltype(pair.index)>(static_cast<int>(random() % 1000) - 500);
+    if (random() % 4 == 0) pair.value = value<decltype(pair.value)>(random, ReduceOp::min);
+    return pair;
   } else {
     using Part = typename T::value_type;
     const Part re = value<Part>(random, op);
@@ -164,16 +197,15 @@ class Slots {
 
 // How far the elements of each slot are from its start. Slot 0 is the one for dst.
 enum class Alignment { full, common, own, odd };
-template <class T>
-std::size_t offset_of(Alignment alignment, std::size_t slot) {
-  constexpr std::size_t kStep = alignof(T);
+inline std::size_t offset_of(Element element, Alignment alignment, std::size_t slot) {
+  const std::size_t step = device::element_alignment(element);
   switch (alignment) {
     case Alignment::full:
       return 32;
     case Alignment::common:
-      return 16 + kStep;
+      return 16 + step;
     case Alignment::own:
-      return 16 + kStep * (slot % 5);
+      return 16 + step * (slot % 5);
     case Alignment::odd:
       return 17 + 2 * (slot % 7);
   }
@@ -215,8 +247,8 @@ class ReductionCheck {
       for (std::size_t slot = 2; slot <= sources; ++slot) {
         result = reference(op_, result, load(slot, i));
       }
-      std::memcpy(expected.data() + offset_of<T>(alignment_, dst_slot) + i * sizeof(T), &result,
-                  sizeof(T));
+      std::memcpy(expected.data() + offset_of(element_, alignment_, dst_slot) + i * sizeof(T),
+                  &result, sizeof(T));
     }
     const bool same = expected == slots_.download(dst_slot);
     slots_.upload(dst_slot);
@@ -224,9 +256,11 @@ class ReductionCheck {
   }
 
  private:
-  void* pointer(std::size_t slot) const { return slots_.at(slot) + offset_of<T>(alignment_, slot); }
+  void* pointer(std::size_t slot) const {
+    return slots_.at(slot) + offset_of(element_, alignment_, slot);
+  }
   unsigned char* bytes(std::size_t slot, std::size_t i) {
-    return slots_.contents(slot).data() + offset_of<T>(alignment_, slot) + i * sizeof(T);
+    return slots_.contents(slot).data() + offset_of(element_, alignment_, slot) + i * sizeof(T);
   }
   T load(std::size_t slot, std::size_t i) {
     T result;
@@ -337,13 +371,15 @@ inline void check_errors(DeviceRuntime& runtime) {
               bad.op = ReduceOp::min;
               bad.element = Element::complex64;
             }));
-  EXPECT_EQ(StatusCode::unsupported,
-            code_of([](Reduction& bad) { bad.op = static_cast<ReduceOp>(11); }));
+  EXPECT_EQ(StatusCode::unsupported, code_of([](Reduction& bad) { bad.op = ReduceOp::maxloc; }));
+  constexpr auto kNoOp = static_cast<ReduceOp>(static_cast<int>(ReduceOp::maxloc) + 1);
+  constexpr auto kNoElement = static_cast<Element>(static_cast<int>(Element::float64_float64) + 1);
+  EXPECT_EQ(StatusCode::unsupported, code_of([](Reduction& bad) { bad.op = kNoOp; }));
   EXPECT_EQ(StatusCode::ok, code_of([](Reduction& none) { none.count = 0; }));
   EXPECT_FALSE(runtime.can_reduce(ReduceOp::none, Element::int32));
   EXPECT_FALSE(runtime.can_reduce(ReduceOp::sum, Element::none));
-  EXPECT_FALSE(runtime.can_reduce(static_cast<ReduceOp>(11), Element::int32));
-  EXPECT_FALSE(runtime.can_reduce(ReduceOp::sum, static_cast<Element>(13)));
+  EXPECT_FALSE(runtime.can_reduce(kNoOp, Element::int32));
+  EXPECT_FALSE(runtime.can_reduce(ReduceOp::sum, kNoElement));
 }
 
 }  // namespace accord::test
