@@ -48,7 +48,8 @@ struct Place {
 
 // What a rank says of its two buffers in one call.
 struct Arrival {
-  std::uint32_t direct = 0;  // peers shall reach into them; else the call goes through regions
+  std::uint32_t direct = 0;     // peers shall reach into them; else the call goes through regions
+  std::uint32_t in_shares = 0;  // how it reduces, which all must do alike
   Place in;
   Place out;
 };
