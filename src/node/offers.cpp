@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <compare>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 
 #include "base/log.h"
@@ -20,6 +23,54 @@ constexpr std::size_t kKnownMax = 64;
 // What peers have open stays allocated until they close it, also when its owner has freed it: no
 // more than this part of the device's memory is lent.
 constexpr std::size_t kLentPart = 4;
+
+// What this process lends of its devices: an allocation counts once in however many communicators,
+// until no peer has it open any more.
+class Ledger {
+ public:
+  struct Key {
+    int device;
+    std::uint64_t base;
+    std::uint64_t buffer_id;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  // False where the device's allocations would be more than `limit_bytes`.
+  bool enter(const Key& key, std::uint64_t size_bytes, std::uint64_t limit_bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!lent_.contains(key)) {
+      std::uint64_t total_bytes = size_bytes;
+      for (const auto& [other, entry] : lent_) {
+        if (other.device == key.device) total_bytes += entry.size_bytes;
+      }
+      if (total_bytes > limit_bytes) return false;
+    }
+    Entry& entry = lent_[key];
+    entry.size_bytes = size_bytes;
+    ++entry.lenders;
+    return true;
+  }
+
+  void leave(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = lent_.find(key);
+    if (--entry->second.lenders == 0) lent_.erase(entry);
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t size_bytes = 0;
+    std::size_t lenders = 0;
+  };
+  std::mutex mutex_;
+  std::map<Key, Entry> lent_;
+};
+
+// Never destroyed: groups may outlive static objects.
+Ledger& ledger() {
+  static Ledger& instance = *new Ledger;
+  return instance;
+}
 
 }  // namespace
 
@@ -53,7 +104,7 @@ Status Offers::attach(void* shared, int rank, int size, device::DeviceRuntime& r
 
 Offers::~Offers() {
   close();
-  for (Slot& slot : slots_) close_descriptor(slot.descriptor);
+  for (Slot& slot : slots_) release(slot);
 }
 
 void Offers::close() noexcept {
@@ -66,6 +117,13 @@ void Offers::tend() {
   for (int owner = 0; owner < size_; ++owner) {
     if (owner != rank_) follow(owner);
   }
+  if (++calls_since_look_ >= kCallsPerLook) look_at_next();
+  reclaim();
+}
+
+// Finds what was freed although nothing new is used.
+void Offers::look_at_next() {
+  calls_since_look_ = 0;
   for (std::size_t looks = 0; looks < slots_.size(); ++looks) {
     const auto slot = static_cast<std::int32_t>(next_look_);
     next_look_ = (next_look_ + 1) % slots_.size();
@@ -76,9 +134,8 @@ void Offers::tend() {
       withdraw(*own);
       own_.erase(own);
     }
-    break;
+    return;
   }
-  reclaim();
 }
 
 bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& offer) {
@@ -160,11 +217,18 @@ bool Offers::is_free(const Slot& slot) const noexcept {
   return true;
 }
 
-// A peer that is still about to open a withdrawn offer must find its own descriptor there.
 void Offers::reclaim() noexcept {
   for (Slot& slot : slots_) {
-    if (slot.descriptor >= 0 && is_free(slot)) close_descriptor(slot.descriptor);
+    if (slot.held && is_free(slot)) release(slot);
   }
+}
+
+// Not before all peers have followed: one that is still about to open a withdrawn offer must find
+// the descriptor of that offer, and what a peer has open is still lent.
+void Offers::release(Slot& slot) noexcept {
+  if (slot.held) ledger().leave({device_, slot.base, slot.buffer_id});
+  slot.held = false;
+  close_descriptor(slot.descriptor);
 }
 
 // What kernels cannot address (memory of another context) must show now, while the call can still
@@ -185,16 +249,19 @@ Status Offers::try_kernels(const void* memory) const {
 
 // Without a place for it nothing happens: there may be one in a later call.
 Status Offers::lend(Own& own, const device::PointerInfo& memory, int readers) {
-  const int number = place_for(own.size_bytes);
+  const int number = place_for(own);
   if (number < 0) return {};
   Slot& slot = slots_[static_cast<std::size_t>(number)];
   Offer& shown = boards_[rank_].offers[number];
   device::ExportedMemory exported;
-  ACCORD_TRY(runtime_->export_memory(memory.base, exported));
-  close_descriptor(slot.descriptor);
+  Status made = runtime_->export_memory(memory.base, exported);
   slot.descriptor = exported.file_descriptor;
-  if (exported.bytes.size() > Offer::kHandleBytesMax)
-    return {StatusCode::unsupported, "node: a memory handle is too long"};
+  if (made.ok() && exported.bytes.size() > Offer::kHandleBytesMax)
+    made = {StatusCode::unsupported, "node: a memory handle is too long"};
+  if (!made.ok()) {
+    release(slot);
+    return made;
+  }
   shown.readers.store(readers, std::memory_order_relaxed);
   shown.process = ::getpid();
   shown.descriptor = exported.file_descriptor;
@@ -210,21 +277,23 @@ Status Offers::lend(Own& own, const device::PointerInfo& memory, int readers) {
   return {};
 }
 
-// A free slot, or -1. Where there is none, or too much is lent, what has long been idle gives way;
-// its slot is free once the peers have closed it.
-int Offers::place_for(std::uint64_t size_bytes) {
-  std::uint64_t lent_bytes = 0;
-  Own* idle = nullptr;
-  for (Own& own : own_) {
-    if (own.offer < 0) continue;
-    lent_bytes += own.size_bytes;
-    if (idle == nullptr || own.last_call < idle->last_call) idle = &own;
-  }
+// A free slot, held for `own`, or -1. Where there is none, or too much is lent, what has long been
+// idle gives way; its slot is free once the peers have closed it.
+int Offers::place_for(const Own& own) {
+  if (own.size_bytes > lendable_bytes_) return -1;
   const auto slot = std::find_if(slots_.begin(), slots_.end(),
-                                 [&](const Slot& candidate) { return is_free(candidate); });
-  if (size_bytes > lendable_bytes_) return -1;
-  if (slot != slots_.end() && size_bytes <= lendable_bytes_ - lent_bytes)
+                                 [](const Slot& candidate) { return !candidate.held; });
+  if (slot != slots_.end() &&
+      ledger().enter({device_, own.base, own.buffer_id}, own.size_bytes, lendable_bytes_)) {
+    slot->held = true;
+    slot->base = own.base;
+    slot->buffer_id = own.buffer_id;
     return static_cast<int>(slot - slots_.begin());
+  }
+  Own* idle = nullptr;
+  for (Own& other : own_) {
+    if (other.offer >= 0 && (idle == nullptr || other.last_call < idle->last_call)) idle = &other;
+  }
   if (idle != nullptr && idle->last_call + kIdleCalls <= calls_) withdraw(*idle);
   return -1;
 }

@@ -58,7 +58,7 @@ struct Arrival {
 // was made; never reset.
 struct alignas(128) Board {
   static constexpr std::size_t kArrivals = 4;  // calls that a rank may be ahead of another
-  static constexpr std::size_t kOffers = 16;
+  static constexpr std::size_t kOffers = 32;
   std::atomic<std::uint64_t> arrived{0};  // its record of the call is there
   std::atomic<std::uint64_t> reduced{0};  // its share of the result lies in its buffer
   std::atomic<std::uint64_t> settled{0};  // it reads no record and reaches into nobody's buffer
@@ -81,6 +81,8 @@ class Offers {
   static constexpr unsigned kUsesBeforeOffer = 2;
   // Calls without use after which an offer gives way to another allocation.
   static constexpr std::uint64_t kIdleCalls = 256;
+  // Calls from one look at an own offer to the next: the driver takes half a microsecond for it.
+  static constexpr unsigned kCallsPerLook = 8;
 
   static std::size_t shared_bytes(int size) noexcept;
 
@@ -97,7 +99,7 @@ class Offers {
   Offers& operator=(const Offers&) = delete;
 
   // At the start of every call: opens what peers offer and closes what they have withdrawn, and
-  // looks whether the next of the own offers still exists.
+  // now and then looks whether the next of the own offers still exists.
   void tend();
 
   // This call uses an allocation of this rank, which `readers` would reach into. True when
@@ -129,6 +131,9 @@ class Offers {
     std::uint32_t generation = 0;  // the last one given
     bool live = false;
     std::uint64_t withdrawn = 0;  // Board::posted then: the slot is free once all have followed it
+    bool held = false;            // peers may have open what is or was offered here:
+    std::uint64_t base = 0;
+    std::uint64_t buffer_id = 0;
     int descriptor = -1;
   };
   // A peer's offer that was looked at: `start` null where it could not be opened.
@@ -145,10 +150,12 @@ class Offers {
   bool exists(const Own& own) const noexcept;
   void withdraw_freed();
   void withdraw(Own& own) noexcept;
+  void look_at_next();
   void reclaim() noexcept;
+  void release(Slot& slot) noexcept;
   Status try_kernels(const void* memory) const;
   Status lend(Own& own, const device::PointerInfo& memory, int readers);
-  int place_for(std::uint64_t size_bytes);
+  int place_for(const Own& own);
   bool is_free(const Slot& slot) const noexcept;
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;
@@ -163,10 +170,11 @@ class Offers {
   void* scratch_ = nullptr;
   Board* boards_ = nullptr;
   Answers* answers_ = nullptr;
-  std::uint64_t lendable_bytes_ = 0;  // at most, all offers together
+  std::uint64_t lendable_bytes_ = 0;  // at most, of all communicators together
   std::vector<Own> own_;
   std::array<Slot, Board::kOffers> slots_;
   std::size_t next_look_ = 0;
+  unsigned calls_since_look_ = 0;
   std::vector<Imports> imports_;  // by owner
   std::uint64_t calls_ = 0;
 };
