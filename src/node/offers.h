@@ -121,17 +121,18 @@ class Offers {
     std::uint64_t size_bytes = 0;
     unsigned uses = 0;
     std::uint64_t last_call = 0;
-    bool tried = false;      // whether it can be lent at all
-    bool reachable = false;  // by kernels
-    bool refused = false;    // it cannot be exported
+    bool tried = false;  // whether kernels reach it is known:
+    bool reachable = false;
+    bool refused = false;  // it cannot be exported
     std::int32_t offer = -1;
   };
-  // Of an own offer's slot.
+  // The owner's side of one of its offers. Held from the offer on until all peers have closed what
+  // was withdrawn: they have once they have followed the board that far.
   struct Slot {
     std::uint32_t generation = 0;  // the last one given
-    bool live = false;
-    std::uint64_t withdrawn = 0;  // Board::posted then: the slot is free once all have followed it
-    bool held = false;            // peers may have open what is or was offered here:
+    bool live = false;             // not withdrawn
+    std::uint64_t withdrawn = 0;   // Board::posted then
+    bool held = false;
     std::uint64_t base = 0;
     std::uint64_t buffer_id = 0;
     int descriptor = -1;

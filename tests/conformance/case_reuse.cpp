@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One collective again and again on the same buffers, each an allocation of its own that is freed at the end of
-// the case: what a library remembers of a buffer serves the later calls, and must not outlive it, since the next
-// case gets the same addresses.
+// One collective again and again on the same buffers, each an allocation of its own that is freed
+// at the end of the case: what a library remembers of a buffer serves the later calls, and must not
+// outlive it, since the next case gets the same addresses.
 #include "cases.h"
 #include "collectives.h"
 #include "requests.h"
@@ -23,14 +23,15 @@ int call_once(Run& run, const Prepared& prepared, Form form) {
 }  // namespace
 
 void case_reuse(Run& run) {
-  static constexpr Kind kKinds[] = {Kind::bcast,     Kind::gather,   Kind::scatter,
-                                    Kind::allgather, Kind::alltoall, Kind::reduce,
-                                    Kind::allreduce, Kind::reduce_scatter_block};
+  static constexpr Kind kKinds[] = {
+      Kind::bcast,    Kind::gather, Kind::scatter,   Kind::allgather,
+      Kind::alltoall, Kind::reduce, Kind::allreduce, Kind::reduce_scatter_block};
   const Kind kind = kKinds[run.global.below(static_cast<int>(std::size(kKinds)))];
   // Mostly the world: a communicator that sees buffers come and go.
   const bool world = run.global.chance(70);
   const int which = run.global.pick(run.comms().intra());
-  const Comm& comm = world ? run.comms().world() : run.comms().all()[static_cast<std::size_t>(which)];
+  const Comm& comm =
+      world ? run.comms().world() : run.comms().all()[static_cast<std::size_t>(which)];
   const Form form = run.global.chance(70) ? Form::blocking : Form::nonblocking;
   const int rounds = run.global.between(2, kRoundsMax);
   require_call(run, comm, kind, form);
