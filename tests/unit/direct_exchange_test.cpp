@@ -64,9 +64,10 @@ TEST(DirectExchange, InPlaceOnSomeRanksOnlyGoesThroughTheRegions) {
   Buffer yours(kBytes);
   Buffer sum(kBytes);
   std::vector<core::Pipeline> views(2);
-  for (core::Pipeline& view : views)
+  for (core::Pipeline& view : views) {
     view.exchange = make_case(Kind::allreduce, 2, kBytes, false, 0, 2 * kBytes).call;
-  view.tries_direct = true;
+    view.tries_direct = true;
+  }
   views[1].rank = 1;
   views[0].in = views[0].out = mine.end(kBytes);
   views[1].in = yours.end(kBytes);
