@@ -182,8 +182,8 @@ Status Group::open(std::span<const Record> records) {
   }
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
-  ACCORD_TRY(offers_.attach(mailboxes_ + size_, rank_, size_, *runtime_, device_,
-                            reduces_ ? scratch : nullptr));
+  offers_.attach(mailboxes_ + size_, rank_, size_, *runtime_, device_,
+                 reduces_ ? scratch : nullptr);
   return try_to_reduce();
 }
 

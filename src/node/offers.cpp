@@ -87,11 +87,12 @@ void Offers::make(void* shared, int size) noexcept {
   for (int pair = 0; pair < size * size; ++pair) new (answers + pair) Answers;
 }
 
-Status Offers::attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
-                      void* scratch) {
+void Offers::attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
+                    void* scratch) {
+  // Of a device that does not say how much it has, nothing is lent.
   device::DeviceDescription description;
-  ACCORD_TRY(runtime.describe(device, description));
-  lendable_bytes_ = description.memory_bytes / kLentPart;
+  if (runtime.describe(device, description).ok())
+    lendable_bytes_ = description.memory_bytes / kLentPart;
   rank_ = rank;
   size_ = size;
   runtime_ = &runtime;
@@ -100,7 +101,6 @@ Status Offers::attach(void* shared, int rank, int size, device::DeviceRuntime& r
   boards_ = static_cast<Board*>(shared);
   answers_ = reinterpret_cast<Answers*>(boards_ + size);
   imports_.resize(static_cast<std::size_t>(size));
-  return {};
 }
 
 Offers::~Offers() {

@@ -89,8 +89,8 @@ class Offers {
   // One rank readies the shared memory before the others see it.
   static void make(void* shared, int size) noexcept;
   // `scratch`: device memory where kernels may leave a byte; null where the group has no kernels.
-  Status attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
-                void* scratch);
+  void attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
+              void* scratch);
   // Closes all that is open here. Nothing can be reached any more.
   void close() noexcept;
   Offers() = default;
