@@ -110,7 +110,9 @@ bool FakeDevice::classify(const void* pointer, device::PointerInfo& info) noexce
   const std::lock_guard<std::mutex> locked(mutex_);
   const auto found = find(pointer);
   if (found == allocations_.end()) return false;
-  info = {found->second.kind, this, 0, base_ + found->first, found->second.size_bytes, 0};
+  const Allocation& allocation = found->second;
+  info = {allocation.kind,     this, 0, base_ + found->first, allocation.size_bytes,
+          allocation.buffer_id};
   return true;
 }
 
@@ -288,6 +290,7 @@ Status FakeDevice::add(Allocation allocation, void*& pointer) {
   if (next_offset_ + allocation.size_bytes > kArenaBytes)
     return {StatusCode::no_memory, "the fake device is full"};
   if (!allocation.shared) allocation.source = next_offset_;
+  allocation.buffer_id = ++last_buffer_id_;
   pointer = base_ + next_offset_;
   allocations_[next_offset_] = allocation;
   next_offset_ += (allocation.size_bytes / kAlignmentBytes + 1) * kAlignmentBytes;
@@ -324,6 +327,10 @@ Status FakeDevice::open_memory(int, const device::ExportedMemory& exported, void
   if (exported.bytes.size() != sizeof handle) return refused("open: a foreign handle");
   std::memcpy(&handle, exported.bytes.data(), sizeof handle);
   if (handle.owner != this || refuses()) return refused("open");
+  {
+    const std::lock_guard<std::mutex> locked(mutex_);
+    if (!allocations_.contains(handle.source)) return refused("open: freed");
+  }
   return add({.size_bytes = handle.size_bytes, .source = handle.source, .shared = true}, pointer);
 }
 
@@ -333,6 +340,11 @@ Status FakeDevice::close_memory(void* pointer) {
   if (found == allocations_.end() || found->second.source == found->first)
     return {StatusCode::invalid_argument, "not opened"};
   allocations_.erase(found);
+  return {};
+}
+
+Status FakeDevice::describe(int, device::DeviceDescription& description) {
+  description = {.name = "fake", .uuid = "fake", .memory_bytes = kArenaBytes};
   return {};
 }
 

@@ -64,11 +64,12 @@ class FakeDevice final : public device::DeviceRuntime {
   Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override;
   Status close_memory(void* pointer) override;
   int device_count() override { return 1; }
-  Status describe(int, device::DeviceDescription&) override { return refused("describe"); }
+  Status describe(int, device::DeviceDescription& description) override;
 
  private:
   struct Allocation {
     std::size_t size_bytes = 0;
+    std::uint64_t buffer_id = 0;
     device::MemoryKind kind = device::MemoryKind::device;
     std::size_t source = 0;  // offset of the allocation that has the bytes: another's where opened
     bool shared = false;     // exported or opened: others may use the bytes
@@ -102,6 +103,7 @@ class FakeDevice final : public device::DeviceRuntime {
   mutable std::mutex mutex_;
   Allocations allocations_;
   std::size_t next_offset_ = 0;
+  std::uint64_t last_buffer_id_ = 0;
   std::atomic<Scheduler*> scheduler_{nullptr};
   std::atomic<long> fail_after_{-1};
   std::atomic<std::size_t> host_allocations_{0};

@@ -98,6 +98,7 @@ core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::Coll
   // Some device buffers enter as one with absolute addresses does, through their whole shadow.
   end.shadowed = staged.is_staged() && scheduler_.random(6) == 0;
   if (end.shadowed) return end;
+  end.memory = staged.where();
   end.runtime = staged.where().runtime;
   end.device = staged.where().device;
   end.on_device = staged.is_staged() && staged.where().kind == device::MemoryKind::device;
@@ -168,6 +169,7 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
                              .op = device_op(args.op),
                              .element = device::Element::int64,
                              .one_shot_bytes = options.one_shot_bytes};
+  made.tries_direct = options.direct;
   made.region_bytes = options.region_bytes;
   made.region_runtime = &FakeDevice::get(0);
   made.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,

@@ -91,10 +91,11 @@ std::string to_text(const Program& program) {
                                  program.pipeline_bytes, program.chunk_bytes);
   if (const ExchangeOptions& exchange = program.exchange; exchange.node_bytes > 0) {
     text += fmt::format(
-        "exchange from {} bytes through regions of {}, one shot to {}; {} % refused, {} % of ranks "
-        "with kernels\n",
+        "exchange from {} bytes through regions of {}, one shot to {}{}; {} % refused, {} % of "
+        "ranks with kernels\n",
         exchange.node_bytes, exchange.region_bytes, exchange.one_shot_bytes,
-        exchange.refused_percent, exchange.kernels_percent);
+        exchange.direct ? ", directly where possible" : "", exchange.refused_percent,
+        exchange.kernels_percent);
   }
   for (std::size_t comm = 1; comm < program.comms.size(); ++comm) {
     std::string members;

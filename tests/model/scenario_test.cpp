@@ -233,6 +233,35 @@ TEST(Scenario, FailingCopiesAreReportedAndCleanedUp) {
   }
 }
 
+// Buffers that are used again and again are reached by the peers themselves, under every schedule;
+// what a rank writes into its send buffer once its call is complete reaches nobody.
+TEST(Scenario, CollectivesOnTheSameBuffersGoStraightBetweenThem) {
+  constexpr std::size_t kElements = 600;
+  ShimOptions shim;
+  shim.exchange.node_bytes = 1;
+  shim.exchange.direct = true;
+  const auto before = core::DirectExchange::counters();
+  for (const std::size_t one_shot_bytes : {0, 1 << 20}) {
+    shim.exchange.one_shot_bytes = one_shot_bytes;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      RunOptions options;
+      options.seed = seed;
+      const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+        Allreduce reduce(Place::device_a, kElements, 5);
+        for (std::int64_t round = 0; round < 12; ++round) {
+          reduce.send.fill(numbers(kElements, round));
+          (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
+          std::vector<std::int64_t> sums = numbers(kElements, round);
+          for (std::int64_t& value : sums) value *= 3;
+          expect(rank, reduce.recv, sums);
+        }
+      });
+      ASSERT_EQ(message, "") << "seed " << seed << ", one shot " << one_shot_bytes;
+    }
+  }
+  EXPECT_GT(core::DirectExchange::counters().direct, before.direct + 100);
+}
+
 // The same in an exchange among ranks, whichever of them it hits: the others hear of it and do not
 // wait for that rank, in this call nor in the next.
 TEST(Scenario, FailingCopiesInAnExchangeEndItEverywhere) {
