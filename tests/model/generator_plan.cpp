@@ -177,6 +177,15 @@ void Generator::plan_exchange() {
   exchange.refused_percent = random_.pick(std::vector<unsigned>{0, 0, 5, 20});
   exchange.kernels_percent = random_.pick(std::vector<unsigned>{100, 100, 100, 80});
   exchange.direct = random_.percent(25);
+  if (random_.percent(50)) plan_inboxes();
+}
+
+void Generator::plan_inboxes() {
+  ExchangeOptions& exchange = program_.exchange;
+  if (random_.percent(30)) exchange.node_bytes = 0;
+  exchange.lane_bytes = random_.pick(std::vector<std::size_t>{64, 512, 8192, 8192});
+  exchange.inbox_calls = 1 + random_.below(2);
+  if (random_.percent(20)) exchange.exclusive_percent = 50;
 }
 
 // What the calls of this program are and how long.
