@@ -195,10 +195,11 @@ std::string CollectiveOperation::why_best_mode() const {
   if (!call_.pipeline->exchange) return call_.why_no_exchange;
   const Mode mode = best_mode();
   if (mode == Mode::inbox || mode == Mode::node) return "";
-  if (queue_->regions.group) return reason::kNoKernels;
-  const std::string& declined =
-      queue_->regions.declined ? queue_->regions.why_declined : queue_->inboxes.why_declined;
-  return declined.empty() ? reason::kSeldom : std::string(reason::kDeclined) + ": " + declined;
+  const bool fits_regions = call_.pipeline->exchange->fits_regions;
+  if (fits_regions && queue_->regions.group) return reason::kNoKernels;
+  const NodeGroup& group = fits_regions ? queue_->regions : queue_->inboxes;
+  return group.declined ? std::string(reason::kDeclined) + ": " + group.why_declined
+                        : reason::kSeldom;
 }
 
 // All ranks come here in the same call. A rank's memory is where its buffer is.

@@ -107,7 +107,7 @@ def lines_of(stderr: str, rank: int) -> list[str]:
 
 
 def test_a_line_a_call_says_what_which_way_and_why(run: Run) -> None:
-    stderr = run(ACCORD_TRACE=1)
+    stderr = run(ACCORD_TRACE=1, ACCORD_INBOX_BYTES=0)
     lines = lines_of(stderr, 0)
     assert [line for line in lines if line not in _NON_BLOCKING] == _LINES
     assert {line for line in lines if line in _NON_BLOCKING} == _NON_BLOCKING
@@ -122,8 +122,25 @@ def test_the_reasons_of_a_vote(run: Run) -> None:
     words = "group declined: node: exchange regions are too small for so many ranks"
     assert lines[0].endswith(f"-> staged (this call votes: {words})")
     assert lines[2].endswith(f"-> staged (voted: {words})")
-    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_NODE_BYTES=0), 0)
+    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_NODE_BYTES=0, ACCORD_INBOX_BYTES=0), 0)
     assert lines[0].endswith("-> staged (ACCORD_NODE_BYTES is 0)")
+
+
+def test_the_reasons_of_calls_that_fit_into_inboxes(run: Run) -> None:
+    # Regions, which the long calls before it have made, are not for the short one.
+    short = "reduce 800 B double max device, root 1, comm of 2, rank 0"
+    lines = lines_of(run(ACCORD_TRACE=1), 0)
+    seldom = "not often enough for inboxes (ACCORD_INBOX_CALLS)"
+    assert f"{short} -> staged (this call votes: {seldom})" in lines
+    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_INBOX_CALLS=1), 0)
+    assert lines[0].endswith("-> inbox (this call votes)")
+    assert lines[2].endswith("-> inbox (voted)")
+    assert f"{short} -> inbox (this call votes)" in lines
+    # Both ranks' servers want the device for themselves: regions instead, where a call is long.
+    declined = "group declined: node: ranks share a device, where kernels must not wait"
+    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_INBOX_CALLS=1, ACCORD_TEST_EXCLUSIVE_DEVICE=1), 0)
+    assert lines[0].endswith("-> node (this call votes)")
+    assert f"{short} -> staged (this call votes: {declined})" in lines
 
 
 def table_of(stderr: str) -> dict[tuple[str, str], dict[str, float]]:
