@@ -43,6 +43,12 @@ void InboxExchange::describe() {
   const bool from_root = call.kind == Kind::scatter || call.kind == Kind::bcast;
   exchange.send_to = to_root ? root : from_root && !is_root ? 0 : everyone();
   exchange.receive_from = from_root ? root : to_root && !is_root ? 0 : everyone();
+  // A prefix: from the ranks before this one, for those behind it.
+  if (call.kind == Kind::scan || call.kind == Kind::exscan) {
+    const std::uint64_t before = own - 1;
+    exchange.receive_from = call.kind == Kind::scan ? before | own : before;
+    exchange.send_to = everyone() & ~(call.kind == Kind::scan ? before : before | own);
+  }
   // What is in its place already.
   if (call.kind == Kind::bcast && is_root) exchange.receive_from = 0;
   if (call.kind == Kind::bcast) exchange.send_to &= ~own;

@@ -123,7 +123,7 @@ Status NodeExchange::begin_fill(Flight& flight) {
 
 Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   const std::uint64_t number = sequence(flight);
-  for (int peer = 0; peer < group_->size(); ++peer) {
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer) {
     if (group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number) return {};
   }
   begun = true;
@@ -154,7 +154,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
 std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
                                                   const node::Share& share) const {
   std::vector<const void*> sources;
-  for (int peer = 0; peer < group_->size(); ++peer)
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer)
     sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
   if (flight.own_skipped)
     sources[static_cast<std::size_t>(group_->rank())] =

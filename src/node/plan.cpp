@@ -39,6 +39,8 @@ std::size_t lanes(const Call& call) {
       return ranks + 1;
     case Kind::reduce:
     case Kind::allreduce:
+    case Kind::scan:
+    case Kind::exscan:
       return 2;
     default:
       return 1;
@@ -65,7 +67,8 @@ std::size_t Plan::slot_bytes_min(int size) noexcept {
 bool Plan::reduces() const noexcept { return call_.op != device::ReduceOp::none; }
 
 bool Plan::result_is_own() const noexcept {
-  return one_shot_ || call_.kind == Kind::reduce_scatter_block;
+  return one_shot_ || call_.kind == Kind::reduce_scatter_block || call_.kind == Kind::scan ||
+         call_.kind == Kind::exscan;
 }
 
 bool Plan::has_own_block() const noexcept {
@@ -89,6 +92,8 @@ std::vector<Move> Plan::fills(int rank, bool in_place, std::size_t chunk) const 
       return {{rank, 0, (in_place ? block(rank) : 0) + at, bytes}};
     case Kind::reduce:
     case Kind::allreduce:
+    case Kind::scan:
+    case Kind::exscan:
       return {{rank, 0, at, bytes}};
     case Kind::scatter:
       if (!is_root) return {};
@@ -116,11 +121,6 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
     case Kind::scatter:
       if (!is_root || !in_place) moves.push_back({call_.root, lane(rank), at, bytes});
       return moves;
-    case Kind::reduce_scatter_block: {
-      const Share own = share(rank, chunk);
-      moves.push_back({rank, own.result_bytes, at, own.length_bytes});
-      return moves;
-    }
     case Kind::gather:
     case Kind::reduce:
       if (!is_root) return moves;
@@ -128,8 +128,9 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
     default:
       break;
   }
-  if (one_shot_) {
-    moves.push_back({rank, share(rank, chunk).result_bytes, at, bytes});
+  if (result_is_own()) {
+    const Share own = share(rank, chunk);
+    if (own.length_bytes > 0) moves.push_back({rank, own.result_bytes, at, own.length_bytes});
     return moves;
   }
   for (int step = 0; step < call_.size; ++step) {
@@ -160,12 +161,19 @@ Share Plan::share(int rank, std::size_t chunk) const {
     return {lane(rank), static_cast<std::size_t>(call_.size) * lane_bytes_, bytes};
   if (one_shot_)
     return {0, lane_bytes_, call_.kind == Kind::allreduce || rank == call_.root ? bytes : 0};
+  if (call_.kind == Kind::scan || call_.kind == Kind::exscan)
+    return {0, lane_bytes_, sources(rank) > 0 ? bytes : 0};
   // Whole lines, so that every share starts aligned; the last ranks may get none.
   const auto ranks = static_cast<std::size_t>(call_.size);
   const std::size_t step = round_up((bytes + ranks - 1) / ranks);
   const std::size_t low = std::min(bytes, static_cast<std::size_t>(rank) * step);
   const std::size_t high = std::min(bytes, low + step);
   return {low, lane_bytes_ + low, high - low};
+}
+
+int Plan::sources(int rank) const noexcept {
+  if (call_.kind == Kind::scan) return rank + 1;
+  return call_.kind == Kind::exscan ? rank : call_.size;
 }
 
 }  // namespace accord::node

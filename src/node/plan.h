@@ -24,6 +24,8 @@ enum class Kind : std::uint32_t {
   gather,
   scatter,
   reduce_scatter_block,
+  scan,
+  exscan,
 };
 
 // Bytes [packed, packed + length) of the packed form of a user's buffer, at `offset` of a slot of
@@ -47,7 +49,7 @@ struct Call {
   Kind kind = Kind::bcast;
   int size = 1;
   int root = 0;
-  // Of one block: the whole message of bcast, reduce and allreduce; else what one rank sends
+  // Of one block: the whole message of bcast, reduce, allreduce and scans; else what one rank sends
   // another.
   std::size_t block_bytes = 0;
   bool fits_regions = true;  // long enough to be worth a way through exchange regions
@@ -79,6 +81,8 @@ class Plan {
   std::vector<Move> pulls(int rank, bool in_place, std::size_t chunk) const;
   // Reductions only.
   Share share(int rank, std::size_t chunk) const;
+  // Whose slots `rank` reduces its share of: those of so many ranks, from rank 0 on.
+  int sources(int rank) const noexcept;
   // Whether a rank sends itself a block as it does the others (alltoall, reduce_scatter_block):
   // where that begins in its packed buffer, and which move of fills() it is.
   bool has_own_block() const noexcept;

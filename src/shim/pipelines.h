@@ -119,8 +119,8 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->element_bytes = type->size_bytes();
   made->op = op;
   made->datatype = datatype;
-  made->chunkable =
-      kind != Kind::reduce_scatter_block && type->dense() && worth_chunks(made->size_bytes);
+  const bool can_be_cut = kind == Kind::reduce || kind == Kind::allreduce;
+  made->chunkable = can_be_cut && type->dense() && worth_chunks(made->size_bytes);
   return made;
 }
 

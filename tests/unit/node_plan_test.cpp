@@ -83,11 +83,12 @@ class World {
     const Call& call = case_.call;
     const std::size_t block = call.block_bytes;
     const bool is_root = rank == call.root;
-    const auto sum = [&](std::size_t offset) {
+    const auto sum_of_first = [&](int ranks, std::size_t offset) {
       unsigned total = 0;
-      for (int from = 0; from < call.size; ++from) total += value(from, offset);
+      for (int from = 0; from < ranks; ++from) total += value(from, offset);
       return static_cast<int>(static_cast<unsigned char>(total));
     };
+    const auto sum = [&](std::size_t offset) { return sum_of_first(call.size, offset); };
     switch (call.kind) {
       case Kind::bcast:
         return peer == 0 && !is_root ? value(call.root, i) : 0;
@@ -106,6 +107,10 @@ class World {
                                                          : 0;
       case Kind::alltoall:
         return value(peer, at(rank) * block + i);
+      case Kind::scan:
+        return peer == 0 ? sum_of_first(rank + 1, i) : 0;
+      case Kind::exscan:
+        return peer == 0 ? sum_of_first(rank, i) : 0;
     }
     return -1;
   }
@@ -124,7 +129,8 @@ class World {
     ASSERT_LE(share.result_bytes + share.length_bytes, case_.slot_bytes) << name(case_);
     for (std::size_t i = 0; i < share.length_bytes; ++i) {
       unsigned total = 0;
-      for (const Bytes& slot : slots_) total += slot[share.offset_bytes + i];
+      for (int source = 0; source < plan_.sources(rank); ++source)
+        total += slots_[at(source)][share.offset_bytes + i];
       slots_[at(rank)][share.result_bytes + i] = static_cast<unsigned char>(total);
     }
   }
@@ -145,10 +151,12 @@ class World {
 };
 
 TEST(NodePlan, every_collective_in_chunks) {
-  for (Kind kind : {Kind::bcast, Kind::reduce, Kind::allreduce, Kind::allgather, Kind::alltoall,
-                    Kind::gather, Kind::scatter, Kind::reduce_scatter_block}) {
-    const bool reduces =
-        kind == Kind::reduce || kind == Kind::allreduce || kind == Kind::reduce_scatter_block;
+  for (Kind kind :
+       {Kind::bcast, Kind::reduce, Kind::allreduce, Kind::allgather, Kind::alltoall, Kind::gather,
+        Kind::scatter, Kind::reduce_scatter_block, Kind::scan, Kind::exscan}) {
+    const bool reduces = kind == Kind::reduce || kind == Kind::allreduce ||
+                         kind == Kind::reduce_scatter_block || kind == Kind::scan ||
+                         kind == Kind::exscan;
     const bool may_be_in_place =
         kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter;
     for (int size : {2, 3, 5, 8}) {
