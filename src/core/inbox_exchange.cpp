@@ -150,7 +150,7 @@ Status InboxExchange::begin() {
   if (in_bytes_ == 0) return {};
   exchange.src = in_direct_ ? pipeline_.in.address(first_in_bytes_) : bounce_;
   if (in_direct_) return {};
-  return pipeline_.in.copy(PipelineEnd::Direction::to_host, first_in_bytes_, in_bytes_, bounce_,
+  return pipeline_.in.copy(PipelineEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_,
                            copy_);
 }
 
@@ -158,7 +158,7 @@ Status InboxExchange::unpack() {
   if (out_direct_) return {};
   const auto copy = [&](std::size_t low, std::size_t high, device::CopyTicket& ticket) {
     if (low == high) return Status();
-    return pipeline_.out.copy(PipelineEnd::Direction::from_host, low, high - low,
+    return pipeline_.out.copy(PipelineEnd::Direction::unpack, low, high - low,
                               static_cast<std::byte*>(ticket_.exchange.dst) + low, ticket);
   };
   if (!keeps_own_block()) return copy(0, out_bytes_, copy_);

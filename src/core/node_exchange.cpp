@@ -215,8 +215,9 @@ void NodeExchange::add_copies(const PipelineEnd& end, const std::vector<node::Mo
   if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
     std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
-    const CopyList list = packed_copies(end.segment, end.user, move.packed_bytes, move.length_bytes,
-                                        there, to_region);
+    const auto direction =
+        to_region ? PipelineEnd::Direction::pack : PipelineEnd::Direction::unpack;
+    const CopyList list = end.copies(direction, move.packed_bytes, move.length_bytes, there);
     copies.insert(copies.end(), list.copies().begin(), list.copies().end());
   }
 }
