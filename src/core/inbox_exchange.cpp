@@ -56,15 +56,16 @@ void InboxExchange::describe() {
     exchange.send_to &= ~own;
     exchange.receive_from &= ~own;
   }
+  const bool gathers = call.kind == Kind::allgather || call.kind == Kind::allgatherv;
   const bool sends_blocks = call.kind == Kind::alltoall || call.kind == Kind::scatter ||
+                            call.kind == Kind::reduce_scatter ||
                             call.kind == Kind::reduce_scatter_block;
-  const bool takes_blocks =
-      call.kind == Kind::alltoall || call.kind == Kind::allgather || call.kind == Kind::gather;
+  const bool takes_blocks = gathers || call.kind == Kind::alltoall || call.kind == Kind::gather;
   exchange.send_stride_bytes = sends_blocks ? block : 0;
   exchange.receive_stride_bytes = takes_blocks ? block : 0;
   if (exchange.send_to != 0) in_bytes_ = sends_blocks ? all : block;
   if (exchange.receive_from != 0) out_bytes_ = takes_blocks ? all : block;
-  if (call.kind == Kind::allgather && pipeline_.in_place)
+  if (gathers && pipeline_.in_place)
     first_in_bytes_ = block * static_cast<std::size_t>(group_->rank());
 }
 

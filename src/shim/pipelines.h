@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "shim/canonical.h"
 #include "shim/shapes.h"
@@ -73,7 +74,12 @@ struct Outline {
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
   int root = 0;            // 0 where there is none
   bool chunkable = false;  // chunks of the host MPI's call are one of the ways
+  // By rank, where blocks differ; size_bytes then is their mean.
+  std::vector<std::size_t> blocks_bytes = {};
 };
+
+// Tells calls whose blocks differ by rank apart; 0 for others.
+std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept;
 
 core::Key key_of(const Outline& outline);
 
