@@ -10,8 +10,8 @@ std::uint64_t Key::hash() const noexcept {
   // FNV-1a over the fields; the top bit is cleared so that the value and its complement order as
   // integers do.
   std::uint64_t hash = 14695981039346656037ull;
-  for (std::uint64_t word :
-       {std::uint64_t{collective}, std::uint64_t{op}, std::uint64_t{element_type}, size_bytes}) {
+  for (std::uint64_t word : {std::uint64_t{collective}, std::uint64_t{op},
+                             std::uint64_t{element_type}, size_bytes, blocks}) {
     for (int byte = 0; byte < 8; ++byte)
       hash = (hash ^ ((word >> (8 * byte)) & 0xff)) * 1099511628211ull;
   }

@@ -22,6 +22,7 @@ struct Key {
   std::uint32_t op = 0;            // canonical, never a handle's value
   std::uint32_t element_type = 0;  // canonical; reductions only
   std::uint64_t size_bytes = 0;
+  std::uint64_t blocks = 0;  // a hash of their sizes, where these differ by rank
 
   bool operator==(const Key&) const = default;
   std::uint64_t hash() const noexcept;

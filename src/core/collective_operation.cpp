@@ -374,7 +374,7 @@ Status CollectiveOperation::fill(Slot& slot) {
   stages::enter(stages::Stage::copy_in);
   const PipelineEnd& in = call_.pipeline->in;
   if (!in.present() || in.plain()) return {};
-  return in.copy(PipelineEnd::Direction::to_host, chunk_first_bytes(slot.chunk),
+  return in.copy(PipelineEnd::Direction::pack, chunk_first_bytes(slot.chunk),
                  chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 
@@ -390,7 +390,7 @@ Status CollectiveOperation::drain(Slot& slot) {
   stages::enter(stages::Stage::copy_out);
   const PipelineEnd& out = call_.pipeline->out;
   if (!out.present() || out.plain()) return {};
-  return out.copy(PipelineEnd::Direction::from_host, chunk_first_bytes(slot.chunk),
+  return out.copy(PipelineEnd::Direction::unpack, chunk_first_bytes(slot.chunk),
                   chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 

@@ -43,6 +43,12 @@ void InboxExchange::describe() {
   const bool from_root = call.kind == Kind::scatter || call.kind == Kind::bcast;
   exchange.send_to = to_root ? root : from_root && !is_root ? 0 : everyone();
   exchange.receive_from = from_root ? root : to_root && !is_root ? 0 : everyone();
+  // A prefix: from the ranks before this one, for those behind it.
+  if (call.kind == Kind::scan || call.kind == Kind::exscan) {
+    const std::uint64_t before = own - 1;
+    exchange.receive_from = call.kind == Kind::scan ? before | own : before;
+    exchange.send_to = everyone() & ~(call.kind == Kind::scan ? before : before | own);
+  }
   // What is in its place already.
   if (call.kind == Kind::bcast && is_root) exchange.receive_from = 0;
   if (call.kind == Kind::bcast) exchange.send_to &= ~own;
@@ -50,15 +56,16 @@ void InboxExchange::describe() {
     exchange.send_to &= ~own;
     exchange.receive_from &= ~own;
   }
+  const bool gathers = call.kind == Kind::allgather || call.kind == Kind::allgatherv;
   const bool sends_blocks = call.kind == Kind::alltoall || call.kind == Kind::scatter ||
+                            call.kind == Kind::reduce_scatter ||
                             call.kind == Kind::reduce_scatter_block;
-  const bool takes_blocks =
-      call.kind == Kind::alltoall || call.kind == Kind::allgather || call.kind == Kind::gather;
+  const bool takes_blocks = gathers || call.kind == Kind::alltoall || call.kind == Kind::gather;
   exchange.send_stride_bytes = sends_blocks ? block : 0;
   exchange.receive_stride_bytes = takes_blocks ? block : 0;
   if (exchange.send_to != 0) in_bytes_ = sends_blocks ? all : block;
   if (exchange.receive_from != 0) out_bytes_ = takes_blocks ? all : block;
-  if (call.kind == Kind::allgather && pipeline_.in_place)
+  if (gathers && pipeline_.in_place)
     first_in_bytes_ = block * static_cast<std::size_t>(group_->rank());
 }
 
@@ -146,7 +153,7 @@ Status InboxExchange::begin() {
   if (in_bytes_ == 0) return {};
   exchange.src = in_direct_ ? pipeline_.in.address(first_in_bytes_) : bounce_;
   if (in_direct_) return {};
-  return pipeline_.in.copy(PipelineEnd::Direction::to_host, first_in_bytes_, in_bytes_, bounce_,
+  return pipeline_.in.copy(PipelineEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_,
                            copy_in_);
 }
 
@@ -154,7 +161,7 @@ Status InboxExchange::unpack() {
   if (out_direct_) return {};
   const auto copy = [&](std::size_t low, std::size_t high, device::CopyTicket& ticket) {
     if (low == high) return Status();
-    return pipeline_.out.copy(PipelineEnd::Direction::from_host, low, high - low,
+    return pipeline_.out.copy(PipelineEnd::Direction::unpack, low, high - low,
                               static_cast<std::byte*>(ticket_.exchange.dst) + low, ticket);
   };
   if (!keeps_own_block()) return copy(0, out_bytes_, copy_out_);

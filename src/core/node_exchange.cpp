@@ -16,7 +16,7 @@ NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& p
       own_direct_(plan_.has_own_block() && usable_by_kernels(pipeline.in) &&
                   usable_by_kernels(pipeline.out)),
       result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {
-  if (pipeline.tries_direct) {
+  if (pipeline.tries_direct && node::DirectPlan::knows(pipeline.exchange->kind)) {
     direct_.emplace(group_, pipeline);
   } else {
     enter_regions();
@@ -143,7 +143,7 @@ Status NodeExchange::begin_fill(Flight& flight) {
 
 Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   const std::uint64_t number = sequence(flight);
-  for (int peer = 0; peer < group_->size(); ++peer) {
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer) {
     if (group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number) return {};
   }
   begun = true;
@@ -174,7 +174,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
 std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
                                                   const node::Share& share) const {
   std::vector<const void*> sources;
-  for (int peer = 0; peer < group_->size(); ++peer)
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer)
     sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
   if (flight.own_skipped)
     sources[static_cast<std::size_t>(group_->rank())] =
@@ -235,8 +235,9 @@ void NodeExchange::add_copies(const PipelineEnd& end, const std::vector<node::Mo
   if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
     std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
-    const CopyList list = packed_copies(end.segment, end.user, move.packed_bytes, move.length_bytes,
-                                        there, to_region);
+    const auto direction =
+        to_region ? PipelineEnd::Direction::pack : PipelineEnd::Direction::unpack;
+    const CopyList list = end.copies(direction, move.packed_bytes, move.length_bytes, there);
     copies.insert(copies.end(), list.copies().begin(), list.copies().end());
   }
 }

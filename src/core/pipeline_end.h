@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "core/layout.h"
 #include "device/device_runtime.h"
@@ -22,26 +23,29 @@ struct PipelineEnd {
   bool on_device = false;  // plain memory of `device`, which its kernels may use as it is
   int device = -1;
   device::PointerInfo memory;  // the allocation it lies in, where on_device
-  Segment segment;             // no elements: this rank has no such end
+  Segment segment;  // no elements: this rank has no such end
+  // Where elements do not simply follow one another: blocks of them, whose packed forms do.
+  std::vector<Segment> blocks;
 
   bool present() const noexcept { return segment.count != 0; }
   // The CPU can work on the bytes as they lie.
-  bool plain() const noexcept {
-    return runtime == nullptr && (!present() || segment.type->dense());
-  }
+  bool plain() const noexcept { return runtime == nullptr && (!present() || contiguous()); }
+  bool contiguous() const noexcept { return blocks.empty() && segment.type->dense(); }
   // Kernels of that device can: elements without gaps in its own plain memory.
   bool usable_by(const device::DeviceRuntime& of, int device_number) const noexcept {
     return on_device && !shadowed && runtime == &of && device == device_number && present() &&
-           segment.type->dense();
+           contiguous();
   }
-  // Where byte `packed_bytes` of the packed form is; only where elements have no gaps.
+  // Where byte `packed_bytes` of the packed form is; only where it is contiguous.
   std::byte* address(std::size_t packed_bytes) const noexcept {
     return static_cast<std::byte*>(user) + segment.offset_bytes + segment.type->low_bytes() +
            packed_bytes;
   }
-  // Copies bytes [first, first + length) of the packed form to or from host memory. What the CPU
-  // can do is done at once.
-  enum class Direction { to_host, from_host };
+  // What moves bytes [first, first + length) of the packed form to `packed` or from there.
+  enum class Direction { pack, unpack };
+  CopyList copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
+                  void* packed) const;
+  // Does so, to or from host memory. What the CPU can do is done at once.
   Status copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes, void* host,
               device::CopyTicket& ticket) const;
   Status copied(device::CopyTicket& ticket, bool& done) const;

@@ -41,6 +41,9 @@ class DirectPlan {
   // The results are fetched from the peers' receive buffers.
   bool exchanges_results() const noexcept { return in_shares() && call_.kind == Kind::allreduce; }
 
+  // Whether there are plans of this kind: not of scans, nor of blocks that differ by rank.
+  static bool knows(Kind kind) noexcept { return kind <= Kind::reduce_scatter_block; }
+
   // Whether this rank's buffers have a say in how all ranks go.
   static bool decides(const Call& call, int rank) noexcept;
   // Who reaches into this rank's send and receive buffer (offers.h): a rank, kEveryone, kNobody.

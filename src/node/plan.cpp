@@ -35,10 +35,13 @@ std::size_t lanes(const Call& call) {
     case Kind::scatter:
     case Kind::alltoall:
       return ranks;
+    case Kind::reduce_scatter:
     case Kind::reduce_scatter_block:
       return ranks + 1;
     case Kind::reduce:
     case Kind::allreduce:
+    case Kind::scan:
+    case Kind::exscan:
       return 2;
     default:
       return 1;
@@ -56,6 +59,9 @@ Plan::Plan(const Call& call, std::size_t slot_bytes)
   chunks_ = (call.block_bytes + chunk_bytes_ - 1) / chunk_bytes_;
   const bool whole = call.kind == Kind::allreduce || call.kind == Kind::reduce;
   one_shot_ = whole && call.block_bytes <= call.one_shot_bytes;
+  blocks_.resize(call.blocks_bytes.size());
+  std::exclusive_scan(call.blocks_bytes.begin(), call.blocks_bytes.end(), blocks_.begin(),
+                      std::size_t{0});
 }
 
 std::size_t Plan::slot_bytes_min(int size) noexcept {
@@ -64,21 +70,33 @@ std::size_t Plan::slot_bytes_min(int size) noexcept {
 
 bool Plan::reduces() const noexcept { return call_.op != device::ReduceOp::none; }
 
+bool Plan::scatters_result() const noexcept {
+  return call_.kind == Kind::reduce_scatter || call_.kind == Kind::reduce_scatter_block;
+}
+
 bool Plan::result_is_own() const noexcept {
-  return one_shot_ || call_.kind == Kind::reduce_scatter_block;
+  return one_shot_ || scatters_result() || call_.kind == Kind::scan || call_.kind == Kind::exscan;
 }
 
 bool Plan::has_own_block() const noexcept {
-  return call_.kind == Kind::alltoall || call_.kind == Kind::reduce_scatter_block;
+  return blocks_.empty() && (call_.kind == Kind::alltoall || scatters_result());
 }
 
-std::size_t Plan::length(std::size_t chunk) const {
-  return std::min(chunk_bytes_, call_.block_bytes - first(chunk));
+std::size_t Plan::block(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  return blocks_.empty() ? at * call_.block_bytes : blocks_[at];
+}
+
+std::size_t Plan::length(int rank, std::size_t chunk) const {
+  const std::size_t block_bytes = call_.blocks_bytes.empty()
+                                      ? call_.block_bytes
+                                      : call_.blocks_bytes[static_cast<std::size_t>(rank)];
+  return std::min(chunk_bytes_, block_bytes - std::min(block_bytes, first(chunk)));
 }
 
 std::vector<Move> Plan::fills(int rank, bool in_place, std::size_t chunk) const {
   const std::size_t at = first(chunk);
-  const std::size_t bytes = length(chunk);
+  const std::size_t bytes = length(rank, chunk);
   const bool is_root = rank == call_.root;
   switch (call_.kind) {
     case Kind::bcast:
@@ -86,9 +104,12 @@ std::vector<Move> Plan::fills(int rank, bool in_place, std::size_t chunk) const 
     case Kind::gather:
       return is_root && in_place ? std::vector<Move>{} : std::vector<Move>{{rank, 0, at, bytes}};
     case Kind::allgather:
+    case Kind::allgatherv:
       return {{rank, 0, (in_place ? block(rank) : 0) + at, bytes}};
     case Kind::reduce:
     case Kind::allreduce:
+    case Kind::scan:
+    case Kind::exscan:
       return {{rank, 0, at, bytes}};
     case Kind::scatter:
       if (!is_root) return {};
@@ -99,14 +120,14 @@ std::vector<Move> Plan::fills(int rank, bool in_place, std::size_t chunk) const 
   std::vector<Move> moves;
   for (int peer = 0; peer < call_.size; ++peer) {
     if (call_.kind == Kind::scatter && in_place && peer == rank) continue;
-    moves.push_back({rank, lane(peer), block(peer) + at, bytes});
+    moves.push_back({rank, lane(peer), block(peer) + at, length(peer, chunk)});
   }
   return moves;
 }
 
 std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const {
   const std::size_t at = first(chunk);
-  const std::size_t bytes = length(chunk);
+  const std::size_t bytes = length(rank, chunk);
   const bool is_root = rank == call_.root;
   std::vector<Move> moves;
   switch (call_.kind) {
@@ -116,11 +137,6 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
     case Kind::scatter:
       if (!is_root || !in_place) moves.push_back({call_.root, lane(rank), at, bytes});
       return moves;
-    case Kind::reduce_scatter_block: {
-      const Share own = share(rank, chunk);
-      moves.push_back({rank, own.result_bytes, at, own.length_bytes});
-      return moves;
-    }
     case Kind::gather:
     case Kind::reduce:
       if (!is_root) return moves;
@@ -128,8 +144,9 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
     default:
       break;
   }
-  if (one_shot_) {
-    moves.push_back({rank, share(rank, chunk).result_bytes, at, bytes});
+  if (result_is_own()) {
+    const Share own = share(rank, chunk);
+    if (own.length_bytes > 0) moves.push_back({rank, own.result_bytes, at, own.length_bytes});
     return moves;
   }
   for (int step = 0; step < call_.size; ++step) {
@@ -146,8 +163,9 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
       case Kind::alltoall:
         moves.push_back({peer, lane(rank), block(peer) + at, bytes});
         break;
-      default:  // gather, allgather
-        if (!in_place || peer != rank) moves.push_back({peer, 0, block(peer) + at, bytes});
+      default:  // gather, allgather, allgatherv
+        if (!in_place || peer != rank)
+          moves.push_back({peer, 0, block(peer) + at, length(peer, chunk)});
         break;
     }
   }
@@ -155,17 +173,24 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
 }
 
 Share Plan::share(int rank, std::size_t chunk) const {
-  const std::size_t bytes = length(chunk);
-  if (call_.kind == Kind::reduce_scatter_block)
+  const std::size_t bytes = length(rank, chunk);
+  if (scatters_result())
     return {lane(rank), static_cast<std::size_t>(call_.size) * lane_bytes_, bytes};
   if (one_shot_)
     return {0, lane_bytes_, call_.kind == Kind::allreduce || rank == call_.root ? bytes : 0};
+  if (call_.kind == Kind::scan || call_.kind == Kind::exscan)
+    return {0, lane_bytes_, sources(rank) > 0 ? bytes : 0};
   // Whole lines, so that every share starts aligned; the last ranks may get none.
   const auto ranks = static_cast<std::size_t>(call_.size);
   const std::size_t step = round_up((bytes + ranks - 1) / ranks);
   const std::size_t low = std::min(bytes, static_cast<std::size_t>(rank) * step);
   const std::size_t high = std::min(bytes, low + step);
   return {low, lane_bytes_ + low, high - low};
+}
+
+int Plan::sources(int rank) const noexcept {
+  if (call_.kind == Kind::scan) return rank + 1;
+  return call_.kind == Kind::exscan ? rank : call_.size;
 }
 
 }  // namespace accord::node

@@ -24,6 +24,10 @@ enum class Kind : std::uint32_t {
   gather,
   scatter,
   reduce_scatter_block,
+  scan,
+  exscan,
+  reduce_scatter,
+  allgatherv,
 };
 
 // Bytes [packed, packed + length) of the packed form of a user's buffer, at `offset` of a slot of
@@ -47,9 +51,11 @@ struct Call {
   Kind kind = Kind::bcast;
   int size = 1;
   int root = 0;
-  // Of one block: the whole message of bcast, reduce and allreduce; else what one rank sends
+  // Of one block: the whole message of bcast, reduce, allreduce and scans; else what one rank sends
   // another.
   std::size_t block_bytes = 0;
+  // By rank, where blocks differ (reduce_scatter, allgatherv); block_bytes then is the longest.
+  std::vector<std::size_t> blocks_bytes = {};
   bool fits_regions = true;  // long enough to be worth a way through exchange regions
   device::ReduceOp op = device::ReduceOp::none;  // reductions only
   device::Element element = device::Element::none;
@@ -79,8 +85,11 @@ class Plan {
   std::vector<Move> pulls(int rank, bool in_place, std::size_t chunk) const;
   // Reductions only.
   Share share(int rank, std::size_t chunk) const;
-  // Whether a rank sends itself a block as it does the others (alltoall, reduce_scatter_block):
-  // where that begins in its packed buffer, and which move of fills() it is.
+  // Whose slots `rank` reduces its share of: those of so many ranks, from rank 0 on.
+  int sources(int rank) const noexcept;
+  // Whether a rank sends itself a block as it does the others (alltoall, reduce_scatter): where
+  // that begins in its packed buffer, and which move of fills() it is. Not where blocks differ:
+  // there a result in place may overlap the block that it is reduced from.
   bool has_own_block() const noexcept;
   std::size_t own_block_bytes(int rank, std::size_t chunk) const {
     return block(rank) + first(chunk);
@@ -89,8 +98,10 @@ class Plan {
 
  private:
   std::size_t first(std::size_t chunk) const { return chunk * chunk_bytes_; }
-  std::size_t length(std::size_t chunk) const;
-  std::size_t block(int rank) const { return static_cast<std::size_t>(rank) * call_.block_bytes; }
+  // Of the block of `rank`; 0 where a longer one has more chunks.
+  std::size_t length(int rank, std::size_t chunk) const;
+  std::size_t block(int rank) const;
+  bool scatters_result() const noexcept;
   std::size_t lane(int rank) const { return static_cast<std::size_t>(rank) * lane_bytes_; }
 
   std::size_t round_up(std::size_t bytes) const {
@@ -98,9 +109,10 @@ class Plan {
   }
 
   Call call_;
-  std::size_t granule_bytes_ = 1;  // chunks and shares are whole ones
-  std::size_t chunk_bytes_ = 0;    // of each block, in all chunks but the last
-  std::size_t lane_bytes_ = 0;     // from one block of a slot to the next
+  std::vector<std::size_t> blocks_;  // where each begins in the packed form, if they differ
+  std::size_t granule_bytes_ = 1;    // chunks and shares are whole ones
+  std::size_t chunk_bytes_ = 0;      // of each block, in all chunks but the last
+  std::size_t lane_bytes_ = 0;       // from one block of a slot to the next
   std::size_t chunks_ = 0;
   bool one_shot_ = false;  // who needs the result reduces all of it, and no shares are exchanged
 };

@@ -9,10 +9,10 @@
 
 #include <utility>
 
-#include "shim/exchanges.h"
 #include "shim/kept_handles.h"
 #include "shim/shapes.h"
 #include "shim/story.h"
+#include "shim/uneven_exchanges.h"
 
 namespace accord::shim {
 
@@ -27,7 +27,7 @@ template <class Shape>
 inline constexpr char function_of = 0;  // its address stands for the kind of call
 
 template <class Shape>
-LastCollective as_last(const Shape& call, std::size_t size_bytes) {
+LastCollective as_last(const Shape& call, std::size_t size_bytes, const CommState& state) {
   LastCollective last;
   last.function = &function_of<Shape>;
   last.size_bytes = size_bytes;
@@ -36,6 +36,7 @@ LastCollective as_last(const Shape& call, std::size_t size_bytes) {
     last.datatype = call.datatype;
   }
   if constexpr (requires { call.root; }) last.root = call.root;
+  last.blocks = hash_of(uneven_blocks(call, state));
   return last;
 }
 
@@ -44,7 +45,7 @@ template <class Shape>
 bool voted_plain(const Shape& call, std::size_t size_bytes) {
   CommState* const state = comm_state(call.comm);
   if (state == nullptr) return true;  // it will say why
-  if (LastCollective next = as_last(call, size_bytes); !state->last.is_same(next)) {
+  if (LastCollective next = as_last(call, size_bytes, *state); !state->last.is_same(next)) {
     const auto sketch = outline(call, *state);
     next.has_ways = sketch && has_ways(*sketch, *state);
     if (next.has_ways) next.key = key_of(*sketch);
@@ -86,7 +87,10 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   // this rank.
   bool aliased = call.send_pointer() != nullptr && call.send_pointer() == call.recv_pointer() &&
                  call.send_pointer() != MPI_IN_PLACE;
-  if constexpr (requires { call.root; }) aliased = aliased && call.root == state.rank;
+  if constexpr (requires { call.root; })
+    aliased = aliased && call.root == state.rank;
+  else if constexpr (requires { call.recvcounts; })
+    aliased = aliased && (state.inter || call.recvcounts[state.rank] != 0);
   if (with_pipeline && !aliased) described.pipeline = pipeline(call, d, state);
   described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
   if (described.same_address) d.recv.absorb(d.send);

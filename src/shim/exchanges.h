@@ -38,6 +38,14 @@ template <class C>
 std::size_t pipeline_bytes(const shape::Reduce_scatter_block<C>& call) noexcept {
   return long_bytes(call.recvcount, call.datatype);
 }
+template <class C>
+std::size_t pipeline_bytes(const shape::Scan<C>& call) noexcept {
+  return long_bytes(call.count, call.datatype);
+}
+template <class C>
+std::size_t pipeline_bytes(const shape::Exscan<C>& call) noexcept {
+  return long_bytes(call.count, call.datatype);
+}
 
 inline std::size_t blocks(const CommState& state, MPI_Count count) {
   return static_cast<std::size_t>(state.size) * static_cast<std::size_t>(count);
@@ -63,6 +71,14 @@ template <class C>
 std::optional<Outline> outline(const shape::Reduce_scatter_block<C>& call, const CommState& state) {
   return reduction(Kind::reduce_scatter_block, pipeline_bytes(call), call.op, call.datatype, 0,
                    state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Scan<C>& call, const CommState& state) {
+  return reduction(Kind::scan, pipeline_bytes(call), call.op, call.datatype, 0, state);
+}
+template <class C>
+std::optional<Outline> outline(const shape::Exscan<C>& call, const CommState& state) {
+  return reduction(Kind::exscan, pipeline_bytes(call), call.op, call.datatype, 0, state);
 }
 
 template <class C>
@@ -135,6 +151,23 @@ std::optional<core::Pipeline> pipeline(const shape::Reduce_scatter_block<C>& cal
   made.in.of_send = !in_place;
   made.out = pipeline_end(d.recv, static_cast<std::size_t>(call.recvcount), call.datatype);
   return finished(std::move(made));
+}
+
+template <class C>
+std::optional<core::Pipeline> pipeline(const shape::Scan<C>& call, const Description& d,
+                                       const CommState& state) {
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  return finished(reduction_pipeline(*sketch, call, true, d, state));
+}
+
+// Rank 0 receives nothing: what lies in its receive buffer stays.
+template <class C>
+std::optional<core::Pipeline> pipeline(const shape::Exscan<C>& call, const Description& d,
+                                       const CommState& state) {
+  const auto sketch = outline(call, state);
+  if (!sketch) return std::nullopt;
+  return finished(reduction_pipeline(*sketch, call, state.rank > 0, d, state));
 }
 
 }  // namespace accord::shim

@@ -21,7 +21,7 @@ std::size_t lane_bytes(int size) {
 bool fits_inboxes(const node::Call& call) {
   const bool units = call.op == device::ReduceOp::none ||
                      device::kInboxUnitBytes % device::element_bytes(call.element) == 0;
-  return units && call.block_bytes <= lane_bytes(call.size);
+  return units && call.blocks_bytes.empty() && call.block_bytes <= lane_bytes(call.size);
 }
 
 // The call as one from device to device; nothing where it is too short for that, or kernels do not
@@ -30,6 +30,10 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
   if (!devices_in_job) return std::nullopt;
   node::Call call{
       .kind = outline.kind, .size = size, .root = outline.root, .block_bytes = outline.size_bytes};
+  if (!outline.blocks_bytes.empty()) {
+    call.blocks_bytes = outline.blocks_bytes;
+    call.block_bytes = *std::ranges::max_element(call.blocks_bytes);
+  }
   call.fits_regions = config().node_bytes != 0 && outline.size_bytes >= config().node_bytes;
   if (outline.op != MPI_OP_NULL) {
     // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings
@@ -52,7 +56,13 @@ core::Key key_of(const Outline& outline) {
   return {static_cast<std::uint32_t>(outline.kind),
           outline.op == MPI_OP_NULL ? 0 : canonical_op(outline.op),
           outline.datatype == MPI_DATATYPE_NULL ? 0 : canonical_type(outline.datatype),
-          outline.size_bytes};
+          outline.size_bytes, hash_of(outline.blocks_bytes)};
+}
+
+std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept {
+  std::uint64_t hash = 0;
+  for (const std::size_t bytes : blocks_bytes) hash = (hash ^ bytes) * 1099511628211ull + 1;
+  return hash;
 }
 
 bool has_ways(const Outline& outline, const CommState& state) {

@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "shim/canonical.h"
 #include "shim/shapes.h"
@@ -73,7 +74,12 @@ struct Outline {
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
   int root = 0;            // 0 where there is none
   bool chunkable = false;  // chunks of the host MPI's call are one of the ways
+  // By rank, where blocks differ; size_bytes then is their mean.
+  std::vector<std::size_t> blocks_bytes = {};
 };
+
+// Tells calls whose blocks differ by rank apart; 0 for others.
+std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept;
 
 core::Key key_of(const Outline& outline);
 
@@ -119,8 +125,8 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->element_bytes = type->size_bytes();
   made->op = op;
   made->datatype = datatype;
-  made->chunkable =
-      kind != Kind::reduce_scatter_block && type->dense() && worth_chunks(made->size_bytes);
+  const bool can_be_cut = kind == Kind::reduce || kind == Kind::allreduce;
+  made->chunkable = can_be_cut && type->dense() && worth_chunks(made->size_bytes);
   return made;
 }
 

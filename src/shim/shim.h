@@ -66,12 +66,13 @@ struct LastCollective {
   MPI_Op op = MPI_OP_NULL;
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
   int root = 0;
+  std::uint64_t blocks = 0;  // as core::Key means it
   bool has_ways = false;
   core::Key key;
 
   bool is_same(const LastCollective& other) const noexcept {
     return function == other.function && size_bytes == other.size_bytes && op == other.op &&
-           datatype == other.datatype && root == other.root;
+           datatype == other.datatype && root == other.root && blocks == other.blocks;
   }
 };
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "shim/exchanges.h"
+#include "shim/uneven_exchanges.h"
 
 namespace accord::shim {
 

@@ -23,7 +23,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "device_buffer.h"
+
 namespace {
+
+using accord::test::DeviceBuffer;
 
 using Random = std::mt19937;
 
@@ -250,31 +254,6 @@ bool has(const Type& type) {
          size > 0 && MPI_Type_get_extent(type.handle, &low, &extent) == MPI_SUCCESS &&
          static_cast<std::size_t>(extent) == type.extent_bytes;
 }
-
-class DeviceBuffer {
- public:
-  explicit DeviceBuffer(const std::vector<std::byte>& contents) : size_bytes_(contents.size()) {
-    if (accord_malloc(&pointer_, size_bytes_, ACCORD_MEMORY_DEVICE) != ACCORD_OK ||
-        accord_memcpy(pointer_, contents.data(), size_bytes_) != ACCORD_OK) {
-      std::fprintf(stderr, "no device memory: %s\n", accord_last_error());
-      MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-  }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  ~DeviceBuffer() { (void)accord_free(pointer_); }
-
-  void* pointer() const { return pointer_; }
-  std::vector<std::byte> contents() const {
-    std::vector<std::byte> bytes(size_bytes_);
-    if (accord_memcpy(bytes.data(), pointer_, size_bytes_) != ACCORD_OK) bytes.clear();
-    return bytes;
-  }
-
- private:
-  void* pointer_ = nullptr;
-  std::size_t size_bytes_;
-};
 
 // What a rank gives; gaps hold the byte that nothing may touch.
 std::vector<std::byte> contribution(const Type& type, const Operation& operation, int rank) {

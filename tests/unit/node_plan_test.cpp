@@ -35,6 +35,17 @@ std::string name(const Case& c) {
          (c.in_place ? " in place" : "");
 }
 
+// The block of a rank, where blocks may differ.
+std::size_t length_of(const Call& call, int rank) {
+  return call.blocks_bytes.empty() ? call.block_bytes
+                                   : call.blocks_bytes[static_cast<std::size_t>(rank)];
+}
+std::size_t first_of(const Call& call, int rank) {
+  std::size_t first = 0;
+  for (int before = 0; before < rank; ++before) first += length_of(call, before);
+  return first;
+}
+
 // All ranks of one call. Reductions add bytes, which is what the sum of uint8 is.
 class World {
  public:
@@ -44,9 +55,9 @@ class World {
       Bytes in(c.call.block_bytes * ranks);
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
       Bytes out(in.size(), 0);
-      const std::size_t own = static_cast<std::size_t>(rank) * c.call.block_bytes;
-      if (c.in_place && c.call.kind == Kind::allgather)
-        std::memcpy(out.data() + own, in.data() + own, c.call.block_bytes);
+      const std::size_t own = first_of(c.call, rank);
+      if (c.in_place && (c.call.kind == Kind::allgather || c.call.kind == Kind::allgatherv))
+        std::memcpy(out.data() + own, in.data() + own, length_of(c.call, rank));
       in_.push_back(std::move(in));
       out_.push_back(std::move(out));
       slots_.emplace_back(c.slot_bytes, 0);
@@ -75,19 +86,38 @@ class World {
     }
   }
 
+  void check_uneven() const {
+    const Call& call = case_.call;
+    for (int rank = 0; rank < call.size; ++rank) {
+      Bytes expected(out_[at(rank)].size(), 0);
+      for (int peer = 0; peer < call.size; ++peer) {
+        const std::size_t first = first_of(call, peer);
+        for (std::size_t i = 0; i < length_of(call, peer); ++i) {
+          if (call.kind == Kind::allgatherv)
+            expected[first + i] = value(peer, (case_.in_place ? first : 0) + i);
+          if (call.kind == Kind::reduce_scatter && peer == rank)
+            expected[i] = static_cast<unsigned char>(sum_of_first(call.size, first + i));
+        }
+      }
+      ASSERT_EQ(expected, out_[at(rank)]) << name(case_) << ": rank " << rank;
+    }
+  }
+
  private:
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+  static int sum_of_first(int ranks, std::size_t offset) {
+    unsigned total = 0;
+    for (int from = 0; from < ranks; ++from) total += value(from, offset);
+    return static_cast<int>(static_cast<unsigned char>(total));
+  }
 
   // Byte i of block `peer` in the output of `rank`; 0 where nothing is written.
   int expected(int rank, int peer, std::size_t i) const {
     const Call& call = case_.call;
     const std::size_t block = call.block_bytes;
     const bool is_root = rank == call.root;
-    const auto sum = [&](std::size_t offset) {
-      unsigned total = 0;
-      for (int from = 0; from < call.size; ++from) total += value(from, offset);
-      return static_cast<int>(static_cast<unsigned char>(total));
-    };
+    const auto sum = [&](std::size_t offset) { return sum_of_first(call.size, offset); };
     switch (call.kind) {
       case Kind::bcast:
         return peer == 0 && !is_root ? value(call.root, i) : 0;
@@ -95,9 +125,11 @@ class World {
         return peer == 0 && is_root ? sum(i) : 0;
       case Kind::allreduce:
         return peer == 0 ? sum(i) : 0;
+      case Kind::reduce_scatter:
       case Kind::reduce_scatter_block:
         return peer == 0 ? sum(at(rank) * block + i) : 0;
       case Kind::allgather:
+      case Kind::allgatherv:
         return value(peer, (case_.in_place ? at(peer) * block : 0) + i);
       case Kind::gather:
         return is_root && !(case_.in_place && peer == rank) ? value(peer, i) : 0;
@@ -106,6 +138,10 @@ class World {
                                                          : 0;
       case Kind::alltoall:
         return value(peer, at(rank) * block + i);
+      case Kind::scan:
+        return peer == 0 ? sum_of_first(rank + 1, i) : 0;
+      case Kind::exscan:
+        return peer == 0 ? sum_of_first(rank, i) : 0;
     }
     return -1;
   }
@@ -124,7 +160,8 @@ class World {
     ASSERT_LE(share.result_bytes + share.length_bytes, case_.slot_bytes) << name(case_);
     for (std::size_t i = 0; i < share.length_bytes; ++i) {
       unsigned total = 0;
-      for (const Bytes& slot : slots_) total += slot[share.offset_bytes + i];
+      for (int source = 0; source < plan_.sources(rank); ++source)
+        total += slots_[at(source)][share.offset_bytes + i];
       slots_[at(rank)][share.result_bytes + i] = static_cast<unsigned char>(total);
     }
   }
@@ -146,11 +183,13 @@ class World {
 
 TEST(NodePlan, every_collective_in_chunks) {
   for (Kind kind : {Kind::bcast, Kind::reduce, Kind::allreduce, Kind::allgather, Kind::alltoall,
-                    Kind::gather, Kind::scatter, Kind::reduce_scatter_block}) {
-    const bool reduces =
-        kind == Kind::reduce || kind == Kind::allreduce || kind == Kind::reduce_scatter_block;
-    const bool may_be_in_place =
-        kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter;
+                    Kind::gather, Kind::scatter, Kind::reduce_scatter_block, Kind::reduce_scatter,
+                    Kind::allgatherv, Kind::scan, Kind::exscan}) {
+    const bool reduces = kind == Kind::reduce || kind == Kind::allreduce ||
+                         kind == Kind::reduce_scatter_block || kind == Kind::reduce_scatter ||
+                         kind == Kind::scan || kind == Kind::exscan;
+    const bool may_be_in_place = kind == Kind::allgather || kind == Kind::allgatherv ||
+                                 kind == Kind::gather || kind == Kind::scatter;
     for (int size : {2, 3, 5, 8}) {
       for (std::size_t block : {1, 255, 256, 257, 4096, 10001}) {
         for (int root : {0, size - 1}) {
@@ -166,6 +205,27 @@ TEST(NodePlan, every_collective_in_chunks) {
             if (HasFatalFailure()) return;
           }
         }
+      }
+    }
+  }
+}
+
+TEST(NodePlan, blocks_that_differ) {
+  const std::vector<std::vector<std::size_t>> all_blocks = {
+      {300, 0}, {0, 5000}, {1, 2000, 257}, {0, 0, 9999, 1}, {256, 255, 4096, 0, 10001}};
+  for (const auto& blocks : all_blocks) {
+    for (Kind kind : {Kind::reduce_scatter, Kind::allgatherv}) {
+      for (bool in_place : {false, true}) {
+        if (in_place && kind == Kind::reduce_scatter) continue;  // any other buffer to a plan
+        Call call{.kind = kind, .size = static_cast<int>(blocks.size())};
+        call.block_bytes = *std::ranges::max_element(blocks);
+        call.blocks_bytes = blocks;
+        if (kind == Kind::reduce_scatter) call.op = device::ReduceOp::sum;
+        World world({call, std::size_t{4096}, in_place});
+        world.run();
+        if (HasFatalFailure()) return;
+        world.check_uneven();
+        if (HasFatalFailure()) return;
       }
     }
   }
