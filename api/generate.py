@@ -150,14 +150,14 @@ def collective_wrapper(collective: str, name: str, treatment: str, prototypes: d
              f"  const shape::{collective} shape{{{fields}}};"]
     if treatment == "blocking":
         lines += [
-            f"  if (passes(shape)) {{ const Region region(engine()); return host::{base}({prototype.arguments}); }}",
+            f"  if (passes(shape, Form::blocking)) {{ const Region region(engine()); return host::{base}({prototype.arguments}); }}",
             f"  return blocking(\"MPI_{base}\", shape, [=]({send}, {recv}) {{",
             f"    const Region region(engine()); return host::{base}({prototype.arguments}); }},",
             f"    [=]({send}, {recv}, MPI_Request* request) {{ return host::{twin_base}({twin.arguments}); }});",
         ]
     else:
         lines += [
-            f"  if (passes(shape)) return host::{base}({prototype.arguments});",
+            f"  if (passes(shape, Form::{treatment})) return host::{base}({prototype.arguments});",
             f"  return {treatment}(\"MPI_{base}\", shape, [=]({send}, {recv}, MPI_Request* request) {{",
             f"    return host::{base}({prototype.arguments}); }}, request);",
         ]

@@ -139,7 +139,7 @@ void SizeMeasurement::make_plan() {
     if (!track.runs()) continue;
     track.result.calls_per_sample = plan_.batch;
     const double budget_us = options.seconds_per_size * 1e6 / static_cast<double>(running);
-    const double sample_us = track.call_us * plan_.batch + kBarrierUs;
+    const double sample_us = (track.call_us + options.gap_us) * plan_.batch + kBarrierUs;
     const double wanted = options.iterations > 0
                               ? std::ceil(static_cast<double>(options.iterations) / plan_.batch)
                               : std::clamp(budget_us / sample_us, kSamplesMin, kSamplesMax);
@@ -150,11 +150,24 @@ void SizeMeasurement::make_plan() {
   plan_.blocks = std::min(fewest, kBlocksMax);
 }
 
+// Keeps this rank busy; returns for how long.
+double work(double time_us) {
+  if (time_us <= 0) return 0;
+  const double begin_us = now_us();
+  double spent_us = 0;
+  while (spent_us < time_us) spent_us = now_us() - begin_us;
+  return spent_us;
+}
+
 void SizeMeasurement::take_sample(Track& track) {
   session_.barrier();
   const double begin_us = now_us();
-  for (int call = 0; call < plan_.batch; ++call) track.way->run();
-  const double time_us = (now_us() - begin_us) / plan_.batch;
+  double other_work_us = 0;
+  for (int call = 0; call < plan_.batch; ++call) {
+    other_work_us += work(session_.options.gap_us);
+    track.way->run();
+  }
+  const double time_us = (now_us() - begin_us - other_work_us) / plan_.batch;
   track.times_us.push_back(clock_counts() ? time_us : 0);
 }
 

@@ -149,6 +149,9 @@ void add_how(CLI::App& app, Options& options) {
   app.add_option("--seconds", options.seconds_per_size, "time for one size, all ways together")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--gap-us", options.gap_us,
+                 "microseconds of other work on the CPU before each call, not counted")
+      ->check(CLI::NonNegativeNumber);
   add_size(app, "--memory-max", options.memory_bytes_max,
            "main memory a rank may take; larger sizes are left out (0: 70 % of what is free)");
   app.add_flag_callback(

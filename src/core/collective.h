@@ -35,6 +35,7 @@ struct Pipeline {
   std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
   // The call as one through the exchange regions of a node, if it can be one.
   std::optional<node::Call> exchange;
+  bool tries_direct = false;  // it is long enough to go straight between the users' buffers
   int rank = 0;
   bool in_place = false;  // as node::Plan means it
   // This rank's exchange region: its size, and whose memory it is where neither end says it (null:

@@ -54,13 +54,22 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
     bool done = false;
     if (Status status = exchange_->advance(done); !status.ok())
       return stop(port, std::move(status));
-    if (done) return finish();
+    if (done) return finish_exchange();
     port.poke();
     return Phase::queued;
   }
   if (Status status = move_slots(port); !status.ok()) return stop(port, std::move(status));
   if (finished_ == chunks_) return finish();
   return next_issue_ == chunks_ ? Phase::issued : Phase::queued;
+}
+
+// Which way it went may have been known only on the way.
+Operation::Phase CollectiveOperation::finish_exchange() {
+  if (const char* path = exchange_->path(); path != nullptr) {
+    path_ = path;
+    if (story_) story_->took(path_, why(call_, turn_));
+  }
+  return finish();
 }
 
 Operation::Phase CollectiveOperation::finish() {
@@ -118,6 +127,7 @@ Status CollectiveOperation::start_as(Mode mode) {
   }
   path_ = path_of(mode);
   stage_ = Stage::exchange;
+  if (queue_->regions.group) queue_->regions.group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
   if (mode == Mode::node) {
     exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);

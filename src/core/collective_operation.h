@@ -49,6 +49,7 @@ class CollectiveOperation final : public Operation {
 
   Phase stop(HostPort& port, Status status);
   Phase finish();
+  Phase finish_exchange();
   Status begin();
   Status agree(HostPort& port, bool& pending);
   Status count_votes();

@@ -18,6 +18,9 @@ class Exchange {
 
   // After an error: tells the peers, and `done` once nothing works on the user's buffers any more.
   virtual void stop(bool& done) = 0;
+
+  // The way it went, for people, where that was not known before; else null.
+  virtual const char* path() const noexcept { return nullptr; }
 };
 
 }  // namespace accord::core

@@ -85,7 +85,7 @@ Status InboxExchange::advance(bool& done) {
       state_ = State::packing;
       [[fallthrough]];
     case State::packing:
-      ACCORD_TRY(pipeline_.in.copied(copy_, ready));
+      ACCORD_TRY(pipeline_.in.copied(copy_in_, ready));
       if (!ready) break;
       group_->own_mailbox().filled.store(number_ + 1, std::memory_order_release);
       state_ = State::arriving;
@@ -109,8 +109,8 @@ Status InboxExchange::advance(bool& done) {
       [[fallthrough]];
     case State::unpacking: {
       bool second_ready = false;
-      ACCORD_TRY(pipeline_.out.copied(copy_, ready));
-      ACCORD_TRY(pipeline_.out.copied(second_copy_, second_ready));
+      ACCORD_TRY(pipeline_.out.copied(copy_out_, ready));
+      ACCORD_TRY(pipeline_.out.copied(second_copy_out_, second_ready));
       if (!ready || !second_ready) break;
       group_->own_mailbox().drained.store(number_ + 1, std::memory_order_release);
       state_ = State::done;
@@ -127,7 +127,9 @@ void InboxExchange::stop(bool& done) {
   group_->own_mailbox().failed.store(1, std::memory_order_release);
   done = true;
   if (state_ == State::running) group_->inbox_server().stop(ticket_, done);
-  for (auto [end, copy] : {std::pair{&pipeline_.in, &copy_}, {&pipeline_.out, &second_copy_}}) {
+  for (auto [end, copy] : {std::pair{&pipeline_.in, &copy_in_},
+                           {&pipeline_.out, &copy_out_},
+                           {&pipeline_.out, &second_copy_out_}}) {
     bool copied = true;
     if (!end->copied(*copy, copied).ok()) copied = true;
     done = done && copied;
@@ -152,7 +154,7 @@ Status InboxExchange::begin() {
   exchange.src = in_direct_ ? pipeline_.in.address(first_in_bytes_) : bounce_;
   if (in_direct_) return {};
   return pipeline_.in.copy(PipelineEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_,
-                           copy_);
+                           copy_in_);
 }
 
 Status InboxExchange::unpack() {
@@ -162,11 +164,11 @@ Status InboxExchange::unpack() {
     return pipeline_.out.copy(PipelineEnd::Direction::unpack, low, high - low,
                               static_cast<std::byte*>(ticket_.exchange.dst) + low, ticket);
   };
-  if (!keeps_own_block()) return copy(0, out_bytes_, copy_);
+  if (!keeps_own_block()) return copy(0, out_bytes_, copy_out_);
   const std::size_t block = pipeline_.exchange->block_bytes;
   const std::size_t own = block * static_cast<std::size_t>(group_->rank());
-  ACCORD_TRY(copy(0, own, copy_));
-  return copy(own + block, out_bytes_, second_copy_);
+  ACCORD_TRY(copy(0, own, copy_out_));
+  return copy(own + block, out_bytes_, second_copy_out_);
 }
 
 // Whether those that this rank sends to have taken what it sent them before.

@@ -5,8 +5,8 @@
 // (device/inbox.h). The mailboxes of the group say who is in which call: a rank sends only to those
 // that are done with all earlier calls, so that a lane is free again. Its device waits for data for
 // some microseconds at once, which is what peers that are on their way take, and then only when the
-// mailboxes show them all in this very call. Ends that a kernel cannot use (host memory, derived types,
-// memory of another device) pass through page-locked memory.
+// mailboxes show them all in this very call. Ends that a kernel cannot use (host memory, derived
+// types, memory of another device) pass through page-locked memory.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,9 @@ class InboxExchange final : public Exchange {
   bool out_direct_ = true;
   std::byte* bounce_ = nullptr;
   device::InboxTicket ticket_;
-  device::CopyTicket copy_;
-  device::CopyTicket second_copy_;
+  device::CopyTicket copy_in_;
+  device::CopyTicket copy_out_;
+  device::CopyTicket second_copy_out_;  // of what lies behind a block that is kept
   unsigned checks_ = 0;
 };
 

@@ -13,17 +13,36 @@ NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& p
     : group_(std::move(group)),
       pipeline_(pipeline),
       plan_(*pipeline.exchange, group_->slot_bytes()),
-      base_(group_->take(plan_.chunks())),
-      flights_(std::min(node::Group::kSlots, plan_.chunks())),
       own_direct_(plan_.has_own_block() && usable_by_kernels(pipeline.in) &&
                   usable_by_kernels(pipeline.out)),
-      result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {}
+      result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {
+  if (pipeline.tries_direct) {
+    direct_.emplace(group_, pipeline);
+  } else {
+    enter_regions();
+  }
+}
+
+void NodeExchange::enter_regions() {
+  base_ = group_->take(plan_.chunks());
+  flights_.resize(std::min(node::Group::kSlots, plan_.chunks()));
+}
 
 bool NodeExchange::usable_by_kernels(const PipelineEnd& end) const {
   return end.usable_by(group_->runtime(), group_->device());
 }
 
 Status NodeExchange::advance(bool& done) {
+  if (direct_) {
+    auto outcome = DirectExchange::Outcome::pending;
+    ACCORD_TRY(direct_->advance(outcome));
+    done = outcome == DirectExchange::Outcome::done;
+    if (stages::listening) stages::enter(direct_->stage());
+    if (outcome != DirectExchange::Outcome::declined)
+      return done ? Status() : group_->check_peers();
+    direct_.reset();
+    enter_regions();
+  }
   for (bool moved = true; moved;) {
     moved = false;
     for (Flight& flight : flights_) ACCORD_TRY(move(flight, moved));
@@ -36,6 +55,7 @@ Status NodeExchange::advance(bool& done) {
 void NodeExchange::stop(bool& done) {
   group_->own_mailbox().failed.store(1, std::memory_order_release);
   done = true;
+  if (direct_) direct_->stop(done);
   for (Flight& flight : flights_) {
     bool finished = true;
     if (!poll(flight, finished).ok()) finished = true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One collective through the exchange regions of a node, a state machine polled by its operation:
+// One collective within a node, a state machine polled by its operation: straight between the
+// users' buffers where all ranks can (direct_exchange.h), else through the exchange regions. There
 // each chunk is copied from the user's buffer into the own region, reduced there by shares where
 // the call reduces, and fetched from the peers' regions into the user's buffer. A host buffer, a
 // derived type, memory that cannot be exported: all enter through the region. No step waits for a
@@ -11,9 +12,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/collective.h"
+#include "core/direct_exchange.h"
 #include "core/exchange.h"
 #include "node/group.h"
 #include "node/plan.h"
@@ -28,6 +31,8 @@ class NodeExchange final : public Exchange {
   Status advance(bool& done) override;
   void stop(bool& done) override;
 
+  const char* path() const noexcept override { return direct_ ? "node-direct" : "node"; }
+
  private:
   enum class State { empty, filling, filled, reducing, reduced, pulling, pulled };
   struct Flight {
@@ -38,6 +43,7 @@ class NodeExchange final : public Exchange {
     device::CopyTicket ticket;
   };
 
+  void enter_regions();
   Status move(Flight& flight, bool& moved);
   Status begin_fill(Flight& flight);
   Status begin_reduce(Flight& flight, bool& begun);
@@ -59,7 +65,9 @@ class NodeExchange final : public Exchange {
   std::shared_ptr<node::Group> group_;
   const Pipeline& pipeline_;
   node::Plan plan_;
-  std::uint64_t base_;  // number of the first chunk in the group's life
+  // While it is not known whether all buffers can be reached directly, and where they can.
+  std::optional<DirectExchange> direct_;
+  std::uint64_t base_ = 0;  // number of the first chunk in the group's life
   std::vector<Flight> flights_;
   // The block for this rank itself goes from one user buffer to the other, without the region.
   // Local: nobody else reads it.

@@ -22,7 +22,8 @@ struct PipelineEnd {
   bool of_send = false;    // an end of CollectiveCall::send, else of recv
   bool on_device = false;  // plain memory of `device`, which its kernels may use as it is
   int device = -1;
-  Segment segment;  // no elements: this rank has no such end
+  device::PointerInfo memory;  // the allocation it lies in, where on_device
+  Segment segment;             // no elements: this rank has no such end
   // Where elements do not simply follow one another: blocks of them, whose packed forms do.
   std::vector<Segment> blocks;
 

@@ -155,9 +155,9 @@ __device__ unsigned length_of(const InboxCommand& command, unsigned unit) {
              command.block_bytes - unit * static_cast<unsigned>(kInboxUnitBytes));
 }
 
+// Where the first word of a unit is; the second lies lane_bytes behind it.
 __device__ char* words_of(char* inbox, const InboxCommand& command, int rank, unsigned unit) {
-  return inbox + inbox_lane_offset(rank, command.lane_bytes) +
-         std::size_t{unit} * kInboxWordsPerUnit * sizeof(InboxWord);
+  return inbox + inbox_word_offset(rank, command.lane_bytes, unit, 0);
 }
 
 // The next rank of a set, taken out of it. Starts behind this rank, so that not all write to the
@@ -201,15 +201,17 @@ __device__ void send(const Block& block, Units units) {
     for (unsigned i = 0; i < kUnits; ++i) {
       char* const words = words_of(block.inboxes[peer], command, command.rank, units[i]);
       store_word(words, data[i].x, data[i].y, command.epoch);
-      store_word(words + sizeof(InboxWord), data[i].z, data[i].w, command.epoch);
+      store_word(words + command.lane_bytes, data[i].z, data[i].w, command.epoch);
     }
   }
 }
 
 // Units as their sender put them into its lane. False: not all have come in time.
 template <unsigned kUnits>
-__device__ bool await_words(const char* const* words, const bool* wanted, std::uint32_t epoch,
-                            std::uint64_t deadline_ns, uint4* data) {
+__device__ bool await_words(const InboxCommand& command, const char* const* words,
+                            const bool* wanted, std::uint64_t deadline_ns, uint4* data) {
+  const std::uint32_t epoch = command.epoch;
+  const std::size_t lane_bytes = command.lane_bytes;
   uint4 low[kUnits];
   uint4 high[kUnits];
   for (bool complete = false; !complete;) {
@@ -217,7 +219,7 @@ __device__ bool await_words(const char* const* words, const bool* wanted, std::u
     for (unsigned i = 0; i < kUnits; ++i) {
       if (!wanted[i]) continue;
       low[i] = load_past_l1(words[i]);
-      high[i] = load_past_l1(words[i] + sizeof(InboxWord));
+      high[i] = load_past_l1(words[i] + lane_bytes);
     }
     complete = true;
 #pragma unroll
@@ -267,7 +269,7 @@ __device__ bool receive(const Block& block, Units units, std::uint64_t deadline_
               load_unit(source_of(command, peers[k], units[i]), length_of(command, units[i]));
       }
     }
-    if (!await_words<kAll>(words, wanted, command.epoch, deadline_ns, data)) return false;
+    if (!await_words<kAll>(command, words, wanted, deadline_ns, data)) return false;
 #pragma unroll
     for (unsigned k = 0; k < kPeers; ++k) {
       if (peers[k] < 0) continue;

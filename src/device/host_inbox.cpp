@@ -14,34 +14,34 @@ namespace {
 
 using Unit = std::array<std::byte, kInboxUnitBytes>;
 
-struct Half {
+struct Quarter {
   std::uint32_t data;
   std::uint32_t epoch;
 };
 
 // One 8-byte store: what a receiver sees of it is all of it.
-void store_half(std::uint32_t* address, Half half) {
+void store_quarter(std::uint32_t* address, Quarter quarter) {
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &half, sizeof bits);
+  std::memcpy(&bits, &quarter, sizeof bits);
   std::atomic_ref(*reinterpret_cast<std::uint64_t*>(address))
       .store(bits, std::memory_order_release);
 }
 
-Half load_half(std::uint32_t* address) {
+Quarter load_quarter(std::uint32_t* address) {
   const std::uint64_t bits =
       std::atomic_ref(*reinterpret_cast<std::uint64_t*>(address)).load(std::memory_order_acquire);
-  Half half{};
-  std::memcpy(&half, &bits, sizeof half);
-  return half;
+  Quarter quarter{};
+  std::memcpy(&quarter, &bits, sizeof quarter);
+  return quarter;
 }
 
-constexpr std::size_t kHalves = kInboxUnitBytes / sizeof(std::uint32_t);
+constexpr std::size_t kQuarters = kInboxUnitBytes / sizeof(std::uint32_t);
 
-// The 32-bit cells of a lane: data and epoch in turns.
+// Data and epoch of a quarter of a unit.
 std::uint32_t* cell(std::byte* inbox, int rank, std::size_t lane_bytes, std::size_t unit,
-                    std::size_t half) {
-  return reinterpret_cast<std::uint32_t*>(inbox + inbox_lane_offset(rank, lane_bytes)) +
-         (unit * kHalves + half) * 2;
+                    std::size_t quarter) {
+  const std::size_t word = inbox_word_offset(rank, lane_bytes, unit, quarter / kInboxWordsPerUnit);
+  return reinterpret_cast<std::uint32_t*>(inbox + word) + quarter % kInboxWordsPerUnit * 2;
 }
 
 std::size_t units(const InboxExchange& exchange) {
@@ -54,9 +54,9 @@ std::size_t length(const InboxExchange& exchange, std::size_t unit) {
 
 bool arrived(const InboxExchange& exchange, int sender) {
   for (std::size_t unit = 0; unit < units(exchange); ++unit) {
-    for (std::size_t half = 0; half < kHalves; ++half) {
-      auto* address = cell(exchange.inbox, sender, exchange.lane_bytes, unit, half);
-      if (load_half(address).epoch != exchange.epoch) return false;
+    for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
+      auto* address = cell(exchange.inbox, sender, exchange.lane_bytes, unit, quarter);
+      if (load_quarter(address).epoch != exchange.epoch) return false;
     }
   }
   return true;
@@ -64,9 +64,10 @@ bool arrived(const InboxExchange& exchange, int sender) {
 
 Unit take(const InboxExchange& exchange, int sender, std::size_t unit) {
   Unit result;
-  for (std::size_t half = 0; half < kHalves; ++half) {
-    const Half got = load_half(cell(exchange.inbox, sender, exchange.lane_bytes, unit, half));
-    std::memcpy(result.data() + half * sizeof got.data, &got.data, sizeof got.data);
+  for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
+    const Quarter got =
+        load_quarter(cell(exchange.inbox, sender, exchange.lane_bytes, unit, quarter));
+    std::memcpy(result.data() + quarter * sizeof got.data, &got.data, sizeof got.data);
   }
   return result;
 }
@@ -93,10 +94,10 @@ void inbox_send(const InboxExchange& exchange, std::span<std::byte* const> inbox
     for (std::size_t unit = 0; unit < units(exchange); ++unit) {
       Unit data{};
       std::memcpy(data.data(), block + unit * kInboxUnitBytes, length(exchange, unit));
-      for (std::size_t half = 0; half < kHalves; ++half) {
-        Half out{0, exchange.epoch};
-        std::memcpy(&out.data, data.data() + half * sizeof out.data, sizeof out.data);
-        store_half(cell(inbox, exchange.rank, exchange.lane_bytes, unit, half), out);
+      for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
+        Quarter out{0, exchange.epoch};
+        std::memcpy(&out.data, data.data() + quarter * sizeof out.data, sizeof out.data);
+        store_quarter(cell(inbox, exchange.rank, exchange.lane_bytes, unit, quarter), out);
       }
     }
   }

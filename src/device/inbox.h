@@ -26,9 +26,10 @@ struct alignas(16) InboxWord {
 };
 static_assert(sizeof(InboxWord) == 16);
 
-// What is sent and combined at once: 16 bytes, two words of a lane.
+// What is sent and combined at once: two words of a lane.
 constexpr std::size_t kInboxUnitBytes = 16;
 constexpr std::size_t kInboxWordsPerUnit = 2;
+static_assert(sizeof(InboxWord) == kInboxUnitBytes);
 
 // An inbox starts with the addresses of all ranks' inboxes, as this rank's device reaches them.
 constexpr int kInboxRanksMax = 64;
@@ -36,8 +37,13 @@ constexpr std::size_t kInboxHeaderBytes = kInboxRanksMax * sizeof(std::uint64_t)
 
 // `lane_bytes` of data fit into a lane: a multiple of kInboxUnitBytes.
 ACCORD_HOST_DEVICE constexpr std::size_t inbox_lane_offset(int rank, std::size_t lane_bytes) {
-  return kInboxHeaderBytes + static_cast<std::size_t>(rank) * lane_bytes / kInboxUnitBytes *
-                                 kInboxWordsPerUnit * sizeof(InboxWord);
+  return kInboxHeaderBytes + static_cast<std::size_t>(rank) * kInboxWordsPerUnit * lane_bytes;
+}
+// The first words of all units of a lane lie before the second ones, so that threads side by side
+// write and read whole lines.
+ACCORD_HOST_DEVICE constexpr std::size_t inbox_word_offset(int rank, std::size_t lane_bytes,
+                                                           std::size_t unit, std::size_t word) {
+  return inbox_lane_offset(rank, lane_bytes) + word * lane_bytes + unit * sizeof(InboxWord);
 }
 constexpr std::size_t inbox_bytes(int ranks, std::size_t lane_bytes) {
   return inbox_lane_offset(ranks, lane_bytes);

@@ -20,6 +20,8 @@
 #include <set>
 #include <string>
 
+#include "node/descriptor.h"
+#include "node/handle_cache.h"
 #include "node/plan.h"
 
 namespace accord::node {
@@ -40,16 +42,6 @@ std::uint64_t node_number() {
   if (::stat("/proc/self/ns/pid", &processes) == 0)
     text += fmt::format("/{}/{}/{}", processes.st_dev, processes.st_ino, ::getuid());
   return std::hash<std::string>{}(text) | 1;
-}
-
-// A descriptor of another process of the same user. -1 with errno where that is not allowed.
-int open_theirs(std::int32_t process, std::int32_t descriptor) {
-  return ::open(fmt::format("/proc/{}/fd/{}", process, descriptor).c_str(), O_RDWR | O_CLOEXEC);
-}
-
-void close_descriptor(int& descriptor) noexcept {
-  if (descriptor >= 0) ::close(descriptor);
-  descriptor = -1;
 }
 
 struct Graveyard {
@@ -84,8 +76,8 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   if (rank == 0) ACCORD_TRY(make_mailboxes());
   mine.mailbox_descriptor = mailbox_descriptor_;
   void* memory = nullptr;
-  const std::size_t size_bytes =
-      inboxes ? device::inbox_bytes(size, use.lane_bytes) : use.region_bytes;
+  const std::size_t size_bytes = inboxes ? device::inbox_bytes(size, use.lane_bytes)
+                                         : use.region_bytes + Offers::kScratchBytes;
   ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, size_bytes, memory));
   regions_[static_cast<std::size_t>(rank)] = static_cast<std::byte*>(memory);
   if (inboxes) ACCORD_TRY(prepare_inbox(mine));
@@ -145,16 +137,16 @@ Status Group::bounce_memory(std::size_t size_bytes, std::byte*& memory) {
 Status Group::make_mailboxes() {
   mailbox_descriptor_ = ::memfd_create("accord-mailboxes", MFD_CLOEXEC);
   if (mailbox_descriptor_ < 0) return from_errno(StatusCode::no_memory, "memfd_create");
-  if (::ftruncate(mailbox_descriptor_, static_cast<off_t>(sizeof(Mailbox)) * size_) != 0)
+  if (::ftruncate(mailbox_descriptor_, static_cast<off_t>(shared_bytes())) != 0)
     return from_errno(StatusCode::no_memory, "ftruncate");
   ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
   for (int peer = 0; peer < size_; ++peer) new (mailboxes_ + peer) Mailbox;
+  Offers::make(mailboxes_ + size_, size_);
   return {};
 }
 
 Status Group::map_mailboxes(int descriptor) {
-  void* memory = ::mmap(nullptr, sizeof(Mailbox) * static_cast<std::size_t>(size_),
-                        PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  void* memory = ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
   mailboxes_ = static_cast<Mailbox*>(memory);
   return {};
@@ -182,20 +174,17 @@ Status Group::open(std::span<const Record> records) {
   for (std::size_t peer = 0; peer < records.size(); ++peer) {
     if (static_cast<int>(peer) == rank_) continue;
     const Record& record = records[peer];
-    device::ExportedMemory exported;
-    exported.bytes.assign(record.handle, record.handle + record.handle_bytes);
-    exported.offset_bytes = record.offset_bytes;
-    if (record.memory_descriptor >= 0) {
-      exported.file_descriptor = open_theirs(record.process, record.memory_descriptor);
-      if (exported.file_descriptor < 0)
-        return from_errno(StatusCode::unsupported, "opening a peer's memory");
-    }
-    const Status opened = runtime_->open_memory(device_, exported, opened_[peer]);
-    close_descriptor(exported.file_descriptor);
-    ACCORD_TRY(opened);
+    const PeerMemory region{.process = record.process,
+                            .descriptor = record.memory_descriptor,
+                            .handle = {record.handle, record.handle_bytes}};
+    ACCORD_TRY(open_peer_memory(*runtime_, device_, region, opened_[peer]));
     regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
   }
-  return use_.region_bytes == 0 ? address_inboxes() : try_to_reduce();
+  if (use_.region_bytes == 0) return address_inboxes();
+  std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
+  offers_.attach(mailboxes_ + size_, rank_, size_, *runtime_, device_,
+                 reduces_ ? scratch : nullptr);
+  return try_to_reduce();
 }
 
 // One element from all regions: what cannot be addressed from here (a region of another context)
@@ -234,11 +223,11 @@ Group::~Group() {
   if (runtime_ != nullptr && !regions_.empty() &&
       regions_[static_cast<std::size_t>(rank_)] != nullptr)
     (void)runtime_->free(regions_[static_cast<std::size_t>(rank_)]);
-  if (mailboxes_ != nullptr)
-    ::munmap(mailboxes_, sizeof(Mailbox) * static_cast<std::size_t>(size_));
+  if (mailboxes_ != nullptr) ::munmap(mailboxes_, shared_bytes());
 }
 
 void Group::close_peers() noexcept {
+  offers_.close();
   for (void*& peer : opened_) {
     if (peer != nullptr) (void)runtime_->close_memory(peer);
     peer = nullptr;

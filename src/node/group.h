@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 #include "device/inbox_server.h"
+#include "node/offers.h"
 
 namespace accord::node {
 
@@ -99,6 +100,9 @@ class Group {
   Mailbox& mailbox(int peer) const noexcept { return mailboxes_[peer]; }
   Mailbox& own_mailbox() const noexcept { return mailboxes_[rank_]; }
 
+  // Users' own memory that the ranks lend each other; groups of regions.
+  Offers& offers() noexcept { return offers_; }
+
   // Numbers the chunks of a call; calls of a communicator come in the same order on all ranks.
   std::uint64_t take(std::size_t chunks) noexcept;
 
@@ -118,6 +122,9 @@ class Group {
   Status try_to_reduce();
   void close_descriptors() noexcept;
   Status map_mailboxes(int descriptor);
+  std::size_t shared_bytes() const noexcept {
+    return sizeof(Mailbox) * static_cast<std::size_t>(size_) + Offers::shared_bytes(size_);
+  }
   void close_peers() noexcept;
   bool abandoned() const noexcept;
 
@@ -136,6 +143,7 @@ class Group {
   std::vector<void*> opened_;        // by rank, null: not opened
   std::vector<std::int32_t> processes_;
   Mailbox* mailboxes_ = nullptr;
+  Offers offers_;  // its boards lie behind the mailboxes
   int memory_descriptor_ = -1;
   int mailbox_descriptor_ = -1;
   std::uint64_t next_ = 0;

@@ -54,12 +54,21 @@ bool voted_plain(const Shape& call, std::size_t size_bytes) {
   return !state->last.has_ways || engine().next_is_plain(*state->queue, state->last.key);
 }
 
+enum class Form { blocking, nonblocking, persistent };
+
+// Whether calls of this form take turns in the votes: the same on all ranks, or they would count
+// differently.
+inline bool takes_turns(Form form) {
+  return form == Form::blocking || (form == Form::nonblocking && engine().threads_allowed());
+}
+
 // Whether the host MPI may take this call as it is: nothing of ours is under way that it could
 // overtake or starve, no buffer needs staging, and the call is not one that all ranks must vote on.
 template <class Shape>
-bool passes(const Shape& call) {
+bool passes(const Shape& call, Form form) {
   if (!engine().idle() || needs_us(call.send_pointer()) || needs_us(call.recv_pointer()))
     return false;
+  if (!takes_turns(form)) return true;
   const std::size_t size_bytes = pipeline_bytes(call);
   return size_bytes == 0 || voted_plain(call, size_bytes);
 }

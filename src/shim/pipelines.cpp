@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "device/inbox.h"
+#include "node/direct_plan.h"
 
 namespace accord::shim {
 
@@ -86,6 +87,9 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
     return code;
   };
   made.exchange = exchange_of(outline, state.size);
+  const std::size_t direct_bytes = config().direct_bytes;
+  made.tries_direct = made.exchange && node::DirectPlan::has(made.exchange->kind) &&
+                      direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
   made.rank = state.rank;
   made.region_bytes = config().region_bytes;
   if (made.exchange && fits_inboxes(*made.exchange)) made.lane_bytes = lane_bytes(state.size);
@@ -120,6 +124,7 @@ core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t cou
   end.shadowed = buffer.is_staged() && buffer.where().runtime == nullptr;
   end.runtime = buffer.where().runtime;
   end.device = buffer.where().device;
+  end.memory = buffer.where();
   end.on_device = buffer.is_staged() && buffer.where().kind == device::MemoryKind::device;
   return end;
 }

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/stages.h"
+#include "core/direct_exchange.h"
 #include "preload/shim_abi.h"
 #include "shim/completion.h"
 #include "shim/kept_handles.h"
@@ -339,6 +340,7 @@ void stop_runtime() noexcept {
   int rank = 0;
   if (here.port.world_model && host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
     stages::finish(rank);
+  core::DirectExchange::report();
   here.port.world_model = false;
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);

@@ -17,6 +17,7 @@ void case_p2p(Run& run);          // a random message pattern, every mode and wa
 void case_exchange(Run& run);     // sendrecv and its kin, and ordered blocking calls
 void case_requests(Run& run);     // cancel, free, inactive and null requests, status queries
 void case_columns(Run& run);      // writes to interleaved parts of one buffer at the same time
+void case_reuse(Run& run);        // one collective again and again, on buffers that come and go
 void case_pack(Run& run);         // pack, unpack, reduce_local
 void case_errors(Run& run);       // wrong arguments: the host MPI's error class, its error handler
 void case_window(Run& run);       // windows on device memory: an error, on all ranks

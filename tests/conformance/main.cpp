@@ -19,7 +19,7 @@ const std::vector<Category>& categories() {
       {"collective", 34, case_collective}, {"overlap", 18, case_overlap},   {"p2p", 20, case_p2p},
       {"exchange", 7, case_exchange},      {"requests", 6, case_requests},  {"columns", 6, case_columns},
       {"pack", 6, case_pack},              {"errors", 4, case_errors},      {"window", 1, case_window},
-      {"progress", 3, case_progress},
+      {"progress", 3, case_progress},      {"reuse", 6, case_reuse},
   };
   return list;
 }

@@ -87,7 +87,7 @@ Buffer& Run::buffer(const char* role, Span span, std::size_t align_bytes) {
   const std::size_t skew = memory_rng_.chance(50)
                                ? 0
                                : static_cast<std::size_t>(memory_rng_.below(steps)) * align_bytes;
-  const bool own = memory_rng_.chance(6);
+  const bool own = memory_rng_.chance(6) || own_allocations_;
   buffer.base = environment_.memory.take(
       {.kind = kind, .size_bytes = buffer.size_bytes, .skew_bytes = skew, .own_allocation = own});
   fill(buffer, 0);

@@ -107,6 +107,9 @@ class Run {
   // A communicator of this case alone; freed at its end (or by the case, which then sets it to null).
   Comm& fresh_comm(const Comm& parent);
 
+  // From here on every buffer is an allocation of its own.
+  void allocate_each() { own_allocations_ = true; }
+
   // Memory for `span` around the address MPI gets, guards on both sides, filled with random bytes.
   // align_bytes 1 allows any address.
   Buffer& buffer(const char* role, Span span, std::size_t align_bytes);
@@ -174,6 +177,7 @@ class Run {
   std::uint64_t salt_;
   Rng memory_rng_;
   int mix_kind_ = 0;
+  bool own_allocations_ = false;
   std::int64_t case_number_;
   std::deque<Buffer> buffers_;
   std::deque<Array> arrays_;

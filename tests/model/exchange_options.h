@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What a modelled job has for collectives through exchange regions, and what its devices refuse.
+// What a modelled job has for collectives from device to device, through exchange regions and
+// inboxes, and what its devices refuse.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace accord::model {
 
 struct ExchangeOptions {
-  std::size_t node_bytes = 0;  // calls of at least this block size take this way; 0: none
-  std::size_t region_bytes = 6144;
+  std::size_t node_bytes = 0;  // calls of at least this block size go through regions; 0: none
+  std::size_t region_bytes = 12288;
   std::size_t one_shot_bytes = 0;
-  // Of exports and openings that fail, and of allocations that kernels cannot address.
+  bool direct = false;         // straight between users' buffers where these are used again
+  std::size_t lane_bytes = 0;  // and of at most this one through inboxes; 0: none
+  std::uint64_t inbox_calls = 1;
+  // Of exports and openings that fail, of allocations that kernels cannot address, and of ranks
+  // without an inbox server.
   unsigned refused_percent = 0;
   unsigned kernels_percent = 100;  // of ranks whose device can reduce
+  unsigned exclusive_percent = 0;  // whose inbox server must be the only one on their device
 
   bool operator==(const ExchangeOptions&) const = default;
 };

@@ -4,8 +4,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -69,8 +71,10 @@ void FakeDevice::attach(Scheduler* scheduler, const ExchangeOptions& options) {
   scheduler_.store(scheduler);
   options_ = options;
   fail_after_.store(-1);
+  for (FakeInboxServer& server : inbox_servers_) server.reset();
   const std::lock_guard<std::mutex> locked(mutex_);
   in_flight_.clear();
+  pinned_.clear();
 }
 
 bool FakeDevice::contains(const void* pointer) const noexcept {
@@ -110,7 +114,9 @@ bool FakeDevice::classify(const void* pointer, device::PointerInfo& info) noexce
   const std::lock_guard<std::mutex> locked(mutex_);
   const auto found = find(pointer);
   if (found == allocations_.end()) return false;
-  info = {found->second.kind, this, 0, base_ + found->first, found->second.size_bytes, 0};
+  const Allocation& allocation = found->second;
+  info = {allocation.kind,     this, 0, base_ + found->first, allocation.size_bytes,
+          allocation.buffer_id};
   return true;
 }
 
@@ -228,6 +234,22 @@ Status FakeDevice::copy_done(device::CopyTicket& ticket, bool& done) {
   return {};
 }
 
+// Any of them: exchanges of one rank compete sometimes, and so do those of several.
+Status FakeDevice::inbox_server(int, device::InboxServer*& server) {
+  if (refuses()) return refused("inbox exchanges");
+  server = &inbox_servers_[random(inbox_servers_.size())];
+  return {};
+}
+
+bool FakeDevice::is_pinned(const void* pointer) const {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto next = pinned_.upper_bound(address);
+  if (next == pinned_.begin()) return false;
+  const auto& [start, bytes] = *std::prev(next);
+  return address < start + bytes->size();
+}
+
 bool FakeDevice::can_reduce(device::ReduceOp, device::Element) {
   return random(100) < options_.kernels_percent;
 }
@@ -288,18 +310,33 @@ Status FakeDevice::add(Allocation allocation, void*& pointer) {
   if (next_offset_ + allocation.size_bytes > kArenaBytes)
     return {StatusCode::no_memory, "the fake device is full"};
   if (!allocation.shared) allocation.source = next_offset_;
+  allocation.buffer_id = ++last_buffer_id_;
   pointer = base_ + next_offset_;
   allocations_[next_offset_] = allocation;
   next_offset_ += (allocation.size_bytes / kAlignmentBytes + 1) * kAlignmentBytes;
   return {};
 }
 
+// Fresh memory holds what an inbox must not take for words of a first call.
 Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes, void*& pointer) {
-  return add({.size_bytes = size_bytes, .kind = kind, .for_kernels = !refuses()}, pointer);
+  if (kind == device::MemoryKind::pinned) {
+    auto bytes = std::make_unique<std::vector<std::byte>>(size_bytes, std::byte{0x5a});
+    pointer = bytes->data();
+    const std::lock_guard<std::mutex> locked(mutex_);
+    pinned_[bytes->data()] = std::move(bytes);
+    return {};
+  }
+  ACCORD_TRY(add({.size_bytes = size_bytes, .kind = kind, .for_kernels = !refuses()}, pointer));
+  std::byte* const fresh = behind(pointer);
+  constexpr std::uint32_t kOldWord = 1;
+  for (std::size_t at = 0; at + sizeof kOldWord <= size_bytes; at += sizeof kOldWord)
+    std::memcpy(fresh + at, &kOldWord, sizeof kOldWord);
+  return {};
 }
 
 Status FakeDevice::free(void* pointer) {
   const std::lock_guard<std::mutex> locked(mutex_);
+  if (pinned_.erase(static_cast<const std::byte*>(pointer)) != 0) return {};
   const auto found = allocations_.find(offset_of(pointer));
   if (found == allocations_.end() || found->second.source != found->first)
     return {StatusCode::invalid_argument, "not an allocation"};
@@ -324,6 +361,10 @@ Status FakeDevice::open_memory(int, const device::ExportedMemory& exported, void
   if (exported.bytes.size() != sizeof handle) return refused("open: a foreign handle");
   std::memcpy(&handle, exported.bytes.data(), sizeof handle);
   if (handle.owner != this || refuses()) return refused("open");
+  {
+    const std::lock_guard<std::mutex> locked(mutex_);
+    if (!allocations_.contains(handle.source)) return refused("open: freed");
+  }
   return add({.size_bytes = handle.size_bytes, .source = handle.source, .shared = true}, pointer);
 }
 
@@ -336,6 +377,11 @@ Status FakeDevice::close_memory(void* pointer) {
   return {};
 }
 
+Status FakeDevice::describe(int, device::DeviceDescription& description) {
+  description = {.name = "fake", .uuid = "fake", .memory_bytes = kArenaBytes};
+  return {};
+}
+
 std::size_t FakeDevice::copies_in_flight() const {
   const std::lock_guard<std::mutex> locked(mutex_);
   return in_flight_.size();
@@ -343,7 +389,11 @@ std::size_t FakeDevice::copies_in_flight() const {
 
 std::size_t FakeDevice::live_allocations() const {
   const std::lock_guard<std::mutex> locked(mutex_);
-  return allocations_.size();
+  return allocations_.size() + pinned_.size();
+}
+
+bool FakeDevice::inbox_servers_idle() const {
+  return std::ranges::all_of(inbox_servers_, &FakeInboxServer::idle);
 }
 
 }  // namespace accord::model

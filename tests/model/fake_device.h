@@ -5,8 +5,8 @@
 // are elsewhere and only this file knows where. The copies of a batch, and a reduction, are done in
 // any order and piece by piece until a random number of polls has gone by; the n-th batch can be
 // made to fail. Exported memory is opened at an address of its own, which is of no more use once
-// the owner has freed the memory. The instances live as long as the process, since the staging pool
-// remembers every runtime it has seen.
+// the owner has freed the memory. Page-locked memory is the CPU's too. The instances live as long
+// as the process, since the staging pool remembers every runtime it has seen.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@
 
 #include "device/device_runtime.h"
 #include "exchange_options.h"
+#include "fake_inbox.h"
 #include "scheduler.h"
 
 namespace accord::model {
@@ -43,6 +44,7 @@ class FakeDevice final : public device::DeviceRuntime {
   std::size_t live_allocations() const;
   std::size_t live_host_allocations() const noexcept { return host_allocations_.load(); }
   std::size_t copies_in_flight() const;
+  bool inbox_servers_idle() const;
 
   const char* name() const noexcept override { return "fake"; }
   bool active() noexcept override { return true; }
@@ -55,6 +57,7 @@ class FakeDevice final : public device::DeviceRuntime {
   bool can_reduce(device::ReduceOp op, device::Element element) override;
   Status reduce_begin(int device, const device::Reduction& reduction,
                       device::CopyTicket& ticket) override;
+  Status inbox_server(int device, device::InboxServer*& server) override;
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
   Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
@@ -64,11 +67,13 @@ class FakeDevice final : public device::DeviceRuntime {
   Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override;
   Status close_memory(void* pointer) override;
   int device_count() override { return 1; }
-  Status describe(int, device::DeviceDescription&) override { return refused("describe"); }
+  Status describe(int, device::DeviceDescription& description) override;
 
  private:
+  friend class FakeInboxServer;
   struct Allocation {
     std::size_t size_bytes = 0;
+    std::uint64_t buffer_id = 0;
     device::MemoryKind kind = device::MemoryKind::device;
     std::size_t source = 0;  // offset of the allocation that has the bytes: another's where opened
     bool shared = false;     // exported or opened: others may use the bytes
@@ -85,6 +90,7 @@ class FakeDevice final : public device::DeviceRuntime {
   Status add(Allocation allocation, void*& pointer);
   std::byte* reachable(const void* pointer, std::size_t span_bytes, bool& shared);
   bool kernels_reach(const void* pointer);
+  bool is_pinned(const void* pointer) const;
   void move(const device::Copy& copy);
   void reduce(const device::Reduction& reduction);
   void order(bool shared) noexcept;
@@ -101,12 +107,15 @@ class FakeDevice final : public device::DeviceRuntime {
   ExchangeOptions options_;
   mutable std::mutex mutex_;
   Allocations allocations_;
+  std::map<const std::byte*, std::unique_ptr<std::vector<std::byte>>> pinned_;  // by address
   std::size_t next_offset_ = 0;
+  std::uint64_t last_buffer_id_ = 0;
   std::atomic<Scheduler*> scheduler_{nullptr};
   std::atomic<long> fail_after_{-1};
   std::atomic<std::size_t> host_allocations_{0};
   std::map<void*, std::unique_ptr<Pending>> in_flight_;
   std::atomic<std::uint64_t> order_{0};  // of the accesses to shared memory
+  std::array<FakeInboxServer, 2> inbox_servers_{FakeInboxServer(*this), FakeInboxServer(*this)};
 };
 
 }  // namespace accord::model

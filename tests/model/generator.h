@@ -73,6 +73,7 @@ class Generator {
   void plan_collective(Event& event);
   void plan_comm();
   void plan_exchange();
+  void plan_inboxes();
   void plan_calls();
   int add_event(Event event);
   void add_comm(std::vector<int> members);

@@ -170,12 +170,22 @@ void Generator::plan_event(int comm_choice) {
 void Generator::plan_exchange() {
   ExchangeOptions& exchange = program_.exchange;
   exchange.node_bytes = random_.pick(std::vector<std::size_t>{1, 64, 250});
-  // Chunks and shares are whole lines of 256 bytes, and all ranks' lines fit into a quarter of a
-  // region, or the ranks decline.
-  exchange.region_bytes = random_.pick(std::vector<std::size_t>{4096, 6144, 6144, 9000, 16384});
+  // The smallest is too small for more than two ranks, who then decline, the last enough for five.
+  exchange.region_bytes =
+      random_.pick(std::vector<std::size_t>{9216, 12288, 12288, 15500, 18432, 20480});
   exchange.one_shot_bytes = random_.pick(std::vector<std::size_t>{0, 1000, 1 << 20});
   exchange.refused_percent = random_.pick(std::vector<unsigned>{0, 0, 5, 20});
   exchange.kernels_percent = random_.pick(std::vector<unsigned>{100, 100, 100, 80});
+  exchange.direct = random_.percent(25);
+  if (random_.percent(50)) plan_inboxes();
+}
+
+void Generator::plan_inboxes() {
+  ExchangeOptions& exchange = program_.exchange;
+  if (random_.percent(30)) exchange.node_bytes = 0;
+  exchange.lane_bytes = random_.pick(std::vector<std::size_t>{64, 512, 8192, 8192});
+  exchange.inbox_calls = 1 + random_.below(2);
+  if (random_.percent(20)) exchange.exclusive_percent = 50;
 }
 
 // What the calls of this program are and how long.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Which collectives of the model shim may go in chunks or through exchange regions, and how: what
-// src/shim/{pipelines,exchanges}.h do over a real MPI.
+// Which collectives of the model shim may go in chunks, through exchange regions or inboxes, and
+// how: what src/shim/{pipelines,exchanges}.h do over a real MPI.
 #include <algorithm>
 
 #include "fake_device.h"
@@ -98,6 +98,7 @@ core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::Coll
   // Some device buffers enter as one with absolute addresses does, through their whole shadow.
   end.shadowed = staged.is_staged() && scheduler_.random(6) == 0;
   if (end.shadowed) return end;
+  end.memory = staged.where();
   end.runtime = staged.where().runtime;
   end.device = staged.where().device;
   end.on_device = staged.is_staged() && staged.where().kind == device::MemoryKind::device;
@@ -160,15 +161,21 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
       {Collective::scatter, node::Kind::scatter},
       {Collective::reduce_scatter_block, node::Kind::reduce_scatter_block}};
   const ExchangeOptions& options = options_.exchange;
-  if (options.node_bytes == 0 || made.size_bytes < options.node_bytes) return;
+  const bool fits_regions = options.node_bytes != 0 && made.size_bytes >= options.node_bytes;
+  const bool fits_inboxes = made.size_bytes <= options.lane_bytes;
+  if (!fits_regions && !fits_inboxes) return;
   made.exchange = node::Call{.kind = kinds.at(args.kind),
                              .size = host_.size_of(comm),
                              .root = args.root,
                              .block_bytes = made.size_bytes,
+                             .fits_regions = fits_regions,
                              .op = device_op(args.op),
                              .element = device::Element::int64,
                              .one_shot_bytes = options.one_shot_bytes};
+  made.tries_direct = options.direct;
   made.region_bytes = options.region_bytes;
+  made.lane_bytes = fits_inboxes ? options.lane_bytes : 0;
+  made.inbox_calls = options.inbox_calls;
   made.region_runtime = &FakeDevice::get(0);
   made.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,
                                       core::HostRequest& request) {

@@ -43,7 +43,32 @@ MUTATIONS = {
             "(publish(own.drained, sequence(flight)), ready && own.drained > sequence(flight))",
         ),
     },
-    "group.cpp": {"free_in_use": ("if (", "!group->abandoned()", "false")},
+    "inbox_exchange.cpp": {
+        "send_undrained": ("if (", "!lanes_are_free()", "false"),
+        "drain_untaken": (
+            "      ",
+            "group_->own_mailbox().filled.store(number_ + 1, std::memory_order_release)",
+            "(group_->own_mailbox().filled = number_ + 1,"
+            " group_->own_mailbox().drained = number_ + 1, void())",
+        ),
+        "old_epoch": (
+            "exchange.epoch = ",
+            "static_cast<std::uint32_t>(number_ % 0xffffffff) + 1",
+            "1",
+        ),
+        "late_unbegun": ("if (", "ticket_.state == device::InboxTicket::State::late", "false"),
+        "send_again": (
+            "ACCORD_TRY(",
+            "server.begin(ticket_)",
+            "(ticket_.sent = false, server.begin(ticket_))",
+        ),
+        "await_own_block": ("    ", "exchange.receive_from &= ~own", "exchange.receive_from |= 0"),
+        "overwrite_own_block": ("if (", "!keeps_own_block()", "true"),
+    },
+    "group.cpp": {
+        "free_in_use": ("if (", "!group->abandoned()", "false"),
+        "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
+    },
     "collective_operation.cpp": {"decline_alone": ("if (", "all_.any_host()", "mine_.any_host()")},
 }
 

@@ -30,7 +30,15 @@ enum class Mutation {
   pull_unreduced,     // a result is fetched once its peer has filled its slot
   drain_unpulled,     // a chunk counts as drained before its copies have ended
   free_in_use,        // a region is freed while peers may still read it
-  decline_alone,      // a rank goes by its own vote on whether the ranks can share their regions
+  send_undrained,     // a lane is written while its owner may still read it
+  drain_untaken,      // a lane counts as free before its owner has taken the data
+  old_epoch,          // all calls have one epoch, so that data of an earlier one is taken
+  late_unbegun,       // an exchange that is late goes on without being begun again
+  send_again,         // one that is begun again sends again, perhaps from where results lie already
+  await_own_block,    // a root waits for a block that it keeps in its place, hence never sends
+  overwrite_own_block,  // a root that gathers in place overwrites its own block
+  keep_old_words,       // an inbox holds words of whatever the memory was used for before
+  decline_alone,        // a rank goes by its own vote on whether the ranks can share their regions
 };
 
 // The one of the running job.

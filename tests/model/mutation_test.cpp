@@ -56,15 +56,32 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"PullUnready", Mutation::pull_unready, "receive buffer"},
                     Mistake{"PullUnreduced", Mutation::pull_unreduced, "receive buffer"},
                     Mistake{"DrainUnpulled", Mutation::drain_unpulled, "receive buffer"},
+                    Mistake{"SendUndrained", Mutation::send_undrained, "deadlock"},
+                    Mistake{"DrainUntaken", Mutation::drain_untaken, "deadlock"},
+                    Mistake{"OldEpoch", Mutation::old_epoch, "receive buffer"},
+                    Mistake{"LateUnbegun", Mutation::late_unbegun, "before it was begun again"},
+                    Mistake{"AwaitOwnBlock", Mutation::await_own_block, "deadlock"},
+                    Mistake{"KeepOldWords", Mutation::keep_old_words, "receive buffer"},
                     Mistake{"DeclineAlone", Mutation::decline_alone, "deadlock"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
-// Too rare in random programs: the calls that these two need must follow each other directly.
+// Too rare in random programs: the calls that these need must follow each other directly.
 
-std::string first_failure(Mutation mutation, const std::function<void(Rank&)>& body) {
-  constexpr std::uint64_t kSchedules = 200;
+ShimOptions with_regions() {
   ShimOptions shim;
   shim.exchange.node_bytes = 1;
+  return shim;
+}
+
+ShimOptions with_inboxes() {
+  ShimOptions shim;
+  shim.exchange.lane_bytes = 1024;
+  return shim;
+}
+
+std::string first_failure(Mutation mutation, const ShimOptions& shim,
+                          const std::function<void(Rank&)>& body) {
+  constexpr std::uint64_t kSchedules = 200;
   std::string message;
   for (std::uint64_t seed = 1; seed <= kSchedules && message.empty(); ++seed) {
     RunOptions options;
@@ -92,8 +109,8 @@ TEST(Mutations, RegionFreedWhilePeersReadIt) {
     for (int call = 0; call < 3; ++call) broadcast(rank, comm);
     (void)rank.mpi.collective(Form::blocking, comm, CollectiveArgs{.kind = Collective::free});
   };
-  EXPECT_EQ(first_failure(Mutation::none, body), "");
-  EXPECT_NE(first_failure(Mutation::free_in_use, body).find("its owner has freed"),
+  EXPECT_EQ(first_failure(Mutation::none, with_regions(), body), "");
+  EXPECT_NE(first_failure(Mutation::free_in_use, with_regions(), body).find("its owner has freed"),
             std::string::npos);
 }
 
@@ -111,8 +128,84 @@ TEST(Mutations, HostMpiThatStandsStillInAnExchange) {
     broadcast(rank, kWorld);
     if (rank.world_rank == 1) rank.mpi.wait(request, status);
   };
-  EXPECT_EQ(first_failure(Mutation::none, body), "");
-  EXPECT_NE(first_failure(Mutation::no_poke, body).find("deadlock"), std::string::npos);
+  EXPECT_EQ(first_failure(Mutation::none, with_regions(), body), "");
+  EXPECT_NE(first_failure(Mutation::no_poke, with_regions(), body).find("deadlock"),
+            std::string::npos);
+}
+
+// Blocks of one rank, in place, in the memory and with the gaps of `end`.
+class Blocks {
+ public:
+  static constexpr int kRanks = 3;
+
+  explicit Blocks(const End& end) : buffer_(end, kRanks * kElements, 1) {}
+
+  CollectiveArgs arguments(Collective kind) const {
+    CollectiveArgs args{.kind = kind};
+    args.in_place = true;
+    args.recv = buffer_.argument();
+    return args;
+  }
+  // Block number `block` holds `values(block)` throughout.
+  void fill(const std::function<std::int64_t(int)>& values) { buffer_.fill(all(values)); }
+  void expect(Rank& rank, const std::function<std::int64_t(int)>& values) const {
+    const std::string wrong = buffer_.difference(all(values));
+    if (!wrong.empty()) rank.scheduler.fail("receive buffer: " + wrong);
+  }
+
+ private:
+  static constexpr std::size_t kElements = 9;
+
+  static std::vector<std::int64_t> all(const std::function<std::int64_t(int)>& values) {
+    std::vector<std::int64_t> result;
+    for (int block = 0; block < kRanks; ++block)
+      result.insert(result.end(), kElements, values(block));
+    return result;
+  }
+
+  UserBuffer buffer_;
+};
+
+// What has been received lies where the blocks to send were.
+TEST(Mutations, InboxExchangeThatSendsAgain) {
+  const auto body = [](Rank& rank) {
+    const auto block = [](int from, int to) { return 100 * from + to; };
+    for (int call = 0; call < 3; ++call) {
+      Blocks blocks({Place::device_a, 0});
+      blocks.fill([&](int peer) { return block(rank.world_rank, peer); });
+      (void)rank.mpi.collective(Form::blocking, kWorld, blocks.arguments(Collective::alltoall));
+      blocks.expect(rank, [&](int peer) { return block(peer, rank.world_rank); });
+    }
+  };
+  EXPECT_EQ(first_failure(Mutation::none, with_inboxes(), body), "");
+  EXPECT_NE(first_failure(Mutation::send_again, with_inboxes(), body).find("receive buffer"),
+            std::string::npos);
+}
+
+// The blocks of the others pass through page-locked memory, in which the root's own is not.
+TEST(Mutations, RootThatOverwritesItsOwnBlock) {
+  const auto body = [](Rank& rank) {
+    Blocks blocks({Place::device_a, 1});
+    UserBuffer own({Place::device_a, 0}, 9, 1);
+    for (int call = 0; call < 3; ++call) {
+      const auto value = [call](int from) { return 100 * call + from; };
+      blocks.fill(value);
+      own.fill(std::vector<std::int64_t>(9, value(rank.world_rank)));
+      CollectiveArgs gather = blocks.arguments(Collective::gather);
+      gather.root = 1;
+      if (rank.world_rank != gather.root) {
+        gather.in_place = false;
+        gather.send = own.argument();
+        gather.recv = {};
+      }
+      (void)rank.mpi.collective(Form::blocking, kWorld, gather);
+      blocks.expect(rank, value);
+    }
+  };
+  EXPECT_EQ(first_failure(Mutation::none, with_inboxes(), body), "");
+  EXPECT_NE(
+      first_failure(Mutation::overwrite_own_block, with_inboxes(), body).find("receive buffer"),
+      std::string::npos);
 }
 
 }  // namespace

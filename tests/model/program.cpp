@@ -89,12 +89,15 @@ std::string to_text(const Program& program) {
   std::string text = fmt::format("{} ranks, threads {}, pipeline from {} bytes in chunks of {}\n",
                                  program.ranks, program.threads_allowed ? "allowed" : "not allowed",
                                  program.pipeline_bytes, program.chunk_bytes);
-  if (const ExchangeOptions& exchange = program.exchange; exchange.node_bytes > 0) {
+  if (const ExchangeOptions& exchange = program.exchange;
+      exchange.node_bytes > 0 || exchange.lane_bytes > 0) {
     text += fmt::format(
-        "exchange from {} bytes through regions of {}, one shot to {}; {} % refused, {} % of ranks "
-        "with kernels\n",
+        "exchange from {} bytes through regions of {}, one shot to {}{}; to {} bytes through inboxes "
+        "from call {} on; {} % refused, {} % of ranks with kernels, {} % with exclusive devices\n",
         exchange.node_bytes, exchange.region_bytes, exchange.one_shot_bytes,
-        exchange.refused_percent, exchange.kernels_percent);
+        exchange.direct ? ", directly where possible" : "", exchange.lane_bytes,
+        exchange.inbox_calls, exchange.refused_percent, exchange.kernels_percent,
+        exchange.exclusive_percent);
   }
   for (std::size_t comm = 1; comm < program.comms.size(); ++comm) {
     std::string members;

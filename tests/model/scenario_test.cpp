@@ -233,38 +233,145 @@ TEST(Scenario, FailingCopiesAreReportedAndCleanedUp) {
   }
 }
 
-// The same in an exchange among ranks, whichever of them it hits: the others hear of it and do not
-// wait for that rank, in this call nor in the next.
-TEST(Scenario, FailingCopiesInAnExchangeEndItEverywhere) {
+// Buffers that are used again and again are reached by the peers themselves, under every schedule;
+// what a rank writes into its send buffer once its call is complete reaches nobody.
+TEST(Scenario, CollectivesOnTheSameBuffersGoStraightBetweenThem) {
   constexpr std::size_t kElements = 600;
   ShimOptions shim;
   shim.exchange.node_bytes = 1;
-  int failures = 0;
-  for (long fail_after = 0; fail_after < 40; ++fail_after) {
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  shim.exchange.direct = true;
+  const auto before = core::DirectExchange::counters();
+  for (const std::size_t one_shot_bytes : {0, 1 << 20}) {
+    shim.exchange.one_shot_bytes = one_shot_bytes;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       RunOptions options;
       options.seed = seed;
       const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
-        rank.shim->keep_errors = true;
-        if (rank.world_rank == 0) FakeDevice::get(0).fail_after(fail_after);
-        for (int call = 0; call < 2; ++call) {
-          Allreduce reduce(Place::device_a, kElements, 5);
-          rank.shim->last_error = {};
+        Allreduce reduce(Place::device_a, kElements, 5);
+        for (std::int64_t round = 0; round < 12; ++round) {
+          reduce.send.fill(numbers(kElements, round));
           (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
-          const Status& status = rank.shim->last_error;
-          failures += status.ok() ? 0 : 1;
-          if (!status.ok() && status.code() != StatusCode::device_error)
-            rank.scheduler.fail("another error: " + status.message());
-          if (!status.ok()) continue;
-          std::vector<std::int64_t> sums = numbers(kElements, 5);
+          std::vector<std::int64_t> sums = numbers(kElements, round);
           for (std::int64_t& value : sums) value *= 3;
           expect(rank, reduce.recv, sums);
         }
       });
-      ASSERT_EQ(message, "") << "copy " << fail_after << ", seed " << seed;
+      ASSERT_EQ(message, "") << "seed " << seed << ", one shot " << one_shot_bytes;
     }
   }
-  EXPECT_GT(failures, 1000);  // of 2,400 calls; in the rest the failure came later, or ended a try
+  EXPECT_GT(core::DirectExchange::counters().direct, before.direct + 100);
+}
+
+// The same in an exchange among ranks, whichever of them it hits: the others hear of it and do not
+// wait for that rank, in this call nor in the next. Buffers of two places, so that one end is
+// copied by other means than the other.
+void expect_failing_copies_end_exchanges(const ShimOptions& shim, std::size_t elements,
+                                         int failures_min) {
+  constexpr long kCopies = 40;
+  const std::vector<std::pair<End, End>> ends{{{Place::device_a, 0}, {Place::device_a, 0}},
+                                              {{Place::host, 0}, {Place::device_a, 1}},
+                                              {{Place::device_a, 1}, {Place::host, 0}}};
+  int failures = 0;
+  for (std::uint64_t seed = 1; seed <= 10 * kCopies; ++seed) {
+    const auto& [from, to] = ends[seed % ends.size()];
+    RunOptions options;
+    options.seed = seed;
+    const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+      rank.shim->keep_errors = true;
+      if (rank.world_rank == 0) FakeDevice::get(0).fail_after(static_cast<long>(seed) % kCopies);
+      for (int call = 0; call < 2; ++call) {
+        UserBuffer send(from, 3 * elements, 1);
+        UserBuffer recv(to, 3 * elements, 1);
+        std::vector<std::int64_t> values = numbers(3 * elements, 5);
+        send.fill(values);
+        CollectiveArgs args{.kind = Collective::alltoall};
+        args.send = send.argument();
+        args.recv = recv.argument();
+        rank.shim->last_error = {};
+        (void)rank.mpi.collective(Form::blocking, kWorld, args);
+        const Status& status = rank.shim->last_error;
+        failures += status.ok() ? 0 : 1;
+        if (!status.ok() && status.code() != StatusCode::device_error)
+          rank.scheduler.fail("another error: " + status.message());
+        if (!status.ok()) continue;
+        const auto own = static_cast<std::ptrdiff_t>(elements) * rank.world_rank;
+        const std::vector<std::int64_t> block(
+            values.begin() + own, values.begin() + own + static_cast<std::ptrdiff_t>(elements));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = block[i % elements];
+        expect(rank, recv, values);
+      }
+    });
+    ASSERT_EQ(message, "") << "copy " << seed % kCopies << ", seed " << seed;
+  }
+  EXPECT_GT(failures, failures_min);  // of 2,400 calls
+}
+
+// In the rest the failure came later, or ended a try.
+TEST(Scenario, FailingCopiesInAnExchangeEndItEverywhere) {
+  ShimOptions shim;
+  shim.exchange.node_bytes = 1;
+  expect_failing_copies_end_exchanges(shim, 200, 1000);
+}
+
+TEST(Scenario, FailingCopiesOfInboxExchangesEndThemEverywhere) {
+  ShimOptions shim;
+  shim.exchange.lane_bytes = 2048;
+  expect_failing_copies_end_exchanges(shim, 200, 300);
+}
+
+// A root that gathers in place copies out what lies before and behind its own block; when the
+// second copy fails the first one is still under way.
+TEST(Scenario, FailingCopiesOfAGatherInPlaceAreAwaited) {
+  constexpr long kCopies = 40;
+  constexpr std::size_t kElements = 20;
+  constexpr int kRoot = 1;
+  ShimOptions shim;
+  shim.exchange.lane_bytes = 2048;
+  int failures = 0;
+  for (std::uint64_t seed = 1; seed <= 20 * kCopies; ++seed) {
+    RunOptions options;
+    options.seed = seed;
+    const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+      rank.shim->keep_errors = true;
+      if (rank.world_rank == 0) FakeDevice::get(0).fail_after(static_cast<long>(seed) % kCopies);
+      const bool is_root = rank.world_rank == kRoot;
+      UserBuffer buffer({Place::device_a, 1}, (is_root ? 3 : 1) * kElements, 1);
+      CollectiveArgs args{.kind = Collective::gather, .root = kRoot};
+      (is_root ? args.recv : args.send) = buffer.argument();
+      args.in_place = is_root;
+      (void)rank.mpi.collective(Form::blocking, kWorld, args);
+      failures += rank.shim->last_error.ok() ? 0 : 1;
+    });
+    ASSERT_EQ(message, "") << "copy " << seed % kCopies << ", seed " << seed;
+  }
+  EXPECT_GT(failures, 150);  // of 2,400 calls
+}
+
+// Ranks that must not all have servers on one device do without inboxes, and the call that finds
+// this goes through regions.
+TEST(Scenario, RanksThatDeclineInboxesJoinRegionsInTheSameCall) {
+  for (const unsigned exclusive_percent : {0u, 100u}) {
+    ShimOptions shim;
+    shim.exchange.node_bytes = 1;
+    shim.exchange.lane_bytes = 2048;
+    shim.exchange.exclusive_percent = exclusive_percent;
+    const std::string expected = exclusive_percent == 0 ? "inbox" : "node";
+    for (std::uint64_t seed = 1; seed <= kSchedules; ++seed) {
+      RunOptions options;
+      options.seed = seed;
+      const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+        for (int call = 0; call < 3; ++call) {
+          Allreduce reduce(Place::device_a, 40, 0);
+          (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
+          if (core::last_path() != expected) rank.scheduler.fail("another way");
+          std::vector<std::int64_t> sums = numbers(40, 0);
+          for (std::int64_t& value : sums) value *= 3;
+          expect(rank, reduce.recv, sums);
+        }
+      });
+      ASSERT_EQ(message, "") << "seed " << seed;
+    }
+  }
 }
 
 // The host MPI gives a handle out again as soon as one thread has completed it, before that thread

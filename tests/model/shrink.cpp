@@ -190,13 +190,18 @@ class Shrinker {
     return any;
   }
 
-  // Without exchange regions, or at least with devices that refuse nothing.
+  // Without exchange regions and inboxes, or one of them, or with devices that refuse nothing.
   bool simplify_exchange() {
     ExchangeOptions simple = best_.program.exchange;
     simple.refused_percent = 0;
     simple.kernels_percent = 100;
-    for (const ExchangeOptions& exchange : {ExchangeOptions{}, simple}) {
-      if (exchange == best_.program.exchange) return false;
+    simple.exclusive_percent = 0;
+    ExchangeOptions without_inboxes = best_.program.exchange;
+    without_inboxes.lane_bytes = 0;
+    ExchangeOptions without_regions = best_.program.exchange;
+    without_regions.node_bytes = 0;
+    for (const auto& exchange : {ExchangeOptions{}, without_inboxes, without_regions, simple}) {
+      if (exchange == best_.program.exchange) continue;
       Program candidate = best_.program;
       candidate.exchange = exchange;
       if (accept(candidate)) return true;

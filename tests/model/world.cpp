@@ -64,8 +64,10 @@ std::string World::verdict() {
     if (FakeDevice::get(i).live_host_allocations() != 0)
       scheduler_.fail("staging memory was not given back");
     if (FakeDevice::get(i).live_allocations() != 0)
-      scheduler_.fail("an exchange region was not given back");
+      scheduler_.fail("an exchange region or its like was not given back");
     if (FakeDevice::get(i).copies_in_flight() != 0) scheduler_.fail("a copy was never awaited");
+    if (!FakeDevice::get(i).inbox_servers_idle())
+      scheduler_.fail("an inbox exchange was never awaited");
   }
   return scheduler_.failure();
 }

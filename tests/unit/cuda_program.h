@@ -25,6 +25,7 @@ using device::cuda::Stream;
 struct Program {
   Result (*context_create)(Context*, unsigned, Device) = nullptr;
   Result (*context_destroy)(Context) = nullptr;
+  Result (*context_synchronize)() = nullptr;
   Result (*primary_reset)(Device) = nullptr;
   Result (*memory_allocate_async)(DevicePointer*, std::size_t, Stream) = nullptr;
   Result (*memory_free_async)(DevicePointer, Stream) = nullptr;
@@ -57,6 +58,7 @@ inline const Program& program() {
     };
     find(result.context_create, "cuCtxCreate_v2");
     find(result.context_destroy, "cuCtxDestroy_v2");
+    find(result.context_synchronize, "cuCtxSynchronize");
     find(result.primary_reset, "cuDevicePrimaryCtxReset_v2");
     find(result.memory_allocate_async, "cuMemAllocAsync");
     find(result.memory_free_async, "cuMemFreeAsync");

@@ -51,4 +51,8 @@ int run_child(std::vector<std::string> arguments);
 // What the child process `name` does; it exits with what this returns: 0, or which check failed.
 int cuda_child(const std::string& name, char** arguments);
 
+// Of those the ones of cuda_inbox_test.cpp.
+int resident_child();
+int resident_exit_child();
+
 }  // namespace accord::test

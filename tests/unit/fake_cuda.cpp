@@ -281,6 +281,13 @@ Result cuStreamCreate(Stream* stream, unsigned) {
   (*stream)->context_id = current()->id;
   return Result::success;
 }
+Result cuStreamCreateWithPriority(Stream* stream, unsigned flags, int) {
+  return cuStreamCreate(stream, flags);
+}
+Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return Result::success;
+}
 Result cuStreamDestroy_v2(Stream stream) {
   delete stream;
   return Result::success;
@@ -291,6 +298,10 @@ Result cuStreamSynchronize(Stream stream) {
   if (!usable(stream)) return kInvalidHandle;
   run_until(*stream, stream->enqueued);
   return Result::success;
+}
+Result cuCtxSynchronize() {
+  const std::lock_guard lock(state.mutex);
+  return check_unsafe();
 }
 Result cuStreamQuery(Stream stream) {
   const std::lock_guard lock(state.mutex);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/direct_exchange.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/log.h"
+#include "core/staged_buffer.h"
+#include "node/handle_cache.h"
+
+namespace accord::core {
+namespace {
+
+// A runtime may reduce in more than one go beyond this many sources, and then not into one of them.
+constexpr int kInPlaceRanksMax = 64;
+
+std::atomic<std::uint64_t> direct_calls{0};
+std::atomic<std::uint64_t> declined_calls{0};
+
+bool overlap(const PipelineEnd& a, const PipelineEnd& b) {
+  if (a.segment.count == 0 || b.segment.count == 0) return false;
+  const auto low = [](const PipelineEnd& end) {
+    return reinterpret_cast<std::intptr_t>(end.user) + end.segment.low_bytes();
+  };
+  const auto high = [](const PipelineEnd& end) {
+    return reinterpret_cast<std::intptr_t>(end.user) + end.segment.high_bytes();
+  };
+  return low(a) < high(b) && low(b) < high(a);
+}
+
+// In place and in one shot every rank would overwrite what the others still read. In shares it
+// writes only what it alone has read.
+node::Call call_of(const Pipeline& pipeline) {
+  node::Call call = *pipeline.exchange;
+  if (call.kind == node::Kind::allreduce && overlap(pipeline.in, pipeline.out))
+    call.one_shot_bytes = 0;
+  return call;
+}
+
+}  // namespace
+
+DirectExchange::DirectExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
+    : group_(std::move(group)),
+      pipeline_(pipeline),
+      plan_(call_of(pipeline), group_->rank()),
+      call_(group_->offers().take_call()) {}
+
+void DirectExchange::report() {
+  const Counters calls = counters();
+  const node::HandleCache::Counters handles = node::handle_cache().counters();
+  log::info(
+      "node: {} collectives straight between users' buffers, {} not for some buffer; memory of "
+      "peers: {} opened, {} reused, {} refused, {} closed",
+      calls.direct, calls.declined, handles.opens, handles.hits, handles.refusals, handles.closes);
+}
+
+DirectExchange::Counters DirectExchange::counters() noexcept {
+  return {direct_calls.load(std::memory_order_relaxed),
+          declined_calls.load(std::memory_order_relaxed)};
+}
+
+Status DirectExchange::advance(Outcome& outcome) {
+  for (bool moved = true; moved;) {
+    const State before = state_;
+    ACCORD_TRY(step());
+    moved = state_ != before;
+  }
+  outcome = state_ == State::done       ? Outcome::done
+            : state_ == State::declined ? Outcome::declined
+                                        : Outcome::pending;
+  return {};
+}
+
+void DirectExchange::stop(bool& done) { (void)poll(done); }
+
+stages::Stage DirectExchange::stage() const noexcept {
+  if (state_ == State::fetching) return stages::Stage::move;
+  return state_ == State::reducing ? stages::Stage::reduce : stages::Stage::wait;
+}
+
+Status DirectExchange::step() {
+  bool ready = false;
+  bool direct = true;
+  switch (state_) {
+    case State::arriving:
+      if (!record_is_free()) break;
+      arrive();
+      state_ = State::gathering;
+      break;
+    case State::gathering:
+      ready = gathered(direct);
+      if (ready && direct) {
+        ACCORD_TRY(begin_reduce());
+        state_ = State::reducing;
+      } else if (ready) {
+        settle(State::declined);
+      }
+      break;
+    case State::reducing:
+      ACCORD_TRY(poll(ready));
+      if (!ready) break;
+      own_board().reduced.store(call_ + 1, std::memory_order_release);
+      state_ = State::reduced;
+      break;
+    case State::reduced:
+      if (!results_are_there()) break;
+      ACCORD_TRY(begin_fetch());
+      state_ = State::fetching;
+      break;
+    case State::fetching:
+      ACCORD_TRY(poll(ready));
+      if (ready) settle(State::parting);
+      break;
+    case State::parting:
+      if (readers_are_done()) state_ = State::done;
+      break;
+    case State::done:
+    case State::declined:
+      break;
+  }
+  return {};
+}
+
+// What the last call with this place of the ring said has been read by all.
+bool DirectExchange::record_is_free() const {
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    if (board(peer).settled.load(std::memory_order_acquire) + node::Board::kArrivals <= call_)
+      return false;
+  }
+  return true;
+}
+
+void DirectExchange::arrive() {
+  node::Arrival mine;
+  // Both, so that both are on offer as soon as can be.
+  const bool in_lent =
+      !plan_.needs_in(pipeline_.in_place) ||
+      lend(pipeline_.in, plan_.readers_of_in(), plan_.contribution_bytes(pipeline_.in_place),
+           plan_.contribution_length_bytes(), mine.in);
+  const bool out_lent = !plan_.needs_out() || lend(pipeline_.out, plan_.readers_of_out(), 0,
+                                                   pipeline_.exchange->block_bytes, mine.out);
+  mine.direct = in_lent && out_lent && reads_survive() ? 1 : 0;
+  mine.in_shares = plan_.in_shares() ? 1 : 0;
+  record(group_->rank()) = mine;
+  own_board().arrived.store(call_ + 1, std::memory_order_release);
+}
+
+bool DirectExchange::lend(const PipelineEnd& end, int readers, std::size_t first_bytes,
+                          std::size_t length_bytes, node::Place& place) {
+  if (!end.usable_by(group_->runtime(), group_->device())) return false;
+  std::byte* const start = end.address(first_bytes);
+  const auto offset = static_cast<std::size_t>(start - static_cast<std::byte*>(end.memory.base));
+  // A buffer may span several allocations that lie side by side.
+  if (offset > end.memory.size_bytes || length_bytes > end.memory.size_bytes - offset) return false;
+  place.offset_bytes = offset;
+  return group_->offers().use(end.memory, readers, place.offer);
+}
+
+// Whether what peers read of this rank's send buffer stays until they have read it, although this
+// rank writes its receive buffer as it goes.
+bool DirectExchange::reads_survive() const {
+  if (!overlap(pipeline_.in, pipeline_.out)) return true;
+  if (plan_.reduces() && group_->size() > kInPlaceRanksMax) return false;
+  if (plan_.readers_of_in() == node::kNobody) return true;
+  // Its own block, which is the one that it does not write.
+  if (pipeline_.exchange->kind == node::Kind::allgather) return pipeline_.in_place;
+  // A share is written only once the only rank that reads it has reduced it.
+  return plan_.in_shares() && pipeline_.in.address(0) == pipeline_.out.address(0);
+}
+
+bool DirectExchange::gathered(bool& direct) const {
+  bool all_there = true;
+  for (int rank = 0; rank < group_->size(); ++rank) {
+    if (!node::DirectPlan::decides(*pipeline_.exchange, rank)) continue;
+    const bool there = board(rank).arrived.load(std::memory_order_acquire) > call_;
+    direct =
+        !there || (record(rank).direct != 0 && (record(rank).in_shares != 0) == plan_.in_shares());
+    if (!direct) return true;
+    all_there = all_there && there;
+  }
+  return all_there;
+}
+
+std::byte* DirectExchange::contribution(int rank) const {
+  return rank == group_->rank() ? pipeline_.in.address(plan_.contribution_bytes(pipeline_.in_place))
+                                : group_->offers().address(rank, record(rank).in);
+}
+
+std::byte* DirectExchange::result(int rank) const {
+  return rank == group_->rank() ? pipeline_.out.address(0)
+                                : group_->offers().address(rank, record(rank).out);
+}
+
+// In the order of the ranks, as through the regions.
+Status DirectExchange::begin_reduce() {
+  if (!plan_.reduces()) return {};
+  const node::DirectShare share = plan_.share();
+  if (share.length_bytes == 0) return {};
+  std::vector<const void*> sources;
+  for (int rank = 0; rank < group_->size(); ++rank)
+    sources.push_back(contribution(rank) + share.source_bytes);
+  const node::Call& call = *pipeline_.exchange;
+  return group_->runtime().reduce_begin(
+      group_->device(),
+      {.dst = result(share.target) + share.result_bytes,
+       .sources = sources,
+       .count = share.length_bytes / device::element_bytes(call.element),
+       .op = call.op,
+       .element = call.element},
+      tickets_[0]);
+}
+
+bool DirectExchange::results_are_there() const {
+  if (!plan_.exchanges_results()) return true;
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    if (board(peer).reduced.load(std::memory_order_acquire) <= call_) return false;
+  }
+  return true;
+}
+
+// What comes from peers in one batch, awaited once; the own block beside it.
+Status DirectExchange::begin_fetch() {
+  std::vector<device::Copy> own;
+  std::vector<device::Copy> theirs;
+  for (const node::DirectMove& move : plan_.moves(pipeline_.in_place)) {
+    std::byte* const from = plan_.exchanges_results() ? result(move.peer) : contribution(move.peer);
+    const CopyList list = packed_copies(pipeline_.out.segment, pipeline_.out.user, move.own_bytes,
+                                        move.length_bytes, from + move.theirs_bytes, false);
+    auto& copies = move.peer == group_->rank() ? own : theirs;
+    copies.insert(copies.end(), list.copies().begin(), list.copies().end());
+  }
+  device::DeviceRuntime& runtime = group_->runtime();
+  if (!theirs.empty()) ACCORD_TRY(runtime.copy_begin(group_->device(), theirs, tickets_[0]));
+  if (!own.empty()) ACCORD_TRY(runtime.copy_begin(group_->device(), own, tickets_[1]));
+  return {};
+}
+
+void DirectExchange::settle(State next) {
+  own_board().settled.store(call_ + 1, std::memory_order_release);
+  (next == State::declined ? declined_calls : direct_calls).fetch_add(1, std::memory_order_relaxed);
+  state_ = next;
+}
+
+bool DirectExchange::readers_are_done() const {
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    const bool reads = plan_.is_read_by(peer);
+    if (reads && board(peer).settled.load(std::memory_order_acquire) <= call_) return false;
+  }
+  return true;
+}
+
+Status DirectExchange::poll(bool& done) {
+  done = true;
+  Status status;
+  for (device::CopyTicket& ticket : tickets_) {
+    if (ticket.handle == nullptr) continue;
+    bool ended = false;
+    Status polled = group_->runtime().copy_done(ticket, ended);
+    if (!polled.ok()) ticket = {};
+    done = done && (ended || !polled.ok());
+    keep_first(status, std::move(polled));
+  }
+  return status;
+}
+
+}  // namespace accord::core

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "node/offers.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <compare>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "base/log.h"
+#include "node/descriptor.h"
+#include "node/handle_cache.h"
+
+namespace accord::node {
+namespace {
+
+// Allocations of this rank remembered, offered or not.
+constexpr std::size_t kKnownMax = 64;
+static_assert(kKnownMax > Board::kOffers);  // so that there is one to forget
+// What peers have open stays allocated until they close it, also when its owner has freed it: no
+// more than this part of the device's memory is lent.
+constexpr std::size_t kLentPart = 4;
+
+// What this process lends of its devices: an allocation counts once in however many communicators,
+// until no peer has it open any more.
+class Ledger {
+ public:
+  struct Key {
+    int device;
+    std::uint64_t base;
+    std::uint64_t buffer_id;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  // False where the device's allocations would be more than `limit_bytes`.
+  bool enter(const Key& key, std::uint64_t size_bytes, std::uint64_t limit_bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!lent_.contains(key)) {
+      std::uint64_t total_bytes = size_bytes;
+      for (const auto& [other, entry] : lent_) {
+        if (other.device == key.device) total_bytes += entry.size_bytes;
+      }
+      if (total_bytes > limit_bytes) return false;
+    }
+    Entry& entry = lent_[key];
+    entry.size_bytes = size_bytes;
+    ++entry.lenders;
+    return true;
+  }
+
+  void leave(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = lent_.find(key);
+    if (--entry->second.lenders == 0) lent_.erase(entry);
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t size_bytes = 0;
+    std::size_t lenders = 0;
+  };
+  std::mutex mutex_;
+  std::map<Key, Entry> lent_;
+};
+
+// Never destroyed: groups may outlive static objects.
+Ledger& ledger() {
+  static Ledger& instance = *new Ledger;
+  return instance;
+}
+
+}  // namespace
+
+std::size_t Offers::shared_bytes(int size) noexcept {
+  const auto ranks = static_cast<std::size_t>(size);
+  return ranks * sizeof(Board) + ranks * ranks * sizeof(Answers);
+}
+
+void Offers::make(void* shared, int size) noexcept {
+  auto* const boards = static_cast<Board*>(shared);
+  auto* const answers = reinterpret_cast<Answers*>(boards + size);
+  for (int rank = 0; rank < size; ++rank) new (boards + rank) Board;
+  for (int pair = 0; pair < size * size; ++pair) new (answers + pair) Answers;
+}
+
+void Offers::attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
+                    void* scratch) {
+  // Of a device that does not say how much it has, nothing is lent.
+  device::DeviceDescription description;
+  if (runtime.describe(device, description).ok())
+    lendable_bytes_ = description.memory_bytes / kLentPart;
+  rank_ = rank;
+  size_ = size;
+  runtime_ = &runtime;
+  device_ = device;
+  scratch_ = scratch;
+  boards_ = static_cast<Board*>(shared);
+  answers_ = reinterpret_cast<Answers*>(boards_ + size);
+  imports_.resize(static_cast<std::size_t>(size));
+}
+
+Offers::~Offers() {
+  close();
+  for (Slot& slot : slots_) release(slot);
+}
+
+void Offers::close() noexcept {
+  for (Imports& theirs : imports_) {
+    for (Import& import : theirs) close(import);
+  }
+}
+
+void Offers::tend() {
+  for (int owner = 0; owner < size_; ++owner) {
+    if (owner != rank_) follow(owner);
+  }
+  if (++calls_since_look_ >= kCallsPerLook) look_at_next();
+  reclaim();
+}
+
+// Finds what was freed although nothing new is used.
+void Offers::look_at_next() {
+  calls_since_look_ = 0;
+  for (std::size_t looks = 0; looks < slots_.size(); ++looks) {
+    const auto slot = static_cast<std::int32_t>(next_look_);
+    next_look_ = (next_look_ + 1) % slots_.size();
+    const auto own = std::find_if(own_.begin(), own_.end(),
+                                  [&](const Own& known) { return known.offer == slot; });
+    if (own == own_.end()) continue;
+    if (!exists(*own)) {
+      withdraw(*own);
+      own_.erase(own);
+    }
+    return;
+  }
+}
+
+bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& offer) {
+  Own& own = known(memory);
+  if (own.last_call != calls_) ++own.uses;
+  own.last_call = calls_;
+  if (own.uses < kUsesBeforeOffer) return false;
+  if (!own.tried) {
+    own.tried = true;
+    own.reachable = try_kernels(memory.base).ok();
+  }
+  if (readers == kNobody || !own.reachable) return own.reachable;
+  if (own.offer < 0 && !own.refused) {
+    const Status lent = lend(own, memory, readers);
+    if (!lent.ok()) log::info("through the exchange region: {}", lent.message());
+    own.refused = !lent.ok();
+  }
+  if (own.offer < 0) return false;
+  offer = own.offer;
+  Offer& shown = boards_[rank_].offers[offer];
+  const int before = shown.readers.load(std::memory_order_relaxed);
+  if (before != readers && before != kEveryone) {
+    shown.readers.store(kEveryone, std::memory_order_relaxed);
+    post();
+  }
+  return opened_by(offer, readers);
+}
+
+// A buffer not seen before: others may have been freed to make room for it.
+Offers::Own& Offers::known(const device::PointerInfo& memory) {
+  const auto base = reinterpret_cast<std::uint64_t>(memory.base);
+  const auto found = std::find_if(own_.begin(), own_.end(), [&](const Own& own) {
+    return own.base == base && own.buffer_id == memory.buffer_id;
+  });
+  if (found != own_.end()) return *found;
+  withdraw_freed();
+  if (own_.size() >= kKnownMax) {
+    own_.erase(std::min_element(own_.begin(), own_.end(), [](const Own& a, const Own& b) {
+      return std::pair(a.offer >= 0, a.last_call) < std::pair(b.offer >= 0, b.last_call);
+    }));
+  }
+  Own own;
+  own.base = base;
+  own.buffer_id = memory.buffer_id;
+  own.size_bytes = memory.size_bytes;
+  return own_.emplace_back(own);
+}
+
+bool Offers::exists(const Own& own) const noexcept {
+  device::PointerInfo now;
+  return runtime_->classify(reinterpret_cast<const void*>(own.base), now) &&
+         reinterpret_cast<std::uint64_t>(now.base) == own.base && now.buffer_id == own.buffer_id;
+}
+
+void Offers::withdraw_freed() {
+  std::erase_if(own_, [&](Own& own) {
+    if (own.offer < 0 || exists(own)) return false;
+    withdraw(own);
+    return true;
+  });
+}
+
+void Offers::withdraw(Own& own) noexcept {
+  Slot& slot = slots_[static_cast<std::size_t>(own.offer)];
+  boards_[rank_].offers[own.offer].generation.store(0, std::memory_order_release);
+  post();
+  slot.live = false;
+  slot.withdrawn = boards_[rank_].posted.load(std::memory_order_relaxed);
+  own.offer = -1;
+}
+
+bool Offers::is_free(const Slot& slot) const noexcept {
+  if (slot.live) return false;
+  for (int reader = 0; reader < size_; ++reader) {
+    if (reader != rank_ &&
+        answers(reader, rank_).followed.load(std::memory_order_acquire) < slot.withdrawn)
+      return false;
+  }
+  return true;
+}
+
+void Offers::reclaim() noexcept {
+  for (Slot& slot : slots_) {
+    if (slot.held && is_free(slot)) release(slot);
+  }
+}
+
+// Not before all peers have followed: one that is still about to open a withdrawn offer must find
+// the descriptor of that offer, and what a peer has open is still lent.
+void Offers::release(Slot& slot) noexcept {
+  if (slot.held) ledger().leave({device_, slot.base, slot.buffer_id});
+  slot.held = false;
+  close_descriptor(slot.descriptor);
+}
+
+// What kernels cannot address (memory of another context) must show now, while the call can still
+// go through the regions.
+Status Offers::try_kernels(const void* memory) const {
+  if (scratch_ == nullptr) return {};
+  device::CopyTicket ticket;
+  ACCORD_TRY(runtime_->reduce_begin(device_,
+                                    {.dst = scratch_,
+                                     .sources = {&memory, 1},
+                                     .count = 1,
+                                     .op = device::ReduceOp::bxor,
+                                     .element = device::Element::uint8},
+                                    ticket));
+  for (bool done = ticket.handle == nullptr; !done;) ACCORD_TRY(runtime_->copy_done(ticket, done));
+  return {};
+}
+
+// Without a place for it nothing happens: there may be one in a later call.
+Status Offers::lend(Own& own, const device::PointerInfo& memory, int readers) {
+  const int number = place_for(own);
+  if (number < 0) return {};
+  Slot& slot = slots_[static_cast<std::size_t>(number)];
+  Offer& shown = boards_[rank_].offers[number];
+  device::ExportedMemory exported;
+  Status made = runtime_->export_memory(memory.base, exported);
+  slot.descriptor = exported.file_descriptor;
+  if (made.ok() && exported.bytes.size() > Offer::kHandleBytesMax)
+    made = {StatusCode::unsupported, "node: a memory handle is too long"};
+  if (!made.ok()) {
+    release(slot);
+    return made;
+  }
+  shown.readers.store(readers, std::memory_order_relaxed);
+  shown.process = ::getpid();
+  shown.descriptor = exported.file_descriptor;
+  shown.base = own.base;
+  shown.buffer_id = own.buffer_id;
+  shown.size_bytes = own.size_bytes;
+  shown.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
+  std::memcpy(shown.handle, exported.bytes.data(), exported.bytes.size());
+  slot.live = true;
+  own.offer = number;
+  shown.generation.store(++slot.generation, std::memory_order_release);
+  post();
+  return {};
+}
+
+// A free slot, held for `own`, or -1. Where there is none, or too much is lent, what has long been
+// idle gives way; its slot is free once the peers have closed it.
+int Offers::place_for(const Own& own) {
+  if (own.size_bytes > lendable_bytes_) return -1;
+  const auto slot = std::find_if(slots_.begin(), slots_.end(),
+                                 [](const Slot& candidate) { return !candidate.held; });
+  if (slot != slots_.end() &&
+      ledger().enter({device_, own.base, own.buffer_id}, own.size_bytes, lendable_bytes_)) {
+    slot->held = true;
+    slot->base = own.base;
+    slot->buffer_id = own.buffer_id;
+    return static_cast<int>(slot - slots_.begin());
+  }
+  Own* idle = nullptr;
+  for (Own& other : own_) {
+    if (other.offer >= 0 && (idle == nullptr || other.last_call < idle->last_call)) idle = &other;
+  }
+  if (idle != nullptr && idle->last_call + kIdleCalls <= calls_) withdraw(*idle);
+  return -1;
+}
+
+bool Offers::opened_by(std::int32_t offer, int readers) const noexcept {
+  const std::uint32_t generation = slots_[static_cast<std::size_t>(offer)].generation;
+  for (int reader = 0; reader < size_; ++reader) {
+    if (reader == rank_ || (readers != kEveryone && readers != reader)) continue;
+    if (answers(reader, rank_).opened[offer].load(std::memory_order_acquire) != generation)
+      return false;
+  }
+  return true;
+}
+
+void Offers::post() noexcept { boards_[rank_].posted.fetch_add(1, std::memory_order_release); }
+
+// Closes before it opens: a runtime may not map memory again at an address whose former owner is
+// still open here.
+void Offers::follow(int owner) {
+  const Board& theirs = boards_[owner];
+  Answers& mine = answers(rank_, owner);
+  const std::uint64_t posted = theirs.posted.load(std::memory_order_acquire);
+  if (mine.followed.load(std::memory_order_relaxed) == posted) return;
+  Imports& imports = imports_[static_cast<std::size_t>(owner)];
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    if (imports[i].generation == theirs.offers[i].generation.load(std::memory_order_acquire))
+      continue;
+    mine.opened[i].store(0, std::memory_order_relaxed);
+    close(imports[i]);
+  }
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    const Offer& offer = theirs.offers[i];
+    const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
+    const int readers = offer.readers.load(std::memory_order_relaxed);
+    if (generation == imports[i].generation || (readers != kEveryone && readers != rank_)) continue;
+    imports[i].generation = generation;
+    if (Status opened = open(offer, imports[i].start); !opened.ok()) {
+      log::info("through the exchange region: {}", opened.message());
+    } else {
+      mine.opened[i].store(generation, std::memory_order_release);
+    }
+  }
+  mine.followed.store(posted, std::memory_order_release);
+}
+
+Status Offers::open(const Offer& offer, void*& start) {
+  const PeerMemory memory{offer.process,   offer.descriptor, offer.base,
+                          offer.buffer_id, offer.size_bytes, {offer.handle, offer.handle_bytes}};
+  ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, start));
+  Status reached = try_kernels(start);
+  if (!reached.ok()) {
+    (void)handle_cache().close(start);
+    start = nullptr;
+  }
+  return reached;
+}
+
+void Offers::close(Import& import) noexcept {
+  if (import.start != nullptr) (void)handle_cache().close(import.start);
+  import = {};
+}
+
+std::byte* Offers::address(int owner, const Place& place) const noexcept {
+  const Import& import =
+      imports_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(place.offer)];
+  return static_cast<std::byte*>(import.start) + place.offset_bytes;
+}
+
+}  // namespace accord::node

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Users' own memory that the ranks of a group lend each other for zero-copy. A rank offers an
+// allocation of its own once calls have used it repeatedly, the peers open it at their next call
+// and answer, and from then on the rank may say in the record of a call: reach into my buffer
+// directly. All is in the owner's hand: it alone decides how its buffers are reached, withdraws
+// what has been freed or is long unused, and bounds how much it lends; peers close what was
+// withdrawn at their next call. Nobody waits for an answer: until it is there, calls go through
+// the regions. Source: DESIGN.md, "One node". Not thread-safe: the engine's lock protects it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "device/device_runtime.h"
+
+namespace accord::node {
+
+// Who reaches into a rank's buffer during a call: one rank by its number, or these.
+inline constexpr int kNobody = -2;
+inline constexpr int kEveryone = -1;
+
+// An allocation on offer, written by its owner only while `generation` is 0 and nobody reads it.
+struct Offer {
+  static constexpr std::size_t kHandleBytesMax = 192;
+  std::atomic<std::uint32_t> generation{0};  // of this slot, never the same again; 0: withdrawn
+  std::atomic<std::int32_t> readers{kNobody};
+  std::int32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t base = 0;
+  std::uint64_t buffer_id = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t handle_bytes = 0;
+  std::byte handle[kHandleBytesMax]{};
+};
+
+// Where a buffer begins: in which of its owner's offers, how far from the allocation's start.
+struct Place {
+  std::int32_t offer = -1;
+  std::uint64_t offset_bytes = 0;
+};
+
+// What a rank says of its two buffers in one call.
+struct Arrival {
+  std::uint32_t direct = 0;     // peers shall reach into them; else the call goes through regions
+  std::uint32_t in_shares = 0;  // how it reduces, which all must do alike
+  Place in;
+  Place out;
+};
+
+// One a rank, written by it alone. Counters count the calls that bring a record, since the group
+// was made; never reset.
+struct alignas(128) Board {
+  static constexpr std::size_t kArrivals = 4;  // calls that a rank may be ahead of another
+  static constexpr std::size_t kOffers = 32;
+  std::atomic<std::uint64_t> arrived{0};  // its record of the call is there
+  std::atomic<std::uint64_t> reduced{0};  // its share of the result lies in its buffer
+  std::atomic<std::uint64_t> settled{0};  // it reads no record and reaches into nobody's buffer
+  std::atomic<std::uint64_t> posted{0};   // changes of its offers
+  Arrival arrivals[kArrivals];
+  Offer offers[kOffers];
+};
+
+// What one rank has done about another's offers; written by the former alone.
+struct Answers {
+  std::atomic<std::uint64_t> followed{0};                  // Board::posted that it has acted upon
+  std::atomic<std::uint32_t> opened[Board::kOffers] = {};  // generations that it can reach
+};
+
+class Offers {
+ public:
+  // Of the own region, for trying kernels out.
+  static constexpr std::size_t kScratchBytes = 256;
+  // Calls that use an allocation before it is lent: opening it costs each peer milliseconds.
+  static constexpr unsigned kUsesBeforeOffer = 2;
+  // Calls without use after which an offer gives way to another allocation.
+  static constexpr std::uint64_t kIdleCalls = 256;
+  // Calls from one look at an own offer to the next: the driver takes half a microsecond for it.
+  static constexpr unsigned kCallsPerLook = 8;
+
+  static std::size_t shared_bytes(int size) noexcept;
+
+  // One rank readies the shared memory before the others see it.
+  static void make(void* shared, int size) noexcept;
+  // `scratch`: device memory where kernels may leave a byte; null where the group has no kernels.
+  void attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
+              void* scratch);
+  // Closes all that is open here. Nothing can be reached any more.
+  void close() noexcept;
+  Offers() = default;
+  ~Offers();
+  Offers(const Offers&) = delete;
+  Offers& operator=(const Offers&) = delete;
+
+  // At the start of every call: opens what peers offer and closes what they have withdrawn, and
+  // now and then looks whether the next of the own offers still exists.
+  void tend();
+
+  // This call uses an allocation of this rank, which `readers` would reach into. True when
+  // kernels are known to reach it and `readers` do too: `offer` then is its number.
+  bool use(const device::PointerInfo& memory, int readers, std::int32_t& offer);
+
+  Board& board(int rank) const noexcept { return boards_[rank]; }
+  // Where a place of a peer lies here. Only of a record that says direct.
+  std::byte* address(int owner, const Place& place) const noexcept;
+
+  // Numbers the calls that bring a record; they come in the same order on all ranks.
+  std::uint64_t take_call() noexcept { return calls_++; }
+
+ private:
+  // An allocation of this rank that calls have used.
+  struct Own {
+    std::uint64_t base = 0;
+    std::uint64_t buffer_id = 0;
+    std::uint64_t size_bytes = 0;
+    unsigned uses = 0;
+    std::uint64_t last_call = 0;
+    bool tried = false;  // whether kernels reach it is known:
+    bool reachable = false;
+    bool refused = false;  // it cannot be exported
+    std::int32_t offer = -1;
+  };
+  // The owner's side of one of its offers. Held from the offer on until all peers have closed what
+  // was withdrawn: they have once they have followed the board that far.
+  struct Slot {
+    std::uint32_t generation = 0;  // the last one given
+    bool live = false;             // not withdrawn
+    std::uint64_t withdrawn = 0;   // Board::posted then
+    bool held = false;
+    std::uint64_t base = 0;
+    std::uint64_t buffer_id = 0;
+    int descriptor = -1;
+  };
+  // A peer's offer that was looked at: `start` null where it could not be opened.
+  struct Import {
+    std::uint32_t generation = 0;
+    void* start = nullptr;
+  };
+  using Imports = std::array<Import, Board::kOffers>;
+
+  Answers& answers(int reader, int owner) const noexcept {
+    return answers_[reader * size_ + owner];
+  }
+  Own& known(const device::PointerInfo& memory);
+  bool exists(const Own& own) const noexcept;
+  void withdraw_freed();
+  void withdraw(Own& own) noexcept;
+  void look_at_next();
+  void reclaim() noexcept;
+  void release(Slot& slot) noexcept;
+  Status try_kernels(const void* memory) const;
+  Status lend(Own& own, const device::PointerInfo& memory, int readers);
+  int place_for(const Own& own);
+  bool is_free(const Slot& slot) const noexcept;
+  bool opened_by(std::int32_t offer, int readers) const noexcept;
+  void post() noexcept;
+  void follow(int owner);
+  Status open(const Offer& offer, void*& start);
+  void close(Import& import) noexcept;
+
+  int rank_ = 0;
+  int size_ = 0;
+  device::DeviceRuntime* runtime_ = nullptr;
+  int device_ = -1;
+  void* scratch_ = nullptr;
+  Board* boards_ = nullptr;
+  Answers* answers_ = nullptr;
+  std::uint64_t lendable_bytes_ = 0;  // at most, of all communicators together
+  std::vector<Own> own_;
+  std::array<Slot, Board::kOffers> slots_;
+  std::size_t next_look_ = 0;
+  unsigned calls_since_look_ = 0;
+  std::vector<Imports> imports_;  // by owner
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace accord::node

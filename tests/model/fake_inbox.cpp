@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "fake_inbox.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "device/host_inbox.h"
+#include "fake_device.h"
+
+namespace accord::model {
+namespace {
+
+using device::InboxExchange;
+using device::InboxTicket;
+
+constexpr std::uint64_t kShortLooks = 4;
+constexpr std::uint64_t kLongLooks = 24;
+
+std::size_t span_bytes(std::uint64_t ranks, std::size_t stride_bytes, std::size_t block_bytes) {
+  return static_cast<std::size_t>(std::bit_width(ranks) - 1) * stride_bytes + block_bytes;
+}
+
+}  // namespace
+
+void FakeInboxServer::reset() {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  current_ = nullptr;
+  waiting_.clear();
+}
+
+bool FakeInboxServer::idle() const {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  return current_ == nullptr && waiting_.empty();
+}
+
+void FakeInboxServer::yield() {
+  if (Scheduler* scheduler = device_.scheduler_.load()) scheduler->yield();
+}
+
+void FakeInboxServer::event() {
+  if (Scheduler* scheduler = device_.scheduler_.load()) scheduler->event();
+}
+
+std::uint64_t FakeInboxServer::exclusive_device() const {
+  return device_.random(100) < device_.options_.exclusive_percent ? 1 : 0;
+}
+
+Status FakeInboxServer::begin(InboxTicket& ticket) {
+  yield();
+  if (ticket.state != InboxTicket::State::idle && ticket.state != InboxTicket::State::late)
+    device_.complain("an inbox exchange that is under way was begun again");
+  ticket.state = InboxTicket::State::idle;
+  ACCORD_TRY(device_.next_copy_status());
+  ticket.state = InboxTicket::State::waiting;
+  post(ticket);
+  return {};
+}
+
+void FakeInboxServer::post(InboxTicket& ticket) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  if (std::ranges::find(waiting_, &ticket) == waiting_.end()) waiting_.push_back(&ticket);
+  if (current_ != nullptr || waiting_.front() != &ticket || device_.random(4) == 0) return;
+  waiting_.pop_front();
+  current_ = &ticket;
+  ticket.state = InboxTicket::State::running;
+  unsent_ = ticket.sent ? 0 : ticket.exchange.send_to;
+  looks_left_ = device_.random(ticket.patience == InboxTicket::Patience::long_wait ? kLongLooks
+                                                                                   : kShortLooks);
+}
+
+Status FakeInboxServer::poll(InboxTicket& ticket, bool& done) {
+  done = ticket.state == InboxTicket::State::idle;
+  if (done) return {};
+  if (ticket.state == InboxTicket::State::late)
+    device_.complain("an inbox exchange that is late was polled before it was begun again");
+  if (ticket.state == InboxTicket::State::waiting) {
+    post(ticket);
+    return {};
+  }
+  const std::lock_guard<std::mutex> locked(mutex_);
+  if (device_.random(3) != 0) work(ticket, done);
+  return {};
+}
+
+// What a kernel does between two polls.
+void FakeInboxServer::work(InboxTicket& ticket, bool& done) {
+  Inboxes inboxes{};
+  const InboxExchange exchange = reachable(ticket.exchange, inboxes);
+  if (unsent_ != 0) return send_some(exchange, inboxes);
+  if (device_.random(2) == 0) return receive_some(exchange);
+  done = device_.random(2) == 0 && device::inbox_receive(exchange);
+  if (!done && looks_left_-- > 0) return;
+  ticket.sent = true;
+  ticket.state = done ? InboxTicket::State::idle : InboxTicket::State::late;
+  current_ = nullptr;
+  if (done) event();
+}
+
+// Bytes of the first units of a block, but not all.
+std::size_t FakeInboxServer::part_of(const InboxExchange& exchange) {
+  const std::size_t units = (exchange.block_bytes - 1) / device::kInboxUnitBytes;
+  return device_.random(units + 1) * device::kInboxUnitBytes;
+}
+
+void FakeInboxServer::send_some(const InboxExchange& exchange, const Inboxes& inboxes) {
+  InboxExchange some = exchange;
+  std::uint64_t skipped = device_.random(static_cast<std::uint64_t>(std::popcount(unsent_)));
+  std::uint64_t receivers = unsent_;
+  for (; skipped > 0; --skipped) receivers &= receivers - 1;
+  some.send_to = receivers & ~(receivers - 1);
+  if (device_.random(3) == 0) {
+    some.block_bytes = part_of(exchange);
+  } else {
+    unsent_ &= ~some.send_to;
+  }
+  device::inbox_send(some, inboxes);
+  event();
+}
+
+void FakeInboxServer::receive_some(const InboxExchange& exchange) {
+  InboxExchange some = exchange;
+  some.block_bytes = part_of(exchange);
+  if (exchange.op == device::ReduceOp::none) some.receive_from &= device_.random(256);
+  (void)device::inbox_receive(some);
+}
+
+// With the addresses that the CPU knows, each good for as far as the kernel may go.
+InboxExchange FakeInboxServer::reachable(const InboxExchange& exchange, Inboxes& inboxes) {
+  bool shared = false;
+  if (exchange.inbox_number == 0 || exchange.epoch == 0 || exchange.block_bytes == 0 ||
+      exchange.block_bytes > exchange.lane_bytes)
+    device_.complain("an inbox exchange that cannot be");
+  const auto inbox = [&](std::byte* of, int last_rank) {
+    return device_.reachable(of, device::inbox_lane_offset(last_rank + 1, exchange.lane_bytes),
+                             shared);
+  };
+  InboxExchange reached = exchange;
+  reached.inbox =
+      inbox(exchange.inbox, static_cast<int>(std::bit_width(exchange.receive_from)) - 1);
+  for (std::size_t peer = 0; peer < inboxes.size(); ++peer) {
+    if ((exchange.send_to & device::inbox_bit(static_cast<int>(peer))) == 0) continue;
+    std::byte* theirs = nullptr;
+    std::memcpy(&theirs, reached.inbox + peer * sizeof theirs, sizeof theirs);
+    inboxes[peer] = inbox(theirs, exchange.rank);
+  }
+  const auto user = [&](const void* pointer, std::uint64_t ranks, std::size_t stride_bytes) {
+    if (ranks == 0) return static_cast<std::byte*>(nullptr);
+    if (!device_.contains(pointer) && !device_.is_pinned(pointer))
+      device_.complain("a kernel was given memory of the CPU");
+    return device_.reachable(pointer, span_bytes(ranks, stride_bytes, exchange.block_bytes),
+                             shared);
+  };
+  reached.src = user(exchange.src, exchange.send_to, exchange.send_stride_bytes);
+  reached.dst = user(exchange.dst, exchange.receive_from, exchange.receive_stride_bytes);
+  if (exchange.receive_from != 0 && exchange.dst_on_host != device_.is_pinned(exchange.dst))
+    device_.complain("a kernel was told wrongly whether it writes to host memory");
+  return reached;
+}
+
+void FakeInboxServer::stop(InboxTicket& ticket, bool& done) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  done = true;
+  std::erase(waiting_, &ticket);
+  if (current_ == &ticket && device_.random(2) == 0) {
+    bool complete = false;
+    work(ticket, complete);
+    done = current_ != &ticket;
+  } else if (current_ == &ticket) {
+    current_ = nullptr;
+  }
+  if (done) ticket.state = InboxTicket::State::idle;
+}
+
+}  // namespace accord::model

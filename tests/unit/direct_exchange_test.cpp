@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Collectives straight between users' buffers: every kind, in place and not, gives what it should,
+// and all ranks go the same way.
+#include "core/direct_exchange.h"
+
+#include "node_collective.h"
+
+namespace accord::test {
+namespace {
+
+// In place, some calls write what peers may still want to read.
+bool can_be_direct(const Case& c) {
+  if (!c.in_place) return true;
+  switch (c.call.kind) {
+    case Kind::alltoall:
+    case Kind::reduce_scatter_block:
+      return false;
+    default:
+      return true;
+  }
+}
+
+class KindTest : public testing::TestWithParam<Kind> {};
+
+TEST_P(KindTest, IsRightFromTheFirstCallOnAndDirectInTheEnd) {
+  for (const int size : {2, 3, 5}) {
+    NodeWorld world(size, kRegionBytes, 7u * static_cast<unsigned>(size));
+    for (const std::size_t block_bytes : {1, 255, 5000, 40000}) {
+      for (const bool in_place : {false, true}) {
+        for (const std::size_t one_shot_bytes : {0, 100000}) {
+          const Case c = make_case(GetParam(), size, block_bytes, in_place,
+                                   static_cast<int>(block_bytes) % size, one_shot_bytes);
+          if (c.call.op == device::ReduceOp::none && one_shot_bytes != 0) continue;
+          if (in_place && GetParam() == Kind::bcast) continue;
+          Collective collective(world, c);
+          std::string way;
+          for (int round = 0; round < 6; ++round) way = collective.run();
+          EXPECT_EQ(can_be_direct(c) ? kDirect : "node", way) << name(c);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KindTest,
+                         testing::Values(Kind::bcast, Kind::reduce, Kind::allreduce,
+                                         Kind::allgather, Kind::alltoall, Kind::gather,
+                                         Kind::scatter, Kind::reduce_scatter_block));
+
+TEST(DirectExchange, OneHostBufferAndAllGoThroughTheRegions) {
+  NodeWorld world(3, kRegionBytes, 4);
+  Collective collective(world, make_case(Kind::allgather, 3, 3000), device::MemoryKind::pinned);
+  for (int round = 0; round < 6; ++round) EXPECT_EQ("node", collective.run());
+}
+
+// Against MPI's rules, but all the same: in place means shares, and one rank cannot decide that.
+TEST(DirectExchange, InPlaceOnSomeRanksOnlyGoesThroughTheRegions) {
+  NodeWorld world(2, kRegionBytes, 14);
+  constexpr std::size_t kBytes = 4096;
+  Buffer mine(kBytes);
+  Buffer yours(kBytes);
+  Buffer sum(kBytes);
+  std::vector<core::Pipeline> views(2);
+  for (core::Pipeline& view : views) {
+    view.exchange = make_case(Kind::allreduce, 2, kBytes, false, 0, 2 * kBytes).call;
+    view.tries_direct = true;
+  }
+  views[1].rank = 1;
+  views[0].in = views[0].out = mine.end(kBytes);
+  views[1].in = yours.end(kBytes);
+  views[1].out = sum.end(kBytes);
+  for (int round = 0; round < 6; ++round) {
+    mine.write(Bytes(kBytes, 3));
+    yours.write(Bytes(kBytes, 4));
+    EXPECT_EQ("node", world.run(views, [](int) {}));
+    EXPECT_EQ(Bytes(kBytes, 7), mine.read(kBytes));
+    EXPECT_EQ(Bytes(kBytes, 7), sum.read(kBytes));
+  }
+}
+
+// A peer that only sends runs ahead as far as the regions let it; what it said of its earlier calls
+// must stay until the root has read it.
+TEST(DirectExchange, ARankAheadKeepsItsRecords) {
+  NodeWorld world(2, kRegionBytes, 13);
+  constexpr std::size_t kBytes = 1000;
+  constexpr unsigned kAhead = node::Board::kArrivals;
+  Buffer lent(kBytes);
+  Buffer gathered(2 * kBytes);
+  std::vector<std::unique_ptr<Buffer>> ahead;
+  const auto view = [&](int rank, const Buffer* source) {
+    core::Pipeline made;
+    made.exchange = make_case(Kind::gather, 2, kBytes).call;
+    made.tries_direct = true;
+    made.rank = rank;
+    made.in_place = rank == 0;
+    if (rank == 1) made.in = source->end(kBytes);
+    if (rank == 0) made.out = gathered.end(2 * kBytes);
+    return made;
+  };
+  for (int round = 0; round < 4; ++round) world.run({view(0, nullptr), view(1, &lent)}, [](int) {});
+  lent.write(Bytes(kBytes, 99));
+
+  std::vector<core::Pipeline> views;
+  views.reserve(2 * (kAhead + 1));
+  std::optional<core::NodeExchange> sender;
+  bool done = false;
+  for (unsigned call = 0; call <= kAhead; ++call) {
+    ahead.push_back(std::make_unique<Buffer>(kBytes, device::MemoryKind::pinned));
+    ahead.back()->write(Bytes(kBytes, static_cast<unsigned char>(call)));
+    const Buffer* const source = call < kAhead ? ahead.back().get() : &lent;
+    sender.emplace(world.shared_group(1), views.emplace_back(view(1, source)));
+    done = false;
+    for (int polls = 0; polls < 10 && !done; ++polls) ASSERT_OK(sender->advance(done));
+    ASSERT_EQ(call < kAhead, done);
+  }
+  for (unsigned call = 0; call <= kAhead; ++call) {
+    core::NodeExchange root(world.shared_group(0), views.emplace_back(view(0, nullptr)));
+    bool root_done = false;
+    for (int polls = 0; polls < 1000 && !root_done; ++polls) {
+      ASSERT_OK(root.advance(root_done));
+      if (!done) ASSERT_OK(sender->advance(done));
+    }
+    ASSERT_TRUE(root_done);
+    EXPECT_EQ(call < kAhead ? call : 99u, static_cast<unsigned>(gathered.read(2 * kBytes)[kBytes]));
+  }
+  EXPECT_TRUE(done);
+}
+
+}  // namespace
+}  // namespace accord::test
+
+int main(int argc, char** argv) {
+  setenv("ACCORD_RUNTIME", "host", 1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Users' memory that ranks lend each other: nothing is opened once buffers repeat, memory that was
+// freed is closed and never mistaken for what lies there now, and what is lent is bounded.
+#include <sys/resource.h>
+
+#include <filesystem>
+
+#include "node/handle_cache.h"
+#include "node/offers.h"
+#include "node_collective.h"
+
+namespace accord::test {
+namespace {
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
+TEST(Offers, OpensNothingAfterTheThirdCallOnTheSameBuffers) {
+  NodeWorld world(3, kRegionBytes, 1);
+  for (const Kind kind : {Kind::allreduce, Kind::alltoall, Kind::bcast}) {
+    Collective collective(world, make_case(kind, 3, 30000));
+    const auto before = node::handle_cache().counters();
+    for (int round = 0; round < 2; ++round) EXPECT_STREQ("node", collective.run().c_str());
+    collective.run();
+    const auto third = node::handle_cache().counters();
+    EXPECT_GT(third.opens, before.opens);
+    for (int round = 0; round < 20; ++round) EXPECT_EQ(kDirect, collective.run());
+    EXPECT_EQ(third.opens, node::handle_cache().counters().opens);
+    EXPECT_EQ(third.hits, node::handle_cache().counters().hits);
+  }
+}
+
+TEST(Offers, ASecondCommunicatorSharesWhatIsOpen) {
+  NodeWorld first(2, kRegionBytes, 2);
+  NodeWorld second(2, kRegionBytes, 3);
+  Collective collective(first, make_case(Kind::allgather, 2, 3000));
+  for (int round = 0; round < 4; ++round) collective.run();
+  const auto before = node::handle_cache().counters();
+  collective.move_to(second);
+  for (int round = 0; round < 4; ++round) collective.run();
+  EXPECT_EQ(kDirect, collective.run());
+  EXPECT_EQ(before.opens, node::handle_cache().counters().opens);
+  EXPECT_EQ(before.hits + 2, node::handle_cache().counters().hits);
+}
+
+TEST(Offers, FreedAndMadeAgainAtTheSameAddressIsAnotherBuffer) {
+  NodeWorld world(2, kRegionBytes, 5);
+  Collective collective(world, make_case(Kind::allgather, 2, 20000));
+  for (int round = 0; round < 4; ++round) collective.run();
+  const std::size_t handles = node::handle_cache().handles();
+  const std::size_t descriptors = open_descriptors();
+  for (int life = 0; life < 30; ++life) {
+    const void* const address = collective.in(1).address();
+    collective.renew_in(1);
+    ASSERT_EQ(address, collective.in(1).address());
+    EXPECT_EQ("node", collective.run());
+    EXPECT_EQ("node", collective.run());
+    collective.run();
+    EXPECT_EQ(kDirect, collective.run());
+    EXPECT_EQ(handles, node::handle_cache().handles());
+    EXPECT_GE(descriptors + 1, open_descriptors());
+  }
+}
+
+TEST(Offers, FreedMemoryIsClosedThoughNothingNewIsUsed) {
+  NodeWorld world(2, kRegionBytes, 6);
+  Collective kept(world, make_case(Kind::allgather, 2, 20000));
+  for (int round = 0; round < 4; ++round) kept.run();
+  const std::size_t handles = node::handle_cache().handles();
+  const std::size_t descriptors = open_descriptors();
+  {
+    Collective freed(world, make_case(Kind::allgather, 2, 10000));
+    for (int round = 0; round < 4; ++round) freed.run();
+    EXPECT_EQ(handles + 2, node::handle_cache().handles());
+  }
+  const std::size_t rounds = (node::Board::kOffers + 2) * node::Offers::kCallsPerLook;
+  for (std::size_t round = 0; round < rounds; ++round) kept.run();
+  EXPECT_EQ(handles, node::handle_cache().handles());
+  EXPECT_EQ(descriptors, open_descriptors());
+  EXPECT_EQ(kDirect, kept.run());
+}
+
+TEST(Offers, LeavingACommunicatorClosesEverything) {
+  const std::size_t handles = node::handle_cache().handles();
+  {
+    NodeWorld world(3, kRegionBytes, 8);
+    Collective collective(world, make_case(Kind::alltoall, 3, 2000));
+    for (int round = 0; round < 5; ++round) collective.run();
+    EXPECT_LT(handles, node::handle_cache().handles());
+  }
+  EXPECT_EQ(handles, node::handle_cache().handles());
+}
+
+// An allreduce of two ranks from the beginning of allocations that take a part of the device.
+class LargeAllocations {
+ public:
+  explicit LargeAllocations(double part) : in_{Buffer(bytes(part)), Buffer(bytes(part))} {}
+
+  std::string run(NodeWorld& world, int rounds) {
+    std::vector<core::Pipeline> views(2);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      views[rank].exchange = make_case(Kind::allreduce, 2, 4096, false, 0, 1 << 20).call;
+      views[rank].tries_direct = true;
+      views[rank].rank = static_cast<int>(rank);
+      views[rank].in = in_[rank].end(4096);
+      views[rank].out = out_[rank].end(4096);
+    }
+    std::string way;
+    for (int round = 0; round < rounds; ++round) way = world.run(views, [](int) {});
+    return way;
+  }
+
+ private:
+  static std::size_t bytes(double part) {
+    device::DeviceDescription device;
+    EXPECT_OK(device::host_runtime().describe(0, device));
+    return static_cast<std::size_t>(part * static_cast<double>(device.memory_bytes));
+  }
+  Buffer in_[2];
+  Buffer out_[2] = {Buffer(4096), Buffer(4096)};
+};
+
+// Memory that peers have open cannot be given out again, so what is lent is bounded: a program that
+// frees most of the device's memory gets it back at once, and the rest once its peers have called.
+TEST(Offers, MostOfTheMemoryIsNeverLent) {
+  NodeWorld world(2, kRegionBytes, 9);
+  const std::size_t handles = node::handle_cache().handles();
+  for (const auto& [part, lent] : {std::pair{0.3, false}, {0.1, true}}) {
+    for (int life = 0; life < 10; ++life) {
+      LargeAllocations large(part);
+      EXPECT_EQ(lent ? kDirect : "node", large.run(world, 6));
+      EXPECT_EQ(handles + (lent ? 2 : 0), node::handle_cache().handles());
+    }
+  }
+}
+
+TEST(Offers, AllCommunicatorsTogetherLendABoundedPart) {
+  NodeWorld first(2, kRegionBytes, 15);
+  LargeAllocations large(0.1);
+  LargeAllocations other(0.1);
+  {
+    NodeWorld second(2, kRegionBytes, 16);
+    EXPECT_EQ(kDirect, large.run(first, 6));
+    EXPECT_EQ(kDirect, large.run(second, 6));
+    EXPECT_EQ("node", other.run(second, 6));
+  }
+  EXPECT_EQ("node", other.run(first, 6));
+}
+
+TEST(Offers, WhatIsNoLongerLentMakesRoom) {
+  LargeAllocations other(0.1);
+  {
+    NodeWorld world(2, kRegionBytes, 17);
+    LargeAllocations large(0.1);
+    EXPECT_EQ(kDirect, large.run(world, 6));
+  }
+  NodeWorld world(2, kRegionBytes, 18);
+  EXPECT_EQ(kDirect, other.run(world, 6));
+}
+
+TEST(Offers, ManyBuffersInTurnAreBoundedAndRight) {
+  NodeWorld world(2, kRegionBytes, 10);
+  const std::size_t handles = node::handle_cache().handles();
+  std::vector<std::unique_ptr<Collective>> many;
+  for (std::size_t i = 0; i < node::Board::kOffers + 4; ++i)
+    many.push_back(std::make_unique<Collective>(world, make_case(Kind::allgather, 2, 500 + i)));
+  for (int round = 0; round < 5; ++round) {
+    for (const auto& collective : many) collective->run();
+  }
+  EXPECT_EQ(handles + 2 * node::Board::kOffers, node::handle_cache().handles());
+  const auto before = node::handle_cache().counters();
+  for (const auto& collective : many) collective->run();
+  EXPECT_EQ(before.opens, node::handle_cache().counters().opens);
+  // What is used no more gives way.
+  std::string way;
+  for (std::uint64_t round = 0; round < node::Offers::kIdleCalls + 10; ++round)
+    way = many.back()->run();
+  EXPECT_EQ(kDirect, way);
+  EXPECT_EQ(handles + 2 * node::Board::kOffers, node::handle_cache().handles());
+}
+
+// No descriptor is left when the peers would open what is offered.
+TEST(Offers, APeerThatCannotOpenKeepsTheRegions) {
+  NodeWorld world(2, kRegionBytes, 11);
+  Collective collective(world, make_case(Kind::allgather, 2, 3000));
+  for (int round = 0; round < 2; ++round) collective.run();
+  rlimit usual{};
+  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &usual));
+  rlimit none = usual;
+  none.rlim_cur = 0;
+  const auto before = node::handle_cache().counters();
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+  for (int rank = 0; rank < 2; ++rank) world.group(rank).offers().tend();
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &usual));
+  for (int round = 0; round < 10; ++round) EXPECT_EQ("node", collective.run());
+  EXPECT_LT(before.refusals, node::handle_cache().counters().refusals);
+}
+
+// What was withdrawn may still be looked at by a peer that has not called since.
+TEST(Offers, ASlotIsUsedAgainOnceAllHaveSeenThatItWasWithdrawn) {
+  NodeWorld world(2, kRegionBytes, 12);
+  node::Offers& mine = world.group(0).offers();
+  const auto lend = [&](const Buffer& buffer) {
+    std::int32_t offer = -1;
+    for (unsigned uses = 0; uses < node::Offers::kUsesBeforeOffer; ++uses) {
+      mine.take_call();
+      (void)mine.use(buffer.end(1).memory, node::kEveryone, offer);
+    }
+    return offer;
+  };
+  Buffer first(100);
+  EXPECT_EQ(0, lend(first));
+  world.group(1).offers().tend();
+  std::int32_t offer = -1;
+  EXPECT_TRUE(mine.use(first.end(1).memory, node::kEveryone, offer));
+  first.free();
+  const Buffer second(200);
+  EXPECT_EQ(1, lend(second));
+  world.group(1).offers().tend();
+  mine.tend();
+  const Buffer third(300);
+  EXPECT_EQ(0, lend(third));
+}
+
+}  // namespace
+}  // namespace accord::test
