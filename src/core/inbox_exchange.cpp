@@ -139,7 +139,8 @@ void InboxExchange::stop(bool& done) {
 Status InboxExchange::begin() {
   device::InboxExchange& exchange = ticket_.exchange;
   const auto usable = [&](const PipelineEnd& end) {
-    return end.usable_by(group_->runtime(), group_->device());
+    return end.usable_by(group_->runtime(), group_->device()) &&
+           group_->inbox_server().reaches(end.memory);
   };
   in_direct_ = in_bytes_ == 0 || usable(pipeline_.in);
   out_direct_ = out_bytes_ == 0 || usable(pipeline_.out);

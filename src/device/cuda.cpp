@@ -168,10 +168,13 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   void* base = nullptr;
   std::uint64_t size_bytes = 0;
   std::uint64_t buffer_id = 0;
+  cuda::Context context = nullptr;
   PointerAttribute attributes[] = {PointerAttribute::memory_type,    PointerAttribute::is_managed,
                                    PointerAttribute::device_ordinal, PointerAttribute::range_start,
-                                   PointerAttribute::range_size,     PointerAttribute::buffer_id};
-  void* values[] = {&type, &managed, &ordinal, static_cast<void*>(&base), &size_bytes, &buffer_id};
+                                   PointerAttribute::range_size,     PointerAttribute::buffer_id,
+                                   PointerAttribute::context};
+  void* values[] = {&type, &managed, &ordinal, static_cast<void*>(&base), &size_bytes, &buffer_id,
+                    static_cast<void*>(&context)};
   if (driver->pointer_get_attributes(std::size(attributes), attributes, values,
                                      cuda::address_of(pointer)) != Result::success ||
       type == cuda::MemoryType::none) {
@@ -186,6 +189,7 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   info.base = base;
   info.size_bytes = static_cast<std::size_t>(size_bytes);
   info.buffer_id = buffer_id;
+  info.context = context;
   if (buffer_id != 0) recent.infos[recent.next++ % Recent::kCount] = info;
   return true;
 }

@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "device/cuda_inbox_kernel.h"
+#include "device/device_runtime.h"
 
 #ifdef ACCORD_CUDA_KERNELS
 extern "C" const unsigned char accord_cuda_inbox_kernel[];  // cuda_kernels.S
@@ -227,6 +228,7 @@ class CudaInboxServer final : public InboxServer {
  public:
   Status open(const Driver& driver, Context context, std::uint64_t exclusive_device) {
     exclusive_device_ = exclusive_device;
+    context_ = context;
     Module module = nullptr;
     Function function = nullptr;
     ACCORD_TRY(
@@ -238,6 +240,10 @@ class CudaInboxServer final : public InboxServer {
   }
 
   std::uint64_t exclusive_device() const override { return exclusive_device_; }
+  // Memory of another context would make the kernel fault, and take the program's context with it.
+  bool reaches(const PointerInfo& memory) const override {
+    return memory.context == nullptr || memory.context == context_;
+  }
 
   Status begin(InboxTicket& ticket) override {
     ticket.state = InboxTicket::State::waiting;
@@ -271,6 +277,7 @@ class CudaInboxServer final : public InboxServer {
   }
 
   std::uint64_t exclusive_device_ = 0;
+  Context context_ = nullptr;
   Kernel narrow_{1};
   Kernel wide_{kWideBlocks};
 };

@@ -103,6 +103,7 @@ class HostInboxServer final : public InboxServer {
  public:
   explicit HostInboxServer(const HostArena& arena) : arena_(arena) {}
   std::uint64_t exclusive_device() const override { return device::exclusive_device() ? 1 : 0; }
+  bool reaches(const PointerInfo&) const override { return true; }
   Status begin(InboxTicket& ticket) override;
   Status poll(InboxTicket& ticket, bool& done) override;
   void stop(InboxTicket& ticket, bool& done) override {

@@ -14,6 +14,8 @@
 
 namespace accord::device {
 
+struct PointerInfo;
+
 // An exchange on its way; a plain value, owned by the caller, that stays where it is until done.
 struct InboxTicket {
   enum class State { idle, waiting, running, late };
@@ -32,6 +34,9 @@ class InboxServer {
   // Differs for devices that are different; equal where two ranks must not both have servers, since
   // one that waits keeps the other from running. 0: no such thing.
   virtual std::uint64_t exclusive_device() const = 0;
+
+  // Whether src and dst may lie there: device memory of this runtime and the server's device.
+  virtual bool reaches(const PointerInfo& memory) const = 0;
 
   // Starts ticket.exchange, or goes on with one that is late. To be polled until done or late, or
   // stopped.
