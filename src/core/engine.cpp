@@ -101,11 +101,6 @@ Turn Engine::next_turn(CommQueue& queue, const Key& key) {
   return queue.modes.next(key);
 }
 
-bool Engine::next_is_plain(CommQueue& queue, const Key& key) {
-  Locked locked(port_, mutex_, waiting_);
-  return queue.modes.next_is_plain(key);
-}
-
 void Engine::enter_blocking() {
   if (!threads_allowed_) return;
   blocked_.fetch_add(1);

@@ -117,9 +117,6 @@ class Engine {
   // This call's vote or the vote that decides it; to be called once per call, in the order of the
   // calls.
   Turn next_turn(CommQueue& queue, const Key& key);
-  // The same for a call that goes to the host MPI if that is known: false, and no turn taken, where
-  // it is not. Only while idle.
-  bool next_is_plain(CommQueue& queue, const Key& key);
 
   // Around every blocking call into the host MPI. With threads allowed, a progress thread works
   // while any operation is active (else this costs two atomic additions). Without, no operation can

@@ -173,7 +173,12 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
                                    PointerAttribute::device_ordinal, PointerAttribute::range_start,
                                    PointerAttribute::range_size,     PointerAttribute::buffer_id,
                                    PointerAttribute::context};
-  void* values[] = {&type, &managed, &ordinal, static_cast<void*>(&base), &size_bytes, &buffer_id,
+  void* values[] = {&type,
+                    &managed,
+                    &ordinal,
+                    static_cast<void*>(&base),
+                    &size_bytes,
+                    &buffer_id,
                     static_cast<void*>(&context)};
   if (driver->pointer_get_attributes(std::size(attributes), attributes, values,
                                      cuda::address_of(pointer)) != Result::success ||

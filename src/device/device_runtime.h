@@ -31,10 +31,10 @@ struct PointerInfo {
   int device = -1;
   void* base = nullptr;        // start of the allocation
   std::size_t size_bytes = 0;  // of the allocation
-  // The vendor's, where the memory belongs to one: kernels of others may not reach it.
-  const void* context = nullptr;
   std::uint64_t buffer_id =
       0;  // differs for two allocations that had the same address one after the other
+  // The vendor's, where the memory belongs to one: kernels of others may not reach it.
+  const void* context = nullptr;
 };
 
 // True where the CPU must not touch the bytes itself: such a buffer is staged. Managed memory

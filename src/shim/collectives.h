@@ -51,7 +51,7 @@ bool voted_plain(const Shape& call, std::size_t size_bytes) {
     if (next.has_ways) next.key = key_of(*sketch);
     state->last = next;
   }
-  return !state->last.has_ways || engine().next_is_plain(*state->queue, state->last.key);
+  return !state->last.has_ways || state->queue->modes.next_is_plain(state->last.key);
 }
 
 enum class Form { blocking, nonblocking, persistent };

@@ -135,7 +135,8 @@ int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) noexcept {
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
                         MPI_Request* request) noexcept {
   const shape::Barrier call{comm};
-  if (passes(call, Form::nonblocking)) return host::Comm_idup_with_info(comm, info, newcomm, request);
+  if (passes(call, Form::nonblocking))
+    return host::Comm_idup_with_info(comm, info, newcomm, request);
   return nonblocking(
       "MPI_Comm_idup_with_info", call,
       [=](const void*, void*, MPI_Request* made) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -129,7 +130,13 @@ Runtime& runtime() {
   return instance;
 }
 
+// Rises when a state goes, so that nobody takes it for that of a new communicator of the same
+// handle.
+std::atomic<std::uint64_t> states_gone{0};
+CommState* find_comm_state(MPI_Comm comm) noexcept;
+
 int delete_comm_state(MPI_Comm, int, void* value, void*) {
+  states_gone.fetch_add(1);
   delete static_cast<CommState*>(value);
   return MPI_SUCCESS;
 }
@@ -238,7 +245,23 @@ bool has_foreign_ranks(MPI_Comm comm, int size) {
 
 }  // namespace
 
+// Most calls are on the communicator of the one before.
 CommState* comm_state(MPI_Comm comm) noexcept {
+  struct Last {
+    MPI_Comm comm = MPI_COMM_NULL;
+    CommState* state = nullptr;
+    std::uint64_t gone = 0;
+  };
+  static thread_local Last last;
+  const std::uint64_t gone = states_gone.load();
+  if (last.state == nullptr || last.comm != comm || last.gone != gone)
+    last = {comm, find_comm_state(comm), gone};
+  return last.state;
+}
+
+namespace {
+
+CommState* find_comm_state(MPI_Comm comm) noexcept {
   if (comm == MPI_COMM_NULL) return nullptr;
   void* value = nullptr;
   int found = 0;
@@ -257,6 +280,8 @@ CommState* comm_state(MPI_Comm comm) noexcept {
   if (host::Comm_set_attr(comm, runtime().comm_keyval, state.get()) != MPI_SUCCESS) return nullptr;
   return state.release();
 }
+
+}  // namespace
 
 void drain(MPI_Comm comm) noexcept {
   if (engine().idle()) return;

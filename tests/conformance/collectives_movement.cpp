@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Collectives that only move data: bcast, gather(v), scatter(v), allgather(v), alltoall(v,w), also between two
-// groups.
+// Collectives that only move data: bcast, gather(v), scatter(v), allgather(v), alltoall(v,w), also
+// between two groups.
 #include <algorithm>
 
 #include "collectives.h"
@@ -30,19 +30,27 @@ bool has_counts(Kind kind) {
 
 Plan draw_plan(Run& run, const Comm& comm, const CollectiveCall& call) {
   const Kind kind = call.kind;
-  Plan plan{.kind = kind, .index = call.index, .payload = random_payload(run), .units = {}, .varied = true,
-            .root_draw = 0, .root_group = 0, .in_place = false};
+  Plan plan{.kind = kind,
+            .index = call.index,
+            .payload = random_payload(run),
+            .units = {},
+            .varied = true,
+            .root_draw = 0,
+            .root_group = 0,
+            .in_place = false};
   for (std::int64_t& units : plan.units) units = random_units(run, plan.payload, run.world_size());
   plan.varied = run.global.chance(80);
   plan.root_draw = run.global.below(1 << 20);
   plan.root_group = run.global.below(2);
-  plan.in_place = run.global.chance(25) && kind != Kind::bcast && !comm.inter && in_place_works(run, call);
+  plan.in_place =
+      run.global.chance(25) && kind != Kind::bcast && !comm.inter && in_place_works(run, call);
   // A MPI that chooses its algorithm by the local type must find the same size everywhere.
   plan.payload.unit_types = kind == Kind::allgatherv && !works(run, "allgatherv of unlike types");
-  if (kind == Kind::allgatherv && run.world_size() > 2 && !works(run, "large allgatherv")) {
+  if (kind == Kind::allgatherv && !works(run, "large allgatherv")) {
     constexpr std::size_t kSmallBytes = 8192;
     for (std::int64_t& units : plan.units)
-      units = std::min(units, static_cast<std::int64_t>(kSmallBytes / std::max<std::size_t>(1, plan.payload.unit_bytes)));
+      units = std::min(units, static_cast<std::int64_t>(
+                                  kSmallBytes / std::max<std::size_t>(1, plan.payload.unit_bytes)));
   }
   return plan;
 }
@@ -61,7 +69,8 @@ class Movement {
     is_root_ = ours && comm.rank == root_rank;
     takes_part_ = !comm.inter || !ours || is_root_;
     root_ = comm.inter && ours ? (is_root_ ? MPI_ROOT : MPI_PROC_NULL) : root_rank;
-    root_id_ = comm.inter && !ours ? global_id(comm, root_rank, true) : global_id(comm, root_rank, false);
+    root_id_ =
+        comm.inter && !ours ? global_id(comm, root_rank, true) : global_id(comm, root_rank, false);
     // In an inter-communicator the root talks to the other group only.
     leaf_ = comm.inter ? !ours : true;
   }
@@ -88,17 +97,18 @@ class Movement {
       send = {data.pointer, data.count, data.type};
     }
     if (is_root_) {
-      const Blocks data = blocks("receive", for_peers([&](int p) { return to_root(p, comm_.inter); }),
-                                 spread(Spread::equal, Spread::v));
+      const Blocks data =
+          blocks("receive", for_peers([&](int p) { return to_root(p, comm_.inter); }),
+                 spread(Spread::equal, Spread::v));
       receive = {data.pointer, data.count, data.type};
       counts = data.counts;
       displacements = data.displacements;
     }
     if (plan_.kind == Kind::gather)
-      return bind(run_, &Api::Gather, constant(send.pointer), send.count, send.type, receive.pointer,
-                  receive.count, receive.type, root_, comm_.handle);
-    return bind(run_, &Api::Gatherv, constant(send.pointer), send.count, send.type, receive.pointer, counts,
-                displacements, receive.type, root_, comm_.handle);
+      return bind(run_, &Api::Gather, constant(send.pointer), send.count, send.type,
+                  receive.pointer, receive.count, receive.type, root_, comm_.handle);
+    return bind(run_, &Api::Gatherv, constant(send.pointer), send.count, send.type, receive.pointer,
+                counts, displacements, receive.type, root_, comm_.handle);
   }
 
   Prepared scatter() {
@@ -119,8 +129,8 @@ class Movement {
       receive = {data.pointer, data.count, data.type};
     }
     if (plan_.kind == Kind::scatter)
-      return bind(run_, &Api::Scatter, constant(send.pointer), send.count, send.type, receive.pointer,
-                  receive.count, receive.type, root_, comm_.handle);
+      return bind(run_, &Api::Scatter, constant(send.pointer), send.count, send.type,
+                  receive.pointer, receive.count, receive.type, root_, comm_.handle);
     return bind(run_, &Api::Scatterv, constant(send.pointer), counts, displacements, send.type,
                 receive.pointer, receive.count, receive.type, root_, comm_.handle);
   }
@@ -136,28 +146,30 @@ class Movement {
     const Blocks to = blocks("receive", for_peers([&](int p) { return pair(peer(p), 0); }),
                              spread(Spread::equal, Spread::v));
     if (plan_.kind == Kind::allgather)
-      return bind(run_, &Api::Allgather, constant(send.pointer), send.count, send.type, to.pointer, to.count,
-                  to.type, comm_.handle);
-    return bind(run_, &Api::Allgatherv, constant(send.pointer), send.count, send.type, to.pointer, to.counts,
-                to.displacements, to.type, comm_.handle);
+      return bind(run_, &Api::Allgather, constant(send.pointer), send.count, send.type, to.pointer,
+                  to.count, to.type, comm_.handle);
+    return bind(run_, &Api::Allgatherv, constant(send.pointer), send.count, send.type, to.pointer,
+                to.counts, to.displacements, to.type, comm_.handle);
   }
 
   Prepared alltoall() {
-    const Spread shape = plan_.kind == Kind::alltoallw ? Spread::w : spread(Spread::equal, Spread::v);
+    const Spread shape =
+        plan_.kind == Kind::alltoallw ? Spread::w : spread(Spread::equal, Spread::v);
     Blocks from;
     if (plan_.in_place)
       from.pointer = MPI_IN_PLACE;
     else
       from = blocks("send", for_peers([&](int p) { return pair(me(), peer(p)); }), shape);
-    const Blocks to = blocks("receive", for_peers([&](int p) { return pair(peer(p), me()); }), shape);
+    const Blocks to =
+        blocks("receive", for_peers([&](int p) { return pair(peer(p), me()); }), shape);
     if (plan_.kind == Kind::alltoall)
-      return bind(run_, &Api::Alltoall, constant(from.pointer), from.count, from.type, to.pointer, to.count,
-                  to.type, comm_.handle);
+      return bind(run_, &Api::Alltoall, constant(from.pointer), from.count, from.type, to.pointer,
+                  to.count, to.type, comm_.handle);
     if (plan_.kind == Kind::alltoallv)
-      return bind(run_, &Api::Alltoallv, constant(from.pointer), from.counts, from.displacements, from.type,
-                  to.pointer, to.counts, to.displacements, to.type, comm_.handle);
-    return bind(run_, &Api::Alltoallw, constant(from.pointer), from.counts, from.displacements, from.types,
-                to.pointer, to.counts, to.displacements, to.types, comm_.handle);
+      return bind(run_, &Api::Alltoallv, constant(from.pointer), from.counts, from.displacements,
+                  from.type, to.pointer, to.counts, to.displacements, to.type, comm_.handle);
+    return bind(run_, &Api::Alltoallw, constant(from.pointer), from.counts, from.displacements,
+                from.types, to.pointer, to.counts, to.displacements, to.types, comm_.handle);
   }
 
  private:
@@ -178,7 +190,9 @@ class Movement {
     return units;
   }
 
-  Spread spread(Spread plain, Spread counted) const { return has_counts(plan_.kind) ? counted : plain; }
+  Spread spread(Spread plain, Spread counted) const {
+    return has_counts(plan_.kind) ? counted : plain;
+  }
   int me() const { return global_id(comm_, comm_.rank, false); }
   int peer(int rank) const { return global_id(comm_, rank, true); }
 
@@ -193,7 +207,8 @@ class Movement {
   std::int64_t pair(int source, int destination) const {
     const std::int64_t base = one_way(comm_.inter ? source / 1024 : 0);
     if (!has_counts(plan_.kind) || !plan_.varied) return base;
-    if (plan_.in_place && plan_.kind >= Kind::alltoall && source > destination) std::swap(source, destination);
+    if (plan_.in_place && plan_.kind >= Kind::alltoall && source > destination)
+      std::swap(source, destination);
     const std::uint64_t hash = mix(run_.salt(), plan_.index, source, destination);
     switch (hash % 8) {
       case 0:
@@ -224,8 +239,8 @@ Prepared prepare_movement(Run& run, const Comm& comm, const CollectiveCall& call
   const Plan plan = draw_plan(run, comm, call);
   const Kind kind = call.kind;
   run.describe(std::string(kind_name(kind)) + " of " + std::to_string(plan.units[0]) + " x " +
-               std::to_string(plan.payload.signature.size()) + " " + plan.payload.signature.front()->name +
-               (plan.in_place ? " in place" : ""));
+               std::to_string(plan.payload.signature.size()) + " " +
+               plan.payload.signature.front()->name + (plan.in_place ? " in place" : ""));
   Prepared prepared;
   if (!comm.member) return prepared;
   Movement movement(run, comm, plan);

@@ -13,7 +13,7 @@ namespace {
 // the modelled world is far shorter, and so is the longest time for which a lock is held in turns.
 constexpr unsigned kStuckPolls = 1500;
 // Far above what any program of the tests needs.
-constexpr std::uint64_t kStepsMax = 2'000'000;
+constexpr std::uint64_t kStepsMax = 10'000'000;
 // Free mode: no event for so long is a deadlock, even on a loaded machine under a sanitizer.
 constexpr int kSilenceSeconds = 60;
 

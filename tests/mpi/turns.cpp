@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Whether all ranks count the same calls for the votes on the way a collective goes, whatever memory
-// each of them uses and whichever form they call in between: a rank that counts another way votes
-// alone and waits for ever.
+// Whether all ranks count the same calls for the votes on the way a collective goes, whatever
+// memory each of them uses and whichever form they call in between: a rank that counts another way
+// votes alone and waits for ever.
 #include <accord/accord.h>
 #include <mpi.h>
 
