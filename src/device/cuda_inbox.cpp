@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "device/cuda_inbox_kernel.h"
+#include "device/device_claim.h"
 #include "device/device_runtime.h"
 
 #ifdef ACCORD_CUDA_KERNELS
@@ -165,7 +166,9 @@ class Kernel {
   std::uint16_t linger_us(bool resident) {
     misses_ = resident ? 0 : misses_ + 1;
     const bool trial = misses_ % kCallsPerTrial == 0;
-    if (misses_ > kMissesMax && !trial) return 0;
+    // There a launch returns when the kernel has left.
+    static const bool blocking = std::getenv("CUDA_LAUNCH_BLOCKING") != nullptr;
+    if (blocking || (misses_ > kMissesMax && !trial)) return 0;
     return static_cast<std::uint16_t>(std::clamp<Count>(config().linger_us, 0, UINT16_MAX));
   }
 
@@ -227,6 +230,7 @@ class Kernel {
 class CudaInboxServer final : public InboxServer {
  public:
   Status open(const Driver& driver, Context context, std::uint64_t exclusive_device) {
+    ACCORD_TRY(claim_device(exclusive_device));
     exclusive_device_ = exclusive_device;
     context_ = context;
     Module module = nullptr;
