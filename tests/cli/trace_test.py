@@ -62,7 +62,7 @@ _LINES = [
     "allreduce 262144 B long_double sum device, comm of 2, rank 0"
     " -> staged (operation or type not on device)",
     "allgatherv 400 B out 800 B in int device, comm of 2, rank 0"
-    " -> staged (collective not within a node)",
+    " -> staged (below ACCORD_NODE_BYTES)",
     "allreduce 400 B int sum device, comm of 1, rank 0 -> staged (one rank)",
     "send 100 B byte device -> staged (point-to-point)",
 ]
@@ -107,7 +107,7 @@ def lines_of(stderr: str, rank: int) -> list[str]:
 
 
 def test_a_line_a_call_says_what_which_way_and_why(run: Run) -> None:
-    stderr = run(ACCORD_TRACE=1, ACCORD_INBOX_BYTES=0)
+    stderr = run(ACCORD_TRACE=1, ACCORD_INBOX_BYTES=0, ACCORD_DIRECT_BYTES=0)
     lines = lines_of(stderr, 0)
     assert [line for line in lines if line not in _NON_BLOCKING] == _LINES
     assert {line for line in lines if line in _NON_BLOCKING} == _NON_BLOCKING
