@@ -93,7 +93,9 @@ def run(mpi: Mpi, home: Home, build: Callable[..., Path], accord: Accord) -> Run
     )
 
     def start(**settings: object) -> str:
-        done = accord("run", "-n", RANKS, program, ACCORD_RUNTIME="host", **settings)
+        # Which call is the first to go straight between the buffers depends on how the ranks meet.
+        settings = {"ACCORD_RUNTIME": "host", "ACCORD_DIRECT_BYTES": 0, **settings}
+        done = accord("run", "-n", RANKS, program, **settings)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stderr
 
@@ -107,7 +109,7 @@ def lines_of(stderr: str, rank: int) -> list[str]:
 
 
 def test_a_line_a_call_says_what_which_way_and_why(run: Run) -> None:
-    stderr = run(ACCORD_TRACE=1, ACCORD_INBOX_BYTES=0, ACCORD_DIRECT_BYTES=0)
+    stderr = run(ACCORD_TRACE=1, ACCORD_INBOX_BYTES=0)
     lines = lines_of(stderr, 0)
     assert [line for line in lines if line not in _NON_BLOCKING] == _LINES
     assert {line for line in lines if line in _NON_BLOCKING} == _NON_BLOCKING
