@@ -124,6 +124,7 @@ class Kernel {
 
   Status post(InboxTicket& ticket) {
     const std::lock_guard lock(mutex_);
+    ACCORD_TRY(failure_);
     if (current_ != nullptr) return {};
     current_ = &ticket;
     ticket.state = InboxTicket::State::running;
@@ -132,7 +133,7 @@ class Kernel {
     const bool resident = !has_left();
     const InboxCommand command = command_of(ticket, linger_us(resident));
     for (unsigned block = 0; block < blocks_; ++block) ring(control_->doorbells[block], command);
-    return resident ? Status() : start();
+    return resident ? Status() : give_up_on_error(ticket, start());
   }
 
   // `answered`: all blocks have done their part; `complete`: and all data had come. The ticket is
@@ -167,7 +168,10 @@ class Kernel {
     misses_ = resident ? 0 : misses_ + 1;
     const bool trial = misses_ % kCallsPerTrial == 0;
     // There a launch returns when the kernel has left.
-    static const bool blocking = std::getenv("CUDA_LAUNCH_BLOCKING") != nullptr;
+    static const bool blocking = [] {
+      const char* text = std::getenv("CUDA_LAUNCH_BLOCKING");
+      return text != nullptr && *text != '0';
+    }();
     if (blocking || (misses_ > kMissesMax && !trial)) return 0;
     return static_cast<std::uint16_t>(std::clamp<Count>(config().linger_us, 0, UINT16_MAX));
   }
@@ -204,8 +208,10 @@ class Kernel {
                                        : status_of(*driver_, result, symbol::stream_query);
   }
 
+  // For good: what the blocks have seen of the last command is not known any more.
   Status give_up_on_error(InboxTicket& ticket, Status status) {
     if (!status.ok()) {
+      failure_ = status;
       current_ = nullptr;
       ticket.state = InboxTicket::State::idle;
     }
@@ -220,6 +226,7 @@ class Kernel {
   InboxControl* control_ = nullptr;  // never freed: the kernel may still look at it
   std::mutex mutex_;
   InboxTicket* current_ = nullptr;
+  Status failure_;            // of the driver; what comes later fails as well, instead of waiting
   std::uint64_t number_ = 0;  // of the last command
   std::uint64_t launch_ = 0;  // number of the last launch
   unsigned answered_ = 0;     // blocks that have answered the last command, as far as is known
