@@ -43,7 +43,7 @@ node::Call call_of(const Pipeline& pipeline) {
 DirectExchange::DirectExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
     : group_(std::move(group)),
       pipeline_(pipeline),
-      plan_(call_of(pipeline), group_->rank()),
+      plan_(call_of(pipeline), group_->rank(), group_->reduces()),
       call_(group_->offers().take_call()) {}
 
 void DirectExchange::report() {
@@ -75,8 +75,8 @@ Status DirectExchange::advance(Outcome& outcome) {
 void DirectExchange::stop(bool& done) { (void)poll(done); }
 
 stages::Stage DirectExchange::stage() const noexcept {
-  if (state_ == State::fetching) return stages::Stage::move;
-  return state_ == State::reducing ? stages::Stage::reduce : stages::Stage::wait;
+  if (state_ != State::working) return stages::Stage::wait;
+  return plan_.reduces() ? stages::Stage::reduce : stages::Stage::move;
 }
 
 Status DirectExchange::step() {
@@ -91,29 +91,18 @@ Status DirectExchange::step() {
     case State::gathering:
       ready = gathered(direct);
       if (ready && direct) {
-        ACCORD_TRY(begin_reduce());
-        state_ = State::reducing;
+        ACCORD_TRY(plan_.form() == node::DirectForm::copies ? begin_copies() : begin_kernel());
+        state_ = State::working;
       } else if (ready) {
         settle(State::declined);
       }
       break;
-    case State::reducing:
-      ACCORD_TRY(poll(ready));
-      if (!ready) break;
-      own_board().reduced.store(call_ + 1, std::memory_order_release);
-      state_ = State::reduced;
-      break;
-    case State::reduced:
-      if (!results_are_there()) break;
-      ACCORD_TRY(begin_fetch());
-      state_ = State::fetching;
-      break;
-    case State::fetching:
+    case State::working:
       ACCORD_TRY(poll(ready));
       if (ready) settle(State::parting);
       break;
     case State::parting:
-      if (readers_are_done()) state_ = State::done;
+      if (peers_are_done()) state_ = State::done;
       break;
     case State::done:
     case State::declined:
@@ -138,15 +127,15 @@ void DirectExchange::arrive() {
       !plan_.needs_in(pipeline_.in_place) ||
       lend(pipeline_.in, plan_.readers_of_in(), plan_.contribution_bytes(pipeline_.in_place),
            plan_.contribution_length_bytes(), mine.in);
-  const bool out_lent = !plan_.needs_out() || lend(pipeline_.out, plan_.readers_of_out(), 0,
-                                                   pipeline_.exchange->block_bytes, mine.out);
+  const bool out_lent = !plan_.needs_out() || lend(pipeline_.out, plan_.writers_of_out(), 0,
+                                                   plan_.result_length_bytes(), mine.out);
   mine.direct = in_lent && out_lent && reads_survive() ? 1 : 0;
-  mine.in_shares = plan_.in_shares() ? 1 : 0;
+  mine.form = static_cast<std::uint32_t>(plan_.form());
   record(group_->rank()) = mine;
   own_board().arrived.store(call_ + 1, std::memory_order_release);
 }
 
-bool DirectExchange::lend(const PipelineEnd& end, int readers, std::size_t first_bytes,
+bool DirectExchange::lend(const PipelineEnd& end, int users, std::size_t first_bytes,
                           std::size_t length_bytes, node::Place& place) {
   if (!end.usable_by(group_->runtime(), group_->device())) return false;
   std::byte* const start = end.address(first_bytes);
@@ -154,7 +143,7 @@ bool DirectExchange::lend(const PipelineEnd& end, int readers, std::size_t first
   // A buffer may span several allocations that lie side by side.
   if (offset > end.memory.size_bytes || length_bytes > end.memory.size_bytes - offset) return false;
   place.offset_bytes = offset;
-  return group_->offers().use(end.memory, readers, place.offer);
+  return group_->offers().use(end.memory, users, place.offer);
 }
 
 // Whether what peers read of this rank's send buffer stays until they have read it, although this
@@ -164,18 +153,21 @@ bool DirectExchange::reads_survive() const {
   if (plan_.reduces() && group_->size() > kInPlaceRanksMax) return false;
   if (plan_.readers_of_in() == node::kNobody) return true;
   // Its own block, which is the one that it does not write.
-  if (pipeline_.exchange->kind == node::Kind::allgather) return pipeline_.in_place;
+  if (pipeline_.exchange->kind == node::Kind::allgather ||
+      pipeline_.exchange->kind == node::Kind::allgatherv)
+    return pipeline_.in_place;
   // A share is written only once the only rank that reads it has reduced it.
-  return plan_.in_shares() && pipeline_.in.address(0) == pipeline_.out.address(0);
+  return plan_.form() == node::DirectForm::shares &&
+         pipeline_.in.address(0) == pipeline_.out.address(0);
 }
 
 bool DirectExchange::gathered(bool& direct) const {
   bool all_there = true;
   for (int rank = 0; rank < group_->size(); ++rank) {
-    if (!node::DirectPlan::decides(*pipeline_.exchange, rank)) continue;
+    if (!plan_.decides(rank)) continue;
     const bool there = board(rank).arrived.load(std::memory_order_acquire) > call_;
-    direct =
-        !there || (record(rank).direct != 0 && (record(rank).in_shares != 0) == plan_.in_shares());
+    direct = !there || (record(rank).direct != 0 &&
+                        record(rank).form == static_cast<std::uint32_t>(plan_.form()));
     if (!direct) return true;
     all_there = all_there && there;
   }
@@ -192,41 +184,37 @@ std::byte* DirectExchange::result(int rank) const {
                                 : group_->offers().address(rank, record(rank).out);
 }
 
-// In the order of the ranks, as through the regions.
-Status DirectExchange::begin_reduce() {
-  if (!plan_.reduces()) return {};
+// In the order of the ranks, as through the regions. Without an operation there is one source,
+// which is copied as it is.
+Status DirectExchange::begin_kernel() {
   const node::DirectShare share = plan_.share();
   if (share.length_bytes == 0) return {};
   std::vector<const void*> sources;
-  for (int rank = 0; rank < group_->size(); ++rank)
-    sources.push_back(contribution(rank) + share.source_bytes);
+  for (const int rank : plan_.sources()) sources.push_back(contribution(rank) + share.source_bytes);
+  std::vector<void*> targets;
+  for (const int rank : plan_.targets()) targets.push_back(result(rank) + share.result_bytes);
   const node::Call& call = *pipeline_.exchange;
+  const bool reduces = plan_.reduces();
+  const device::Element element = reduces ? call.element : device::Element::uint8;
   return group_->runtime().reduce_begin(
       group_->device(),
-      {.dst = result(share.target) + share.result_bytes,
+      {.dst = targets[0],
        .sources = sources,
-       .count = share.length_bytes / device::element_bytes(call.element),
-       .op = call.op,
-       .element = call.element},
+       .count = share.length_bytes / device::element_bytes(element),
+       .op = reduces ? call.op : device::ReduceOp::bor,
+       .element = element,
+       .copies = std::span(targets).subspan(1)},
       tickets_[0]);
 }
 
-bool DirectExchange::results_are_there() const {
-  if (!plan_.exchanges_results()) return true;
-  for (int peer = 0; peer < group_->size(); ++peer) {
-    if (board(peer).reduced.load(std::memory_order_acquire) <= call_) return false;
-  }
-  return true;
-}
-
 // What comes from peers in one batch, awaited once; the own block beside it.
-Status DirectExchange::begin_fetch() {
+Status DirectExchange::begin_copies() {
   std::vector<device::Copy> own;
   std::vector<device::Copy> theirs;
   for (const node::DirectMove& move : plan_.moves(pipeline_.in_place)) {
-    std::byte* const from = plan_.exchanges_results() ? result(move.peer) : contribution(move.peer);
-    const CopyList list = packed_copies(pipeline_.out.segment, pipeline_.out.user, move.own_bytes,
-                                        move.length_bytes, from + move.theirs_bytes, false);
+    const CopyList list =
+        pipeline_.out.copies(PipelineEnd::Direction::unpack, move.own_bytes, move.length_bytes,
+                             contribution(move.peer) + move.theirs_bytes);
     auto& copies = move.peer == group_->rank() ? own : theirs;
     copies.insert(copies.end(), list.copies().begin(), list.copies().end());
   }
@@ -242,10 +230,10 @@ void DirectExchange::settle(State next) {
   state_ = next;
 }
 
-bool DirectExchange::readers_are_done() const {
+bool DirectExchange::peers_are_done() const {
   for (int peer = 0; peer < group_->size(); ++peer) {
-    const bool reads = plan_.is_read_by(peer);
-    if (reads && board(peer).settled.load(std::memory_order_acquire) <= call_) return false;
+    const bool touches = plan_.is_touched_by(peer);
+    if (touches && board(peer).settled.load(std::memory_order_acquire) <= call_) return false;
   }
   return true;
 }

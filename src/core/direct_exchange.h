@@ -4,8 +4,9 @@
 // One collective straight between the users' buffers of a node, without regions or chunks; a state
 // machine like NodeExchange. Each rank first says whether its buffers may be reached: plain memory
 // of the device, opened by the peers that need it (node/offers.h), and such that what this rank
-// writes never overtakes what its peers read. One no and all ranks decline together. Peers reach
-// into the buffers of a rank, so its call ends only when they are done with them.
+// writes never overtakes what its peers read. One no and all ranks decline together. Then each does
+// its part, one kernel or one batch of copies. Peers reach into the buffers of a rank, and store
+// there, so its call ends only when they are done too.
 #pragma once
 
 #include <array>
@@ -43,20 +44,19 @@ class DirectExchange {
   static void report();
 
  private:
-  enum class State { arriving, gathering, reducing, reduced, fetching, parting, done, declined };
+  enum class State { arriving, gathering, working, parting, done, declined };
 
   Status step();
   bool record_is_free() const;
   void arrive();
-  bool lend(const PipelineEnd& end, int readers, std::size_t first_bytes, std::size_t length_bytes,
+  bool lend(const PipelineEnd& end, int users, std::size_t first_bytes, std::size_t length_bytes,
             node::Place& place);
   bool reads_survive() const;
   // Whether the records that decide are there; `direct`: and all say yes. One no is enough.
   bool gathered(bool& direct) const;
-  Status begin_reduce();
-  Status begin_fetch();
-  bool results_are_there() const;
-  bool readers_are_done() const;
+  Status begin_kernel();
+  Status begin_copies();
+  bool peers_are_done() const;
   Status poll(bool& done);
   void settle(State next);
 

@@ -72,30 +72,46 @@ struct Bytes {
   }
 };
 
-// kBatch units of one thread, `step` units apart: all loads of a source are issued before the first
-// is waited for. Every load of a unit comes before its store, so dst may be one of the sources.
+// kBatch units of one thread, `step` units apart: the loads of several sources are issued before
+// the first is waited for. Every load of a unit comes before its store, so a target may be one of
+// the sources.
 template <class Unit, ReduceOp op, unsigned kBatch, class Offset>
 __device__ void reduce_batch(const ReduceArguments& arguments, std::uint64_t first,
                              std::uint64_t step, const Offset& offset) {
+  constexpr unsigned kAtOnce = Unit::kInFlight > 1 ? kReduceSourcesAtOnce : 1;
   Unit result[kBatch];
   std::uint64_t offsets[kBatch];
 #pragma unroll
-  for (unsigned k = 0; k < kBatch; ++k) {
-    offsets[k] = offset(first + k * step);
-    result[k] = Unit::load(static_cast<const char*>(arguments.sources[0]) + offsets[k]);
+  for (unsigned k = 0; k < kBatch; ++k) offsets[k] = offset(first + k * step);
+#pragma unroll 1
+  for (unsigned source = 0; source < arguments.source_count; source += kAtOnce) {
+    Unit next[kAtOnce][kBatch];
+#pragma unroll
+    for (unsigned j = 0; j < kAtOnce; ++j) {
+      if (source + j >= arguments.source_count) break;
+      const auto* base = static_cast<const char*>(arguments.sources[source + j]);
+#pragma unroll
+      for (unsigned k = 0; k < kBatch; ++k) next[j][k] = Unit::load(base + offsets[k]);
+    }
+#pragma unroll
+    for (unsigned j = 0; j < kAtOnce; ++j) {
+      if (source + j >= arguments.source_count) break;
+#pragma unroll
+      for (unsigned k = 0; k < kBatch; ++k) {
+        if (source + j == 0) {
+          result[k] = next[j][k];
+        } else {
+          result[k].template combine_with<op>(next[j][k]);
+        }
+      }
+    }
   }
 #pragma unroll 1
-  for (unsigned source = 1; source < arguments.source_count; ++source) {
-    const auto* base = static_cast<const char*>(arguments.sources[source]);
-    Unit next[kBatch];
+  for (unsigned target = 0; target < arguments.target_count; ++target) {
+    auto* base = static_cast<char*>(arguments.targets[target]);
 #pragma unroll
-    for (unsigned k = 0; k < kBatch; ++k) next[k] = Unit::load(base + offsets[k]);
-#pragma unroll
-    for (unsigned k = 0; k < kBatch; ++k) result[k].template combine_with<op>(next[k]);
+    for (unsigned k = 0; k < kBatch; ++k) result[k].store(base + offsets[k]);
   }
-#pragma unroll
-  for (unsigned k = 0; k < kBatch; ++k)
-    result[k].store(static_cast<char*>(arguments.dst) + offsets[k]);
 }
 
 // Spreads `units` units over all threads; offset(unit) says at which byte one starts.

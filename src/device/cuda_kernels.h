@@ -11,26 +11,29 @@ namespace accord::device::cuda {
 
 constexpr unsigned kReduceThreads = 512;  // of a block
 
-// Loads of one source that a thread has in flight: with vectors of 16 bytes, a few blocks keep an
-// NVLink busy.
-constexpr unsigned kReduceLoadsInFlight = 4;
+// What a thread has in flight: so many loads of so many sources. With vectors of 16 bytes a few
+// blocks keep an NVLink busy.
+constexpr unsigned kReduceLoadsInFlight = 2;
+constexpr unsigned kReduceSourcesAtOnce = 4;
 
 constexpr std::size_t kReduceVectorBytes = 16;
 
 // Enough for the ranks of one node in one launch. Any number works, but dst cannot be one of the
 // sources of a later launch: that would be overwritten too early.
 constexpr unsigned kReduceSourcesMax = 64;
+constexpr unsigned kReduceTargetsMax = 64;
 
 // The only parameter of every kernel, by value. Elements [head, head + vectors of them) are read
 // and written as vectors, the others one by one.
 struct ReduceArguments {
-  void* dst;
   std::uint64_t count;  // of elements
   std::uint64_t head;   // elements before the first vector
   std::uint64_t vectors;
   std::uint32_t source_count;
+  std::uint32_t target_count;
   std::uint32_t aligned;  // 1: every address suits its element; 0: any address
   const void* sources[kReduceSourcesMax];
+  void* targets[kReduceTargetsMax];
 };
 
 }  // namespace accord::device::cuda

@@ -31,9 +31,9 @@ constexpr bool kBuiltIn = false;
 constexpr const void* kImage = nullptr;
 #endif
 
-// Blocks of a launch at most: one for each multiprocessor of the largest devices of today. More
-// would not make the links faster, and keep the program's own kernels waiting.
-constexpr std::uint64_t kBlocksMax = 132;
+// Blocks of a launch at most. More do not make the links faster: on 4 x H200, reading from three
+// peers, 64 blocks move 325 GB/s and 132 of them 309; and they keep the program's kernels waiting.
+constexpr std::uint64_t kBlocksMax = 64;
 
 struct Kernel {
   Element element;
@@ -162,11 +162,12 @@ Status check_reachable(const Driver& driver, Device device, Context context, con
 // Enters the context on the device that owns one of the buffers: only there can kernels address it.
 Status enter_for_reduction(const Driver& driver, Device device, const Reduction& reduction,
                            ContextScope& scope) {
-  std::vector<Place> places(1 + reduction.sources.size());
-  ACCORD_TRY(find_place(driver, reduction.dst, places[0]));
-  for (std::size_t i = 0; i < reduction.sources.size(); ++i) {
-    ACCORD_TRY(find_place(driver, reduction.sources[i], places[i + 1]));
-  }
+  std::vector<const void*> pointers{reduction.dst};
+  pointers.insert(pointers.end(), reduction.copies.begin(), reduction.copies.end());
+  pointers.insert(pointers.end(), reduction.sources.begin(), reduction.sources.end());
+  std::vector<Place> places(pointers.size());
+  for (std::size_t i = 0; i < pointers.size(); ++i)
+    ACCORD_TRY(find_place(driver, pointers[i], places[i]));
   const auto home = std::find_if(places.begin(), places.end(), [&](const Place& place) {
     return !place.everywhere() && place.device == device && place.context != nullptr;
   });
@@ -182,14 +183,16 @@ Status enter_for_reduction(const Driver& driver, Device device, const Reduction&
 // Decides how the bytes are moved, from the addresses.
 void choose_access(Element element, ReduceArguments& arguments) {
   const std::size_t bytes = element_bytes(element);
-  const auto start = reinterpret_cast<std::uintptr_t>(arguments.dst);
+  const auto start = reinterpret_cast<std::uintptr_t>(arguments.targets[0]);
   std::uintptr_t any = start;    // bits that are set in any of the addresses
   std::uintptr_t differing = 0;  // bits that they do not have in common
-  for (unsigned i = 0; i < arguments.source_count; ++i) {
-    const auto source = reinterpret_cast<std::uintptr_t>(arguments.sources[i]);
-    any |= source;
-    differing |= source ^ start;
-  }
+  const auto look_at = [&](const void* pointer) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    any |= address;
+    differing |= address ^ start;
+  };
+  std::for_each_n(arguments.sources, arguments.source_count, look_at);
+  std::for_each_n(arguments.targets, arguments.target_count, look_at);
   arguments.aligned = any % element_alignment(element) == 0 ? 1 : 0;
   arguments.head = arguments.count;
   arguments.vectors = 0;
@@ -212,20 +215,27 @@ Status launch(const Driver& driver, Function function, ReduceArguments& argument
       symbol::launch_kernel);
 }
 
-// One launch, or a chain of them that carries the result in dst: the stream keeps their order.
+// One launch, or a chain of them that carries the result in dst: the stream keeps their order. The
+// last one stores the copies, or the first of them where there are too many for one launch.
 Status enqueue_reduction(const Driver& driver, Function function, const Reduction& reduction,
                          Stream stream) {
   auto left = reduction.sources;
+  auto copies = reduction.copies;
   ReduceArguments arguments{};
-  arguments.dst = reduction.dst;
   arguments.count = reduction.count;
-  while (!left.empty()) {
+  arguments.targets[0] = reduction.dst;
+  while (!left.empty() || !copies.empty()) {
     std::size_t used = 0;
     if (left.size() < reduction.sources.size()) arguments.sources[used++] = reduction.dst;
     const std::size_t taken = std::min(left.size(), kReduceSourcesMax - used);
     std::copy_n(left.begin(), taken, arguments.sources + used);
     arguments.source_count = static_cast<std::uint32_t>(used + taken);
     left = left.subspan(taken);
+    const std::size_t stored =
+        left.empty() ? std::min<std::size_t>(copies.size(), kReduceTargetsMax - 1) : 0;
+    std::copy_n(copies.begin(), stored, arguments.targets + 1);
+    arguments.target_count = static_cast<std::uint32_t>(1 + stored);
+    copies = copies.subspan(stored);
     choose_access(reduction.element, arguments);
     ACCORD_TRY(launch(driver, function, arguments, stream));
   }

@@ -55,13 +55,15 @@ struct ReachableCopy {
 
 // A Reduction with all buffers reachable by the CPU; without sources it is none.
 struct ReachableReduction {
-  Reduction reduction{};  // its sources are those below
+  Reduction reduction{};  // its sources and copies are those below
   std::vector<const void*> sources;
+  std::vector<void*> copies;
   std::vector<HostAllocationRef> owners;
 
   void run() {
     if (sources.empty()) return;
     reduction.sources = sources;
+    reduction.copies = copies;
     reduce_on_host(reduction);
   }
 };
@@ -298,6 +300,10 @@ Status HostRuntime::reach(const Reduction& reduction, ReachableReduction& reacha
   for (const void* source : reduction.sources) {
     ACCORD_TRY(reach_buffer(source, buffer));
     reachable.sources.push_back(buffer);
+  }
+  for (void* copy : reduction.copies) {
+    ACCORD_TRY(reach_buffer(copy, buffer));
+    reachable.copies.push_back(buffer);
   }
   return Status();
 }

@@ -30,8 +30,11 @@ void reduce(const Reduction& reduction) {
       load(next, source);
       for (std::size_t i = 0; i < count; ++i) result[i] = combine<op>(result[i], next[i]);
     }
-    std::memcpy(static_cast<std::byte*>(reduction.dst) + start * sizeof(T), result,
-                count * sizeof(T));
+    const auto store = [&](void* dst) {
+      std::memcpy(static_cast<std::byte*>(dst) + start * sizeof(T), result, count * sizeof(T));
+    };
+    store(reduction.dst);
+    for (void* copy : reduction.copies) store(copy);
   }
 }
 

@@ -122,17 +122,18 @@ constexpr std::size_t element_alignment(Element element) {
 }
 
 // dst[i] = ((sources[0][i] op sources[1][i]) op sources[2][i]) ...; one source is copied as it is.
-// `dst` may be exactly one of the sources; else nothing overlaps. Any alignment; all addresses
-// alike modulo 16 bytes is the fast case. Integers wrap, logical operations give 0 or 1, min and
-// max keep the earlier one where neither is less (as with NaN), minloc and maxloc the lower index
-// where the values are equal. The 16-bit formats are calculated with as float32, and each step is
-// rounded to the nearest, ties to even.
+// The result goes to each of `copies` too. `dst` may be exactly one of the sources, and so may a
+// copy; else nothing overlaps. Any alignment; all addresses alike modulo 16 bytes is the fast case.
+// Integers wrap, logical operations give 0 or 1, min and max keep the earlier one where neither is
+// less (as with NaN), minloc and maxloc the lower index where the values are equal. The 16-bit
+// formats are calculated with as float32, and each step is rounded to the nearest, ties to even.
 struct Reduction {
   void* dst;
   std::span<const void* const> sources;
   std::size_t count;  // of elements
   ReduceOp op;
   Element element;
+  std::span<void* const> copies = {};
 };
 
 // Whether the operation is defined for the element: logical and bitwise ones for integers only,

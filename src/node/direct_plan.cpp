@@ -13,62 +13,120 @@ namespace {
 // Shares are whole lines of whole elements, some of which have 6 or 12 bytes.
 constexpr std::size_t kLineBytes = 256;
 
+bool is_scan(Kind kind) { return kind == Kind::scan || kind == Kind::exscan; }
+bool gathers_all(Kind kind) { return kind == Kind::allgather || kind == Kind::allgatherv; }
+
 }  // namespace
 
-bool DirectPlan::decides(const Call& call, int rank) noexcept {
-  const bool from_root = call.kind == Kind::bcast || call.kind == Kind::scatter;
-  return !from_root || rank == call.root;
+DirectPlan::DirectPlan(const Call& call, int rank, bool has_kernels)
+    : call_(call), rank_(rank), form_(choose_form(has_kernels)) {}
+
+// Kernels store into peers' memory as fast as they read it, so one step does for what would be two.
+// A broadcast among two has nothing to share. Engines move long blocks faster than kernels.
+DirectForm DirectPlan::choose_form(bool has_kernels) const noexcept {
+  switch (call_.kind) {
+    case Kind::allreduce:
+    case Kind::reduce:
+      return call_.block_bytes <= call_.one_shot_bytes ? DirectForm::own_result
+                                                       : DirectForm::shares;
+    case Kind::bcast:
+      return has_kernels && call_.size > 2 ? DirectForm::shares : DirectForm::copies;
+    case Kind::allgather:
+      return has_kernels && call_.block_bytes < call_.engine_bytes ? DirectForm::shares
+                                                                   : DirectForm::copies;
+    default:
+      return reduces() ? DirectForm::own_result : DirectForm::copies;
+  }
+}
+
+bool DirectPlan::spares_root() const noexcept {
+  return call_.kind == Kind::bcast || (call_.kind == Kind::reduce && call_.size > 2);
+}
+
+bool DirectPlan::decides(int rank) const noexcept {
+  const bool from_root =
+      call_.kind == Kind::scatter || (call_.kind == Kind::bcast && form_ == DirectForm::copies);
+  return !from_root || rank == call_.root;
 }
 
 int DirectPlan::readers_of_in() const noexcept {
-  const bool is_root = rank_ == call_.root;
   switch (call_.kind) {
     case Kind::bcast:
     case Kind::scatter:
-      return is_root ? kEveryone : kNobody;
+      return is_root() ? kEveryone : kNobody;
     case Kind::gather:
-      return is_root ? kNobody : call_.root;
+      return is_root() ? kNobody : call_.root;
     case Kind::reduce:
-      if (!one_shot()) return kEveryone;
-      return is_root ? kNobody : call_.root;
+      if (form_ == DirectForm::shares) return kEveryone;
+      return is_root() ? kNobody : call_.root;
+    case Kind::allgather:
+      return form_ == DirectForm::shares ? kNobody : kEveryone;
     default:
       return kEveryone;
   }
 }
 
-int DirectPlan::readers_of_out() const noexcept {
-  return in_shares() && is_receiver() ? kEveryone : kNobody;
+int DirectPlan::writers_of_out() const noexcept {
+  return form_ == DirectForm::shares && needs_out() ? kEveryone : kNobody;
 }
 
-bool DirectPlan::is_read_by(int peer) const noexcept {
-  for (const int readers : {readers_of_in(), readers_of_out()}) {
-    if (readers == kEveryone || readers == peer) return true;
+bool DirectPlan::is_touched_by(int peer) const noexcept {
+  for (const int who : {readers_of_in(), writers_of_out()}) {
+    if (who == kEveryone || who == peer) return true;
   }
   return false;
 }
 
 bool DirectPlan::needs_in(bool in_place) const noexcept {
-  return reduces() || readers_of_in() != kNobody || has_own_move(in_place);
+  if (contribution_length_bytes() == 0) return false;
+  return reduces() || readers_of_in() != kNobody || has_own_move(in_place) ||
+         (call_.kind == Kind::allgather && form_ == DirectForm::shares);
+}
+
+// Copies go to any memory, kernels do not.
+bool DirectPlan::needs_out() const noexcept {
+  if (form_ == DirectForm::copies) return false;
+  switch (call_.kind) {
+    case Kind::bcast:
+      return !is_root();
+    case Kind::reduce:
+      return is_root();
+    case Kind::exscan:
+      return rank_ > 0;
+    default:
+      return block_bytes_of(rank_) > 0;
+  }
 }
 
 bool DirectPlan::has_own_move(bool in_place) const noexcept {
+  if (form_ != DirectForm::copies) return false;
   switch (call_.kind) {
     case Kind::alltoall:
       return true;
     case Kind::allgather:
+    case Kind::allgatherv:
       return !in_place;
     case Kind::gather:
     case Kind::scatter:
-      return rank_ == call_.root && !in_place;
+      return is_root() && !in_place;
     default:
       return false;
   }
 }
 
+std::size_t DirectPlan::block_bytes_of(int rank) const noexcept {
+  return call_.blocks_bytes.empty() ? call_.block_bytes
+                                    : call_.blocks_bytes[static_cast<std::size_t>(rank)];
+}
+
+std::size_t DirectPlan::first_bytes_of(int rank) const noexcept {
+  if (call_.blocks_bytes.empty()) return static_cast<std::size_t>(rank) * call_.block_bytes;
+  return std::accumulate(call_.blocks_bytes.begin(), call_.blocks_bytes.begin() + rank,
+                         std::size_t{0});
+}
+
 std::size_t DirectPlan::contribution_bytes(bool in_place) const noexcept {
-  return call_.kind == Kind::allgather && in_place
-             ? static_cast<std::size_t>(rank_) * call_.block_bytes
-             : 0;
+  return gathers_all(call_.kind) && in_place ? first_bytes_of(rank_) : 0;
 }
 
 std::size_t DirectPlan::contribution_length_bytes() const noexcept {
@@ -76,60 +134,83 @@ std::size_t DirectPlan::contribution_length_bytes() const noexcept {
     case Kind::scatter:
     case Kind::alltoall:
     case Kind::reduce_scatter_block:
-      return static_cast<std::size_t>(call_.size) * call_.block_bytes;
+    case Kind::reduce_scatter:
+      return first_bytes_of(call_.size);
     default:
-      return call_.block_bytes;
+      return block_bytes_of(rank_);
   }
 }
 
-DirectShare DirectPlan::share_of(int rank) const {
+std::size_t DirectPlan::result_length_bytes() const noexcept {
+  return call_.kind == Kind::allgather ? first_bytes_of(call_.size) : block_bytes_of(rank_);
+}
+
+// Of a result that several ranks make together.
+DirectShare DirectPlan::equal_share() const {
+  const auto workers = static_cast<std::size_t>(spares_root() ? call_.size - 1 : call_.size);
+  const auto place = static_cast<std::size_t>(
+      spares_root() ? (rank_ - call_.root - 1 + call_.size) % call_.size : rank_);
+  const std::size_t element = reduces() ? device::element_bytes(call_.element) : 1;
+  const std::size_t granule = std::lcm(kLineBytes, element);
   const std::size_t bytes = call_.block_bytes;
-  if (call_.kind == Kind::reduce_scatter_block)
-    return {rank, static_cast<std::size_t>(rank) * bytes, 0, bytes};
-  if (one_shot())
-    return {rank, 0, 0, call_.kind == Kind::allreduce || rank == call_.root ? bytes : 0};
-  const auto ranks = static_cast<std::size_t>(call_.size);
-  const std::size_t granule = std::lcm(kLineBytes, device::element_bytes(call_.element));
-  const std::size_t step = (bytes + ranks * granule - 1) / (ranks * granule) * granule;
-  const std::size_t low = std::min(bytes, static_cast<std::size_t>(rank) * step);
-  const std::size_t high = std::min(bytes, low + step);
-  return {call_.kind == Kind::reduce ? call_.root : rank, low, low, high - low};
+  const std::size_t step = (bytes + workers * granule - 1) / (workers * granule) * granule;
+  const std::size_t low = std::min(bytes, place * step);
+  const bool works = place < workers;
+  return {low, low, works ? std::min(bytes, low + step) - low : 0};
+}
+
+DirectShare DirectPlan::share() const {
+  const std::size_t bytes = block_bytes_of(rank_);
+  if (call_.kind == Kind::allgather) return {0, first_bytes_of(rank_), bytes};
+  if (form_ == DirectForm::shares) return equal_share();
+  if (call_.kind == Kind::reduce_scatter_block || call_.kind == Kind::reduce_scatter)
+    return {first_bytes_of(rank_), 0, bytes};
+  return {0, 0, needs_out() ? bytes : 0};
+}
+
+std::vector<int> DirectPlan::sources() const {
+  if (call_.kind == Kind::bcast) return {call_.root};
+  if (call_.kind == Kind::allgather) return {rank_};
+  const int before = call_.kind == Kind::exscan ? rank_ : rank_ + 1;
+  std::vector<int> ranks(static_cast<std::size_t>(is_scan(call_.kind) ? before : call_.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+std::vector<int> DirectPlan::targets() const {
+  if (form_ == DirectForm::own_result) return {rank_};
+  if (call_.kind == Kind::reduce) return {call_.root};
+  std::vector<int> ranks;
+  for (int step = 0; step < call_.size; ++step) {
+    const int peer = (rank_ + step) % call_.size;  // not all to the same peer at once
+    if (call_.kind != Kind::bcast || peer != call_.root) ranks.push_back(peer);
+  }
+  return ranks;
 }
 
 std::vector<DirectMove> DirectPlan::moves(bool in_place) const {
   const std::size_t bytes = call_.block_bytes;
-  const std::size_t own_block = static_cast<std::size_t>(rank_) * bytes;
-  const bool is_root = rank_ == call_.root;
+  const std::size_t own_block = first_bytes_of(rank_);
   std::vector<DirectMove> moves;
   switch (call_.kind) {
     case Kind::bcast:
-      if (!is_root) moves.push_back({call_.root, 0, 0, bytes});
+      if (!is_root()) moves.push_back({call_.root, 0, 0, bytes});
       return moves;
     case Kind::scatter:
-      if (!is_root || !in_place) moves.push_back({call_.root, own_block, 0, bytes});
+      if (!is_root() || !in_place) moves.push_back({call_.root, own_block, 0, bytes});
       return moves;
     case Kind::gather:
-      if (!is_root) return moves;
+      if (!is_root()) return moves;
       break;
-    case Kind::allreduce:
-      if (!exchanges_results()) return moves;
-      break;
-    case Kind::reduce:
-    case Kind::reduce_scatter_block:
-      return moves;
     default:
       break;
   }
   for (int step = 0; step < call_.size; ++step) {
     const int peer = (rank_ + step) % call_.size;  // not all from the same peer at once
-    if (exchanges_results()) {
-      const DirectShare theirs = share_of(peer);
-      if (peer != rank_ && theirs.length_bytes > 0)
-        moves.push_back({peer, theirs.result_bytes, theirs.result_bytes, theirs.length_bytes});
-    } else if (peer != rank_ || has_own_move(in_place)) {
-      const std::size_t theirs = call_.kind == Kind::alltoall ? own_block : 0;
-      moves.push_back({peer, theirs, static_cast<std::size_t>(peer) * bytes, bytes});
-    }
+    const std::size_t theirs = call_.kind == Kind::alltoall ? own_block : 0;
+    const std::size_t length = block_bytes_of(peer);
+    if (length > 0 && (peer != rank_ || has_own_move(in_place)))
+      moves.push_back({peer, theirs, first_bytes_of(peer), length});
   }
   return moves;
 }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// How a collective goes straight between the users' buffers of a node, whole, in at most two
-// steps: what a rank reduces from everybody's send buffer, then what it fetches from whose buffer.
-// Pure arithmetic on what is equal on all ranks.
+// How a collective goes straight between the users' buffers of a node, whole, in one step a rank:
+// either one kernel, which makes a part of the result out of what several ranks contribute and
+// stores it where it is wanted, or one batch of copies out of the peers' buffers. Pure arithmetic
+// on what is equal on all ranks.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "node/plan.h"
 
 namespace accord::node {
 
-// Bytes [theirs, theirs + length) of what `peer` contributes, or has of the result, to
-// [own, own + length) of the own receive buffer; all in packed form.
+// Bytes [theirs, theirs + length) of what `peer` contributes to [own, own + length) of the own
+// receive buffer; all in packed form.
 struct DirectMove {
   int peer = 0;
   std::size_t theirs_bytes = 0;
@@ -22,57 +24,67 @@ struct DirectMove {
   std::size_t length_bytes = 0;
 };
 
-// The part that one rank reduces, at the same place of every contribution, and where its result
-// goes: into the receive buffer of `target`.
+// The part that the kernel of one rank makes: at the same place of every contribution, and at the
+// same place of every receive buffer that it goes to.
 struct DirectShare {
-  int target = 0;
   std::size_t source_bytes = 0;
   std::size_t result_bytes = 0;
   std::size_t length_bytes = 0;
 };
 
+// What all ranks must do alike. As a number it is part of a record (offers.h).
+enum class DirectForm : std::uint32_t {
+  copies,      // each rank copies what it receives
+  own_result,  // each rank's kernel makes what it receives
+  shares,      // each rank's kernel makes a share and stores it in everybody's receive buffer
+};
+
 class DirectPlan {
  public:
-  DirectPlan(const Call& call, int rank) : call_(call), rank_(rank) {}
+  // `has_kernels`: all ranks of the group can reduce on their device, and so copy by kernels.
+  DirectPlan(const Call& call, int rank, bool has_kernels);
 
+  DirectForm form() const noexcept { return form_; }
   bool reduces() const noexcept { return call_.op != device::ReduceOp::none; }
-  // Ranks reduce a share each and then exchange, or hand on, the results.
-  bool in_shares() const noexcept { return whole_reduction() && !one_shot(); }
-  // The results are fetched from the peers' receive buffers.
-  bool exchanges_results() const noexcept { return in_shares() && call_.kind == Kind::allreduce; }
 
-  // Whether there are plans of this kind: not of scans, nor of blocks that differ by rank.
-  static bool knows(Kind kind) noexcept { return kind <= Kind::reduce_scatter_block; }
-
-  // Whether this rank's buffers have a say in how all ranks go.
-  static bool decides(const Call& call, int rank) noexcept;
-  // Who reaches into this rank's send and receive buffer (offers.h): a rank, kEveryone, kNobody.
+  // Whether the buffers of `rank` have a say in how all ranks go.
+  bool decides(int rank) const noexcept;
+  // Who reaches into this rank's send buffer, or stores into its receive buffer (offers.h): a
+  // rank, kEveryone, kNobody.
   int readers_of_in() const noexcept;
-  int readers_of_out() const noexcept;
-  bool is_read_by(int peer) const noexcept;
+  int writers_of_out() const noexcept;
+  bool is_touched_by(int peer) const noexcept;
   // Whether it matters how this rank's send or receive buffer can be reached.
   bool needs_in(bool in_place) const noexcept;
-  bool needs_out() const noexcept { return reduces() && is_receiver(); }
-  // A rank fetches its own block too, from one of its buffers to the other.
-  bool has_own_move(bool in_place) const noexcept;
+  bool needs_out() const noexcept;
 
-  // Where in its packed send buffer this rank's contribution begins.
+  // Where in its packed send buffer this rank's contribution begins, and how long it is.
   std::size_t contribution_bytes(bool in_place) const noexcept;
   std::size_t contribution_length_bytes() const noexcept;
+  std::size_t result_length_bytes() const noexcept;
 
-  DirectShare share() const { return share_of(rank_); }
+  // The kernel of this rank, if it has one: its share, of whose contributions in the order of the
+  // ranks, for whose receive buffers, the nearest first.
+  DirectShare share() const;
+  std::vector<int> sources() const;
+  std::vector<int> targets() const;
+  // The copies of this rank. It copies its own block too, from one of its buffers to the other.
   std::vector<DirectMove> moves(bool in_place) const;
 
  private:
-  bool whole_reduction() const noexcept {
-    return call_.kind == Kind::allreduce || call_.kind == Kind::reduce;
-  }
-  bool one_shot() const noexcept { return call_.block_bytes <= call_.one_shot_bytes; }
-  bool is_receiver() const noexcept { return call_.kind != Kind::reduce || rank_ == call_.root; }
-  DirectShare share_of(int rank) const;
+  DirectForm choose_form(bool has_kernels) const noexcept;
+  bool is_root() const noexcept { return rank_ == call_.root; }
+  // Bcast, and reduce among more than two: the root leaves the shares to the others. Its links
+  // have enough to do with what all send it, or fetch from it.
+  bool spares_root() const noexcept;
+  DirectShare equal_share() const;
+  bool has_own_move(bool in_place) const noexcept;
+  std::size_t first_bytes_of(int rank) const noexcept;
+  std::size_t block_bytes_of(int rank) const noexcept;
 
   Call call_;
   int rank_;
+  DirectForm form_;
 };
 
 }  // namespace accord::node

@@ -48,8 +48,8 @@ struct Place {
 
 // What a rank says of its two buffers in one call.
 struct Arrival {
-  std::uint32_t direct = 0;     // peers shall reach into them; else the call goes through regions
-  std::uint32_t in_shares = 0;  // how it reduces, which all must do alike
+  std::uint32_t direct = 0;  // peers shall reach into them; else the call goes through regions
+  std::uint32_t form = 0;    // how it goes (DirectForm), which all must do alike
   Place in;
   Place out;
 };
@@ -60,7 +60,6 @@ struct alignas(128) Board {
   static constexpr std::size_t kArrivals = 4;  // calls that a rank may be ahead of another
   static constexpr std::size_t kOffers = 32;
   std::atomic<std::uint64_t> arrived{0};  // its record of the call is there
-  std::atomic<std::uint64_t> reduced{0};  // its share of the result lies in its buffer
   std::atomic<std::uint64_t> settled{0};  // it reads no record and reaches into nobody's buffer
   std::atomic<std::uint64_t> posted{0};   // changes of its offers
   Arrival arrivals[kArrivals];

@@ -61,6 +61,8 @@ struct Call {
   device::Element element = device::Element::none;
   // Allreduce and reduce up to here in one shot: who needs the result reduces all of it.
   std::size_t one_shot_bytes = 0;
+  // Blocks from here on are moved by copy engines where kernels would do it too.
+  std::size_t engine_bytes = 0;
 };
 
 class Plan {

@@ -34,6 +34,7 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     call.blocks_bytes = outline.blocks_bytes;
     call.block_bytes = *std::ranges::max_element(call.blocks_bytes);
   }
+  call.engine_bytes = config().engine_bytes;
   call.fits_regions = config().node_bytes != 0 && outline.size_bytes >= config().node_bytes;
   if (outline.op != MPI_OP_NULL) {
     // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings

@@ -167,9 +167,12 @@ void FakeDevice::reduce(const device::Reduction& reduction) {
   std::vector<const void*> sources;
   for (const void* source : reduction.sources)
     sources.push_back(reachable(source, size_bytes, shared));
+  std::vector<void*> copies;
+  for (void* copy : reduction.copies) copies.push_back(reachable(copy, size_bytes, shared));
   device::Reduction reached = reduction;
   reached.dst = reachable(reduction.dst, size_bytes, shared);
   reached.sources = sources;
+  reached.copies = copies;
   order(shared);
   device::reduce_on_host(reached);
   order(shared);
@@ -269,6 +272,7 @@ Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
   ACCORD_TRY(device::check_reduction(reduction));
   bool all_reached = kernels_reach(reduction.dst);
   for (const void* source : reduction.sources) all_reached = kernels_reach(source) && all_reached;
+  for (const void* copy : reduction.copies) all_reached = kernels_reach(copy) && all_reached;
   if (!all_reached) return refused("reduce: a kernel cannot address the memory");
   // Two pieces, each done at a time of its own.
   const std::size_t size_bytes = device::element_bytes(reduction.element);
@@ -279,11 +283,15 @@ Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
     std::vector<const void*> sources;
     for (const void* source : reduction.sources)
       sources.push_back(static_cast<const std::byte*>(source) + first * size_bytes);
+    std::vector<void*> copies;
+    for (void* copy : reduction.copies)
+      copies.push_back(static_cast<std::byte*>(copy) + first * size_bytes);
     device::Reduction piece = reduction;
     piece.dst = static_cast<std::byte*>(reduction.dst) + first * size_bytes;
     piece.count = count;
-    steps.emplace_back([this, piece, sources]() mutable {
+    steps.emplace_back([this, piece, sources, copies]() mutable {
       piece.sources = sources;
+      piece.copies = copies;
       if (piece.count > 0) reduce(piece);
     });
   }

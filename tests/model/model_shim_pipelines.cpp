@@ -171,7 +171,8 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
                              .fits_regions = fits_regions,
                              .op = device_op(args.op),
                              .element = device::Element::int64,
-                             .one_shot_bytes = options.one_shot_bytes};
+                             .one_shot_bytes = options.one_shot_bytes,
+                             .engine_bytes = options.one_shot_bytes};
   made.tries_direct = options.direct;
   made.region_bytes = options.region_bytes;
   made.lane_bytes = fits_inboxes ? options.lane_bytes : 0;

@@ -16,6 +16,9 @@ bool can_be_direct(const Case& c) {
   switch (c.call.kind) {
     case Kind::alltoall:
     case Kind::reduce_scatter_block:
+    case Kind::reduce_scatter:
+    case Kind::scan:
+    case Kind::exscan:
       return false;
     default:
       return true;
@@ -48,7 +51,8 @@ TEST_P(KindTest, IsRightFromTheFirstCallOnAndDirectInTheEnd) {
 INSTANTIATE_TEST_SUITE_P(All, KindTest,
                          testing::Values(Kind::bcast, Kind::reduce, Kind::allreduce,
                                          Kind::allgather, Kind::alltoall, Kind::gather,
-                                         Kind::scatter, Kind::reduce_scatter_block));
+                                         Kind::scatter, Kind::reduce_scatter_block, Kind::scan,
+                                         Kind::exscan, Kind::reduce_scatter, Kind::allgatherv));
 
 TEST(DirectExchange, OneHostBufferAndAllGoThroughTheRegions) {
   NodeWorld world(3, kRegionBytes, 4);

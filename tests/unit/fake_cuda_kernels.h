@@ -75,6 +75,7 @@ inline Result check_arguments(const FunctionHandle& kernel, const ReduceArgument
   const std::size_t bytes = element_bytes(kernel.element);
   const std::uint64_t in_vectors = arguments.vectors * kReduceVectorBytes / bytes;
   if (arguments.source_count == 0 || arguments.source_count > kReduceSourcesMax ||
+      arguments.target_count == 0 || arguments.target_count > kReduceTargetsMax ||
       arguments.head + in_vectors > arguments.count ||
       (arguments.vectors > 0 && kReduceVectorBytes % bytes != 0)) {
     return Result::invalid_value;
@@ -86,14 +87,16 @@ inline Result check_arguments(const FunctionHandle& kernel, const ReduceArgument
         (arguments.vectors == 0 || (address + arguments.head * bytes) % kReduceVectorBytes == 0);
     return fits && kernel_can_address(pointer, arguments.count * bytes);
   };
-  bool good = check(arguments.dst);
-  for (unsigned i = 0; i < arguments.source_count; ++i) good = good && check(arguments.sources[i]);
+  const bool good =
+      std::all_of(arguments.sources, arguments.sources + arguments.source_count, check) &&
+      std::all_of(arguments.targets, arguments.targets + arguments.target_count, check);
   return good ? Result::success : kIllegalAddress;
 }
 
 inline void run(const FunctionHandle& kernel, const ReduceArguments& arguments) {
-  reduce_on_host({arguments.dst, std::span(arguments.sources, arguments.source_count),
-                  arguments.count, kernel.op, kernel.element});
+  reduce_on_host({arguments.targets[0], std::span(arguments.sources, arguments.source_count),
+                  arguments.count, kernel.op, kernel.element,
+                  std::span(arguments.targets + 1, arguments.target_count - 1)});
 }
 
 }  // namespace accord::device::cuda

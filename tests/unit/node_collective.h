@@ -34,10 +34,17 @@ inline std::string name(const Case& c) {
          (c.in_place ? " in place" : "");
 }
 
+inline bool is_reduction(Kind kind) {
+  return kind == Kind::reduce || kind == Kind::allreduce || kind == Kind::reduce_scatter_block ||
+         kind == Kind::reduce_scatter || kind == Kind::scan || kind == Kind::exscan;
+}
+inline bool gathers_all(Kind kind) { return kind == Kind::allgather || kind == Kind::allgatherv; }
+
 inline Case make_case(Kind kind, int size, std::size_t block_bytes, bool in_place = false,
                       int root = 0, std::size_t one_shot_bytes = 0) {
   Case made{{.kind = kind, .size = size, .root = root, .block_bytes = block_bytes}, in_place};
-  if (kind == Kind::reduce || kind == Kind::allreduce || kind == Kind::reduce_scatter_block) {
+  made.call.engine_bytes = 1000;
+  if (is_reduction(kind)) {
     made.call.op = device::ReduceOp::sum;
     made.call.element = device::Element::uint8;
     made.call.one_shot_bytes = one_shot_bytes;
@@ -46,10 +53,11 @@ inline Case make_case(Kind kind, int size, std::size_t block_bytes, bool in_plac
 }
 
 inline bool sends_blocks(Kind kind) {
-  return kind == Kind::scatter || kind == Kind::alltoall || kind == Kind::reduce_scatter_block;
+  return kind == Kind::scatter || kind == Kind::alltoall || kind == Kind::reduce_scatter_block ||
+         kind == Kind::reduce_scatter;
 }
 inline bool receives_blocks(Kind kind) {
-  return kind == Kind::gather || kind == Kind::allgather || kind == Kind::alltoall;
+  return kind == Kind::gather || gathers_all(kind) || kind == Kind::alltoall;
 }
 inline bool is_rooted(Kind kind) {
   return kind == Kind::bcast || kind == Kind::scatter || kind == Kind::gather ||
@@ -110,7 +118,7 @@ class Collective {
     in(rank).write(bytes);
     if (!from_out(rank)) return;
     Buffer& out = *out_[static_cast<std::size_t>(rank)];
-    if (case_.call.kind != Kind::allgather) return out.write(bytes);
+    if (!gathers_all(case_.call.kind)) return out.write(bytes);
     Bytes own(out.size_bytes(), 0xaa);
     std::copy_n(bytes.begin(), case_.call.block_bytes,
                 own.begin() + static_cast<std::ptrdiff_t>(block(rank)));
@@ -124,13 +132,12 @@ class Collective {
     const bool root_receives = call.kind == Kind::gather || call.kind == Kind::reduce;
     const std::size_t all = call.block_bytes * static_cast<std::size_t>(call.size);
     const std::size_t out_bytes = receives_blocks(call.kind) ? all : call.block_bytes;
-    const bool whole = sends_blocks(call.kind) || (case_.in_place && call.kind == Kind::allgather);
+    const bool whole = sends_blocks(call.kind) || (case_.in_place && gathers_all(call.kind));
     core::Pipeline made;
     made.exchange = call;
     made.tries_direct = true;
     made.rank = rank;
-    made.in_place =
-        case_.in_place && (call.kind == Kind::allgather || (is_root && is_rooted(call.kind)));
+    made.in_place = case_.in_place && (gathers_all(call.kind) || (is_root && is_rooted(call.kind)));
     const Buffer& source = from_out(rank) ? *out_[static_cast<std::size_t>(rank)] : in(rank);
     const bool skips_in = call.kind == Kind::gather && made.in_place;
     if ((!root_sends || is_root) && !skips_in) made.in = source.end(whole ? all : call.block_bytes);
@@ -145,6 +152,7 @@ class Collective {
     const bool is_root = rank == call.root;
     const bool root_receives = call.kind == Kind::gather || call.kind == Kind::reduce;
     if (root_receives && !is_root) return;
+    if (call.kind == Kind::exscan && rank == 0) return;
     if (is_root && (call.kind == Kind::bcast || (call.kind == Kind::scatter && case_.in_place)))
       return;
     const int blocks = receives_blocks(call.kind) ? call.size : 1;
@@ -161,7 +169,10 @@ class Collective {
   unsigned char expected(int rank, int peer, std::size_t at) const {
     const node::Call& call = case_.call;
     unsigned char sum = 0;
-    const std::size_t place = call.kind == Kind::reduce_scatter_block ? block(rank) + at : at;
+    const std::size_t place = sends_blocks(call.kind) ? block(rank) + at : at;
+    const int sources = call.kind == Kind::scan     ? rank + 1
+                        : call.kind == Kind::exscan ? rank
+                                                    : call.size;
     switch (call.kind) {
       case Kind::bcast:
         return value(call.root, round_, at);
@@ -169,11 +180,12 @@ class Collective {
         return value(call.root, round_, block(rank) + at);
       case Kind::gather:
       case Kind::allgather:
+      case Kind::allgatherv:
         return value(peer, round_, at);
       case Kind::alltoall:
         return value(peer, round_, block(rank) + at);
       default:
-        for (int source = 0; source < call.size; ++source)
+        for (int source = 0; source < sources; ++source)
           sum = static_cast<unsigned char>(sum + value(source, round_, place));
         return sum;
     }

@@ -234,28 +234,45 @@ class ReductionCheck {
     }
   }
 
-  // Reduces the first sources to dst_slot: 0, or that of one of them.
-  bool run(std::size_t sources, std::size_t count, std::size_t dst_slot, Status& status) {
+  // Reduces the first sources to dst_slot: 0, or that of one of them; with copies to the other
+  // sources' slots, or not.
+  bool run(std::size_t sources, std::size_t count, std::size_t dst_slot, Status& status,
+           bool with_copies = false) {
     slots_.upload(dst_slot);
+    std::vector<std::size_t> target_slots{dst_slot};
+    std::vector<void*> copies;
+    for (std::size_t slot = 1; slot <= sources && with_copies; ++slot) {
+      if (slot == dst_slot) continue;
+      target_slots.push_back(slot);
+      copies.push_back(pointer(slot));
+    }
     std::vector<const void*> pointers;
     for (std::size_t slot = 1; slot <= sources; ++slot) pointers.push_back(pointer(slot));
-    status = reduce(runtime_, {pointer(dst_slot), pointers, count, op_, element_});
+    status = reduce(runtime_, {pointer(dst_slot), pointers, count, op_, element_, copies});
     if (!status.ok()) return false;
-    std::vector<unsigned char> expected = slots_.contents(dst_slot);
+    bool same = true;
+    for (const std::size_t slot : target_slots) {
+      same = expected(sources, count, slot) == slots_.download(slot) && same;
+      slots_.upload(slot);
+    }
+    return same;
+  }
+
+ private:
+  // What a target holds afterwards.
+  std::vector<unsigned char> expected(std::size_t sources, std::size_t count, std::size_t target) {
+    std::vector<unsigned char> made = slots_.contents(target);
     for (std::size_t i = 0; i < count; ++i) {
       T result = load(1, i);
       for (std::size_t slot = 2; slot <= sources; ++slot) {
         result = reference(op_, result, load(slot, i));
       }
-      std::memcpy(expected.data() + offset_of(element_, alignment_, dst_slot) + i * sizeof(T),
-                  &result, sizeof(T));
+      std::memcpy(made.data() + offset_of(element_, alignment_, target) + i * sizeof(T), &result,
+                  sizeof(T));
     }
-    const bool same = expected == slots_.download(dst_slot);
-    slots_.upload(dst_slot);
-    return same;
+    return made;
   }
 
- private:
   void* pointer(std::size_t slot) const {
     return slots_.at(slot) + offset_of(element_, alignment_, slot);
   }
@@ -296,6 +313,11 @@ void check_element(DeviceRuntime& runtime, Element element) {
                 << static_cast<int>(alignment) << " sources " << sources << " count " << count
                 << " dst " << dst_slot << ": " << status.message();
           }
+          Status status;
+          ASSERT_TRUE(check.run(sources, count, sources, status, true))
+              << "operation " << static_cast<int>(op) << " alignment "
+              << static_cast<int>(alignment) << " sources " << sources << " count " << count
+              << " with copies: " << status.message();
         }
       }
     }
