@@ -8,21 +8,14 @@
 #include "core/staged_buffer.h"
 
 namespace accord::core {
-namespace {
-
-// Chunks that a rank moves into regions at the same time: more would share the links, and all be
-// late for those who wait for the first.
-constexpr std::ptrdiff_t kFillsMax = 2;
-
-}  // namespace
 
 NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
     : group_(std::move(group)),
       pipeline_(pipeline),
       plan_(*pipeline.exchange, group_->slot_bytes()),
       own_direct_(plan_.has_own_block() && usable_by_kernels(pipeline.in) &&
-                  (plan_.reduces() || usable_by_kernels(pipeline.out))),
-      result_direct_(plan_.reduces() && usable_by_kernels(pipeline.out)) {
+                  usable_by_kernels(pipeline.out)),
+      result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {
   if (pipeline.tries_direct) {
     direct_.emplace(group_, pipeline);
   } else {
@@ -77,7 +70,6 @@ Status NodeExchange::move(Flight& flight, bool& moved) {
   switch (flight.state) {
     case State::empty:
       if (next_ == plan_.chunks() || !slot_is_free(base_ + next_)) break;
-      if (filling() == kFillsMax) break;
       flight.chunk = next_++;
       ACCORD_TRY(begin_fill(flight));
       flight.state = State::filling;
@@ -129,10 +121,6 @@ bool NodeExchange::slot_is_free(std::uint64_t sequence) const {
   return true;
 }
 
-std::ptrdiff_t NodeExchange::filling() const {
-  return std::ranges::count(flights_, State::filling, &Flight::state);
-}
-
 stages::Stage NodeExchange::stage() const {
   const auto any = [this](State state) {
     return std::ranges::any_of(flights_, [=](const Flight& one) { return one.state == state; });
@@ -148,52 +136,46 @@ Status NodeExchange::begin_fill(Flight& flight) {
   flight.result_there = false;
   if (own_direct_) {
     const std::size_t own_bytes = plan_.own_block_bytes(group_->rank(), flight.chunk);
-    std::erase_if(moves, [&](const node::Move& move) {
-      return move.peer == group_->rank() && move.packed_bytes == own_bytes;
-    });
+    std::erase_if(moves, [&](const node::Move& move) { return move.packed_bytes == own_bytes; });
   }
   return copy(pipeline_.in, moves, sequence(flight), true, flight.ticket);
 }
 
 Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   const std::uint64_t number = sequence(flight);
-  const auto contributors = static_cast<int>(plan_.sources(group_->rank()).size());
-  for (int peer = 0; peer < contributors; ++peer) {
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer) {
     if (group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number) return {};
   }
   begun = true;
   stages::enter(stages::Stage::reduce);
   const node::Share share = plan_.share(group_->rank(), flight.chunk);
   if (share.length_bytes == 0) return {};
-  std::byte* const own = group_->slot(group_->rank(), number);
-  void* const in_slot = own + share.result_bytes;
   if (result_direct_) {
-    void* const in_user =
-        pipeline_.out.address(plan_.first_bytes(flight.chunk) + share.offset_bytes);
-    const Status direct = plan_.result_is_own() ? reduce(flight, share, in_user, {})
-                                                : reduce(flight, share, in_slot, {&in_user, 1});
+    std::byte* const result = pipeline_.out.address(plan_.first_bytes(flight.chunk));
+    const Status direct = reduce(flight, share, result, sources_of(flight, share));
     flight.result_there = direct.ok();
     if (direct.code() != StatusCode::unsupported) return direct;
     result_direct_ =
         false;  // memory that kernels of this context cannot use: through the region after all
   }
+  std::byte* const own = group_->slot(group_->rank(), number);
   if (flight.own_skipped) {
-    const auto mine = plan_.sources(group_->rank())[static_cast<std::size_t>(group_->rank())];
     const device::Copy block{
-        .dst = own + mine.offset_bytes,
+        .dst = own + share.offset_bytes,
         .src = pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk)),
         .row_bytes = share.length_bytes};
     ACCORD_TRY(group_->runtime().copy(group_->device(), {&block, 1}));
     flight.own_skipped = own_direct_ = false;
   }
-  return reduce(flight, share, in_slot, {});
+  return reduce(flight, share, own + share.result_bytes, sources_of(flight, share));
 }
 
 // In the order of the ranks, so that all get the same bits.
-std::vector<const void*> NodeExchange::sources_of(const Flight& flight) const {
+std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
+                                                  const node::Share& share) const {
   std::vector<const void*> sources;
-  for (const node::Source& source : plan_.sources(group_->rank()))
-    sources.push_back(group_->slot(source.peer, sequence(flight)) + source.offset_bytes);
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer)
+    sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
   if (flight.own_skipped)
     sources[static_cast<std::size_t>(group_->rank())] =
         pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk));
@@ -201,24 +183,22 @@ std::vector<const void*> NodeExchange::sources_of(const Flight& flight) const {
 }
 
 Status NodeExchange::reduce(Flight& flight, const node::Share& share, void* dst,
-                            std::span<void* const> copies) {
+                            const std::vector<const void*>& sources) {
   const node::Call& call = *pipeline_.exchange;
   return group_->runtime().reduce_begin(
       group_->device(),
       {.dst = dst,
-       .sources = sources_of(flight),
+       .sources = sources,
        .count = share.length_bytes / device::element_bytes(call.element),
        .op = call.op,
-       .element = call.element,
-       .copies = copies},
+       .element = call.element},
       flight.ticket);
 }
 
 Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
   const std::uint64_t number = sequence(flight);
   auto moves = plan_.pulls(group_->rank(), pipeline_.in_place, flight.chunk);
-  if (flight.result_there)
-    std::erase_if(moves, [&](const node::Move& move) { return move.peer == group_->rank(); });
+  if (flight.result_there) moves.clear();
   for (const node::Move& move : moves) {
     const node::Mailbox& peer = group_->mailbox(move.peer);
     const auto& counter = plan_.reduces() ? peer.reduced : peer.filled;

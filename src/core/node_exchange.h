@@ -39,7 +39,7 @@ class NodeExchange final : public Exchange {
     State state = State::empty;
     std::size_t chunk = 0;
     bool own_skipped = false;   // the block for this rank itself is not in its region
-    bool result_there = false;  // the own share's result is in the user's buffer already
+    bool result_there = false;  // the result is in the user's buffer already
     device::CopyTicket ticket;
   };
 
@@ -53,11 +53,11 @@ class NodeExchange final : public Exchange {
   void add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
                   std::uint64_t sequence, bool to_region, std::vector<device::Copy>& copies) const;
   bool usable_by_kernels(const PipelineEnd& end) const;
-  Status reduce(Flight& flight, const node::Share& share, void* dst, std::span<void* const> copies);
-  std::vector<const void*> sources_of(const Flight& flight) const;
+  Status reduce(Flight& flight, const node::Share& share, void* dst,
+                const std::vector<const void*>& sources);
+  std::vector<const void*> sources_of(const Flight& flight, const node::Share& share) const;
   Status poll(Flight& flight, bool& done);
   stages::Stage stage() const;
-  std::ptrdiff_t filling() const;
   bool publish(std::atomic<std::uint64_t>& counter, std::uint64_t sequence) const;
   bool slot_is_free(std::uint64_t sequence) const;
   std::uint64_t sequence(const Flight& flight) const { return base_ + flight.chunk; }
@@ -72,7 +72,7 @@ class NodeExchange final : public Exchange {
   // The block for this rank itself goes from one user buffer to the other, without the region.
   // Local: nobody else reads it.
   bool own_direct_ = false;
-  // Results are reduced into the user's buffer; beside the region where peers need them too.
+  // Results that only this rank needs are reduced into its user's buffer.
   bool result_direct_ = false;
   std::size_t next_ = 0;      // chunk to be filled next
   std::size_t finished_ = 0;  // chunks of which this rank has everything

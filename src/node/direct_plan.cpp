@@ -27,7 +27,8 @@ DirectForm DirectPlan::choose_form(bool has_kernels) const noexcept {
   switch (call_.kind) {
     case Kind::allreduce:
     case Kind::reduce:
-      return call_.is_one_shot() ? DirectForm::own_result : DirectForm::shares;
+      return call_.block_bytes <= call_.one_shot_bytes ? DirectForm::own_result
+                                                       : DirectForm::shares;
     case Kind::bcast:
       return has_kernels && call_.size > 2 ? DirectForm::shares : DirectForm::copies;
     case Kind::allgather:

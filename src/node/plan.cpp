@@ -28,7 +28,7 @@ std::size_t granule_bytes(const Call& call) {
   return element_bytes == 0 ? kAlignmentBytes : std::lcm(kAlignmentBytes, element_bytes);
 }
 
-// Blocks that lie in a slot at the same time, results included; but for shares of a whole.
+// Blocks that lie in a slot at the same time, results included.
 std::size_t lanes(const Call& call) {
   const auto ranks = static_cast<std::size_t>(call.size);
   switch (call.kind) {
@@ -50,27 +50,15 @@ std::size_t lanes(const Call& call) {
 
 }  // namespace
 
-bool Call::engines_reduce() const noexcept {
-  if (is_whole())
-    return !is_one_shot() && block_bytes / static_cast<std::size_t>(size) >= engine_bytes;
-  return (kind == Kind::reduce_scatter || kind == Kind::reduce_scatter_block) &&
-         block_bytes >= engine_bytes;
-}
-
 Plan::Plan(const Call& call, std::size_t slot_bytes)
     : call_(call), granule_bytes_(granule_bytes(call)) {
-  // A chunk of a whole is a lane a worker, and a slot holds a lane a contributor and the result.
-  const bool in_shares = call.is_whole() && !call.is_one_shot();
-  const std::size_t shares = in_shares ? workers() : 1;
-  const std::size_t lanes_of_slot =
-      in_shares ? static_cast<std::size_t>(call.size) + 1 : lanes(call);
-  const std::size_t room_bytes = slot_bytes / lanes_of_slot / granule_bytes_ * granule_bytes_;
-  const std::size_t block_bytes = (call.block_bytes + shares - 1) / shares;
-  const std::size_t wanted_bytes = chunk_bytes_wanted(block_bytes);
-  lane_bytes_ = std::max(granule_bytes_, std::min(room_bytes, round_up(wanted_bytes)));
-  chunk_bytes_ = shares * lane_bytes_;
-  lane_bytes_ = std::min(lane_bytes_, round_up(block_bytes));
+  const std::size_t room_bytes = slot_bytes / lanes(call) / granule_bytes_ * granule_bytes_;
+  const std::size_t wanted_bytes = chunk_bytes_wanted(call.block_bytes);
+  chunk_bytes_ = std::max(granule_bytes_, std::min(room_bytes, round_up(wanted_bytes)));
+  lane_bytes_ = std::min(chunk_bytes_, round_up(call.block_bytes));
   chunks_ = (call.block_bytes + chunk_bytes_ - 1) / chunk_bytes_;
+  const bool whole = call.kind == Kind::allreduce || call.kind == Kind::reduce;
+  one_shot_ = whole && call.block_bytes <= call.one_shot_bytes;
   blocks_.resize(call.blocks_bytes.size());
   std::exclusive_scan(call.blocks_bytes.begin(), call.blocks_bytes.end(), blocks_.begin(),
                       std::size_t{0});
@@ -87,12 +75,11 @@ bool Plan::scatters_result() const noexcept {
 }
 
 bool Plan::result_is_own() const noexcept {
-  return call_.is_one_shot() || scatters_result() || call_.kind == Kind::scan ||
-         call_.kind == Kind::exscan;
+  return one_shot_ || scatters_result() || call_.kind == Kind::scan || call_.kind == Kind::exscan;
 }
 
 bool Plan::has_own_block() const noexcept {
-  return blocks_.empty() && (call_.kind == Kind::alltoall || spreads());
+  return blocks_.empty() && (call_.kind == Kind::alltoall || scatters_result());
 }
 
 std::size_t Plan::block(int rank) const {
@@ -111,7 +98,6 @@ std::vector<Move> Plan::fills(int rank, bool in_place, std::size_t chunk) const 
   const std::size_t at = first(chunk);
   const std::size_t bytes = length(rank, chunk);
   const bool is_root = rank == call_.root;
-  if (spreads()) return spread(rank, chunk);
   switch (call_.kind) {
     case Kind::bcast:
       return is_root ? std::vector<Move>{{rank, 0, at, bytes}} : std::vector<Move>{};
@@ -135,16 +121,6 @@ std::vector<Move> Plan::fills(int rank, bool in_place, std::size_t chunk) const 
   for (int peer = 0; peer < call_.size; ++peer) {
     if (call_.kind == Kind::scatter && in_place && peer == rank) continue;
     moves.push_back({rank, lane(peer), block(peer) + at, length(peer, chunk)});
-  }
-  return moves;
-}
-
-std::vector<Move> Plan::spread(int rank, std::size_t chunk) const {
-  std::vector<Move> moves;
-  for (int step = 0; step < call_.size; ++step) {
-    const int peer = (rank + step) % call_.size;  // not all to the same peer at once
-    const std::size_t bytes = share(peer, chunk).length_bytes;
-    if (bytes > 0) moves.push_back({peer, lane(rank), own_block_bytes(peer, chunk), bytes});
   }
   return moves;
 }
@@ -198,33 +174,23 @@ std::vector<Move> Plan::pulls(int rank, bool in_place, std::size_t chunk) const 
 
 Share Plan::share(int rank, std::size_t chunk) const {
   const std::size_t bytes = length(rank, chunk);
-  if (scatters_result()) return {0, lane(call_.size), bytes};
-  if (call_.is_one_shot())
+  if (scatters_result())
+    return {lane(rank), static_cast<std::size_t>(call_.size) * lane_bytes_, bytes};
+  if (one_shot_)
     return {0, lane_bytes_, call_.kind == Kind::allreduce || rank == call_.root ? bytes : 0};
   if (call_.kind == Kind::scan || call_.kind == Kind::exscan)
-    return {0, lane_bytes_, call_.kind == Kind::exscan && rank == 0 ? 0 : bytes};
+    return {0, lane_bytes_, sources(rank) > 0 ? bytes : 0};
   // Whole lines, so that every share starts aligned; the last ranks may get none.
-  const int place = spares_root() ? (rank - call_.root - 1 + call_.size) % call_.size : rank;
-  if (static_cast<std::size_t>(place) >= workers()) return {};
-  const std::size_t step = round_up((bytes + workers() - 1) / workers());
-  const std::size_t low = std::min(bytes, static_cast<std::size_t>(place) * step);
+  const auto ranks = static_cast<std::size_t>(call_.size);
+  const std::size_t step = round_up((bytes + ranks - 1) / ranks);
+  const std::size_t low = std::min(bytes, static_cast<std::size_t>(rank) * step);
   const std::size_t high = std::min(bytes, low + step);
-  return {low, lane(call_.size), high - low};
+  return {low, lane_bytes_ + low, high - low};
 }
 
-std::vector<Source> Plan::sources(int rank) const {
-  const int contributors = call_.kind == Kind::scan     ? rank + 1
-                           : call_.kind == Kind::exscan ? rank
-                                                        : call_.size;
-  std::vector<Source> made;
-  for (int peer = 0; peer < contributors; ++peer)
-    made.push_back(spreads() ? Source{rank, lane(peer)} : Source{peer, 0});
-  return made;
-}
-
-std::size_t Plan::own_block_bytes(int rank, std::size_t chunk) const {
-  return call_.is_whole() ? first(chunk) + share(rank, chunk).offset_bytes
-                          : block(rank) + first(chunk);
+int Plan::sources(int rank) const noexcept {
+  if (call_.kind == Kind::scan) return rank + 1;
+  return call_.kind == Kind::exscan ? rank : call_.size;
 }
 
 }  // namespace accord::node

@@ -2,8 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // How a collective moves through the exchange regions of a node, one chunk after the other: what a
-// rank puts into whose region, which part it reduces, what it fetches from whose region. Pure
-// arithmetic on what is equal on all ranks, so all ranks come to the same chunks.
+// rank puts into its own region, which part of all regions it reduces, what it fetches from whose
+// region. Pure arithmetic on what is equal on all ranks, so all ranks come to the same chunks.
 #pragma once
 
 #include <cstddef>
@@ -39,18 +39,12 @@ struct Move {
   std::size_t length_bytes = 0;
 };
 
-// The part of a chunk that one rank reduces: from `offset` of the chunk on, to `result` in its
-// slot.
+// The part of a chunk that one rank reduces: at `offset` in every rank's slot, to `result` in its
+// own.
 struct Share {
   std::size_t offset_bytes = 0;
   std::size_t result_bytes = 0;
   std::size_t length_bytes = 0;
-};
-
-// What one rank contributes to a share: at `offset` of the slot of `peer`.
-struct Source {
-  int peer = 0;
-  std::size_t offset_bytes = 0;
 };
 
 struct Call {
@@ -67,13 +61,8 @@ struct Call {
   device::Element element = device::Element::none;
   // Allreduce and reduce up to here in one shot: who needs the result reduces all of it.
   std::size_t one_shot_bytes = 0;
-  // Blocks and shares from here on are moved by copy engines where kernels would do it too.
+  // Blocks from here on are moved by copy engines where kernels would do it too.
   std::size_t engine_bytes = 0;
-
-  bool is_whole() const noexcept { return kind == Kind::allreduce || kind == Kind::reduce; }
-  bool is_one_shot() const noexcept { return is_whole() && block_bytes <= one_shot_bytes; }
-  // Reductions that engines carry to where they are reduced: through the regions, that is.
-  bool engines_reduce() const noexcept;
 };
 
 class Plan {
@@ -91,41 +80,30 @@ class Plan {
   // user's buffer.
   bool result_is_own() const noexcept;
 
-  // What `rank` puts into slots: its own, or those of the ranks that reduce shares; `in_place`: its
-  // contribution lies in the receive buffer (allgather, at the place of its block) or need not be
-  // moved (gather, scatter).
+  // What `rank` puts into its slot; `in_place`: its contribution lies in the receive buffer
+  // (allgather, at the place of its block) or need not be moved (gather, scatter).
   std::vector<Move> fills(int rank, bool in_place, std::size_t chunk) const;
   // What `rank` fetches. In reductions from results, else from what peers have filled.
   std::vector<Move> pulls(int rank, bool in_place, std::size_t chunk) const;
   // Reductions only.
   Share share(int rank, std::size_t chunk) const;
-  // What `rank` reduces its share from, in the order of the ranks that contribute.
-  std::vector<Source> sources(int rank) const;
-  // Whether a rank sends itself something as it does the others (alltoall, shares): where that
-  // begins in its packed buffer, and which move of fills() it is. Not where blocks differ: there a
-  // result in place may overlap the block that it is reduced from.
+  // Whose slots `rank` reduces its share of: those of so many ranks, from rank 0 on.
+  int sources(int rank) const noexcept;
+  // Whether a rank sends itself a block as it does the others (alltoall, reduce_scatter): where
+  // that begins in its packed buffer, and which move of fills() it is. Not where blocks differ:
+  // there a result in place may overlap the block that it is reduced from.
   bool has_own_block() const noexcept;
-  std::size_t own_block_bytes(int rank, std::size_t chunk) const;
+  std::size_t own_block_bytes(int rank, std::size_t chunk) const {
+    return block(rank) + first(chunk);
+  }
   std::size_t first_bytes(std::size_t chunk) const { return first(chunk); }
 
  private:
   std::size_t first(std::size_t chunk) const { return chunk * chunk_bytes_; }
-  std::vector<Move> spread(int rank, std::size_t chunk) const;
   // Of the block of `rank`; 0 where a longer one has more chunks.
   std::size_t length(int rank, std::size_t chunk) const;
   std::size_t block(int rank) const;
   bool scatters_result() const noexcept;
-  // Every rank puts what it has for a share straight into the slot of the one that reduces it:
-  // engines, which do that, move more than kernels that read from peers.
-  bool spreads() const noexcept {
-    return scatters_result() || (call_.is_whole() && !call_.is_one_shot());
-  }
-  // Of shares. The root of a reduce among more than two leaves them to the others: its links have
-  // enough to do with the results.
-  bool spares_root() const noexcept { return call_.kind == Kind::reduce && call_.size > 2; }
-  std::size_t workers() const noexcept {
-    return static_cast<std::size_t>(spares_root() ? call_.size - 1 : call_.size);
-  }
   std::size_t lane(int rank) const { return static_cast<std::size_t>(rank) * lane_bytes_; }
 
   std::size_t round_up(std::size_t bytes) const {
@@ -136,8 +114,9 @@ class Plan {
   std::vector<std::size_t> blocks_;  // where each begins in the packed form, if they differ
   std::size_t granule_bytes_ = 1;    // chunks and shares are whole ones
   std::size_t chunk_bytes_ = 0;      // of each block, in all chunks but the last
-  std::size_t lane_bytes_ = 0;       // from one block, or share, of a slot to the next
+  std::size_t lane_bytes_ = 0;       // from one block of a slot to the next
   std::size_t chunks_ = 0;
+  bool one_shot_ = false;  // who needs the result reduces all of it, and no shares are exchanged
 };
 
 }  // namespace accord::node

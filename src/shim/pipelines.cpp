@@ -88,9 +88,8 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   };
   made.exchange = exchange_of(outline, state.size);
   const std::size_t direct_bytes = config().direct_bytes;
-  made.tries_direct = made.exchange && direct_bytes != 0 &&
-                      made.exchange->block_bytes >= direct_bytes &&
-                      !made.exchange->engines_reduce();
+  made.tries_direct =
+      made.exchange && direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
   made.rank = state.rank;
   made.region_bytes = config().region_bytes;
   if (made.exchange && fits_inboxes(*made.exchange)) made.lane_bytes = lane_bytes(state.size);

@@ -169,7 +169,7 @@ TEST(Offers, ManyBuffersInTurnAreBoundedAndRight) {
   const std::size_t handles = node::handle_cache().handles();
   std::vector<std::unique_ptr<Collective>> many;
   for (std::size_t i = 0; i < node::Board::kOffers + 4; ++i)
-    many.push_back(std::make_unique<Collective>(world, make_case(Kind::allgather, 2, 2000 + i)));
+    many.push_back(std::make_unique<Collective>(world, make_case(Kind::allgather, 2, 500 + i)));
   for (int round = 0; round < 5; ++round) {
     for (const auto& collective : many) collective->run();
   }

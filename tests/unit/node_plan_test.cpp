@@ -148,9 +148,10 @@ class World {
 
   void fill(int rank, std::size_t chunk) {
     for (const Move& move : plan_.fills(rank, case_.in_place, chunk)) {
+      ASSERT_EQ(rank, move.peer) << name(case_);
       ASSERT_LE(move.offset_bytes + move.length_bytes, case_.slot_bytes) << name(case_);
       ASSERT_LE(move.packed_bytes + move.length_bytes, in_[at(rank)].size()) << name(case_);
-      std::memcpy(slots_[at(move.peer)].data() + move.offset_bytes,
+      std::memcpy(slots_[at(rank)].data() + move.offset_bytes,
                   in_[at(rank)].data() + move.packed_bytes, move.length_bytes);
     }
   }
@@ -159,8 +160,8 @@ class World {
     ASSERT_LE(share.result_bytes + share.length_bytes, case_.slot_bytes) << name(case_);
     for (std::size_t i = 0; i < share.length_bytes; ++i) {
       unsigned total = 0;
-      for (const Source& source : plan_.sources(rank))
-        total += slots_[at(source.peer)][source.offset_bytes + i];
+      for (int source = 0; source < plan_.sources(rank); ++source)
+        total += slots_[at(source)][share.offset_bytes + i];
       slots_[at(rank)][share.result_bytes + i] = static_cast<unsigned char>(total);
     }
   }
