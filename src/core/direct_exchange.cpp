@@ -91,7 +91,7 @@ Status DirectExchange::step() {
     case State::gathering:
       ready = gathered(direct);
       if (ready && direct) {
-        ACCORD_TRY(plan_.form() == node::DirectForm::copies ? begin_copies() : begin_kernel());
+        ACCORD_TRY(plan_.by_kernel() ? begin_kernel() : begin_copies());
         state_ = State::working;
       } else if (ready) {
         settle(State::declined);
@@ -146,16 +146,21 @@ bool DirectExchange::lend(const PipelineEnd& end, int users, std::size_t first_b
   return group_->offers().use(end.memory, users, place.offer);
 }
 
-// Whether what peers read of this rank's send buffer stays until they have read it, although this
-// rank writes its receive buffer as it goes.
+// Whether what is read of this rank's send buffer stays until it has been read, although its receive
+// buffer is written at the same time.
 bool DirectExchange::reads_survive() const {
   if (!overlap(pipeline_.in, pipeline_.out)) return true;
   if (plan_.reduces() && group_->size() > kInPlaceRanksMax) return false;
+  switch (pipeline_.exchange->kind) {
+    case node::Kind::allgather:
+    case node::Kind::allgatherv:
+      return pipeline_.in_place;  // its own block, which nobody writes
+    case node::Kind::alltoall:
+      return false;
+    default:
+      break;
+  }
   if (plan_.readers_of_in() == node::kNobody) return true;
-  // Its own block, which is the one that it does not write.
-  if (pipeline_.exchange->kind == node::Kind::allgather ||
-      pipeline_.exchange->kind == node::Kind::allgatherv)
-    return pipeline_.in_place;
   // A share is written only once the only rank that reads it has reduced it.
   return plan_.form() == node::DirectForm::shares &&
          pipeline_.in.address(0) == pipeline_.out.address(0);
@@ -207,15 +212,21 @@ Status DirectExchange::begin_kernel() {
       tickets_[0]);
 }
 
-// What comes from peers in one batch, awaited once; the own block beside it.
+// What crosses the links in one batch, awaited once; the own block beside it.
 Status DirectExchange::begin_copies() {
   std::vector<device::Copy> own;
   std::vector<device::Copy> theirs;
   for (const node::DirectMove& move : plan_.moves(pipeline_.in_place)) {
+    auto& copies = move.peer == group_->rank() ? own : theirs;
+    if (plan_.form() == node::DirectForm::pushes) {
+      copies.push_back({.dst = result(move.peer) + move.theirs_bytes,
+                        .src = contribution(group_->rank()) + move.own_bytes,
+                        .row_bytes = move.length_bytes});
+      continue;
+    }
     const CopyList list =
         pipeline_.out.copies(PipelineEnd::Direction::unpack, move.own_bytes, move.length_bytes,
                              contribution(move.peer) + move.theirs_bytes);
-    auto& copies = move.peer == group_->rank() ? own : theirs;
     copies.insert(copies.end(), list.copies().begin(), list.copies().end());
   }
   device::DeviceRuntime& runtime = group_->runtime();

@@ -3,8 +3,8 @@
 //
 // How a collective goes straight between the users' buffers of a node, whole, in one step a rank:
 // either one kernel, which makes a part of the result out of what several ranks contribute and
-// stores it where it is wanted, or one batch of copies out of the peers' buffers. Pure arithmetic
-// on what is equal on all ranks.
+// stores it where it is wanted, or one batch of copies out of the peers' buffers or into them. Pure
+// arithmetic on what is equal on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace accord::node {
 
 // Bytes [theirs, theirs + length) of what `peer` contributes to [own, own + length) of the own
-// receive buffer; all in packed form.
+// receive buffer, or of the own contribution to those of the peer's; all in packed form.
 struct DirectMove {
   int peer = 0;
   std::size_t theirs_bytes = 0;
@@ -35,6 +35,7 @@ struct DirectShare {
 // What all ranks must do alike. As a number it is part of a record (offers.h).
 enum class DirectForm : std::uint32_t {
   copies,      // each rank copies what it receives
+  pushes,      // each rank copies what it sends
   own_result,  // each rank's kernel makes what it receives
   shares,      // each rank's kernel makes a share and stores it in everybody's receive buffer
 };
@@ -45,6 +46,9 @@ class DirectPlan {
   DirectPlan(const Call& call, int rank, bool has_kernels);
 
   DirectForm form() const noexcept { return form_; }
+  bool by_kernel() const noexcept {
+    return form_ == DirectForm::own_result || form_ == DirectForm::shares;
+  }
   bool reduces() const noexcept { return call_.op != device::ReduceOp::none; }
 
   // Whether the buffers of `rank` have a say in how all ranks go.
@@ -68,7 +72,8 @@ class DirectPlan {
   DirectShare share() const;
   std::vector<int> sources() const;
   std::vector<int> targets() const;
-  // The copies of this rank. It copies its own block too, from one of its buffers to the other.
+  // The copies of this rank, in or out. It copies its own block too, from one of its buffers to the
+  // other.
   std::vector<DirectMove> moves(bool in_place) const;
 
  private:

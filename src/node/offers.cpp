@@ -19,7 +19,7 @@ namespace accord::node {
 namespace {
 
 // Allocations of this rank remembered, offered or not.
-constexpr std::size_t kKnownMax = 64;
+constexpr std::size_t kKnownMax = 128;
 static_assert(kKnownMax > Board::kOffers);  // so that there is one to forget
 // What peers have open stays allocated until they close it, also when its owner has freed it: no
 // more than this part of the device's memory is lent.

@@ -51,7 +51,7 @@ TEST(Offers, ASecondCommunicatorSharesWhatIsOpen) {
 
 TEST(Offers, FreedAndMadeAgainAtTheSameAddressIsAnotherBuffer) {
   NodeWorld world(2, kRegionBytes, 5);
-  Collective collective(world, make_case(Kind::allgather, 2, 20000));
+  Collective collective(world, make_case(Kind::reduce_scatter_block, 2, 20000));
   for (int round = 0; round < 4; ++round) collective.run();
   const std::size_t handles = node::handle_cache().handles();
   const std::size_t descriptors = open_descriptors();
@@ -169,7 +169,7 @@ TEST(Offers, ManyBuffersInTurnAreBoundedAndRight) {
   const std::size_t handles = node::handle_cache().handles();
   std::vector<std::unique_ptr<Collective>> many;
   for (std::size_t i = 0; i < node::Board::kOffers + 4; ++i)
-    many.push_back(std::make_unique<Collective>(world, make_case(Kind::allgather, 2, 500 + i)));
+    many.push_back(std::make_unique<Collective>(world, make_case(Kind::reduce_scatter_block, 2, 500 + i)));
   for (int round = 0; round < 5; ++round) {
     for (const auto& collective : many) collective->run();
   }
