@@ -208,7 +208,8 @@ Status DirectExchange::begin_kernel() {
        .count = share.length_bytes / device::element_bytes(element),
        .op = reduces ? call.op : device::ReduceOp::bor,
        .element = element,
-       .copies = std::span(targets).subspan(1)},
+       .copies = std::span(targets).subspan(1),
+       .home = group_->slot(group_->rank(), 0)},
       tickets_[0]);
 }
 

@@ -162,6 +162,10 @@ Status check_reachable(const Driver& driver, Device device, Context context, con
 // Enters the context on the device that owns one of the buffers: only there can kernels address it.
 Status enter_for_reduction(const Driver& driver, Device device, const Reduction& reduction,
                            ContextScope& scope) {
+  if (reduction.home != nullptr) {
+    const Result result = scope.enter_owner(device, reduction.home);
+    return status_of(driver, result, "reduce: context");
+  }
   std::vector<const void*> pointers{reduction.dst};
   pointers.insert(pointers.end(), reduction.copies.begin(), reduction.copies.end());
   pointers.insert(pointers.end(), reduction.sources.begin(), reduction.sources.end());

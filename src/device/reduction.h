@@ -134,6 +134,9 @@ struct Reduction {
   ReduceOp op;
   Element element;
   std::span<void* const> copies = {};
+  // Memory of the device with which kernels have reached all of the above before: what asks the
+  // driver about each of them then asks about this alone. Null: it is not known.
+  const void* home = nullptr;
 };
 
 // Whether the operation is defined for the element: logical and bitwise ones for integers only,
