@@ -223,7 +223,8 @@ std::int64_t random_units(Run& run, const Payload& payload, int blocks) {
   const ElementClass first = payload.signature.front()->element_class;
   const bool pair = first == ElementClass::pair || first == ElementClass::pair_uniform;
   if ((!payload.mixed && !pair) || works(run, "large messages of mixed types")) return units;
-  return std::min(units, kMixedBytesMax / static_cast<std::int64_t>(payload.unit_bytes));
+  // All blocks may travel in one message: the host MPI sends them along trees.
+  return std::min(units, kMixedBytesMax / blocks / static_cast<std::int64_t>(payload.unit_bytes));
 }
 
 Blocks make_blocks(Run& run, const char* role, const Payload& payload, std::span<const std::int64_t> units,
