@@ -42,8 +42,9 @@ Shape draw_shape(Run& run, const Payload& payload, std::int64_t units_in_buffer)
                                 [&](const Element* e) { return e == first; });
   if (payload.plain || (same && run.local.chance(45) && (!payload.unit_types || payload.signature.size() == 1)))
     return {run.types.predefined(*first), static_cast<std::int64_t>(payload.signature.size())};
-  return {run.types.random_layout(payload.signature, std::max<std::int64_t>(1, units_in_buffer), run.local),
-          1};
+  constexpr std::int64_t kTooManyForColumns = 1000;
+  const std::int64_t units = payload.apart ? kTooManyForColumns : std::max<std::int64_t>(1, units_in_buffer);
+  return {run.types.random_layout(payload.signature, units, run.local), 1};
 }
 
 std::int64_t sum(std::span<const std::int64_t> values) {
