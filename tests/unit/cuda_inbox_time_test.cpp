@@ -30,18 +30,22 @@ class CudaInboxTime : public testing::Test {
     make_stay();
   }
   void TearDown() override {
-    if (fake_cuda() != nullptr) fake_cuda()->release_time();
+    if (fake_cuda() == nullptr) return;
+    fake_cuda()->hold_departures(false);
+    fake_cuda()->release_time();
   }
 
   // The next call finds the kernel, whatever earlier tests have taught the server, and time held.
   void make_stay() {
-    for (;;) {
+    constexpr int kTriesMax = 100;  // more than there are calls from one trial to the next
+    for (int attempt = 0; attempt < kTriesMax; ++attempt) {
       const unsigned launches = fake_cuda()->launches();
       fake_cuda()->hold_time();
       ASSERT_OK(rig_.run(kBytes));
       ASSERT_OK(rig_.run(kBytes));
       if (fake_cuda()->launches() - launches < 2 && fake_cuda()->residents() > 0) return;
     }
+    FAIL() << "it never lingers";
   }
 
   // Again and again, since the kernel may look at the clock at any time after its answer.
@@ -86,8 +90,27 @@ TEST_F(CudaInboxTime, a_kernel_serves_until_it_has_lingered) {
   EXPECT_EQ(0U, launches_of_a_call());
 }
 
-// Rung at any moment of its leaving, it answers or is launched again.
-TEST_F(CudaInboxTime, no_ring_is_lost_as_it_leaves) {
+TEST_F(CudaInboxTime, a_ring_that_it_does_not_hear_any_more_launches_it_again) {
+  fake_cuda()->hold_departures(true);
+  ASSERT_TRUE(soon([] {
+    fake_cuda()->pass_time(kMuchUs);
+    return fake_cuda()->departing() > 0;
+  }));
+  const unsigned before = fake_cuda()->launches();
+  InboxTicket ticket = rig_.ticket(kBytes);
+  ASSERT_OK(rig_.server().begin(ticket));
+  EXPECT_EQ(before, fake_cuda()->launches()) << "as far as the host knows it is there";
+  fake_cuda()->hold_departures(false);
+  bool done = false;
+  EXPECT_TRUE(soon([&] {
+    EXPECT_OK(rig_.server().poll(ticket, done));
+    return done;
+  }));
+  EXPECT_EQ(before + 1, fake_cuda()->launches());
+}
+
+// At any moment of its leaving.
+TEST_F(CudaInboxTime, no_ring_is_lost) {
   fake_cuda()->release_time();
   std::mt19937 random(1);
   for (int call = 0; call < 1000; ++call) {
@@ -178,6 +201,8 @@ TEST_F(CudaInboxLate, a_second_ring_sends_nothing_again) {
   let_be_late(0, first);
 
   fill(0, 7);  // as only a program in error would: it shows what is sent
+  ASSERT_OK(ranks_[0].server().begin(first));
+  let_be_late(0, first);
   InboxTicket second = swap_ticket(1);
   ASSERT_OK(ranks_[1].run(second));
   expect_received(1, 0);

@@ -13,6 +13,9 @@ struct FakeCuda {
   void (*hold_time)() = nullptr;
   void (*pass_time)(unsigned us) = nullptr;  // while it is held
   void (*release_time)() = nullptr;
+  // Kernels that have ceased to wait for rings do not get round to saying so.
+  void (*hold_departures)(bool held) = nullptr;
+  unsigned (*departing)() = nullptr;  // blocks that are held so
   unsigned (*launches)() = nullptr;   // of resident kernels, since the process began
   unsigned (*residents)() = nullptr;  // that have not left
 };
@@ -30,6 +33,8 @@ inline const FakeCuda* fake_cuda() {
     return find(found.hold_time, "fake_cuda_hold_time") &&
            find(found.pass_time, "fake_cuda_pass_time") &&
            find(found.release_time, "fake_cuda_release_time") &&
+           find(found.hold_departures, "fake_cuda_hold_departures") &&
+           find(found.departing, "fake_cuda_departing") &&
            find(found.launches, "fake_cuda_launches") &&
            find(found.residents, "fake_cuda_residents");
   }();

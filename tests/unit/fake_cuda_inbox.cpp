@@ -26,6 +26,8 @@ std::condition_variable& departure = *new std::condition_variable;
 std::atomic<unsigned> launches = 0;
 std::atomic<unsigned> residents = 0;
 std::atomic<std::uint64_t> held_ns = 0;  // 0: time runs
+std::atomic<bool> departures_held = false;
+std::atomic<unsigned> departing = 0;
 
 std::uint64_t running_ns() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -70,10 +72,12 @@ class FakeBlock {
   // Goes on as far as it gets without waiting.
   Outcome step(Context context) {
     if (receiving_) return receive();
+    if (leaving_) return leave();
     if (!rung()) {
       if (now_ns() - since_ns_ < linger_ns_) return Outcome::idle;
-      store(control_->left[index_], launch_);
-      return Outcome::left;
+      leaving_ = true;
+      ++departing;
+      return Outcome::working;
     }
     if (!can_address(context)) return Outcome::faulted;
     linger_ns_ = command_.linger_us * std::uint64_t{1000};
@@ -205,6 +209,14 @@ class FakeBlock {
     return true;
   }
 
+  // Whoever rings from now on is not heard.
+  Outcome leave() {
+    if (departures_held) return Outcome::idle;
+    --departing;
+    store(control_->left[index_], launch_);
+    return Outcome::left;
+  }
+
   Outcome receive() {
     while (next_ < units() && receive_unit(next_)) next_ = after(next_);
     const bool all = next_ >= units();
@@ -226,6 +238,7 @@ class FakeBlock {
   InboxCommand command_{};
   std::uint32_t inbox_number_ = 0;  // whose header follows
   std::array<std::uint64_t, kInboxRanksMax> inboxes_{};
+  bool leaving_ = false;
   bool receiving_ = false;
   std::size_t next_ = 0;  // unit to receive
   std::uint64_t deadline_ns_ = 0;
@@ -294,6 +307,8 @@ extern "C" {
 void fake_cuda_hold_time() { accord::device::cuda::held_ns = accord::device::cuda::running_ns(); }
 void fake_cuda_pass_time(unsigned us) { accord::device::cuda::held_ns += std::uint64_t{us} * 1000; }
 void fake_cuda_release_time() { accord::device::cuda::held_ns = 0; }
+void fake_cuda_hold_departures(bool held) { accord::device::cuda::departures_held = held; }
+unsigned fake_cuda_departing() { return accord::device::cuda::departing; }
 unsigned fake_cuda_launches() { return accord::device::cuda::launches; }
 unsigned fake_cuda_residents() { return accord::device::cuda::residents; }
 
