@@ -37,6 +37,11 @@ enum class Mutation {
   send_again,         // one that is begun again sends again, perhaps from where results lie already
   await_own_block,    // a root waits for a block that it keeps in its place, hence never sends
   overwrite_own_block,  // a root that gathers in place overwrites its own block
+  await_those_behind,   // a prefix waits for ranks that send nothing to those before them
+  scan_of_all,          // a prefix is reduced from the slots of all ranks
+  exscan_with_own,      // an exclusive prefix has the rank's own part
+  pull_own_length,      // blocks that are longer than the own one are not fetched to their end
+  reduce_overwritten,   // a block is reduced from where an earlier part of the result lies already
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
   decline_alone,        // a rank goes by its own vote on whether the ranks can share their regions
 };
