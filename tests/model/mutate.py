@@ -90,6 +90,11 @@ MUTATIONS = {
     },
     "group.cpp": {
         "free_in_use": ("if (", "!group->abandoned()", "false"),
+        "rank_dies": (
+            "const bool gone =\n        ",
+            "look && ::kill(processes_[static_cast<std::size_t>(peer)], 0) != 0 && errno == ESRCH",
+            "peer == ::accord::model::dead_rank",
+        ),
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
     },
     "collective_operation.cpp": {"decline_alone": ("if (", "all_.any_host()", "mine_.any_host()")},

@@ -43,11 +43,13 @@ enum class Mutation {
   pull_own_length,      // blocks that are longer than the own one are not fetched to their end
   reduce_overwritten,   // a block is reduced from where an earlier part of the result lies already
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
+  rank_dies,            // no mistake: the process of `dead_rank` is gone
   decline_alone,        // a rank goes by its own vote on whether the ranks can share their regions
 };
 
-// The one of the running job.
+// Those of the running job.
 extern std::atomic<Mutation> active_mutation;
+extern std::atomic<int> dead_rank;  // of all communicators; -1: none
 inline bool active(Mutation mutation) noexcept { return active_mutation.load() == mutation; }
 
 }  // namespace accord::model
