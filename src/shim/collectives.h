@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "shim/kept_handles.h"
-#include "shim/shapes.h"
+#include "shim/neighbor_shapes.h"
 #include "shim/story.h"
 #include "shim/uneven_exchanges.h"
 

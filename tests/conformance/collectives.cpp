@@ -42,8 +42,9 @@ Shape draw_shape(Run& run, const Payload& payload, std::int64_t units_in_buffer)
                                 [&](const Element* e) { return e == first; });
   if (payload.plain || (same && run.local.chance(45) && (!payload.unit_types || payload.signature.size() == 1)))
     return {run.types.predefined(*first), static_cast<std::int64_t>(payload.signature.size())};
-  return {run.types.random_layout(payload.signature, std::max<std::int64_t>(1, units_in_buffer), run.local),
-          1};
+  constexpr std::int64_t kTooManyForColumns = 1000;
+  const std::int64_t units = payload.apart ? kTooManyForColumns : std::max<std::int64_t>(1, units_in_buffer);
+  return {run.types.random_layout(payload.signature, units, run.local), 1};
 }
 
 std::int64_t sum(std::span<const std::int64_t> values) {
@@ -223,7 +224,8 @@ std::int64_t random_units(Run& run, const Payload& payload, int blocks) {
   const ElementClass first = payload.signature.front()->element_class;
   const bool pair = first == ElementClass::pair || first == ElementClass::pair_uniform;
   if ((!payload.mixed && !pair) || works(run, "large messages of mixed types")) return units;
-  return std::min(units, kMixedBytesMax / static_cast<std::int64_t>(payload.unit_bytes));
+  // All blocks may travel in one message: the host MPI sends them along trees.
+  return std::min(units, kMixedBytesMax / blocks / static_cast<std::int64_t>(payload.unit_bytes));
 }
 
 Blocks make_blocks(Run& run, const char* role, const Payload& payload, std::span<const std::int64_t> units,

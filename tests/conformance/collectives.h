@@ -40,6 +40,7 @@ struct Payload {
   bool mixed = false;    // elements of several types
   bool plain = false;    // predefined types only
   bool unit_types = false;  // one element of every rank's type must be one unit
+  bool apart = false;    // no columns: elements of a type do not lie between the next one's
 };
 Payload random_payload(Run& run);
 // An element type that the host MPI moves correctly, also in derived types if asked.

@@ -46,6 +46,7 @@ Plan draw_plan(Run& run, const Comm& comm, const CollectiveCall& call) {
       run.global.chance(25) && kind != Kind::bcast && !comm.inter && in_place_works(run, call);
   // A MPI that chooses its algorithm by the local type must find the same size everywhere.
   plan.payload.unit_types = kind == Kind::allgatherv && !works(run, "allgatherv of unlike types");
+  plan.payload.apart = kind == Kind::gather && !works(run, "gather of columns");
   if (kind == Kind::allgatherv && !works(run, "large allgatherv")) {
     constexpr std::size_t kSmallBytes = 8192;
     for (std::int64_t& units : plan.units)

@@ -4,6 +4,7 @@
 // The fake MPI's collectives and communicators.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "fake_mpi.h"
 #include "fake_mpi_state.h"
@@ -42,6 +43,19 @@ bool is_root(const CollectiveArgs& args, std::size_t member) {
   return member == static_cast<std::size_t>(args.root);
 }
 
+// Where the block of a member begins, where blocks differ.
+std::size_t first_byte_of(const CollectiveArgs& args, std::size_t member) {
+  return std::accumulate(args.blocks_bytes.begin(),
+                         args.blocks_bytes.begin() + static_cast<std::ptrdiff_t>(member),
+                         std::size_t{0});
+}
+
+// Bytes [first, first + size_bytes) of a buffer: whole blocks of its type.
+Buffer part_of(const Buffer& buffer, std::size_t first_byte, std::size_t size_bytes) {
+  return {block_of(buffer, first_byte / buffer.type.block_bytes), buffer.type,
+          size_bytes / buffer.type.block_bytes};
+}
+
 // What a member reads and writes, MPI_IN_PLACE resolved.
 Buffer input_of(const CollectiveArgs& args, std::size_t member, std::size_t members) {
   switch (args.kind) {
@@ -58,9 +72,16 @@ Buffer input_of(const CollectiveArgs& args, std::size_t member, std::size_t memb
       return args.send;
     case Collective::scatter:
       return is_root(args, member) ? args.send : Buffer{};
+    case Collective::allgatherv:
+      return args.in_place && args.recv.count > 0
+                 ? part_of(args.recv, first_byte_of(args, member), args.blocks_bytes[member])
+                 : args.send;
     case Collective::allreduce:
     case Collective::alltoall:
     case Collective::reduce_scatter_block:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::reduce_scatter:
       return args.in_place ? args.recv : args.send;
     default:
       return {};
@@ -77,9 +98,15 @@ Buffer output_of(const CollectiveArgs& args, std::size_t member, std::size_t mem
       return is_root(args, member) && args.in_place ? Buffer{} : args.recv;
     case Collective::reduce_scatter_block:
       return {args.recv.data, args.recv.type, args.recv.count / (args.in_place ? members : 1)};
+    case Collective::reduce_scatter:
+      return args.recv.count > 0 ? part_of(args.recv, 0, args.blocks_bytes[member]) : Buffer{};
+    case Collective::exscan:
+      return member == 0 ? Buffer{} : args.recv;
     case Collective::allgather:
+    case Collective::allgatherv:
     case Collective::allreduce:
     case Collective::alltoall:
+    case Collective::scan:
       return args.recv;
     default:
       return {};
@@ -90,7 +117,8 @@ Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member
                        std::size_t members) {
   Signature signature{form, args.kind, args.op, args.root, 0};
   signature.size_bytes = input_of(args, member, members).size_bytes();
-  if (args.kind == Collective::bcast) signature.size_bytes = args.recv.size_bytes();
+  if (args.kind == Collective::bcast || args.kind == Collective::allgatherv)
+    signature.size_bytes = args.recv.size_bytes();
   if (args.kind == Collective::scatter)
     signature.size_bytes =
         is_root(args, member) ? args.send.size_bytes() / members : args.recv.size_bytes();
@@ -100,10 +128,12 @@ Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member
 }  // namespace
 
 const char* name_of(Collective kind) {
-  static const char* const names[] = {"barrier",   "bcast",      "reduce",
-                                      "allreduce", "allgather",  "alltoall",
-                                      "gather",    "scatter",    "reduce_scatter_block",
-                                      "comm_dup",  "comm_split", "comm_free"};
+  static const char* const names[] = {"barrier",    "bcast",     "reduce",
+                                      "allreduce",  "allgather", "alltoall",
+                                      "gather",     "scatter",   "reduce_scatter_block",
+                                      "scan",       "exscan",    "reduce_scatter",
+                                      "allgatherv", "comm_dup",  "comm_split",
+                                      "comm_free"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -114,7 +144,14 @@ bool has_root(Collective kind) {
 
 bool is_reduction(Collective kind) {
   return kind == Collective::reduce || kind == Collective::allreduce ||
-         kind == Collective::reduce_scatter_block;
+         kind == Collective::reduce_scatter_block || kind == Collective::reduce_scatter ||
+         is_prefix(kind);
+}
+
+bool is_prefix(Collective kind) { return kind == Collective::scan || kind == Collective::exscan; }
+
+bool has_uneven_blocks(Collective kind) {
+  return kind == Collective::reduce_scatter || kind == Collective::allgatherv;
 }
 
 const char* name_of(Form form) {
@@ -177,7 +214,8 @@ std::shared_ptr<FakeMpi::Instance> FakeMpi::new_instance(Comm comm, const Signat
   instance->first = args;
   instance->members = comms_[static_cast<std::size_t>(comm)]->members;
   instance->parts.resize(instance->members.size());
-  instance->synchronizing = !has_root(args.kind) || options_.perfect || scheduler_.random(2) == 0;
+  const bool may_leave_early = has_root(args.kind) || is_prefix(args.kind);
+  instance->synchronizing = !may_leave_early || options_.perfect || scheduler_.random(2) == 0;
   if (signature.form == Form::persistent)
     instance->synchronizing = options_.synchronizing_init || options_.perfect;
   if (instance->synchronizing && !options_.perfect)
@@ -294,6 +332,21 @@ void FakeRank::start_round(State& state) {
   collectives_.push_back(instance);
 }
 
+// Whether what `me` does in the call has to wait for `other`.
+bool FakeMpi::depends_on(const Instance& instance, std::size_t me, std::size_t other) {
+  if (instance.synchronizing) return true;
+  switch (instance.first.kind) {
+    case Collective::bcast:
+    case Collective::scatter:
+      return is_root(instance.first, other);
+    case Collective::scan:
+    case Collective::exscan:
+      return other < me;
+    default:
+      return is_root(instance.first, me);
+  }
+}
+
 // Takes what steps are due for this rank: its contribution becomes visible round by round, each
 // round only once all have shown the one before; then the completion.
 bool FakeMpi::advance_instance(FakeRank& rank, Instance& instance) {
@@ -312,17 +365,11 @@ bool FakeMpi::advance_instance(FakeRank& rank, Instance& instance) {
     return true;
   }
   if (!part.due) {
-    const bool from_root =
-        instance.first.kind == Collective::bcast || instance.first.kind == Collective::scatter;
-    const bool depends_on_all =
-        instance.synchronizing || (!from_root && is_root(instance.first, me));
-    const bool depends_on_root = from_root && !is_root(instance.first, me);
-    const auto root = static_cast<std::size_t>(instance.first.root);
-    if (instance.signature.form == Form::persistent && !instance.synchronizing) {
-      // The initialisation is local here.
-    } else if (depends_on_all ? !all_reached(instance.rounds)
-                              : depends_on_root && instance.parts[root].round < instance.rounds) {
-      return false;
+    // The initialisation of a persistent one is local, where it does not synchronise.
+    const bool local = instance.signature.form == Form::persistent && !instance.synchronizing;
+    for (std::size_t other = 0; other < instance.parts.size() && !local; ++other) {
+      if (depends_on(instance, me, other) && instance.parts[other].round < instance.rounds)
+        return false;
     }
     part.due = true;
     part.at = rank.pokes_ + delay();
@@ -356,6 +403,22 @@ void FakeMpi::complete_instance(FakeRank& rank, Instance& instance, std::size_t 
   scheduler_.event();
 }
 
+// Of all members or, in a prefix, of those up to or before this one: of none nothing.
+std::vector<std::byte> FakeMpi::reduced(const Instance& instance, std::size_t member) {
+  const Collective kind = instance.first.kind;
+  const std::size_t end = kind == Collective::scan     ? member + 1
+                          : kind == Collective::exscan ? member
+                                                       : instance.parts.size();
+  std::vector<std::byte> result;
+  for (std::size_t i = 0; i < end; ++i) {
+    if (i == 0)
+      result = instance.parts[i].input;
+    else
+      fold(instance.first.op, result, instance.parts[i].input);
+  }
+  return result;
+}
+
 std::vector<std::byte> FakeMpi::result_of(Instance& instance, std::size_t member) {
   const CollectiveArgs& args = instance.parts[member].args;
   std::vector<std::byte> result;
@@ -375,13 +438,18 @@ std::vector<std::byte> FakeMpi::result_of(Instance& instance, std::size_t member
       [[fallthrough]];
     case Collective::allreduce:
     case Collective::reduce_scatter_block:
-      result = instance.parts[0].input;
-      for (std::size_t i = 1; i < instance.parts.size(); ++i)
-        fold(args.op, result, instance.parts[i].input);
-      if (args.kind == Collective::reduce_scatter_block) {
-        const std::vector<std::byte> reduced = std::move(result);
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
+      result = reduced(instance, member);
+      if (args.kind == Collective::reduce_scatter_block ||
+          args.kind == Collective::reduce_scatter) {
+        const std::vector<std::byte> all = std::move(result);
         result.clear();
-        append(reduced, member * wanted_bytes, wanted_bytes);
+        append(all,
+               args.kind == Collective::reduce_scatter ? first_byte_of(args, member)
+                                                       : member * wanted_bytes,
+               wanted_bytes);
       }
       break;
     case Collective::scatter:
@@ -392,6 +460,7 @@ std::vector<std::byte> FakeMpi::result_of(Instance& instance, std::size_t member
       if (!is_root(args, member)) break;
       [[fallthrough]];
     case Collective::allgather:
+    case Collective::allgatherv:
       for (const auto& part : instance.parts) append(part.input, 0, part.input.size());
       break;
     case Collective::alltoall: {

@@ -62,6 +62,10 @@ enum class Collective {
   gather,
   scatter,
   reduce_scatter_block,
+  scan,
+  exscan,
+  reduce_scatter,
+  allgatherv,
   dup,
   split,
   free
@@ -71,6 +75,8 @@ enum class Op { none, sum, min };  // on 64-bit integers
 const char* name_of(Collective kind);
 bool has_root(Collective kind);
 bool is_reduction(Collective kind);
+bool is_prefix(Collective kind);
+bool has_uneven_blocks(Collective kind);
 const char* name_of(Form form);
 
 struct CollectiveArgs {
@@ -80,8 +86,9 @@ struct CollectiveArgs {
   Buffer send{};  // bcast uses recv alone, on the root too
   Buffer recv{};
   bool in_place = false;
-  int color = 0;            // split
-  Comm* created = nullptr;  // dup, split; set at completion
+  std::vector<std::size_t> blocks_bytes{};  // by member: reduce_scatter, allgatherv
+  int color = 0;                            // split
+  Comm* created = nullptr;                  // dup, split; set at completion
 };
 
 class FakeRank;
@@ -126,6 +133,8 @@ class FakeMpi {
   void poke(FakeRank& caller);
   bool advance_instance(FakeRank& rank, Instance& instance);
   void complete_instance(FakeRank& rank, Instance& instance, std::size_t member);
+  static bool depends_on(const Instance& instance, std::size_t me, std::size_t other);
+  static std::vector<std::byte> reduced(const Instance& instance, std::size_t member);
   std::vector<std::byte> result_of(Instance& instance, std::size_t member);
   void create_children(Instance& instance);
 

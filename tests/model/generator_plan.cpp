@@ -105,6 +105,11 @@ void Generator::plan_collective(Event& event) {
   event.persistent = random_.percent(12);
   if (random_.percent(60))
     event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
+  if (has_uneven_blocks(event.collective)) {
+    const bool equal = random_.percent(25);
+    for (std::size_t part = 0; part < members.size(); ++part)
+      event.weights.push_back(equal ? 1 : random_.below(4));
+  }
   const std::size_t shared_gap =
       random_.percent(15) ? 1 : 0;  // a reduction's type is the same everywhere
   const CommState& comm = comms_[static_cast<std::size_t>(event.comm)];
@@ -193,7 +198,8 @@ void Generator::plan_calls() {
   using enum Collective;
   collectives_ = {allreduce, allreduce, allreduce, bcast,  bcast,   reduce,
                   reduce,    barrier,   allgather, gather, scatter, alltoall};
-  collectives_.push_back(reduce_scatter_block);
+  collectives_.insert(collectives_.end(),
+                      {reduce_scatter_block, reduce_scatter, allgatherv, scan, exscan});
   std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
   storm_ = random_.percent(30);
   if (storm_) {

@@ -125,8 +125,8 @@ class ModelShim final : public UserMpi {
   core::Requests requests_;
   std::mutex queues_mutex_;
   std::map<Comm, std::shared_ptr<core::CommQueue>> queues_;
-  std::map<std::uint64_t, std::vector<std::shared_ptr<core::VoteResult>>>
-      latest_;  // latest_mode: by key
+  // latest_mode: what this rank has heard, by communicator and key.
+  std::map<std::pair<Comm, std::uint64_t>, std::vector<std::shared_ptr<core::VoteResult>>> latest_;
   core::Engine engine_;
 };
 

@@ -26,6 +26,12 @@ core::Segment segment_of(const Buffer& buffer, std::size_t first, std::size_t co
 }
 core::Segment segment_of(const Buffer& buffer) { return segment_of(buffer, 0, buffer.count); }
 
+// Of the receive buffer's type, in the block of a rank.
+std::size_t blocks_of(const CollectiveArgs& args, std::size_t rank) {
+  const std::size_t size_bytes = args.blocks_bytes[rank];
+  return size_bytes == 0 ? 0 : size_bytes / args.recv.type.block_bytes;
+}
+
 // Which bytes the host MPI reads and writes on this rank.
 void describe_data(const CollectiveArgs& args, std::size_t me, std::size_t members,
                    StagedBuffer& send, StagedBuffer& recv) {
@@ -61,6 +67,26 @@ void describe_data(const CollectiveArgs& args, std::size_t me, std::size_t membe
       if (is_root) send.reads(segment_of(args.send));
       if (!is_root || !args.in_place) recv.writes(segment_of(args.recv));
       return;
+    case Collective::allgatherv: {
+      if (!args.in_place) send.reads(segment_of(args.send));
+      std::size_t first = 0;
+      for (std::size_t rank = 0; rank < members; ++rank) {
+        const std::size_t count = blocks_of(args, rank);
+        const core::Segment block = segment_of(args.recv, first, count);
+        args.in_place&& rank == me ? recv.reads(block) : recv.writes(block);
+        first += count;
+      }
+      return;
+    }
+    case Collective::exscan:
+      args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
+      if (me > 0) recv.writes(segment_of(args.recv));
+      return;
+    case Collective::reduce_scatter:
+      args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
+      recv.writes(segment_of(args.recv, 0, blocks_of(args, me)));
+      return;
+    case Collective::scan:
     case Collective::allreduce:
     case Collective::alltoall:
       args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
@@ -164,7 +190,7 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
   if (call.pipeline) {
     turn = engine_.next_turn(*queue, call.pipeline->key);
     if (is(Mutation::latest_mode)) {
-      auto& heard = latest_[call.pipeline->key.hash()];
+      auto& heard = latest_[{comm, call.pipeline->key.hash()}];
       if (turn->votes) {
         heard.push_back(turn->result);
       } else {

@@ -4,6 +4,7 @@
 // Which collectives of the model shim may go in chunks, through exchange regions or inboxes, and
 // how: what src/shim/{pipelines,exchanges}.h do over a real MPI.
 #include <algorithm>
+#include <functional>
 
 #include "fake_device.h"
 #include "model_shim.h"
@@ -21,7 +22,8 @@ struct Ends {
   std::size_t block_bytes = 0;
 };
 
-Ends ends_of(const CollectiveArgs& args, bool is_root, std::size_t members) {
+Ends ends_of(const CollectiveArgs& args, std::size_t rank, std::size_t members) {
+  const bool is_root = rank == static_cast<std::size_t>(args.root);
   Ends ends;
   ends.in_is_recv = args.in_place;
   ends.in = args.in_place ? args.recv : args.send;
@@ -52,6 +54,18 @@ Ends ends_of(const CollectiveArgs& args, bool is_root, std::size_t members) {
       ends.block_bytes /= members;
       if (args.in_place) ends.out.count /= members;
       break;
+    case Collective::exscan:
+      if (rank == 0) ends.out = {};
+      break;
+    case Collective::reduce_scatter:
+      ends.block_bytes /= members;  // the mean
+      ends.out.count =
+          args.blocks_bytes[rank] == 0 ? 0 : args.blocks_bytes[rank] / args.recv.type.block_bytes;
+      break;
+    case Collective::allgatherv:
+      ends.contributes_in_place = args.in_place;
+      ends.block_bytes = args.recv.size_bytes() / members;
+      break;
     case Collective::gather:
       ends.contributes_in_place = root_in_place;
       ends.in_is_recv = false;
@@ -77,6 +91,18 @@ core::Segment segment_of(const Buffer& buffer) {
       std::make_shared<const core::Typemap>(std::vector<core::Run>{{0, buffer.type.block_bytes, 0}},
                                             static_cast<std::ptrdiff_t>(buffer.type.stride_bytes));
   return {std::move(type), buffer.count, 0};
+}
+
+// By rank; empty where all are equal.
+std::vector<std::size_t> uneven_blocks(const CollectiveArgs& args) {
+  const auto differs = std::ranges::adjacent_find(args.blocks_bytes, std::ranges::not_equal_to());
+  return differs == args.blocks_bytes.end() ? std::vector<std::size_t>() : args.blocks_bytes;
+}
+
+std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) {
+  std::uint64_t hash = 0;
+  for (const std::size_t bytes : blocks_bytes) hash = (hash ^ bytes) * 1099511628211ull + 1;
+  return hash;
 }
 
 device::ReduceOp device_op(Op op) {
@@ -108,12 +134,11 @@ core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::Coll
 // Eligible by what is equal on all ranks alone.
 std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArgs& args,
                                                   const core::CollectiveCall& call) {
-  const bool moves =
-      args.kind >= Collective::bcast && args.kind <= Collective::reduce_scatter_block;
+  const bool moves = args.kind >= Collective::bcast && args.kind <= Collective::allgatherv;
   const int size = host_.size_of(comm);
   if (!moves || size == 1) return std::nullopt;
   const int me = host_.rank_in(comm);
-  const Ends ends = ends_of(args, args.root == me, static_cast<std::size_t>(size));
+  const Ends ends = ends_of(args, static_cast<std::size_t>(me), static_cast<std::size_t>(size));
   const Type& type = ends.in.type;
   const bool reduction = is_reduction(args.kind);
   if (ends.block_bytes == 0 || (reduction && type.block_bytes != type.stride_bytes))
@@ -122,7 +147,7 @@ std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArg
   core::Pipeline made;
   const std::size_t element_bytes = reduction ? sizeof(std::int64_t) : 1;
   made.key = {static_cast<std::uint32_t>(args.kind), static_cast<std::uint32_t>(args.op),
-              reduction ? 1u : 0u, ends.block_bytes};
+              reduction ? 1u : 0u, ends.block_bytes, hash_of(uneven_blocks(args))};
   made.size_bytes = ends.block_bytes;
   made.chunk_bytes = std::max<std::size_t>(1, options_.chunk_bytes / element_bytes) * element_bytes;
   made.in = pipeline_end(ends.in, call, !ends.in_is_recv);
@@ -159,20 +184,28 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
       {Collective::alltoall, node::Kind::alltoall},
       {Collective::gather, node::Kind::gather},
       {Collective::scatter, node::Kind::scatter},
-      {Collective::reduce_scatter_block, node::Kind::reduce_scatter_block}};
+      {Collective::reduce_scatter_block, node::Kind::reduce_scatter_block},
+      {Collective::scan, node::Kind::scan},
+      {Collective::exscan, node::Kind::exscan},
+      {Collective::reduce_scatter, node::Kind::reduce_scatter},
+      {Collective::allgatherv, node::Kind::allgatherv}};
+  const std::vector<std::size_t> blocks_bytes = uneven_blocks(args);
   const ExchangeOptions& options = options_.exchange;
   const bool fits_regions = options.node_bytes != 0 && made.size_bytes >= options.node_bytes;
-  const bool fits_inboxes = made.size_bytes <= options.lane_bytes;
+  const bool fits_inboxes = blocks_bytes.empty() && made.size_bytes <= options.lane_bytes;
   if (!fits_regions && !fits_inboxes) return;
-  made.exchange = node::Call{.kind = kinds.at(args.kind),
-                             .size = host_.size_of(comm),
-                             .root = args.root,
-                             .block_bytes = made.size_bytes,
-                             .fits_regions = fits_regions,
-                             .op = device_op(args.op),
-                             .element = device::Element::int64,
-                             .one_shot_bytes = options.one_shot_bytes,
-                             .engine_bytes = options.one_shot_bytes};
+  made.exchange =
+      node::Call{.kind = kinds.at(args.kind),
+                 .size = host_.size_of(comm),
+                 .root = args.root,
+                 .block_bytes = blocks_bytes.empty() ? made.size_bytes
+                                                     : *std::ranges::max_element(blocks_bytes),
+                 .blocks_bytes = blocks_bytes,
+                 .fits_regions = fits_regions,
+                 .op = device_op(args.op),
+                 .element = device::Element::int64,
+                 .one_shot_bytes = options.one_shot_bytes,
+                 .engine_bytes = options.one_shot_bytes};
   made.tries_direct = options.direct;
   made.region_bytes = options.region_bytes;
   made.lane_bytes = fits_inboxes ? options.lane_bytes : 0;

@@ -64,9 +64,37 @@ MUTATIONS = {
         ),
         "await_own_block": ("    ", "exchange.receive_from &= ~own", "exchange.receive_from |= 0"),
         "overwrite_own_block": ("if (", "!keeps_own_block()", "true"),
+        "await_those_behind": (
+            "exchange.receive_from = ",
+            "call.kind == Kind::scan ? before | own : before",
+            "everyone()",
+        ),
+    },
+    "plan.cpp": {
+        "scan_of_all": ("if (call_.kind == Kind::scan) return ", "rank + 1", "call_.size"),
+        "exscan_with_own": (
+            "return ",
+            "call_.kind == Kind::exscan ? rank : call_.size",
+            "call_.kind == Kind::exscan ? rank + 1 : call_.size",
+        ),
+        "pull_own_length": (
+            "{peer, 0, block(peer) + at, ",
+            "length(peer, chunk)",
+            "std::min(bytes, length(peer, chunk))",
+        ),
+        "reduce_overwritten": (
+            "return ",
+            "blocks_.empty() && (call_.kind == Kind::alltoall || scatters_result())",
+            "call_.kind == Kind::alltoall || scatters_result()",
+        ),
     },
     "group.cpp": {
         "free_in_use": ("if (", "!group->abandoned()", "false"),
+        "rank_dies": (
+            "const bool gone =\n        ",
+            "look && ::kill(processes_[static_cast<std::size_t>(peer)], 0) != 0 && errno == ESRCH",
+            "peer == ::accord::model::dead_rank",
+        ),
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
     },
     "collective_operation.cpp": {"decline_alone": ("if (", "all_.any_host()", "mine_.any_host()")},

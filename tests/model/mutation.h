@@ -37,12 +37,19 @@ enum class Mutation {
   send_again,         // one that is begun again sends again, perhaps from where results lie already
   await_own_block,    // a root waits for a block that it keeps in its place, hence never sends
   overwrite_own_block,  // a root that gathers in place overwrites its own block
+  await_those_behind,   // a prefix waits for ranks that send nothing to those before them
+  scan_of_all,          // a prefix is reduced from the slots of all ranks
+  exscan_with_own,      // an exclusive prefix has the rank's own part
+  pull_own_length,      // blocks that are longer than the own one are not fetched to their end
+  reduce_overwritten,   // a block is reduced from where an earlier part of the result lies already
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
+  rank_dies,            // no mistake: the process of `dead_rank` is gone
   decline_alone,        // a rank goes by its own vote on whether the ranks can share their regions
 };
 
-// The one of the running job.
+// Those of the running job.
 extern std::atomic<Mutation> active_mutation;
+extern std::atomic<int> dead_rank;  // of all communicators; -1: none
 inline bool active(Mutation mutation) noexcept { return active_mutation.load() == mutation; }
 
 }  // namespace accord::model

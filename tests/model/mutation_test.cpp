@@ -61,6 +61,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"OldEpoch", Mutation::old_epoch, "receive buffer"},
                     Mistake{"LateUnbegun", Mutation::late_unbegun, "before it was begun again"},
                     Mistake{"AwaitOwnBlock", Mutation::await_own_block, "deadlock"},
+                    Mistake{"AwaitThoseBehind", Mutation::await_those_behind, "deadlock"},
+                    Mistake{"ScanOfAll", Mutation::scan_of_all, "scan, receive buffer"},
+                    Mistake{"ExscanWithOwn", Mutation::exscan_with_own, "exscan, receive buffer"},
+                    Mistake{"PullOwnLength", Mutation::pull_own_length, "allgatherv, receive"},
+                    Mistake{"ReduceOverwritten", Mutation::reduce_overwritten,
+                            "reduce_scatter, receive buffer"},
                     Mistake{"KeepOldWords", Mutation::keep_old_words, "receive buffer"},
                     Mistake{"DeclineAlone", Mutation::decline_alone, "deadlock"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });

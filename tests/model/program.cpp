@@ -42,6 +42,7 @@ std::string call_text(const Program& program, const Ref& ref) {
     if (has_root(event.collective)) text += fmt::format(", root {}", event.root);
     if (event.elements > 0) text += fmt::format(", {} x int64", event.elements);
     if (event.op != Op::none) text += event.op == Op::sum ? ", sum" : ", min";
+    for (const std::size_t weight : event.weights) text += fmt::format(" * {}", weight);
     if (event.in_place) text += ", in place";
     for (const int child : event.children) text += fmt::format(" -> c{}", child);
     if (event.elements > 0) {
@@ -92,7 +93,8 @@ std::string to_text(const Program& program) {
   if (const ExchangeOptions& exchange = program.exchange;
       exchange.node_bytes > 0 || exchange.lane_bytes > 0) {
     text += fmt::format(
-        "exchange from {} bytes through regions of {}, one shot to {}{}; to {} bytes through inboxes "
+        "exchange from {} bytes through regions of {}, one shot to {}{}; to {} bytes through "
+        "inboxes "
         "from call {} on; {} % refused, {} % of ranks with kernels, {} % with exclusive devices\n",
         exchange.node_bytes, exchange.region_bytes, exchange.one_shot_bytes,
         exchange.direct ? ", directly where possible" : "", exchange.lane_bytes,

@@ -52,12 +52,23 @@ struct Event {
   Op op = Op::none;
   int root = 0;
   bool in_place = false;
-  bool persistent = false;      // a collective's requests are
+  bool persistent = false;  // a collective's requests are
+  // By part, where blocks may differ: how many times `elements` its block has.
+  std::vector<std::size_t> weights{};
   std::vector<int> children{};  // dup, split: the communicators made, by colour
   std::vector<int> colors{};    // split: by part
   std::vector<Part> parts{};
 
   std::size_t senders() const { return kind == Kind::gathering ? parts.size() / 2 : 1; }
+  std::size_t block_elements_of(std::size_t part) const {
+    return elements * (weights.empty() ? 1 : weights[part]);
+  }
+  // Of the blocks before that of `part`: of all for their number.
+  std::size_t elements_before(std::size_t part) const {
+    std::size_t sum = 0;
+    for (std::size_t before = 0; before < part; ++before) sum += block_elements_of(before);
+    return sum;
+  }
   bool receives(std::size_t part) const {
     return kind == Kind::cancelled || (kind != Kind::collective && part >= senders());
   }

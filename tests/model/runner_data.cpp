@@ -16,12 +16,13 @@ namespace {
 // A block to each rank, resp. from each rank.
 bool sends_blocks(Collective kind) {
   return kind == Collective::alltoall || kind == Collective::scatter ||
-         kind == Collective::reduce_scatter_block;
+         kind == Collective::reduce_scatter_block || kind == Collective::reduce_scatter;
 }
 bool receives_blocks(Collective kind) {
   return kind == Collective::alltoall || kind == Collective::allgather ||
-         kind == Collective::gather;
+         kind == Collective::allgatherv || kind == Collective::gather;
 }
+bool scatters_a_reduction(Collective kind) { return sends_blocks(kind) && is_reduction(kind); }
 
 }  // namespace
 
@@ -37,19 +38,26 @@ std::vector<std::int64_t> Run::values(const Ref& ref, int who, std::size_t first
 std::vector<std::int64_t> Run::input(const Ref& ref) const {
   const Event& what = event(ref);
   const bool blocks = what.kind == Event::Kind::collective && sends_blocks(what.collective);
-  return values(ref, ref.part, 0, what.elements * (blocks ? what.parts.size() : 1));
+  const auto part = static_cast<std::size_t>(ref.part);
+  return values(ref, ref.part, 0,
+                blocks ? what.elements_before(what.parts.size()) : what.block_elements_of(part));
 }
 
 std::vector<std::int64_t> Run::expected(const Ref& ref) const {
   const Event& what = event(ref);
   if (what.collective == Collective::bcast) return values(ref, what.root, 0, what.elements);
-  const std::size_t own_first =
-      sends_blocks(what.collective) ? static_cast<std::size_t>(ref.part) * what.elements : 0;
+  const auto part = static_cast<std::size_t>(ref.part);
+  const bool blocks = sends_blocks(what.collective);
+  const std::size_t own_first = blocks ? what.elements_before(part) : 0;
   if (what.collective == Collective::scatter)
     return values(ref, what.root, own_first, what.elements);
   std::vector<std::int64_t> result;
-  for (int who = 0; who < static_cast<int>(what.parts.size()); ++who) {
-    const auto from = values(ref, who, own_first, what.elements);
+  const int end = what.collective == Collective::scan     ? ref.part + 1
+                  : what.collective == Collective::exscan ? ref.part
+                                                          : static_cast<int>(what.parts.size());
+  for (int who = 0; who < end; ++who) {
+    const auto from = values(ref, who, own_first,
+                             what.block_elements_of(blocks ? part : static_cast<std::size_t>(who)));
     if (what.op == Op::none) {
       result.insert(result.end(), from.begin(), from.end());
       continue;
@@ -61,9 +69,10 @@ std::vector<std::int64_t> Run::expected(const Ref& ref) const {
           what.op == Op::min ? std::min(result[i], from[i]) : static_cast<std::int64_t>(sum);
     }
   }
-  if (what.collective == Collective::reduce_scatter_block && what.in_place) {
-    const auto rest = input(ref);  // lies behind the result as it was
-    result.insert(result.end(), rest.begin() + static_cast<std::ptrdiff_t>(what.elements),
+  const bool keeps_input = scatters_a_reduction(what.collective) || end == 0;
+  if (keeps_input && what.in_place) {
+    const auto rest = input(ref);  // lies behind the result, if there is one, as it was
+    result.insert(result.end(), rest.begin() + static_cast<std::ptrdiff_t>(result.size()),
                   rest.end());
   }
   return result;
@@ -76,13 +85,13 @@ void Run::make_buffers(const Ref& ref, Call& made) {
   End recv = part(ref).recv;
   if (options_.backend != RunOptions::Backend::accord) send.place = recv.place = Place::host;
   const std::size_t parts = what.parts.size();
-  std::size_t send_elements = what.elements;
-  std::size_t recv_elements = what.elements;
+  std::size_t send_elements = what.block_elements_of(static_cast<std::size_t>(ref.part));
+  std::size_t recv_elements = send_elements;
   if (what.kind == Event::Kind::collective) {
-    if (sends_blocks(what.collective)) send_elements *= parts;
-    if (receives_blocks(what.collective)) recv_elements *= parts;
-    if (what.in_place && what.collective == Collective::reduce_scatter_block)
-      recv_elements *= parts;
+    const std::size_t all_elements = what.elements_before(parts);
+    if (sends_blocks(what.collective)) send_elements = all_elements;
+    if (receives_blocks(what.collective)) recv_elements = all_elements;
+    if (what.in_place && scatters_a_reduction(what.collective)) recv_elements = all_elements;
     const bool is_root = ref.part == what.root;
     const bool scatter = what.collective == Collective::scatter;
     const bool to_root =
@@ -114,10 +123,11 @@ void Run::prepare(const Ref& ref) {
   const bool is_bcast_root = what.collective == Collective::bcast && ref.part == what.root;
   const bool holds_input = what.in_place && what.collective != Collective::scatter;
   if (what.kind == Event::Kind::collective && (holds_input || is_bcast_root)) {
-    if (what.collective == Collective::allgather ||
-        what.collective == Collective::gather) {  // this rank's block lies at its place
-      std::vector<std::int64_t> all(what.elements * what.parts.size());
-      const auto offset = static_cast<std::ptrdiff_t>(what.elements) * ref.part;
+    if (what.collective != Collective::alltoall &&
+        receives_blocks(what.collective)) {  // this rank's block lies at its place
+      std::vector<std::int64_t> all(what.elements_before(what.parts.size()));
+      const auto offset =
+          static_cast<std::ptrdiff_t>(what.elements_before(static_cast<std::size_t>(ref.part)));
       std::copy(made.sent.begin(), made.sent.end(), all.begin() + offset);
       made.recv->fill(all);
     } else {
@@ -130,6 +140,8 @@ CollectiveArgs Run::arguments(const Ref& ref, const Call& made) {
   const Event& what = event(ref);
   CollectiveArgs args{
       .kind = what.collective, .op = what.op, .root = what.root, .in_place = what.in_place};
+  for (std::size_t member = 0; member < what.weights.size(); ++member)
+    args.blocks_bytes.push_back(what.block_elements_of(member) * sizeof(std::int64_t));
   if (made.send) args.send = made.send->argument();
   if (made.recv) args.recv = made.recv->argument();
   if (what.collective == Collective::barrier || !what.children.empty()) args.send = args.recv = {};

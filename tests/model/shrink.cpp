@@ -62,6 +62,7 @@ bool drop_last_rank(Program& program) {
     const int index = static_cast<int>(gone - event.parts.begin());
     event.parts.erase(gone);
     if (!event.colors.empty()) event.colors.erase(event.colors.begin() + index);
+    if (!event.weights.empty()) event.weights.erase(event.weights.begin() + index);
     if (event.root == index) event.root = 0;
     if (event.root > index) --event.root;
     drop_refs(program, [&](const Ref& ref) {

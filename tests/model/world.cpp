@@ -8,6 +8,7 @@
 namespace accord::model {
 
 std::atomic<Mutation> active_mutation{Mutation::none};
+std::atomic<int> dead_rank{-1};
 
 namespace {
 
@@ -29,6 +30,7 @@ FakeMpi::Options fake_options(int ranks, const RunOptions& options,
 World::World(int ranks, const RunOptions& options, const ShimOptions& shim_options)
     : scheduler_(options.mode, options.seed) {
   active_mutation = shim_options.mutation;
+  dead_rank = -1;
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i)
     FakeDevice::get(i).attach(&scheduler_, shim_options.exchange);
   mpi_ = std::make_unique<FakeMpi>(scheduler_, fake_options(ranks, options, shim_options));

@@ -263,9 +263,7 @@ int cuda_child(const std::string& name, char** arguments) {
   if (name == "reducer") return reducer(arguments[0], arguments[1]);
   if (name == "no_kernels") return no_kernels();
   if (name == "exit") return leave();
-  if (name == "resident") return resident_child();
-  if (name == "resident_exit") return resident_exit_child();
-  return 1;
+  return resident_child(name);
 }
 
 }  // namespace accord::test

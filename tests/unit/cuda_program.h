@@ -7,9 +7,11 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "device/cuda_driver.h"
 
@@ -39,7 +41,10 @@ struct Program {
 // Loads the fake driver, if one is asked for. Before anything else in main().
 inline void load_fake_driver() {
   const char* path = std::getenv("ACCORD_TEST_FAKE_CUDA");
-  if (path == nullptr || dlopen(path, RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
+  if (path == nullptr) return;
+  // Its devices are shared with the children of this program, but not with other programs.
+  setenv("FAKE_CUDA_MACHINE", std::to_string(getpid()).c_str(), 0);
+  if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
   std::fprintf(stderr, "%s\n", dlerror());
   std::exit(1);
 }

@@ -9,13 +9,12 @@
 
 #include <cstring>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 
+#include "cuda_fixture.h"
 #include "cuda_program.h"
 #include "cuda_test.h"
-#include "device/cuda_copy.h"
 #include "device/cuda_driver.h"
 #include "device/device_runtime.h"
 #include "device/registry.h"
@@ -29,6 +28,7 @@ using cuda::DevicePointer;
 using cuda::Result;
 using test::contents;
 using test::copy_one;
+using test::Cuda;
 using test::driver;
 using test::kSharedBytes;
 using test::kSharedOffset;
@@ -37,50 +37,6 @@ using test::pointer_to;
 using test::program;
 using test::run_child;
 using test::text_of;
-
-#define ASSERT_CUDA(expression) ASSERT_EQ(Result::success, (expression))
-#define EXPECT_CUDA(expression) EXPECT_EQ(Result::success, (expression))
-
-// Why there is nothing to test here, or null.
-const char* missing() {
-  if (cuda::driver() == nullptr) return "no NVIDIA driver";
-  if (cuda_runtime().device_count() == 0) return "no CUDA device";
-  return nullptr;
-}
-
-// A program that has chosen device 0, as after cudaSetDevice.
-class Cuda : public testing::Test {
- protected:
-  void SetUp() override {
-    if (missing() != nullptr) GTEST_SKIP() << missing();
-    ASSERT_CUDA(driver().primary_context_retain(&primary_, 0));
-    ASSERT_CUDA(driver().context_push(primary_));
-  }
-  void TearDown() override {
-    if (primary_ == nullptr) return;
-    Context popped = nullptr;
-    EXPECT_CUDA(driver().context_get_current(&popped));
-    EXPECT_EQ(primary_, popped) << "the current context has changed";
-    for (DevicePointer address : allocated_) EXPECT_CUDA(driver().memory_free(address));
-    EXPECT_CUDA(driver().context_pop(&popped));
-    EXPECT_CUDA(driver().primary_context_release(0));
-  }
-
-  std::byte* allocate(std::size_t size_bytes) {
-    DevicePointer address = 0;
-    EXPECT_CUDA(driver().memory_allocate(&address, size_bytes));
-    allocated_.push_back(address);
-    return static_cast<std::byte*>(pointer_to(address));
-  }
-  PointerInfo info(const void* pointer) {
-    PointerInfo result;
-    return runtime_.classify(pointer, result) ? result : PointerInfo{};
-  }
-
-  DeviceRuntime& runtime_ = cuda_runtime();
-  Context primary_ = nullptr;
-  std::vector<DevicePointer> allocated_;
-};
 
 TEST_F(Cuda, asking_does_not_initialise) { EXPECT_EQ(0, run_child({"--child=before_init"})); }
 
@@ -135,175 +91,6 @@ TEST_F(Cuda, freed_memory_is_host_and_new_memory_has_a_new_id) {
   allocated_.clear();
   EXPECT_EQ(MemoryKind::host, info(memory).kind);
   EXPECT_NE(id, info(allocate(std::size_t{4} << 20)).buffer_id);
-}
-
-TEST_F(Cuda, copies_both_ways) {
-  for (std::size_t size_bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4096},
-                                 std::size_t{65537}, (std::size_t{3} << 20) + 5}) {
-    const auto data = pattern(size_bytes, 1);
-    std::byte* first = allocate(size_bytes + 3);
-    std::byte* second = allocate(size_bytes);
-    EXPECT_OK(copy_one(first + 3, data.data(), size_bytes));
-    EXPECT_OK(copy_one(second, first + 3, size_bytes));
-    EXPECT_EQ(data, contents(second, size_bytes)) << size_bytes;
-
-    void* staging = nullptr;
-    ASSERT_OK(runtime_.host_allocate(size_bytes, staging));
-    EXPECT_EQ(MemoryKind::pinned, info(staging).kind);
-    EXPECT_OK(copy_one(staging, first + 3, size_bytes));
-    EXPECT_EQ(0, std::memcmp(staging, data.data(), size_bytes));
-    std::memset(staging, 7, size_bytes);
-    EXPECT_OK(copy_one(second, staging, size_bytes));
-    EXPECT_EQ(std::vector<unsigned char>(size_bytes, 7), contents(second, size_bytes));
-    runtime_.host_free(staging, size_bytes);
-    // Sizes of the staging pool's small classes are cut from a slab, which stays.
-    const bool of_a_slab = size_bytes == 4096;
-    EXPECT_EQ(of_a_slab ? MemoryKind::pinned : MemoryKind::host, info(staging).kind) << size_bytes;
-  }
-}
-
-TEST_F(Cuda, small_host_memory_is_cut_from_slabs) {
-  constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
-  constexpr std::size_t kBytes = std::size_t{64} << 10;
-  (void)allocate(1);  // a context, without which nothing is page-locked
-  std::vector<void*> pieces(3 * kSlabBytes / kBytes);
-  for (void*& piece : pieces) ASSERT_OK(runtime_.host_allocate(kBytes, piece));
-  std::vector<void*> ordered = pieces;
-  std::sort(ordered.begin(), ordered.end());
-  std::size_t pinned = 0;
-  for (std::size_t i = 0; i < ordered.size(); ++i) {
-    if (info(ordered[i]).kind == MemoryKind::pinned) ++pinned;
-    EXPECT_TRUE(i == 0 || static_cast<std::byte*>(ordered[i - 1]) + kBytes <= ordered[i]);
-    std::memset(ordered[i], static_cast<int>(i), kBytes);
-  }
-  // Not more than the slab of an earlier test, which has reset the device since.
-  EXPECT_GE(pinned, 2 * kSlabBytes / kBytes);
-  for (std::size_t i = 0; i < ordered.size(); ++i)
-    EXPECT_EQ(static_cast<unsigned char>(i), *static_cast<unsigned char*>(ordered[i]));
-  for (void* piece : pieces) runtime_.host_free(piece, kBytes);
-  void* again = nullptr;
-  ASSERT_OK(runtime_.host_allocate(kBytes, again));
-  EXPECT_TRUE(std::binary_search(ordered.begin(), ordered.end(), again)) << "given out anew";
-  runtime_.host_free(again, kBytes);
-}
-
-TEST_F(Cuda, every_copy_mode_copies) {
-  const auto data = pattern(5000, 2);
-  std::byte* memory = allocate(5000);
-  for (cuda::CopyMode mode : {cuda::CopyMode::stream_poll, cuda::CopyMode::legacy_stream,
-                              cuda::CopyMode::stream_synchronize}) {
-    cuda::copy_mode = mode;
-    const auto zero = std::vector<unsigned char>(5000, 0);
-    EXPECT_OK(copy_one(memory, zero.data(), zero.size()));
-    EXPECT_OK(copy_one(memory, data.data(), data.size()));
-    EXPECT_EQ(data, contents(memory, 5000));
-  }
-}
-
-TEST_F(Cuda, batches) {
-  const auto data = pattern(1000, 3);
-  std::byte* memory = allocate(1000);
-  std::vector<Copy> batch;
-  for (std::size_t i = 0; i < 10; ++i) {
-    batch.push_back({memory + (9 - i) * 100, data.data() + i * 100, 100});
-  }
-  batch.push_back({memory, data.data(), 0});
-  batch.push_back({memory, data.data(), 8, 0});
-  EXPECT_OK(runtime_.copy(0, batch));
-  EXPECT_OK(runtime_.copy(0, {}));
-  const auto seen = contents(memory, 1000);
-  for (std::size_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(0, std::memcmp(seen.data() + (9 - i) * 100, data.data() + i * 100, 100)) << i;
-  }
-}
-
-// Random rectangles against the same loop on plain memory; bytes outside the rectangle must stay.
-TEST_F(Cuda, rectangles_match_a_reference) {
-  std::mt19937 random(54321);
-  const auto below = [&](std::size_t limit) { return random() % limit; };
-  constexpr std::size_t kBytes = 8192;
-  std::byte* dst = allocate(kBytes);
-  std::byte* on_device = allocate(kBytes);
-  for (int round = 0; round < 60; ++round) {
-    const std::size_t row_bytes = 1 + below(40);
-    const std::size_t rows = 1 + below(60);
-    const std::size_t dst_pitch = row_bytes + below(50);
-    const std::size_t src_pitch = round % 3 == 0 ? below(row_bytes + 1)  // rows overlap
-                                                 : row_bytes + below(50);
-    const std::size_t offset = below(100);
-    const auto source = pattern(kBytes, static_cast<unsigned>(round));
-    auto expected = pattern(kBytes, 999);
-    EXPECT_OK(copy_one(dst, expected.data(), kBytes));
-    const void* src = source.data();
-    if (round % 2 == 0) {
-      EXPECT_OK(copy_one(on_device, source.data(), kBytes));
-      src = on_device;
-    }
-    for (std::size_t row = 0; row < rows; ++row) {
-      std::memcpy(expected.data() + offset + row * dst_pitch, source.data() + row * src_pitch,
-                  row_bytes);
-    }
-    const Copy rectangle{dst + offset, src, row_bytes, rows, dst_pitch, src_pitch};
-    EXPECT_OK(runtime_.copy(0, {&rectangle, 1}));
-    ASSERT_EQ(expected, contents(dst, kBytes)) << "round " << round;
-  }
-}
-
-TEST_F(Cuda, tickets) {
-  constexpr std::size_t kTickets = 100;  // more than there are streams
-  constexpr std::size_t kBytes = 1000;
-  std::byte* memory = allocate(kTickets * kBytes);
-  void* staging = nullptr;
-  ASSERT_OK(runtime_.host_allocate(kTickets * kBytes, staging));
-  const auto data = pattern(kTickets * kBytes, 4);
-  std::memcpy(staging, data.data(), data.size());
-  for (int round = 0; round < 3; ++round) {
-    std::vector<CopyTicket> tickets(kTickets);
-    for (std::size_t i = 0; i < kTickets; ++i) {
-      const Copy one{memory + i * kBytes, static_cast<std::byte*>(staging) + i * kBytes, kBytes};
-      ASSERT_OK(runtime_.copy_begin(0, {&one, 1}, tickets[i]));
-    }
-    for (std::size_t left = kTickets; left > 0;) {
-      for (CopyTicket& ticket : tickets) {
-        if (ticket.handle == nullptr) continue;
-        bool done = false;
-        ASSERT_OK(runtime_.copy_done(ticket, done));
-        EXPECT_EQ(done, ticket.handle == nullptr);
-        if (done) --left;
-      }
-    }
-    EXPECT_EQ(data, contents(memory, data.size()));
-    const auto zero = std::vector<unsigned char>(data.size(), 0);
-    EXPECT_OK(copy_one(memory, zero.data(), zero.size()));
-  }
-  runtime_.host_free(staging, kTickets * kBytes);
-}
-
-TEST_F(Cuda, threads_without_a_context_copy_and_stay_without) {
-  std::byte* memory = allocate(8 * 1000);
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < 8; ++i) {
-    threads.emplace_back([this, memory, i] {
-      for (unsigned round = 0; round < 20; ++round) {
-        const auto data = pattern(1000, i * 100 + round);
-        std::byte* own = memory + i * 1000;
-        const Copy in{own, data.data(), 1000};
-        CopyTicket ticket;
-        bool done = false;
-        EXPECT_OK(runtime_.copy_begin(0, {&in, 1}, ticket));
-        while (!done) EXPECT_OK(runtime_.copy_done(ticket, done));
-        EXPECT_EQ(data, contents(own, 1000));
-        EXPECT_EQ(MemoryKind::device, info(own).kind);
-      }
-      Context current = primary_;
-      EXPECT_CUDA(driver().context_get_current(&current));
-      EXPECT_EQ(nullptr, current);
-      auto mode = cuda::CaptureMode::global;
-      EXPECT_CUDA(driver().exchange_capture_mode(&mode));
-      EXPECT_EQ(cuda::CaptureMode::global, mode) << "the thread's capture mode has changed";
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(Cuda, memory_of_another_context) {
@@ -505,16 +292,9 @@ TEST_F(Cuda, nothing_happens_at_exit) { EXPECT_EQ(0, run_child({"--child=exit"})
 }  // namespace accord::device
 
 int main(int argc, char** argv) {
-  accord::test::load_fake_driver();
   const std::string first = argc > 1 ? argv[1] : "";
   constexpr std::string_view kChild = "--child=";
-  if (first.starts_with(kChild)) {
-    return accord::test::cuda_child(first.substr(kChild.size()), argv + 2);
-  }
-  testing::InitGoogleTest(&argc, argv);
-  const char* reason = accord::device::missing();
-  const int result = RUN_ALL_TESTS();
-  if (reason != nullptr) std::printf("skipped: %s\n", reason);
-  constexpr int kSkipped = 77;
-  return result == 0 && reason != nullptr ? kSkipped : result;
+  if (!first.starts_with(kChild)) return accord::test::run_cuda_tests(argc, argv);
+  accord::test::load_fake_driver();
+  return accord::test::cuda_child(first.substr(kChild.size()), argv + 2);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What cuda_runtime_test.cpp and its child processes (cuda_children.cpp) share.
+// What the tests of the CUDA runtime and their child processes (cuda_children.cpp) share.
 #pragma once
 
 #include <string>
@@ -45,14 +45,31 @@ constexpr std::size_t kSharedOffset = 4444;
 // ExportedMemory as an argument of a child process.
 std::string text_of(const device::ExportedMemory& exported);
 
+// Why there is nothing to test here, or null.
+inline const char* nothing_to_test() {
+  if (device::cuda::driver() == nullptr) return "no NVIDIA driver";
+  if (cuda_runtime().device_count() == 0) return "no CUDA device";
+  return nullptr;
+}
+
+// main() of a test program; 77 where there is nothing to test.
+inline int run_cuda_tests(int argc, char** argv) {
+  load_fake_driver();
+  testing::InitGoogleTest(&argc, argv);
+  const char* reason = nothing_to_test();
+  const int result = RUN_ALL_TESTS();
+  if (reason != nullptr) std::printf("skipped: %s\n", reason);
+  constexpr int kSkipped = 77;
+  return result == 0 && reason != nullptr ? kSkipped : result;
+}
+
 // Runs this program again with these arguments; returns its exit status, -1 when it crashed.
 int run_child(std::vector<std::string> arguments);
 
 // What the child process `name` does; it exits with what this returns: 0, or which check failed.
 int cuda_child(const std::string& name, char** arguments);
 
-// Of those the ones of cuda_inbox_test.cpp.
-int resident_child();
-int resident_exit_child();
+// Of those the ones of cuda_resident_test.cpp.
+int resident_child(const std::string& name);
 
 }  // namespace accord::test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A stand-in for libcuda.so.1 over host memory, so that cuda_runtime_test runs without a GPU. It is
-// strict where the driver is: calls need an initialised driver and the right current context,
-// streams and events die with their context, a capture in global mode forbids most calls to threads
-// that are not relaxed, pool memory has no context and no IPC handle. Asynchronous copies really
-// happen late: only when somebody waits or asks often.
+// A stand-in for libcuda.so.1 over host memory, so that the tests of the CUDA runtime run without a
+// GPU. It is strict where the driver is: calls need an initialised driver and the right current
+// context, streams and events die with their context, a capture in global mode forbids most calls
+// to threads that are not relaxed, pool memory has no context and no IPC handle. Asynchronous
+// copies really happen late: only when somebody waits or asks often.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include "fake_cuda_inbox.h"
 #include "fake_cuda_kernels.h"
 #include "fake_cuda_state.h"
 
@@ -57,6 +58,9 @@ Result cuDeviceGetName(char* name, int length, Device device) {
 }
 Result cuDeviceGetUuid_v2(Uuid* uuid, Device device) {
   std::memset(uuid->bytes, 0x10 + device, sizeof uuid->bytes);
+  // The devices of one run of a test, and its children's, are not another's: they are claimed.
+  const char* machine = std::getenv("FAKE_CUDA_MACHINE");
+  std::snprintf(reinterpret_cast<char*>(uuid->bytes), 8, "%s", machine != nullptr ? machine : "");
   return Result::success;
 }
 Result cuDeviceTotalMem_v2(std::size_t* size_bytes, Device) {
@@ -83,17 +87,20 @@ Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
   return Result::success;
 }
 Result cuDevicePrimaryCtxRelease_v2(Device device) {
-  const std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
   const auto index = static_cast<std::size_t>(device);
   int& references = state.primary_references.at(index);
   if (references == 0) return Result::invalid_context;
-  if (--references == 0) destroy(state.primaries.at(index));
+  if (--references > 0) return Result::success;
+  await_residents(lock, state.primaries.at(index));
+  destroy(state.primaries.at(index));
   return Result::success;
 }
 Result cuDevicePrimaryCtxReset_v2(Device device) {
-  const std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
   const auto index = static_cast<std::size_t>(device);
   state.primary_references.at(index) = 0;
+  await_residents(lock, state.primaries.at(index));
   destroy(state.primaries.at(index));
   return Result::success;
 }
@@ -109,7 +116,8 @@ Result cuCtxCreate_v2(Context* context, unsigned, Device device) {
   return context_stack.push(*context) ? Result::success : Result::out_of_memory;
 }
 Result cuCtxDestroy_v2(Context context) {
-  const std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
+  await_residents(lock, *context);
   destroy(*context);
   if (current() == context) --context_stack.depth;
   return Result::success;
@@ -188,8 +196,9 @@ Result cuMemAllocAsync(DevicePointer* address, std::size_t size_bytes, Stream) {
   return allocate(allocation, reinterpret_cast<void**>(address));
 }
 Result cuMemFree_v2(DevicePointer address) {
-  const std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
+  await_residents(lock, *current());
   return release(
       static_cast<std::uintptr_t>(address),
       [](const Allocation& found) { return found.type == MemoryType::device && !found.opened; },
@@ -279,6 +288,7 @@ Result cuStreamCreate(Stream* stream, unsigned) {
   *stream = new StreamHandle;
   (*stream)->context = current();
   (*stream)->context_id = current()->id;
+  state.streams.insert(*stream);
   return Result::success;
 }
 Result cuStreamCreateWithPriority(Stream* stream, unsigned flags, int) {
@@ -289,25 +299,31 @@ Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return Result::success;
 }
 Result cuStreamDestroy_v2(Stream stream) {
+  const std::lock_guard lock(state.mutex);
+  state.streams.erase(stream);
   delete stream;
   return Result::success;
 }
 Result cuStreamSynchronize(Stream stream) {
-  const std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
   if (!usable(stream)) return kInvalidHandle;
+  await_residents(lock, *stream);
   run_until(*stream, stream->enqueued);
-  return Result::success;
+  return check_context();
 }
 Result cuCtxSynchronize() {
-  const std::lock_guard lock(state.mutex);
-  return check_unsafe();
+  std::unique_lock lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  await_residents(lock, *current());
+  return check_context();
 }
 Result cuStreamQuery(Stream stream) {
   const std::lock_guard lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
   if (!usable(stream)) return kInvalidHandle;
-  if (stream->completed < stream->enqueued && ++stream->polls < kPollsBeforeDone) {
+  if (stream->residents_left < stream->residents_launched ||
+      (stream->completed < stream->enqueued && ++stream->polls < kPollsBeforeDone)) {
     return Result::not_ready;
   }
   run_until(*stream, stream->enqueued);
@@ -433,15 +449,28 @@ Result cuModuleGetFunction(Function* function, Module module, const char* name) 
   *function = find_kernel(*module, name);
   return *function != nullptr ? Result::success : kNotFound;
 }
+static Result launch(std::unique_lock<std::mutex>& lock, Stream stream, unsigned blocks,
+                     const InboxLaunch& arguments) {
+  if (!usable(stream)) return kInvalidHandle;
+  if (const Result result = launch_inbox(stream, blocks, arguments); result != Result::success) {
+    return result;
+  }
+  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking != nullptr && *blocking != '0') await_residents(lock, *stream);
+  return check_context();
+}
 Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsigned grid_z,
                       unsigned threads, unsigned block_y, unsigned block_z, unsigned, Stream stream,
                       void** parameters, void** extra) {
-  const std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
+  if (const Result result = check_context(); result != Result::success) return result;
   if (!usable(function)) return kInvalidHandle;
-  if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 || threads != kReduceThreads ||
-      extra != nullptr) {
+  const bool resident = function->op == accord::device::ReduceOp::none;
+  if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 ||
+      threads != (resident ? kInboxThreads : kReduceThreads) || extra != nullptr) {
     return Result::invalid_value;
   }
+  if (resident) return launch(lock, stream, blocks, *static_cast<InboxLaunch*>(parameters[0]));
   const auto* arguments = static_cast<const ReduceArguments*>(parameters[0]);
   if (const Result result = check_arguments(*function, *arguments); result != Result::success) {
     return result;

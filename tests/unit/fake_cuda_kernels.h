@@ -34,7 +34,7 @@ struct FunctionHandle {
   Context context = nullptr;
   unsigned long long context_id = 0;
   Element element = Element::none;
-  ReduceOp op = ReduceOp::none;
+  ReduceOp op = ReduceOp::none;  // none: the resident kernel of inbox exchanges
 };
 
 // Ids of contexts: kernels of the first may use the memory of the second.
@@ -57,18 +57,19 @@ inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
   ACCORD_REDUCTIONS(FAKE_KERNEL)
   ACCORD_ODD_REDUCTIONS(FAKE_KERNEL)
 #undef FAKE_KERNEL
+  if (name == "accord_inbox") return new FunctionHandle{module.context, module.context_id};
   return nullptr;
 }
 
-inline bool kernel_can_address(const void* pointer, std::size_t size_bytes) {
+inline bool kernel_can_address(const void* pointer, std::size_t size_bytes, Context context) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const auto entry = find(address);
   if (entry == state.allocations.end()) return false;
   const Allocation& allocation = entry->second;
   if (address - entry->first + size_bytes > allocation.size_bytes) return false;
   if (allocation.managed || allocation.type == MemoryType::host) return true;
-  if (allocation.context == nullptr) return allocation.device == current()->device;
-  return allocation.context == current() || peers.contains({current()->id, allocation.context->id});
+  if (allocation.context == nullptr) return allocation.device == context->device;
+  return allocation.context == context || peers.contains({context->id, allocation.context->id});
 }
 
 inline Result check_arguments(const FunctionHandle& kernel, const ReduceArguments& arguments) {
@@ -85,7 +86,7 @@ inline Result check_arguments(const FunctionHandle& kernel, const ReduceArgument
     const bool fits =
         (arguments.aligned == 0 || address % element_alignment(kernel.element) == 0) &&
         (arguments.vectors == 0 || (address + arguments.head * bytes) % kReduceVectorBytes == 0);
-    return fits && kernel_can_address(pointer, arguments.count * bytes);
+    return fits && kernel_can_address(pointer, arguments.count * bytes, current());
   };
   const bool good =
       std::all_of(arguments.sources, arguments.sources + arguments.source_count, check) &&

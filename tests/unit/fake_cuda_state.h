@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <type_traits>
 
 #include "device/cuda_driver.h"
@@ -25,6 +26,7 @@ struct ContextHandle {
   Device device = 0;
   unsigned long long id = 0;
   bool alive = false;
+  Result failed = Result::success;  // a kernel has faulted: nothing works in it any more
 };
 
 struct StreamHandle {
@@ -35,6 +37,8 @@ struct StreamHandle {
   std::uint64_t completed = 0;
   bool capturing = false;
   int polls = 0;
+  std::uint64_t residents_launched = 0;  // kernels of inbox exchanges: one after the other
+  std::uint64_t residents_left = 0;
 };
 
 struct EventHandle {
@@ -73,6 +77,7 @@ struct DriverState {
   std::array<ContextHandle, kDevices> primaries{};
   std::array<int, kDevices> primary_references{};
   std::map<std::uintptr_t, Allocation> allocations;
+  std::set<Stream> streams;
   int global_captures = 0;
 };
 
@@ -104,7 +109,7 @@ inline Result check_initialised() {
 inline Result check_context() {
   if (const Result result = check_initialised(); result != Result::success) return result;
   if (current() == nullptr) return Result::invalid_context;
-  return current()->alive ? Result::success : Result::context_is_destroyed;
+  return current()->alive ? current()->failed : Result::context_is_destroyed;
 }
 
 // The checks of a call that a capture forbids.

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "fake_cuda_inbox.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "device/host_reduce.h"
+#include "device/inbox.h"
+#include "fake_cuda_kernels.h"
+
+namespace accord::device::cuda {
+namespace {
+
+using Unit = std::array<std::byte, kInboxUnitBytes>;
+
+// That a resident kernel has left; with state.mutex.
+std::condition_variable& departure = *new std::condition_variable;
+std::atomic<unsigned> launches = 0;
+std::atomic<unsigned> residents = 0;
+std::atomic<std::uint64_t> held_ns = 0;  // 0: time runs
+std::atomic<bool> departures_held = false;
+std::atomic<unsigned> departing = 0;
+
+std::uint64_t running_ns() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+std::uint64_t now_ns() {
+  const std::uint64_t held = held_ns;
+  return held != 0 ? held : running_ns();
+}
+
+std::uint64_t load(std::uint64_t& word) {
+  return std::atomic_ref(word).load(std::memory_order_acquire);
+}
+
+void store(std::uint64_t& word, std::uint64_t value) {
+  std::atomic_ref(word).store(value, std::memory_order_release);
+}
+
+bool has(std::uint64_t ranks, int rank) { return (ranks & inbox_bit(rank)) != 0; }
+
+// What is stored and loaded at once: a quarter of a unit's data and the epoch.
+constexpr std::size_t kParts = kInboxUnitBytes / sizeof(std::uint32_t);
+
+std::uint64_t& part_of(std::byte* inbox, int rank, std::size_t lane_bytes, std::size_t unit,
+                       std::size_t part) {
+  std::byte* const word =
+      inbox + inbox_word_offset(rank, lane_bytes, unit, part / kInboxWordsPerUnit);
+  return reinterpret_cast<std::uint64_t*>(word)[part % kInboxWordsPerUnit];
+}
+
+enum class Outcome { working, idle, left, faulted };
+
+// One block: it does those units of each exchange that its threads would have.
+class FakeBlock {
+ public:
+  FakeBlock(const InboxLaunch& launch, unsigned index, unsigned blocks)
+      : control_(launch.control), launch_(launch.number), index_(index), blocks_(blocks) {
+    number_ = (load(control_->answers[index]) >> 1) + 1;
+    since_ns_ = now_ns();
+  }
+
+  // Goes on as far as it gets without waiting.
+  Outcome step(Context context) {
+    if (receiving_) return receive();
+    if (leaving_) return leave();
+    if (!rung()) {
+      if (now_ns() - since_ns_ < linger_ns_) return Outcome::idle;
+      leaving_ = true;
+      ++departing;
+      return Outcome::working;
+    }
+    if (!can_address(context)) return Outcome::faulted;
+    linger_ns_ = command_.linger_us * std::uint64_t{1000};
+    if (inbox_number_ != command_.inbox_number) {
+      std::memcpy(inboxes_.data(), reinterpret_cast<const void*>(command_.inbox),
+                  kInboxHeaderBytes);
+      inbox_number_ = command_.inbox_number;
+    }
+    if ((command_.flags & kInboxSend) != 0) send();
+    receiving_ = true;
+    next_ = first();
+    deadline_ns_ = now_ns() + command_.wait_us * std::uint64_t{1000};
+    return receive();
+  }
+
+ private:
+  bool rung() {
+    std::array<std::uint32_t, kInboxCommandWords> words;
+    for (unsigned i = 0; i < kInboxCommandWords; ++i) {
+      const std::uint64_t word = load(control_->doorbells[index_].words[i]);
+      if (word >> 32 != static_cast<std::uint32_t>(number_)) return false;
+      words[i] = static_cast<std::uint32_t>(word);
+    }
+    std::memcpy(&command_, words.data(), sizeof command_);
+    return true;
+  }
+
+  // Whether all that the command names lies where this kernel may reach. Where dst is on the host
+  // the answer has to come after it, which the command must ask for.
+  bool can_address(Context context) const {
+    const std::lock_guard lock(state.mutex);
+    const auto reaches = [&](std::uint64_t address, std::size_t size_bytes) {
+      return kernel_can_address(reinterpret_cast<const void*>(address), size_bytes, context);
+    };
+    const std::uint64_t own = inbox_bit(command_.rank);
+    const bool own_from_source = (command_.flags & kInboxOwnFromSource) != 0;
+    bool good = reaches(command_.inbox, kInboxHeaderBytes);
+    for (int peer = 0; good && peer < kInboxRanksMax; ++peer) {
+      const auto at = static_cast<std::size_t>(peer) * command_.block_bytes;
+      if (has(command_.send_to | (own_from_source ? own : 0), peer))
+        good = reaches(command_.src + (strided(kInboxSendStride) ? at : 0), command_.block_bytes);
+      if (good && has(command_.receive_from, peer))
+        good =
+            reaches(command_.dst + (strided(kInboxReceiveStride) ? at : 0), command_.block_bytes);
+    }
+    const auto dst = find(static_cast<std::uintptr_t>(command_.dst));
+    const bool on_host = dst != state.allocations.end() && dst->second.type == MemoryType::host;
+    return good && (!on_host || (command_.flags & kInboxToHost) != 0);
+  }
+
+  bool strided(std::uint32_t flag) const { return (command_.flags & flag) != 0; }
+  std::size_t units() const {
+    return (command_.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
+  }
+  std::size_t length(std::size_t unit) const {
+    return std::min(kInboxUnitBytes, command_.block_bytes - unit * kInboxUnitBytes);
+  }
+  std::size_t first() const { return std::size_t{index_} * kInboxThreads; }
+  std::size_t after(std::size_t unit) const {
+    return (unit + 1) % kInboxThreads != 0 ? unit + 1
+                                           : unit + 1 + (blocks_ - 1) * std::size_t{kInboxThreads};
+  }
+
+  Unit own(int peer, std::size_t unit) const {
+    const std::size_t block = strided(kInboxSendStride) ? command_.block_bytes : 0;
+    Unit data{};
+    std::memcpy(data.data(),
+                reinterpret_cast<const std::byte*>(command_.src) +
+                    static_cast<std::size_t>(peer) * block + unit * kInboxUnitBytes,
+                length(unit));
+    return data;
+  }
+
+  void send() {
+    for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+      if (!has(command_.send_to, peer)) continue;
+      auto* const inbox = reinterpret_cast<std::byte*>(inboxes_[static_cast<std::size_t>(peer)]);
+      for (std::size_t unit = first(); unit < units(); unit = after(unit)) {
+        const Unit data = own(peer, unit);
+        for (std::size_t part = 0; part < kParts; ++part) {
+          std::uint32_t bits = 0;
+          std::memcpy(&bits, data.data() + part * sizeof bits, sizeof bits);
+          store(part_of(inbox, command_.rank, command_.lane_bytes, unit, part),
+                std::uint64_t{command_.epoch} << 32 | bits);
+        }
+      }
+    }
+  }
+
+  // False: not there yet.
+  bool take(int peer, std::size_t unit, Unit& data) const {
+    if (peer == command_.rank && (command_.flags & kInboxOwnFromSource) != 0) {
+      data = own(peer, unit);
+      return true;
+    }
+    auto* const inbox = reinterpret_cast<std::byte*>(command_.inbox);
+    for (std::size_t part = 0; part < kParts; ++part) {
+      const std::uint64_t got = load(part_of(inbox, peer, command_.lane_bytes, unit, part));
+      if (got >> 32 != command_.epoch) return false;
+      const auto bits = static_cast<std::uint32_t>(got);
+      std::memcpy(data.data() + part * sizeof bits, &bits, sizeof bits);
+    }
+    return true;
+  }
+
+  bool receive_unit(std::size_t unit) const {
+    const auto op = static_cast<ReduceOp>(command_.op);
+    const auto element = static_cast<Element>(command_.element);
+    auto* const dst = reinterpret_cast<std::byte*>(command_.dst) + unit * kInboxUnitBytes;
+    const std::size_t stride = strided(kInboxReceiveStride) ? command_.block_bytes : 0;
+    Unit sum{};
+    bool is_first = true;
+    for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+      if (!has(command_.receive_from, peer)) continue;
+      Unit data{};
+      if (!take(peer, unit, data)) return false;
+      if (op == ReduceOp::none) {
+        std::memcpy(dst + static_cast<std::size_t>(peer) * stride, data.data(), length(unit));
+      } else if (is_first) {
+        sum = data;
+      } else {
+        const void* const sources[] = {sum.data(), data.data()};
+        reduce_on_host(
+            {sum.data(), sources, kInboxUnitBytes / element_bytes(element), op, element});
+      }
+      is_first = false;
+    }
+    if (op != ReduceOp::none && !is_first) std::memcpy(dst, sum.data(), length(unit));
+    return true;
+  }
+
+  // Whoever rings from now on is not heard.
+  Outcome leave() {
+    if (departures_held) return Outcome::idle;
+    --departing;
+    store(control_->left[index_], launch_);
+    return Outcome::left;
+  }
+
+  Outcome receive() {
+    while (next_ < units() && receive_unit(next_)) next_ = after(next_);
+    const bool all = next_ >= units();
+    if (!all && now_ns() <= deadline_ns_) return Outcome::idle;
+    store(control_->answers[index_], number_ << 1 | (all ? 0 : 1));
+    ++number_;
+    receiving_ = false;
+    since_ns_ = now_ns();
+    return Outcome::working;
+  }
+
+  InboxControl* control_;
+  std::uint64_t launch_;
+  unsigned index_;
+  unsigned blocks_;
+  std::uint64_t number_ = 0;  // of the command it waits for, or is at
+  std::uint64_t since_ns_ = 0;
+  std::uint64_t linger_ns_ = 0;
+  InboxCommand command_{};
+  std::uint32_t inbox_number_ = 0;  // whose header follows
+  std::array<std::uint64_t, kInboxRanksMax> inboxes_{};
+  bool leaving_ = false;
+  bool receiving_ = false;
+  std::size_t next_ = 0;  // unit to receive
+  std::uint64_t deadline_ns_ = 0;
+};
+
+// Until all blocks have left, or one has faulted and taken the others with it.
+Outcome play(const InboxLaunch& launch, unsigned blocks, Context context) {
+  std::vector<FakeBlock> staying;
+  for (unsigned index = 0; index < blocks; ++index) staying.emplace_back(launch, index, blocks);
+  while (!staying.empty()) {
+    bool idle = true;
+    for (std::size_t i = 0; i < staying.size();) {
+      const Outcome outcome = staying[i].step(context);
+      if (outcome == Outcome::faulted) return outcome;
+      idle = idle && outcome == Outcome::idle;
+      if (outcome == Outcome::left) {
+        // The order of the blocks is nobody's business.
+        std::swap(staying[i], staying.back());
+        staying.pop_back();
+      } else {
+        ++i;
+      }
+    }
+    if (idle) std::this_thread::yield();
+  }
+  return Outcome::left;
+}
+
+}  // namespace
+
+Result launch_inbox(Stream stream, unsigned blocks, InboxLaunch launch) {
+  if (std::getenv("FAKE_CUDA_NO_LAUNCH") != nullptr) return Result::out_of_memory;
+  const std::uint64_t turn = stream->residents_launched++;
+  ++launches;
+  ++residents;
+  std::thread([=] {
+    std::unique_lock lock(state.mutex);
+    departure.wait(lock, [&] { return stream->residents_left == turn; });
+    lock.unlock();
+    const Outcome outcome = play(launch, blocks, stream->context);
+    lock.lock();
+    if (outcome == Outcome::faulted) stream->context->failed = kIllegalAddress;
+    ++stream->residents_left;
+    --residents;
+    departure.notify_all();
+  }).detach();
+  return Result::success;
+}
+
+void await_residents(std::unique_lock<std::mutex>& lock, const StreamHandle& stream) {
+  departure.wait(lock, [&] { return stream.residents_left == stream.residents_launched; });
+}
+
+void await_residents(std::unique_lock<std::mutex>& lock, const ContextHandle& context) {
+  departure.wait(lock, [&] {
+    return std::all_of(state.streams.begin(), state.streams.end(), [&](const StreamHandle* stream) {
+      return stream->context != &context || stream->residents_left == stream->residents_launched;
+    });
+  });
+}
+
+}  // namespace accord::device::cuda
+
+extern "C" {
+
+void fake_cuda_hold_time() { accord::device::cuda::held_ns = accord::device::cuda::running_ns(); }
+void fake_cuda_pass_time(unsigned us) { accord::device::cuda::held_ns += std::uint64_t{us} * 1000; }
+void fake_cuda_release_time() { accord::device::cuda::held_ns = 0; }
+void fake_cuda_hold_departures(bool held) { accord::device::cuda::departures_held = held; }
+unsigned fake_cuda_departing() { return accord::device::cuda::departing; }
+unsigned fake_cuda_launches() { return accord::device::cuda::launches; }
+unsigned fake_cuda_residents() { return accord::device::cuda::residents; }
+
+}  // extern "C"
