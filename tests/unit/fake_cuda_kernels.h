@@ -67,7 +67,7 @@ inline bool kernel_can_address(const void* pointer, std::size_t size_bytes) {
   const Allocation& allocation = entry->second;
   if (address - entry->first + size_bytes > allocation.size_bytes) return false;
   if (allocation.managed || allocation.type == MemoryType::host) return true;
-  if (allocation.context == nullptr) return allocation.device == current()->device;
+  if (allocation.context == nullptr) return can_access(allocation);
   return allocation.context == current() || peers.contains({current()->id, allocation.context->id});
 }
 
