@@ -144,7 +144,9 @@ Status CollectiveOperation::agree(HostPort& port, bool& pending) {
   }
   pending = !done;
   if (pending) return {};
-  return stage_ == Stage::voting ? count_votes() : decide();
+  if (stage_ == Stage::voting) return count_votes();
+  joins_ = joining_->settled();
+  return decide();
 }
 
 Status CollectiveOperation::count_votes() {
@@ -180,7 +182,9 @@ Status CollectiveOperation::decide() {
 
 NodeGroup* CollectiveOperation::group_to_join() const {
   const Pipeline& pipeline = *call_.pipeline;
-  const auto open = [](const NodeGroup& group) { return !group.group && !group.declined; };
+  const auto open = [this](const NodeGroup& group) {
+    return joins_ && !group.group && !group.declined;
+  };
   if (pipeline.lane_bytes != 0) {
     if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes)) return &queue_->inboxes;
     if (queue_->inboxes.group) return nullptr;
@@ -207,8 +211,8 @@ std::string CollectiveOperation::why_best_mode() const {
   const bool fits_regions = call_.pipeline->exchange->fits_regions;
   if (fits_regions && queue_->regions.group) return reason::kNoKernels;
   const NodeGroup& group = fits_regions ? queue_->regions : queue_->inboxes;
-  return group.declined ? std::string(reason::kDeclined) + ": " + group.why_declined
-                        : reason::kSeldom;
+  return group.why_declined.empty() ? reason::kSeldom
+                                    : std::string(reason::kDeclined) + ": " + group.why_declined;
 }
 
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {

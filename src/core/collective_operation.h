@@ -67,6 +67,7 @@ class CollectiveOperation final : public Operation {
   std::shared_ptr<CommQueue> queue_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Joining> joining_;
+  bool joins_ = true;  // until it turns out that it is too early
   Stage stage_ = Stage::begin;
   const char* path_ = "queued";
   Vote mine_;

@@ -16,13 +16,16 @@ Joining::Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use)
       group_(new node::Group, node::Group::retire),
       records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
 
-// A rank's memory is where its buffer is.
+// A rank's memory is where its buffer is; where that is on the host, on the device that the rank
+// uses for something else. To take one that it does not use would cost its memory for nothing, of
+// the same device for all ranks that only use the CPU.
 Status Joining::begin() {
   const PipelineEnd& end = pipeline_.in.runtime != nullptr ? pipeline_.in : pipeline_.out;
   device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline_.region_runtime;
   if (runtime == nullptr) runtime = &device::default_runtime();
-  const Status made = group_->prepare(pipeline_.rank, pipeline_.exchange->size, *runtime,
-                                      end.runtime != nullptr ? end.device : 0, use_, record_);
+  const Status made = group_->prepare(
+      pipeline_.rank, pipeline_.exchange->size, *runtime,
+      end.runtime != nullptr ? end.device : runtime->device_in_use(), use_, record_);
   if (!made.ok()) log::info("{}", made.message());
   joined_.why_declined = made.message();
   return Status::from_host(
@@ -48,7 +51,11 @@ Status Joining::step(bool& done) {
       step_ = Step::sending;
       return send();
     }
-    decline(accepted);
+    if (node::Group::too_early(records_) && ++joined_.early_attempts < kEarlyAttemptsMax) {
+      joined_.why_declined = reason::kTooEarly;
+    } else {
+      decline(accepted.message());
+    }
   } else if (step_ == Step::sent && all_could) {
     return vote(group_->open(), Step::opened);
   } else if (step_ == Step::opened && !all_could) {
@@ -73,16 +80,16 @@ Status Joining::send() {
 }
 
 Status Joining::vote(const Status& mine, Step step) {
-  if (!mine.ok()) decline(mine);
+  if (!mine.ok()) decline(mine.message());
   mine_ = Vote::cast(pipeline_.key, mine.ok() ? Ballot::neutral : Ballot::host);
   step_ = step;
   return Status::from_host(pipeline_.issue_vote(mine_, all_, request_));
 }
 
-void Joining::decline(const Status& why) {
-  log::info("staging through the host: {}", why.message());
+void Joining::decline(const std::string& why) {
+  log::info("staging through the host: {}", why);
   joined_.declined = true;
-  if (joined_.why_declined.empty()) joined_.why_declined = why.message();
+  if (joined_.why_declined.empty()) joined_.why_declined = why;
 }
 
 }  // namespace accord::core

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/collective.h"
@@ -22,8 +23,14 @@ class Joining {
   Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use);
 
   Status begin();
-  // `done`: the group is joined, or declined for good.
+  // Where some rank uses no device yet, a later call may try again, but not again and again: those
+  // that do use one make their memory each time.
+  static constexpr unsigned kEarlyAttemptsMax = 8;
+
+  // `done`: the group is joined, or declined, or it was too early to tell.
   Status advance(HostPort& port, bool& done);
+  // After that: joined or declined.
+  bool settled() const noexcept { return joined_.group || joined_.declined; }
 
  private:
   // What is under way. All but sending are calls of the host MPI.
@@ -32,7 +39,7 @@ class Joining {
   Status step(bool& done);
   Status send();
   Status vote(const Status& mine, Step step);
-  void decline(const Status& why);
+  void decline(const std::string& why);
 
   NodeGroup& joined_;
   const Pipeline& pipeline_;

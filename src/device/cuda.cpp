@@ -92,6 +92,7 @@ class CudaRuntime final : public DeviceRuntime {
   Status close_memory(void* pointer) override;
 
   int device_count() override;
+  int device_in_use() noexcept override;
   Status describe(int device, DeviceDescription& description) override;
   std::vector<DeviceLink> links() override;
 
@@ -369,6 +370,15 @@ Status CudaRuntime::close_memory(void* pointer) {
   PointerInfo info;
   ACCORD_TRY(enter_owner("close", pointer, scope, info));
   return opened_memory_.close(*driver, pointer);
+}
+
+int CudaRuntime::device_in_use() noexcept {
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return -1;
+  ContextScope scope(*driver);
+  cuda::Device device = -1;
+  if (!scope.enter_any() || driver->context_get_device(&device) != Result::success) return -1;
+  return device;
 }
 
 Status CudaRuntime::describe(int device, DeviceDescription& description) {

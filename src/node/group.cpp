@@ -81,6 +81,8 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   mine.node = node_number();
   mine.network = DescriptorPort::network();
   std::ranges::transform(meeting_places(), mine.directories.begin(), directory_number);
+  mine.without_device = device < 0 ? 1 : 0;
+  if (device < 0) return {StatusCode::unsupported, "node: this rank uses no device yet"};
   const bool inboxes = use.region_bytes == 0;
   if (!inboxes && slot_bytes() < Plan::slot_bytes_min(size))
     return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
@@ -178,6 +180,15 @@ Status Group::accept(std::span<const Record> records) {
   }
   records_.assign(records.begin(), records.end());
   return {};
+}
+
+bool Group::too_early(std::span<const Record> records) noexcept {
+  return std::ranges::all_of(records,
+                             [&](const Record& record) {
+                               return record.node == records[0].node &&
+                                      (record.ok != 0 || record.without_device != 0);
+                             }) &&
+         std::ranges::any_of(records, [](const Record& one) { return one.without_device != 0; });
 }
 
 // Nothing where all ranks are in one network namespace, as far as the kernel says.

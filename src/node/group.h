@@ -35,6 +35,7 @@ struct Record {
   std::uint64_t network = 0;                   // DescriptorPort::network
   std::array<std::uint64_t, 2> directories{};  // where ports may meet, each equal where the same
   std::int32_t ok = 0;                         // this rank can take part
+  std::int32_t without_device = 0;             // but not yet: it uses no device so far
   std::int32_t reduces = 0;
   std::uint32_t with_descriptor = 0;  // one belongs to the handle
   std::uint32_t handle_bytes = 0;
@@ -65,12 +66,15 @@ class Group {
   // How long a rank waits for room in the sockets of others.
   static constexpr std::chrono::seconds kPatience{10};
 
-  // Step 1: makes this rank's region on `device`; `mine` then goes to all ranks. On an error the
-  // group cannot be, but `mine` says so and must go to all ranks all the same.
+  // Step 1: makes this rank's region on `device` (-1: this rank uses none yet); `mine` then goes to
+  // all ranks. On an error the group cannot be, but `mine` says so and must go to all ranks all the
+  // same.
   Status prepare(int rank, int size, device::DeviceRuntime& runtime, int device, Use use,
                  Record& mine);
   // Step 2: whether these ranks can be a group. The answer is the same on all of them.
   Status accept(std::span<const Record> records);
+  // Where they cannot: whether they might be another time, since only devices are missing.
+  static bool too_early(std::span<const Record> records) noexcept;
   // Step 3: sends the peers what their processes need to open this rank's memory. Does not wait:
   // to be called until `done`, or an error.
   Status send(bool& done);
