@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
-#include "device/registry.h"
-
 namespace accord::core {
 namespace {
 
@@ -42,7 +39,7 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
   if (stage_ == Stage::begin) {
     if (Status status = begin(); !status.ok()) return stop(port, std::move(status));
   }
-  while (stage_ == Stage::voting || stage_ == Stage::joining || stage_ == Stage::agreeing) {
+  while (stage_ == Stage::voting || stage_ == Stage::joining) {
     if (Status status = agree(port, pending); !status.ok()) return stop(port, std::move(status));
     if (pending) return Phase::queued;
   }
@@ -140,11 +137,16 @@ Status CollectiveOperation::start_as(Mode mode) {
 // One step of what the ranks decide together before any data moves.
 Status CollectiveOperation::agree(HostPort& port, bool& pending) {
   bool done = false;
-  ACCORD_TRY(port.test(request_, done));
+  if (stage_ == Stage::joining) {
+    ACCORD_TRY(joining_->advance(port, done));
+  } else {
+    ACCORD_TRY(port.test(request_, done));
+  }
   pending = !done;
   if (pending) return {};
   if (stage_ == Stage::voting) return count_votes();
-  return stage_ == Stage::joining ? open_group() : agree_on_group();
+  joins_ = joining_->settled();
+  return decide();
 }
 
 Status CollectiveOperation::count_votes() {
@@ -159,7 +161,16 @@ Status CollectiveOperation::count_votes() {
 // What the call goes by, for which its ranks may have to join a group first.
 Status CollectiveOperation::decide() {
   if (all_.any_device()) {
-    if (NodeGroup* group = group_to_join(); group != nullptr) return join(*group);
+    if (NodeGroup* group = group_to_join(); group != nullptr) {
+      stages::enter(stages::Stage::join);
+      const bool inboxes = group == &queue_->inboxes;
+      joining_ = std::make_unique<Joining>(
+          *group, *call_.pipeline,
+          node::Use{.region_bytes = inboxes ? 0 : call_.pipeline->region_bytes,
+                    .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0});
+      stage_ = Stage::joining;
+      return joining_->begin();
+    }
   }
   turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
   turn_->result->why = all_.any_device() ? why_best_mode() : reason::kAllHost;
@@ -171,7 +182,9 @@ Status CollectiveOperation::decide() {
 
 NodeGroup* CollectiveOperation::group_to_join() const {
   const Pipeline& pipeline = *call_.pipeline;
-  const auto open = [](const NodeGroup& group) { return !group.group && !group.declined; };
+  const auto open = [this](const NodeGroup& group) {
+    return joins_ && !group.group && !group.declined;
+  };
   if (pipeline.lane_bytes != 0) {
     if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes)) return &queue_->inboxes;
     if (queue_->inboxes.group) return nullptr;
@@ -198,59 +211,8 @@ std::string CollectiveOperation::why_best_mode() const {
   const bool fits_regions = call_.pipeline->exchange->fits_regions;
   if (fits_regions && queue_->regions.group) return reason::kNoKernels;
   const NodeGroup& group = fits_regions ? queue_->regions : queue_->inboxes;
-  return group.declined ? std::string(reason::kDeclined) + ": " + group.why_declined
-                        : reason::kSeldom;
-}
-
-// All ranks come here in the same call. A rank's memory is where its buffer is.
-Status CollectiveOperation::join(NodeGroup& group) {
-  stages::enter(stages::Stage::join);
-  const Pipeline& pipeline = *call_.pipeline;
-  const PipelineEnd& end = pipeline.in.runtime != nullptr ? pipeline.in : pipeline.out;
-  device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline.region_runtime;
-  if (runtime == nullptr) runtime = &device::default_runtime();
-  node::Use use;
-  if (&group == &queue_->inboxes) {
-    use.lane_bytes = pipeline.lane_bytes;
-  } else {
-    use.region_bytes = pipeline.region_bytes;
-  }
-  // A joined group's memory goes only when the peers have closed it.
-  joining_ = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
-  joined_ = &group;
-  const Status made = joining_->prepare(pipeline.rank, pipeline.exchange->size, *runtime,
-                                        end.runtime != nullptr ? end.device : 0, use, record_);
-  if (!made.ok()) log::info("{}", made.message());
-  group.why_declined = made.message();
-  records_.resize(static_cast<std::size_t>(pipeline.exchange->size));
-  ACCORD_TRY(Status::from_host(
-      pipeline.issue_allgather(&record_, records_.data(), sizeof record_, request_)));
-  stage_ = Stage::joining;
-  return {};
-}
-
-Status CollectiveOperation::open_group() {
-  voted_ = all_;
-  const Status opened = joining_->open(records_);
-  if (!opened.ok()) log::info("staging through the host: {}", opened.message());
-  if (joined_->why_declined.empty())
-    joined_->why_declined = opened.ok() ? reason::kPeerDeclined : opened.message();
-  mine_ = Vote::cast(call_.pipeline->key, opened.ok() ? Ballot::neutral : Ballot::host);
-  ACCORD_TRY(Status::from_host(call_.pipeline->issue_vote(mine_, all_, request_)));
-  stage_ = Stage::agreeing;
-  return {};
-}
-
-Status CollectiveOperation::agree_on_group() {
-  joining_->joined(!all_.any_host());
-  if (all_.any_host()) {
-    joined_->declined = true;
-  } else {
-    joined_->group = joining_;
-  }
-  joining_.reset();
-  all_ = voted_;
-  return decide();
+  return group.why_declined.empty() ? reason::kSeldom
+                                    : std::string(reason::kDeclined) + ": " + group.why_declined;
 }
 
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {

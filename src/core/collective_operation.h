@@ -13,6 +13,7 @@
 #include "core/collective.h"
 #include "core/engine.h"
 #include "core/inbox_exchange.h"
+#include "core/joining.h"
 #include "core/node_exchange.h"
 
 namespace accord::core {
@@ -25,17 +26,7 @@ class CollectiveOperation final : public Operation {
   const char* path() const noexcept { return path_; }
 
  private:
-  enum class Stage {
-    begin,
-    voting,
-    joining,
-    agreeing,
-    whole,
-    whole_in_host,
-    chunks,
-    exchange,
-    stopping
-  };
+  enum class Stage { begin, voting, joining, whole, whole_in_host, chunks, exchange, stopping };
 
   // A chunk on its way: user memory -> shadow -> host MPI -> shadow -> user memory.
   struct Slot {
@@ -58,9 +49,6 @@ class CollectiveOperation final : public Operation {
   Status decide();
   std::string why_best_mode() const;
   Status start_as(Mode mode);
-  Status join(NodeGroup& group);
-  Status open_group();
-  Status agree_on_group();
   Status open_ends(Mode mode);
   Status whole(HostPort& port, bool& pending);
   Status open_slots();
@@ -78,15 +66,12 @@ class CollectiveOperation final : public Operation {
   std::optional<Turn> turn_;
   std::shared_ptr<CommQueue> queue_;
   std::unique_ptr<Exchange> exchange_;
-  NodeGroup* joined_ = nullptr;  // which one is being joined
-  std::shared_ptr<node::Group> joining_;
-  node::Record record_;
-  std::vector<node::Record> records_;
+  std::unique_ptr<Joining> joining_;
+  bool joins_ = true;  // until it turns out that it is too early
   Stage stage_ = Stage::begin;
   const char* path_ = "queued";
   Vote mine_;
   Vote all_;
-  Vote voted_;  // the vote on the mode, while one on a group is under way
   HostRequest request_ = 0;
 
   std::vector<Slot> slots_;

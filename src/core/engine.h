@@ -64,6 +64,7 @@ class Operation {
 struct NodeGroup {
   std::shared_ptr<node::Group> group;  // once they have joined it
   bool declined = false;               // they tried, and cannot
+  unsigned early_attempts = 0;         // when some of them used no device yet
   std::string why_declined;            // as far as this rank knows, for people
 };
 

@@ -22,6 +22,7 @@
 #include "device/cuda_host_memory.h"
 #include "device/cuda_inbox.h"
 #include "device/cuda_reduce.h"
+#include "device/cuda_share.h"
 #include "device/device_runtime.h"
 
 namespace accord::device {
@@ -35,13 +36,6 @@ using cuda::Driver;
 using cuda::PointerAttribute;
 using cuda::Result;
 using cuda::status_of;
-
-// What ExportedMemory::bytes holds.
-struct CudaHandle {
-  static constexpr std::uint64_t kMagic = 0x31616475'63636361ULL;
-  std::uint64_t magic = kMagic;
-  cuda::IpcHandle handle{};
-};
 
 Status no_driver() {
   return Status(StatusCode::unsupported, "cuda: no NVIDIA driver for CUDA 12 or later here");
@@ -98,6 +92,7 @@ class CudaRuntime final : public DeviceRuntime {
   Status close_memory(void* pointer) override;
 
   int device_count() override;
+  int device_in_use() noexcept override;
   Status describe(int device, DeviceDescription& description) override;
   std::vector<DeviceLink> links() override;
 
@@ -107,6 +102,7 @@ class CudaRuntime final : public DeviceRuntime {
   Status enter_owner(const char* call, const void* pointer, ContextScope& scope, PointerInfo& info);
 
   cuda::HostMemory host_memory_;
+  cuda::OpenedMemory opened_memory_;
   std::mutex mutex_;  // guards what follows
   std::array<bool, 64> primary_kept_{};
 };
@@ -143,13 +139,7 @@ bool find_recent(const Driver& driver, const void* pointer, PointerInfo& info) n
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   for (const PointerInfo& known : recent.infos) {
     if (address - reinterpret_cast<std::uintptr_t>(known.base) >= known.size_bytes) continue;
-    std::uint64_t id = 0;
-    void* values[] = {&id};
-    PointerAttribute attribute = PointerAttribute::buffer_id;
-    if (driver.pointer_get_attributes(1, &attribute, values, cuda::address_of(pointer)) !=
-            Result::success ||
-        id != known.buffer_id)
-      continue;
+    if (!cuda::has_id(driver, pointer, known.buffer_id)) continue;
     info = known;
     return true;
   }
@@ -195,7 +185,9 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   info.size_bytes = static_cast<std::size_t>(size_bytes);
   info.buffer_id = buffer_id;
   info.context = context;
-  if (buffer_id != 0) recent.infos[recent.next++ % Recent::kCount] = info;
+  if (info.kind == MemoryKind::device && context == nullptr)
+    cuda::narrow_to_mapping(*driver, pointer, info);
+  if (info.buffer_id != 0) recent.infos[recent.next++ % Recent::kCount] = info;
   return true;
 }
 
@@ -355,23 +347,7 @@ Status CudaRuntime::export_memory(const void* pointer, ExportedMemory& exported)
   if (info.kind != MemoryKind::device || info.base == nullptr) {
     return Status(StatusCode::unsupported, "cuda export: only device memory can be exported");
   }
-  std::uint64_t capable = 1;
-  if (driver->pointer_get_attribute(&capable, PointerAttribute::is_legacy_ipc_capable,
-                                    cuda::address_of(pointer)) == Result::success &&
-      capable == 0) {
-    return Status(StatusCode::unsupported,
-                  "cuda export: memory of a pool or of the virtual memory API");
-  }
-  CudaHandle handle;
-  const Result result = driver->ipc_get_handle(&handle.handle, cuda::address_of(info.base));
-  if (result == Result::invalid_value || result == Result::not_supported) {
-    return Status(StatusCode::unsupported,
-                  status_of(*driver, result, cuda::symbol::ipc_get_handle).message());
-  }
-  ACCORD_TRY(status_of(*driver, result, cuda::symbol::ipc_get_handle));
-  exported.bytes.resize(sizeof handle);
-  std::memcpy(exported.bytes.data(), &handle, sizeof handle);
-  exported.file_descriptor = -1;
+  ACCORD_TRY(cuda::export_allocation(*driver, info, exported));
   exported.offset_bytes = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) -
                                                    static_cast<const std::byte*>(info.base));
   return Status();
@@ -380,24 +356,11 @@ Status CudaRuntime::export_memory(const void* pointer, ExportedMemory& exported)
 Status CudaRuntime::open_memory(int device, const ExportedMemory& exported, void*& pointer) {
   pointer = nullptr;
   ACCORD_TRY(check_device(device));
-  CudaHandle handle;
-  handle.magic = 0;
-  if (exported.bytes.size() == sizeof handle) {
-    std::memcpy(&handle, exported.bytes.data(), sizeof handle);
-  }
-  if (handle.magic != CudaHandle::kMagic) {
-    return Status(StatusCode::invalid_argument, "cuda open: no handle of this runtime");
-  }
   const Driver& driver = *cuda::driver();
   ACCORD_TRY(keep_primary(device));
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "open: context"));
-  cuda::DevicePointer address = 0;
-  ACCORD_TRY(status_of(
-      driver, driver.ipc_open_handle(&address, handle.handle, cuda::kIpcLazyEnablePeerAccess),
-      cuda::symbol::ipc_open_handle));
-  pointer = reinterpret_cast<void*>(address);
-  return Status();
+  return opened_memory_.open(driver, device, exported, pointer);
 }
 
 Status CudaRuntime::close_memory(void* pointer) {
@@ -406,8 +369,16 @@ Status CudaRuntime::close_memory(void* pointer) {
   ContextScope scope(*driver);
   PointerInfo info;
   ACCORD_TRY(enter_owner("close", pointer, scope, info));
-  return status_of(*driver, driver->ipc_close_handle(cuda::address_of(pointer)),
-                   cuda::symbol::ipc_close_handle);
+  return opened_memory_.close(*driver, pointer);
+}
+
+int CudaRuntime::device_in_use() noexcept {
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return -1;
+  ContextScope scope(*driver);
+  cuda::Device device = -1;
+  if (!scope.enter_any() || driver->context_get_device(&device) != Result::success) return -1;
+  return device;
 }
 
 Status CudaRuntime::describe(int device, DeviceDescription& description) {

@@ -27,6 +27,7 @@ enum class Result : unsigned {
   peer_access_already_enabled = 704,
   context_is_destroyed = 709,
   host_memory_not_registered = 713,
+  not_permitted = 800,
   not_supported = 801,
 };
 
@@ -38,6 +39,8 @@ using Event = struct EventHandle*;
 using Array = struct ArrayHandle*;
 using Module = struct ModuleHandle*;
 using Function = struct FunctionHandle*;
+using Pool = struct PoolHandle*;
+using MemoryHandle = unsigned long long;
 
 enum class MemoryType : unsigned { none = 0, host = 1, device = 2, array = 3, unified = 4 };
 
@@ -50,9 +53,15 @@ enum class PointerAttribute : unsigned {
   is_legacy_ipc_capable = 10,
   range_start = 11,
   range_size = 12,
+  access_flags = 16,
+  pool = 17,
+  mapping_size = 18,
+  mapping_start = 19,
+  memory_block_id = 20,
 };
 
 enum class P2pAttribute : unsigned { performance_rank = 1, access_supported = 2 };
+enum class HandleType : unsigned { posix_file_descriptor = 1 };
 enum class CaptureMode : unsigned { global = 0, thread_local_ = 1, relaxed = 2 };
 
 constexpr unsigned kStreamNonBlocking = 1;
@@ -62,6 +71,8 @@ constexpr unsigned kHostAllocateMapped = 2;
 constexpr unsigned kHostRegisterPortable = 1;
 constexpr unsigned kManagedAttachGlobal = 1;
 constexpr unsigned kIpcLazyEnablePeerAccess = 1;
+constexpr unsigned kLocationDevice = 1;
+constexpr unsigned kAccessReadWrite = 3;
 
 struct Uuid {
   unsigned char bytes[16];
@@ -69,6 +80,20 @@ struct Uuid {
 
 struct IpcHandle {
   unsigned char bytes[64];
+};
+
+struct PoolPointer {
+  unsigned char bytes[64];
+};
+
+struct MemoryLocation {
+  unsigned type;
+  int id;
+};
+
+struct AccessDescription {
+  MemoryLocation location;
+  unsigned flags;
 };
 
 struct Copy2d {

@@ -145,7 +145,14 @@ Status find_place(const Driver& driver, const void* pointer, Place& place) {
 Status check_reachable(const Driver& driver, Device device, Context context, const Place& place) {
   if (place.everywhere() || place.context == context) return Status();
   if (place.context == nullptr && place.device == device) return Status();
-  const char* reason = "memory of a pool of another device";
+  // Of a pool or of the virtual memory API: whoever made or opened it says which devices may.
+  std::uint64_t access = 0;
+  if (place.context == nullptr &&
+      driver.pointer_get_attribute(&access, PointerAttribute::access_flags,
+                                   address_of(place.pointer)) == Result::success &&
+      access == kAccessReadWrite)
+    return Status();
+  const char* reason = "memory of another device, which this one may not access";
   if (place.context != nullptr) {
     reason = "memory of another context of the device";
     if (place.device != device) {

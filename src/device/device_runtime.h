@@ -154,6 +154,11 @@ class DeviceRuntime {
   virtual Status close_memory(void* pointer) = 0;
 
   virtual int device_count() = 0;
+
+  // The device that this thread has current, else one that this process uses; -1 where it uses none
+  // yet. Initialises nothing.
+  virtual int device_in_use() noexcept = 0;
+
   virtual Status describe(int device, DeviceDescription& description) = 0;
   virtual std::vector<DeviceLink> links() { return {}; }  // none where the question makes no sense
 };

@@ -148,6 +148,7 @@ class HostRuntime final : public DeviceRuntime {
   Status close_memory(void* pointer) override;
 
   int device_count() override { return static_cast<int>(config().host_devices); }
+  int device_in_use() noexcept override { return arena_.in_use() ? 0 : -1; }
   Status describe(int device, DeviceDescription& description) override;
 
  private:

@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// File descriptors that ranks of a node show each other: the number travels, and the other process
-// opens it by /proc.
+// A file descriptor with an owner.
 #pragma once
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdint>
+#include <utility>
 
 namespace accord::node {
 
-// A descriptor of another process of the same user. -1 with errno where that is not allowed.
-inline int open_theirs(std::int32_t process, std::int32_t descriptor) {
-  return ::open(fmt::format("/proc/{}/fd/{}", process, descriptor).c_str(), O_RDWR | O_CLOEXEC);
-}
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    close();
+    number_ = std::exchange(other.number_, -1);
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
 
-inline void close_descriptor(int& descriptor) noexcept {
-  if (descriptor >= 0) ::close(descriptor);
-  descriptor = -1;
-}
+  bool is_open() const noexcept { return number_ >= 0; }
+  int number() const noexcept { return number_; }  // -1: none
+  void close() noexcept {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
+  }
+
+ private:
+  int number_ = -1;
+};
 
 }  // namespace accord::node

@@ -2,9 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "node/group.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -20,8 +19,6 @@
 #include <set>
 #include <string>
 
-#include "node/descriptor.h"
-#include "node/handle_cache.h"
 #include "node/plan.h"
 
 namespace accord::node {
@@ -29,19 +26,31 @@ namespace {
 
 // How many polls go by between two looks whether the peers' processes still exist.
 constexpr unsigned kChecksPerLook = 4096;
+// The parcel with which a rank joins; those of offers are numbered from 0.
+constexpr std::int32_t kJoinItem = -1;
 
 Status from_errno(StatusCode code, const char* what) {
   return {code, fmt::format("node: {}: {}", what, std::strerror(errno))};
 }
 
-// Equal in processes of this kernel that see each other's /proc: what the descriptors travel by.
+// Equal in processes of this kernel, whatever containers they are in.
 std::uint64_t node_number() {
   std::string text;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-  struct stat processes {};
-  if (::stat("/proc/self/ns/pid", &processes) == 0)
-    text += fmt::format("/{}/{}/{}", processes.st_dev, processes.st_ino, ::getuid());
   return std::hash<std::string>{}(text) | 1;
+}
+
+// Where sockets can be that processes in different network namespaces reach.
+std::array<std::string, 2> meeting_places() {
+  const char* temporary = std::getenv("TMPDIR");
+  return {"/dev/shm", temporary != nullptr && *temporary == '/' ? temporary : "/tmp"};
+}
+
+// Equal for paths that are one directory, also from different containers; 0: there is none.
+std::uint64_t directory_number(const std::string& path) {
+  struct stat of {};
+  if (::stat(path.c_str(), &of) != 0) return 0;
+  return std::hash<std::string>{}(fmt::format("{}/{}", of.st_dev, of.st_ino)) | 1;
 }
 
 struct Graveyard {
@@ -67,14 +76,19 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   use_ = use;
   regions_.resize(static_cast<std::size_t>(size));
   opened_.resize(static_cast<std::size_t>(size));
+  life_lines_.resize(static_cast<std::size_t>(size));
   mine = Record{};
   mine.node = node_number();
-  mine.process = ::getpid();
+  mine.network = DescriptorPort::network();
+  std::ranges::transform(meeting_places(), mine.directories.begin(), directory_number);
+  mine.without_device = device < 0 ? 1 : 0;
+  if (device < 0) return {StatusCode::unsupported, "node: this rank uses no device yet"};
   const bool inboxes = use.region_bytes == 0;
   if (!inboxes && slot_bytes() < Plan::slot_bytes_min(size))
     return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
+  ACCORD_TRY(port_.open());
+  mine.port = port_.address();
   if (rank == 0) ACCORD_TRY(make_mailboxes());
-  mine.mailbox_descriptor = mailbox_descriptor_;
   void* memory = nullptr;
   const std::size_t size_bytes = inboxes ? device::inbox_bytes(size, use.lane_bytes)
                                          : use.region_bytes + Offers::kScratchBytes;
@@ -85,13 +99,13 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   mine.reduces = runtime.can_reduce(device::ReduceOp::sum, device::Element::float32) ? 1 : 0;
   device::ExportedMemory exported;
   ACCORD_TRY(runtime.export_memory(memory, exported));
-  memory_descriptor_ = exported.file_descriptor;
+  memory_descriptor_ = Descriptor(exported.file_descriptor);
   if (exported.bytes.size() > Record::kHandleBytesMax)
     return {StatusCode::unsupported, "node: a memory handle is too long"};
   std::memcpy(mine.handle, exported.bytes.data(), exported.bytes.size());
   mine.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
   mine.offset_bytes = exported.offset_bytes;
-  mine.memory_descriptor = memory_descriptor_;
+  mine.with_descriptor = memory_descriptor_.is_open() ? 1 : 0;
   mine.ok = 1;
   return {};
 }
@@ -135,9 +149,9 @@ Status Group::bounce_memory(std::size_t size_bytes, std::byte*& memory) {
 }
 
 Status Group::make_mailboxes() {
-  mailbox_descriptor_ = ::memfd_create("accord-mailboxes", MFD_CLOEXEC);
-  if (mailbox_descriptor_ < 0) return from_errno(StatusCode::no_memory, "memfd_create");
-  if (::ftruncate(mailbox_descriptor_, static_cast<off_t>(shared_bytes())) != 0)
+  mailbox_descriptor_ = Descriptor(::memfd_create("accord-mailboxes", MFD_CLOEXEC));
+  if (!mailbox_descriptor_.is_open()) return from_errno(StatusCode::no_memory, "memfd_create");
+  if (::ftruncate(mailbox_descriptor_.number(), static_cast<off_t>(shared_bytes())) != 0)
     return from_errno(StatusCode::no_memory, "ftruncate");
   ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
   for (int peer = 0; peer < size_; ++peer) new (mailboxes_ + peer) Mailbox;
@@ -145,14 +159,15 @@ Status Group::make_mailboxes() {
   return {};
 }
 
-Status Group::map_mailboxes(int descriptor) {
-  void* memory = ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+Status Group::map_mailboxes(const Descriptor& descriptor) {
+  void* memory =
+      ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
   if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
   mailboxes_ = static_cast<Mailbox*>(memory);
   return {};
 }
 
-Status Group::open(std::span<const Record> records) {
+Status Group::accept(std::span<const Record> records) {
   reduces_ = true;
   std::set<std::uint64_t> exclusive_devices;
   for (const Record& record : records) {
@@ -162,29 +177,105 @@ Status Group::open(std::span<const Record> records) {
     if (record.exclusive_device != 0 && !exclusive_devices.insert(record.exclusive_device).second)
       return {StatusCode::unsupported, "node: ranks share a device, where kernels must not wait"};
     reduces_ = reduces_ && record.reduces != 0;
-    processes_.push_back(record.process);
   }
-  if (rank_ != 0) {
-    int descriptor = open_theirs(records[0].process, records[0].mailbox_descriptor);
-    if (descriptor < 0) return from_errno(StatusCode::unsupported, "opening the mailboxes");
-    const Status mapped = map_mailboxes(descriptor);
-    close_descriptor(descriptor);
-    ACCORD_TRY(mapped);
+  records_.assign(records.begin(), records.end());
+  return {};
+}
+
+bool Group::too_early(std::span<const Record> records) noexcept {
+  return std::ranges::all_of(records,
+                             [&](const Record& record) {
+                               return record.node == records[0].node &&
+                                      (record.ok != 0 || record.without_device != 0);
+                             }) &&
+         std::ranges::any_of(records, [](const Record& one) { return one.without_device != 0; });
+}
+
+// Nothing where all ranks are in one network namespace, as far as the kernel says.
+Status Group::find_meeting_place() {
+  std::uint64_t network = 0;
+  bool differ = false;
+  for (const Record& record : records_) {
+    differ = differ || (network != 0 && record.network != 0 && record.network != network);
+    if (network == 0) network = record.network;
   }
-  for (std::size_t peer = 0; peer < records.size(); ++peer) {
-    if (static_cast<int>(peer) == rank_) continue;
-    const Record& record = records[peer];
-    const PeerMemory region{.process = record.process,
-                            .descriptor = record.memory_descriptor,
-                            .handle = {record.handle, record.handle_bytes}};
-    ACCORD_TRY(open_peer_memory(*runtime_, device_, region, opened_[peer]));
-    regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
+  if (!differ) return {};
+  for (std::size_t place = 0; place < records_[0].directories.size(); ++place) {
+    const std::uint64_t number = records_[0].directories[place];
+    if (number != 0 && std::ranges::all_of(records_, [&](const Record& record) {
+          return record.directories[place] == number;
+        }))
+      return port_.open_path(meeting_places()[place]);
   }
+  return {
+      StatusCode::unsupported,
+      "node: the ranks are in different network namespaces and share neither /dev/shm nor TMPDIR"};
+}
+
+// In the order in which open_peer expects them.
+std::vector<int> Group::descriptors_to_send() const {
+  std::vector<int> numbers;
+  for (const Descriptor* one : {&mailbox_descriptor_, &memory_descriptor_}) {
+    if (one->is_open()) numbers.push_back(one->number());
+  }
+  return numbers;
+}
+
+Status Group::send(bool& done) {
+  done = false;
+  if (sent_to_ == 0 && !shown_) {
+    ACCORD_TRY(find_meeting_place());
+    give_up_ = std::chrono::steady_clock::now() + kPatience;
+    shown_ = true;
+  }
+  std::vector<int> descriptors = descriptors_to_send();
+  ACCORD_TRY(own_life_line(descriptors.emplace_back()));
+  for (; sent_to_ + 1 < size_; ++sent_to_) {
+    const int peer = (rank_ + sent_to_ + 1) % size_;
+    bool sent = false;
+    ACCORD_TRY(port_.send(records_[static_cast<std::size_t>(peer)].port, {rank_, kJoinItem, 0},
+                          descriptors, sent));
+    if (!sent && std::chrono::steady_clock::now() > give_up_)
+      return {StatusCode::unsupported, fmt::format("node: rank {} takes no descriptors", peer)};
+    if (!sent) return {};
+  }
+  done = true;
+  return {};
+}
+
+Status Group::open() {
+  memory_descriptor_.close();
+  mailbox_descriptor_.close();
+  port_.close_path();
+  std::vector<PortAddress> ports;
+  for (std::size_t peer = 0; peer < records_.size(); ++peer) {
+    ports.push_back(records_[peer].port);
+    if (static_cast<int>(peer) != rank_) ACCORD_TRY(open_peer(peer));
+  }
+  records_.clear();
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
-  offers_.attach(mailboxes_ + size_, rank_, size_, *runtime_, device_,
-                 reduces_ ? scratch : nullptr);
+  offers_.attach(mailboxes_ + size_, rank_, *runtime_, device_, reduces_ ? scratch : nullptr, port_,
+                 std::move(ports));
   return try_to_reduce();
+}
+
+Status Group::open_peer(std::size_t peer) {
+  const Record& record = records_[peer];
+  std::vector<Descriptor> descriptors;
+  const std::size_t expected = 1 + (peer == 0 ? 1 : 0) + (record.with_descriptor != 0 ? 1 : 0);
+  if (!port_.take({static_cast<std::int32_t>(peer), kJoinItem, 0}, descriptors) ||
+      descriptors.size() != expected)
+    return {StatusCode::unsupported, fmt::format("node: no descriptors came from rank {}", peer)};
+  life_lines_[peer] = life_line_of(record.port.process, std::move(descriptors.back()));
+  if (peer == 0) ACCORD_TRY(map_mailboxes(descriptors[0]));
+  const device::ExportedMemory exported{
+      .bytes = {record.handle, record.handle + record.handle_bytes},
+      .file_descriptor =
+          record.with_descriptor != 0 ? descriptors[descriptors.size() - 2].number() : -1};
+  ACCORD_TRY(runtime_->open_memory(device_, exported, opened_[peer]));
+  regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
+  return {};
 }
 
 // One element from all regions: what cannot be addressed from here (a region of another context)
@@ -206,18 +297,7 @@ Status Group::try_to_reduce() {
   return {};
 }
 
-void Group::joined(bool all_opened) noexcept {
-  joined_ = all_opened;
-  close_descriptors();
-}
-
-void Group::close_descriptors() noexcept {
-  close_descriptor(memory_descriptor_);
-  close_descriptor(mailbox_descriptor_);
-}
-
 Group::~Group() {
-  close_descriptors();
   close_peers();
   if (bounce_ != nullptr) (void)runtime_->free(bounce_);
   if (runtime_ != nullptr && !regions_.empty() &&
@@ -236,19 +316,18 @@ void Group::close_peers() noexcept {
 }
 
 bool Group::abandoned() const noexcept {
+  if (mailboxes_ == nullptr) return false;
   for (int peer = 0; peer < size_; ++peer) {
     if (mailboxes_[peer].closed.load(std::memory_order_acquire) != 0) continue;
-    const auto process = processes_[static_cast<std::size_t>(peer)];
-    if (::kill(process, 0) != 0 && errno == ESRCH) continue;
-    return false;
+    const auto& line = life_lines_[static_cast<std::size_t>(peer)];
+    if (line == nullptr || !line->is_cut()) return false;
   }
   return true;
 }
 
 void Group::retire(Group* group) {
   group->close_peers();
-  // One that never came to be: nobody reads its region.
-  if (!group->joined_) {
+  if (!group->shown_) {
     delete group;
     return;
   }
@@ -278,9 +357,7 @@ std::uint64_t Group::take(std::size_t chunks) noexcept {
 Status Group::check_peers() {
   const bool look = ++checks_ % kChecksPerLook == 0;
   for (int peer = 0; peer < size_; ++peer) {
-    const bool gone =
-        look && ::kill(processes_[static_cast<std::size_t>(peer)], 0) != 0 && errno == ESRCH;
-    if (gone)
+    if (look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut())
       return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
     if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0)
       return {StatusCode::device_error,

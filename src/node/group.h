@@ -3,12 +3,14 @@
 //
 // The ranks of one communicator that share a node: device memory a rank, opened by all others (an
 // exchange region, or an inbox for small messages), and a mailbox a rank in shared memory. No host
-// MPI call once the group is joined. Joining takes two steps with an exchange of Records between
-// them, which the caller carries (core, over the host MPI). Knows no MPI and no vendor. Not
-// thread-safe: the engine's lock protects it.
+// MPI call once the group is joined. Joining takes several steps; what goes from rank to rank
+// between them is carried by the caller (core, over the host MPI), but for file descriptors. Knows
+// no MPI and no vendor. Not thread-safe: the engine's lock protects it.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +20,8 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 #include "device/inbox_server.h"
+#include "node/descriptor_port.h"
+#include "node/life_line.h"
 #include "node/offers.h"
 
 namespace accord::node {
@@ -27,11 +31,13 @@ struct Record {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::uint64_t node = 0;              // equal on ranks that can share memory
   std::uint64_t exclusive_device = 0;  // see device::InboxServer; inboxes only
-  std::int32_t ok = 0;                 // this rank can take part
+  PortAddress port;
+  std::uint64_t network = 0;                   // DescriptorPort::network
+  std::array<std::uint64_t, 2> directories{};  // where ports may meet, each equal where the same
+  std::int32_t ok = 0;                         // this rank can take part
+  std::int32_t without_device = 0;             // but not yet: it uses no device so far
   std::int32_t reduces = 0;
-  std::int32_t process = 0;
-  std::int32_t memory_descriptor = -1;   // of `process`: the region's, where its handle needs one
-  std::int32_t mailbox_descriptor = -1;  // of `process`: the mailboxes, rank 0 only
+  std::uint32_t with_descriptor = 0;  // one belongs to the handle
   std::uint32_t handle_bytes = 0;
   std::uint64_t offset_bytes = 0;
   std::byte handle[kHandleBytesMax]{};
@@ -57,15 +63,29 @@ class Group {
   // Chunks a region has room for.
   static constexpr std::size_t kSlots = 4;
 
-  // Step 1: makes this rank's region on `device`; `mine` then goes to all ranks. On an error the
-  // group cannot be, but `mine` says so and must go to all ranks all the same.
+  // How long a rank waits for room in the sockets of others.
+  static constexpr std::chrono::seconds kPatience{10};
+
+  // Step 1: makes this rank's region on `device` (-1: this rank uses none yet); `mine` then goes to
+  // all ranks. On an error the group cannot be, but `mine` says so and must go to all ranks all the
+  // same.
   Status prepare(int rank, int size, device::DeviceRuntime& runtime, int device, Use use,
                  Record& mine);
-  // Step 2: opens what the peers have made; an error when any of them cannot take part.
-  Status open(std::span<const Record> records);
-  // Last, on every rank, when all know whether all could open: nothing needs the descriptors any
-  // more.
-  void joined(bool all_opened) noexcept;
+  // Step 2: whether these ranks can be a group. The answer is the same on all of them.
+  Status accept(std::span<const Record> records);
+  // Where they cannot: whether they might be another time, since only devices are missing.
+  static bool too_early(std::span<const Record> records) noexcept;
+  // Step 3: sends the peers what their processes need to open this rank's memory. Does not wait:
+  // to be called until `done`, or an error.
+  Status send(bool& done);
+  // Makes room for what peers send; to be called while waiting for them.
+  void receive() { port_.receive(); }
+  // Step 4, once all ranks have sent: opens what the peers have made. Where all could, the group
+  // can be used.
+  Status open();
+  // Step 5, where one could not: closes what is open; once all have, the region may go.
+  void close_peers() noexcept;
+  void parted() noexcept { shown_ = false; }
 
   ~Group();
   Group() = default;
@@ -109,8 +129,8 @@ class Group {
   // An error once a peer has given up or its process is gone. Now and then a system call.
   Status check_peers();
 
-  // Closes the peers' regions; frees the own one once all peers have closed it (at once where the
-  // ranks did not join), until then it is kept for a later call of retire or bury.
+  // Closes the peers' regions; frees the own one once all peers have closed it (at once where they
+  // cannot have opened it), until then it is kept for a later call of retire or bury.
   static void retire(Group* group);
   // Frees what retired groups have left and nobody uses any more.
   static void bury() noexcept;
@@ -120,12 +140,13 @@ class Group {
   Status prepare_inbox(Record& mine);
   Status address_inboxes();
   Status try_to_reduce();
-  void close_descriptors() noexcept;
-  Status map_mailboxes(int descriptor);
+  Status find_meeting_place();
+  std::vector<int> descriptors_to_send() const;
+  Status map_mailboxes(const Descriptor& descriptor);
+  Status open_peer(std::size_t peer);
   std::size_t shared_bytes() const noexcept {
     return sizeof(Mailbox) * static_cast<std::size_t>(size_) + Offers::shared_bytes(size_);
   }
-  void close_peers() noexcept;
   bool abandoned() const noexcept;
 
   int rank_ = 0;
@@ -138,14 +159,18 @@ class Group {
   std::byte* bounce_ = nullptr;
   std::size_t bounce_bytes_ = 0;
   bool reduces_ = false;
-  bool joined_ = false;              // by all ranks
-  std::vector<std::byte*> regions_;  // by rank
-  std::vector<void*> opened_;        // by rank, null: not opened
-  std::vector<std::int32_t> processes_;
+  bool shown_ = false;                                       // peers may have opened the region
+  std::vector<Record> records_;                              // by rank, until all is open
+  std::vector<std::byte*> regions_;                          // by rank
+  std::vector<void*> opened_;                                // by rank, null: not opened
+  std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
   Mailbox* mailboxes_ = nullptr;
+  DescriptorPort port_;
   Offers offers_;  // its boards lie behind the mailboxes
-  int memory_descriptor_ = -1;
-  int mailbox_descriptor_ = -1;
+  Descriptor memory_descriptor_;
+  Descriptor mailbox_descriptor_;
+  int sent_to_ = 0;  // peers, from the next rank on
+  std::chrono::steady_clock::time_point give_up_;
   std::uint64_t next_ = 0;
   unsigned checks_ = 0;
 };

@@ -5,27 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include "node/descriptor.h"
 
 namespace accord::node {
-
-Status open_peer_memory(device::DeviceRuntime& runtime, int device, const PeerMemory& memory,
-                        void*& start) {
-  device::ExportedMemory exported;
-  exported.bytes.assign(memory.handle.begin(), memory.handle.end());
-  if (memory.descriptor >= 0) {
-    exported.file_descriptor = open_theirs(memory.process, memory.descriptor);
-    if (exported.file_descriptor < 0)
-      return {StatusCode::unsupported,
-              fmt::format("node: opening a peer's memory: {}", std::strerror(errno))};
-  }
-  Status opened = runtime.open_memory(device, exported, start);
-  close_descriptor(exported.file_descriptor);
-  return opened;
-}
 
 Status HandleCache::open(device::DeviceRuntime& runtime, int device, const PeerMemory& memory,
                          void*& start) {
@@ -44,7 +25,9 @@ Status HandleCache::open(device::DeviceRuntime& runtime, int device, const PeerM
       memory.size_bytes > limits_.mapped_bytes - mapped_bytes_) {
     status = {StatusCode::unsupported, "node: enough memory of other processes is open"};
   } else {
-    status = open_peer_memory(runtime, device, memory, mapping.start);
+    const device::ExportedMemory exported{.bytes = {memory.handle.begin(), memory.handle.end()},
+                                          .file_descriptor = memory.descriptor};
+    status = runtime.open_memory(device, exported, mapping.start);
   }
   ++(status.ok() ? counters_.opens : counters_.refusals);
   ACCORD_TRY(status);

@@ -22,17 +22,13 @@ namespace accord::node {
 
 // An allocation of another process as it was exported there.
 struct PeerMemory {
-  std::int32_t process = 0;
-  std::int32_t descriptor = -1;  // of `process`, where the handle needs one
-  std::uint64_t base = 0;        // its address there
+  std::uint64_t process = 0;  // PortAddress::process
+  int descriptor = -1;        // as it came from there, where the handle needs one; not owned
+  std::uint64_t base = 0;     // its address there
   std::uint64_t buffer_id = 0;
   std::uint64_t size_bytes = 0;
   std::span<const std::byte> handle;
 };
-
-// Opens it for `device` here, past the cache.
-Status open_peer_memory(device::DeviceRuntime& runtime, int device, const PeerMemory& memory,
-                        void*& start);
 
 class HandleCache {
  public:
@@ -63,7 +59,7 @@ class HandleCache {
   struct Key {
     device::DeviceRuntime* runtime;
     int device;
-    std::int32_t process;
+    std::uint64_t process;
     std::uint64_t base;
     std::uint64_t buffer_id;
     auto operator<=>(const Key&) const = default;

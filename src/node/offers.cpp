@@ -2,8 +2,6 @@
 // Copyright 2026 The Accord authors
 #include "node/offers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <compare>
 #include <cstring>
@@ -12,7 +10,6 @@
 #include <new>
 
 #include "base/log.h"
-#include "node/descriptor.h"
 #include "node/handle_cache.h"
 
 namespace accord::node {
@@ -87,20 +84,22 @@ void Offers::make(void* shared, int size) noexcept {
   for (int pair = 0; pair < size * size; ++pair) new (answers + pair) Answers;
 }
 
-void Offers::attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
-                    void* scratch) {
+void Offers::attach(void* shared, int rank, device::DeviceRuntime& runtime, int device,
+                    void* scratch, DescriptorPort& port, std::vector<PortAddress> ports) {
   // Of a device that does not say how much it has, nothing is lent.
   device::DeviceDescription description;
   if (runtime.describe(device, description).ok())
     lendable_bytes_ = description.memory_bytes / kLentPart;
   rank_ = rank;
-  size_ = size;
+  size_ = static_cast<int>(ports.size());
   runtime_ = &runtime;
   device_ = device;
   scratch_ = scratch;
+  port_ = &port;
   boards_ = static_cast<Board*>(shared);
-  answers_ = reinterpret_cast<Answers*>(boards_ + size);
-  imports_.resize(static_cast<std::size_t>(size));
+  answers_ = reinterpret_cast<Answers*>(boards_ + size_);
+  imports_.resize(ports.size());
+  ports_ = std::move(ports);
 }
 
 Offers::~Offers() {
@@ -122,9 +121,11 @@ void Offers::tend() {
   reclaim();
 }
 
-// Finds what was freed although nothing new is used.
+// Finds what was freed although nothing new is used. What peers are about to offer is taken, so
+// that they have room to send more.
 void Offers::look_at_next() {
   calls_since_look_ = 0;
+  port_->receive();
   for (std::size_t looks = 0; looks < slots_.size(); ++looks) {
     const auto slot = static_cast<std::int32_t>(next_look_);
     next_look_ = (next_look_ + 1) % slots_.size();
@@ -149,19 +150,16 @@ bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& o
     own.reachable = try_kernels(memory.base).ok();
   }
   if (readers == kNobody || !own.reachable) return own.reachable;
-  if (own.offer < 0 && !own.refused) {
-    const Status lent = lend(own, memory, readers);
-    if (!lent.ok()) log::info("through the exchange region: {}", lent.message());
-    own.refused = !lent.ok();
+  Status lent;
+  if (own.offer < 0 && !own.refused) lent = lend(own, memory);
+  if (own.offer >= 0) {
+    lent = show(own, readers);
+    if (!lent.ok()) withdraw(own);
   }
+  if (!lent.ok()) log::info("through the exchange region: {}", lent.message());
+  own.refused = own.refused || !lent.ok();
   if (own.offer < 0) return false;
   offer = own.offer;
-  Offer& shown = boards_[rank_].offers[offer];
-  const int before = shown.readers.load(std::memory_order_relaxed);
-  if (before != readers && before != kEveryone) {
-    shown.readers.store(kEveryone, std::memory_order_relaxed);
-    post();
-  }
   return opened_by(offer, readers);
 }
 
@@ -224,12 +222,11 @@ void Offers::reclaim() noexcept {
   }
 }
 
-// Not before all peers have followed: one that is still about to open a withdrawn offer must find
-// the descriptor of that offer, and what a peer has open is still lent.
+// Not before all peers have followed: what a peer has open is still lent.
 void Offers::release(Slot& slot) noexcept {
   if (slot.held) ledger().leave({device_, slot.base, slot.buffer_id});
   slot.held = false;
-  close_descriptor(slot.descriptor);
+  slot.descriptor.close();
 }
 
 // What kernels cannot address (memory of another context) must show now, while the call can still
@@ -248,33 +245,64 @@ Status Offers::try_kernels(const void* memory) const {
   return {};
 }
 
-// Without a place for it nothing happens: there may be one in a later call.
-Status Offers::lend(Own& own, const device::PointerInfo& memory, int readers) {
+// Makes an offer, for show. Without a place for it nothing happens: there may be one in a later
+// call.
+Status Offers::lend(Own& own, const device::PointerInfo& memory) {
   const int number = place_for(own);
   if (number < 0) return {};
   Slot& slot = slots_[static_cast<std::size_t>(number)];
   Offer& shown = boards_[rank_].offers[number];
   device::ExportedMemory exported;
   Status made = runtime_->export_memory(memory.base, exported);
-  slot.descriptor = exported.file_descriptor;
+  slot.descriptor = Descriptor(exported.file_descriptor);
   if (made.ok() && exported.bytes.size() > Offer::kHandleBytesMax)
     made = {StatusCode::unsupported, "node: a memory handle is too long"};
   if (!made.ok()) {
     release(slot);
     return made;
   }
-  shown.readers.store(readers, std::memory_order_relaxed);
-  shown.process = ::getpid();
-  shown.descriptor = exported.file_descriptor;
+  shown.readers.store(kNobody, std::memory_order_relaxed);
+  shown.with_descriptor = slot.descriptor.is_open() ? 1 : 0;
   shown.base = own.base;
   shown.buffer_id = own.buffer_id;
   shown.size_bytes = own.size_bytes;
   shown.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
   std::memcpy(shown.handle, exported.bytes.data(), exported.bytes.size());
   slot.live = true;
+  slot.sent.assign(static_cast<std::size_t>(size_), false);
+  ++slot.generation;
   own.offer = number;
-  shown.generation.store(++slot.generation, std::memory_order_release);
+  return {};
+}
+
+// Lets `readers` see it, and everyone once different ones ask for it. Where one of them has no room
+// for the descriptor, a later call does it.
+Status Offers::show(const Own& own, int readers) {
+  const Slot& slot = slots_[static_cast<std::size_t>(own.offer)];
+  Offer& shown = boards_[rank_].offers[own.offer];
+  const int before = shown.readers.load(std::memory_order_relaxed);
+  if (before == readers || before == kEveryone) return {};
+  const int now = before == kNobody ? readers : kEveryone;
+  bool sent = true;
+  if (slot.descriptor.is_open()) ACCORD_TRY(send_descriptor(own.offer, now, sent));
+  if (!sent) return {};
+  shown.readers.store(now, std::memory_order_relaxed);
+  shown.generation.store(slot.generation, std::memory_order_release);
   post();
+  return {};
+}
+
+Status Offers::send_descriptor(std::int32_t offer, int readers, bool& sent) {
+  Slot& slot = slots_[static_cast<std::size_t>(offer)];
+  const int descriptor = slot.descriptor.number();
+  for (int reader = 0; reader < size_; ++reader) {
+    const auto index = static_cast<std::size_t>(reader);
+    if (reader == rank_ || (readers != kEveryone && readers != reader) || slot.sent[index])
+      continue;
+    ACCORD_TRY(port_->send(ports_[index], {rank_, offer, slot.generation}, {&descriptor, 1}, sent));
+    if (!sent) return {};
+    slot.sent[index] = true;
+  }
   return {};
 }
 
@@ -331,7 +359,7 @@ void Offers::follow(int owner) {
     const int readers = offer.readers.load(std::memory_order_relaxed);
     if (generation == imports[i].generation || (readers != kEveryone && readers != rank_)) continue;
     imports[i].generation = generation;
-    if (Status opened = open(offer, imports[i].start); !opened.ok()) {
+    if (Status opened = open(owner, i, imports[i]); !opened.ok()) {
       log::info("through the exchange region: {}", opened.message());
     } else {
       mine.opened[i].store(generation, std::memory_order_release);
@@ -340,14 +368,24 @@ void Offers::follow(int owner) {
   mine.followed.store(posted, std::memory_order_release);
 }
 
-Status Offers::open(const Offer& offer, void*& start) {
-  const PeerMemory memory{offer.process,   offer.descriptor, offer.base,
-                          offer.buffer_id, offer.size_bytes, {offer.handle, offer.handle_bytes}};
-  ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, start));
-  Status reached = try_kernels(start);
+Status Offers::open(int owner, std::size_t number, Import& import) {
+  const Offer& offer = boards_[owner].offers[number];
+  std::vector<Descriptor> descriptors;
+  if (offer.with_descriptor != 0) {
+    // Where none has come, the runtime refuses the handle.
+    (void)port_->take({owner, static_cast<std::int32_t>(number), import.generation}, descriptors);
+  }
+  const PeerMemory memory{.process = ports_[static_cast<std::size_t>(owner)].process,
+                          .descriptor = descriptors.empty() ? -1 : descriptors[0].number(),
+                          .base = offer.base,
+                          .buffer_id = offer.buffer_id,
+                          .size_bytes = offer.size_bytes,
+                          .handle = {offer.handle, offer.handle_bytes}};
+  ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, import.start));
+  Status reached = try_kernels(import.start);
   if (!reached.ok()) {
-    (void)handle_cache().close(start);
-    start = nullptr;
+    (void)handle_cache().close(import.start);
+    import.start = nullptr;
   }
   return reached;
 }

@@ -19,6 +19,7 @@
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "node/descriptor_port.h"
 
 namespace accord::node {
 
@@ -31,8 +32,7 @@ struct Offer {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::atomic<std::uint32_t> generation{0};  // of this slot, never the same again; 0: withdrawn
   std::atomic<std::int32_t> readers{kNobody};
-  std::int32_t process = 0;
-  std::int32_t descriptor = -1;
+  std::uint32_t with_descriptor = 0;  // which its readers have been sent before it was shown
   std::uint64_t base = 0;
   std::uint64_t buffer_id = 0;
   std::uint64_t size_bytes = 0;
@@ -80,7 +80,8 @@ class Offers {
   static constexpr unsigned kUsesBeforeOffer = 2;
   // Calls without use after which an offer gives way to another allocation.
   static constexpr std::uint64_t kIdleCalls = 256;
-  // Calls from one look at an own offer to the next: the driver takes half a microsecond for it.
+  // Calls from one look at an own offer, and for descriptors, to the next: each takes half a
+  // microsecond.
   static constexpr unsigned kCallsPerLook = 8;
 
   static std::size_t shared_bytes(int size) noexcept;
@@ -88,8 +89,9 @@ class Offers {
   // One rank readies the shared memory before the others see it.
   static void make(void* shared, int size) noexcept;
   // `scratch`: device memory where kernels may leave a byte; null where the group has no kernels.
-  void attach(void* shared, int rank, int size, device::DeviceRuntime& runtime, int device,
-              void* scratch);
+  // `port` is of this rank, `ports` of all.
+  void attach(void* shared, int rank, device::DeviceRuntime& runtime, int device, void* scratch,
+              DescriptorPort& port, std::vector<PortAddress> ports);
   // Closes all that is open here. Nothing can be reached any more.
   void close() noexcept;
   Offers() = default;
@@ -134,7 +136,8 @@ class Offers {
     bool held = false;
     std::uint64_t base = 0;
     std::uint64_t buffer_id = 0;
-    int descriptor = -1;
+    Descriptor descriptor;
+    std::vector<bool> sent;  // to these ranks
   };
   // A peer's offer that was looked at: `start` null where it could not be opened.
   struct Import {
@@ -154,13 +157,15 @@ class Offers {
   void reclaim() noexcept;
   void release(Slot& slot) noexcept;
   Status try_kernels(const void* memory) const;
-  Status lend(Own& own, const device::PointerInfo& memory, int readers);
+  Status lend(Own& own, const device::PointerInfo& memory);
+  Status show(const Own& own, int readers);
+  Status send_descriptor(std::int32_t offer, int readers, bool& sent);
   int place_for(const Own& own);
   bool is_free(const Slot& slot) const noexcept;
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;
   void follow(int owner);
-  Status open(const Offer& offer, void*& start);
+  Status open(int owner, std::size_t number, Import& import);
   void close(Import& import) noexcept;
 
   int rank_ = 0;
@@ -168,6 +173,8 @@ class Offers {
   device::DeviceRuntime* runtime_ = nullptr;
   int device_ = -1;
   void* scratch_ = nullptr;
+  DescriptorPort* port_ = nullptr;
+  std::vector<PortAddress> ports_;  // by rank
   Board* boards_ = nullptr;
   Answers* answers_ = nullptr;
   std::uint64_t lendable_bytes_ = 0;  // at most, of all communicators together

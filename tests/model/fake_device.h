@@ -67,6 +67,9 @@ class FakeDevice final : public device::DeviceRuntime {
   Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override;
   Status close_memory(void* pointer) override;
   int device_count() override { return 1; }
+  int device_in_use() noexcept override {
+    return options_.refused_percent != 0 && refuses() ? -1 : 0;
+  }
   Status describe(int, device::DeviceDescription& description) override;
 
  private:

@@ -97,7 +97,7 @@ MUTATIONS = {
         ),
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
     },
-    "collective_operation.cpp": {"decline_alone": ("if (", "all_.any_host()", "mine_.any_host()")},
+    "joining.cpp": {"decline_alone": ("records || !", "all_.any_host()", "mine_.any_host()")},
 }
 
 

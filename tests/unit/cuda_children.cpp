@@ -134,22 +134,27 @@ int reset() {
   return 0;
 }
 
-ExportedMemory exported_from(const char* text, const char* offset) {
+// As written by text_of, with the offset and, where there is one, the number of an inherited
+// descriptor behind it.
+ExportedMemory exported_from(char** arguments) {
+  const char* const text = arguments[0];
   ExportedMemory exported;
   for (std::size_t i = 0; i + 1 < std::strlen(text); i += 2) {
     exported.bytes.push_back(
         static_cast<std::byte>(std::stoul(std::string(text + i, 2), nullptr, 16)));
   }
-  exported.offset_bytes = std::stoull(offset);
+  exported.offset_bytes = std::stoull(arguments[1]);
+  if (arguments[2] != nullptr) exported.file_descriptor = std::stoi(arguments[2]);
   return exported;
 }
 
-int importer(const char* text, const char* offset) {
-  const ExportedMemory exported = exported_from(text, offset);
+int importer(char** arguments) {
+  const ExportedMemory exported = exported_from(arguments);
   void* opened = nullptr;
   const Status status = cuda_runtime().open_memory(0, exported, opened);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
   CHECK(status.ok());
+  if (exported.file_descriptor >= 0) CHECK(close(exported.file_descriptor) == 0);
   auto* memory = static_cast<std::byte*>(opened);
   PointerInfo info;
   CHECK(cuda_runtime().classify(memory + kSharedBytes - 1, info));
@@ -164,9 +169,10 @@ int importer(const char* text, const char* offset) {
 
 // Adds what another process exported to memory of its own, on the last device: where there are two,
 // the kernel reads the other device's memory.
-int reducer(const char* text, const char* offset) {
-  const ExportedMemory exported = exported_from(text, offset);
+int reducer(char** arguments) {
+  const ExportedMemory exported = exported_from(arguments);
   const int device = cuda_runtime().device_count() - 1;
+  if (std::getenv("ACCORD_TEST_FAKE_CUDA") != nullptr) CHECK(device == 1);
   void* opened = nullptr;
   void* own = nullptr;
   CHECK(cuda_runtime().open_memory(device, exported, opened).ok());
@@ -259,8 +265,8 @@ int cuda_child(const std::string& name, char** arguments) {
   if (name == "no_register") return no_register();
   if (name == "released") return released();
   if (name == "reset") return reset();
-  if (name == "importer") return importer(arguments[0], arguments[1]);
-  if (name == "reducer") return reducer(arguments[0], arguments[1]);
+  if (name == "importer") return importer(arguments);
+  if (name == "reducer") return reducer(arguments);
   if (name == "no_kernels") return no_kernels();
   if (name == "exit") return leave();
   return resident_child(name);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "cuda_program.h"
 #include "device/cuda_driver.h"
 
 namespace accord::device::cuda {
@@ -83,6 +84,7 @@ static_assert(same_value(Result::peer_access_already_enabled,
 static_assert(same_value(Result::context_is_destroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED));
 static_assert(same_value(Result::host_memory_not_registered,
                          CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED));
+static_assert(same_value(Result::not_permitted, CUDA_ERROR_NOT_PERMITTED));
 static_assert(same_value(Result::not_supported, CUDA_ERROR_NOT_SUPPORTED));
 
 static_assert(same_value(MemoryType::host, CU_MEMORYTYPE_HOST));
@@ -99,6 +101,11 @@ static_assert(same_value(PointerAttribute::is_legacy_ipc_capable,
                          CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE));
 static_assert(same_value(PointerAttribute::range_start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR));
 static_assert(same_value(PointerAttribute::range_size, CU_POINTER_ATTRIBUTE_RANGE_SIZE));
+static_assert(same_value(PointerAttribute::access_flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS));
+static_assert(same_value(PointerAttribute::pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE));
+static_assert(same_value(PointerAttribute::mapping_size, CU_POINTER_ATTRIBUTE_MAPPING_SIZE));
+static_assert(same_value(PointerAttribute::mapping_start, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR));
+static_assert(same_value(PointerAttribute::memory_block_id, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID));
 
 static_assert(same_value(P2pAttribute::performance_rank, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK));
 static_assert(same_value(P2pAttribute::access_supported, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED));
@@ -112,6 +119,22 @@ static_assert(same_value(kHostRegisterPortable, CU_MEMHOSTREGISTER_PORTABLE));
 static_assert(same_value(kManagedAttachGlobal, CU_MEM_ATTACH_GLOBAL));
 static_assert(same_value(kIpcLazyEnablePeerAccess, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 
+static_assert(same_value(kLocationDevice, CU_MEM_LOCATION_TYPE_DEVICE));
+static_assert(same_value(kAccessReadWrite, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+static_assert(same_value(kAccessReadWrite, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+static_assert(same_value(HandleType::posix_file_descriptor,
+                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+
+static_assert(sizeof(PoolPointer) == sizeof(CUmemPoolPtrExportData));
+static_assert(sizeof(AccessDescription) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(AccessDescription, flags) == offsetof(CUmemAccessDesc, flags));
+static_assert(offsetof(MemoryLocation, id) == offsetof(CUmemLocation, id));
+static_assert(sizeof(test::PhysicalProperties) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(test::PhysicalProperties, location) ==
+              offsetof(CUmemAllocationProp, location));
+static_assert(sizeof(test::PoolProperties) == sizeof(CUmemPoolProps));
+static_assert(offsetof(test::PoolProperties, location) == offsetof(CUmemPoolProps, location));
+static_assert(offsetof(test::PoolProperties, bytes_max) == offsetof(CUmemPoolProps, maxSize));
 static_assert(sizeof(Uuid) == sizeof(CUuuid));
 static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
 

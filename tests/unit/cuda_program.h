@@ -21,8 +21,29 @@ using device::cuda::CaptureMode;
 using device::cuda::Context;
 using device::cuda::Device;
 using device::cuda::DevicePointer;
+using device::cuda::MemoryHandle;
+using device::cuda::Pool;
 using device::cuda::Result;
 using device::cuda::Stream;
+
+// CUmemAllocationProp, and as much of CUmemPoolProps as we fill.
+struct PhysicalProperties {
+  static constexpr unsigned kPinned = 1;
+  unsigned type = kPinned;
+  unsigned handle_types = 0;
+  device::cuda::MemoryLocation location{device::cuda::kLocationDevice, 0};
+  void* unused = nullptr;
+  unsigned char flags[8] = {};
+};
+struct PoolProperties {
+  unsigned type = PhysicalProperties::kPinned;
+  unsigned handle_types = 0;
+  device::cuda::MemoryLocation location{device::cuda::kLocationDevice, 0};
+  void* unused = nullptr;
+  std::size_t bytes_max = 0;
+  unsigned short usage = 0;
+  unsigned char reserved[54] = {};
+};
 
 struct Program {
   Result (*context_create)(Context*, unsigned, Device) = nullptr;
@@ -31,6 +52,11 @@ struct Program {
   Result (*primary_reset)(Device) = nullptr;
   Result (*memory_allocate_async)(DevicePointer*, std::size_t, Stream) = nullptr;
   Result (*memory_free_async)(DevicePointer, Stream) = nullptr;
+  Result (*memory_create)(MemoryHandle*, std::size_t, const PhysicalProperties*,
+                          unsigned long long) = nullptr;
+  Result (*memory_granularity)(std::size_t*, const PhysicalProperties*, unsigned) = nullptr;
+  Result (*pool_create)(Pool*, const PoolProperties*) = nullptr;
+  Result (*memory_allocate_from_pool)(DevicePointer*, std::size_t, Pool, Stream) = nullptr;
   Result (*stream_destroy)(Stream) = nullptr;
   Result (*capture_begin)(Stream, CaptureMode) = nullptr;
   Result (*capture_status)(Stream, int*) = nullptr;
@@ -67,6 +93,10 @@ inline const Program& program() {
     find(result.primary_reset, "cuDevicePrimaryCtxReset_v2");
     find(result.memory_allocate_async, "cuMemAllocAsync");
     find(result.memory_free_async, "cuMemFreeAsync");
+    find(result.memory_create, "cuMemCreate");
+    find(result.memory_granularity, "cuMemGetAllocationGranularity");
+    find(result.pool_create, "cuMemPoolCreate");
+    find(result.memory_allocate_from_pool, "cuMemAllocFromPoolAsync");
     find(result.stream_destroy, "cuStreamDestroy_v2");
     find(result.capture_begin, "cuStreamBeginCapture_v2");
     find(result.capture_status, "cuStreamIsCapturing");

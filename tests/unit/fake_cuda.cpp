@@ -19,6 +19,7 @@
 
 #include "fake_cuda_inbox.h"
 #include "fake_cuda_kernels.h"
+#include "fake_cuda_share.h"
 #include "fake_cuda_state.h"
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
@@ -190,10 +191,8 @@ Result cuMemAllocManaged(DevicePointer* address, std::size_t size_bytes, unsigne
 Result cuMemAllocAsync(DevicePointer* address, std::size_t size_bytes, Stream) {
   const std::lock_guard lock(state.mutex);
   if (const Result result = check_context(); result != Result::success) return result;
-  Allocation allocation;
-  allocation.size_bytes = size_bytes;
-  allocation.device = current()->device;
-  return allocate(allocation, reinterpret_cast<void**>(address));
+  return allocate_from(state.default_pools.at(static_cast<std::size_t>(current()->device)),
+                       current()->device, size_bytes, address);
 }
 Result cuMemFree_v2(DevicePointer address) {
   std::unique_lock lock(state.mutex);
@@ -201,7 +200,9 @@ Result cuMemFree_v2(DevicePointer address) {
   await_residents(lock, *current());
   return release(
       static_cast<std::uintptr_t>(address),
-      [](const Allocation& found) { return found.type == MemoryType::device && !found.opened; },
+      [](const Allocation& found) {
+        return found.type == MemoryType::device && !found.opened && found.physical == 0;
+      },
       Result::invalid_value);
 }
 Result cuMemFreeAsync(DevicePointer address, Stream) { return cuMemFree_v2(address); }
@@ -400,23 +401,11 @@ Result cuIpcOpenMemHandle_v2(DevicePointer* address, IpcHandle handle, unsigned 
   std::memcpy(&content, handle.bytes, sizeof content);
   if (flags != kIpcLazyEnablePeerAccess) return Result::invalid_value;
   if (content.process == getpid()) return Result::invalid_context;
-  std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/fd/%d", content.process, content.file);
   Allocation allocation;
-  allocation.file = open(path.data(), O_RDWR | O_CLOEXEC);
-  if (allocation.file < 0) return Result::invalid_value;
-  allocation.size_bytes = content.size_bytes;
-  allocation.mapped_bytes = (content.size_bytes + 4095) / 4096 * 4096;
   allocation.context = current();
   allocation.device = current()->device;
   allocation.opened = true;
-  allocation.buffer_id = ++state.last_id;
-  void* memory = mmap(nullptr, allocation.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                      allocation.file, 0);
-  if (memory == MAP_FAILED) return Result::out_of_memory;
-  *address = address_of(memory);
-  state.allocations[reinterpret_cast<std::uintptr_t>(memory)] = allocation;
-  return Result::success;
+  return open_theirs(content, allocation, address);
 }
 Result cuIpcCloseMemHandle(DevicePointer address) {
   const std::lock_guard lock(state.mutex);
@@ -480,6 +469,26 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsig
 
 }  // extern "C"
 // NOLINTEND
+
+// What is in fake_cuda_share.cpp.
+extern "C" {
+Result cuMemRetainAllocationHandle(MemoryHandle*, void*);
+Result cuMemRelease(MemoryHandle);
+Result cuMemExportToShareableHandle(void*, MemoryHandle, HandleType, unsigned long long);
+Result cuMemImportFromShareableHandle(MemoryHandle*, void*, HandleType);
+Result cuMemMap(DevicePointer, std::size_t, std::size_t, MemoryHandle, unsigned long long);
+Result cuMemUnmap(DevicePointer, std::size_t);
+Result cuMemSetAccess(DevicePointer, std::size_t, const AccessDescription*, std::size_t);
+Result cuMemAddressReserve(DevicePointer*, std::size_t, std::size_t, DevicePointer,
+                           unsigned long long);
+Result cuMemAddressFree(DevicePointer, std::size_t);
+Result cuMemPoolExportToShareableHandle(void*, Pool, HandleType, unsigned long long);
+Result cuMemPoolImportFromShareableHandle(Pool*, void*, HandleType, unsigned long long);
+Result cuMemPoolExportPointer(PoolPointer*, DevicePointer);
+Result cuMemPoolImportPointer(DevicePointer*, Pool, PoolPointer*);
+Result cuMemPoolSetAccess(Pool, const AccessDescription*, std::size_t);
+Result cuMemPoolDestroy(Pool);
+}
 
 // The fake has the very types that the loader gives to what it finds.
 #define CUDA_FUNCTION(member, symbol, parameters) \

@@ -68,7 +68,7 @@ inline bool kernel_can_address(const void* pointer, std::size_t size_bytes, Cont
   const Allocation& allocation = entry->second;
   if (address - entry->first + size_bytes > allocation.size_bytes) return false;
   if (allocation.managed || allocation.type == MemoryType::host) return true;
-  if (allocation.context == nullptr) return allocation.device == context->device;
+  if (allocation.context == nullptr) return can_access(allocation, context);
   return allocation.context == context || peers.contains({context->id, allocation.context->id});
 }
 

@@ -49,6 +49,31 @@ struct EventHandle {
   int polls = 0;
 };
 
+// Memory of the virtual memory API: lives while it has a handle or is mapped.
+struct PhysicalMemory {
+  int file = -1;
+  std::size_t size_bytes = 0;
+  Device device = 0;
+  bool exportable = false;
+  int references = 0;
+  unsigned long long block_id = 0;
+};
+
+struct PoolHandle {
+  Device device = 0;
+  bool exportable = false;
+  bool imported = false;
+  unsigned access = 0;  // of an imported one: bits of devices
+  int file = -1;        // what is exported: it holds the number
+  unsigned long long number = 0;
+};
+
+// Addresses without memory.
+struct Reservation {
+  std::size_t size_bytes = 0;
+  unsigned long long buffer_id = 0;
+};
+
 constexpr auto kInvalidHandle = static_cast<Result>(400);
 constexpr auto kCaptureUnsupported = static_cast<Result>(900);
 constexpr auto kCaptureImplicit = static_cast<Result>(906);
@@ -59,7 +84,10 @@ constexpr std::size_t kDeviceBytes = std::size_t{1} << 30;
 struct Allocation {
   std::size_t size_bytes = 0;
   std::size_t mapped_bytes = 0;
-  Context context = nullptr;  // null: from a pool
+  Context context = nullptr;  // null: from a pool, or mapped
+  Pool pool = nullptr;
+  MemoryHandle physical = 0;  // that is mapped here
+  unsigned access = 0;        // without a context: bits of devices
   Device device = 0;
   MemoryType type = MemoryType::device;
   bool managed = false;
@@ -78,6 +106,9 @@ struct DriverState {
   std::array<int, kDevices> primary_references{};
   std::map<std::uintptr_t, Allocation> allocations;
   std::set<Stream> streams;
+  std::map<std::uintptr_t, Reservation> reservations;
+  std::map<MemoryHandle, PhysicalMemory> physical;
+  std::array<PoolHandle, kDevices> default_pools{};
   int global_captures = 0;
 };
 
@@ -204,6 +235,25 @@ void give(void* data, Type value) {
   std::memcpy(data, &value, sizeof value);
 }
 
+inline bool can_access(const Allocation& allocation, Context context) {
+  return context != nullptr && (allocation.access >> context->device & 1) != 0;
+}
+
+struct Range {
+  std::uintptr_t start;
+  std::size_t size_bytes;
+  unsigned long long buffer_id;
+};
+
+// Of what is mapped the whole reservation, with an id that stays when other memory is mapped: the
+// driver promises no more.
+inline Range range_of(const std::pair<const std::uintptr_t, Allocation>& entry) {
+  const Allocation& allocation = entry.second;
+  if (allocation.physical == 0) return {entry.first, allocation.size_bytes, allocation.buffer_id};
+  const auto& [start, reservation] = *std::prev(state.reservations.upper_bound(entry.first));
+  return {start, reservation.size_bytes, reservation.buffer_id};
+}
+
 // Writes one attribute as wide as the driver does; false where it does not apply.
 inline bool give_attribute(void* data, PointerAttribute attribute, std::uintptr_t address) {
   const auto entry = find(address);
@@ -214,11 +264,27 @@ inline bool give_attribute(void* data, PointerAttribute attribute, std::uintptr_
       if (allocation.context == nullptr) return false;
       give(data, allocation.context);
       return true;
+    case PointerAttribute::pool:
+      give(data, allocation.pool);
+      return true;
+    case PointerAttribute::access_flags:
+      give(data, allocation.context != nullptr || can_access(allocation, current()) ? kAccessReadWrite : 0u);
+      return true;
+    case PointerAttribute::mapping_start:
+      give(data, entry->first);
+      return true;
+    case PointerAttribute::mapping_size:
+      give(data, allocation.mapped_bytes);
+      return true;
+    case PointerAttribute::memory_block_id:
+      if (allocation.physical == 0) return false;
+      give(data, state.physical.at(allocation.physical).block_id);
+      return true;
     case PointerAttribute::memory_type:
       give(data, allocation.type);
       return true;
     case PointerAttribute::buffer_id:
-      give(data, allocation.buffer_id);
+      give(data, range_of(*entry).buffer_id);
       return true;
     case PointerAttribute::is_managed:
       give(data, static_cast<unsigned>(allocation.managed));
@@ -231,10 +297,10 @@ inline bool give_attribute(void* data, PointerAttribute attribute, std::uintptr_
                      !allocation.managed);
       return true;
     case PointerAttribute::range_start:
-      give(data, entry->first);
+      give(data, range_of(*entry).start);
       return true;
     case PointerAttribute::range_size:
-      give(data, allocation.size_bytes);
+      give(data, range_of(*entry).size_bytes);
       return true;
   }
   return false;
@@ -245,5 +311,23 @@ struct FakeIpcHandle {
   int file = -1;
   std::size_t size_bytes = 0;
 };
+
+// Maps an allocation of another process.
+inline Result open_theirs(const FakeIpcHandle& theirs, Allocation allocation,
+                          DevicePointer* address) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/fd/%d", theirs.process, theirs.file);
+  allocation.file = open(path.data(), O_RDWR | O_CLOEXEC);
+  if (allocation.file < 0) return Result::invalid_value;
+  allocation.size_bytes = theirs.size_bytes;
+  allocation.mapped_bytes = (theirs.size_bytes + 4095) / 4096 * 4096;
+  allocation.buffer_id = ++state.last_id;
+  void* memory = mmap(nullptr, allocation.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      allocation.file, 0);
+  if (memory == MAP_FAILED) return Result::out_of_memory;
+  *address = address_of(memory);
+  state.allocations[reinterpret_cast<std::uintptr_t>(memory)] = allocation;
+  return Result::success;
+}
 
 }  // namespace accord::device::cuda

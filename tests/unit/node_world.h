@@ -84,8 +84,13 @@ class NodeWorld {
                                         {.region_bytes = region_bytes},
                                         records[static_cast<std::size_t>(rank)]));
     }
-    for (const auto& group : groups_) EXPECT_OK(group->open(records));
-    for (const auto& group : groups_) group->joined(true);
+    for (const auto& group : groups_) {
+      bool sent = false;
+      EXPECT_OK(group->accept(records));
+      for (int tries = 0; tries < 100 && !sent; ++tries) EXPECT_OK(group->send(sent));
+      EXPECT_TRUE(sent);
+    }
+    for (const auto& group : groups_) EXPECT_OK(group->open());
   }
 
   node::Group& group(int rank) { return *shared_group(rank); }

@@ -52,6 +52,7 @@ class LendingRuntime final : public DeviceRuntime {
   Status open_memory(int, const ExportedMemory&, void*&) override { return none(); }
   Status close_memory(void*) override { return none(); }
   int device_count() override { return 0; }
+  int device_in_use() noexcept override { return -1; }
   Status describe(int, DeviceDescription&) override { return none(); }
 
   std::map<void*, std::size_t> lent;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/joining.h"
+
+#include "base/log.h"
+#include "core/reasons.h"
+#include "device/registry.h"
+
+namespace accord::core {
+
+Joining::Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use)
+    : joined_(group),
+      pipeline_(pipeline),
+      use_(use),
+      // A group's memory goes only when the peers have closed it.
+      group_(new node::Group, node::Group::retire),
+      records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
+
+// A rank's memory is where its buffer is; where that is on the host, on the device that the rank
+// uses for something else. To take one that it does not use would cost its memory for nothing, of
+// the same device for all ranks that only use the CPU.
+Status Joining::begin() {
+  const PipelineEnd& end = pipeline_.in.runtime != nullptr ? pipeline_.in : pipeline_.out;
+  device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline_.region_runtime;
+  if (runtime == nullptr) runtime = &device::default_runtime();
+  const Status made = group_->prepare(
+      pipeline_.rank, pipeline_.exchange->size, *runtime,
+      end.runtime != nullptr ? end.device : runtime->device_in_use(), use_, record_);
+  if (!made.ok()) log::info("{}", made.message());
+  joined_.why_declined = made.message();
+  return Status::from_host(
+      pipeline_.issue_allgather(&record_, records_.data(), sizeof record_, request_));
+}
+
+Status Joining::advance(HostPort& port, bool& done) {
+  done = false;
+  if (step_ == Step::sending) return send();
+  bool arrived = false;
+  ACCORD_TRY(port.test(request_, arrived));
+  if (arrived) return step(done);
+  if (step_ == Step::sent) group_->receive();
+  return {};
+}
+
+// What follows from what all ranks have said.
+Status Joining::step(bool& done) {
+  const bool all_could = step_ == Step::records || !all_.any_host();
+  if (step_ == Step::records) {
+    const Status accepted = group_->accept(records_);
+    if (accepted.ok()) {
+      step_ = Step::sending;
+      return send();
+    }
+    if (node::Group::too_early(records_) && ++joined_.early_attempts < kEarlyAttemptsMax) {
+      joined_.why_declined = reason::kTooEarly;
+    } else {
+      decline(accepted.message());
+    }
+  } else if (step_ == Step::sent && all_could) {
+    return vote(group_->open(), Step::opened);
+  } else if (step_ == Step::opened && !all_could) {
+    group_->close_peers();
+    return vote({}, Step::closed);
+  } else if (step_ == Step::opened) {
+    joined_.group = group_;
+  } else {
+    group_->parted();
+    joined_.declined = true;
+    if (joined_.why_declined.empty()) joined_.why_declined = reason::kPeerDeclined;
+  }
+  group_.reset();
+  done = true;
+  return {};
+}
+
+Status Joining::send() {
+  bool all_sent = false;
+  const Status status = group_->send(all_sent);
+  return status.ok() && !all_sent ? Status() : vote(status, Step::sent);
+}
+
+Status Joining::vote(const Status& mine, Step step) {
+  if (!mine.ok()) decline(mine.message());
+  mine_ = Vote::cast(pipeline_.key, mine.ok() ? Ballot::neutral : Ballot::host);
+  step_ = step;
+  return Status::from_host(pipeline_.issue_vote(mine_, all_, request_));
+}
+
+void Joining::decline(const std::string& why) {
+  log::info("staging through the host: {}", why);
+  joined_.declined = true;
+  if (joined_.why_declined.empty()) joined_.why_declined = why;
+}
+
+}  // namespace accord::core

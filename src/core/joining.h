@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// How the ranks of a communicator join a node::Group: they tell each other what they have made,
+// send what it takes to open it, open it, and vote after each step, so that all join or none does.
+// Where none does, a rank's memory goes only when all have said that they closed it. Polled, never
+// waits; every rank comes here in the same call.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/collective.h"
+#include "core/engine.h"
+#include "node/group.h"
+
+namespace accord::core {
+
+class Joining {
+ public:
+  // Both outlive it.
+  Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use);
+
+  Status begin();
+  // Where some rank uses no device yet, a later call may try again, but not again and again: those
+  // that do use one make their memory each time.
+  static constexpr unsigned kEarlyAttemptsMax = 8;
+
+  // `done`: the group is joined, or declined, or it was too early to tell.
+  Status advance(HostPort& port, bool& done);
+  // After that: joined or declined.
+  bool settled() const noexcept { return joined_.group || joined_.declined; }
+
+ private:
+  // What is under way. All but sending are calls of the host MPI.
+  enum class Step { records, sending, sent, opened, closed };
+
+  Status step(bool& done);
+  Status send();
+  Status vote(const Status& mine, Step step);
+  void decline(const std::string& why);
+
+  NodeGroup& joined_;
+  const Pipeline& pipeline_;
+  node::Use use_;
+  std::shared_ptr<node::Group> group_;
+  node::Record record_;
+  std::vector<node::Record> records_;
+  Step step_ = Step::records;
+  Vote mine_;
+  Vote all_;
+  HostRequest request_ = 0;
+};
+
+}  // namespace accord::core

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Ranks that are processes join a group over the embedded host runtime, as a communicator does:
+// also from different PID and network namespaces, as containers have them. And how they part where
+// one cannot open what another has made: no memory goes before all have closed it.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "core/joining.h"
+#include "node/group.h"
+#include "node_world.h"
+
+namespace accord::test {
+namespace {
+
+constexpr std::size_t kRegionBytes = 64 << 10;
+constexpr int kNoNamespaces = 77;
+
+// What a rank knows of its peers: it writes its part to the parent and reads everybody's.
+template <class Part>
+bool exchange(int socket, const Part& mine, std::vector<Part>& all) {
+  const auto bytes = static_cast<ssize_t>(all.size() * sizeof(Part));
+  return send(socket, &mine, sizeof mine, 0) == sizeof mine &&
+         recv(socket, all.data(), static_cast<std::size_t>(bytes), MSG_WAITALL) == bytes;
+}
+
+// One rank: joins, leaves a number in its region, and finds the others' in theirs. 0, or which step
+// failed.
+int join_and_read(int rank, int size, int socket) {
+  device::DeviceRuntime& runtime = device::host_runtime();
+  const std::shared_ptr<node::Group> group(new node::Group, node::Group::retire);
+  std::vector<node::Record> records(static_cast<std::size_t>(size));
+  node::Record mine;
+  if (!group->prepare(rank, size, runtime, 0, {.region_bytes = kRegionBytes}, mine).ok()) return 1;
+  if (!exchange(socket, mine, records) || !group->accept(records).ok()) return 2;
+  bool sent = false;
+  while (!sent) {
+    if (!group->send(sent).ok()) return 3;
+  }
+  std::vector<char> all(records.size());
+  if (!exchange(socket, 's', all)) return 4;
+  const Status opened = group->open();
+  if (!opened.ok()) std::fprintf(stderr, "%s\n", opened.message().c_str());
+  if (!opened.ok()) return 5;
+  const device::Copy put{group->slot(rank, 0), &rank, sizeof rank};
+  if (!runtime.copy(0, {&put, 1}).ok() || !exchange(socket, 'w', all)) return 6;
+  for (int peer = 0; peer < size; ++peer) {
+    int seen = -1;
+    const device::Copy get{&seen, group->slot(peer, 0), sizeof seen};
+    if (!runtime.copy(0, {&get, 1}).ok() || seen != peer) return 7;
+  }
+  if (!group->check_peers().ok()) return 8;
+  return exchange(socket, 'r', all) ? 0 : 9;
+}
+
+// Carries the four exchanges of join_and_read.
+void serve(const std::vector<int>& sockets) {
+  for (const std::size_t part_bytes :
+       {sizeof(node::Record), sizeof(char), sizeof(char), sizeof(char)}) {
+    std::vector<char> all(part_bytes * sockets.size());
+    for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
+      if (recv(sockets[rank], &all[rank * part_bytes], part_bytes, MSG_WAITALL) !=
+          static_cast<ssize_t>(part_bytes))
+        return;  // that rank has given up
+    }
+    for (const int socket : sockets) (void)send(socket, all.data(), all.size(), MSG_NOSIGNAL);
+  }
+}
+
+// What the ranks answer, each in new namespaces of these kinds.
+std::vector<int> join_in_namespaces(int size, int kinds) {
+  std::vector<int> sockets;
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < size; ++rank) {
+    int ends[2];
+    EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+    children.push_back(fork());
+    if (children.back() == 0) {
+      close(ends[0]);
+      for (const int other : sockets) close(other);
+      if (kinds != 0 && unshare(kinds) != 0) _exit(kNoNamespaces);
+      // A new PID namespace begins with the next child.
+      _exit(in_child([&] { return join_and_read(rank, size, ends[1]); }));
+    }
+    close(ends[1]);
+    sockets.push_back(ends[0]);
+  }
+  serve(sockets);
+  for (const int socket : sockets) close(socket);
+  std::vector<int> answers;
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(child, waitpid(child, &status, 0));
+    answers.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  }
+  return answers;
+}
+
+class NodeGroup : public testing::TestWithParam<int> {};
+
+TEST_P(NodeGroup, IsJoinedByProcessesWhateverTheirNamespaces) {
+  constexpr int kRanks = 3;
+  const std::vector<int> answers = join_in_namespaces(kRanks, GetParam());
+  if (answers[0] == kNoNamespaces) GTEST_SKIP() << "namespaces are not allowed here";
+  EXPECT_EQ(std::vector<int>(kRanks, 0), answers);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NodeGroup,
+                         testing::Values(0, CLONE_NEWPID, CLONE_NEWNET,
+                                         CLONE_NEWUSER | CLONE_NEWPID,
+                                         CLONE_NEWPID | CLONE_NEWNET));
+
+// The host runtime as one rank has it: it may refuse to open, and remembers what is open and freed.
+class Watched final : public device::DeviceRuntime {
+ public:
+  explicit Watched(int& open_count) : open_count_(open_count) {}
+  bool refuses = false;
+  int freed_while_open = 0;
+  int freed = 0;
+
+  Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override {
+    if (refuses) return {StatusCode::unsupported, "refused"};
+    ++open_count_;
+    return inner_.open_memory(device, exported, pointer);
+  }
+  Status close_memory(void* pointer) override {
+    --open_count_;
+    return inner_.close_memory(pointer);
+  }
+  Status free(void* pointer) override {
+    ++freed;
+    freed_while_open += open_count_ > 0 ? 1 : 0;
+    return inner_.free(pointer);
+  }
+
+  const char* name() const noexcept override { return inner_.name(); }
+  bool active() noexcept override { return inner_.active(); }
+  bool present() noexcept override { return inner_.present(); }
+  bool classify(const void* pointer, device::PointerInfo& info) noexcept override {
+    return inner_.classify(pointer, info);
+  }
+  Status copy(int device, std::span<const device::Copy> copies) override {
+    return inner_.copy(device, copies);
+  }
+  Status copy_begin(int device, std::span<const device::Copy> copies,
+                    device::CopyTicket& ticket) override {
+    return inner_.copy_begin(device, copies, ticket);
+  }
+  Status copy_done(device::CopyTicket& ticket, bool& done) override {
+    return inner_.copy_done(ticket, done);
+  }
+  Status host_allocate(std::size_t size_bytes, void*& pointer) override {
+    return inner_.host_allocate(size_bytes, pointer);
+  }
+  void host_free(void* pointer, std::size_t size_bytes) noexcept override {
+    inner_.host_free(pointer, size_bytes);
+  }
+  Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
+                  void*& pointer) override {
+    return inner_.allocate(device, kind, size_bytes, pointer);
+  }
+  Status export_memory(const void* pointer, device::ExportedMemory& exported) override {
+    return inner_.export_memory(pointer, exported);
+  }
+  int device_count() override { return inner_.device_count(); }
+  int device_in_use() noexcept override { return 0; }
+  Status describe(int device, device::DeviceDescription& description) override {
+    return inner_.describe(device, description);
+  }
+
+ private:
+  device::DeviceRuntime& inner_ = device::host_runtime();
+  int& open_count_;
+};
+
+// A host MPI whose collectives are over as soon as all ranks have called them.
+class Collectives final : public core::HostPort {
+ public:
+  explicit Collectives(std::size_t ranks) : ranks_(ranks) {}
+
+  // The requests of a rank are numbered; number n is complete when all have made n.
+  int vote(std::size_t rank, const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
+    const auto number = begin(rank, request);
+    if (votes_.size() <= number) votes_.resize(number + 1, mine);
+    for (std::size_t word = 0; word < mine.words.size(); ++word)
+      votes_[number].words[word] = std::min(votes_[number].words[word], mine.words[word]);
+    ends_[{rank, number}] = [this, number, &all] { all = votes_[number]; };
+    return 0;
+  }
+  int gather(std::size_t rank, const void* mine, void* all, std::size_t size_bytes,
+             core::HostRequest& request) {
+    const auto number = begin(rank, request);
+    records_.resize(ranks_ * size_bytes);
+    std::memcpy(&records_[rank * size_bytes], mine, size_bytes);
+    ends_[{rank, number}] = [this, all] { std::memcpy(all, records_.data(), records_.size()); };
+    return 0;
+  }
+
+  Status test(core::HostRequest& request, bool& done) override {
+    const auto rank = static_cast<std::size_t>(request >> 32);
+    const auto number = static_cast<std::size_t>(request & 0xffffffff);
+    done = std::ranges::all_of(made_, [&](std::size_t made) { return made > number; });
+    if (done) ends_.at({rank, number})();
+    return {};
+  }
+  Status peek(core::HostRequest, bool&) override { return {}; }
+  Status grequest_start(core::HostRequest&) override { return {}; }
+  void grequest_complete(core::HostRequest) override {}
+  void pause() override {}
+
+ private:
+  std::size_t begin(std::size_t rank, core::HostRequest& request) {
+    const std::size_t number = made_[rank]++;
+    request = static_cast<core::HostRequest>(rank) << 32 | number;
+    return number;
+  }
+
+  std::size_t ranks_;
+  std::vector<std::size_t> made_ = std::vector<std::size_t>(ranks_);
+  std::vector<core::Vote> votes_;
+  std::vector<std::byte> records_;
+  std::map<std::pair<std::size_t, std::size_t>, std::function<void()>> ends_;
+};
+
+// Three ranks of this process that join; those of `refusing` cannot open.
+struct JoiningWorld {
+  static constexpr std::size_t kRanks = 3;
+
+  explicit JoiningWorld(const std::vector<std::size_t>& refusing) {
+    for (const std::size_t rank : refusing) runtimes[rank].refuses = true;
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      core::Pipeline& pipeline = pipelines[rank];
+      pipeline.rank = static_cast<int>(rank);
+      pipeline.exchange = node::Call{.kind = node::Kind::bcast, .size = kRanks};
+      pipeline.region_runtime = &runtimes[rank];
+      pipeline.issue_vote = [=, this](const core::Vote& mine, core::Vote& all,
+                                      core::HostRequest& request) {
+        return host.vote(rank, mine, all, request);
+      };
+      pipeline.issue_allgather = [=, this](const void* mine, void* all, std::size_t size_bytes,
+                                           core::HostRequest& request) {
+        return host.gather(rank, mine, all, size_bytes, request);
+      };
+    }
+  }
+
+  // In the order of `random`.
+  void join(unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<std::unique_ptr<core::Joining>> joinings;
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      joinings.push_back(std::make_unique<core::Joining>(groups[rank], pipelines[rank],
+                                                         node::Use{.region_bytes = kRegionBytes}));
+      EXPECT_OK(joinings.back()->begin());
+    }
+    std::size_t left = kRanks;
+    for (int polls = 0; left > 0 && polls < 10000; ++polls) {
+      const std::size_t rank = random() % kRanks;
+      if (joinings[rank] == nullptr) continue;
+      bool done = false;
+      EXPECT_OK(joinings[rank]->advance(host, done));
+      if (!done) continue;
+      joinings[rank].reset();
+      --left;
+    }
+    EXPECT_EQ(0u, left);
+  }
+
+  int open_count = 0;
+  Collectives host{kRanks};
+  std::array<Watched, kRanks> runtimes{Watched(open_count), Watched(open_count),
+                                       Watched(open_count)};
+  std::array<core::Pipeline, kRanks> pipelines;
+  std::array<core::NodeGroup, kRanks> groups;
+};
+
+TEST(Joining, AllJoin) {
+  JoiningWorld world({});
+  world.join(1);
+  for (core::NodeGroup& group : world.groups) {
+    EXPECT_NE(nullptr, group.group);
+    EXPECT_FALSE(group.declined);
+  }
+  EXPECT_EQ(6, world.open_count);
+  for (core::NodeGroup& group : world.groups) group.group.reset();
+  node::Group::bury();
+  for (const Watched& runtime : world.runtimes) {
+    EXPECT_EQ(1, runtime.freed);
+    EXPECT_EQ(0, runtime.freed_while_open);
+  }
+}
+
+TEST(Joining, WhereOneCannotOpenNothingIsFreedBeforeAllHaveClosed) {
+  for (unsigned seed = 1; seed <= 50; ++seed) {
+    JoiningWorld world({seed % JoiningWorld::kRanks});
+    world.join(seed);
+    for (const core::NodeGroup& group : world.groups) {
+      EXPECT_EQ(nullptr, group.group);
+      EXPECT_TRUE(group.declined);
+      EXPECT_FALSE(group.why_declined.empty());
+    }
+    EXPECT_EQ(0, world.open_count);
+    for (const Watched& runtime : world.runtimes) {
+      EXPECT_EQ(1, runtime.freed);
+      EXPECT_EQ(0, runtime.freed_while_open) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace accord::test
