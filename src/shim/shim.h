@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/status.h"
+#include "core/algorithm.h"
 #include "core/collective.h"
 #include "core/engine.h"
 #include "core/requests.h"
