@@ -126,7 +126,7 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->element_bytes = type->size_bytes();
   made->op = op;
   made->datatype = datatype;
-  const bool can_be_cut = kind == Kind::reduce || kind == Kind::allreduce;
+  const bool can_be_cut = !wants_rank_order && (kind == Kind::reduce || kind == Kind::allreduce);
   made->chunkable = can_be_cut && type->dense() && worth_chunks(kind, made->size_bytes);
   return made;
 }

@@ -297,6 +297,7 @@ void make_keyval() {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) return;
   votes_from_bytes = config().pipeline_bytes;
+  wants_rank_order = config().deterministic;
   stages::start();
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
                                  nullptr);
