@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The parts of the benchmark that need no MPI: data, statistics, options.
+// The parts of the benchmark that need no MPI: data, statistics, options, what is printed and
+// recorded, and NVSHMEM's interface over a library that only looks like it (fake_nvshmem.c).
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <complex>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "bench/element.h"
+#include "bench/environment.h"
+#include "bench/nvshmem_library.h"
 #include "bench/options.h"
+#include "bench/record.h"
 #include "bench/statistics.h"
+#include "bench/table.h"
 
 namespace accord::bench {
 namespace {
@@ -182,6 +193,120 @@ TEST(bench_options, bad_input_is_refused) {
     EXPECT_EQ(parsed.exit_code, 2) << arguments.back();
     EXPECT_NE(parsed.message, "");
   }
+}
+
+WaySummary measured(const char* name, double time_us, double ours_us) {
+  WaySummary way;
+  way.way = name;
+  way.time_us.median = time_us;
+  way.against_ours.ratio = {time_us / ours_us, 0.01};
+  return way;
+}
+
+SizeSummary with_peers() {
+  SizeSummary row;
+  row.operation = "allreduce";
+  row.size_bytes = 8;
+  row.ways = {measured("accord", 5, 5), measured("nccl", 20, 5), measured("nccl-window", 10, 5),
+              measured("nvshmem", 4, 5), measured("staged", 1, 5)};
+  row.ways[2].detail = "NCCL 2.29.2, symmetric windows";
+  row.ways[3].fault = "rank 0: element 0: expected 1, got 2";
+  row.ways[4].why_not = "not here";
+  return row;
+}
+
+TEST(bench_peers, the_best_is_the_fastest_that_is_right) {
+  EXPECT_EQ(best_peer(with_peers())->way, "nccl-window");
+  SizeSummary alone;
+  alone.ways = {measured("accord", 5, 5)};
+  EXPECT_EQ(best_peer(alone), nullptr);
+}
+
+TEST(bench_peers, the_table_compares_with_the_best) {
+  std::set<std::string> said;
+  Table table("allreduce, sum", said);
+  testing::internal::CaptureStdout();
+  table.print(with_peers());
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_NE(text.find("|       best peer         ratio |"), std::string::npos) << text;
+  EXPECT_NE(text.find("|     nccl-window   2.000±0.010 |"), std::string::npos) << text;
+}
+
+TEST(bench_peers, the_record_names_the_best_and_its_setting) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("bench_test." + std::to_string(::getpid()));
+  Options options;
+  options.json_path = path;
+  RecordWriter(options, {}).write(with_peers());
+  std::ifstream file(path);
+  std::vector<nlohmann::json> records;
+  for (std::string line; std::getline(file, line);) records.push_back(nlohmann::json::parse(line));
+  std::filesystem::remove(path);
+  ASSERT_EQ(records.size(), 5U);
+  EXPECT_EQ(records[0]["best_peer"], "nccl-window");
+  EXPECT_DOUBLE_EQ(records[0]["best_ratio"]["value"], 2);
+  EXPECT_EQ(records[2]["detail"], "NCCL 2.29.2, symmetric windows");
+  EXPECT_FALSE(records[2].contains("best_peer"));
+}
+
+TEST(bench_peers, nccl_is_either_plain_or_without_windows) {
+  ::unsetenv("NCCL_SYM_NOWIN_ENABLE");
+  EXPECT_EQ(nccl_conflict({"nccl", "nccl-window", "nvshmem"}), "");
+  EXPECT_EQ(nccl_conflict({"nccl-nowin", "nccl-window"}), "");
+  EXPECT_NE(nccl_conflict({"nccl-nowin", "nccl"}), "");
+  EXPECT_NE(nccl_conflict({"nccl-grouped", "nccl-nowin"}), "");
+  set_nccl_environment({"nccl", "nccl-window"});
+  EXPECT_EQ(std::getenv("NCCL_SYM_NOWIN_ENABLE"), nullptr);
+  set_nccl_environment({"nccl-nowin"});
+  EXPECT_STREQ(std::getenv("NCCL_SYM_NOWIN_ENABLE"), "1");
+  EXPECT_NE(nccl_conflict({"nccl"}), "");
+  EXPECT_EQ(nccl_conflict({"nccl-nowin"}), "");
+  ::unsetenv("NCCL_SYM_NOWIN_ENABLE");
+}
+
+TEST(bench_peers, settings_are_told_by_name) {
+  ::setenv("BENCH_TEST_B", "2", 1);
+  ::setenv("BENCH_TEST_A", "1", 1);
+  ::setenv("BENCH_TEST_C", "", 1);
+  EXPECT_EQ(settings_in_environment("BENCH_TEST_"), "BENCH_TEST_A=1 BENCH_TEST_B=2");
+  EXPECT_EQ(settings_in_environment("BENCH_TEST_D"), "");
+}
+
+TEST(bench_nvshmem, is_called_as_its_library_expects) {
+  ::setenv("ACCORD_NVSHMEM_LIBRARY", ACCORD_FAKE_NVSHMEM, 1);
+  std::string why_not;
+  const auto nvshmem = NvshmemLibrary::open(why_not);
+  ASSERT_NE(nvshmem, nullptr) << why_not;
+  EXPECT_EQ(nvshmem->version(), "3.9.1");
+  NvshmemUniqueId id;
+  ASSERT_EQ(nvshmem->get_unique_id(&id), 0);
+  NvshmemInitAttributes attributes;
+  ASSERT_EQ(nvshmem->set_unique_id(2, 3, &id, &attributes), 0);
+  EXPECT_EQ(nvshmem->init(NvshmemLibrary::kInitWithUniqueId, &attributes), 0);
+  EXPECT_EQ(nvshmem->init_status(), NvshmemLibrary::kIsInitialized);
+  EXPECT_NE(nvshmem->collective("sum_reduce", "float32"), nullptr);
+  EXPECT_NE(nvshmem->rooted_collective("broadcast", "uint8"), nullptr);
+  EXPECT_EQ(nvshmem->collective("sum_reduce", "complex64"), nullptr);
+  EXPECT_EQ(nvshmem->collective("and_reduce", "float32"), nullptr);
+  const float source[] = {1, 2, 3, 4};
+  float result[] = {0, 0, 0, 0};
+  EXPECT_EQ(nvshmem->collective("sum_reduce", "float32")(NvshmemLibrary::kWorld, result, source, 3,
+                                                         nullptr),
+            0);
+  EXPECT_EQ(result[2], 9);  // three ranks that all give the same
+  EXPECT_EQ(result[3], 0);
+  nvshmem->finalize();
+  EXPECT_EQ(nvshmem->init_status(), 0);
+}
+
+TEST(bench_nvshmem, a_library_that_is_none_is_refused) {
+  ::setenv("ACCORD_NVSHMEM_LIBRARY", "/no/such/library.so", 1);
+  std::string why_not;
+  EXPECT_EQ(NvshmemLibrary::open(why_not), nullptr);
+  EXPECT_NE(why_not.find("/no/such/library.so"), std::string::npos);
+  ::setenv("ACCORD_NVSHMEM_LIBRARY", "libc.so.6", 1);
+  EXPECT_EQ(NvshmemLibrary::open(why_not), nullptr);
+  EXPECT_NE(why_not.find("incomplete"), std::string::npos) << why_not;
 }
 
 }  // namespace

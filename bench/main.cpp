@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/environment.h"
 #include "bench/measure.h"
 #include "bench/options.h"
 #include "bench/report.h"
@@ -122,18 +123,23 @@ bool launched_as_other_rank() {
   return false;
 }
 
+// The others leave without an error, which would end the job before the first has spoken.
+int leave_with(const std::string& message, int exit_code) {
+  if (launched_as_other_rank()) return kExitOk;
+  fmt::print(exit_code == kExitOk ? stdout : stderr, "{}", message);
+  return exit_code;
+}
+
 }  // namespace
 }  // namespace accord::bench
 
 int main(int argc, char** argv) {
   using namespace accord::bench;
   const ParsedOptions parsed = parse_options({argv, argv + argc}, known_names());
-  if (parsed.exit_code >= 0) {
-    if (!launched_as_other_rank()) {
-      fmt::print(parsed.exit_code == kExitOk ? stdout : stderr, "{}", parsed.message);
-    }
-    return parsed.exit_code;
-  }
+  if (parsed.exit_code >= 0) return leave_with(parsed.message, parsed.exit_code);
+  if (const std::string conflict = nccl_conflict(parsed.options.peers); !conflict.empty())
+    return leave_with("accord_bench: " + conflict + "\n", kExitUsage);
+  set_nccl_environment(parsed.options.peers);
   if (MPI_Init(&argc, &argv) != MPI_SUCCESS) return kExitUsage;
   const int exit_code = run(parsed.options);
   MPI_Finalize();

@@ -10,18 +10,6 @@
 namespace accord::bench {
 namespace {
 
-// NCCL does not allow two ranks on one GPU.
-std::string shared_gpu(const Session& session) {
-  const CudaLibrary::Uuid mine = session.cuda->uuid();
-  const auto uuids = session.gather_bytes(mine.data(), mine.size());
-  for (std::size_t a = 0; a < uuids.size(); ++a) {
-    for (std::size_t b = a + 1; b < uuids.size(); ++b) {
-      if (uuids[a] == uuids[b]) return fmt::format("ranks {} and {} share a GPU", a, b);
-    }
-  }
-  return "";
-}
-
 // The reason is the same on all ranks.
 std::shared_ptr<NcclCommunicator> make_communicator(const Session& session, std::string& why_not) {
   const Options& options = session.options;
@@ -33,7 +21,8 @@ std::shared_ptr<NcclCommunicator> make_communicator(const Session& session, std:
   std::string local;
   auto library = NcclLibrary::open(local);
   why_not = session.first_text(library == nullptr ? local : "");
-  if (why_not.empty()) why_not = shared_gpu(session);
+  // NCCL does not allow two ranks on one GPU.
+  if (why_not.empty()) why_not = session.shared_gpu();
   if (!why_not.empty()) return nullptr;
   return std::make_shared<NcclCommunicator>(session, std::move(library));
 }

@@ -49,9 +49,14 @@ void NcclLibrary::check(int code, const char* what) const {
   if (code != 0) throw std::runtime_error(fmt::format("{}: {}", what, get_error_string(code)));
 }
 
-std::string NcclLibrary::version() const {
+int NcclLibrary::version_code() const {
   int code = 0;
   check(get_version(&code), "ncclGetVersion");
+  return code;
+}
+
+std::string NcclLibrary::version() const {
+  const int code = version_code();
   // Releases up to 2.8 counted in steps of 1,000, later ones in steps of 10,000.
   const int major_step = code < 10000 ? 1000 : 10000;
   return fmt::format("{}.{}.{}", code / major_step, code % major_step / 100, code % 100);

@@ -42,6 +42,7 @@ struct NcclLibrary {
   // Throws std::runtime_error with NCCL's words when `code` is an error.
   void check(int code, const char* what) const;
   std::string version() const;  // "2.28.3"
+  int version_code() const;     // 22803
 
   int (*get_version)(int*) = nullptr;
   int (*get_unique_id)(NcclUniqueId*) = nullptr;

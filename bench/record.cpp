@@ -90,6 +90,10 @@ void RecordWriter::write(const SizeSummary& row) {
       record["ratio"] = estimate(way.against_ours.ratio);
       record["ours_minus_this_us"] = estimate(way.against_ours.difference);
     }
+    if (const WaySummary* best = best_peer(row); i == 0 && best != nullptr) {
+      record["best_peer"] = best->way;
+      record["best_ratio"] = estimate(best->against_ours.ratio);
+    }
     file_ << record.dump() << '\n' << std::flush;
   }
   if (!file_) throw std::runtime_error("the file of --json cannot be written any more");

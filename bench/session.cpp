@@ -113,6 +113,17 @@ std::vector<std::vector<unsigned char>> Session::gather_bytes(const void* bytes,
   return parts;
 }
 
+std::string Session::shared_gpu() const {
+  const CudaLibrary::Uuid mine = cuda->uuid();
+  const auto uuids = gather_bytes(mine.data(), mine.size());
+  for (std::size_t a = 0; a < uuids.size(); ++a) {
+    for (std::size_t b = a + 1; b < uuids.size(); ++b) {
+      if (uuids[a] == uuids[b]) return fmt::format("ranks {} and {} share a GPU", a, b);
+    }
+  }
+  return "";
+}
+
 void Session::max_to_root(double* values, int count) const {
   const void* send = rank == 0 ? MPI_IN_PLACE : values;
   host.table.Reduce.blocking(send, rank == 0 ? values : nullptr, count, MPI_DOUBLE, MPI_MAX, 0,

@@ -60,6 +60,8 @@ class Session {
   std::string first_text(const std::string& text) const;
   double max(double value) const;
   double min(double value) const;
+  // "ranks 0 and 1 share a GPU"; empty when none do. Needs CUDA.
+  std::string shared_gpu() const;
   // Elementwise maximum over the ranks; only rank 0's result counts.
   void max_to_root(double* values, int count) const;
   double sum(double value) const;

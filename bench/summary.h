@@ -36,4 +36,16 @@ struct SizeSummary {
   std::vector<WaySummary> ways;  // ours first
 };
 
+// The fastest of the peers that were measured and gave right results; null when there is none.
+inline const WaySummary* best_peer(const SizeSummary& row) {
+  const WaySummary* best = nullptr;
+  for (std::size_t i = 1; i < row.ways.size(); ++i) {
+    const WaySummary& way = row.ways[i];
+    const double ratio = way.against_ours.ratio.value;
+    if (!way.why_not.empty() || !way.fault.empty() || ratio <= 0) continue;
+    if (best == nullptr || ratio < best->against_ours.ratio.value) best = &way;
+  }
+  return best;
+}
+
 }  // namespace accord::bench

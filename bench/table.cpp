@@ -82,6 +82,7 @@ void Table::print_heading(const SizeSummary& row) {
     line += fmt::format(" | {:>15} {:>13}", name, "ratio");
     if (name == "mpi") line += fmt::format(" {:>13}", "ours-mpi ns");
   }
+  if (columns_.size() > 1) line += fmt::format(" | {:>15} {:>13}", "best peer", "ratio");
   fmt::print("{} | {:>7} {}\n", line, "checked", "path");
 }
 
@@ -97,6 +98,11 @@ void Table::print(const SizeSummary& row) {
     const WaySummary& peer = row.ways[i];
     line += fmt::format(" | {:>15} {}", value_of(row, peer), padded(ratio_of(peer), 13));
     if (peer.way == "mpi") line += " " + padded(difference_of(row, peer), 13);
+  }
+  if (columns_.size() > 1) {
+    const WaySummary* const best = best_peer(row);
+    line += fmt::format(" | {:>15} {}", best == nullptr ? "-" : best->way,
+                        padded(best == nullptr ? "-" : ratio_of(*best), 13));
   }
   fmt::print("{} | {:>7} {}\n", line, checked_text(row), ours.path.empty() ? "-" : ours.path);
   std::fflush(stdout);

@@ -2,8 +2,9 @@
 // Copyright 2026 The Accord authors
 //
 // NCCL itself, as a program would call it where it may wait for the result: the call, then a wait
-// for the stream. Three settings: plain; grouped sends and receives also where NCCL has a function
-// of its own for the operation; buffers from ncclMemAlloc, registered as symmetric windows.
+// for the stream. Four settings: plain; grouped sends and receives also where NCCL has a function
+// of its own for the operation; buffers from ncclMemAlloc, registered as symmetric windows; and the
+// kernels for windows on memory that is none (NCCL_SYM_NOWIN_ENABLE, set before NCCL begins).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,13 +13,14 @@
 #include <functional>
 #include <stdexcept>
 
+#include "bench/environment.h"
 #include "bench/nccl_communicator.h"
 #include "bench/way.h"
 
 namespace accord::bench {
 namespace {
 
-enum class Setting { plain, grouped, window };
+enum class Setting { plain, grouped, window, no_window };
 
 std::optional<NcclType> nccl_type(const std::string& element) {
   struct Row {
@@ -290,6 +292,10 @@ class NcclWay : public Way {
         (nccl.window_register == nullptr || nccl.mem_alloc == nullptr)) {
       return fmt::format("NCCL {} has no windows", nccl.version());
     }
+    constexpr int kFirstWithoutWindows = 22902;
+    if (setting_ == Setting::no_window && nccl.version_code() < kFirstWithoutWindows) {
+      return fmt::format("NCCL {} does not know NCCL_SYM_NOWIN_ENABLE", nccl.version());
+    }
     return "";
   }
 
@@ -326,7 +332,12 @@ class NcclWay : public Way {
   }
 
   std::string detail() const override {
-    return communicator_ == nullptr ? "" : "NCCL " + communicator_->library().version();
+    if (communicator_ == nullptr) return "";
+    std::string words = "NCCL " + communicator_->library().version();
+    if (setting_ == Setting::grouped) words += ", grouped sends and receives";
+    if (setting_ == Setting::window) words += ", symmetric windows";
+    const std::string settings = settings_in_environment("NCCL_");
+    return settings.empty() ? words : words + "; " + settings;
   }
 
  private:
@@ -372,6 +383,9 @@ std::unique_ptr<Way> make_nccl_grouped(const Session& session) {
 }
 std::unique_ptr<Way> make_nccl_window(const Session& session) {
   return std::make_unique<NcclWay>(session, "nccl-window", Setting::window);
+}
+std::unique_ptr<Way> make_nccl_no_window(const Session& session) {
+  return std::make_unique<NcclWay>(session, "nccl-nowin", Setting::no_window);
 }
 
 }  // namespace accord::bench

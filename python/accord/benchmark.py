@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator
@@ -105,7 +106,19 @@ def environment_for(target: Target, ranks: int) -> dict[str, str]:
     if target.launcher.vendor is Vendor.OPENMPI and ranks > core_count():
         for name, value in _CROWDED_OPENMPI.items():
             environment.setdefault(name, value)
+    if (nvshmem := nvshmem_of_wheel()) is not None:
+        environment.setdefault("ACCORD_NVSHMEM_LIBRARY", str(nvshmem))
     return environment
+
+
+def nvshmem_of_wheel() -> Path | None:
+    """NVSHMEM's host library where the wheel nvidia-nvshmem-cu12 or -cu13 is in this Python environment."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        library = Path(folder) / "nvshmem" / "lib" / "libnvshmem_host.so.3"
+        if library.is_file():
+            return library
+    return None
 
 
 @contextlib.contextmanager

@@ -22,8 +22,7 @@ class TrackedCollective final : public Tracked {
   Status start() override { return call_.copy_in(); }
   Status finish(const Completion& completion) override {
     const stages::Active active(call_.story);
-    stages::enter(stages::Stage::copy_out);
-    return completion.failed ? Status() : call_.recv.copy_out();
+    return completion.failed ? Status() : call_.complete();
   }
 
  private:
@@ -118,6 +117,15 @@ Status CollectiveCall::copy_in() {
   return recv.copy_in();
 }
 
+Status CollectiveCall::complete() {
+  if (conclude) {
+    stages::enter(stages::Stage::reduce);
+    ACCORD_TRY(Status::from_host(conclude(recv.host())));
+  }
+  stages::enter(stages::Stage::copy_out);
+  return recv.copy_out();
+}
+
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
                       CollectiveCall call) {
   // The blocking form of a collective does not match the non-blocking one, so which is issued must
@@ -138,8 +146,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
       const Engine::BlockingRegion region(engine);
       ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
     }
-    stages::enter(stages::Stage::copy_out);
-    return call.recv.copy_out();
+    return call.complete();
   }
   if (choice.in_one_step(call)) {
     set_last_path("inbox");
@@ -183,10 +190,7 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
   // does): such a one is finished here and never enters the table.
   bool done = false;
   ACCORD_TRY(engine.port().peek(request, done));
-  if (done) {
-    stages::enter(stages::Stage::copy_out);
-    return call.recv.copy_out();
-  }
+  if (done) return call.complete();
   requests.track(request, std::make_shared<TrackedCollective>(std::move(call)));
   return {};
 }

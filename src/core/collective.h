@@ -66,6 +66,8 @@ struct CollectiveCall {
   std::function<int(const void* send, void* recv, HostRequest& request)> issue;
   // Its blocking form; only for run_collective.
   std::function<int(const void* send, void* recv)> block;
+  // What is left to do on this rank when the host MPI is through; may be empty. Gets recv.host().
+  std::function<int(void* recv)> conclude;
   std::optional<Pipeline> pipeline;
   stages::Story story;
   const char* why_no_exchange = "";  // one of core/reasons.h; filled where there is a story
@@ -73,6 +75,8 @@ struct CollectiveCall {
   const void* send_host() const noexcept { return same_address ? recv.host() : send.host(); }
   Status open();
   Status copy_in();
+  // After the host MPI's part.
+  Status complete();
 };
 
 // Blocking: returns when the call is complete on this rank.

@@ -229,8 +229,7 @@ Status CollectiveOperation::whole(HostPort& port, bool& pending) {
   ACCORD_TRY(port.test(request_, done));
   pending = !done;
   if (pending) return {};
-  stages::enter(stages::Stage::copy_out);
-  return call_.recv.copy_out();
+  return call_.complete();
 }
 
 std::size_t CollectiveOperation::chunk_first_bytes(std::size_t chunk) const {

@@ -19,6 +19,7 @@ inline constexpr const char* kNodeOff = "ACCORD_NODE_BYTES is 0";
 inline constexpr const char* kNoDevices = "no rank has an accelerator";
 inline constexpr const char* kShort = "below ACCORD_NODE_BYTES";
 inline constexpr const char* kOperation = "operation or type not on device";
+inline constexpr const char* kForced = "ACCORD_ALGORITHM";
 inline constexpr const char* kArguments = "aliased or unusual arguments";
 inline constexpr const char* kNoProgress = "non-blocking without a progress thread";
 

@@ -216,6 +216,32 @@ std::uint32_t canonical_type(MPI_Datatype datatype) noexcept {
   return found == list.end() ? 0 : static_cast<std::uint32_t>(found - list.begin() + 1);
 }
 
+bool takes_operation(MPI_Datatype datatype, MPI_Op op) noexcept {
+  const std::uint32_t number = canonical_type(datatype);
+  const ReduceOp wanted = device_op(op);
+  if (number == 0 || wanted == ReduceOp::none) return false;
+  const bool arithmetic = wanted == ReduceOp::sum || wanted == ReduceOp::prod;
+  const bool compares = wanted == ReduceOp::min || wanted == ReduceOp::max;
+  const bool locates = wanted == ReduceOp::minloc || wanted == ReduceOp::maxloc;
+  const Family family = known_types()[number - 1].family;
+  switch (family) {
+    case Family::other:
+      return false;
+    case Family::floating:
+      return arithmetic || compares;
+    case Family::bfloat:  // of which MPICH has sums only
+      return wanted == ReduceOp::sum;
+    case Family::complex:
+      return arithmetic;
+    case Family::floating_and_index:
+    case Family::integer_and_index:
+    case Family::floating_pair:
+      return locates;
+    default:
+      return !locates && is_legal(wanted, family);
+  }
+}
+
 ReduceOp device_op(MPI_Op op) noexcept {
   return static_cast<ReduceOp>(canonical_op(op));  // in the same order
 }

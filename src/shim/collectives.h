@@ -11,6 +11,7 @@
 
 #include "shim/kept_handles.h"
 #include "shim/neighbor_shapes.h"
+#include "shim/rank_order.h"
 #include "shim/story.h"
 #include "shim/uneven_exchanges.h"
 
@@ -68,9 +69,25 @@ template <class Shape>
 bool passes(const Shape& call, Form form) {
   if (!engine().idle() || needs_us(call.send_pointer()) || needs_us(call.recv_pointer()))
     return false;
+  if constexpr (Reduction<Shape>) {
+    if (wants_rank_order) return false;
+  }
   if (!takes_turns(form)) return true;
   const std::size_t size_bytes = pipeline_bytes(call);
   return size_bytes == 0 || voted_plain(call, size_bytes);
+}
+
+// One address for both buffers, which is an error that the host MPI shall report where both mean
+// something on this rank.
+template <class Shape>
+bool is_aliased(const Shape& call, const CommState& state) {
+  bool aliased = call.send_pointer() != nullptr && call.send_pointer() == call.recv_pointer() &&
+                 call.send_pointer() != MPI_IN_PLACE;
+  if constexpr (requires { call.root; })
+    aliased = aliased && call.root == state.rank;
+  else if constexpr (requires { call.recvcounts; })
+    aliased = aliased && (state.inter || call.recvcounts[state.rank] != 0);
+  return aliased;
 }
 
 // The call as the core wants it; false when an argument is wrong, which the host MPI shall report.
@@ -83,15 +100,7 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   call.describe(d, state);
   if (!d.valid) return false;
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
-  // One address for both is an error that the host MPI shall report, where both mean something on
-  // this rank.
-  bool aliased = call.send_pointer() != nullptr && call.send_pointer() == call.recv_pointer() &&
-                 call.send_pointer() != MPI_IN_PLACE;
-  if constexpr (requires { call.root; })
-    aliased = aliased && call.root == state.rank;
-  else if constexpr (requires { call.recvcounts; })
-    aliased = aliased && (state.inter || call.recvcounts[state.rank] != 0);
-  if (with_pipeline && !aliased) described.pipeline = pipeline(call, d, state);
+  if (with_pipeline && !is_aliased(call, state)) described.pipeline = pipeline(call, d, state);
   described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
   if (described.same_address) d.recv.absorb(d.send);
   if (described.story) {
@@ -115,6 +124,22 @@ auto with_bits(Issue issue) {
   };
 }
 
+// The host's part of a reduction that goes in rank order; null for any other call.
+template <class Shape>
+std::shared_ptr<RankOrderReduction> make_rank_order(const Shape& call, const CommState& state) {
+  auto ordered = is_aliased(call, state) ? std::nullopt : in_rank_order(call, state);
+  return ordered ? std::make_shared<RankOrderReduction>(*std::move(ordered)) : nullptr;
+}
+
+inline void put_in_rank_order(core::CollectiveCall& described,
+                              std::shared_ptr<RankOrderReduction> ordered) {
+  described.block = [ordered](const void* send, void* recv) { return ordered->block(send, recv); };
+  described.issue = with_bits([ordered](const void* send, void* recv, MPI_Request* request) {
+    return ordered->start(send, recv, request);
+  });
+  described.conclude = [ordered](void* recv) { return ordered->reduce_into(recv); };
+}
+
 inline void hand_to_host(const stages::Story& story, const char* why) {
   if (!story) return;
   story->took("host", why);
@@ -134,6 +159,8 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   const auto issue_bits = with_bits(issue);
   described.block = std::ref(block);  // both outlive the call
   described.issue = std::ref(issue_bits);
+  if (auto ordered = make_rank_order(call, *state))
+    put_in_rank_order(described, std::move(ordered));
   return raise(call.comm, core::run_collective(engine(), state->queue, std::move(described)));
 }
 
@@ -146,13 +173,15 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
   CommState* state = comm_state(call.comm);
   const bool valid =
       request != nullptr && state != nullptr && describe(call, *state, described, true);
-  if (!valid || (!described.send.is_staged() && !described.recv.is_staged() &&
+  auto ordered = valid ? make_rank_order(call, *state) : nullptr;
+  if (!valid || (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
                  !described.pipeline && !engine().busy(*state->queue))) {
     hand_to_host(described.story, valid ? core::reason::kNothingStaged : core::reason::kRefused);
     engine().progress();
     return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
   }
   described.issue = with_bits(issue);
+  if (ordered) put_in_rank_order(described, std::move(ordered));
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =
       core::start_collective(engine(), requests(), state->queue, std::move(described), bits);
@@ -170,12 +199,19 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
     hand_to_host(described.story, core::reason::kRefused);
     return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
   }
-  if (!described.send.is_staged() && !described.recv.is_staged()) {
+  auto ordered = make_rank_order(call, *state);
+  if (!ordered && !described.send.is_staged() && !described.recv.is_staged()) {
     hand_to_host(described.story, core::reason::kNothingStaged);
     drain(call.comm);
     return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
   }
   described.issue = with_bits(issue);
+  if (ordered) {
+    put_in_rank_order(described, ordered);
+    described.issue = with_bits([ordered](const void* send, void* recv, MPI_Request* made) {
+      return ordered->init(send, recv, made);
+    });
+  }
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =
       core::init_collective(engine(), requests(), state->queue, std::move(described), bits);

@@ -26,15 +26,20 @@ Kept& kept() {
   return instance;
 }
 
+// A request of a reduction in rank order, too, has something left to do with its handles.
+bool needs_no_handles() noexcept {
+  return engine().idle() && (!wants_rank_order || requests().empty());
+}
+
 }  // namespace
 
 void free_kept_handles() noexcept {
-  if (!kept().any.load(std::memory_order_relaxed) || !engine().idle()) return;
+  if (!kept().any.load(std::memory_order_relaxed) || !needs_no_handles()) return;
   std::vector<MPI_Datatype> datatypes;
   std::vector<MPI_Op> ops;
   {
     const std::lock_guard<std::mutex> locked(kept().mutex);
-    if (!engine().idle())
+    if (!needs_no_handles())
       return;  // asked again: what is kept was kept after its call had been submitted
     datatypes.swap(kept().datatypes);
     ops.swap(kept().ops);
@@ -47,7 +52,7 @@ void free_kept_handles() noexcept {
 int Type_free(MPI_Datatype* datatype) noexcept {
   free_kept_handles();
   // Mistakes are the host MPI's to report.
-  if (engine().idle() || datatype == nullptr || *datatype == MPI_DATATYPE_NULL ||
+  if (needs_no_handles() || datatype == nullptr || *datatype == MPI_DATATYPE_NULL ||
       is_named(*datatype))
     return host::Type_free(datatype);
   const std::lock_guard<std::mutex> locked(kept().mutex);
@@ -59,7 +64,7 @@ int Type_free(MPI_Datatype* datatype) noexcept {
 
 int Op_free(MPI_Op* op) noexcept {
   free_kept_handles();
-  if (engine().idle() || op == nullptr || *op == MPI_OP_NULL || canonical_op(*op) != 0 ||
+  if (needs_no_handles() || op == nullptr || *op == MPI_OP_NULL || canonical_op(*op) != 0 ||
       *op == MPI_REPLACE || *op == MPI_NO_OP)
     return host::Op_free(op);
   const std::lock_guard<std::mutex> locked(kept().mutex);

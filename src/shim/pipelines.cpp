@@ -11,6 +11,23 @@ namespace accord::shim {
 
 namespace {
 
+using Way = core::Algorithm::Way;
+using Shots = core::Algorithm::Shots;
+
+core::Algorithm asked_for(Kind kind) { return core::algorithm_choice().of(kind); }
+
+// The ways from device to device: through regions, or straight with these as the other choice.
+bool wants_regions(Way way) { return way == Way::node || way == Way::direct; }
+
+// For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
+// over.
+std::size_t one_shot_bytes(Shots shots, int size) {
+  constexpr std::size_t kShareOfMany = 16;
+  if (shots == Shots::one) return SIZE_MAX;
+  if (shots == Shots::two) return 0;
+  return size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
+}
+
 // Of inboxes among `size` ranks; 0: none.
 std::size_t lane_bytes(int size) {
   if (size > device::kInboxRanksMax) return 0;
@@ -27,7 +44,9 @@ bool fits_inboxes(const node::Call& call) {
 // The call as one from device to device; nothing where it is too short for that, or kernels do not
 // do it.
 std::optional<node::Call> exchange_of(const Outline& outline, int size) {
-  if (!devices_in_job) return std::nullopt;
+  const auto [way, shots] = asked_for(outline.kind);
+  if (!devices_in_job || way == Way::staged || (way == Way::pipelined && outline.chunkable))
+    return std::nullopt;
   node::Call call{
       .kind = outline.kind, .size = size, .root = outline.root, .block_bytes = outline.size_bytes};
   if (!outline.blocks_bytes.empty()) {
@@ -35,13 +54,10 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     call.block_bytes = *std::ranges::max_element(call.blocks_bytes);
   }
   call.engine_bytes = config().engine_bytes;
-  call.fits_regions = config().node_bytes != 0 && outline.size_bytes >= config().node_bytes;
+  call.fits_regions =
+      wants_regions(way) || (config().node_bytes != 0 && outline.size_bytes >= config().node_bytes);
   if (outline.op != MPI_OP_NULL) {
-    // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings
-    // it over.
-    constexpr std::size_t kShareOfMany = 16;
-    call.one_shot_bytes =
-        size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
+    call.one_shot_bytes = one_shot_bytes(shots, size);
     call.op = device_op(outline.op);
     call.element = device_element(call.op, outline.datatype, outline.element_bytes);
     if (call.op == device::ReduceOp::none || call.element == device::Element::none)
@@ -66,6 +82,16 @@ std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept {
   return hash;
 }
 
+bool asks_for_host(Kind kind) {
+  const Way way = asked_for(kind).way;
+  return way == Way::staged || way == Way::pipelined;
+}
+
+bool worth_chunks(Kind kind, std::size_t size_bytes) {
+  if (asks_for_host(kind)) return asked_for(kind).way == Way::pipelined;
+  return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;
+}
+
 bool has_ways(const Outline& outline, const CommState& state) {
   return outline.chunkable || exchange_of(outline, state.size);
 }
@@ -87,13 +113,16 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
     return code;
   };
   made.exchange = exchange_of(outline, state.size);
+  const Way way = asked_for(outline.kind).way;
   const std::size_t direct_bytes = config().direct_bytes;
-  made.tries_direct =
+  const bool long_enough =
       made.exchange && direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
+  made.tries_direct = way == Way::direct || (way != Way::node && long_enough);
   made.rank = state.rank;
   made.region_bytes = config().region_bytes;
-  if (made.exchange && fits_inboxes(*made.exchange)) made.lane_bytes = lane_bytes(state.size);
-  made.inbox_calls = static_cast<std::uint64_t>(config().inbox_calls);
+  if (made.exchange && !wants_regions(way) && fits_inboxes(*made.exchange))
+    made.lane_bytes = lane_bytes(state.size);
+  made.inbox_calls = way == Way::inbox ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;

@@ -83,6 +83,9 @@ std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept;
 
 core::Key key_of(const Outline& outline);
 
+// Whether ACCORD_ALGORITHM wants them to go through the host MPI.
+bool asks_for_host(Kind kind);
+
 // Whether such calls vote on the way they go.
 bool has_ways(const Outline& outline, const CommState& state);
 
@@ -90,9 +93,7 @@ bool has_ways(const Outline& outline, const CommState& state);
 core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm);
 
 // Whether chunks of the host MPI's call are worth it.
-inline bool worth_chunks(std::size_t size_bytes) {
-  return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;
-}
+bool worth_chunks(Kind kind, std::size_t size_bytes);
 
 // Fills in the ballot; nothing where an end has no layout or no way is left: the host MPI shall
 // have the call.
@@ -125,8 +126,8 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->element_bytes = type->size_bytes();
   made->op = op;
   made->datatype = datatype;
-  const bool can_be_cut = kind == Kind::reduce || kind == Kind::allreduce;
-  made->chunkable = can_be_cut && type->dense() && worth_chunks(made->size_bytes);
+  const bool can_be_cut = !wants_rank_order && (kind == Kind::reduce || kind == Kind::allreduce);
+  made->chunkable = can_be_cut && type->dense() && worth_chunks(kind, made->size_bytes);
   return made;
 }
 
@@ -137,7 +138,7 @@ std::optional<Outline> outline(const Shape&, const CommState&) {
 template <class C>
 std::optional<Outline> outline(const shape::Bcast<C>& call, const CommState& state) {
   auto made = movement(Kind::bcast, pipeline_bytes(call), call.root, state);
-  if (made) made->chunkable = worth_chunks(made->size_bytes);
+  if (made) made->chunkable = worth_chunks(Kind::bcast, made->size_bytes);
   return made;
 }
 template <class C>

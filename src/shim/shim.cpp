@@ -297,6 +297,7 @@ void make_keyval() {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) return;
   votes_from_bytes = config().pipeline_bytes;
+  wants_rank_order = config().deterministic;
   stages::start();
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
                                  nullptr);
@@ -312,7 +313,9 @@ void start_runtime(const JobFacts& facts) {
   here.port.world_model = true;
   devices_in_job = facts.devices;
   const std::size_t least_bytes = config().inbox_bytes != 0 ? 1 : config().node_bytes;
-  if (facts.devices && least_bytes != 0) {
+  if (facts.devices && core::algorithm_choice().any()) {
+    votes_from_bytes = 1;
+  } else if (facts.devices && least_bytes != 0) {
     votes_from_bytes =
         votes_from_bytes == 0 ? least_bytes : std::min(votes_from_bytes, least_bytes);
   }
@@ -325,6 +328,9 @@ void start_runtime(const JobFacts& facts) {
   (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
   (void)host::Comm_size(MPI_COMM_WORLD, &size);
   log::set_rank(rank);
+  // The same on all ranks, so that one says it.
+  if (rank == 0 && !core::algorithm_problem().empty())
+    log::warn("{}", core::algorithm_problem());
   const int local = local_ranks_from_launcher();
   const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const std::string& yield = config().yield;

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/status.h"
+#include "core/algorithm.h"
 #include "core/collective.h"
 #include "core/engine.h"
 #include "core/requests.h"
@@ -100,6 +101,8 @@ void drain(MPI_Comm comm) noexcept;
 // device that may be from device to device. Equal on all ranks. Set by start_runtime.
 inline std::size_t votes_from_bytes = 0;
 inline bool devices_in_job = false;
+// Reductions give the same bits whatever way they go.
+inline bool wants_rank_order = false;
 
 // What all ranks of the job have agreed on at initialisation.
 struct JobFacts {

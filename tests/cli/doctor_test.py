@@ -211,3 +211,19 @@ def test_crowded_openmpi_yields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "core_count", lambda: 2)
     assert "OMPI_MCA_mpi_yield_when_idle" not in benchmark.environment_for(target, 2)
     assert benchmark.environment_for(target, 3)["OMPI_MCA_mpi_yield_when_idle"] == "1"
+
+
+def test_nvshmem_of_a_wheel_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    launcher = Launcher(Path("/usr/bin/mpiexec"), Vendor.MPICH, "4.2")
+    target = benchmark.Target(Installation(launcher, {}), Abi.MPICH)
+    monkeypatch.delenv("ACCORD_NVSHMEM_LIBRARY", raising=False)
+    library = tmp_path / "nvidia" / "nvshmem" / "lib" / "libnvshmem_host.so.3"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    assert benchmark.environment_for(target, 2)["ACCORD_NVSHMEM_LIBRARY"] == str(library)
+    monkeypatch.setenv("ACCORD_NVSHMEM_LIBRARY", "/mine.so")
+    assert benchmark.environment_for(target, 2)["ACCORD_NVSHMEM_LIBRARY"] == "/mine.so"
+    library.unlink()
+    assert benchmark.nvshmem_of_wheel() is None

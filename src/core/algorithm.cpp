@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/algorithm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/config.h"
+
+namespace accord::core {
+namespace {
+
+using node::Kind;
+using Way = Algorithm::Way;
+using Shots = Algorithm::Shots;
+
+struct NamedAlgorithm {
+  const char* name;
+  Algorithm value;
+};
+constexpr NamedAlgorithm kAlgorithms[] = {
+    {"auto", {}},
+    {"staged", {Way::staged}},
+    {"staged-pipelined", {Way::pipelined}},
+    {"node", {Way::node}},
+    {"node-one-shot", {Way::node, Shots::one}},
+    {"node-two-shot", {Way::node, Shots::two}},
+    {"node-direct", {Way::direct}},
+    {"node-direct-one-shot", {Way::direct, Shots::one}},
+    {"node-direct-two-shot", {Way::direct, Shots::two}},
+    {"inbox", {Way::inbox}},
+};
+
+struct NamedKind {
+  const char* name;
+  Kind value;
+};
+constexpr NamedKind kKinds[] = {
+    {"bcast", Kind::bcast},
+    {"reduce", Kind::reduce},
+    {"allreduce", Kind::allreduce},
+    {"allgather", Kind::allgather},
+    {"alltoall", Kind::alltoall},
+    {"gather", Kind::gather},
+    {"scatter", Kind::scatter},
+    {"reduce_scatter_block", Kind::reduce_scatter_block},
+    {"scan", Kind::scan},
+    {"exscan", Kind::exscan},
+    {"reduce_scatter", Kind::reduce_scatter},
+    {"allgatherv", Kind::allgatherv},
+};
+
+template <class Rows>
+auto find_row(const Rows& rows, std::string_view name) {
+  return std::ranges::find_if(rows, [&](const auto& row) { return row.name == name; });
+}
+
+template <class Rows>
+std::string names_of(const Rows& rows) {
+  std::string names;
+  for (const auto& row : rows) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+  return names;
+}
+
+struct Chosen {
+  AlgorithmChoice choice;
+  std::string problem;
+};
+const Chosen& chosen() {
+  // Never destroyed: calls of MPI may come until the process ends.
+  static const Chosen& made = *new Chosen([] {
+    Chosen read;
+    read.choice = AlgorithmChoice::parse(config().algorithm, read.problem);
+    return read;
+  }());
+  return made;
+}
+
+}  // namespace
+
+AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& problem) {
+  AlgorithmChoice choice;
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    const std::string_view item = list.substr(start, end - start);
+    start = end + 1;
+    const std::size_t colon = item.find(':');
+    const bool of_one = colon != std::string_view::npos;
+    const auto kind = find_row(kKinds, of_one ? item.substr(0, colon) : "");
+    const auto algorithm = find_row(kAlgorithms, of_one ? item.substr(colon + 1) : item);
+    if (algorithm == std::end(kAlgorithms) || (of_one && kind == std::end(kKinds))) {
+      problem = fmt::format(
+          "ACCORD_ALGORITHM: \"{}\" is none of the algorithms {}, alone or after one of the "
+          "collectives "
+          "{} and a colon; it is ignored",
+          item, names_of(kAlgorithms), names_of(kKinds));
+    } else if (of_one) {
+      choice.of_kinds_.push_back({kind->value, algorithm->value});
+    } else {
+      choice.of_all_ = algorithm->value;
+    }
+  }
+  return choice;
+}
+
+Algorithm AlgorithmChoice::of(Kind kind) const {
+  const auto last = std::find_if(of_kinds_.rbegin(), of_kinds_.rend(),
+                                 [&](const OfKind& one) { return one.kind == kind; });
+  return last == of_kinds_.rend() ? of_all_ : last->algorithm;
+}
+
+bool AlgorithmChoice::any() const {
+  return std::ranges::any_of(kKinds,
+                             [this](const NamedKind& row) { return of(row.value) != Algorithm(); });
+}
+
+const AlgorithmChoice& algorithm_choice() { return chosen().choice; }
+const std::string& algorithm_problem() { return chosen().problem; }
+
+}  // namespace accord::core

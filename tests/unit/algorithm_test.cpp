@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What ACCORD_ALGORITHM may say, and what it means for which collective.
+#include "core/algorithm.h"
+
+#include <gtest/gtest.h>
+
+namespace accord::core {
+namespace {
+
+using node::Kind;
+using Way = Algorithm::Way;
+using Shots = Algorithm::Shots;
+
+AlgorithmChoice understood(std::string_view list) {
+  std::string problem;
+  AlgorithmChoice choice = AlgorithmChoice::parse(list, problem);
+  EXPECT_EQ(problem, "") << list;
+  return choice;
+}
+
+TEST(algorithm, nothing_is_asked_for_by_default) {
+  EXPECT_FALSE(understood("auto").any());
+  EXPECT_EQ(understood("auto").of(Kind::allreduce), Algorithm());
+}
+
+TEST(algorithm, one_name_is_for_all_collectives) {
+  const AlgorithmChoice choice = understood("node-direct-two-shot");
+  EXPECT_TRUE(choice.any());
+  for (const Kind kind : {Kind::bcast, Kind::allreduce, Kind::allgatherv})
+    EXPECT_EQ(choice.of(kind), (Algorithm{Way::direct, Shots::two}));
+}
+
+TEST(algorithm, one_collective_goes_before_all_wherever_it_stands) {
+  for (const char* list : {"allreduce:inbox,staged", "staged,allreduce:inbox"}) {
+    EXPECT_EQ(understood(list).of(Kind::allreduce).way, Way::inbox) << list;
+    EXPECT_EQ(understood(list).of(Kind::alltoall).way, Way::staged) << list;
+  }
+  EXPECT_EQ(understood("scan:inbox").of(Kind::exscan), Algorithm());
+  EXPECT_TRUE(understood("exscan:inbox").any());
+  EXPECT_FALSE(understood("inbox,auto").any());
+}
+
+TEST(algorithm, a_wrong_name_is_left_out_and_all_names_are_listed) {
+  for (const char* wrong :
+       {"inbx", "allreduc:inbox", "allreduce:", ":inbox", "allreduce:inbox:node", ""}) {
+    std::string problem;
+    const auto choice = AlgorithmChoice::parse(std::string("node,") + wrong, problem);
+    EXPECT_EQ(choice.of(Kind::allreduce).way, Way::node) << wrong;
+    EXPECT_NE(problem.find(std::string("\"") + wrong + "\""), std::string::npos) << problem;
+    for (const char* name :
+         {"staged-pipelined", "node-direct-one-shot", "inbox", "reduce_scatter_block"})
+      EXPECT_NE(problem.find(name), std::string::npos) << problem;
+  }
+}
+
+}  // namespace
+}  // namespace accord::core
