@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "core/staged_buffer.h"
 #include "node/handle_cache.h"
 
 namespace accord::core {
@@ -221,18 +220,19 @@ bool DirectExchange::results_are_there() const {
 
 // What comes from peers in one batch, awaited once; the own block beside it.
 Status DirectExchange::begin_fetch() {
-  std::vector<device::Copy> own;
-  std::vector<device::Copy> theirs;
+  CopyBatch own;
+  CopyBatch theirs;
   for (const node::DirectMove& move : plan_.moves(pipeline_.in_place)) {
     std::byte* const from = plan_.exchanges_results() ? result(move.peer) : contribution(move.peer);
-    const CopyList list = packed_copies(pipeline_.out.segment, pipeline_.out.user, move.own_bytes,
-                                        move.length_bytes, from + move.theirs_bytes, false);
-    auto& copies = move.peer == group_->rank() ? own : theirs;
-    copies.insert(copies.end(), list.copies().begin(), list.copies().end());
+    CopyBatch part;
+    part.append(packed_copy(pipeline_.out.segment, pipeline_.out.user, move.own_bytes,
+                            move.length_bytes, from + move.theirs_bytes,
+                            LayoutCopy::Direction::unpack));
+    (move.peer == group_->rank() ? own : theirs).add(std::move(part));
   }
   device::DeviceRuntime& runtime = group_->runtime();
-  if (!theirs.empty()) ACCORD_TRY(runtime.copy_begin(group_->device(), theirs, tickets_[0]));
-  if (!own.empty()) ACCORD_TRY(runtime.copy_begin(group_->device(), own, tickets_[1]));
+  if (!theirs.empty()) ACCORD_TRY(runtime.batch_begin(group_->device(), theirs, tickets_[0]));
+  if (!own.empty()) ACCORD_TRY(runtime.batch_begin(group_->device(), own, tickets_[1]));
   return {};
 }
 
