@@ -194,8 +194,6 @@ void copy_on_host(const CopyBatch& batch) {
   }
 }
 
-namespace {
-
 CopyList rows_of(const CopyBatch& batch) {
   CopyList list = batch.plain;
   for (const LayoutCopy& copy : batch.laid_out) {
@@ -205,8 +203,6 @@ CopyList rows_of(const CopyBatch& batch) {
   }
   return list;
 }
-
-}  // namespace
 
 Status DeviceRuntime::copy_batch(int device, const CopyBatch& batch) {
   if (batch.laid_out.empty()) return copy(device, batch.plain.copies());

@@ -14,7 +14,8 @@
 
 namespace accord::device {
 
-// Bytes [first, first + length) of the packed form of elements that follow one another.
+// Bytes [first, first + length) of the packed form of elements that follow one another. The type
+// must stay until the copy is done: whoever begins one holds it.
 struct LayoutCopy {
   enum class Direction { pack, unpack };  // to `other`, or from there
   enum class Form { packed, same };       // what lies at `other`
@@ -71,6 +72,9 @@ struct CopyBatch {
 // Whether a kernel is the faster way: not for a few rows, nor for long ones, which the copy engines
 // move at full speed. ACCORD_TEST_PACK=kernel or =copies takes that way always.
 bool kernel_pays(const LayoutCopy& copy);
+
+// The batch as plain copies alone.
+CopyList rows_of(const CopyBatch& batch);
 
 // Carries out the batch by the CPU, which must be able to touch all of it.
 void copy_on_host(const CopyBatch& batch);

@@ -438,15 +438,18 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsig
                       void** parameters, void** extra) {
   const std::lock_guard lock(state.mutex);
   if (!usable(function)) return kInvalidHandle;
-  if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 || threads != kReduceThreads ||
-      extra != nullptr) {
+  const bool packs = function->pack_word_bytes != 0;
+  if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 ||
+      threads != (packs ? kPackThreads : kReduceThreads) || extra != nullptr) {
     return Result::invalid_value;
   }
-  const auto* arguments = static_cast<const ReduceArguments*>(parameters[0]);
-  if (const Result result = check_arguments(*function, *arguments); result != Result::success) {
-    return result;
-  }
-  return enqueue(stream, [kernel = *function, copy = *arguments] { run(kernel, copy); });
+  const auto start = [&](const auto& arguments) {
+    const Result result = check_arguments(*function, arguments);
+    if (result != Result::success) return result;
+    return enqueue(stream, [kernel = *function, copy = arguments] { run(kernel, copy); });
+  };
+  return packs ? start(*static_cast<const accord::device::PackArguments*>(parameters[0]))
+               : start(*static_cast<const ReduceArguments*>(parameters[0]));
 }
 
 }  // extern "C"

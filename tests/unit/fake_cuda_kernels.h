@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "device/cuda_kernels.h"
+#include "device/cuda_pack_kernels.h"
+#include "device/host_pack.h"
 #include "device/host_reduce.h"
 #include "device/reduce_functions.h"
 #include "fake_cuda_state.h"
@@ -35,6 +37,8 @@ struct FunctionHandle {
   unsigned long long context_id = 0;
   Element element = Element::none;
   ReduceOp op = ReduceOp::none;
+  std::size_t pack_word_bytes = 0;  // 0: a reduction
+  bool pack_is_narrow = false;
 };
 
 // Ids of contexts: kernels of the first may use the memory of the second.
@@ -57,6 +61,16 @@ inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
   ACCORD_REDUCTIONS(FAKE_KERNEL)
   ACCORD_ODD_REDUCTIONS(FAKE_KERNEL)
 #undef FAKE_KERNEL
+  for (const std::size_t bytes : {1, 2, 4, 8, 16}) {
+    for (const bool narrow : {true, false}) {
+      if (name == "accord_pack_" + std::to_string(bytes) + (narrow ? "_narrow" : "_wide")) {
+        auto* function = new FunctionHandle{module.context, module.context_id};
+        function->pack_word_bytes = bytes;
+        function->pack_is_narrow = narrow;
+        return function;
+      }
+    }
+  }
   return nullptr;
 }
 
@@ -89,6 +103,31 @@ inline Result check_arguments(const FunctionHandle& kernel, const ReduceArgument
   bool good = check(arguments.dst);
   for (unsigned i = 0; i < arguments.source_count; ++i) good = good && check(arguments.sources[i]);
   return good ? Result::success : kIllegalAddress;
+}
+
+// Word by word, as the kernel goes.
+inline Result check_arguments(const FunctionHandle& kernel, const PackArguments& arguments) {
+  const std::size_t bytes = kernel.pack_word_bytes;
+  if (arguments.length_bytes % bytes != 0 || kernel.pack_is_narrow != pack_is_narrow(arguments))
+    return Result::invalid_value;
+  if (arguments.runs != nullptr &&
+      !kernel_can_address(arguments.runs, arguments.run_count * sizeof(Run)))
+    return kIllegalAddress;
+  std::byte* dst = nullptr;
+  const std::byte* src = nullptr;
+  for (std::uint64_t word = 0; word < arguments.length_bytes / bytes; ++word) {
+    if (!locate_word<std::uint64_t>(arguments, bytes, word, dst, src)) continue;
+    for (const void* pointer : {static_cast<const void*>(dst), static_cast<const void*>(src)}) {
+      if (reinterpret_cast<std::uintptr_t>(pointer) % bytes != 0 ||
+          !kernel_can_address(pointer, bytes))
+        return kIllegalAddress;
+    }
+  }
+  return Result::success;
+}
+
+inline void run(const FunctionHandle& kernel, const PackArguments& arguments) {
+  pack_on_host(arguments, kernel.pack_word_bytes, kernel.pack_is_narrow);
 }
 
 inline void run(const FunctionHandle& kernel, const ReduceArguments& arguments) {
