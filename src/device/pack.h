@@ -12,6 +12,13 @@
 #include "device/reduction.h"
 #include "device/typemap.h"
 
+// Loops that kernels had better keep: unrolled, their code does not fit the instruction cache.
+#ifdef __CUDACC__
+#define ACCORD_ROLLED _Pragma("unroll 1")
+#else
+#define ACCORD_ROLLED
+#endif
+
 namespace accord::device {
 
 // The only parameter of the kernels, by value. All lengths and addresses are multiples of the word.
@@ -41,6 +48,7 @@ ACCORD_HOST_DEVICE inline std::int64_t locate(const PackArguments& arguments, In
   if (arguments.runs != nullptr) {
     std::uint64_t low = 0;  // the last run that starts no later is in [low, high)
     std::uint64_t high = arguments.run_count;
+    ACCORD_ROLLED
     while (high - low > 1) {
       const std::uint64_t middle = low + (high - low) / 2;
       (arguments.runs[middle].packed_bytes <= within ? low : high) = middle;
@@ -55,6 +63,7 @@ ACCORD_HOST_DEVICE inline std::int64_t locate(const PackArguments& arguments, In
   std::int64_t offset =
       steps.first_offset_bytes +
       static_cast<std::int64_t>(within - run * static_cast<Index>(steps.run_bytes));
+  ACCORD_ROLLED
   for (std::uint32_t level = 0; level < steps.level_count; ++level) {
     const Index rest = run / static_cast<Index>(steps.levels[level].count);
     const Index digit = run - rest * static_cast<Index>(steps.levels[level].count);
