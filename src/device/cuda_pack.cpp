@@ -200,10 +200,12 @@ Status batch_begin(const Driver& driver, Device device, const CopyBatch& batch,
         entered.code() == StatusCode::unsupported || entered.code() == StatusCode::invalid_argument;
     if (!unreachable) return entered;
   }
+  if (batch.laid_out.empty()) return copy_begin(driver, device, batch.plain.copies(), ticket);
   return copy_begin(driver, device, rows_of(batch).copies(), ticket);
 }
 
 Status copy_batch(const Driver& driver, Device device, const CopyBatch& batch) {
+  if (batch.laid_out.empty()) return copy(driver, device, batch.plain.copies());
   if (!needs_kernel(batch)) return copy(driver, device, rows_of(batch).copies());
   CopyTicket ticket;
   ACCORD_TRY(batch_begin(driver, device, batch, ticket));

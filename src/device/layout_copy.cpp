@@ -152,7 +152,7 @@ void CopyList::append_elements(const LayoutCopy& copy, std::size_t first_bytes,
 }
 
 void CopyBatch::append(LayoutCopy copy) {
-  if (copy.length_bytes == 0) return;
+  if (copy.length_bytes == 0 || copy.type->runs().empty()) return;
   if (copy.type->dense()) {
     plain.append_rows(copy);
   } else {
@@ -167,7 +167,7 @@ void CopyBatch::add(CopyBatch&& others) {
 
 bool kernel_pays(const LayoutCopy& copy) {
   const Typemap& type = *copy.type;
-  if (type.dense() || type.size_bytes() == 0 || way_of_tests() == Way::copies) return false;
+  if (type.dense() || type.runs().empty() || way_of_tests() == Way::copies) return false;
   if (way_of_tests() == Way::kernel) return true;
   const std::size_t row_bytes = std::max<std::size_t>(1, type.size_bytes() / type.runs().size());
   if (copy.length_bytes / row_bytes <= kCopiesMax) return false;

@@ -162,6 +162,16 @@ TEST(Pack, kernels_are_for_many_short_rows) {
       << "many copies";
 }
 
+TEST(CopyBatch, nothing_but_padding_is_nothing) {
+  std::byte memory[64]{};
+  const auto type = std::make_shared<const Typemap>(Runs{{kPadding, 6, 0}}, 16);
+  const LayoutCopy copy{type, memory, memory + 32, 0, 12, LayoutCopy::Direction::pack};
+  EXPECT_FALSE(kernel_pays(copy));
+  CopyBatch batch;
+  batch.append(copy);
+  EXPECT_TRUE(batch.empty());
+}
+
 TEST(HostPack, device_and_pinned_memory) {
   test::Layouts(host_runtime(), MemoryKind::pinned).check(400, 4);
 }
