@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "core/staged_buffer.h"
 #include "node/handle_cache.h"
 
 namespace accord::core {
@@ -215,24 +214,22 @@ Status DirectExchange::begin_kernel() {
 
 // What crosses the links in one batch, awaited once; the own block beside it.
 Status DirectExchange::begin_copies() {
-  std::vector<device::Copy> own;
-  std::vector<device::Copy> theirs;
+  CopyBatch own;
+  CopyBatch theirs;
   for (const node::DirectMove& move : plan_.moves(pipeline_.in_place)) {
-    auto& copies = move.peer == group_->rank() ? own : theirs;
+    CopyBatch part;
     if (plan_.form() == node::DirectForm::pushes) {
-      copies.push_back({.dst = result(move.peer) + move.theirs_bytes,
-                        .src = contribution(group_->rank()) + move.own_bytes,
-                        .row_bytes = move.length_bytes});
-      continue;
+      part.plain.append(result(move.peer) + move.theirs_bytes,
+                        contribution(group_->rank()) + move.own_bytes, move.length_bytes);
+    } else {
+      part = pipeline_.out.copies(PipelineEnd::Direction::unpack, move.own_bytes,
+                                  move.length_bytes, contribution(move.peer) + move.theirs_bytes);
     }
-    const CopyList list =
-        pipeline_.out.copies(PipelineEnd::Direction::unpack, move.own_bytes, move.length_bytes,
-                             contribution(move.peer) + move.theirs_bytes);
-    copies.insert(copies.end(), list.copies().begin(), list.copies().end());
+    (move.peer == group_->rank() ? own : theirs).add(std::move(part));
   }
   device::DeviceRuntime& runtime = group_->runtime();
-  if (!theirs.empty()) ACCORD_TRY(runtime.copy_begin(group_->device(), theirs, tickets_[0]));
-  if (!own.empty()) ACCORD_TRY(runtime.copy_begin(group_->device(), own, tickets_[1]));
+  if (!theirs.empty()) ACCORD_TRY(runtime.batch_begin(group_->device(), theirs, tickets_[0]));
+  if (!own.empty()) ACCORD_TRY(runtime.batch_begin(group_->device(), own, tickets_[1]));
   return {};
 }
 

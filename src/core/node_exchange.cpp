@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/staged_buffer.h"
-
 namespace accord::core {
 
 NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
@@ -206,39 +204,37 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
   }
   begun = true;
   stages::enter(stages::Stage::move);
-  std::vector<device::Copy> copies;
+  CopyBatch batch;
   if (flight.own_skipped && !plan_.reduces()) {
     const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {
       return move.peer == group_->rank();
     });
     std::byte* const to = pipeline_.out.address(own->packed_bytes);
     std::byte* const from = pipeline_.in.address(own->packed_bytes);
-    if (to != from) copies.push_back({.dst = to, .src = from, .row_bytes = own->length_bytes});
+    if (to != from) batch.plain.append(to, from, own->length_bytes);
     moves.erase(own);
   }
-  add_copies(pipeline_.out, moves, number, false, copies);
-  return copies.empty() ? Status()
-                        : group_->runtime().copy_begin(group_->device(), copies, flight.ticket);
+  add_copies(pipeline_.out, moves, number, false, batch);
+  return batch.empty() ? Status()
+                       : group_->runtime().batch_begin(group_->device(), batch, flight.ticket);
 }
 
 Status NodeExchange::copy(const PipelineEnd& end, const std::vector<node::Move>& moves,
                           std::uint64_t sequence, bool to_region, device::CopyTicket& ticket) {
   ticket = {};
-  std::vector<device::Copy> copies;
-  add_copies(end, moves, sequence, to_region, copies);
-  return copies.empty() ? Status() : group_->runtime().copy_begin(group_->device(), copies, ticket);
+  CopyBatch batch;
+  add_copies(end, moves, sequence, to_region, batch);
+  return batch.empty() ? Status() : group_->runtime().batch_begin(group_->device(), batch, ticket);
 }
 
 void NodeExchange::add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
-                              std::uint64_t sequence, bool to_region,
-                              std::vector<device::Copy>& copies) const {
+                              std::uint64_t sequence, bool to_region, CopyBatch& batch) const {
   if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
     std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
     const auto direction =
         to_region ? PipelineEnd::Direction::pack : PipelineEnd::Direction::unpack;
-    const CopyList list = end.copies(direction, move.packed_bytes, move.length_bytes, there);
-    copies.insert(copies.end(), list.copies().begin(), list.copies().end());
+    batch.add(end.copies(direction, move.packed_bytes, move.length_bytes, there));
   }
 }
 

@@ -51,7 +51,7 @@ class NodeExchange final : public Exchange {
   Status copy(const PipelineEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
               bool to_region, device::CopyTicket& ticket);
   void add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
-                  std::uint64_t sequence, bool to_region, std::vector<device::Copy>& copies) const;
+                  std::uint64_t sequence, bool to_region, CopyBatch& batch) const;
   bool usable_by_kernels(const PipelineEnd& end) const;
   Status reduce(Flight& flight, const node::Share& share, void* dst,
                 const std::vector<const void*>& sources);

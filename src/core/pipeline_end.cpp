@@ -3,44 +3,35 @@
 #include "core/pipeline_end.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "core/staged_buffer.h"
 
 namespace accord::core {
 
-CopyList PipelineEnd::copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
-                             void* packed) const {
-  const bool pack = direction == Direction::pack;
-  if (blocks.empty()) return packed_copies(segment, user, first_bytes, length_bytes, packed, pack);
-  CopyList list;
+CopyBatch PipelineEnd::copies(Direction direction, std::size_t first_bytes,
+                              std::size_t length_bytes, void* packed) const {
+  CopyBatch batch;
+  if (blocks.empty()) {
+    batch.append(packed_copy(segment, user, first_bytes, length_bytes, packed, direction));
+    return batch;
+  }
   std::size_t block_first = 0;  // in the packed form
   for (const Segment& block : blocks) {
     const std::size_t block_end = block_first + block.size_bytes();
     const std::size_t low = std::max(first_bytes, block_first);
     const std::size_t high = std::min(first_bytes + length_bytes, block_end);
     if (low < high) {
-      const CopyList part =
-          packed_copies(block, user, low - block_first, high - low,
-                        static_cast<std::byte*>(packed) + (low - first_bytes), pack);
-      for (const device::Copy& rows : part.copies()) list.append_rows(rows);
+      batch.append(packed_copy(block, user, low - block_first, high - low,
+                               static_cast<std::byte*>(packed) + (low - first_bytes), direction));
     }
     block_first = block_end;
   }
-  return list;
+  return batch;
 }
 
 Status PipelineEnd::copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
                          void* host, device::CopyTicket& ticket) const {
-  const CopyList list = copies(direction, first_bytes, length_bytes, host);
-  if (runtime != nullptr) return runtime->copy_begin(device, list.copies(), ticket);
-  for (const device::Copy& rows : list.copies()) {
-    for (std::size_t row = 0; row < rows.rows; ++row) {
-      std::memcpy(static_cast<std::byte*>(rows.dst) + row * rows.dst_pitch_bytes,
-                  static_cast<const std::byte*>(rows.src) + row * rows.src_pitch_bytes,
-                  rows.row_bytes);
-    }
-  }
+  const CopyBatch batch = copies(direction, first_bytes, length_bytes, host);
+  if (runtime != nullptr) return runtime->batch_begin(device, batch, ticket);
+  device::copy_on_host(batch);
   return {};
 }
 

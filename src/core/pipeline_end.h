@@ -23,7 +23,7 @@ struct PipelineEnd {
   bool on_device = false;  // plain memory of `device`, which its kernels may use as it is
   int device = -1;
   device::PointerInfo memory;  // the allocation it lies in, where on_device
-  Segment segment;  // no elements: this rank has no such end
+  Segment segment;             // no elements: this rank has no such end
   // Where elements do not simply follow one another: blocks of them, whose packed forms do.
   std::vector<Segment> blocks;
 
@@ -41,10 +41,10 @@ struct PipelineEnd {
     return static_cast<std::byte*>(user) + segment.offset_bytes + segment.type->low_bytes() +
            packed_bytes;
   }
+  using Direction = LayoutCopy::Direction;
   // What moves bytes [first, first + length) of the packed form to `packed` or from there.
-  enum class Direction { pack, unpack };
-  CopyList copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
-                  void* packed) const;
+  CopyBatch copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
+                   void* packed) const;
   // Does so, to or from host memory. What the CPU can do is done at once.
   Status copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes, void* host,
               device::CopyTicket& ticket) const;

@@ -18,12 +18,6 @@ constexpr std::size_t kAlignmentBytes = 64;
 constexpr std::size_t kSparseSlackBytes = std::size_t{1} << 20;
 constexpr std::size_t kSparseFactor = 4;
 
-std::byte* at(void* base, std::ptrdiff_t offset_bytes) {
-  // Through integers: MPI_BOTTOM is a null pointer, to which nothing may be added.
-  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) +
-                                      static_cast<std::uintptr_t>(offset_bytes));
-}
-
 }  // namespace
 
 StagedBuffer StagedBuffer::untouched(const void* user) {
@@ -103,42 +97,30 @@ void* StagedBuffer::host() const noexcept { return staged_ ? origin_ : user_; }
 
 Status StagedBuffer::copy_in() {
   if (!staged_ || reads_.empty()) return {};
-  return copy(reads_, Direction::in, kAll);
+  return copy(reads_, Direction::pack, kAll);
 }
 
 Status StagedBuffer::copy_out(std::size_t limit_bytes) {
   if (!staged_ || writes_.empty()) return {};
-  return copy(writes_, Direction::out, limit_bytes);
+  return copy(writes_, Direction::unpack, limit_bytes);
 }
 
 Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direction,
                           std::size_t limit_bytes) {
   if (absolute_) return copy_absolute(segments, direction, limit_bytes);
-  CopyList list;
-  const bool in = direction == Direction::in;
+  CopyBatch batch;
   for (const Segment& segment : segments) {
     const std::size_t length_bytes = std::min(limit_bytes, segment.size_bytes());
     limit_bytes -= limit_bytes == kAll ? 0 : length_bytes;
-    const auto& runs = segment.type->runs();
-    if (length_bytes == segment.size_bytes() && !segment.type->dense() && runs.size() == 1 &&
-        segment.type->extent_bytes() > 0) {
-      const std::ptrdiff_t first = segment.offset_bytes + runs[0].offset_bytes;
-      const auto pitch = static_cast<std::size_t>(segment.type->extent_bytes());
-      void* user = at(user_, first);
-      void* shadow = at(origin_, first);
-      list.append_rows({in ? shadow : user, in ? user : shadow, runs[0].length_bytes, segment.count,
-                        pitch, pitch});
-      continue;
-    }
-    for_each_piece(segment, 0, length_bytes,
-                   [&](std::ptrdiff_t offset, std::size_t, std::size_t length) {
-                     void* user = at(user_, offset);
-                     void* shadow = at(origin_, offset);
-                     list.append(in ? shadow : user, in ? user : shadow, length);
-                   });
+    batch.append({.type = segment.type,
+                  .elements = at(user_, segment.offset_bytes),
+                  .other = at(origin_, segment.offset_bytes),
+                  .first_bytes = 0,
+                  .length_bytes = length_bytes,
+                  .direction = direction,
+                  .form = LayoutCopy::Form::same});
   }
-  if (list.empty()) return {};
-  return where_.runtime->copy(where_.device, list.copies());
+  return batch.empty() ? Status() : where_.runtime->copy_batch(where_.device, batch);
 }
 
 Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Direction direction,
@@ -147,55 +129,25 @@ Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Directi
   for (const Segment& segment : segments) {
     const std::size_t length_bytes = std::min(limit_bytes, segment.size_bytes());
     limit_bytes -= limit_bytes == kAll ? 0 : length_bytes;
-    for_each_piece(segment, 0, length_bytes,
-                   [&](std::ptrdiff_t offset, std::size_t, std::size_t length) {
-                     void* user = at(user_, offset);
-                     void* shadow = at(origin_, offset);
-                     if (direction == Direction::out) std::swap(user, shadow);
-                     // After the swap: copy from `user` to `shadow`; the user's side decides who
-                     // copies.
-                     const auto info = device::classify(direction == Direction::in ? user : shadow);
-                     if (!device::needs_staging(info)) {
-                       std::memcpy(shadow, user, length);
-                     } else {
-                       lists[{info.runtime, info.device}].append(shadow, user, length);
-                     }
-                   });
+    for_each_piece(
+        segment, 0, length_bytes, [&](std::ptrdiff_t offset, std::size_t, std::size_t length) {
+          void* user = at(user_, offset);
+          void* shadow = at(origin_, offset);
+          if (direction == Direction::unpack) std::swap(user, shadow);
+          // After the swap: copy from `user` to `shadow`; the user's side decides who
+          // copies.
+          const auto info = device::classify(direction == Direction::pack ? user : shadow);
+          if (!device::needs_staging(info)) {
+            std::memcpy(shadow, user, length);
+          } else {
+            lists[{info.runtime, info.device}].append(shadow, user, length);
+          }
+        });
   }
   Status status;
   for (auto& [owner, list] : lists)
     keep_first(status, owner.first->copy(owner.second, list.copies()));
   return status;
-}
-
-CopyList packed_copies(const Segment& segment, void* user, std::size_t first_bytes,
-                       std::size_t length_bytes, void* host, bool to_host) {
-  CopyList list;
-  const Typemap& type = *segment.type;
-  const std::size_t element_bytes = std::max<std::size_t>(1, type.size_bytes());
-  const std::size_t elements = length_bytes / element_bytes;
-  const bool whole = first_bytes % element_bytes == 0 && length_bytes % element_bytes == 0;
-  if (whole && !type.dense() && elements > type.runs().size()) {
-    // Many elements of few runs: a rectangle for each run of all of them.
-    const auto step = type.extent_bytes();
-    const std::ptrdiff_t origin =
-        segment.offset_bytes + static_cast<std::ptrdiff_t>(first_bytes / element_bytes) * step;
-    for (const Run& run : type.runs()) {
-      void* there = at(user, origin + run.offset_bytes);
-      void* here = static_cast<std::byte*>(host) + run.packed_bytes;
-      const auto pitch = static_cast<std::size_t>(step);
-      list.append_rows({to_host ? here : there, to_host ? there : here, run.length_bytes, elements,
-                        to_host ? element_bytes : pitch, to_host ? pitch : element_bytes});
-    }
-    return list;
-  }
-  for_each_piece(segment, first_bytes, length_bytes,
-                 [&](std::ptrdiff_t offset, std::size_t packed, std::size_t length) {
-                   void* there = at(user, offset);
-                   void* here = static_cast<std::byte*>(host) + (packed - first_bytes);
-                   list.append(to_host ? here : there, to_host ? there : here, length);
-                 });
-  return list;
 }
 
 }  // namespace accord::core

@@ -60,7 +60,7 @@ class StagedBuffer {
   void* host() const noexcept;
 
  private:
-  enum class Direction { in, out };
+  using Direction = LayoutCopy::Direction;
   Status copy(const std::vector<Segment>& segments, Direction direction, std::size_t limit_bytes);
   Status copy_absolute(const std::vector<Segment>& segments, Direction direction,
                        std::size_t limit_bytes);
@@ -74,10 +74,5 @@ class StagedBuffer {
   device::StagingBuffer shadow_;
   std::byte* origin_ = nullptr;  // shadow address that stands for user_
 };
-
-// The bytes [first, first + length) of the packed form of `segment` at `user`, to or from
-// contiguous host memory.
-CopyList packed_copies(const Segment& segment, void* user, std::size_t first_bytes,
-                       std::size_t length_bytes, void* host, bool to_host);
 
 }  // namespace accord::core

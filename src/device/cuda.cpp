@@ -21,6 +21,7 @@
 #include "device/cuda_driver.h"
 #include "device/cuda_host_memory.h"
 #include "device/cuda_inbox.h"
+#include "device/cuda_pack.h"
 #include "device/cuda_reduce.h"
 #include "device/cuda_share.h"
 #include "device/device_runtime.h"
@@ -75,6 +76,8 @@ class CudaRuntime final : public DeviceRuntime {
   Status copy(int device, std::span<const Copy> copies) override;
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
   Status copy_done(CopyTicket& ticket, bool& done) override;
+  Status copy_batch(int device, const CopyBatch& batch) override;
+  Status batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) override;
 
   bool can_reduce(ReduceOp op, Element element) override;
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
@@ -222,6 +225,16 @@ Status CudaRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTic
 Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
   const Driver* driver = cuda::driver();
   return driver == nullptr ? no_driver() : cuda::copy_done(*driver, ticket, done);
+}
+
+Status CudaRuntime::copy_batch(int device, const CopyBatch& batch) {
+  const Driver* driver = cuda::driver();
+  return driver == nullptr ? no_driver() : cuda::copy_batch(*driver, device, batch);
+}
+
+Status CudaRuntime::batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) {
+  const Driver* driver = cuda::driver();
+  return driver == nullptr ? no_driver() : cuda::batch_begin(*driver, device, batch, ticket);
 }
 
 bool CudaRuntime::can_reduce(ReduceOp op, Element element) {

@@ -323,15 +323,17 @@ Status begin_work(const Driver& driver, ContextScope& scope,
   return status;
 }
 
+Status enqueue_copies(const Driver& driver, std::span<const Copy> copies, Stream stream) {
+  return status_of(driver, enqueue_all(driver, copies, stream), symbol::copy_async);
+}
+
 Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
                   CopyTicket& ticket) {
   ticket.handle = nullptr;
   if (copies.empty()) return Status();
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, enter_for_copies(driver, device, copies, scope), "copy: context"));
-  const auto enqueue = [&](Stream stream) {
-    return status_of(driver, enqueue_all(driver, copies, stream), symbol::copy_async);
-  };
+  const auto enqueue = [&](Stream stream) { return enqueue_copies(driver, copies, stream); };
   return begin_work(driver, scope, enqueue, ticket);
 }
 

@@ -3,7 +3,7 @@
 //
 // Copies through the CUDA driver: the context to run in, streams and events of our own, kept per
 // context. What the program has current, captures or queues on its own streams is left alone.
-// Called by cuda.cpp, and by cuda_reduce.cpp, whose work goes the same way.
+// Called by cuda.cpp, and by cuda_reduce.cpp and cuda_pack.cpp, whose work goes the same way.
 #pragma once
 
 #include <atomic>
@@ -67,6 +67,9 @@ Status copy(const Driver& driver, Device device, std::span<const Copy> copies);
 Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
                   CopyTicket& ticket);
 Status copy_done(const Driver& driver, CopyTicket& ticket, bool& done);
+
+// Puts copies on a stream of the current context.
+Status enqueue_copies(const Driver& driver, std::span<const Copy> copies, Stream stream);
 
 // Any other work, for copy_done to ask after: `enqueue` puts it on a stream of our own of the
 // scope's context. After an error nothing is left in flight.

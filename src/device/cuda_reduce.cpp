@@ -5,15 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <map>
-#include <mutex>
 #include <vector>
 
-#include "base/log.h"
-#include "device/cuda_copy.h"
 #include "device/cuda_kernels.h"
+#include "device/cuda_modules.h"
 #include "device/reduce_functions.h"
 
 #ifdef ACCORD_CUDA_KERNELS
@@ -48,47 +44,9 @@ constexpr Kernel kKernels[] = {
 #undef ACCORD_KERNEL
 };
 
-// The kernels in one context. What failed once is not tried again.
-struct LoadedKernels {
-  Module module = nullptr;
-  Status failure;
-  std::array<Function, std::size(kKernels)> functions{};
-};
-
-// Never destroyed, nor unloaded: at exit the driver may be gone before us. By the id of the
-// context, since a new one may have the handle of one that was destroyed, and took its module
-// along.
-struct LoadedModules {
-  std::mutex mutex;
-  std::map<unsigned long long, LoadedKernels> contexts;
-};
-
-LoadedModules& loaded_modules() {
-  static LoadedModules& modules = *new LoadedModules;
-  return modules;
-}
-
-// That the driver does not take the kernels is no error of the device: there are other ways.
-Status unsupported(const Status& status) {
-  if (status.ok() || status.code() == StatusCode::no_memory) return status;
-  return Status(StatusCode::unsupported, status.message());
-}
-
-// Loads the kernels into the current context. The caller holds the mutex.
-Status load(const Driver& driver, Context context, LoadedKernels*& kernels) {
-  unsigned long long id = 0;
-  ACCORD_TRY(status_of(driver, driver.context_get_id(context, &id), symbol::context_get_id));
-  kernels = &loaded_modules().contexts[id];
-  if (kernels->module != nullptr) return Status();
-  ACCORD_TRY(kernels->failure);
-  const Status status = unsupported(status_of(
-      driver, driver.module_load_data(&kernels->module, kImage), symbol::module_load_data));
-  if (!status.ok()) kernels->module = nullptr;
-  if (status.code() == StatusCode::unsupported) {
-    kernels->failure = status;
-    log::info("no reductions on this device: {}", status.message());
-  }
-  return status;
+Kernels& kernels() {
+  static Kernels& loaded = *new Kernels(kImage, "reductions");
+  return loaded;
 }
 
 // The kernel for a reduction, in the current context.
@@ -98,75 +56,9 @@ Status find_function(const Driver& driver, Context context, const Reduction& red
   const auto* const kernel = std::find_if(
       std::begin(kKernels), std::end(kKernels),
       [&](const Kernel& next) { return next.element == element && next.op == reduction.op; });
-  const std::lock_guard lock(loaded_modules().mutex);
-  LoadedKernels* kernels = nullptr;
-  ACCORD_TRY(load(driver, context, kernels));
-  Function& found = kernels->functions[static_cast<std::size_t>(kernel - std::begin(kKernels))];
-  if (found == nullptr) {
-    ACCORD_TRY(unsupported(status_of(
-        driver, driver.module_get_function(&found, kernels->module, kernel->name), kernel->name)));
-  }
-  function = found;
-  return Status();
+  return kernels().find(driver, context, kernel->name, function);
 }
 
-// Where a pointer's bytes are, as far as a kernel is concerned.
-struct Place {
-  const void* pointer = nullptr;
-  MemoryType type = MemoryType::none;
-  bool managed = false;
-  Context context = nullptr;  // null: none in particular, as for memory of pools
-  Device device = -1;
-
-  // Host memory that the driver knows, and managed memory: every context can address it.
-  bool everywhere() const { return managed || type == MemoryType::host; }
-};
-
-Status find_place(const Driver& driver, const void* pointer, Place& place) {
-  std::uint64_t managed = 0;
-  std::int64_t ordinal = 0;
-  place.pointer = pointer;
-  PointerAttribute attributes[] = {PointerAttribute::memory_type, PointerAttribute::is_managed,
-                                   PointerAttribute::context, PointerAttribute::device_ordinal};
-  void* values[] = {&place.type, &managed, static_cast<void*>(&place.context), &ordinal};
-  const Result result =
-      driver.pointer_get_attributes(std::size(attributes), attributes, values, address_of(pointer));
-  if (result != Result::success || place.type == MemoryType::none) {
-    return Status(StatusCode::invalid_argument,
-                  fmt::format("cuda reduce: {} is no memory of this runtime", pointer));
-  }
-  place.managed = managed != 0;
-  place.device = static_cast<std::int32_t>(ordinal);
-  return Status();
-}
-
-// Makes sure that kernels of the entered context can address the place. One that cannot would
-// fault, and take the program's context with it.
-Status check_reachable(const Driver& driver, Device device, Context context, const Place& place) {
-  if (place.everywhere() || place.context == context) return Status();
-  if (place.context == nullptr && place.device == device) return Status();
-  // Of a pool or of the virtual memory API: whoever made or opened it says which devices may.
-  std::uint64_t access = 0;
-  if (place.context == nullptr &&
-      driver.pointer_get_attribute(&access, PointerAttribute::access_flags,
-                                   address_of(place.pointer)) == Result::success &&
-      access == kAccessReadWrite)
-    return Status();
-  const char* reason = "memory of another device, which this one may not access";
-  if (place.context != nullptr) {
-    reason = "memory of another context of the device";
-    if (place.device != device) {
-      const Result result = driver.context_enable_peer_access(place.context, 0);
-      if (result == Result::success || result == Result::peer_access_already_enabled) {
-        return Status();
-      }
-      return unsupported(status_of(driver, result, symbol::context_enable_peer_access));
-    }
-  }
-  return Status(StatusCode::unsupported, fmt::format("cuda reduce: {}: {}", place.pointer, reason));
-}
-
-// Enters the context on the device that owns one of the buffers: only there can kernels address it.
 Status enter_for_reduction(const Driver& driver, Device device, const Reduction& reduction,
                            ContextScope& scope) {
   if (reduction.home != nullptr) {
@@ -176,19 +68,7 @@ Status enter_for_reduction(const Driver& driver, Device device, const Reduction&
   std::vector<const void*> pointers{reduction.dst};
   pointers.insert(pointers.end(), reduction.copies.begin(), reduction.copies.end());
   pointers.insert(pointers.end(), reduction.sources.begin(), reduction.sources.end());
-  std::vector<Place> places(pointers.size());
-  for (std::size_t i = 0; i < pointers.size(); ++i)
-    ACCORD_TRY(find_place(driver, pointers[i], places[i]));
-  const auto home = std::find_if(places.begin(), places.end(), [&](const Place& place) {
-    return !place.everywhere() && place.device == device && place.context != nullptr;
-  });
-  const Result result = home != places.end() ? scope.enter(home->context)
-                                             : scope.enter_current_or_owner(device, nullptr);
-  ACCORD_TRY(status_of(driver, result, "reduce: context"));
-  for (const Place& place : places) {
-    ACCORD_TRY(check_reachable(driver, device, scope.context(), place));
-  }
-  return Status();
+  return enter_for_kernel(driver, device, pointers, "reduce", scope);
 }
 
 // Decides how the bytes are moved, from the addresses.
@@ -269,9 +149,7 @@ bool can_reduce(const Driver& driver) {
   if (known.load(std::memory_order_relaxed)) return true;
   ContextScope scope(driver);
   if (!scope.enter_any()) return false;
-  const std::lock_guard lock(loaded_modules().mutex);
-  LoadedKernels* kernels = nullptr;
-  if (!load(driver, scope.context(), kernels).ok()) return false;
+  if (!kernels().load(driver, scope.context()).ok()) return false;
   known.store(true, std::memory_order_relaxed);
   return true;
 }

@@ -23,6 +23,7 @@ enum class MemoryKind { host, pinned, managed, device };
 
 class DeviceRuntime;
 class InboxServer;
+struct CopyBatch;
 
 // What a pointer is. `runtime` is null for plain host memory.
 struct PointerInfo {
@@ -115,6 +116,11 @@ class DeviceRuntime {
   // The same, without waiting. `done` is set when the bytes have arrived; the ticket is then spent.
   virtual Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) = 0;
   virtual Status copy_done(CopyTicket& ticket, bool& done) = 0;
+
+  // Copies of which some follow a layout (layout_copy.h), in the same two forms. A runtime without
+  // kernels for that need not override them: what such a copy comes to goes the way of the others.
+  virtual Status copy_batch(int device, const CopyBatch& batch);
+  virtual Status batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket);
 
   // Whether reduce_begin can do this here. Asked once memory of the runtime exists in this process:
   // before that a runtime may not know yet, and says no.

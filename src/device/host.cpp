@@ -20,7 +20,7 @@
 #include "device/device_runtime.h"
 #include "device/host_arena.h"
 #include "device/host_inbox.h"
-#include "device/host_reduce.h"
+#include "device/host_reach.h"
 #include "device/inbox_server.h"
 #include "device/registry.h"
 
@@ -37,41 +37,8 @@ struct HostHandle {
   std::uint64_t size_bytes = 0;
 };
 
-// A Copy with both sides reachable by the CPU; the references keep them so.
-struct ReachableCopy {
-  Copy copy{};
-  HostAllocationRef dst_owner;
-  HostAllocationRef src_owner;
-
-  void run() const {
-    auto* dst = static_cast<std::byte*>(copy.dst);
-    const auto* src = static_cast<const std::byte*>(copy.src);
-    for (std::size_t row = 0; row < copy.rows; ++row) {
-      std::memcpy(dst + row * copy.dst_pitch_bytes, src + row * copy.src_pitch_bytes,
-                  copy.row_bytes);
-    }
-  }
-};
-
-// A Reduction with all buffers reachable by the CPU; without sources it is none.
-struct ReachableReduction {
-  Reduction reduction{};  // its sources and copies are those below
-  std::vector<const void*> sources;
-  std::vector<void*> copies;
-  std::vector<HostAllocationRef> owners;
-
-  void run() {
-    if (sources.empty()) return;
-    reduction.sources = sources;
-    reduction.copies = copies;
-    reduce_on_host(reduction);
-  }
-};
-
 // What copy_begin or reduce_begin left for later, see copy_polls below.
-struct PendingWork {
-  std::vector<ReachableCopy> copies;
-  ReachableReduction reduction;
+struct PendingWork : HostWork {
   long polls_left = 0;
 };
 
@@ -127,6 +94,8 @@ class HostRuntime final : public DeviceRuntime {
 
   Status copy(int device, std::span<const Copy> copies) override;
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
+  Status copy_batch(int device, const CopyBatch& batch) override;
+  Status batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) override;
   Status copy_done(CopyTicket& ticket, bool& done) override;
 
   bool can_reduce(ReduceOp op, Element element) override { return is_defined(op, element); }
@@ -153,9 +122,7 @@ class HostRuntime final : public DeviceRuntime {
 
  private:
   Status check_device(int device);
-  Status reach(const Copy& copy, ReachableCopy& reachable) const;
-  Status reach(const Reduction& reduction, ReachableReduction& reachable) const;
-  Status reach_all(int device, std::span<const Copy> copies, std::vector<ReachableCopy>& reachable);
+  Status begin(std::unique_ptr<PendingWork> work, CopyTicket& ticket);
 
   HostArena arena_;
   HostInboxServer inbox_server_{arena_};
@@ -179,132 +146,62 @@ bool HostRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   return true;
 }
 
-// One side of a copy, or a buffer of a reduction: rows of row_bytes that start at `user`,
-// pitch_bytes apart.
-struct Side {
-  std::byte* user;
-  std::size_t row_bytes;
-  std::size_t rows;
-  std::size_t pitch_bytes;
-};
-
-// Turns a side into what the CPU can reach. Host memory stays as it is and has no owner. Pitches
-// may be negative (as two's complement), so the first and the last row bound the span in either
-// order.
-Status reach_side(const HostArena& arena, const Side& side, std::byte*& reachable,
-                  HostAllocationRef& owner) {
-  reachable = side.user;
-  owner = arena.find(side.user);
-  if (owner == nullptr) {
-    if (!arena.may_own(side.user)) return Status();
-    return Status(StatusCode::invalid_argument,
-                  fmt::format("{} is in no live allocation of the host runtime",
-                              static_cast<void*>(side.user)));
-  }
-  const std::ptrdiff_t first = side.user - owner->user;
-  std::ptrdiff_t last = 0;
-  const auto pitch = static_cast<std::ptrdiff_t>(side.pitch_bytes);
-  const bool overflow =
-      __builtin_mul_overflow(static_cast<std::ptrdiff_t>(side.rows - 1), pitch, &last) ||
-      __builtin_add_overflow(last, first, &last);
-  const auto inside = [&](std::ptrdiff_t offset) {
-    return offset >= 0 && side.row_bytes <= owner->size_bytes &&
-           static_cast<std::size_t>(offset) <= owner->size_bytes - side.row_bytes;
-  };
-  if (overflow || !inside(first) || !inside(last)) {
-    return Status(StatusCode::invalid_argument,
-                  fmt::format("{} rows of {} bytes at offset {} leave an allocation of {} bytes",
-                              side.rows, side.row_bytes, first, owner->size_bytes));
-  }
-  reachable = owner->alias + first;
-  return Status();
-}
-
-Status HostRuntime::reach(const Copy& copy, ReachableCopy& reachable) const {
-  Copy& result = reachable.copy;
-  result = copy;
-  if (copy.rows == 1) result.dst_pitch_bytes = result.src_pitch_bytes = 0;
-  auto* const user_dst = static_cast<std::byte*>(copy.dst);
-  auto* const user_src = static_cast<std::byte*>(const_cast<void*>(copy.src));
-  std::byte* dst = nullptr;
-  std::byte* src = nullptr;
-  ACCORD_TRY(reach_side(arena_, {user_dst, copy.row_bytes, copy.rows, result.dst_pitch_bytes}, dst,
-                        reachable.dst_owner));
-  ACCORD_TRY(reach_side(arena_, {user_src, copy.row_bytes, copy.rows, result.src_pitch_bytes}, src,
-                        reachable.src_owner));
-  result.dst = dst;
-  result.src = src;
-  return Status();
-}
-
-Status HostRuntime::reach_all(int device, std::span<const Copy> copies,
-                              std::vector<ReachableCopy>& reachable) {
-  ACCORD_TRY(check_device(device));
-  reachable.reserve(copies.size());
-  for (const Copy& copy : copies) {
-    if (copy.row_bytes == 0 || copy.rows == 0) continue;
-    ACCORD_TRY(reach(copy, reachable.emplace_back()));
-  }
-  return Status();
-}
-
 Status HostRuntime::copy(int device, std::span<const Copy> copies) {
+  ACCORD_TRY(check_device(device));
   if (copies.size() == 1 && copies[0].row_bytes > 0 && copies[0].rows > 0) {  // no list needed
-    ACCORD_TRY(check_device(device));
     ReachableCopy reachable;
-    ACCORD_TRY(reach(copies[0], reachable));
+    ACCORD_TRY(reach(arena_, copies[0], reachable));
     reachable.run();
     return Status();
   }
-  std::vector<ReachableCopy> reachable;
-  ACCORD_TRY(reach_all(device, copies, reachable));
-  for (const ReachableCopy& next : reachable) next.run();
+  HostWork work;
+  ACCORD_TRY(work.add(arena_, copies));
+  work.run();
+  return Status();
+}
+
+Status HostRuntime::copy_batch(int device, const CopyBatch& batch) {
+  if (batch.laid_out.empty()) return copy(device, batch.plain.copies());
+  ACCORD_TRY(check_device(device));
+  HostWork work;
+  ACCORD_TRY(work.add(arena_, batch));
+  work.run();
   return Status();
 }
 
 Status HostRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
   ticket.handle = nullptr;
   if (copy_polls() <= 0) return copy(device, copies);
-  auto batch = std::make_unique<PendingWork>();
-  batch->polls_left = copy_polls();
-  ACCORD_TRY(reach_all(device, copies, batch->copies));
-  ticket.handle = batch.release();
-  return Status();
+  ACCORD_TRY(check_device(device));
+  auto work = std::make_unique<PendingWork>();
+  ACCORD_TRY(work->add(arena_, copies));
+  return begin(std::move(work), ticket);
+}
+
+Status HostRuntime::batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  ACCORD_TRY(check_device(device));
+  auto work = std::make_unique<PendingWork>();
+  ACCORD_TRY(work->add(arena_, batch));
+  return begin(std::move(work), ticket);
 }
 
 Status HostRuntime::copy_done(CopyTicket& ticket, bool& done) {
   auto* work = static_cast<PendingWork*>(ticket.handle);
   done = work == nullptr || --work->polls_left <= 0;
   if (work == nullptr || !done) return Status();
-  for (const ReachableCopy& next : work->copies) next.run();
-  work->reduction.run();
+  work->run();
   delete work;
   ticket.handle = nullptr;
   return Status();
 }
 
-// Plain host memory is refused, as a device would refuse it.
-Status HostRuntime::reach(const Reduction& reduction, ReachableReduction& reachable) const {
-  const std::size_t size_bytes = reduction.count * element_bytes(reduction.element);
-  const auto reach_buffer = [&](const void* pointer, std::byte*& buffer) {
-    auto* const user = static_cast<std::byte*>(const_cast<void*>(pointer));
-    HostAllocationRef& owner = reachable.owners.emplace_back();
-    ACCORD_TRY(reach_side(arena_, {user, size_bytes, 1, 0}, buffer, owner));
-    if (owner != nullptr) return Status();
-    return Status(StatusCode::invalid_argument,
-                  fmt::format("reduce: {} is no memory of the host runtime", pointer));
-  };
-  reachable.reduction = reduction;
-  std::byte* buffer = nullptr;
-  ACCORD_TRY(reach_buffer(reduction.dst, buffer));
-  reachable.reduction.dst = buffer;
-  for (const void* source : reduction.sources) {
-    ACCORD_TRY(reach_buffer(source, buffer));
-    reachable.sources.push_back(buffer);
-  }
-  for (void* copy : reduction.copies) {
-    ACCORD_TRY(reach_buffer(copy, buffer));
-    reachable.copies.push_back(buffer);
+Status HostRuntime::begin(std::unique_ptr<PendingWork> work, CopyTicket& ticket) {
+  work->polls_left = copy_polls();
+  if (work->polls_left <= 0) {
+    work->run();
+  } else {
+    ticket.handle = work.release();
   }
   return Status();
 }
@@ -315,14 +212,8 @@ Status HostRuntime::reduce_begin(int device, const Reduction& reduction, CopyTic
   ACCORD_TRY(check_reduction(reduction));
   if (reduction.count == 0) return Status();
   auto work = std::make_unique<PendingWork>();
-  ACCORD_TRY(reach(reduction, work->reduction));
-  work->polls_left = copy_polls();
-  if (work->polls_left <= 0) {
-    work->reduction.run();
-  } else {
-    ticket.handle = work.release();
-  }
-  return Status();
+  ACCORD_TRY(work->add(arena_, reduction));
+  return begin(std::move(work), ticket);
 }
 
 // Plain host memory is allowed: a device reaches page-locked memory, which here is no other.
@@ -342,16 +233,16 @@ Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
   }
   std::vector<HostAllocationRef> owners;
   Status status;
-  const auto reach = [&](const void* pointer) {
+  const auto reachable_at = [&](const void* pointer) {
     auto* const user = static_cast<std::byte*>(const_cast<void*>(pointer));
     std::byte* reachable = nullptr;
-    keep_first(status, reach_side(arena_, {user, 1, 1, 0}, reachable, owners.emplace_back()));
+    keep_first(status, reach(arena_, {user, 1, 1, 0}, reachable, owners.emplace_back()));
     return reachable;
   };
   InboxExchange exchange = ticket.exchange;
-  exchange.inbox = reach(exchange.inbox);
-  exchange.src = exchange.send_to != 0 ? reach(exchange.src) : nullptr;
-  exchange.dst = exchange.receive_from != 0 ? reach(exchange.dst) : nullptr;
+  exchange.inbox = reachable_at(exchange.inbox);
+  exchange.src = exchange.send_to != 0 ? reachable_at(exchange.src) : nullptr;
+  exchange.dst = exchange.receive_from != 0 ? reachable_at(exchange.dst) : nullptr;
   ACCORD_TRY(status);
   if (!ticket.sent) {
     std::array<std::byte*, kInboxRanksMax> inboxes{};
@@ -360,7 +251,7 @@ Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
       std::memcpy(&inbox, exchange.inbox + static_cast<std::size_t>(peer) * sizeof inbox,
                   sizeof inbox);
       if ((exchange.send_to & inbox_bit(peer)) != 0)
-        inboxes[static_cast<std::size_t>(peer)] = reach(inbox);
+        inboxes[static_cast<std::size_t>(peer)] = reachable_at(inbox);
     }
     ACCORD_TRY(status);
     inbox_send(exchange, inboxes);

@@ -21,6 +21,7 @@ namespace accord::shim {
 template <class Call, class Limit>
 int run_local(MPI_Comm comm, Description d, Call call, Limit limit) {
   if (!d.valid) return call(d.send.user(), d.recv.user());
+  core::set_last_path("staged");
   Status status = d.send.open();
   if (status.ok()) status = d.recv.open();
   if (status.ok()) status = d.send.copy_in();
@@ -28,6 +29,36 @@ int run_local(MPI_Comm comm, Description d, Call call, Limit limit) {
   if (!status.ok()) return raise(comm, status);
   if (const int code = call(d.send.host(), d.recv.host()); code != MPI_SUCCESS) return code;
   return raise(comm, d.recv.copy_out(limit()));
+}
+
+// MPI_Pack or MPI_Unpack with its elements on a device: between these and the packed bytes, which
+// begin at `position` of `packed_size` bytes.
+struct Packing {
+  const void* elements;
+  MPI_Count count;
+  MPI_Datatype datatype;
+  const void* packed;
+  MPI_Count packed_size;
+  MPI_Count position;
+  MPI_Comm comm;
+  core::LayoutCopy::Direction direction;
+};
+
+// Does it without the host MPI, whose packed form is the elements' bytes in typemap order. False
+// where that cannot be, or would be an error for the host MPI to report. Else `position` is the new
+// one, if all went well.
+bool pack_on_device(const Packing& call, MPI_Count& position, Status& status);
+
+// Returns whether the call is done, with `code` for the user.
+template <class P>
+bool packed_on_device(const Packing& call, P& position, int& code) noexcept {
+  if (!device::must_stage(call.elements)) return false;
+  MPI_Count after = call.position;
+  Status status;
+  if (!pack_on_device(call, after, status)) return false;
+  code = raise(call.comm, status);
+  if (status.ok()) position = static_cast<P>(after);
+  return true;
 }
 
 // P is the type of sizes and positions.
@@ -70,6 +101,11 @@ int unpack(const void* inbuf, P insize, P* position, void* outbuf, C outcount,
 template <class C>
 int Pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, C outsize, C* position,
          MPI_Comm comm) noexcept {
+  int code = MPI_SUCCESS;
+  if (position != nullptr && packed_on_device({inbuf, incount, datatype, outbuf, outsize, *position,
+                                               comm, core::LayoutCopy::Direction::pack},
+                                              *position, code))
+    return code;
   return pack(inbuf, incount, datatype, outbuf, outsize, position, comm,
               [&](const void* in, void* out) {
                 return host::Pack(in, incount, datatype, out, outsize, position, comm);
@@ -79,6 +115,11 @@ int Pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, C ou
 template <class C>
 int Unpack(const void* inbuf, C insize, C* position, void* outbuf, C outcount,
            MPI_Datatype datatype, MPI_Comm comm) noexcept {
+  int code = MPI_SUCCESS;
+  if (position != nullptr && packed_on_device({outbuf, outcount, datatype, inbuf, insize, *position,
+                                               comm, core::LayoutCopy::Direction::unpack},
+                                              *position, code))
+    return code;
   return unpack(inbuf, insize, position, outbuf, outcount, datatype, comm,
                 [&](const void* in, void* out) {
                   return host::Unpack(in, insize, position, out, outcount, datatype, comm);

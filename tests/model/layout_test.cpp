@@ -148,7 +148,9 @@ TEST(CopyList, JoinsWithoutMovingOtherBytes) {
       first = skipped * element;
       length = random.below(count - skipped + 1) * element;
     }
-    const CopyList list = packed_copies(segment, user.data(), first, length, host.data(), true);
+    CopyList list;
+    list.append_rows(
+        packed_copy(segment, user.data(), first, length, host.data(), LayoutCopy::Direction::pack));
     std::map<const void*, const void*> wanted;
     for (std::size_t i = 0; i < length; ++i) {
       if (bytes[first + i] != kPadding) wanted[host.data() + i] = user.data() + bytes[first + i];
@@ -181,12 +183,22 @@ TEST(CopyList, MakesARectangleOfEachRunOfManyElements) {
   const Segment segment{
       std::make_shared<const Typemap>(std::vector<core::Run>{{0, 2, 0}, {4, 4, 0}}, 8), kCount, 0};
   for (const bool to_host : {true, false}) {
-    const CopyList list = packed_copies(segment, user.data(), 60, 240, host.data(), to_host);
+    CopyList list;
+    list.append_rows(
+        packed_copy(segment, user.data(), 60, 240, host.data(),
+                    to_host ? LayoutCopy::Direction::pack : LayoutCopy::Direction::unpack));
     ASSERT_EQ(list.copies().size(), 2u);
     for (const device::Copy& copy : list.copies()) EXPECT_EQ(copy.rows, 40u);
     const auto& last = list.copies()[1];
     EXPECT_EQ(to_host ? last.src : last.dst, user.data() + 84);
     EXPECT_EQ(to_host ? last.dst : last.src, host.data() + 2);
+    // Cut within elements: what is left of the first and of the last one goes beside the whole
+    // ones.
+    CopyList cut;
+    cut.append_rows(
+        packed_copy(segment, user.data(), 61, 240, host.data(),
+                    to_host ? LayoutCopy::Direction::pack : LayoutCopy::Direction::unpack));
+    EXPECT_LE(cut.copies().size(), 6u);
   }
 }
 

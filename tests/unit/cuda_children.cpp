@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cuda_test.h"
+#include "device/layout_copy.h"
 #include "device/registry.h"
 
 namespace accord::test {
@@ -211,6 +212,19 @@ int no_kernels() {
       0, {memory, sources, 1000, ReduceOp::sum, Element::uint8}, ticket);
   CHECK(status.code() == StatusCode::unsupported);
   CHECK(ticket.handle == nullptr);
+  // A layout is followed all the same, by copies.
+  void* pinned = nullptr;
+  CHECK(cuda_runtime().allocate(0, MemoryKind::pinned, 500, pinned).ok());
+  const auto* const packed = static_cast<const unsigned char*>(pinned);
+  const auto data = pattern(1000, 3);
+  CHECK(copy_one(memory, data.data(), 1000).ok());
+  device::CopyBatch batch;
+  batch.append({std::make_shared<const device::Typemap>(std::vector<device::Run>{{1, 1, 0}}, 2),
+                static_cast<std::byte*>(memory), static_cast<std::byte*>(pinned), 0, 500,
+                device::LayoutCopy::Direction::pack});
+  CHECK(cuda_runtime().copy_batch(0, batch).ok());
+  for (std::size_t i = 0; i < 500; ++i) CHECK(packed[i] == data[2 * i + 1]);
+  CHECK(cuda_runtime().free(pinned).ok());
   return cuda_runtime().free(memory).ok() ? 0 : 1;
 }
 

@@ -454,17 +454,21 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsig
   std::unique_lock lock(state.mutex);
   if (const Result result = check_context(); result != Result::success) return result;
   if (!usable(function)) return kInvalidHandle;
-  const bool resident = function->op == accord::device::ReduceOp::none;
+  const bool packs = function->pack_word_bytes != 0;
+  const bool resident = !packs && function->op == accord::device::ReduceOp::none;
   if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 ||
-      threads != (resident ? kInboxThreads : kReduceThreads) || extra != nullptr) {
+      threads != (packs ? kPackThreads : resident ? kInboxThreads : kReduceThreads) ||
+      extra != nullptr) {
     return Result::invalid_value;
   }
   if (resident) return launch(lock, stream, blocks, *static_cast<InboxLaunch*>(parameters[0]));
-  const auto* arguments = static_cast<const ReduceArguments*>(parameters[0]);
-  if (const Result result = check_arguments(*function, *arguments); result != Result::success) {
-    return result;
-  }
-  return enqueue(stream, [kernel = *function, copy = *arguments] { run(kernel, copy); });
+  const auto start = [&](const auto& arguments) {
+    const Result result = check_arguments(*function, arguments);
+    if (result != Result::success) return result;
+    return enqueue(stream, [kernel = *function, copy = arguments] { run(kernel, copy); });
+  };
+  return packs ? start(*static_cast<const accord::device::PackArguments*>(parameters[0]))
+               : start(*static_cast<const ReduceArguments*>(parameters[0]));
 }
 
 }  // extern "C"

@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "device/cuda_kernels.h"
+#include "device/cuda_pack_kernels.h"
+#include "device/host_pack.h"
 #include "device/host_reduce.h"
 #include "device/reduce_functions.h"
 #include "fake_cuda_state.h"
@@ -34,7 +36,9 @@ struct FunctionHandle {
   Context context = nullptr;
   unsigned long long context_id = 0;
   Element element = Element::none;
-  ReduceOp op = ReduceOp::none;  // none: the resident kernel of inbox exchanges
+  ReduceOp op = ReduceOp::none;     // none: packing, or the resident kernel of inbox exchanges
+  std::size_t pack_word_bytes = 0;  // 0: no packing
+  bool pack_is_narrow = false;
 };
 
 // Ids of contexts: kernels of the first may use the memory of the second.
@@ -58,6 +62,16 @@ inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
   ACCORD_ODD_REDUCTIONS(FAKE_KERNEL)
 #undef FAKE_KERNEL
   if (name == "accord_inbox") return new FunctionHandle{module.context, module.context_id};
+  for (const std::size_t bytes : {1, 2, 4, 8, 16}) {
+    for (const bool narrow : {true, false}) {
+      if (name == "accord_pack_" + std::to_string(bytes) + (narrow ? "_narrow" : "_wide")) {
+        auto* function = new FunctionHandle{module.context, module.context_id};
+        function->pack_word_bytes = bytes;
+        function->pack_is_narrow = narrow;
+        return function;
+      }
+    }
+  }
   return nullptr;
 }
 
@@ -92,6 +106,31 @@ inline Result check_arguments(const FunctionHandle& kernel, const ReduceArgument
       std::all_of(arguments.sources, arguments.sources + arguments.source_count, check) &&
       std::all_of(arguments.targets, arguments.targets + arguments.target_count, check);
   return good ? Result::success : kIllegalAddress;
+}
+
+// Word by word, as the kernel goes.
+inline Result check_arguments(const FunctionHandle& kernel, const PackArguments& arguments) {
+  const std::size_t bytes = kernel.pack_word_bytes;
+  if (arguments.length_bytes % bytes != 0 || kernel.pack_is_narrow != pack_is_narrow(arguments))
+    return Result::invalid_value;
+  if (arguments.runs != nullptr &&
+      !kernel_can_address(arguments.runs, arguments.run_count * sizeof(Run), current()))
+    return kIllegalAddress;
+  std::byte* dst = nullptr;
+  const std::byte* src = nullptr;
+  for (std::uint64_t word = 0; word < arguments.length_bytes / bytes; ++word) {
+    if (!locate_word<std::uint64_t>(arguments, bytes, word, dst, src)) continue;
+    for (const void* pointer : {static_cast<const void*>(dst), static_cast<const void*>(src)}) {
+      if (reinterpret_cast<std::uintptr_t>(pointer) % bytes != 0 ||
+          !kernel_can_address(pointer, bytes, current()))
+        return kIllegalAddress;
+    }
+  }
+  return Result::success;
+}
+
+inline void run(const FunctionHandle& kernel, const PackArguments& arguments) {
+  pack_on_host(arguments, kernel.pack_word_bytes, kernel.pack_is_narrow);
 }
 
 inline void run(const FunctionHandle& kernel, const ReduceArguments& arguments) {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/cuda_modules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/log.h"
+
+namespace accord::device::cuda {
+namespace {
+
+// Where a pointer's bytes are, as far as a kernel is concerned.
+struct Place {
+  const void* pointer = nullptr;
+  MemoryType type = MemoryType::none;
+  bool managed = false;
+  Context context = nullptr;  // null: none in particular, as for memory of pools
+  Device device = -1;
+
+  // Host memory that the driver knows, and managed memory: every context can address it.
+  bool everywhere() const { return managed || type == MemoryType::host; }
+};
+
+Status find_place(const Driver& driver, const void* pointer, const char* purpose, Place& place) {
+  std::uint64_t managed = 0;
+  std::int64_t ordinal = 0;
+  place.pointer = pointer;
+  PointerAttribute attributes[] = {PointerAttribute::memory_type, PointerAttribute::is_managed,
+                                   PointerAttribute::context, PointerAttribute::device_ordinal};
+  void* values[] = {&place.type, &managed, static_cast<void*>(&place.context), &ordinal};
+  const Result result =
+      driver.pointer_get_attributes(std::size(attributes), attributes, values, address_of(pointer));
+  if (result != Result::success || place.type == MemoryType::none) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("cuda {}: {} is no memory of this runtime", purpose, pointer));
+  }
+  place.managed = managed != 0;
+  place.device = static_cast<std::int32_t>(ordinal);
+  return Status();
+}
+
+// Makes sure that kernels of the entered context can address the place. One that cannot would
+// fault, and take the program's context with it.
+Status check_reachable(const Driver& driver, Device device, Context context, const char* purpose,
+                       const Place& place) {
+  if (place.everywhere() || place.context == context) return Status();
+  if (place.context == nullptr && place.device == device) return Status();
+  // Of a pool or of the virtual memory API: whoever made or opened it says which devices may.
+  std::uint64_t access = 0;
+  if (place.context == nullptr &&
+      driver.pointer_get_attribute(&access, PointerAttribute::access_flags,
+                                   address_of(place.pointer)) == Result::success &&
+      access == kAccessReadWrite)
+    return Status();
+  const char* reason = "memory of another device, which this one may not access";
+  if (place.context != nullptr) {
+    reason = "memory of another context of the device";
+    if (place.device != device) {
+      const Result result = driver.context_enable_peer_access(place.context, 0);
+      if (result == Result::success || result == Result::peer_access_already_enabled) {
+        return Status();
+      }
+      return unsupported(status_of(driver, result, symbol::context_enable_peer_access));
+    }
+  }
+  return Status(StatusCode::unsupported,
+                fmt::format("cuda {}: {}: {}", purpose, place.pointer, reason));
+}
+
+}  // namespace
+
+Status unsupported(const Status& status) {
+  if (status.ok() || status.code() == StatusCode::no_memory) return status;
+  return Status(StatusCode::unsupported, status.message());
+}
+
+Status Kernels::load_locked(const Driver& driver, Context context, Loaded*& loaded) {
+  unsigned long long id = 0;
+  ACCORD_TRY(status_of(driver, driver.context_get_id(context, &id), symbol::context_get_id));
+  loaded = &contexts_[id];
+  if (loaded->module != nullptr) return Status();
+  ACCORD_TRY(loaded->failure);
+  const Status status = unsupported(status_of(
+      driver, driver.module_load_data(&loaded->module, image_), symbol::module_load_data));
+  if (!status.ok()) loaded->module = nullptr;
+  if (status.code() == StatusCode::unsupported) {
+    loaded->failure = status;
+    log::info("no {} on this device: {}", purpose_, status.message());
+  }
+  return status;
+}
+
+Status Kernels::load(const Driver& driver, Context context) {
+  const std::lock_guard lock(mutex_);
+  Loaded* loaded = nullptr;
+  return load_locked(driver, context, loaded);
+}
+
+Status Kernels::find(const Driver& driver, Context context, const char* name, Function& function) {
+  const std::lock_guard lock(mutex_);
+  Loaded* loaded = nullptr;
+  ACCORD_TRY(load_locked(driver, context, loaded));
+  Function& found = loaded->functions[name];
+  if (found == nullptr) {
+    ACCORD_TRY(unsupported(
+        status_of(driver, driver.module_get_function(&found, loaded->module, name), name)));
+  }
+  function = found;
+  return Status();
+}
+
+Status enter_for_kernel(const Driver& driver, Device device, std::span<const void* const> pointers,
+                        const char* purpose, ContextScope& scope) {
+  std::vector<Place> places(pointers.size());
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    ACCORD_TRY(find_place(driver, pointers[i], purpose, places[i]));
+  }
+  const auto home = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+    return !place.everywhere() && place.device == device && place.context != nullptr;
+  });
+  const Result result = home != places.end() ? scope.enter(home->context)
+                                             : scope.enter_current_or_owner(device, nullptr);
+  ACCORD_TRY(status_of(driver, result, fmt::format("{}: context", purpose).c_str()));
+  for (const Place& place : places) {
+    ACCORD_TRY(check_reachable(driver, device, scope.context(), purpose, place));
+  }
+  return Status();
+}
+
+}  // namespace accord::device::cuda

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Kernels that the library carries, loaded into a context when it first needs them, and whether
+// they can address the memory they are given. Called by cuda_reduce.cpp and cuda_pack.cpp.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <span>
+#include <string_view>
+
+#include "device/cuda_copy.h"
+
+namespace accord::device::cuda {
+
+// That the driver does not take kernels, or has no room for what is theirs, is no error of the
+// device: there are other ways.
+Status unsupported(const Status& status);
+
+// One image of kernels in all contexts. Lives for good: at exit the driver may be gone before us.
+class Kernels {
+ public:
+  // `purpose`: for the message where a device does not take them.
+  Kernels(const void* image, const char* purpose) : image_(image), purpose_(purpose) {}
+
+  // Loads them into the current context. What failed once is not tried again: unsupported.
+  Status load(const Driver& driver, Context context);
+  // A kernel in the current context. `name` stays valid.
+  Status find(const Driver& driver, Context context, const char* name, Function& function);
+
+ private:
+  struct Loaded {
+    Module module = nullptr;
+    Status failure;
+    std::map<std::string_view, Function> functions;
+  };
+
+  Status load_locked(const Driver& driver, Context context, Loaded*& loaded);
+
+  const void* const image_;
+  const char* const purpose_;
+  std::mutex mutex_;
+  // By the id of the context, since a new one may have the handle of one that was destroyed, and
+  // took its module along.
+  std::map<unsigned long long, Loaded> contexts_;
+};
+
+// Enters the context on the device that owns one of the buffers: only there can kernels address it.
+// invalid_argument where a pointer is unknown to the driver, unsupported where kernels of that
+// context would fault. `purpose` is for the messages.
+Status enter_for_kernel(const Driver& driver, Device device, std::span<const void* const> pointers,
+                        const char* purpose, ContextScope& scope);
+
+}  // namespace accord::device::cuda

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// MPI_Pack and MPI_Unpack of device memory: what the host MPI does on host copies, and, where both
+// sides are on the device, without host memory in between. Errors stay the host MPI's.
+#include <accord/accord.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "device_buffer.h"
+
+namespace {
+
+using accord::test::DeviceBuffer;
+using Bytes = std::vector<std::byte>;
+
+constexpr int kElements = 50;
+constexpr int kPosition = 13;
+constexpr std::size_t kPackedBytes = 20'000;
+
+int failures = 0;
+
+void expect(bool good, const char* type, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "%s: %s (went by %s)\n", type, what, accord_last_path());
+  ++failures;
+}
+bool went(const std::string& way) { return accord_last_path() == way; }
+
+Bytes pattern(std::size_t size_bytes, unsigned seed) {
+  Bytes bytes(size_bytes);
+  for (std::size_t i = 0; i < size_bytes; ++i)
+    bytes[i] = static_cast<std::byte>((i * 7 + i / 251 + seed) & 0xff);
+  return bytes;
+}
+
+void check(const char* name, MPI_Datatype type) {
+  MPI_Type_commit(&type);
+  MPI_Aint low = 0;
+  MPI_Aint extent = 0;
+  MPI_Type_get_extent(type, &low, &extent);
+  const Bytes elements = pattern(static_cast<std::size_t>(low + extent * kElements), 1);
+  const int room = static_cast<int>(kPackedBytes);
+  Bytes packed = pattern(kPackedBytes, 2);
+  int end = kPosition;
+  MPI_Pack(elements.data(), kElements, type, packed.data(), room, &end, MPI_COMM_WORLD);
+
+  const DeviceBuffer in(elements);
+  const DeviceBuffer out(pattern(kPackedBytes, 2));
+  int position = kPosition;
+  MPI_Pack(in.pointer(), kElements, type, out.pointer(), room, &position, MPI_COMM_WORLD);
+  expect(went("device") && position == end, name, "pack within the device");
+  expect(out.contents() == packed, name, "packed bytes");
+  Bytes on_host = pattern(kPackedBytes, 2);
+  position = kPosition;
+  MPI_Pack(in.pointer(), kElements, type, on_host.data(), room, &position, MPI_COMM_WORLD);
+  expect(went("staged") && position == end && on_host == packed, name, "pack to the host");
+
+  Bytes unpacked = pattern(elements.size(), 3);
+  position = kPosition;
+  MPI_Unpack(packed.data(), room, &position, unpacked.data(), kElements, type, MPI_COMM_WORLD);
+  for (const void* from :
+       {static_cast<const void*>(packed.data()), static_cast<const void*>(out.pointer())}) {
+    const DeviceBuffer to(pattern(elements.size(), 3));
+    position = kPosition;
+    MPI_Unpack(from, room, &position, to.pointer(), kElements, type, MPI_COMM_WORLD);
+    expect(went(from == out.pointer() ? "device" : "staged") && position == end, name, "unpack");
+    expect(to.contents() == unpacked, name, "unpacked bytes, and gaps");
+  }
+
+  // Too little room is for the host MPI to judge.
+  int host_position = kPosition;
+  position = kPosition;
+  const int host_code = MPI_Pack(elements.data(), kElements, type, packed.data(), end - 1,
+                                 &host_position, MPI_COMM_WORLD);
+  const int code =
+      MPI_Pack(in.pointer(), kElements, type, out.pointer(), end - 1, &position, MPI_COMM_WORLD);
+  expect(went("staged") && code == host_code && position == host_position, name,
+         "pack without room");
+  MPI_Type_free(&type);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_vector(9, 2, 5, MPI_SHORT, &type);
+  check("vector", type);
+  MPI_Type_dup(MPI_DOUBLE_INT, &type);
+  check("pair", type);
+  int lengths[] = {3, 1, 7, 2};
+  int places[] = {40, 2, 10, 30};
+  MPI_Type_indexed(4, lengths, places, MPI_INT, &type);
+  check("indexed", type);
+  int sizes[] = {6, 5, 4};
+  int parts[] = {3, 2, 1};
+  int starts[] = {1, 2, 3};
+  MPI_Type_create_subarray(3, sizes, parts, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
+  check("subarray", type);
+  MPI_Type_contiguous(4, MPI_FLOAT, &type);
+  check("contiguous", type);
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
