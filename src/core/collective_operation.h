@@ -14,6 +14,7 @@
 #include "core/engine.h"
 #include "core/inbox_exchange.h"
 #include "core/node_exchange.h"
+#include "core/pairwise_exchange.h"
 
 namespace accord::core {
 
@@ -57,6 +58,7 @@ class CollectiveOperation final : public Operation {
   Mode best_mode() const;
   Status decide();
   std::string why_best_mode() const;
+  const char* why_no_device() const;
   Status start_as(Mode mode);
   Status join(NodeGroup& group);
   Status open_group();

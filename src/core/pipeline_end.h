@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/layout.h"
@@ -23,7 +24,7 @@ struct PipelineEnd {
   bool on_device = false;  // plain memory of `device`, which its kernels may use as it is
   int device = -1;
   device::PointerInfo memory;  // the allocation it lies in, where on_device
-  Segment segment;  // no elements: this rank has no such end
+  Segment segment;             // no elements: this rank has no such end
   // Where elements do not simply follow one another: blocks of them, whose packed forms do.
   std::vector<Segment> blocks;
 
@@ -41,6 +42,10 @@ struct PipelineEnd {
     return static_cast<std::byte*>(user) + segment.offset_bytes + segment.type->low_bytes() +
            packed_bytes;
   }
+  // How far bytes [first, first + length) are from the start of the allocation; false where they
+  // are not all in it: a buffer may span several that lie side by side.
+  bool offset_in_memory(std::size_t first_bytes, std::size_t length_bytes,
+                        std::uint64_t& offset_bytes) const noexcept;
   // What moves bytes [first, first + length) of the packed form to `packed` or from there.
   enum class Direction { pack, unpack };
   CopyList copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,

@@ -141,7 +141,8 @@ Status Group::make_mailboxes() {
     return from_errno(StatusCode::no_memory, "ftruncate");
   ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
   for (int peer = 0; peer < size_; ++peer) new (mailboxes_ + peer) Mailbox;
-  Offers::make(mailboxes_ + size_, size_);
+  for (int pair = 0; pair < size_ * size_; ++pair) new (parcels_ + pair) Parcel;
+  Offers::make(parcels_ + size_ * size_, size_);
   return {};
 }
 
@@ -149,6 +150,7 @@ Status Group::map_mailboxes(int descriptor) {
   void* memory = ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
   mailboxes_ = static_cast<Mailbox*>(memory);
+  parcels_ = reinterpret_cast<Parcel*>(mailboxes_ + size_);
   return {};
 }
 
@@ -182,7 +184,7 @@ Status Group::open(std::span<const Record> records) {
   }
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
-  offers_.attach(mailboxes_ + size_, rank_, size_, *runtime_, device_,
+  offers_.attach(parcels_ + size_ * size_, rank_, size_, *runtime_, device_,
                  reduces_ ? scratch : nullptr);
   return try_to_reduce();
 }

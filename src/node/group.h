@@ -19,6 +19,7 @@
 #include "device/device_runtime.h"
 #include "device/inbox_server.h"
 #include "node/offers.h"
+#include "node/pairs.h"
 
 namespace accord::node {
 
@@ -100,6 +101,11 @@ class Group {
   Mailbox& mailbox(int peer) const noexcept { return mailboxes_[peer]; }
   Mailbox& own_mailbox() const noexcept { return mailboxes_[rank_]; }
 
+  // What one rank sends another in calls that go pair by pair; groups of regions.
+  Parcel& parcel(int sender, int receiver) const noexcept {
+    return parcels_[sender * size_ + receiver];
+  }
+
   // Users' own memory that the ranks lend each other; groups of regions.
   Offers& offers() noexcept { return offers_; }
 
@@ -123,7 +129,8 @@ class Group {
   void close_descriptors() noexcept;
   Status map_mailboxes(int descriptor);
   std::size_t shared_bytes() const noexcept {
-    return sizeof(Mailbox) * static_cast<std::size_t>(size_) + Offers::shared_bytes(size_);
+    const auto ranks = static_cast<std::size_t>(size_);
+    return sizeof(Mailbox) * ranks + sizeof(Parcel) * ranks * ranks + Offers::shared_bytes(size_);
   }
   void close_peers() noexcept;
   bool abandoned() const noexcept;
@@ -143,7 +150,8 @@ class Group {
   std::vector<void*> opened_;        // by rank, null: not opened
   std::vector<std::int32_t> processes_;
   Mailbox* mailboxes_ = nullptr;
-  Offers offers_;  // its boards lie behind the mailboxes
+  Parcel* parcels_ = nullptr;  // behind the mailboxes, by sender and receiver
+  Offers offers_;              // its boards lie behind the parcels
   int memory_descriptor_ = -1;
   int mailbox_descriptor_ = -1;
   std::uint64_t next_ = 0;
