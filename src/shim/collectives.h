@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "shim/kept_handles.h"
+#include "shim/pair_exchanges.h"
 #include "shim/shapes.h"
 #include "shim/story.h"
 #include "shim/uneven_exchanges.h"
@@ -87,7 +88,9 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   // this rank.
   bool aliased = call.send_pointer() != nullptr && call.send_pointer() == call.recv_pointer() &&
                  call.send_pointer() != MPI_IN_PLACE;
-  if constexpr (requires { call.root; })
+  if constexpr (requires { overlaps(call, state.rank); })
+    aliased = aliased && !state.inter && overlaps(call, state.rank);
+  else if constexpr (requires { call.root; })
     aliased = aliased && call.root == state.rank;
   else if constexpr (requires { call.recvcounts; })
     aliased = aliased && (state.inter || call.recvcounts[state.rank] != 0);

@@ -19,6 +19,7 @@ std::size_t lane_bytes(int size) {
 }
 
 bool fits_inboxes(const node::Call& call) {
+  if (node::goes_by_pairs(call.kind)) return false;
   const bool units = call.op == device::ReduceOp::none ||
                      device::kInboxUnitBytes % device::element_bytes(call.element) == 0;
   return units && call.blocks_bytes.empty() && call.block_bytes <= lane_bytes(call.size);
@@ -34,7 +35,8 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     call.blocks_bytes = outline.blocks_bytes;
     call.block_bytes = *std::ranges::max_element(call.blocks_bytes);
   }
-  call.fits_regions = config().node_bytes != 0 && outline.size_bytes >= config().node_bytes;
+  call.fits_regions = config().node_bytes != 0 &&
+                      (node::goes_by_pairs(call.kind) || outline.size_bytes >= config().node_bytes);
   if (outline.op != MPI_OP_NULL) {
     // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings
     // it over.
@@ -48,6 +50,14 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
   }
   if (!call.fits_regions && !fits_inboxes(call)) return std::nullopt;
   return call;
+}
+
+// Whether an end is worth a way from device to device. Where all ranks know the size, it is.
+bool is_long(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
+  if (!pipeline.exchange || !node::goes_by_pairs(pipeline.exchange->kind)) return true;
+  return std::ranges::any_of(end.blocks, [](const core::Segment& block) {
+    return block.size_bytes() >= config().node_bytes;
+  });
 }
 
 }  // namespace
@@ -87,6 +97,7 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   };
   made.exchange = exchange_of(outline, state.size);
   const std::size_t direct_bytes = config().direct_bytes;
+  made.lend_bytes = direct_bytes;
   made.tries_direct =
       made.exchange && direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
   made.rank = state.rank;
@@ -108,7 +119,7 @@ std::optional<core::Pipeline> finished(core::Pipeline made) {
   bool any_device = false;
   for (const core::PipelineEnd* end : {&made.in, &made.out}) {
     if (end->segment.count != 0 && !end->segment.type) return std::nullopt;
-    any_device = any_device || end->runtime != nullptr;
+    any_device = any_device || (end->runtime != nullptr && is_long(*end, made));
   }
   if (!made.exchange && !made.issue_chunk) return std::nullopt;
   made.ballot = any_device ? core::Ballot::device : core::Ballot::host;
