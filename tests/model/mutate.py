@@ -65,6 +65,10 @@ MUTATIONS = {
         "await_own_block": ("    ", "exchange.receive_from &= ~own", "exchange.receive_from |= 0"),
         "overwrite_own_block": ("if (", "!keeps_own_block()", "true"),
     },
+    "pairwise_exchange.cpp": {
+        "refill_unread": ("return ", "region_is_free()", "true"),
+        "leave_lent": ("pair.is_lent ? ", "has_settled(pair.peer)", "true"),
+    },
     "group.cpp": {
         "free_in_use": ("if (", "!group->abandoned()", "false"),
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),

@@ -38,6 +38,8 @@ enum class Mutation {
   await_own_block,    // a root waits for a block that it keeps in its place, hence never sends
   overwrite_own_block,  // a root that gathers in place overwrites its own block
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
+  refill_unread,        // a rank sends again through a region that a peer may still read
+  leave_lent,           // a rank ends its call while peers reach into its buffer
   decline_alone,        // a rank goes by its own vote on whether the ranks can share their regions
 };
 
