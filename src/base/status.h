@@ -17,6 +17,7 @@ enum class StatusCode {
   host_mpi,          // the host MPI returned host_code (and has already called its error handler)
   invalid_argument,  // the caller's mistake
   mismatch,          // ranks of one communicator made different calls
+  truncated,         // more was sent than its receiver has room for
   no_memory,
   device_error,  // an accelerator's driver reported an error
   unsupported,

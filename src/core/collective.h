@@ -36,8 +36,10 @@ struct Pipeline {
   // The call as one through the exchange regions of a node, if it can be one.
   std::optional<node::Call> exchange;
   bool tries_direct = false;  // it is long enough to go straight between the users' buffers
+  // Of calls that go pair by pair: what a pair must have to do so; 0: none does.
+  std::size_t lend_bytes = 0;
   int rank = 0;
-  bool in_place = false;  // as node::Plan means it
+  bool in_place = false;  // as node::Plan means it; pair by pair: both ends are one
   // This rank's exchange region: its size, and whose memory it is where neither end says it (null:
   // the default runtime's).
   std::size_t region_bytes = 0;

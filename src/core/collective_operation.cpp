@@ -126,10 +126,12 @@ Status CollectiveOperation::start_as(Mode mode) {
   stage_ = Stage::exchange;
   if (queue_->regions.group) queue_->regions.group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
-  if (mode == Mode::node) {
-    exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);
-  } else {
+  if (mode == Mode::inbox) {
     exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
+  } else if (node::goes_by_pairs(call_.pipeline->exchange->kind)) {
+    exchange_ = std::make_unique<PairwiseExchange>(queue_->regions.group, *call_.pipeline);
+  } else {
+    exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);
   }
   return open_ends(mode);
 }
@@ -173,7 +175,7 @@ Status CollectiveOperation::decide() {
     }
   }
   turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
-  turn_->result->why = all_.any_device() ? why_best_mode() : reason::kAllHost;
+  turn_->result->why = all_.any_device() ? why_best_mode() : why_no_device();
   turn_->result->known = true;
   return start_as(turn_->result->mode);
 }
@@ -202,6 +204,11 @@ Mode CollectiveOperation::best_mode() const {
       (!reduces || regions->reduces()))
     return Mode::node;
   return pipeline.issue_chunk ? Mode::pipelined : Mode::plain;
+}
+
+const char* CollectiveOperation::why_no_device() const {
+  const auto& exchange = call_.pipeline->exchange;
+  return exchange && node::goes_by_pairs(exchange->kind) ? reason::kNoLongPair : reason::kAllHost;
 }
 
 std::string CollectiveOperation::why_best_mode() const {

@@ -15,6 +15,7 @@
 #include "core/inbox_exchange.h"
 #include "core/joining.h"
 #include "core/node_exchange.h"
+#include "core/pairwise_exchange.h"
 
 namespace accord::core {
 
@@ -48,6 +49,7 @@ class CollectiveOperation final : public Operation {
   Mode best_mode() const;
   Status decide();
   std::string why_best_mode() const;
+  const char* why_no_device() const;
   Status start_as(Mode mode);
   Status open_ends(Mode mode);
   Status whole(HostPort& port, bool& pending);

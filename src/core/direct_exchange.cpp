@@ -137,12 +137,8 @@ void DirectExchange::arrive() {
 bool DirectExchange::lend(const PipelineEnd& end, int users, std::size_t first_bytes,
                           std::size_t length_bytes, node::Place& place) {
   if (!end.usable_by(group_->runtime(), group_->device())) return false;
-  std::byte* const start = end.address(first_bytes);
-  const auto offset = static_cast<std::size_t>(start - static_cast<std::byte*>(end.memory.base));
-  // A buffer may span several allocations that lie side by side.
-  if (offset > end.memory.size_bytes || length_bytes > end.memory.size_bytes - offset) return false;
-  place.offset_bytes = offset;
-  return group_->offers().use(end.memory, users, place.offer);
+  return end.offset_in_memory(first_bytes, length_bytes, place.offset_bytes) &&
+         group_->offers().use(end.memory, users, place.offer);
 }
 
 // Whether what is read of this rank's send buffer stays until it has been read, although its receive

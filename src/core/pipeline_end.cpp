@@ -27,6 +27,13 @@ CopyBatch PipelineEnd::copies(Direction direction, std::size_t first_bytes,
   return batch;
 }
 
+bool PipelineEnd::offset_in_memory(std::size_t first_bytes, std::size_t length_bytes,
+                                   std::uint64_t& offset_bytes) const noexcept {
+  offset_bytes =
+      static_cast<std::uint64_t>(address(first_bytes) - static_cast<std::byte*>(memory.base));
+  return offset_bytes <= memory.size_bytes && length_bytes <= memory.size_bytes - offset_bytes;
+}
+
 Status PipelineEnd::copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
                          void* host, device::CopyTicket& ticket) const {
   const CopyBatch batch = copies(direction, first_bytes, length_bytes, host);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/layout.h"
@@ -41,6 +42,10 @@ struct PipelineEnd {
     return static_cast<std::byte*>(user) + segment.offset_bytes + segment.type->low_bytes() +
            packed_bytes;
   }
+  // How far bytes [first, first + length) are from the start of the allocation; false where they
+  // are not all in it: a buffer may span several that lie side by side.
+  bool offset_in_memory(std::size_t first_bytes, std::size_t length_bytes,
+                        std::uint64_t& offset_bytes) const noexcept;
   using Direction = LayoutCopy::Direction;
   // What moves bytes [first, first + length) of the packed form to `packed` or from there.
   CopyBatch copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,

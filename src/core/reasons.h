@@ -28,6 +28,8 @@ inline constexpr const char* kVotes = "this call votes";
 inline constexpr const char* kVoted = "voted";
 inline constexpr const char* kVoteFailed = "the vote failed";
 inline constexpr const char* kAllHost = "no buffer of any rank on a device";
+inline constexpr const char* kNoLongPair =
+    "no rank has ACCORD_NODE_BYTES on a device for another rank";
 inline constexpr const char* kNoKernels = "a rank has no kernels";
 inline constexpr const char* kDeclined = "group declined";
 inline constexpr const char* kSeldom = "not often enough for inboxes (ACCORD_INBOX_CALLS)";

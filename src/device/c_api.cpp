@@ -52,6 +52,7 @@ int error_code(StatusCode code) {
       return ACCORD_ERROR_UNSUPPORTED;
     case StatusCode::host_mpi:
     case StatusCode::mismatch:
+    case StatusCode::truncated:
     case StatusCode::invalid_argument:
       break;
   }

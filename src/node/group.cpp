@@ -155,7 +155,8 @@ Status Group::make_mailboxes() {
     return from_errno(StatusCode::no_memory, "ftruncate");
   ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
   for (int peer = 0; peer < size_; ++peer) new (mailboxes_ + peer) Mailbox;
-  Offers::make(mailboxes_ + size_, size_);
+  for (int pair = 0; pair < size_ * size_; ++pair) new (parcels_ + pair) Parcel;
+  Offers::make(parcels_ + size_ * size_, size_);
   return {};
 }
 
@@ -164,6 +165,7 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
       ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
   if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
   mailboxes_ = static_cast<Mailbox*>(memory);
+  parcels_ = reinterpret_cast<Parcel*>(mailboxes_ + size_);
   return {};
 }
 
@@ -255,7 +257,7 @@ Status Group::open() {
   records_.clear();
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
-  offers_.attach(mailboxes_ + size_, rank_, *runtime_, device_, reduces_ ? scratch : nullptr, port_,
+  offers_.attach(parcels_ + size_ * size_, rank_, *runtime_, device_, reduces_ ? scratch : nullptr, port_,
                  std::move(ports));
   return try_to_reduce();
 }

@@ -23,6 +23,7 @@
 #include "node/descriptor_port.h"
 #include "node/life_line.h"
 #include "node/offers.h"
+#include "node/pairs.h"
 
 namespace accord::node {
 
@@ -120,6 +121,11 @@ class Group {
   Mailbox& mailbox(int peer) const noexcept { return mailboxes_[peer]; }
   Mailbox& own_mailbox() const noexcept { return mailboxes_[rank_]; }
 
+  // What one rank sends another in calls that go pair by pair; groups of regions.
+  Parcel& parcel(int sender, int receiver) const noexcept {
+    return parcels_[sender * size_ + receiver];
+  }
+
   // Users' own memory that the ranks lend each other; groups of regions.
   Offers& offers() noexcept { return offers_; }
 
@@ -145,7 +151,8 @@ class Group {
   Status map_mailboxes(const Descriptor& descriptor);
   Status open_peer(std::size_t peer);
   std::size_t shared_bytes() const noexcept {
-    return sizeof(Mailbox) * static_cast<std::size_t>(size_) + Offers::shared_bytes(size_);
+    const auto ranks = static_cast<std::size_t>(size_);
+    return sizeof(Mailbox) * ranks + sizeof(Parcel) * ranks * ranks + Offers::shared_bytes(size_);
   }
   bool abandoned() const noexcept;
 
@@ -165,8 +172,9 @@ class Group {
   std::vector<void*> opened_;                                // by rank, null: not opened
   std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
   Mailbox* mailboxes_ = nullptr;
+  Parcel* parcels_ = nullptr;  // behind the mailboxes, by sender and receiver
   DescriptorPort port_;
-  Offers offers_;  // its boards lie behind the mailboxes
+  Offers offers_;  // its boards lie behind the parcels
   Descriptor memory_descriptor_;
   Descriptor mailbox_descriptor_;
   int sent_to_ = 0;  // peers, from the next rank on

@@ -18,11 +18,6 @@ constexpr std::size_t kGranuleBytesMax = 3 * kAlignmentBytes;
 constexpr std::size_t kChunkBytesMin = std::size_t{2} << 20;
 constexpr std::size_t kLongBytes = std::size_t{32} << 20;
 
-std::size_t chunk_bytes_wanted(std::size_t block_bytes) {
-  const std::size_t chunks = block_bytes <= kLongBytes ? 4 : 8;
-  return std::max(kChunkBytesMin, block_bytes / chunks);
-}
-
 std::size_t granule_bytes(const Call& call) {
   const std::size_t element_bytes = device::element_bytes(call.element);
   return element_bytes == 0 ? kAlignmentBytes : std::lcm(kAlignmentBytes, element_bytes);
@@ -49,6 +44,11 @@ std::size_t lanes(const Call& call) {
 }
 
 }  // namespace
+
+std::size_t chunk_bytes_wanted(std::size_t block_bytes) noexcept {
+  const std::size_t chunks = block_bytes <= kLongBytes ? 4 : 8;
+  return std::max(kChunkBytesMin, block_bytes / chunks);
+}
 
 Plan::Plan(const Call& call, std::size_t slot_bytes)
     : call_(call), granule_bytes_(granule_bytes(call)) {

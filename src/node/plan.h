@@ -28,7 +28,17 @@ enum class Kind : std::uint32_t {
   exscan,
   reduce_scatter,
   allgatherv,
+  gatherv,
+  scatterv,
+  alltoallv,
+  alltoallw,
 };
+
+// No size of such a call is common to all ranks: it goes pair by pair (pairs.h).
+constexpr bool goes_by_pairs(Kind kind) noexcept { return kind >= Kind::gatherv; }
+
+// So that filling and fetching overlap; see plan.cpp.
+std::size_t chunk_bytes_wanted(std::size_t block_bytes) noexcept;
 
 // Bytes [packed, packed + length) of the packed form of a user's buffer, at `offset` of a slot of
 // the region of `peer`.

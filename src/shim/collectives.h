@@ -11,6 +11,7 @@
 
 #include "shim/kept_handles.h"
 #include "shim/neighbor_shapes.h"
+#include "shim/pair_exchanges.h"
 #include "shim/rank_order.h"
 #include "shim/story.h"
 #include "shim/uneven_exchanges.h"
@@ -83,7 +84,9 @@ template <class Shape>
 bool is_aliased(const Shape& call, const CommState& state) {
   bool aliased = call.send_pointer() != nullptr && call.send_pointer() == call.recv_pointer() &&
                  call.send_pointer() != MPI_IN_PLACE;
-  if constexpr (requires { call.root; })
+  if constexpr (requires { overlaps(call, state.rank); })
+    aliased = aliased && !state.inter && overlaps(call, state.rank);
+  else if constexpr (requires { call.root; })
     aliased = aliased && call.root == state.rank;
   else if constexpr (requires { call.recvcounts; })
     aliased = aliased && (state.inter || call.recvcounts[state.rank] != 0);

@@ -36,6 +36,7 @@ std::size_t lane_bytes(int size) {
 }
 
 bool fits_inboxes(const node::Call& call) {
+  if (node::goes_by_pairs(call.kind)) return false;
   const bool units = call.op == device::ReduceOp::none ||
                      device::kInboxUnitBytes % device::element_bytes(call.element) == 0;
   return units && call.blocks_bytes.empty() && call.block_bytes <= lane_bytes(call.size);
@@ -54,8 +55,10 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     call.block_bytes = *std::ranges::max_element(call.blocks_bytes);
   }
   call.engine_bytes = config().engine_bytes;
-  call.fits_regions =
-      wants_regions(way) || (config().node_bytes != 0 && outline.size_bytes >= config().node_bytes);
+  const bool long_enough =
+      config().node_bytes != 0 &&
+      (node::goes_by_pairs(call.kind) || outline.size_bytes >= config().node_bytes);
+  call.fits_regions = wants_regions(way) || long_enough;
   if (outline.op != MPI_OP_NULL) {
     call.one_shot_bytes = one_shot_bytes(shots, size);
     call.op = device_op(outline.op);
@@ -65,6 +68,14 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
   }
   if (!call.fits_regions && !fits_inboxes(call)) return std::nullopt;
   return call;
+}
+
+// Whether an end is worth a way from device to device. Where all ranks know the size, it is.
+bool is_long(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
+  if (!pipeline.exchange || !node::goes_by_pairs(pipeline.exchange->kind)) return true;
+  return std::ranges::any_of(end.blocks, [](const core::Segment& block) {
+    return block.size_bytes() >= config().node_bytes;
+  });
 }
 
 }  // namespace
@@ -115,6 +126,7 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.exchange = exchange_of(outline, state.size);
   const Way way = asked_for(outline.kind).way;
   const std::size_t direct_bytes = config().direct_bytes;
+  made.lend_bytes = direct_bytes;
   const bool long_enough =
       made.exchange && direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
   made.tries_direct = way == Way::direct || (way != Way::node && long_enough);
@@ -138,7 +150,7 @@ std::optional<core::Pipeline> finished(core::Pipeline made) {
   bool any_device = false;
   for (const core::PipelineEnd* end : {&made.in, &made.out}) {
     if (end->segment.count != 0 && !end->segment.type) return std::nullopt;
-    any_device = any_device || end->runtime != nullptr;
+    any_device = any_device || (end->runtime != nullptr && is_long(*end, made));
   }
   if (!made.exchange && !made.issue_chunk) return std::nullopt;
   made.ballot = any_device ? core::Ballot::device : core::Ballot::host;

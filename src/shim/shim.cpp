@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/stages.h"
 #include "core/direct_exchange.h"
+#include "core/pairwise_exchange.h"
 #include "preload/shim_abi.h"
 #include "shim/completion.h"
 #include "shim/kept_handles.h"
@@ -149,6 +150,8 @@ int error_class(StatusCode code) {
       return MPI_ERR_NO_MEM;
     case StatusCode::unsupported:
       return MPI_ERR_BUFFER;
+    case StatusCode::truncated:
+      return MPI_ERR_TRUNCATE;
     default:
       return MPI_ERR_OTHER;
   }
@@ -372,6 +375,7 @@ void stop_runtime() noexcept {
   if (here.port.world_model && host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
     stages::finish(rank);
   core::DirectExchange::report();
+  core::PairwiseExchange::report();
   here.port.world_model = false;
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);

@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 
+#include "shim/pair_exchanges.h"
 #include "shim/uneven_exchanges.h"
 
 namespace accord::shim {
@@ -67,6 +68,7 @@ const char* why_no_exchange(const Shape& call, const CommState& state,
                          static_cast<std::size_t>(size_of(call.datatype))) == device::Element::none)
         return reason::kOperation;
     }
+    if constexpr (requires { overlaps(call, state.rank); }) return reason::kArguments;
     return pipeline_bytes(call) < config().node_bytes ? reason::kShort : reason::kArguments;
   }
 }

@@ -24,8 +24,9 @@ int call_once(Run& run, const Prepared& prepared, Form form) {
 
 void case_reuse(Run& run) {
   static constexpr Kind kKinds[] = {
-      Kind::bcast,    Kind::gather, Kind::scatter,   Kind::allgather,
-      Kind::alltoall, Kind::reduce, Kind::allreduce, Kind::reduce_scatter_block};
+      Kind::bcast,    Kind::gather,   Kind::scatter,   Kind::allgather,
+      Kind::alltoall, Kind::reduce,   Kind::allreduce, Kind::reduce_scatter_block,
+      Kind::gatherv,  Kind::scatterv, Kind::alltoallv, Kind::alltoallw};
   const Kind kind = kKinds[run.global.below(static_cast<int>(std::size(kKinds)))];
   // Mostly the world: a communicator that sees buffers come and go.
   const bool world = run.global.chance(70);

@@ -106,6 +106,7 @@ class ModelShim final : public UserMpi {
   core::PipelineEnd pipeline_end(const Buffer& buffer, const core::CollectiveCall& call,
                                  bool of_send);
   void add_exchange(core::Pipeline& made, Comm comm, const CollectiveArgs& args);
+  void go_by_pairs(core::Pipeline& made, const CollectiveArgs& args);
   void add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs& args);
   void end_queue(Comm comm);
   Request hand_over(Request request, core::StagedBuffer send, core::StagedBuffer recv);

@@ -111,6 +111,24 @@ device::ReduceOp device_op(Op op) {
                          : device::ReduceOp::min;
 }
 
+// As one of blocks for, or from, the ranks: of equal length, or all of it the root's.
+void divide(core::PipelineEnd& end, int size, int root, bool is_for_root, int skipped) {
+  if (!end.present()) return;
+  const core::Segment whole = end.segment;
+  end.blocks.resize(static_cast<std::size_t>(size));
+  if (is_for_root) {
+    end.blocks[static_cast<std::size_t>(root)] = whole;
+    return;
+  }
+  const std::size_t count = whole.count / end.blocks.size();
+  for (std::size_t rank = 0; rank < end.blocks.size(); ++rank) {
+    if (static_cast<int>(rank) == skipped) continue;
+    const std::size_t extent_bytes = static_cast<std::size_t>(whole.type->extent_bytes());
+    end.blocks[rank] = {whole.type, count,
+                        static_cast<std::ptrdiff_t>(rank * count * extent_bytes)};
+  }
+}
+
 }  // namespace
 
 core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::CollectiveCall& call,
@@ -207,6 +225,7 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
                  .one_shot_bytes = options.one_shot_bytes,
                  .engine_bytes = options.one_shot_bytes};
   made.tries_direct = options.direct;
+  if (fits_regions && !fits_inboxes) go_by_pairs(made, args);
   made.region_bytes = options.region_bytes;
   made.lane_bytes = fits_inboxes ? options.lane_bytes : 0;
   made.inbox_calls = options.inbox_calls;
@@ -220,6 +239,24 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
     request = host_.collective(Form::nonblocking, comm, records);
     return 0;
   };
+}
+
+// A gather as a gatherv, and the like.
+void ModelShim::go_by_pairs(core::Pipeline& made, const CollectiveArgs& args) {
+  node::Call& call = *made.exchange;
+  const bool gathers = args.kind == Collective::gather;
+  const bool scatters = args.kind == Collective::scatter;
+  if (!options_.exchange.pairs || (!gathers && !scatters && args.kind != Collective::alltoall))
+    return;
+  call.kind = gathers    ? node::Kind::gatherv
+              : scatters ? node::Kind::scatterv
+                         : node::Kind::alltoallv;
+  made.in_place = args.in_place && args.kind == Collective::alltoall;
+  const bool own_stays = args.in_place && (made.in_place || args.root == made.rank);
+  const int skipped = own_stays ? made.rank : -1;
+  divide(made.in, call.size, args.root, gathers, skipped);
+  divide(made.out, call.size, args.root, scatters, skipped);
+  made.lend_bytes = options_.exchange.direct ? 1 : 0;
 }
 
 void ModelShim::add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs& args) {

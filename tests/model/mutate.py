@@ -88,6 +88,10 @@ MUTATIONS = {
             "call_.kind == Kind::alltoall || scatters_result()",
         ),
     },
+    "pairwise_exchange.cpp": {
+        "refill_unread": ("return ", "region_is_free()", "true"),
+        "leave_lent": ("pair.is_lent ? ", "has_settled(pair.peer)", "true"),
+    },
     "group.cpp": {
         "free_in_use": ("if (", "!group->abandoned()", "false"),
         "rank_dies": (

@@ -120,6 +120,54 @@ TEST(Mutations, RegionFreedWhilePeersReadIt) {
             std::string::npos);
 }
 
+// A rank that sends pair by pair uses its buffer anew as soon as its call is complete.
+TEST(Mutations, LentBufferLeftWhilePeersReadIt) {
+  const auto body = [](Rank& rank) {
+    UserBuffer send({Place::device_a, 0}, 300, 1);
+    UserBuffer recv({Place::device_a, 0}, 300, 1);
+    CollectiveArgs alltoall{.kind = Collective::alltoall};
+    alltoall.send = send.argument();
+    alltoall.recv = recv.argument();
+    for (std::int64_t call = 0; call < 8; ++call) {
+      const std::vector<std::int64_t> values(300, call);
+      send.fill(values);
+      (void)rank.mpi.collective(Form::blocking, kWorld, alltoall);
+      send.fill(std::vector<std::int64_t>(300, -1));
+      const std::string wrong = recv.difference(values);
+      if (!wrong.empty()) rank.scheduler.fail("receive buffer: " + wrong);
+    }
+  };
+  ShimOptions shim = with_regions();
+  shim.exchange.direct = true;
+  shim.exchange.pairs = true;
+  EXPECT_EQ(first_failure(Mutation::none, shim, body), "");
+  EXPECT_NE(first_failure(Mutation::leave_lent, shim, body).find("receive buffer"),
+            std::string::npos);
+}
+
+// What a rank sends one root, and then, without waiting for that, the other.
+TEST(Mutations, RegionRefilledForAnotherRank) {
+  const auto body = [](Rank& rank) {
+    UserBuffer send({Place::device_a, 0}, 100, 1);
+    UserBuffer recv({Place::device_a, 0}, 300, 1);
+    for (std::int64_t call = 0; call < 8; ++call) {
+      CollectiveArgs gather{.kind = Collective::gather, .root = 1 + static_cast<int>(call % 2)};
+      send.fill(std::vector<std::int64_t>(100, call));
+      gather.send = send.argument();
+      if (rank.world_rank == gather.root) gather.recv = recv.argument();
+      (void)rank.mpi.collective(Form::blocking, kWorld, gather);
+      if (rank.world_rank != gather.root) continue;
+      const std::string wrong = recv.difference(std::vector<std::int64_t>(300, call));
+      if (!wrong.empty()) rank.scheduler.fail("receive buffer: " + wrong);
+    }
+  };
+  ShimOptions shim = with_regions();
+  shim.exchange.pairs = true;
+  EXPECT_EQ(first_failure(Mutation::none, shim, body), "");
+  EXPECT_NE(first_failure(Mutation::refill_unread, shim, body).find("receive buffer"),
+            std::string::npos);
+}
+
 // A message under way needs its sender's host MPI, while the sender waits in the third broadcast
 // (which needs no vote, hence no host call) for the receiver.
 TEST(Mutations, HostMpiThatStandsStillInAnExchange) {

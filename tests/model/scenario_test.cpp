@@ -262,6 +262,40 @@ TEST(Scenario, CollectivesOnTheSameBuffersGoStraightBetweenThem) {
   EXPECT_GT(core::DirectExchange::counters().direct, before.direct + 100);
 }
 
+// The same pair by pair, where the root alone reaches into the others' buffers.
+TEST(Scenario, PairsOnTheSameBuffersGoStraightBetweenThem) {
+  constexpr std::size_t kElements = 300;
+  ShimOptions shim;
+  shim.exchange.node_bytes = 1;
+  shim.exchange.direct = true;
+  shim.exchange.pairs = true;
+  const auto before = core::PairwiseExchange::counters();
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    RunOptions options;
+    options.seed = seed;
+    const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+      UserBuffer send({Place::device_a, 0}, kElements, 1);
+      UserBuffer recv({Place::device_a, 0}, 3 * kElements, 1);
+      CollectiveArgs gather{.kind = Collective::gather, .root = 1};
+      gather.send = send.argument();
+      if (rank.world_rank == gather.root) gather.recv = recv.argument();
+      for (std::int64_t round = 0; round < 12; ++round) {
+        send.fill(numbers(kElements, round));
+        (void)rank.mpi.collective(Form::blocking, kWorld, gather);
+        if (rank.world_rank != gather.root) continue;
+        std::vector<std::int64_t> all;
+        for (int peer = 0; peer < 3; ++peer) {
+          const auto theirs = numbers(kElements, round);
+          all.insert(all.end(), theirs.begin(), theirs.end());
+        }
+        expect(rank, recv, all);
+      }
+    });
+    ASSERT_EQ(message, "") << "seed " << seed;
+  }
+  EXPECT_GT(core::PairwiseExchange::counters().lent, before.lent + 200);
+}
+
 // The same in an exchange among ranks, whichever of them it hits: the others hear of it and do not
 // wait for that rank, in this call nor in the next. Buffers of two places, so that one end is
 // copied by other means than the other.
@@ -310,6 +344,13 @@ void expect_failing_copies_end_exchanges(const ShimOptions& shim, std::size_t el
 TEST(Scenario, FailingCopiesInAnExchangeEndItEverywhere) {
   ShimOptions shim;
   shim.exchange.node_bytes = 1;
+  expect_failing_copies_end_exchanges(shim, 200, 1000);
+}
+
+TEST(Scenario, FailingCopiesInAnExchangePairByPairEndItEverywhere) {
+  ShimOptions shim;
+  shim.exchange.node_bytes = 1;
+  shim.exchange.pairs = true;
   expect_failing_copies_end_exchanges(shim, 200, 1000);
 }
 

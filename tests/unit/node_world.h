@@ -13,9 +13,11 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "core/node_exchange.h"
+#include "core/pairwise_exchange.h"
 #include "device/registry.h"
 #include "support.h"
 
@@ -73,6 +75,13 @@ class Buffer {
   void* address_ = nullptr;
 };
 
+inline std::unique_ptr<core::Exchange> make_exchange(std::shared_ptr<node::Group> group,
+                                                     const core::Pipeline& view) {
+  if (node::goes_by_pairs(view.exchange->kind))
+    return std::make_unique<core::PairwiseExchange>(std::move(group), view);
+  return std::make_unique<core::NodeExchange>(std::move(group), view);
+}
+
 // A communicator of `size` ranks.
 class NodeWorld {
  public:
@@ -102,32 +111,44 @@ class NodeWorld {
   // its call is. The way it went, or "?" where the ranks do not agree.
   template <class Ended>
   std::string run(const std::vector<core::Pipeline>& views, Ended&& ended) {
-    std::vector<std::optional<core::NodeExchange>> calls(views.size());
     std::vector<std::string> ways(views.size());
+    for (const Status& status : outcomes(views, ended, ways)) {
+      if (status.ok()) continue;
+      ADD_FAILURE() << status.message();
+      return "?";
+    }
+    return std::equal(ways.begin() + 1, ways.end(), ways.begin()) ? ways[0] : "?";
+  }
+
+  // What the call comes to on each rank; all after the one that fails for good fail too.
+  template <class Ended>
+  std::vector<Status> outcomes(const std::vector<core::Pipeline>& views, Ended&& ended,
+                               std::vector<std::string>& ways) {
+    std::vector<std::unique_ptr<core::Exchange>> calls(views.size());
+    std::vector<Status> statuses(views.size());
     std::size_t left = views.size();
     for (std::size_t polls = 0; left > 0; ++polls) {
       if (polls > 1000000) {
         ADD_FAILURE() << "the call does not end";
-        return "?";
+        return statuses;
       }
       const std::size_t rank = random_() % views.size();
       if (!ways[rank].empty()) continue;
       if (!calls[rank]) {
         groups_[rank]->offers().tend();
-        calls[rank].emplace(groups_[rank], views[rank]);
+        calls[rank] = make_exchange(groups_[rank], views[rank]);
       }
       bool done = false;
-      const Status status = calls[rank]->advance(done);
-      if (!status.ok()) {
-        ADD_FAILURE() << status.message();
-        return "?";
+      statuses[rank] = calls[rank]->advance(done);
+      if (!statuses[rank].ok()) {
+        for (done = false; !done;) calls[rank]->stop(done);
       }
       if (!done) continue;
       ways[rank] = calls[rank]->path();
       ended(static_cast<int>(rank));
       --left;
     }
-    return std::equal(ways.begin() + 1, ways.end(), ways.begin()) ? ways[0] : "?";
+    return statuses;
   }
 
  private:

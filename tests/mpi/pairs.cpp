@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Collectives in which every pair of ranks has a size of its own: on device memory they go from
+// device to device, pair by pair, as soon as one pair is long, and else as they did. Each call
+// gives what it should; ranks that disagree get an error, and the communicator stays as good as
+// before.
+#include <accord/accord.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "device_buffer.h"
+
+namespace {
+
+using accord::test::DeviceBuffer;
+using Numbers = std::vector<int>;
+
+constexpr int kLong = 5000;  // elements: more than ACCORD_NODE_BYTES, and than a lane of a region
+constexpr int kGap = 3;
+constexpr int kUntouched = -77;
+const std::string kWay = "node-pairs";
+
+int rank = 0;
+int size = 0;
+int failures = 0;
+
+void expect(bool good, const char* what, const std::string& how) {
+  if (good) return;
+  std::fprintf(stderr, "rank %d: %s: %s\n", rank, what, how.c_str());
+  ++failures;
+}
+
+// Elements from one rank to another: nothing, few, or many.
+int count(int from, int to) {
+  if ((from + to) % 3 == 2) return 0;
+  return (from + to) % 3 == 0 ? kLong : 10 * from + to + 1;
+}
+int value(int from, int to, int i) { return from * 1000000 + to * 100000 + i; }
+
+// The blocks of all peers, with a gap before each.
+struct Blocks {
+  Numbers counts;
+  Numbers places;
+  int room = 0;
+
+  template <class CountOf>
+  static Blocks of(CountOf count_of, int first = 0) {
+    Blocks blocks;
+    blocks.room = first;
+    for (int peer = 0; peer < size; ++peer) {
+      blocks.counts.push_back(count_of(peer));
+      blocks.places.push_back(blocks.room + kGap);
+      blocks.room += kGap + blocks.counts.back();
+    }
+    return blocks;
+  }
+  // Those of the peers whose blocks exist, as value_of(peer, element) gives them.
+  template <class ValueOf>
+  void write(Numbers& numbers, ValueOf value_of) const {
+    for (int peer = 0; peer < size; ++peer) {
+      const auto at = static_cast<std::size_t>(peer);
+      for (int i = 0; i < counts[at]; ++i)
+        numbers[static_cast<std::size_t>(places[at] + i)] = value_of(peer, i);
+    }
+  }
+};
+
+Blocks sent_blocks() {
+  return Blocks::of([](int peer) { return count(rank, peer); });
+}
+Blocks received_blocks(int first = 0) {
+  return Blocks::of([](int peer) { return count(peer, rank); }, first);
+}
+int sent(int peer, int i) { return value(rank, peer, i); }
+int received(int peer, int i) { return value(peer, rank, i); }
+
+Numbers untouched(int room) { return Numbers(static_cast<std::size_t>(room), kUntouched); }
+DeviceBuffer on_device(const Numbers& numbers) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+  return DeviceBuffer({bytes, bytes + numbers.size() * sizeof(int)});
+}
+Numbers contents(const DeviceBuffer& buffer) {
+  const std::vector<std::byte> bytes = buffer.contents();
+  Numbers numbers(bytes.size() / sizeof(int));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+DeviceBuffer all_sent(const Blocks& blocks) {
+  Numbers numbers = untouched(blocks.room);
+  blocks.write(numbers, sent);
+  return on_device(numbers);
+}
+Numbers all_received(const Blocks& blocks) {
+  Numbers numbers = untouched(blocks.room);
+  blocks.write(numbers, received);
+  return numbers;
+}
+void check(const char* what, const DeviceBuffer& buffer, const Numbers& expected,
+           const std::string& way = kWay) {
+  expect(accord_last_path() == way, what, std::string("went by ") + accord_last_path());
+  expect(contents(buffer) == expected, what, "wrong result");
+}
+
+// Again and again on the same buffers: the ranks come to reach into them.
+void alltoallv() {
+  const Blocks from = sent_blocks();
+  const Blocks to = received_blocks();
+  const DeviceBuffer send = all_sent(from);
+  for (int call = 0; call < 5; ++call) {
+    const DeviceBuffer receive = on_device(untouched(to.room));
+    MPI_Alltoallv(send.pointer(), from.counts.data(), from.places.data(), MPI_INT,
+                  receive.pointer(), to.counts.data(), to.places.data(), MPI_INT, MPI_COMM_WORLD);
+    check("alltoallv", receive, all_received(to));
+  }
+  const DeviceBuffer receive = on_device(untouched(to.room));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ialltoallv(send.pointer(), from.counts.data(), from.places.data(), MPI_INT, receive.pointer(),
+                 to.counts.data(), to.places.data(), MPI_INT, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check("ialltoallv", receive, all_received(to), "queued");
+}
+
+// Rank 0 sends from host memory: it takes part as the others do.
+void mixed_memory() {
+  const Blocks from = sent_blocks();
+  const Blocks to = received_blocks();
+  const DeviceBuffer send = all_sent(from);
+  Numbers on_host = contents(send);
+  const DeviceBuffer receive = on_device(untouched(to.room));
+  MPI_Alltoallv(rank == 0 ? on_host.data() : send.pointer(), from.counts.data(), from.places.data(),
+                MPI_INT, receive.pointer(), to.counts.data(), to.places.data(), MPI_INT,
+                MPI_COMM_WORLD);
+  check("alltoallv from host and device memory", receive, all_received(to));
+}
+
+// Send and receive buffer are one, whose blocks lie apart.
+void one_buffer() {
+  const Blocks from = sent_blocks();
+  const Blocks to = received_blocks(from.room);
+  Numbers numbers = untouched(to.room);
+  from.write(numbers, sent);
+  const DeviceBuffer both = on_device(numbers);
+  MPI_Alltoallv(both.pointer(), from.counts.data(), from.places.data(), MPI_INT, both.pointer(),
+                to.counts.data(), to.places.data(), MPI_INT, MPI_COMM_WORLD);
+  to.write(numbers, received);
+  check("alltoallv within one buffer", both, numbers);
+}
+
+void alltoallv_in_place() {
+  const auto both_ways = [](int peer) { return count(std::min(rank, peer), std::max(rank, peer)); };
+  const Blocks blocks = Blocks::of(both_ways);
+  const DeviceBuffer both = all_sent(blocks);
+  MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_DATATYPE_NULL, both.pointer(),
+                blocks.counts.data(), blocks.places.data(), MPI_INT, MPI_COMM_WORLD);
+  check("alltoallv in place", both, all_received(blocks));
+}
+
+// Every second element is sent, and received without gaps.
+void alltoallw() {
+  const Blocks from = Blocks::of([](int peer) { return 2 * count(rank, peer); });
+  const Blocks to = received_blocks();
+  Numbers numbers = untouched(from.room);
+  from.write(numbers, [](int peer, int i) { return sent(peer, i / 2); });
+  const DeviceBuffer send = on_device(numbers);
+  const DeviceBuffer receive = on_device(untouched(to.room));
+  MPI_Datatype spread = MPI_DATATYPE_NULL;
+  MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread);
+  MPI_Type_commit(&spread);
+  const auto peers = static_cast<std::size_t>(size);
+  const std::vector<MPI_Datatype> spreads(peers, spread);
+  const std::vector<MPI_Datatype> ints(peers, MPI_INT);
+  const auto in_bytes = [](Numbers places) {
+    for (int& place : places) place *= static_cast<int>(sizeof(int));
+    return places;
+  };
+  Numbers counts = from.counts;
+  for (int& one : counts) one /= 2;
+  MPI_Alltoallw(send.pointer(), counts.data(), in_bytes(from.places).data(), spreads.data(),
+                receive.pointer(), to.counts.data(), in_bytes(to.places).data(), ints.data(),
+                MPI_COMM_WORLD);
+  check("alltoallw", receive, all_received(to));
+  MPI_Type_free(&spread);
+}
+
+void gatherv(int root, bool in_place) {
+  const int own = count(rank, root);
+  const Blocks from = Blocks::of([&](int peer) { return peer == root ? own : 0; });
+  const DeviceBuffer send = all_sent(from);
+  auto* const first =
+      static_cast<int*>(send.pointer()) + from.places[static_cast<std::size_t>(root)];
+  const Blocks to = received_blocks();
+  Numbers expected = all_received(to);
+  Numbers before = untouched(to.room);
+  if (in_place) before = expected;  // of the others' it is overwritten by the same
+  const DeviceBuffer receive = on_device(before);
+  MPI_Gatherv(in_place && rank == root ? MPI_IN_PLACE : first, own, MPI_INT, receive.pointer(),
+              rank == root ? to.counts.data() : nullptr, rank == root ? to.places.data() : nullptr,
+              MPI_INT, root, MPI_COMM_WORLD);
+  if (rank != root) expected = before;
+  check(in_place ? "gatherv in place" : "gatherv", receive, expected);
+}
+
+void scatterv(int root, bool in_place) {
+  const Blocks from = sent_blocks();
+  const DeviceBuffer send = all_sent(from);
+  const int own = count(root, rank);
+  Numbers expected = untouched(kLong);
+  const DeviceBuffer receive = on_device(expected);
+  const bool stays = in_place && rank == root;
+  MPI_Scatterv(send.pointer(), rank == root ? from.counts.data() : nullptr,
+               rank == root ? from.places.data() : nullptr, MPI_INT,
+               stays ? MPI_IN_PLACE : receive.pointer(), own, MPI_INT, root, MPI_COMM_WORLD);
+  for (int i = 0; i < own && !stays; ++i)
+    expected[static_cast<std::size_t>(i)] = value(root, rank, i);
+  check(in_place ? "scatterv in place" : "scatterv", receive, expected);
+}
+
+// On a communicator that has seen no such call yet, elements from each rank to each other.
+std::string way_of_first(int elements_of_last) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const Blocks from = Blocks::of([&](int peer) { return peer == size - 1 ? elements_of_last : 1; });
+  const Blocks to = Blocks::of([&](int) { return rank == size - 1 ? elements_of_last : 1; });
+  const DeviceBuffer send = all_sent(from);
+  const DeviceBuffer receive = on_device(untouched(to.room));
+  MPI_Alltoallv(send.pointer(), from.counts.data(), from.places.data(), MPI_INT, receive.pointer(),
+                to.counts.data(), to.places.data(), MPI_INT, comm);
+  expect(contents(receive) == all_received(to), "first alltoallv", "wrong result");
+  MPI_Comm_free(&comm);
+  return accord_last_path();
+}
+
+// Rank 0 sends rank 1 `more` elements than that expects. Then all is well again.
+void disagreement(int more) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (const int wrong : {0, more, 0}) {
+    const Blocks from =
+        Blocks::of([&](int peer) { return kLong + (rank == 0 && peer == 1 ? wrong : 0); });
+    const Blocks to = Blocks::of([](int) { return kLong; });
+    const DeviceBuffer send = all_sent(from);
+    const DeviceBuffer receive = on_device(untouched(to.room));
+    const int code =
+        MPI_Alltoallv(send.pointer(), from.counts.data(), from.places.data(), MPI_INT,
+                      receive.pointer(), to.counts.data(), to.places.data(), MPI_INT, comm);
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(code, &error_class);
+    const bool errs = wrong != 0 && rank == 1;
+    if (errs) {
+      expect(error_class == (more > 0 ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER), "disagreement",
+             "error class " + std::to_string(error_class));
+    } else if (wrong == 0 || rank != 0) {
+      expect(code == MPI_SUCCESS, "the others of a disagreement", "an error");
+      expect(contents(receive) == all_received(to), "the others of a disagreement", "wrong result");
+    }
+  }
+  MPI_Comm_free(&comm);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  alltoallv();
+  mixed_memory();
+  one_buffer();
+  alltoallv_in_place();
+  alltoallw();
+  for (const bool in_place : {false, true}) {
+    gatherv(size - 1, in_place);
+    scatterv(size - 1, in_place);
+  }
+  expect(way_of_first(1) == "staged", "short alltoallv", accord_last_path());
+  expect(way_of_first(kLong) == kWay, "alltoallv with long pairs", accord_last_path());
+  disagreement(1);
+  disagreement(-1);
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
