@@ -50,6 +50,10 @@ constexpr NamedKind kKinds[] = {
     {"exscan", Kind::exscan},
     {"reduce_scatter", Kind::reduce_scatter},
     {"allgatherv", Kind::allgatherv},
+    {"gatherv", Kind::gatherv},
+    {"scatterv", Kind::scatterv},
+    {"alltoallv", Kind::alltoallv},
+    {"alltoallw", Kind::alltoallw},
 };
 
 template <class Rows>

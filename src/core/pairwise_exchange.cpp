@@ -172,20 +172,18 @@ void PairwiseExchange::refuse(Pair& pair, std::uint64_t sent_bytes) {
 Status PairwiseExchange::fetch_lent() {
   if (lent_begun_ || !all_announced(incoming_)) return {};
   lent_begun_ = true;
-  std::array<std::vector<device::Copy>, 2> copies;
+  std::array<CopyBatch, 2> batches;
   for (std::size_t step = 0; step < incoming_.size(); ++step) {
     const Pair& pair = turn(incoming_, step);
     if (pair.size_bytes == 0 || !pair.is_lent) continue;
     const bool own = pair.peer == rank();
     std::byte* const from =
         own ? turn(outgoing_, 0).block.address(0) : group_->offers().address(pair.peer, pair.place);
-    const CopyList list = pair.block.copies(Direction::unpack, 0, pair.size_bytes, from);
-    auto& batch = copies[own ? 1 : 0];
-    batch.insert(batch.end(), list.copies().begin(), list.copies().end());
+    batches[own ? 1 : 0].add(pair.block.copies(Direction::unpack, 0, pair.size_bytes, from));
   }
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    if (copies[i].empty()) continue;
-    ACCORD_TRY(group_->runtime().copy_begin(group_->device(), copies[i], lent_[i]));
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (batches[i].empty()) continue;
+    ACCORD_TRY(group_->runtime().batch_begin(group_->device(), batches[i], lent_[i]));
   }
   return {};
 }
@@ -205,7 +203,7 @@ Status PairwiseExchange::move(Batch& batch, std::vector<Pair>& pairs, Direction 
     }
     batch.pairs.clear();
   }
-  std::vector<device::Copy> copies;
+  CopyBatch copies;
   for (std::size_t step = 0; step < pairs.size(); ++step) {
     Pair& pair = turn(pairs, step);
     if (!pair.announced || pair.begun == pair.chunks()) continue;
@@ -216,7 +214,7 @@ Status PairwiseExchange::move(Batch& batch, std::vector<Pair>& pairs, Direction 
   }
   moved = moved || !batch.pairs.empty();
   return copies.empty() ? Status()
-                        : group_->runtime().copy_begin(group_->device(), copies, batch.ticket);
+                        : group_->runtime().batch_begin(group_->device(), copies, batch.ticket);
 }
 
 bool PairwiseExchange::may_fill(Pair& pair) {
@@ -244,12 +242,11 @@ bool PairwiseExchange::may_pull(const Pair& pair) const {
 }
 
 void PairwiseExchange::add_chunk(const Pair& pair, Direction direction,
-                                 std::vector<device::Copy>& copies) const {
+                                 CopyBatch& batch) const {
   const std::size_t first_bytes = pair.begun * pair.chunk_bytes;
   const std::size_t length_bytes = std::min(pair.chunk_bytes, pair.size_bytes - first_bytes);
   std::byte* const slot = pair.lane + node::Lanes::chunk_first_bytes(pair.begun, pair.chunk_bytes);
-  const CopyList list = pair.block.copies(direction, first_bytes, length_bytes, slot);
-  copies.insert(copies.end(), list.copies().begin(), list.copies().end());
+  batch.add(pair.block.copies(direction, first_bytes, length_bytes, slot));
 }
 
 // Once nobody reads what earlier calls have put there.

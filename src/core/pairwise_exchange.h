@@ -84,7 +84,7 @@ class PairwiseExchange final : public Exchange {
   Status move(Batch& batch, std::vector<Pair>& pairs, Direction direction, bool& moved);
   bool may_fill(Pair& pair);
   bool may_pull(const Pair& pair) const;
-  void add_chunk(const Pair& pair, Direction direction, std::vector<device::Copy>& copies) const;
+  void add_chunk(const Pair& pair, Direction direction, CopyBatch& batch) const;
   bool region_is_free();
   Status has_received(bool& received);
   bool has_sent() const;

@@ -126,7 +126,7 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.exchange = exchange_of(outline, state.size);
   const Way way = asked_for(outline.kind).way;
   const std::size_t direct_bytes = config().direct_bytes;
-  made.lend_bytes = direct_bytes;
+  made.lend_bytes = way == Way::direct ? 1 : way == Way::node ? 0 : direct_bytes;
   const bool long_enough =
       made.exchange && direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
   made.tries_direct = way == Way::direct || (way != Way::node && long_enough);

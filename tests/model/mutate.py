@@ -95,8 +95,8 @@ MUTATIONS = {
     "group.cpp": {
         "free_in_use": ("if (", "!group->abandoned()", "false"),
         "rank_dies": (
-            "const bool gone =\n        ",
-            "look && ::kill(processes_[static_cast<std::size_t>(peer)], 0) != 0 && errno == ESRCH",
+            "if (",
+            "look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut()",
             "peer == ::accord::model::dead_rank",
         ),
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
