@@ -88,6 +88,14 @@ MUTATIONS = {
             "call_.kind == Kind::alltoall || scatters_result()",
         ),
     },
+    "direct_exchange.cpp": {
+        "settle_unread": ("if (", "peers_are_done()", "true"),
+        "reach_unarrived": (
+            "const bool there = ",
+            "board(rank).arrived.load(std::memory_order_acquire) > call_",
+            "record(rank).direct != 0",
+        ),
+    },
     "pairwise_exchange.cpp": {
         "refill_unread": ("return ", "region_is_free()", "true"),
         "leave_lent": ("pair.is_lent ? ", "has_settled(pair.peer)", "true"),

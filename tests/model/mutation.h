@@ -43,6 +43,8 @@ enum class Mutation {
   pull_own_length,      // blocks that are longer than the own one are not fetched to their end
   reduce_overwritten,   // a block is reduced from where an earlier part of the result lies already
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
+  settle_unread,        // a rank ends a direct call while peers reach into its buffers
+  reach_unarrived,      // a rank takes what a peer said of an earlier call for what it says of this one
   refill_unread,        // a rank sends again through a region that a peer may still read
   leave_lent,           // a rank ends its call while peers reach into its buffer
   rank_dies,            // no mistake: the process of `dead_rank` is gone
