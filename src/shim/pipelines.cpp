@@ -126,7 +126,10 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.exchange = exchange_of(outline, state.size);
   const Way way = asked_for(outline.kind).way;
   const std::size_t direct_bytes = config().direct_bytes;
-  made.lend_bytes = way == Way::direct ? 1 : way == Way::node ? 0 : direct_bytes;
+  // Pair by pair there are no inboxes for short messages, and lanes of a region take twice the time
+  // of a buffer that is reached directly.
+  const std::size_t pair_bytes = std::min<std::size_t>(direct_bytes, config().node_bytes);
+  made.lend_bytes = way == Way::direct ? 1 : way == Way::node ? 0 : pair_bytes;
   const bool long_enough =
       made.exchange && direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
   made.tries_direct = way == Way::direct || (way != Way::node && long_enough);
