@@ -36,9 +36,11 @@ constexpr const void* kImage = nullptr;
 constexpr std::size_t kNarrowBytes = std::size_t{kInboxThreads} * kInboxUnitBytes;
 constexpr unsigned kWideBlocks = 32;
 
-// How long the kernel waits for data: of peers that are on their way, and of those that are in the
-// same call. Then the host looks after them, and other exchanges have their turn.
+// How long the kernel waits for data: of peers that are on their way (for long messages more, since
+// these alone take 20 us), and of those that are in the same call. Then the host looks after them,
+// and other exchanges have their turn.
 constexpr std::uint16_t kShortWaitUs = 20;
+constexpr std::uint16_t kShortWideWaitUs = 60;
 constexpr std::uint16_t kLongWaitUs = 1000;
 
 // Polls between two looks whether the kernel still runs.
@@ -66,7 +68,8 @@ bool apart(const InboxExchange& exchange) {
              reinterpret_cast<std::uintptr_t>(exchange.src);
 }
 
-InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
+InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us,
+                        std::uint64_t lingering_launch) {
   const InboxExchange& exchange = ticket.exchange;
   const std::uint64_t own = inbox_bit(exchange.rank);
   const bool own_from_source =
@@ -82,8 +85,9 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
   command.block_bytes = static_cast<std::uint32_t>(exchange.block_bytes);
   command.lane_bytes = static_cast<std::uint32_t>(exchange.lane_bytes);
   command.linger_us = linger_us;
-  command.wait_us =
-      ticket.patience == InboxTicket::Patience::long_wait ? kLongWaitUs : kShortWaitUs;
+  command.wait_us = ticket.patience == InboxTicket::Patience::long_wait ? kLongWaitUs
+                    : exchange.block_bytes > kNarrowBytes               ? kShortWideWaitUs
+                                                                        : kShortWaitUs;
   command.rank = static_cast<std::uint8_t>(exchange.rank);
   command.op = static_cast<std::uint8_t>(exchange.op);
   command.element = static_cast<std::uint8_t>(arithmetic_element(exchange.op, exchange.element));
@@ -91,6 +95,7 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
       (exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
       (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
       (own_from_source ? kInboxOwnFromSource : 0) | (exchange.dst_on_host ? kInboxToHost : 0) |
+      (lingering_launch % 2 != 0 ? kInboxOddLaunch : 0) |
       (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
   return command;
 }
@@ -131,7 +136,8 @@ class Kernel {
     ticket.number = ++number_;
     answered_ = 0;
     const bool resident = !has_left();
-    const InboxCommand command = command_of(ticket, linger_us(resident));
+    linger_us_ = linger_us(resident);
+    const InboxCommand command = command_of(ticket, linger_us_, resident ? launch_ : launch_ + 1);
     for (unsigned block = 0; block < blocks_; ++block) ring(control_->doorbells[block], command);
     return resident ? Status() : give_up_on_error(ticket, start());
   }
@@ -191,7 +197,7 @@ class Kernel {
   }
 
   Status launch() {
-    InboxLaunch arguments{control_, ++launch_};
+    InboxLaunch arguments{control_, ++launch_, linger_us_};
     void* parameters[] = {&arguments};
     return status_of(*driver_,
                      driver_->launch_kernel(function_, blocks_, 1, 1, kInboxThreads, 1, 1, 0,
@@ -231,7 +237,8 @@ class Kernel {
   std::uint64_t launch_ = 0;  // number of the last launch
   unsigned answered_ = 0;     // blocks that have answered the last command, as far as is known
   unsigned polls_ = 0;
-  unsigned misses_ = 0;  // calls in a row that came after the kernel had left
+  std::uint16_t linger_us_ = 0;  // after the last command
+  unsigned misses_ = 0;          // calls in a row that came after the kernel had left
 };
 
 class CudaInboxServer final : public InboxServer {

@@ -333,7 +333,7 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
   InboxControl& control = *launch.control;
   std::uint64_t& answer = control.answers[blockIdx.x];
   std::uint64_t number = 0;  // of the last command; known to the first warp
-  std::uint32_t linger_ns = 0;
+  auto linger_ns = static_cast<std::uint32_t>(launch.linger_us * 1000);
   if (threadIdx.x == 0) block.inbox_number = 0;
   if (threadIdx.x < 32) number = load_acquire(&answer) >> 1;  // what an earlier launch has answered
   for (;;) {
@@ -345,7 +345,8 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     }
     __syncthreads();
     if (block.leaving) break;
-    linger_ns = block.command.linger_us * 1000u;
+    const bool odd = (block.command.flags & kInboxOddLaunch) != 0;
+    linger_ns = odd == (launch.number % 2 != 0) ? block.command.linger_us * 1000u : 0;
     const bool all = execute(block);
     if (threadIdx.x == 0) {
       const std::uint64_t word = number << 1 | (all ? 0 : 1);

@@ -19,6 +19,9 @@ constexpr std::uint32_t kInboxReceiveStride = 2;  // so do those to receive
 constexpr std::uint32_t kInboxToHost = 16;        // dst is host memory
 constexpr std::uint32_t kInboxOwnFromSource = 8;  // what it gives itself is still in src
 constexpr std::uint32_t kInboxSend = 4;  // not set: nothing to send, or all has been sent already
+// The number of the launch that shall linger is odd. Blocks of the one before it leave at once: the
+// next launch starts when all of them have.
+constexpr std::uint32_t kInboxOddLaunch = 32;
 
 // An InboxExchange, as a doorbell carries it.
 struct InboxCommand {
@@ -58,6 +61,7 @@ struct InboxControl {
 struct InboxLaunch {
   InboxControl* control;
   std::uint64_t number;
+  std::uint64_t linger_us;  // of blocks that find nothing to do
 };
 
 }  // namespace accord::device::cuda

@@ -65,6 +65,7 @@ class FakeBlock {
  public:
   FakeBlock(const InboxLaunch& launch, unsigned index, unsigned blocks)
       : control_(launch.control), launch_(launch.number), index_(index), blocks_(blocks) {
+    linger_ns_ = launch.linger_us * 1000;
     number_ = (load(control_->answers[index]) >> 1) + 1;
     since_ns_ = now_ns();
   }
@@ -80,7 +81,8 @@ class FakeBlock {
       return Outcome::working;
     }
     if (!can_address(context)) return Outcome::faulted;
-    linger_ns_ = command_.linger_us * std::uint64_t{1000};
+    const bool odd = (command_.flags & kInboxOddLaunch) != 0;
+    linger_ns_ = odd == (launch_ % 2 != 0) ? command_.linger_us * std::uint64_t{1000} : 0;
     if (inbox_number_ != command_.inbox_number) {
       std::memcpy(inboxes_.data(), reinterpret_cast<const void*>(command_.inbox),
                   kInboxHeaderBytes);
