@@ -126,6 +126,23 @@ Status CollectiveCall::complete() {
   return recv.copy_out();
 }
 
+namespace {
+
+// One call of the host MPI, of the blocking form.
+Status call_host(Engine& engine, CollectiveCall& call) {
+  stages::enter(stages::Stage::copy_in);
+  ACCORD_TRY(call.open());
+  ACCORD_TRY(call.copy_in());
+  stages::enter(stages::Stage::host_mpi);
+  {
+    const Engine::BlockingRegion region(engine);
+    ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
+  }
+  return call.complete();
+}
+
+}  // namespace
+
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
                       CollectiveCall call) {
   // The blocking form of a collective does not match the non-blocking one, so which is issued must
@@ -138,26 +155,22 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
   if (choice.whole()) {
     set_last_path("staged");
     if (call.story) call.story->took("staged", why(call, choice.turn));
-    stages::enter(stages::Stage::copy_in);
-    ACCORD_TRY(call.open());
-    ACCORD_TRY(call.copy_in());
-    stages::enter(stages::Stage::host_mpi);
-    {
-      const Engine::BlockingRegion region(engine);
-      ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
-    }
-    return call.complete();
+    return call_host(engine, call);
   }
   if (choice.in_one_step(call)) {
     set_last_path("inbox");
     if (call.story) call.story->took("inbox", why(call, choice.turn));
     return run_inbox_exchange(engine, *queue, *call.pipeline);
   }
-  auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue);
+  auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
+                                                         CollectiveOperation::Whole::by_waiter);
   engine.submit(operation, queue);
   engine.wait(*operation);
   set_last_path(operation->path());
-  return operation->status();
+  ACCORD_TRY(operation->status());
+  // Known to all ranks alike, by their votes.
+  CollectiveCall* const left = operation->left_to_waiter();
+  return left != nullptr ? call_host(engine, *left) : Status();
 }
 
 Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
@@ -172,7 +185,8 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
   // In this order: once the queue is not busy, nobody writes the votes any more.
   if (engine.busy(*queue) || !choice.whole()) {
     const std::uint64_t context = call.context;
-    auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue);
+    auto operation = std::make_shared<CollectiveOperation>(
+        std::move(call), choice.turn, queue, CollectiveOperation::Whole::by_operation);
     set_last_path("queued");
     stages::enter(stages::Stage::queue);
     ACCORD_TRY(engine.submit(operation, queue, request));

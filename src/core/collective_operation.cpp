@@ -28,8 +28,8 @@ const char* path_of(Mode mode) {
 }  // namespace
 
 CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                                         std::shared_ptr<CommQueue> queue)
-    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)) {
+                                         std::shared_ptr<CommQueue> queue, Whole whole)
+    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)), whole_by_(whole) {
   story_ = call_.story;
 }
 
@@ -43,6 +43,7 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
     if (Status status = agree(port, pending); !status.ok()) return stop(port, std::move(status));
     if (pending) return Phase::queued;
   }
+  if (left_to_waiter() != nullptr) return Phase::done;
   if (stage_ == Stage::whole || stage_ == Stage::whole_in_host) {
     if (Status status = whole(port, pending); !status.ok()) return stop(port, std::move(status));
     return pending ? Phase::issued : Phase::done;
@@ -115,6 +116,7 @@ Status CollectiveOperation::begin() {
 Status CollectiveOperation::start_as(Mode mode) {
   if (story_) story_->took(path_of(mode), why(call_, turn_));
   if (mode == Mode::plain) {
+    path_ = path_of(mode);
     stage_ = Stage::whole;
     return {};
   }
@@ -224,7 +226,6 @@ std::string CollectiveOperation::why_best_mode() const {
 
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {
   if (stage_ == Stage::whole) {
-    path_ = path_of(Mode::plain);
     stages::enter(stages::Stage::copy_in);
     ACCORD_TRY(call_.open());
     ACCORD_TRY(call_.copy_in());

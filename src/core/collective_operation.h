@@ -21,10 +21,18 @@ namespace accord::core {
 
 class CollectiveOperation final : public Operation {
  public:
+  // Who makes the call where it turns out to be one call of the host MPI: the operation, by the
+  // non-blocking form, or whoever waits for it, by the blocking one.
+  enum class Whole { by_operation, by_waiter };
+
   CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                      std::shared_ptr<CommQueue> queue);
+                      std::shared_ptr<CommQueue> queue, Whole whole);
   Phase advance(HostPort& port) override;
   const char* path() const noexcept { return path_; }
+  // Once it is done without an error: the call, where its waiter is to make it.
+  CollectiveCall* left_to_waiter() noexcept {
+    return whole_by_ == Whole::by_waiter && stage_ == Stage::whole ? &call_ : nullptr;
+  }
 
  private:
   enum class Stage { begin, voting, joining, whole, whole_in_host, chunks, exchange, stopping };
@@ -67,6 +75,7 @@ class CollectiveOperation final : public Operation {
   CollectiveCall call_;
   std::optional<Turn> turn_;
   std::shared_ptr<CommQueue> queue_;
+  const Whole whole_by_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Joining> joining_;
   bool joins_ = true;  // until it turns out that it is too early

@@ -27,23 +27,23 @@ RankOrderReduction::RankOrderReduction(RankOrderCall call) : call_(std::move(cal
   if (call_.gathering != RankOrderCall::Gathering::blocks) return;
   send_displs_.resize(call_.counts.size());
   std::exclusive_scan(call_.counts.begin(), call_.counts.end(), send_displs_.begin(), 0);
-  recv_counts_.resize(call_.counts.size(), count == 0 ? 0 : 1);
-  recv_displs_.resize(call_.counts.size());
-  std::iota(recv_displs_.begin(), recv_displs_.end(), 0);
 }
 
 RankOrderReduction::~RankOrderReduction() {
-  if (contribution_type_ != MPI_DATATYPE_NULL) (void)host::Type_free(&contribution_type_);
+  if (contribution_type_ != MPI_DATATYPE_NULL && !is_named(contribution_type_))
+    (void)host::Type_free(&contribution_type_);
 }
 
 // Contributions never overlap here, even where consecutive elements of the user's type interleave.
 int RankOrderReduction::make_memory() {
-  if (memory_ || contribution_type_ != MPI_DATATYPE_NULL) return MPI_SUCCESS;
+  if (contribution_type_ != MPI_DATATYPE_NULL) return MPI_SUCCESS;
+  const bool named = is_named(call_.datatype);
   const bool receives =
       call_.gathering != RankOrderCall::Gathering::to_root || call_.contributors > 0;
   const std::ptrdiff_t low_bytes = result_.type ? result_.low_bytes() : 0;
   const std::ptrdiff_t high_bytes = result_.type ? result_.high_bytes() : 0;
-  stride_bytes_ = aligned(high_bytes - low_bytes);
+  stride_bytes_ = named ? call_.own_count() * static_cast<std::ptrdiff_t>(extent_of(call_.datatype))
+                        : aligned(high_bytes - low_bytes);
   if (receives) {
     int ranks = 0;
     (void)host::Comm_size(call_.comm, &ranks);
@@ -53,6 +53,17 @@ int RankOrderReduction::make_memory() {
     if (!memory_) return MPI_ERR_NO_MEM;
     const auto first = reinterpret_cast<std::intptr_t>(memory_.get()) - low_bytes;
     origin_ = reinterpret_cast<std::byte*>(aligned(first));
+  }
+  contribution_count_ = named ? call_.own_count() : 1;
+  if (call_.gathering == RankOrderCall::Gathering::blocks) {
+    for (std::size_t peer = 0; peer < call_.counts.size(); ++peer) {
+      recv_counts_.push_back(call_.own_count() == 0 ? 0 : contribution_count_);
+      recv_displs_.push_back(static_cast<int>(peer) * contribution_count_);
+    }
+  }
+  if (named) {
+    contribution_type_ = call_.datatype;
+    return MPI_SUCCESS;
   }
   MPI_Datatype row = MPI_DATATYPE_NULL;
   int code = host::Type_contiguous(call_.own_count(), call_.datatype, &row);
@@ -69,11 +80,11 @@ int RankOrderReduction::gather(const void* send, void* recv, Allgather allgather
   const void* const from = send == MPI_IN_PLACE ? recv : send;
   switch (call_.gathering) {
     case RankOrderCall::Gathering::all:
-      return allgather(from, call_.own_count(), call_.datatype, origin_, 1, contribution_type_,
-                       call_.comm);
+      return allgather(from, call_.own_count(), call_.datatype, origin_, contribution_count_,
+                       contribution_type_, call_.comm);
     case RankOrderCall::Gathering::to_root:
-      return to_root(from, call_.own_count(), call_.datatype, origin_, 1, contribution_type_,
-                     call_.root, call_.comm);
+      return to_root(from, call_.own_count(), call_.datatype, origin_, contribution_count_,
+                     contribution_type_, call_.root, call_.comm);
     case RankOrderCall::Gathering::blocks:
       return alltoallv(from, call_.counts.data(), send_displs_.data(), call_.datatype, origin_,
                        recv_counts_.data(), recv_displs_.data(), contribution_type_, call_.comm);

@@ -72,7 +72,10 @@ class RankOrderReduction {
   std::unique_ptr<std::byte[]> memory_;
   std::byte* origin_ = nullptr;  // what stands for the address of the first contribution
   std::ptrdiff_t stride_bytes_ = 0;
-  MPI_Datatype contribution_type_ = MPI_DATATYPE_NULL;  // all of one, as long as the stride
+  // What a contribution is received as. Of a named type simply its elements; of another one type,
+  // all of it and as long as the stride.
+  int contribution_count_ = 0;
+  MPI_Datatype contribution_type_ = MPI_DATATYPE_NULL;
   // Of the form in blocks.
   std::vector<int> send_displs_, recv_counts_, recv_displs_;
 };
@@ -148,7 +151,8 @@ std::optional<RankOrderCall> in_rank_order(const shape::Reduce_scatter<C>& call,
                                            const CommState& state) {
   MPI_Count total = 0;
   for (int rank = 0; call.recvcounts != nullptr && rank < state.size; ++rank) {
-    if (call.recvcounts[rank] < 0) return std::nullopt;
+    if (call.recvcounts[rank] < 0 || call.recvcounts[rank] > INT_MAX / state.size)
+      return std::nullopt;
     total += call.recvcounts[rank];
   }
   // A rank without a result need not have a buffer for it.

@@ -182,6 +182,7 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
 Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) {
   const auto queue = queue_of(comm);
   Request request = kNoRequest;
+  using Whole = core::CollectiveOperation::Whole;
   if (form == Form::persistent) {
     check(core::init_collective(engine_, requests_, queue, std::move(call), request));
     return request;
@@ -205,26 +206,32 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
   if (form == Form::blocking) {
     const bool native = is(Mutation::skip_queue) ? !turn : whole && engine_.idle();
     if (is(Mutation::latest_mode)) drain(comm);
-    if (native || (whole && !is(Mutation::local_form))) {
-      check(call.open());
-      check(call.copy_in());
+    const auto call_host = [&](core::CollectiveCall& left) {
+      check(left.open());
+      check(left.copy_in());
       {
         const core::Engine::BlockingRegion region(engine_);
-        (void)call.block(call.send_host(), call.recv.host());
+        (void)left.block(left.send_host(), left.recv.host());
       }
-      check(call.recv.copy_out());
+      check(left.recv.copy_out());
+    };
+    if (native || (whole && !is(Mutation::local_form))) {
+      call_host(call);
       return request;
     }
-    auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn, queue);
+    auto operation = std::make_shared<core::CollectiveOperation>(
+        std::move(call), turn, queue, whole ? Whole::by_operation : Whole::by_waiter);
     engine_.submit(operation, queue);
     engine_.wait(*operation);
     check(operation->status());
+    if (core::CollectiveCall* left = operation->left_to_waiter()) call_host(*left);
     return request;
   }
   // skip_queue: an operation that is on its own, so that nothing holds it back.
   const auto order =
       is(Mutation::skip_queue) && !turn ? std::make_shared<core::CommQueue>() : queue;
-  auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn, queue);
+  auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn, queue,
+                                                               Whole::by_operation);
   check(engine_.submit(operation, order, request));
   requests_.track(request, std::make_shared<TrackedOutcome>(std::move(operation)));
   return request;

@@ -52,20 +52,25 @@ TEST(DeviceClaim, another_process_is_refused) {
 }
 
 TEST(DeviceClaim, a_child_that_lives_on_has_none_of_its_parents) {
+  int ready[2];
   int finish[2];
+  ASSERT_EQ(0, pipe(ready));
   ASSERT_EQ(0, pipe(finish));
   const pid_t parent = fork();
   if (parent == 0) {
     const bool claimed = claim_device(kDevice + 4).ok();
     if (fork() != 0) _exit(claimed ? 0 : 1);
     close(finish[1]);
-    char byte = 0;
+    char byte = 'r';
+    (void)!write(ready[1], &byte, 1);
     (void)!read(finish[0], &byte, 1);  // until the test closes the other end
     _exit(0);
   }
   int status = 0;
   ASSERT_EQ(parent, waitpid(parent, &status, 0));
   EXPECT_EQ(0, status);
+  char byte = 0;
+  ASSERT_EQ(1, read(ready[0], &byte, 1));
   EXPECT_OK(claim_device(kDevice + 4));
   close(finish[1]);
 }
