@@ -162,6 +162,19 @@ TEST(Pack, kernels_are_for_many_short_rows) {
       << "many copies";
 }
 
+// Between a device and a shadow, which is in host memory.
+TEST(Pack, engines_fill_shadows_of_types_that_are_mostly_data) {
+  if (std::getenv("ACCORD_TEST_PACK") != nullptr) GTEST_SKIP();
+  const auto pays = [](std::ptrdiff_t extent_bytes, LayoutCopy::Form form) {
+    std::byte memory[1];
+    return kernel_pays({std::make_shared<const Typemap>(Runs{{0, 12, 0}}, extent_bytes), memory,
+                        memory, 0, 12000, LayoutCopy::Direction::pack, form});
+  };
+  EXPECT_FALSE(pays(16, LayoutCopy::Form::same));
+  EXPECT_TRUE(pays(16, LayoutCopy::Form::packed));
+  EXPECT_TRUE(pays(2048, LayoutCopy::Form::same));
+}
+
 TEST(CopyBatch, nothing_but_padding_is_nothing) {
   std::byte memory[64]{};
   const auto type = std::make_shared<const Typemap>(Runs{{kPadding, 6, 0}}, 16);
