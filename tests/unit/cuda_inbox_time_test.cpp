@@ -109,6 +109,30 @@ TEST_F(CudaInboxTime, a_ring_that_it_does_not_hear_any_more_launches_it_again) {
   EXPECT_EQ(before + 1, fake_cuda()->launches());
 }
 
+// Those that linger on hear that the next launch waits for them.
+TEST_F(CudaInboxTime, blocks_that_stayed_behind_leave_when_others_have_to_be_launched) {
+  constexpr std::size_t kWideBytes = 20000;
+  bool stays = false;
+  for (int call = 0; call < 100 && !stays; ++call) {
+    const unsigned before = fake_cuda()->launches();
+    ASSERT_OK(rig_.run(kWideBytes));
+    stays = fake_cuda()->launches() == before;
+  }
+  ASSERT_TRUE(stays);
+  const unsigned before = fake_cuda()->launches();
+  fake_cuda()->dismiss(3);
+  for (int call = 0; call < 2; ++call) {  // what the first one launches stays
+    InboxTicket ticket = rig_.ticket(kWideBytes);
+    ASSERT_OK(rig_.server().begin(ticket));
+    bool done = false;
+    ASSERT_TRUE(soon([&] {
+      EXPECT_OK(rig_.server().poll(ticket, done));
+      return done;
+    })) << "no time has passed for those that linger";
+    EXPECT_EQ(before + 1, fake_cuda()->launches()) << "call " << call;
+  }
+}
+
 // At any moment of its leaving.
 TEST_F(CudaInboxTime, no_ring_is_lost) {
   fake_cuda()->release_time();

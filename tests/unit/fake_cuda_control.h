@@ -15,6 +15,7 @@ struct FakeCuda {
   void (*release_time)() = nullptr;
   // Kernels that have ceased to wait for rings do not get round to saying so.
   void (*hold_departures)(bool held) = nullptr;
+  void (*dismiss)(int blocks) = nullptr;  // of a wide kernel that lingers: they have left it then
   unsigned (*departing)() = nullptr;  // blocks that are held so
   unsigned (*launches)() = nullptr;   // of resident kernels, since the process began
   unsigned (*residents)() = nullptr;  // that have not left
@@ -34,6 +35,7 @@ inline const FakeCuda* fake_cuda() {
            find(found.pass_time, "fake_cuda_pass_time") &&
            find(found.release_time, "fake_cuda_release_time") &&
            find(found.hold_departures, "fake_cuda_hold_departures") &&
+           find(found.dismiss, "fake_cuda_dismiss") &&
            find(found.departing, "fake_cuda_departing") &&
            find(found.launches, "fake_cuda_launches") &&
            find(found.residents, "fake_cuda_residents");

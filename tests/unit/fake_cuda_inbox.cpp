@@ -28,6 +28,8 @@ std::atomic<unsigned> residents = 0;
 std::atomic<std::uint64_t> held_ns = 0;  // 0: time runs
 std::atomic<bool> departures_held = false;
 std::atomic<unsigned> departing = 0;
+std::atomic<int> dismissals = 0;  // blocks of wide kernels that shall leave at once
+std::atomic<int> dismissed = 0;   // those that have
 
 std::uint64_t running_ns() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -75,6 +77,12 @@ class FakeBlock {
     if (receiving_) return receive();
     if (leaving_) return leave();
     if (!rung()) {
+      if (blocks_ > 1 && dismissals > 0) {
+        --dismissals;
+        store(control_->left[index_], launch_);
+        ++dismissed;
+        return Outcome::left;
+      }
       if (now_ns() - since_ns_ < linger_ns_) return Outcome::idle;
       leaving_ = true;
       ++departing;
@@ -310,6 +318,11 @@ void fake_cuda_hold_time() { accord::device::cuda::held_ns = accord::device::cud
 void fake_cuda_pass_time(unsigned us) { accord::device::cuda::held_ns += std::uint64_t{us} * 1000; }
 void fake_cuda_release_time() { accord::device::cuda::held_ns = 0; }
 void fake_cuda_hold_departures(bool held) { accord::device::cuda::departures_held = held; }
+void fake_cuda_dismiss(int blocks) {
+  accord::device::cuda::dismissed = 0;
+  accord::device::cuda::dismissals = blocks;
+  while (accord::device::cuda::dismissed < blocks) std::this_thread::yield();
+}
 unsigned fake_cuda_departing() { return accord::device::cuda::departing; }
 unsigned fake_cuda_launches() { return accord::device::cuda::launches; }
 unsigned fake_cuda_residents() { return accord::device::cuda::residents; }
