@@ -93,12 +93,15 @@ void SizeMeasurement::prepare(const std::vector<Way*>& ways) {
   }
 }
 
+// Long enough for what a library does once for a buffer: open the peers' memory, agree on a way.
+// With less, few samples are planned for it, and some of them are of that.
 void SizeMeasurement::warm_up(Track& track) {
   constexpr int kProbesMin = 1;
+  constexpr int kCallsOfLong = 8;
   progress_.show(fmt::format("{}: {}: warm-up", title(), track.result.way));
   const std::size_t size_bytes = trial_.shape.elements * session_.element->size_bytes;
   int calls = session_.options.warmup;
-  if (calls < 0) calls = size_bytes <= (64U << 10) ? 20 : size_bytes <= (4U << 20) ? 5 : 1;
+  if (calls < 0) calls = size_bytes <= (64U << 10) ? 20 : kCallsOfLong;
   for (int call = 0; call < calls; ++call) track.way->run();
   double fastest_us = 1e30;
   for (int probe = 0; probe < std::max(calls, kProbesMin); ++probe) {
