@@ -357,7 +357,9 @@ void Offers::follow(int owner) {
     const Offer& offer = theirs.offers[i];
     const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
     const int readers = offer.readers.load(std::memory_order_relaxed);
-    if (generation == imports[i].generation || (readers != kEveryone && readers != rank_)) continue;
+    // Withdrawn since the loop above: closed the next time.
+    if (generation == 0 || generation == imports[i].generation) continue;
+    if (readers != kEveryone && readers != rank_) continue;
     imports[i].generation = generation;
     if (Status opened = open(owner, i, imports[i]); !opened.ok()) {
       log::info("through the exchange region: {}", opened.message());
