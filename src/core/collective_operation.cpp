@@ -43,7 +43,10 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
     if (Status status = agree(port, pending); !status.ok()) return stop(port, std::move(status));
     if (pending) return Phase::queued;
   }
-  if (left_to_waiter() != nullptr) return Phase::done;
+  if (left_to_waiter() != nullptr) {
+    story_.reset();  // it goes on with the waiter
+    return Phase::done;
+  }
   if (stage_ == Stage::whole || stage_ == Stage::whole_in_host) {
     if (Status status = whole(port, pending); !status.ok()) return stop(port, std::move(status));
     return pending ? Phase::issued : Phase::done;
