@@ -150,6 +150,7 @@ def collective_wrapper(collective: str, name: str, treatment: str, prototypes: d
              f"  const shape::{collective} shape{{{fields}}};"]
     if treatment == "blocking":
         lines += [
+            "  if (int code = MPI_SUCCESS; again(shape, code)) return code;",
             f"  if (passes(shape, Form::blocking)) {{ const Region region(engine()); return host::{base}({prototype.arguments}); }}",
             f"  return blocking(\"MPI_{base}\", shape, [=]({send}, {recv}) {{",
             f"    const Region region(engine()); return host::{base}({prototype.arguments}); }},",

@@ -29,11 +29,11 @@ bool ModeTable::votes(std::uint64_t number) noexcept {
   return number <= kVotePeriod ? std::has_single_bit(number) : number % kVotePeriod == 0;
 }
 
-bool ModeTable::next_is_plain(const Key& key) {
+bool ModeTable::next_is(Mode mode, const Key& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end() || votes(found->second.calls + 1)) return false;
   const VoteResult& result = *found->second.latest;
-  if (!result.known || result.mode != Mode::plain) return false;
+  if (!result.known || result.mode != mode) return false;
   ++found->second.calls;
   return true;
 }

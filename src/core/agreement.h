@@ -69,10 +69,10 @@ class ModeTable {
   static constexpr std::uint64_t kVotePeriod = 1024;
 
   Turn next(const Key& key);
-  // Counts the next call of `key` if it does not vote and the votes so far say plain; else false, and
-  // no turn is taken. Needs no lock while nothing of this communicator is under way: then nobody
-  // else has to do with its table.
-  bool next_is_plain(const Key& key);
+  // Counts the next call of `key` if it does not vote and the votes so far say `mode`; else false,
+  // and no turn is taken. Needs no lock while nothing of this communicator is under way: then
+  // nobody else has to do with its table.
+  bool next_is(Mode mode, const Key& key);
 
  private:
   struct Entry {

@@ -143,8 +143,14 @@ Status call_host(Engine& engine, CollectiveCall& call) {
 
 }  // namespace
 
-Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
-                      CollectiveCall call) {
+std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
+  if (!engine.idle() || !queue.modes.next_is(Mode::inbox, pipeline.key)) return std::nullopt;
+  set_last_path("inbox");
+  return run_inbox_exchange(engine, queue, pipeline);
+}
+
+Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
+                      bool& repeatable) {
   // The blocking form of a collective does not match the non-blocking one, so which is issued must
   // not depend on anything that only this rank knows: neither on what else is active here, nor on
   // whether a vote has arrived yet. Once all earlier calls are issued, all their votes are known.
@@ -160,6 +166,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
   if (choice.in_one_step(call)) {
     set_last_path("inbox");
     if (call.story) call.story->took("inbox", why(call, choice.turn));
+    repeatable = true;
     return run_inbox_exchange(engine, *queue, *call.pipeline);
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,

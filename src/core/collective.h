@@ -81,8 +81,14 @@ struct CollectiveCall {
   Status complete();
 };
 
-// Blocking: returns when the call is complete on this rank.
-Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall call);
+// Blocking: returns when the call is complete on this rank. `repeatable`: it went through inboxes
+// in one step, and its pipeline, which is still there, describes the next call like it as well.
+Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
+                      bool& repeatable);
+
+// Blocking: a call like an earlier one that was repeatable. Nothing where it does not go that way
+// this time: then it has not begun.
+std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline);
 
 // Non-blocking: never waits for a peer. `request` is a real request of the host MPI, tracked if
 // need be.

@@ -36,6 +36,8 @@ struct PointerInfo {
       0;  // differs for two allocations that had the same address one after the other
   // The vendor's, where the memory belongs to one: kernels of others may not reach it.
   const void* context = nullptr;
+
+  bool operator==(const PointerInfo&) const = default;
 };
 
 // True where the CPU must not touch the bytes itself: such a buffer is staged. Managed memory

@@ -53,7 +53,7 @@ bool voted_plain(const Shape& call, std::size_t size_bytes) {
     if (next.has_ways) next.key = key_of(*sketch);
     state->last = next;
   }
-  return !state->last.has_ways || state->queue->modes.next_is_plain(state->last.key);
+  return !state->last.has_ways || state->queue->modes.next_is(core::Mode::plain, state->last.key);
 }
 
 enum class Form { blocking, nonblocking, persistent };
@@ -149,6 +149,52 @@ inline void hand_to_host(const stages::Story& story, const char* why) {
   stages::enter(stages::Stage::host_mpi);
 }
 
+inline device::PointerInfo whereabouts(const void* pointer) noexcept {
+  return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify(pointer);
+}
+
+// Whether the handles of the call's types are never reused for others.
+template <class Shape>
+bool named_types(const Shape& call) noexcept {
+  if constexpr (requires { call.datatype; }) {
+    return is_named(call.datatype);
+  } else if constexpr (requires { call.sendtype; }) {
+    return (call.send_pointer() == MPI_IN_PLACE || is_named(call.sendtype)) &&
+           (call.recv_pointer() == MPI_IN_PLACE || is_named(call.recvtype));
+  } else {
+    return false;
+  }
+}
+
+// The call as it went before, if it is one that is kept and it goes the same way: then `code` is
+// its outcome.
+template <class Shape>
+bool again(const Shape& call, int& code) noexcept {
+  if constexpr (std::equality_comparable<Shape>) {
+    if (!device::any_active() || stages::listening) return false;
+    CommState* const state = comm_state(call.comm);
+    const RepeatedCalls::Call* const kept = state == nullptr ? nullptr : state->repeated.find(call);
+    if (kept == nullptr || kept->send != whereabouts(call.send_pointer()) ||
+        kept->recv != whereabouts(call.recv_pointer()))
+      return false;
+    const auto status = core::run_again(engine(), *state->queue, kept->pipeline);
+    if (status) code = raise(call.comm, *status);
+    return status.has_value();
+  } else {
+    return false;
+  }
+}
+
+template <class Shape>
+void keep(const Shape& call, CommState& state, core::CollectiveCall& went) {
+  if constexpr (std::equality_comparable<Shape>) {
+    state.repeated.keep(call, {.shape = {},
+                               .send = whereabouts(call.send_pointer()),
+                               .recv = whereabouts(call.recv_pointer()),
+                               .pipeline = *std::move(went.pipeline)});
+  }
+}
+
 template <class Shape, class Block, class Issue>
 int blocking(const char* name, const Shape& call, Block block, Issue issue) noexcept {
   core::CollectiveCall described;
@@ -164,7 +210,10 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   described.issue = std::ref(issue_bits);
   if (auto ordered = make_rank_order(call, *state))
     put_in_rank_order(described, std::move(ordered));
-  return raise(call.comm, core::run_collective(engine(), state->queue, std::move(described)));
+  bool repeatable = false;
+  const Status status = core::run_collective(engine(), state->queue, described, repeatable);
+  if (repeatable && named_types(call)) keep(call, *state, described);
+  return raise(call.comm, status);
 }
 
 template <class Shape, class Issue>

@@ -53,6 +53,7 @@ struct Bcast {
   MPI_Datatype datatype;
   int root;
   MPI_Comm comm;
+  bool operator==(const Bcast&) const = default;
   const void* send_pointer() const { return no_buffer(); }
   const void* recv_pointer() const { return buffer; }
   void describe(Description& d, const CommState& state) const {
@@ -75,6 +76,7 @@ struct Gather {
   MPI_Datatype recvtype;
   int root;
   MPI_Comm comm;
+  bool operator==(const Gather&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
@@ -131,6 +133,7 @@ struct Scatter {
   MPI_Datatype recvtype;
   int root;
   MPI_Comm comm;
+  bool operator==(const Scatter&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
@@ -177,6 +180,7 @@ struct Allgather {
   C recvcount;
   MPI_Datatype recvtype;
   MPI_Comm comm;
+  bool operator==(const Allgather&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
@@ -226,6 +230,7 @@ struct Alltoall {
   C recvcount;
   MPI_Datatype recvtype;
   MPI_Comm comm;
+  bool operator==(const Alltoall&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
@@ -300,6 +305,7 @@ struct Reduce {
   MPI_Op op;
   int root;
   MPI_Comm comm;
+  bool operator==(const Reduce&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
@@ -319,6 +325,7 @@ struct Allreduce {
   MPI_Datatype datatype;
   MPI_Op op;
   MPI_Comm comm;
+  bool operator==(const Allreduce&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState&) const {
@@ -361,6 +368,7 @@ struct Reduce_scatter_block {
   MPI_Datatype datatype;
   MPI_Op op;
   MPI_Comm comm;
+  bool operator==(const Reduce_scatter_block&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
@@ -387,6 +395,7 @@ struct Exscan {
   MPI_Datatype datatype;
   MPI_Op op;
   MPI_Comm comm;
+  bool operator==(const Exscan&) const = default;
   const void* send_pointer() const { return sendbuf; }
   const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {

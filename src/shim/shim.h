@@ -19,6 +19,7 @@
 #include "core/requests.h"
 #include "device/registry.h"
 #include "host_mpi.h"
+#include "shim/repeated_calls.h"
 
 namespace accord::shim {
 
@@ -88,6 +89,7 @@ struct CommState {
   // agreed.
   bool mixed_worlds = false;
   LastCollective last;
+  RepeatedCalls repeated;
 };
 
 // Null for an invalid communicator: the host MPI will say so.

@@ -173,7 +173,15 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
     const core::Engine::BlockingRegion region(engine_);
     (void)host_.collective(form, comm, args);
   } else {
-    check(core::run_collective(engine_, queue, std::move(call)));
+    // As the MPI shim does with calls that it has kept; these are described anew.
+    const bool simple =
+        call.pipeline && !call.pipeline->in.shadowed && !call.pipeline->out.shadowed;
+    if (auto status = simple ? core::run_again(engine_, *queue, *call.pipeline) : std::nullopt) {
+      check(*status);
+      return request;
+    }
+    bool repeatable = false;
+    check(core::run_collective(engine_, queue, call, repeatable));
   }
   return request;
 }

@@ -219,7 +219,8 @@ TEST(Scenario, FailingCopiesAreReportedAndCleanedUp) {
         call.pipeline = std::move(made);
         const auto queue = std::make_shared<core::CommQueue>();
         FakeDevice::get(0).fail_after(fail_after);
-        const Status status = core::run_collective(rank.shim->engine(), queue, std::move(call));
+        bool repeatable = false;
+        const Status status = core::run_collective(rank.shim->engine(), queue, call, repeatable);
         FakeDevice::get(0).fail_after(-1);
         failed = !status.ok();
         if (failed && status.code() != StatusCode::device_error)
