@@ -36,6 +36,7 @@ void InboxExchange::describe() {
   device::InboxExchange& exchange = ticket_.exchange;
   exchange = group_->inbox_exchange();
   exchange.epoch = static_cast<std::uint32_t>(number_ % 0xffffffff) + 1;
+  exchange.turn = number_ % device::kInboxLanesPerRank;
   exchange.block_bytes = block;
   exchange.op = call.op;
   exchange.element = call.element;
@@ -94,8 +95,8 @@ Status InboxExchange::advance(bool& done) {
     case State::arriving:
       if (!lanes_are_free() || (ticket_.sent && !all_are_here())) break;
       stages::enter(stages::Stage::move);
-      ticket_.patience = all_are_here() ? device::InboxTicket::Patience::long_wait
-                                        : device::InboxTicket::Patience::short_wait;
+      ticket_.patience = ticket_.sent ? device::InboxTicket::Patience::long_wait
+                                      : device::InboxTicket::Patience::short_wait;
       ACCORD_TRY(server.begin(ticket_));
       state_ = State::running;
       [[fallthrough]];
@@ -103,6 +104,7 @@ Status InboxExchange::advance(bool& done) {
       ACCORD_TRY(server.poll(ticket_, ready));
       if (ticket_.state == device::InboxTicket::State::late) state_ = State::arriving;
       if (!ready) break;
+      note_begun();
       stages::enter(stages::Stage::copy_out);
       ACCORD_TRY(unpack());
       state_ = State::unpacking;
@@ -172,15 +174,24 @@ Status InboxExchange::unpack() {
   return copy(own + block, out_bytes_, second_copy_out_);
 }
 
-// Whether those that this rank sends to have taken what it sent them before.
+// Whether those that this rank sends to have taken what it sent them through the same lanes before.
 bool InboxExchange::lanes_are_free() const {
   for (int peer = 0; peer < group_->size(); ++peer) {
     const bool sends = (ticket_.exchange.send_to & device::inbox_bit(peer)) != 0;
-    if (sends && peer != group_->rank() &&
-        group_->mailbox(peer).drained.load(std::memory_order_acquire) < number_)
-      return false;
+    if (!sends || peer == group_->rank()) continue;
+    std::uint64_t& begun = group_->known_begun(peer);
+    if (begun + 1 < number_) begun = group_->mailbox(peer).drained.load(std::memory_order_acquire);
+    if (begun + 1 < number_) return false;
   }
   return true;
+}
+
+// Whoever has sent its part of this call is through with all earlier ones.
+void InboxExchange::note_begun() {
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    const bool received = (ticket_.exchange.receive_from & device::inbox_bit(peer)) != 0;
+    if (received) group_->known_begun(peer) = number_;
+  }
 }
 
 // Whether those that it receives from are in this very call.

@@ -3,10 +3,11 @@
 //
 // A small collective in one step: every rank writes what it has for the others into their inboxes
 // (device/inbox.h). The mailboxes of the group say who is in which call: a rank sends only to those
-// that are done with all earlier calls, so that a lane is free again. Its device waits for data for
-// some microseconds at once, which is what peers that are on their way take, and then only when the
-// mailboxes show them all in this very call. Ends that a kernel cannot use (host memory, derived
-// types, memory of another device) pass through page-locked memory.
+// that are done with all calls before the last one, so that its lanes for this one are free again.
+// Its device waits for data for some microseconds at once, which is what peers that are on their
+// way take, and then only when the mailboxes show them all in this very call. Ends that a kernel
+// cannot use (host memory, derived types, memory of another device) pass through page-locked
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ class InboxExchange final : public Exchange {
   Status begin();
   Status unpack();
   bool lanes_are_free() const;
+  void note_begun();
   bool all_are_here() const;
   std::uint64_t everyone() const;
 

@@ -3,6 +3,7 @@
 #include "device/cuda_inbox.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -32,9 +33,15 @@ constexpr bool kBuiltIn = false;
 constexpr const void* kImage = nullptr;
 #endif
 
-// Up to here one block is enough: each of its threads has a unit, and no more doorbells to write.
+// How many blocks move a message: more take longer to come back once they have left, and all of
+// them have to (32 KiB, 100 us after the last call, 4 H200: 24, 27 and 36 us with 4, 8 and 32
+// blocks; without a pause 10.7, 10.6 and 10.5).
+struct Width {
+  unsigned blocks;
+  std::size_t bytes_max;
+};
 constexpr std::size_t kNarrowBytes = std::size_t{kInboxThreads} * kInboxUnitBytes;
-constexpr unsigned kWideBlocks = 32;
+constexpr Width kWidths[] = {{1, kNarrowBytes}, {8, 8 * kNarrowBytes}, {32, SIZE_MAX}};
 
 // How long the kernel waits for data: of peers that are on their way (for long messages more, since
 // these alone take 20 us), and of those that are in the same call. Then the host looks after them,
@@ -68,8 +75,7 @@ bool apart(const InboxExchange& exchange) {
              reinterpret_cast<std::uintptr_t>(exchange.src);
 }
 
-InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us,
-                        std::uint64_t lingering_launch) {
+InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
   const InboxExchange& exchange = ticket.exchange;
   const std::uint64_t own = inbox_bit(exchange.rank);
   const bool own_from_source =
@@ -95,7 +101,7 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us,
       (exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
       (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
       (own_from_source ? kInboxOwnFromSource : 0) | (exchange.dst_on_host ? kInboxToHost : 0) |
-      (lingering_launch % 2 != 0 ? kInboxOddLaunch : 0) |
+      (exchange.turn != 0 ? kInboxSecondLanes : 0) |
       (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
   return command;
 }
@@ -137,7 +143,7 @@ class Kernel {
     answered_ = 0;
     const bool resident = !has_left();
     linger_us_ = linger_us(resident);
-    const InboxCommand command = command_of(ticket, linger_us_, resident ? launch_ : launch_ + 1);
+    const InboxCommand command = command_of(ticket, linger_us_);
     for (unsigned block = 0; block < blocks_; ++block) ring(control_->doorbells[block], command);
     return resident ? Status() : give_up_on_error(ticket, start());
   }
@@ -198,6 +204,9 @@ class Kernel {
 
   Status launch() {
     InboxLaunch arguments{control_, ++launch_, linger_us_};
+    for (unsigned block = 0; block < blocks_; ++block)
+      std::atomic_ref(control_->doorbells[block].newest_launch)
+          .store(launch_, std::memory_order_release);
     void* parameters[] = {&arguments};
     return status_of(*driver_,
                      driver_->launch_kernel(function_, blocks_, 1, 1, kInboxThreads, 1, 1, 0,
@@ -253,8 +262,8 @@ class CudaInboxServer final : public InboxServer {
         status_of(driver, driver.module_load_data(&module, kImage), symbol::module_load_data));
     ACCORD_TRY(status_of(driver, driver.module_get_function(&function, module, "accord_inbox"),
                          symbol::module_get_function));
-    ACCORD_TRY(narrow_.open(driver, context, function));
-    return wide_.open(driver, context, function);
+    for (Kernel& kernel : kernels_) ACCORD_TRY(kernel.open(driver, context, function));
+    return {};
   }
 
   std::uint64_t exclusive_device() const override { return exclusive_device_; }
@@ -291,13 +300,15 @@ class CudaInboxServer final : public InboxServer {
 
  private:
   Kernel& kernel_for(const InboxTicket& ticket) {
-    return ticket.exchange.block_bytes <= kNarrowBytes ? narrow_ : wide_;
+    std::size_t width = 0;
+    while (ticket.exchange.block_bytes > kWidths[width].bytes_max) ++width;
+    return kernels_[width];
   }
 
   std::uint64_t exclusive_device_ = 0;
   Context context_ = nullptr;
-  Kernel narrow_{1};
-  Kernel wide_{kWideBlocks};
+  std::array<Kernel, std::size(kWidths)> kernels_{
+      {Kernel(kWidths[0].blocks), Kernel(kWidths[1].blocks), Kernel(kWidths[2].blocks)}};
 };
 
 // Never destroyed: at exit the driver may be gone before us. By the id of the context, since a new

@@ -53,20 +53,28 @@ __device__ void store_word(void* address, std::uint32_t low, std::uint32_t high,
                : "memory");
 }
 
-// Up to a unit of the program's memory, at any address.
+// The bytes of a unit one by one, which takes a microsecond for each few of them.
+__device__ __noinline__ uint4 load_bytes(const char* address, unsigned length) {
+  std::uint32_t words[4] = {};
+#pragma unroll
+  for (unsigned at = 0; at < kInboxUnitBytes; ++at) {
+    if (at < length) {
+      const auto byte = *reinterpret_cast<const volatile unsigned char*>(address + at);
+      words[at / 4] |= static_cast<std::uint32_t>(byte) << (at % 4 * 8);
+    }
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
+
+// Up to a unit of the program's memory, at any address. Loads do not wait for one another.
 __device__ uint4 load_unit(const char* address, unsigned length) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address);
   if (bits % kInboxUnitBytes == 0 && length == kInboxUnitBytes) return load_past_l1(address);
+  if (bits % 4 != 0 || length % 4 != 0) return load_bytes(address, length);
   std::uint32_t words[4] = {};
-  for (unsigned at = 0; at < length;) {
-    if ((bits + at) % 4 == 0 && at % 4 == 0 && length - at >= 4) {
-      words[at / 4] = *reinterpret_cast<const volatile std::uint32_t*>(address + at);
-      at += 4;
-    } else {
-      const auto byte = *reinterpret_cast<const volatile unsigned char*>(address + at);
-      words[at / 4] |= static_cast<std::uint32_t>(byte) << (at % 4 * 8);
-      ++at;
-    }
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    if (i * 4 < length) words[i] = reinterpret_cast<const volatile std::uint32_t*>(address)[i];
   }
   return {words[0], words[1], words[2], words[3]};
 }
@@ -78,14 +86,12 @@ __device__ void store_unit(char* address, unsigned length, uint4 value) {
     return;
   }
   const std::uint32_t words[4] = {value.x, value.y, value.z, value.w};
-  for (unsigned at = 0; at < length;) {
-    if ((bits + at) % 4 == 0 && at % 4 == 0 && length - at >= 4) {
-      *reinterpret_cast<std::uint32_t*>(address + at) = words[at / 4];
-      at += 4;
-    } else {
-      address[at] = static_cast<char>(words[at / 4] >> (at % 4 * 8));
-      ++at;
-    }
+  const bool whole_words = bits % 4 == 0 && length % 4 == 0;
+#pragma unroll
+  for (unsigned at = 0; at < kInboxUnitBytes; ++at) {
+    if (at >= length) continue;
+    if (!whole_words) address[at] = static_cast<char>(words[at / 4] >> (at % 4 * 8));
+    if (whole_words && at % 4 == 0) *reinterpret_cast<std::uint32_t*>(address + at) = words[at / 4];
   }
 }
 
@@ -127,21 +133,25 @@ struct Block {
   char* inboxes[kInboxRanksMax];
 };
 
-// By the first warp. False: nobody has rung for the linger time.
-__device__ bool await_command(const InboxDoorbell& doorbell, std::uint32_t number,
-                              std::uint32_t linger_ns, Block& block) {
+// By the first warp. False: nobody has rung for the linger time, or other blocks wait for this one
+// to leave.
+__device__ bool await_command(const InboxDoorbell& doorbell, std::uint64_t launch,
+                              std::uint32_t number, std::uint32_t linger_ns, Block& block) {
   const unsigned lane = threadIdx.x;
+  const bool has_word = lane < kInboxCommandWords;
+  const std::uint64_t* const watched =
+      has_word ? &doorbell.words[lane] : &doorbell.newest_launch;
   const std::uint64_t start_ns = now_ns();
   for (;;) {
-    const std::uint64_t word = lane < kInboxCommandWords ? load_acquire(&doorbell.words[lane]) : 0;
-    const bool mine = lane >= kInboxCommandWords || word >> 32 == number;
+    const std::uint64_t word = lane <= kInboxCommandWords ? load_acquire(watched) : launch;
+    const bool mine = !has_word || word >> 32 == number;
     if (__all_sync(0xffffffff, mine)) {
-      if (lane < kInboxCommandWords)
+      if (has_word)
         reinterpret_cast<std::uint32_t*>(&block.command)[lane] = static_cast<std::uint32_t>(word);
       return true;
     }
     // The same in all threads of the warp, or some would leave the loop alone.
-    const bool late = now_ns() - start_ns >= linger_ns;
+    const bool late = now_ns() - start_ns >= linger_ns || (!has_word && word != launch);
     if (__any_sync(0xffffffff, late)) return false;
   }
 }
@@ -157,7 +167,8 @@ __device__ unsigned length_of(const InboxCommand& command, unsigned unit) {
 
 // Where the first word of a unit is; the second lies lane_bytes behind it.
 __device__ char* words_of(char* inbox, const InboxCommand& command, int rank, unsigned unit) {
-  return inbox + inbox_word_offset(rank, command.lane_bytes, unit, 0);
+  const unsigned turn = (command.flags & kInboxSecondLanes) != 0 ? 1 : 0;
+  return inbox + inbox_word_offset(inbox_lane(rank, turn), command.lane_bytes, unit, 0);
 }
 
 // The next rank of a set, taken out of it. Starts behind this rank, so that not all write to the
@@ -184,8 +195,7 @@ __device__ const char* source_of(const InboxCommand& command, int peer, unsigned
 }
 
 template <unsigned kUnits>
-__device__ void send(const Block& block, Units units) {
-  const InboxCommand& command = block.command;
+__device__ void send(const InboxCommand& command, char* const* inboxes, Units units) {
   const bool strided = (command.flags & kInboxSendStride) != 0;
   uint4 data[kUnits];
   bool loaded = false;
@@ -199,7 +209,7 @@ __device__ void send(const Block& block, Units units) {
     }
 #pragma unroll
     for (unsigned i = 0; i < kUnits; ++i) {
-      char* const words = words_of(block.inboxes[peer], command, command.rank, units[i]);
+      char* const words = words_of(inboxes[peer], command, command.rank, units[i]);
       store_word(words, data[i].x, data[i].y, command.epoch);
       store_word(words + command.lane_bytes, data[i].z, data[i].w, command.epoch);
     }
@@ -240,9 +250,8 @@ __device__ bool await_words(const InboxCommand& command, const char* const* word
 // Some units of each sender, in the order of the ranks, kPeers of them at once. False: some have
 // not come in time.
 template <unsigned kUnits, unsigned kPeers>
-__device__ bool receive(const Block& block, Units units, std::uint64_t deadline_ns) {
+__device__ bool receive(const InboxCommand& command, Units units, std::uint64_t deadline_ns) {
   constexpr unsigned kAll = kUnits * kPeers;
-  const InboxCommand& command = block.command;
   char* const inbox = reinterpret_cast<char*>(command.inbox);
   char* const dst = reinterpret_cast<char*>(command.dst);
   const std::size_t stride = (command.flags & kInboxReceiveStride) != 0 ? command.block_bytes : 0;
@@ -297,7 +306,8 @@ constexpr unsigned kPeersInFlight = 4;
 
 // All threads of the block. False where data of a peer has not come in time.
 __device__ bool execute(Block& block) {
-  const InboxCommand& command = block.command;
+  // In registers: what is shared would have to be loaded again after each word that is stored.
+  const InboxCommand command = block.command;
   if (block.inbox_number != command.inbox_number) {
     __syncthreads();
     if (threadIdx.x < kInboxRanksMax)
@@ -311,17 +321,17 @@ __device__ bool execute(Block& block) {
   if ((command.flags & kInboxSend) != 0) {
     unsigned unit = first;
     for (; unit + (kUnitsInFlight - 1) * step < count; unit += kUnitsInFlight * step)
-      send<kUnitsInFlight>(block, {unit, step});
-    for (; unit < count; unit += step) send<1>(block, {unit, step});
+      send<kUnitsInFlight>(command, block.inboxes, {unit, step});
+    for (; unit < count; unit += step) send<1>(command, block.inboxes, {unit, step});
   }
   __syncthreads();  // dst may be src
   const std::uint64_t deadline_ns = now_ns() + command.wait_us * 1000u;
   bool all = true;
   unsigned unit = first;
   for (; all && unit + (kUnitsInFlight - 1) * step < count; unit += kUnitsInFlight * step)
-    all = receive<kUnitsInFlight, 1>(block, {unit, step}, deadline_ns);
+    all = receive<kUnitsInFlight, 1>(command, {unit, step}, deadline_ns);
   for (; all && unit < count; unit += step)
-    all = receive<1, kPeersInFlight>(block, {unit, step}, deadline_ns);
+    all = receive<1, kPeersInFlight>(command, {unit, step}, deadline_ns);
   return __syncthreads_and(all) != 0;
 }
 
@@ -339,14 +349,13 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
   for (;;) {
     ++number;
     if (threadIdx.x < 32) {
-      const bool rung = await_command(control.doorbells[blockIdx.x],
+      const bool rung = await_command(control.doorbells[blockIdx.x], launch.number,
                                       static_cast<std::uint32_t>(number), linger_ns, block);
       if (threadIdx.x == 0) block.leaving = !rung;
     }
     __syncthreads();
     if (block.leaving) break;
-    const bool odd = (block.command.flags & kInboxOddLaunch) != 0;
-    linger_ns = odd == (launch.number % 2 != 0) ? block.command.linger_us * 1000u : 0;
+    linger_ns = block.command.linger_us * 1000u;
     const bool all = execute(block);
     if (threadIdx.x == 0) {
       const std::uint64_t word = number << 1 | (all ? 0 : 1);

@@ -3,7 +3,8 @@
 //
 // What cuda_inbox.cpp and the resident kernel of cuda_inbox_kernel.cu agree on. Each block of the
 // kernel is a server of its own: it polls a doorbell in host memory, does its part of the exchange
-// that rings it, answers in host memory, and leaves when nobody has rung for the linger time.
+// that rings it, answers in host memory, and leaves when nobody has rung for the linger
+// time.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +20,7 @@ constexpr std::uint32_t kInboxReceiveStride = 2;  // so do those to receive
 constexpr std::uint32_t kInboxToHost = 16;        // dst is host memory
 constexpr std::uint32_t kInboxOwnFromSource = 8;  // what it gives itself is still in src
 constexpr std::uint32_t kInboxSend = 4;  // not set: nothing to send, or all has been sent already
-// The number of the launch that shall linger is odd. Blocks of the one before it leave at once: the
-// next launch starts when all of them have.
-constexpr std::uint32_t kInboxOddLaunch = 32;
+constexpr std::uint32_t kInboxSecondLanes = 32;  // InboxExchange::turn
 
 // An InboxExchange, as a doorbell carries it.
 struct InboxCommand {
@@ -47,12 +46,17 @@ struct InboxCommand {
 constexpr unsigned kInboxCommandWords = sizeof(InboxCommand) / sizeof(std::uint32_t);
 struct alignas(128) InboxDoorbell {
   std::uint64_t words[kInboxCommandWords];  // number << 32 | word
+  // Number of the last launch: a block of an earlier one that has nothing to do leaves at once,
+  // since the next one starts when all have.
+  std::uint64_t newest_launch;
 };
-static_assert(sizeof(InboxCommand) == 64 && sizeof(InboxDoorbell) == 128);
+static_assert(sizeof(InboxCommand) == 64 && sizeof(InboxDoorbell) == 256);
 
 // In host memory that the device reaches; written by one side only, as said.
 struct InboxControl {
-  InboxDoorbell doorbells[kInboxBlocksMax];  // by the host
+  // By the host, one for each block: polls of one line by several blocks wait for one another, a
+  // microsecond each.
+  InboxDoorbell doorbells[kInboxBlocksMax];
   // By each block. Number of the last command << 1, plus 1 where not all had arrived in time.
   alignas(128) std::uint64_t answers[kInboxBlocksMax];
   alignas(128) std::uint64_t left[kInboxBlocksMax];  // number of the launch that it has left

@@ -35,12 +35,14 @@ Quarter load_quarter(std::uint32_t* address) {
   return quarter;
 }
 
+int lane_of(const InboxExchange& exchange, int sender) { return inbox_lane(sender, exchange.turn); }
+
 constexpr std::size_t kQuarters = kInboxUnitBytes / sizeof(std::uint32_t);
 
 // Data and epoch of a quarter of a unit.
-std::uint32_t* cell(std::byte* inbox, int rank, std::size_t lane_bytes, std::size_t unit,
+std::uint32_t* cell(std::byte* inbox, int lane, std::size_t lane_bytes, std::size_t unit,
                     std::size_t quarter) {
-  const std::size_t word = inbox_word_offset(rank, lane_bytes, unit, quarter / kInboxWordsPerUnit);
+  const std::size_t word = inbox_word_offset(lane, lane_bytes, unit, quarter / kInboxWordsPerUnit);
   return reinterpret_cast<std::uint32_t*>(inbox + word) + quarter % kInboxWordsPerUnit * 2;
 }
 
@@ -55,7 +57,8 @@ std::size_t length(const InboxExchange& exchange, std::size_t unit) {
 bool arrived(const InboxExchange& exchange, int sender) {
   for (std::size_t unit = 0; unit < units(exchange); ++unit) {
     for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
-      auto* address = cell(exchange.inbox, sender, exchange.lane_bytes, unit, quarter);
+      auto* address =
+          cell(exchange.inbox, lane_of(exchange, sender), exchange.lane_bytes, unit, quarter);
       if (load_quarter(address).epoch != exchange.epoch) return false;
     }
   }
@@ -65,8 +68,8 @@ bool arrived(const InboxExchange& exchange, int sender) {
 Unit take(const InboxExchange& exchange, int sender, std::size_t unit) {
   Unit result;
   for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
-    const Quarter got =
-        load_quarter(cell(exchange.inbox, sender, exchange.lane_bytes, unit, quarter));
+    const Quarter got = load_quarter(
+        cell(exchange.inbox, lane_of(exchange, sender), exchange.lane_bytes, unit, quarter));
     std::memcpy(result.data() + quarter * sizeof got.data, &got.data, sizeof got.data);
   }
   return result;
@@ -97,7 +100,8 @@ void inbox_send(const InboxExchange& exchange, std::span<std::byte* const> inbox
       for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
         Quarter out{0, exchange.epoch};
         std::memcpy(&out.data, data.data() + quarter * sizeof out.data, sizeof out.data);
-        store_quarter(cell(inbox, exchange.rank, exchange.lane_bytes, unit, quarter), out);
+        store_quarter(
+            cell(inbox, lane_of(exchange, exchange.rank), exchange.lane_bytes, unit, quarter), out);
       }
     }
   }

@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Small messages between the devices of a node: each rank has an inbox in its device memory, with a
-// lane for every rank. Senders write straight into their lane of the receiver's inbox; each word
+// lanes for every rank. Senders write straight into their lane of the receiver's inbox; each word
 // carries data and the number of the call, so that the data is its own flag and needs neither fence
 // nor counter (the idea of NCCL's LL protocol). What one call of all ranks moves and combines is an
 // InboxExchange; an InboxServer (inbox_server.h) runs this rank's part of it. Knows no MPI.
@@ -35,18 +35,25 @@ static_assert(sizeof(InboxWord) == kInboxUnitBytes);
 constexpr int kInboxRanksMax = 64;
 constexpr std::size_t kInboxHeaderBytes = kInboxRanksMax * sizeof(std::uint64_t);
 
+// Every rank has two lanes, used in turn: so it may send again before its receivers are through
+// with what it sent last.
+constexpr int kInboxLanesPerRank = 2;
+ACCORD_HOST_DEVICE constexpr int inbox_lane(int rank, unsigned turn) {
+  return rank * kInboxLanesPerRank + static_cast<int>(turn);
+}
+
 // `lane_bytes` of data fit into a lane: a multiple of kInboxUnitBytes.
-ACCORD_HOST_DEVICE constexpr std::size_t inbox_lane_offset(int rank, std::size_t lane_bytes) {
-  return kInboxHeaderBytes + static_cast<std::size_t>(rank) * kInboxWordsPerUnit * lane_bytes;
+ACCORD_HOST_DEVICE constexpr std::size_t inbox_lane_offset(int lane, std::size_t lane_bytes) {
+  return kInboxHeaderBytes + static_cast<std::size_t>(lane) * kInboxWordsPerUnit * lane_bytes;
 }
 // The first words of all units of a lane lie before the second ones, so that threads side by side
 // write and read whole lines.
-ACCORD_HOST_DEVICE constexpr std::size_t inbox_word_offset(int rank, std::size_t lane_bytes,
+ACCORD_HOST_DEVICE constexpr std::size_t inbox_word_offset(int lane, std::size_t lane_bytes,
                                                            std::size_t unit, std::size_t word) {
-  return inbox_lane_offset(rank, lane_bytes) + word * lane_bytes + unit * sizeof(InboxWord);
+  return inbox_lane_offset(lane, lane_bytes) + word * lane_bytes + unit * sizeof(InboxWord);
 }
 constexpr std::size_t inbox_bytes(int ranks, std::size_t lane_bytes) {
-  return inbox_lane_offset(ranks, lane_bytes);
+  return inbox_lane_offset(ranks * kInboxLanesPerRank, lane_bytes);
 }
 
 constexpr std::uint64_t inbox_bit(int rank) { return std::uint64_t{1} << rank; }
@@ -62,6 +69,7 @@ struct InboxExchange {
   std::size_t lane_bytes = 0;
   int rank = 0;
   std::uint32_t epoch = 0;  // of the call, never 0; equal on all ranks
+  unsigned turn = 0;        // which lanes it goes through; equal on all ranks
   const void* src = nullptr;
   void* dst = nullptr;
   bool dst_on_host = false;

@@ -77,6 +77,7 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   regions_.resize(static_cast<std::size_t>(size));
   opened_.resize(static_cast<std::size_t>(size));
   life_lines_.resize(static_cast<std::size_t>(size));
+  known_begun_.resize(static_cast<std::size_t>(size));
   mine = Record{};
   mine.node = node_number();
   mine.network = DescriptorPort::network();

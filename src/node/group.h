@@ -120,6 +120,11 @@ class Group {
   }
   Mailbox& mailbox(int peer) const noexcept { return mailboxes_[peer]; }
   Mailbox& own_mailbox() const noexcept { return mailboxes_[rank_]; }
+  // Groups of inboxes: up to which call this rank knows `peer` to be through with all before it,
+  // without a look at its mailbox, which takes a tenth of a microsecond.
+  std::uint64_t& known_begun(int peer) noexcept {
+    return known_begun_[static_cast<std::size_t>(peer)];
+  }
 
   // What one rank sends another in calls that go pair by pair; groups of regions.
   Parcel& parcel(int sender, int receiver) const noexcept {
@@ -172,7 +177,8 @@ class Group {
   std::vector<void*> opened_;                                // by rank, null: not opened
   std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
   Mailbox* mailboxes_ = nullptr;
-  Parcel* parcels_ = nullptr;  // behind the mailboxes, by sender and receiver
+  std::vector<std::uint64_t> known_begun_;  // by rank
+  Parcel* parcels_ = nullptr;               // behind the mailboxes, by sender and receiver
   DescriptorPort port_;
   Offers offers_;  // its boards lie behind the parcels
   Descriptor memory_descriptor_;

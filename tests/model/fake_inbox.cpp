@@ -133,7 +133,7 @@ InboxExchange FakeInboxServer::reachable(const InboxExchange& exchange, Inboxes&
       exchange.block_bytes > exchange.lane_bytes)
     device_.complain("an inbox exchange that cannot be");
   const auto inbox = [&](std::byte* of, int last_rank) {
-    return device_.reachable(of, device::inbox_lane_offset(last_rank + 1, exchange.lane_bytes),
+    return device_.reachable(of, device::inbox_bytes(last_rank + 1, exchange.lane_bytes),
                              shared);
   };
   InboxExchange reached = exchange;

@@ -53,10 +53,10 @@ bool has(std::uint64_t ranks, int rank) { return (ranks & inbox_bit(rank)) != 0;
 // What is stored and loaded at once: a quarter of a unit's data and the epoch.
 constexpr std::size_t kParts = kInboxUnitBytes / sizeof(std::uint32_t);
 
-std::uint64_t& part_of(std::byte* inbox, int rank, std::size_t lane_bytes, std::size_t unit,
+std::uint64_t& part_of(std::byte* inbox, int lane, std::size_t lane_bytes, std::size_t unit,
                        std::size_t part) {
   std::byte* const word =
-      inbox + inbox_word_offset(rank, lane_bytes, unit, part / kInboxWordsPerUnit);
+      inbox + inbox_word_offset(lane, lane_bytes, unit, part / kInboxWordsPerUnit);
   return reinterpret_cast<std::uint64_t*>(word)[part % kInboxWordsPerUnit];
 }
 
@@ -83,14 +83,15 @@ class FakeBlock {
         ++dismissed;
         return Outcome::left;
       }
-      if (now_ns() - since_ns_ < linger_ns_) return Outcome::idle;
+      if (load(control_->doorbells[index_].newest_launch) == launch_ &&
+          now_ns() - since_ns_ < linger_ns_)
+        return Outcome::idle;
       leaving_ = true;
       ++departing;
       return Outcome::working;
     }
     if (!can_address(context)) return Outcome::faulted;
-    const bool odd = (command_.flags & kInboxOddLaunch) != 0;
-    linger_ns_ = odd == (launch_ % 2 != 0) ? command_.linger_us * std::uint64_t{1000} : 0;
+    linger_ns_ = command_.linger_us * std::uint64_t{1000};
     if (inbox_number_ != command_.inbox_number) {
       std::memcpy(inboxes_.data(), reinterpret_cast<const void*>(command_.inbox),
                   kInboxHeaderBytes);
@@ -138,6 +139,9 @@ class FakeBlock {
     return good && (!on_host || (command_.flags & kInboxToHost) != 0);
   }
 
+  int lane_of(int rank) const {
+    return inbox_lane(rank, (command_.flags & kInboxSecondLanes) != 0 ? 1 : 0);
+  }
   bool strided(std::uint32_t flag) const { return (command_.flags & flag) != 0; }
   std::size_t units() const {
     return (command_.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
@@ -170,7 +174,7 @@ class FakeBlock {
         for (std::size_t part = 0; part < kParts; ++part) {
           std::uint32_t bits = 0;
           std::memcpy(&bits, data.data() + part * sizeof bits, sizeof bits);
-          store(part_of(inbox, command_.rank, command_.lane_bytes, unit, part),
+          store(part_of(inbox, lane_of(command_.rank), command_.lane_bytes, unit, part),
                 std::uint64_t{command_.epoch} << 32 | bits);
         }
       }
@@ -185,7 +189,8 @@ class FakeBlock {
     }
     auto* const inbox = reinterpret_cast<std::byte*>(command_.inbox);
     for (std::size_t part = 0; part < kParts; ++part) {
-      const std::uint64_t got = load(part_of(inbox, peer, command_.lane_bytes, unit, part));
+      const std::uint64_t got =
+          load(part_of(inbox, lane_of(peer), command_.lane_bytes, unit, part));
       if (got >> 32 != command_.epoch) return false;
       const auto bits = static_cast<std::uint32_t>(got);
       std::memcpy(data.data() + part * sizeof bits, &bits, sizeof bits);
