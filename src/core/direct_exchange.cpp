@@ -187,7 +187,7 @@ std::byte* DirectExchange::result(int rank) const {
 // In the order of the ranks, as through the regions. Without an operation there is one source,
 // which is copied as it is.
 Status DirectExchange::begin_kernel() {
-  const node::DirectShare share = plan_.share();
+  const node::DirectShare share = plan_.share(group_->rank());
   if (share.length_bytes == 0) return {};
   std::vector<const void*> sources;
   for (const int rank : plan_.sources()) sources.push_back(contribution(rank) + share.source_bytes);
