@@ -252,7 +252,7 @@ Status DirectExchange::begin_copies() {
 }
 
 void DirectExchange::begin_spread() {
-  SpreadReduction::Ends ends{.contribution = contribution(group_->rank())};
+  SpreadReduction::Ends ends{.contribution = contribution(group_->rank()), .results = {}};
   if (plan_.share(group_->rank()).length_bytes > 0) {
     for (const int rank : plan_.targets()) ends.results.push_back(result(rank));
   }

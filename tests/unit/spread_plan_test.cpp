@@ -197,14 +197,19 @@ TEST(SpreadPlan, PartsAreWholeElements) {
   }
 }
 
-// Which matters to how long a message takes, and to nothing else.
 TEST(SpreadPlan, PiecesAreLongAndAlike) {
   constexpr std::size_t kMi = std::size_t{1} << 20;
-  const auto pieces = [](Kind kind, int size, std::size_t block_bytes) {
+  std::size_t region_bytes = 128 * kMi;
+  const auto pieces = [&](Kind kind, int size, std::size_t block_bytes) {
     const Call call = make_call(kind, size, block_bytes);
-    const SpreadPlan plan(DirectPlan(call, 1, true), 128 * kMi);
+    const SpreadPlan plan(DirectPlan(call, 1, true), region_bytes);
+    const std::size_t first = plan.part(1, 0).length_bytes;
     const std::size_t last = plan.part(1, plan.pieces() - 1).length_bytes;
-    EXPECT_GE(last + plan.pieces() * 256, plan.part(1, 0).length_bytes);
+    EXPECT_GE(last + plan.pieces() * 256, first);
+    // The last slot of rank 1 and the first one for the next piece.
+    if (plan.pieces() > 1) {
+      EXPECT_LE(plan.slot_bytes(0, 1, 0) + first, plan.slot_bytes(2 % size, 1, 1));
+    }
     return plan.pieces();
   };
   // One alone has the whole region; what needs more than that goes through halves.
@@ -217,6 +222,9 @@ TEST(SpreadPlan, PiecesAreLongAndAlike) {
   EXPECT_EQ(2u, pieces(Kind::reduce_scatter_block, 4, 32 * kMi));
   EXPECT_EQ(4u, pieces(Kind::reduce_scatter_block, 4, 64 * kMi));
   EXPECT_EQ(5u, pieces(Kind::reduce, 4, 256 * kMi));
+  // Two pieces fit the whole region, but for a line neither fits its half.
+  region_bytes = 96 * kMi + 768;
+  EXPECT_EQ(3u, pieces(Kind::reduce_scatter_block, 4, 32 * kMi + 256));
 }
 
 TEST(SpreadPlan, IsForLongReductionsAlone) {
