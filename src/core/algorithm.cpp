@@ -30,6 +30,7 @@ constexpr NamedAlgorithm kAlgorithms[] = {
     {"node-direct", {Way::direct}},
     {"node-direct-one-shot", {Way::direct, Shots::one}},
     {"node-direct-two-shot", {Way::direct, Shots::two}},
+    {"node-direct-spread", {Way::direct, Shots::spread}},
     {"inbox", {Way::inbox}},
 };
 

@@ -17,8 +17,9 @@ namespace accord::core {
 struct Algorithm {
   // automatic: by size and place, as if nothing were asked for.
   enum class Way { automatic, staged, pipelined, node, direct, inbox };
-  // Of reductions through regions or straight: who reduces what.
-  enum class Shots { by_size, one, two };
+  // Of reductions through regions or straight: who reduces what. Spread: two shots, where copy
+  // engines bring what is reduced (node/spread_plan.h).
+  enum class Shots { by_size, one, two, spread };
 
   Way way = Way::automatic;
   Shots shots = Shots::by_size;

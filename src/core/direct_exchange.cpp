@@ -15,6 +15,7 @@ namespace {
 constexpr int kInPlaceRanksMax = 64;
 
 std::atomic<std::uint64_t> direct_calls{0};
+std::atomic<std::uint64_t> spread_calls{0};
 std::atomic<std::uint64_t> declined_calls{0};
 
 bool overlap(const PipelineEnd& a, const PipelineEnd& b) {
@@ -49,13 +50,15 @@ void DirectExchange::report() {
   const Counters calls = counters();
   const node::HandleCache::Counters handles = node::handle_cache().counters();
   log::info(
-      "node: {} collectives straight between users' buffers, {} not for some buffer; memory of "
-      "peers: {} opened, {} reused, {} refused, {} closed",
-      calls.direct, calls.declined, handles.opens, handles.hits, handles.refusals, handles.closes);
+      "node: {} collectives straight between users' buffers, {} of them spread by engines, {} not "
+      "for some buffer; memory of peers: {} opened, {} reused, {} refused, {} closed",
+      calls.direct, calls.spread, calls.declined, handles.opens, handles.hits, handles.refusals,
+      handles.closes);
 }
 
 DirectExchange::Counters DirectExchange::counters() noexcept {
   return {direct_calls.load(std::memory_order_relaxed),
+          spread_calls.load(std::memory_order_relaxed),
           declined_calls.load(std::memory_order_relaxed)};
 }
 
@@ -71,10 +74,17 @@ Status DirectExchange::advance(Outcome& outcome) {
   return {};
 }
 
-void DirectExchange::stop(bool& done) { (void)poll(done); }
+void DirectExchange::stop(bool& done) {
+  if (spread_) {
+    spread_->stop(done);
+  } else {
+    (void)poll(done);
+  }
+}
 
 stages::Stage DirectExchange::stage() const noexcept {
   if (state_ != State::working) return stages::Stage::wait;
+  if (spread_) return spread_->stage();
   return plan_.reduces() ? stages::Stage::reduce : stages::Stage::move;
 }
 
@@ -90,14 +100,14 @@ Status DirectExchange::step() {
     case State::gathering:
       ready = gathered(direct);
       if (ready && direct) {
-        ACCORD_TRY(plan_.by_kernel() ? begin_kernel() : begin_copies());
+        ACCORD_TRY(begin());
         state_ = State::working;
       } else if (ready) {
         settle(State::declined);
       }
       break;
     case State::working:
-      ACCORD_TRY(poll(ready));
+      ACCORD_TRY(spread_ ? spread_->advance(ready) : poll(ready));
       if (ready) settle(State::parting);
       break;
     case State::parting:
@@ -141,8 +151,8 @@ bool DirectExchange::lend(const PipelineEnd& end, int users, std::size_t first_b
          group_->offers().use(end.memory, users, place.offer);
 }
 
-// Whether what is read of this rank's send buffer stays until it has been read, although its receive
-// buffer is written at the same time.
+// Whether what is read of this rank's send buffer stays until it has been read, although its
+// receive buffer is written at the same time.
 bool DirectExchange::reads_survive() const {
   if (!overlap(pipeline_.in, pipeline_.out)) return true;
   if (plan_.reduces() && group_->size() > kInPlaceRanksMax) return false;
@@ -155,10 +165,14 @@ bool DirectExchange::reads_survive() const {
     default:
       break;
   }
+  const bool same = pipeline_.in.address(0) == pipeline_.out.address(0);
+  // A piece of a share is written only once all have pushed theirs. Where a rank has its own block
+  // alone, that goes over the same pieces of the first, which must not be shorter.
+  if (plan_.form() == node::DirectForm::spread)
+    return same && pipeline_.exchange->blocks_bytes.empty();
   if (plan_.readers_of_in() == node::kNobody) return true;
   // A share is written only once the only rank that reads it has reduced it.
-  return plan_.form() == node::DirectForm::shares &&
-         pipeline_.in.address(0) == pipeline_.out.address(0);
+  return plan_.form() == node::DirectForm::shares && same;
 }
 
 bool DirectExchange::gathered(bool& direct) const {
@@ -184,10 +198,18 @@ std::byte* DirectExchange::result(int rank) const {
                                 : group_->offers().address(rank, record(rank).out);
 }
 
+Status DirectExchange::begin() {
+  if (plan_.form() == node::DirectForm::spread) {
+    begin_spread();
+    return {};
+  }
+  return plan_.by_kernel() ? begin_kernel() : begin_copies();
+}
+
 // In the order of the ranks, as through the regions. Without an operation there is one source,
 // which is copied as it is.
 Status DirectExchange::begin_kernel() {
-  const node::DirectShare share = plan_.share();
+  const node::DirectShare share = plan_.share(group_->rank());
   if (share.length_bytes == 0) return {};
   std::vector<const void*> sources;
   for (const int rank : plan_.sources()) sources.push_back(contribution(rank) + share.source_bytes);
@@ -218,8 +240,8 @@ Status DirectExchange::begin_copies() {
       part.plain.append(result(move.peer) + move.theirs_bytes,
                         contribution(group_->rank()) + move.own_bytes, move.length_bytes);
     } else {
-      part = pipeline_.out.copies(PipelineEnd::Direction::unpack, move.own_bytes,
-                                  move.length_bytes, contribution(move.peer) + move.theirs_bytes);
+      part = pipeline_.out.copies(PipelineEnd::Direction::unpack, move.own_bytes, move.length_bytes,
+                                  contribution(move.peer) + move.theirs_bytes);
     }
     (move.peer == group_->rank() ? own : theirs).add(std::move(part));
   }
@@ -227,6 +249,15 @@ Status DirectExchange::begin_copies() {
   if (!theirs.empty()) ACCORD_TRY(runtime.batch_begin(group_->device(), theirs, tickets_[0]));
   if (!own.empty()) ACCORD_TRY(runtime.batch_begin(group_->device(), own, tickets_[1]));
   return {};
+}
+
+void DirectExchange::begin_spread() {
+  SpreadReduction::Ends ends{.contribution = contribution(group_->rank()), .results = {}};
+  if (plan_.share(group_->rank()).length_bytes > 0) {
+    for (const int rank : plan_.targets()) ends.results.push_back(result(rank));
+  }
+  spread_.emplace(*group_, *pipeline_.exchange, plan_, std::move(ends));
+  spread_calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 void DirectExchange::settle(State next) {

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One collective straight between the users' buffers of a node, without regions or chunks; a state
-// machine like NodeExchange. Each rank first says whether its buffers may be reached: plain memory
+// One collective straight between the users' buffers of a node, without chunks; a state machine
+// like NodeExchange. Each rank first says whether its buffers may be reached: plain memory
 // of the device, opened by the peers that need it (node/offers.h), and such that what this rank
 // writes never overtakes what its peers read. One no and all ranks decline together. Then each does
-// its part, one kernel or one batch of copies. Peers reach into the buffers of a rank, and store
-// there, so its call ends only when they are done too.
+// its part, one kernel or one batch of copies, or pushes and kernels in turn (spread_reduction.h).
+// Peers reach into the buffers of a rank, and store there, so its call ends only when they are done
+// too.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/stages.h"
 #include "core/collective.h"
+#include "core/spread_reduction.h"
 #include "node/direct_plan.h"
 #include "node/group.h"
 
@@ -34,9 +37,11 @@ class DirectExchange {
   // What it is at, for people.
   stages::Stage stage() const noexcept;
 
-  // Of this process: calls that went this way, and those that would have but for some buffer.
+  // Of this process: calls that went this way, those of them spread by engines, and those that
+  // would have gone this way but for some buffer.
   struct Counters {
     std::uint64_t direct = 0;
+    std::uint64_t spread = 0;
     std::uint64_t declined = 0;
   };
   static Counters counters() noexcept;
@@ -54,9 +59,11 @@ class DirectExchange {
   bool reads_survive() const;
   // Whether the records that decide are there; `direct`: and all say yes. One no is enough.
   bool gathered(bool& direct) const;
+  Status begin();
   Status begin_kernel();
   Status begin_copies();
   bool peers_are_done() const;
+  void begin_spread();
   Status poll(bool& done);
   void settle(State next);
 
@@ -74,6 +81,7 @@ class DirectExchange {
   std::uint64_t call_;
   State state_ = State::arriving;
   std::array<device::CopyTicket, 2> tickets_;
+  std::optional<SpreadReduction> spread_;
 };
 
 }  // namespace accord::core

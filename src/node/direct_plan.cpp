@@ -10,7 +10,6 @@
 namespace accord::node {
 namespace {
 
-// Shares are whole lines of whole elements, some of which have 6 or 12 bytes.
 constexpr std::size_t kLineBytes = 256;
 
 bool is_scan(Kind kind) { return kind == Kind::scan || kind == Kind::exscan; }
@@ -24,13 +23,17 @@ DirectPlan::DirectPlan(const Call& call, int rank, bool has_kernels)
 // Kernels store into peers' memory as fast as they read it, so one step does for what would be two.
 // A broadcast among two has nothing to share. Engines move long blocks faster than kernels, and
 // faster into a peer's memory than out of it (4 x H200, 64 MiB blocks: 379 and 361 GB/s; kernels
-// 349 and 322).
+// 349 and 322): so what a long reduction would read out of peers' memory is pushed before.
 DirectForm DirectPlan::choose_form(bool has_kernels) const noexcept {
+  const bool is_long = contribution_length_bytes() >= call_.spread_bytes;
   switch (call_.kind) {
     case Kind::allreduce:
     case Kind::reduce:
-      return call_.block_bytes <= call_.one_shot_bytes ? DirectForm::own_result
-                                                       : DirectForm::shares;
+      if (call_.block_bytes <= call_.one_shot_bytes) return DirectForm::own_result;
+      return is_long ? DirectForm::spread : DirectForm::shares;
+    case Kind::reduce_scatter_block:
+    case Kind::reduce_scatter:
+      return is_long ? DirectForm::spread : DirectForm::own_result;
     case Kind::bcast:
       return has_kernels && call_.size > 2 ? DirectForm::shares : DirectForm::copies;
     case Kind::allgather:
@@ -54,6 +57,7 @@ bool DirectPlan::decides(int rank) const noexcept {
 }
 
 int DirectPlan::readers_of_in() const noexcept {
+  if (is_spread()) return kNobody;
   switch (call_.kind) {
     case Kind::bcast:
     case Kind::scatter:
@@ -72,7 +76,8 @@ int DirectPlan::readers_of_in() const noexcept {
 }
 
 int DirectPlan::writers_of_out() const noexcept {
-  const bool from_outside = form_ == DirectForm::shares || form_ == DirectForm::pushes;
+  const bool from_outside = form_ == DirectForm::shares || form_ == DirectForm::pushes ||
+                            (is_spread() && !scatters_result());
   return from_outside && needs_out() ? kEveryone : kNobody;
 }
 
@@ -91,16 +96,19 @@ bool DirectPlan::needs_in(bool in_place) const noexcept {
 
 // Copies go to any memory, kernels do not.
 bool DirectPlan::needs_out() const noexcept {
-  if (form_ == DirectForm::copies) return false;
+  return form_ != DirectForm::copies && has_result(rank_);
+}
+
+bool DirectPlan::has_result(int rank) const noexcept {
   switch (call_.kind) {
     case Kind::bcast:
-      return !is_root();
+      return rank != call_.root;
     case Kind::reduce:
-      return is_root();
+      return rank == call_.root;
     case Kind::exscan:
-      return rank_ > 0;
+      return rank > 0;
     default:
-      return block_bytes_of(rank_) > 0;
+      return block_bytes_of(rank) > 0;
   }
 }
 
@@ -152,13 +160,17 @@ std::size_t DirectPlan::result_length_bytes() const noexcept {
   return of_all ? first_bytes_of(call_.size) : block_bytes_of(rank_);
 }
 
+// Some elements have 6 or 12 bytes.
+std::size_t DirectPlan::granule_bytes() const noexcept {
+  return std::lcm(kLineBytes, reduces() ? device::element_bytes(call_.element) : 1);
+}
+
 // Of a result that several ranks make together.
-DirectShare DirectPlan::equal_share() const {
+DirectShare DirectPlan::equal_share(int rank) const {
   const auto workers = static_cast<std::size_t>(spares_root() ? call_.size - 1 : call_.size);
   const auto place = static_cast<std::size_t>(
-      spares_root() ? (rank_ - call_.root - 1 + call_.size) % call_.size : rank_);
-  const std::size_t element = reduces() ? device::element_bytes(call_.element) : 1;
-  const std::size_t granule = std::lcm(kLineBytes, element);
+      spares_root() ? (rank - call_.root - 1 + call_.size) % call_.size : rank);
+  const std::size_t granule = granule_bytes();
   const std::size_t bytes = call_.block_bytes;
   const std::size_t step = (bytes + workers * granule - 1) / (workers * granule) * granule;
   const std::size_t low = std::min(bytes, place * step);
@@ -166,13 +178,12 @@ DirectShare DirectPlan::equal_share() const {
   return {low, low, works ? std::min(bytes, low + step) - low : 0};
 }
 
-DirectShare DirectPlan::share() const {
-  const std::size_t bytes = block_bytes_of(rank_);
-  if (call_.kind == Kind::allgather) return {0, first_bytes_of(rank_), bytes};
-  if (form_ == DirectForm::shares) return equal_share();
-  if (call_.kind == Kind::reduce_scatter_block || call_.kind == Kind::reduce_scatter)
-    return {first_bytes_of(rank_), 0, bytes};
-  return {0, 0, needs_out() ? bytes : 0};
+DirectShare DirectPlan::share(int rank) const {
+  const std::size_t bytes = block_bytes_of(rank);
+  if (call_.kind == Kind::allgather) return {0, first_bytes_of(rank), bytes};
+  if (scatters_result()) return {first_bytes_of(rank), 0, bytes};
+  if (form_ == DirectForm::shares || is_spread()) return equal_share(rank);
+  return {0, 0, has_result(rank) ? bytes : 0};
 }
 
 std::vector<int> DirectPlan::sources() const {
@@ -185,7 +196,7 @@ std::vector<int> DirectPlan::sources() const {
 }
 
 std::vector<int> DirectPlan::targets() const {
-  if (form_ == DirectForm::own_result) return {rank_};
+  if (form_ == DirectForm::own_result || scatters_result()) return {rank_};
   if (call_.kind == Kind::reduce) return {call_.root};
   std::vector<int> ranks;
   for (int step = 0; step < call_.size; ++step) {

@@ -3,8 +3,8 @@
 //
 // How a collective goes straight between the users' buffers of a node, whole, in one step a rank:
 // either one kernel, which makes a part of the result out of what several ranks contribute and
-// stores it where it is wanted, or one batch of copies out of the peers' buffers or into them. Pure
-// arithmetic on what is equal on all ranks.
+// stores it where it is wanted, or one batch of copies out of the peers' buffers or into them. Long
+// reductions take steps in between (spread_plan.h). Pure arithmetic on what is equal on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,7 @@ enum class DirectForm : std::uint32_t {
   pushes,      // each rank copies what it sends
   own_result,  // each rank's kernel makes what it receives
   shares,      // each rank's kernel makes a share and stores it in everybody's receive buffer
+  spread,      // the same, of what the others have copied to it before
 };
 
 class DirectPlan {
@@ -45,6 +46,7 @@ class DirectPlan {
   // `has_kernels`: all ranks of the group can reduce on their device, and so copy by kernels.
   DirectPlan(const Call& call, int rank, bool has_kernels);
 
+  int size() const noexcept { return call_.size; }
   DirectForm form() const noexcept { return form_; }
   bool by_kernel() const noexcept {
     return form_ == DirectForm::own_result || form_ == DirectForm::shares;
@@ -67,11 +69,15 @@ class DirectPlan {
   std::size_t contribution_length_bytes() const noexcept;
   std::size_t result_length_bytes() const noexcept;
 
-  // The kernel of this rank, if it has one: its share, of whose contributions in the order of the
+  // The kernel of a rank, if it has one: its share, of whose contributions in the order of the
   // ranks, for whose receive buffers, the nearest first.
-  DirectShare share() const;
+  DirectShare share(int rank) const;
   std::vector<int> sources() const;
   std::vector<int> targets() const;
+  // Every share of the result is for all ranks.
+  bool shares_result() const noexcept { return call_.kind == Kind::allreduce; }
+  // Shares that are parts of one result are whole ones of these: whole lines of whole elements.
+  std::size_t granule_bytes() const noexcept;
   // The copies of this rank, in or out. It copies its own block too, from one of its buffers to the
   // other.
   std::vector<DirectMove> moves(bool in_place) const;
@@ -79,10 +85,15 @@ class DirectPlan {
  private:
   DirectForm choose_form(bool has_kernels) const noexcept;
   bool is_root() const noexcept { return rank_ == call_.root; }
+  bool is_spread() const noexcept { return form_ == DirectForm::spread; }
+  bool scatters_result() const noexcept {
+    return call_.kind == Kind::reduce_scatter_block || call_.kind == Kind::reduce_scatter;
+  }
   // Bcast, and reduce among more than two: the root leaves the shares to the others. Its links
   // have enough to do with what all send it, or fetch from it.
   bool spares_root() const noexcept;
-  DirectShare equal_share() const;
+  DirectShare equal_share(int rank) const;
+  bool has_result(int rank) const noexcept;
   bool has_own_move(bool in_place) const noexcept;
   std::size_t first_bytes_of(int rank) const noexcept;
   std::size_t block_bytes_of(int rank) const noexcept;

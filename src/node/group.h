@@ -46,8 +46,8 @@ struct Record {
 
 // One a rank, written by it alone. Counts chunks since the group was made; never reset.
 struct alignas(128) Mailbox {
-  std::atomic<std::uint64_t> filled{0};   // lie in its region
-  std::atomic<std::uint64_t> reduced{0};  // its share's result lies in its region
+  std::atomic<std::uint64_t> filled{0};   // what it puts into regions lies there
+  std::atomic<std::uint64_t> reduced{0};  // its share's result lies in its region, or is delivered
   std::atomic<std::uint64_t> drained{0};  // it reads no more from anybody's region
   std::atomic<std::uint32_t> failed{0};   // it has given up; nobody shall wait for it
   std::atomic<std::uint32_t> closed{0};   // it has unmapped its peers' regions

@@ -73,6 +73,8 @@ struct Call {
   std::size_t one_shot_bytes = 0;
   // Blocks from here on are moved by copy engines where kernels would do it too.
   std::size_t engine_bytes = 0;
+  // Reductions of at least so many bytes a rank are spread by copy engines (spread_plan.h).
+  std::size_t spread_bytes = SIZE_MAX;
 };
 
 class Plan {

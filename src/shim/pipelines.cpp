@@ -24,8 +24,16 @@ bool wants_regions(Way way) { return way == Way::node || way == Way::direct; }
 std::size_t one_shot_bytes(Shots shots, int size) {
   constexpr std::size_t kShareOfMany = 16;
   if (shots == Shots::one) return SIZE_MAX;
-  if (shots == Shots::two) return 0;
+  if (shots != Shots::by_size) return 0;
   return size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
+}
+
+// Not of a reduce by itself: the port of its root, which all results go through, has nothing to do
+// while the first piece is brought, and pieces short enough to hide that are slow to bring.
+std::size_t spread_bytes(Shots shots, Kind kind) {
+  if (shots == Shots::spread) return 1;
+  const bool is_worth_it = kind != Kind::reduce && config().spread_bytes != 0;
+  return shots == Shots::by_size && is_worth_it ? config().spread_bytes : SIZE_MAX;
 }
 
 // Of inboxes among `size` ranks; 0: none.
@@ -55,12 +63,12 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     call.block_bytes = *std::ranges::max_element(call.blocks_bytes);
   }
   call.engine_bytes = config().engine_bytes;
-  const bool long_enough =
-      config().node_bytes != 0 &&
-      (node::goes_by_pairs(call.kind) || outline.size_bytes >= config().node_bytes);
+  const bool long_enough = config().node_bytes != 0 && (node::goes_by_pairs(call.kind) ||
+                                                        outline.size_bytes >= config().node_bytes);
   call.fits_regions = wants_regions(way) || long_enough;
   if (outline.op != MPI_OP_NULL) {
     call.one_shot_bytes = one_shot_bytes(shots, size);
+    call.spread_bytes = spread_bytes(shots, outline.kind);
     call.op = device_op(outline.op);
     call.element = device_element(call.op, outline.datatype, outline.element_bytes);
     if (call.op == device::ReduceOp::none || call.element == device::Element::none)

@@ -15,6 +15,7 @@ struct ExchangeOptions {
   std::size_t region_bytes = 12288;
   std::size_t one_shot_bytes = 0;
   bool direct = false;         // straight between users' buffers where these are used again
+  bool spread = false;         // reductions straight between them by copy engines
   bool pairs = false;          // gather, scatter and alltoall as if sizes differed by pair
   std::size_t lane_bytes = 0;  // and of at most this one through inboxes; 0: none
   std::uint64_t inbox_calls = 1;

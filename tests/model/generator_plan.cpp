@@ -182,6 +182,7 @@ void Generator::plan_exchange() {
   exchange.refused_percent = random_.pick(std::vector<unsigned>{0, 0, 5, 20});
   exchange.kernels_percent = random_.pick(std::vector<unsigned>{100, 100, 100, 80});
   exchange.direct = random_.percent(25);
+  exchange.spread = exchange.direct && random_.percent(50);
   exchange.pairs = random_.percent(30);
   if (random_.percent(50)) plan_inboxes();
 }

@@ -223,7 +223,8 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
                  .op = device_op(args.op),
                  .element = device::Element::int64,
                  .one_shot_bytes = options.one_shot_bytes,
-                 .engine_bytes = options.one_shot_bytes};
+                 .engine_bytes = options.one_shot_bytes,
+                 .spread_bytes = options.spread ? 1 : SIZE_MAX};
   made.tries_direct = options.direct;
   if (fits_regions && !fits_inboxes) go_by_pairs(made, args);
   made.region_bytes = options.region_bytes;

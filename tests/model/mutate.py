@@ -96,6 +96,24 @@ MUTATIONS = {
             "record(rank).direct != 0",
         ),
     },
+    "spread_reduction.cpp": {
+        "push_undrained": (
+            "if (",
+            "drained + node::SpreadPlan::kHalves <= base_ + piece",
+            "false",
+        ),
+        "reduce_unpushed": ("if (", "filled <= base_ + piece", "false"),
+        "publish_unpushed": (
+            "filled.store(",
+            "base_ + pushing_.ended",
+            "base_ + std::min(pushing_.ended + 1, plan_.pieces())",
+        ),
+        "drain_unreduced": (
+            "own.drained.store(",
+            "base_ + reducing_.ended",
+            "base_ + std::min(reducing_.ended + 1, plan_.pieces())",
+        ),
+    },
     "pairwise_exchange.cpp": {
         "refill_unread": ("return ", "region_is_free()", "true"),
         "leave_lent": ("pair.is_lent ? ", "has_settled(pair.peer)", "true"),

@@ -158,6 +158,37 @@ TEST(Mutations, LentBufferLeftWhilePeersWriteIt) {
   }
 }
 
+// Long enough for six pieces.
+TEST(Mutations, SlotsOfAReductionThatIsSpread) {
+  constexpr std::size_t kElements = 6000;
+  const auto body = [](Rank& rank) {
+    UserBuffer send({Place::device_a, 0}, kElements, 1);
+    UserBuffer recv({Place::device_a, 0}, kElements, 1);
+    CollectiveArgs reduce{.kind = Collective::allreduce, .op = Op::sum};
+    reduce.send = send.argument();
+    reduce.recv = recv.argument();
+    std::vector<std::int64_t> values(kElements);
+    for (std::int64_t call = 0; call < 6; ++call) {
+      std::iota(values.begin(), values.end(), call);
+      send.fill(values);
+      (void)rank.mpi.collective(Form::blocking, kWorld, reduce);
+      for (std::int64_t& value : values) value *= 3;
+      const std::string wrong = recv.difference(values);
+      if (!wrong.empty()) rank.scheduler.fail("receive buffer: " + wrong);
+    }
+  };
+  ShimOptions shim = with_regions();
+  shim.exchange.direct = true;
+  shim.exchange.spread = true;
+  EXPECT_EQ(first_failure(Mutation::none, shim, body), "");
+  for (const Mutation mistake : {Mutation::push_undrained, Mutation::reduce_unpushed,
+                                 Mutation::publish_unpushed, Mutation::drain_unreduced}) {
+    const std::string message = first_failure(mistake, shim, body);
+    EXPECT_NE(message.find("receive buffer"), std::string::npos)
+        << "mistake " << static_cast<int>(mistake) << ": " << message;
+  }
+}
+
 // Blocks that differ, in place: where the result of a rank goes, its own contribution lies a little
 // further on.
 TEST(Mutations, ResultWrittenOverWhatItIsReducedFrom) {

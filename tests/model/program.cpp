@@ -93,11 +93,12 @@ std::string to_text(const Program& program) {
   if (const ExchangeOptions& exchange = program.exchange;
       exchange.node_bytes > 0 || exchange.lane_bytes > 0) {
     text += fmt::format(
-        "exchange from {} bytes through regions of {}, one shot to {}{}{}; to {} bytes through "
+        "exchange from {} bytes through regions of {}, one shot to {}{}{}{}; to {} bytes through "
         "inboxes "
         "from call {} on; {} % refused, {} % of ranks with kernels, {} % with exclusive devices\n",
         exchange.node_bytes, exchange.region_bytes, exchange.one_shot_bytes,
-        exchange.direct ? ", directly where possible" : "", exchange.pairs ? ", pair by pair" : "",
+        exchange.direct ? ", directly where possible" : "",
+        exchange.spread ? ", spread by engines" : "", exchange.pairs ? ", pair by pair" : "",
         exchange.lane_bytes, exchange.inbox_calls, exchange.refused_percent,
         exchange.kernels_percent, exchange.exclusive_percent);
   }

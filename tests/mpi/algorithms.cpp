@@ -280,7 +280,7 @@ void check_persistent(int count, const Operator& op) {
 
 // Buffers that are used again, since some ways need that.
 void check_path(const char* wanted) {
-  constexpr int kCount = 3000;
+  constexpr int kCount = 9000;
   constexpr int kCalls = 6;
   Buffer send(contribution(0, kCount), true);
   Buffer recv(untouched(kCount), true);

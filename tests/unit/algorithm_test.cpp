@@ -32,6 +32,11 @@ TEST(algorithm, one_name_is_for_all_collectives) {
     EXPECT_EQ(choice.of(kind), (Algorithm{Way::direct, Shots::two}));
 }
 
+TEST(algorithm, reductions_are_spread_by_name) {
+  EXPECT_EQ(understood("node-direct-spread").of(Kind::reduce),
+            (Algorithm{Way::direct, Shots::spread}));
+}
+
 TEST(algorithm, one_collective_goes_before_all_wherever_it_stands) {
   for (const char* list : {"allreduce:inbox,staged", "staged,allreduce:inbox"}) {
     EXPECT_EQ(understood(list).of(Kind::allreduce).way, Way::inbox) << list;

@@ -14,9 +14,10 @@ namespace {
 bool can_be_direct(const Case& c) {
   if (!c.in_place) return true;
   switch (c.call.kind) {
-    case Kind::alltoall:
     case Kind::reduce_scatter_block:
     case Kind::reduce_scatter:
+      return c.call.spread_bytes == 1;
+    case Kind::alltoall:
     case Kind::scan:
     case Kind::exscan:
       return false;
@@ -53,6 +54,80 @@ INSTANTIATE_TEST_SUITE_P(All, KindTest,
                                          Kind::allgather, Kind::alltoall, Kind::gather,
                                          Kind::scatter, Kind::reduce_scatter_block, Kind::scan,
                                          Kind::exscan, Kind::reduce_scatter, Kind::allgatherv));
+
+class SpreadTest : public testing::TestWithParam<Kind> {};
+
+// Regions from the least on, so that a message takes one piece or many, and slots are used again
+// and again; other calls in between use the same regions.
+TEST_P(SpreadTest, IsRightInPiecesAndWithOtherCallsInBetween) {
+  for (const int size : {2, 3, 5}) {
+    const std::size_t least_bytes =
+        node::Group::kSlots * node::Plan::slot_bytes_min(size) + 3 * 1024;
+    for (const std::size_t region_bytes : {least_bytes, kRegionBytes}) {
+      NodeWorld world(size, region_bytes, 11u * static_cast<unsigned>(size));
+      Collective through_regions(world, make_case(Kind::allgather, size, 9000),
+                                 device::MemoryKind::pinned);
+      for (const std::size_t block_bytes : {1, 257, 5000, 60000}) {
+        for (const bool in_place : {false, true}) {
+          Case c = make_case(GetParam(), size, block_bytes, in_place, size - 1);
+          c.call.spread_bytes = 1;
+          Collective collective(world, c);
+          std::string way;
+          const std::uint64_t before = core::DirectExchange::counters().spread;
+          for (int round = 0; round < 6; ++round) {
+            way = collective.run();
+            if (round % 2 == 0) {
+              EXPECT_EQ("node", through_regions.run());
+            }
+          }
+          EXPECT_EQ(kDirect, way) << name(c);
+          EXPECT_GT(core::DirectExchange::counters().spread, before) << name(c);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpreadTest,
+                         testing::Values(Kind::allreduce, Kind::reduce, Kind::reduce_scatter_block,
+                                         Kind::reduce_scatter));
+
+// Where a rank's own block is longer than the first, its result would lie over what it has yet to
+// push.
+TEST(DirectExchange, DifferentBlocksInPlaceGoThroughTheRegions) {
+  NodeWorld world(2, kRegionBytes, 15);
+  const std::vector<std::size_t> blocks{1000, 70000};
+  constexpr std::size_t kBytes = 71000;
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<core::Pipeline> views(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    core::Pipeline& view = views[static_cast<std::size_t>(rank)];
+    view.exchange = make_case(Kind::reduce_scatter, 2, blocks[1]).call;
+    view.exchange->blocks_bytes = blocks;
+    view.exchange->spread_bytes = 1;
+    view.tries_direct = true;
+    view.rank = rank;
+    buffers.push_back(std::make_unique<Buffer>(kBytes));
+    view.in = buffers.back()->end(kBytes);
+    view.out = buffers.back()->end(blocks[static_cast<std::size_t>(rank)]);
+  }
+  for (int round = 0; round < 4; ++round) {
+    for (const auto& buffer : buffers) {
+      Bytes bytes(kBytes);
+      for (std::size_t i = 0; i < kBytes; ++i) bytes[i] = value(3, round, i);
+      buffer->write(bytes);
+    }
+    EXPECT_EQ("node", world.run(views, [](int) {}));
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      const Bytes got = buffers[rank]->read(blocks[rank]);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const auto mine = static_cast<int>(value(3, round, rank * blocks[0] + i));
+        ASSERT_EQ(2 * mine % 256, static_cast<int>(got[i])) << "rank " << rank << " byte " << i;
+      }
+    }
+  }
+}
 
 TEST(DirectExchange, OneHostBufferAndAllGoThroughTheRegions) {
   NodeWorld world(3, kRegionBytes, 4);

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Reductions spread by engines, carried out on plain memory as far ahead as ranks may be of each
+// other: every byte of the result is right, nothing is put outside a region or over what has yet to
+// be read. And how messages are cut.
+#include "node/spread_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+namespace accord::node {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+constexpr unsigned char kUnset = 0xee;
+
+// Which of two things that may be under way at the same time comes first.
+enum class First { push_of_next, kernels };
+
+struct Case {
+  Call call;
+  std::size_t region_bytes;
+  bool in_place;
+  First first;
+};
+
+std::string name(const Case& c) {
+  return "kind " + std::to_string(static_cast<int>(c.call.kind)) + " ranks " +
+         std::to_string(c.call.size) + " root " + std::to_string(c.call.root) + " block " +
+         std::to_string(c.call.block_bytes) + " region " + std::to_string(c.region_bytes) +
+         (c.in_place ? " in place" : "") + (c.first == First::kernels ? " kernels first" : "");
+}
+
+bool scatters(Kind kind) {
+  return kind == Kind::reduce_scatter || kind == Kind::reduce_scatter_block;
+}
+
+unsigned char value(int rank, std::size_t at) {
+  return static_cast<unsigned char>(rank * 37 + static_cast<int>(at % 249) + 1);
+}
+
+// All ranks of one call. Reductions add bytes, which is what the sum of uint8 is.
+class World {
+ public:
+  explicit World(const Case& c) : case_(c), blocks_(c.call.blocks_bytes) {
+    if (blocks_.empty()) blocks_.assign(at(c.call.size), c.call.block_bytes);
+    total_bytes_ = scatters(c.call.kind) ? std::accumulate(blocks_.begin(), blocks_.end(), 0ul)
+                                         : c.call.block_bytes;
+    for (int rank = 0; rank < c.call.size; ++rank) {
+      plans_.emplace_back(c.call, rank, true);
+      Bytes in(total_bytes_);
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
+      in_.push_back(std::move(in));
+      out_.emplace_back(total_bytes_, kUnset);
+      regions_.emplace_back(c.region_bytes, kUnset);
+    }
+  }
+
+  std::size_t run() {
+    const SpreadPlan plan(plans_[0], case_.region_bytes);
+    push(plan, 0);
+    for (std::size_t piece = 0; piece < plan.pieces(); ++piece) {
+      const bool more = piece + 1 < plan.pieces();
+      if (more && case_.first == First::push_of_next) push(plan, piece + 1);
+      reduce(plan, piece);
+      if (more && case_.first == First::kernels) push(plan, piece + 1);
+    }
+    return plan.pieces();
+  }
+
+  void check() {
+    for (int rank = 0; rank < case_.call.size; ++rank) {
+      const bool scattered = scatters(case_.call.kind);
+      const std::size_t first =
+          scattered ? std::accumulate(blocks_.begin(), blocks_.begin() + rank, 0ul) : 0;
+      std::size_t length = blocks_[at(rank)];
+      if (case_.call.kind == Kind::reduce && rank != case_.call.root) length = 0;
+      const Bytes& got = result(rank);
+      for (std::size_t i = 0; i < length; ++i) {
+        unsigned sum = 0;
+        for (int from = 0; from < case_.call.size; ++from) sum += value(from, first + i);
+        ASSERT_EQ(sum % 256, got[i]) << name(case_) << ": rank " << rank << " byte " << i;
+      }
+      for (std::size_t i = length; i < got.size() && !case_.in_place; ++i)
+        ASSERT_EQ(kUnset, got[i]) << name(case_) << ": rank " << rank << " byte " << i;
+    }
+  }
+
+ private:
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  Bytes& result(int rank) { return case_.in_place ? in_[at(rank)] : out_[at(rank)]; }
+
+  void push(const SpreadPlan& plan, std::size_t piece) {
+    for (int rank = 0; rank < case_.call.size; ++rank) {
+      for (const int peer : plan.receivers(rank, piece)) {
+        const DirectShare part = plan.part(peer, piece);
+        const std::size_t slot = plan.slot_bytes(rank, peer, piece);
+        ASSERT_NE(rank, peer) << name(case_);
+        ASSERT_EQ(0u, slot % 256) << name(case_);
+        ASSERT_LE(slot + part.length_bytes, case_.region_bytes) << name(case_);
+        std::memcpy(regions_[at(peer)].data() + slot, in_[at(rank)].data() + part.source_bytes,
+                    part.length_bytes);
+      }
+    }
+  }
+
+  void reduce(const SpreadPlan& plan, std::size_t piece) {
+    for (int rank = 0; rank < case_.call.size; ++rank) {
+      const DirectShare part = plan.part(rank, piece);
+      Bytes sum(part.length_bytes);
+      for (std::size_t i = 0; i < part.length_bytes; ++i) {
+        sum[i] = in_[at(rank)][part.source_bytes + i];
+        for (int sender = 0; sender < case_.call.size; ++sender) {
+          if (sender == rank) continue;
+          const std::size_t slot = plan.slot_bytes(sender, rank, piece);
+          sum[i] = static_cast<unsigned char>(sum[i] + regions_[at(rank)][slot + i]);
+        }
+      }
+      for (const int target : plans_[at(rank)].targets())
+        std::copy(sum.begin(), sum.end(),
+                  result(target).begin() + static_cast<std::ptrdiff_t>(part.result_bytes));
+    }
+  }
+
+  Case case_;
+  std::vector<std::size_t> blocks_;
+  std::size_t total_bytes_ = 0;
+  std::vector<DirectPlan> plans_;
+  std::vector<Bytes> in_;
+  std::vector<Bytes> out_;
+  std::vector<Bytes> regions_;
+};
+
+Call make_call(Kind kind, int size, std::size_t block_bytes, int root = 0) {
+  return {.kind = kind,
+          .size = size,
+          .root = root,
+          .block_bytes = block_bytes,
+          .op = device::ReduceOp::sum,
+          .element = device::Element::uint8,
+          .spread_bytes = 1};
+}
+
+TEST(SpreadPlan, EveryByteIsReducedOnceWhateverIsAheadOfWhat) {
+  std::size_t pieces_max = 0;
+  for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter_block}) {
+    for (const int size : {2, 3, 4, 5, 8}) {
+      for (const std::size_t block_bytes : {1, 255, 256, 4000, 20000}) {
+        for (const std::size_t region_bytes : {27648, 200000}) {
+          for (const bool in_place : {false, true}) {
+            for (const First first : {First::push_of_next, First::kernels}) {
+              const Case c{make_call(kind, size, block_bytes, size - 1), region_bytes, in_place,
+                           first};
+              World world(c);
+              pieces_max = std::max(pieces_max, world.run());
+              world.check();
+              if (HasFailure()) return;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(pieces_max, 4u);
+}
+
+TEST(SpreadPlan, BlocksMayDifferAndBeMissing) {
+  Call call = make_call(Kind::reduce_scatter, 3, 30000);
+  for (const std::vector<std::size_t>& blocks :
+       {std::vector<std::size_t>{30000, 0, 700}, {0, 30000, 1}, {30000, 30000, 256}}) {
+    call.blocks_bytes = blocks;
+    for (const First first : {First::push_of_next, First::kernels}) {
+      World world({call, 16384, false, first});
+      EXPECT_GT(world.run(), 2u);
+      world.check();
+    }
+  }
+}
+
+TEST(SpreadPlan, PartsAreWholeElements) {
+  Call call = make_call(Kind::allreduce, 3, 12 * 3000);
+  call.element = device::Element::float64_int32;
+  call.op = device::ReduceOp::maxloc;
+  const SpreadPlan plan(DirectPlan(call, 0, true), 16384);
+  EXPECT_GT(plan.pieces(), 1u);
+  for (int rank = 0; rank < 3; ++rank) {
+    for (std::size_t piece = 0; piece < plan.pieces(); ++piece) {
+      EXPECT_EQ(0u, plan.part(rank, piece).source_bytes % 12);
+      EXPECT_EQ(0u, plan.part(rank, piece).length_bytes % 12);
+    }
+  }
+}
+
+TEST(SpreadPlan, PiecesAreLongAndAlike) {
+  constexpr std::size_t kMi = std::size_t{1} << 20;
+  std::size_t region_bytes = 128 * kMi;
+  const auto pieces = [&](Kind kind, int size, std::size_t block_bytes) {
+    const Call call = make_call(kind, size, block_bytes);
+    const SpreadPlan plan(DirectPlan(call, 1, true), region_bytes);
+    const std::size_t first = plan.part(1, 0).length_bytes;
+    const std::size_t last = plan.part(1, plan.pieces() - 1).length_bytes;
+    EXPECT_GE(last + plan.pieces() * 256, first);
+    // The last slot of rank 1 and the first one for the next piece.
+    if (plan.pieces() > 1) {
+      EXPECT_LE(plan.slot_bytes(0, 1, 0) + first, plan.slot_bytes(2 % size, 1, 1));
+    }
+    return plan.pieces();
+  };
+  // One alone has the whole region; what needs more than that goes through halves.
+  EXPECT_EQ(1u, pieces(Kind::allreduce, 4, 64 * kMi));
+  EXPECT_EQ(1u, pieces(Kind::allreduce, 4, 168 * kMi));
+  EXPECT_EQ(3u, pieces(Kind::allreduce, 4, 172 * kMi));
+  EXPECT_EQ(1u, pieces(Kind::allreduce, 2, 256 * kMi));
+  // A result for one rank alone: as many as can be of 16 MiB a copy.
+  EXPECT_EQ(1u, pieces(Kind::reduce_scatter_block, 4, 16 * kMi));
+  EXPECT_EQ(2u, pieces(Kind::reduce_scatter_block, 4, 32 * kMi));
+  EXPECT_EQ(4u, pieces(Kind::reduce_scatter_block, 4, 64 * kMi));
+  EXPECT_EQ(5u, pieces(Kind::reduce, 4, 256 * kMi));
+  // Two pieces fit the whole region, but for a line neither fits its half.
+  region_bytes = 96 * kMi + 768;
+  EXPECT_EQ(3u, pieces(Kind::reduce_scatter_block, 4, 32 * kMi + 256));
+}
+
+TEST(SpreadPlan, IsForLongReductionsAlone) {
+  Call call = make_call(Kind::allreduce, 4, 1000);
+  const auto form = [&] { return DirectPlan(call, 0, true).form(); };
+  call.spread_bytes = 1001;
+  EXPECT_EQ(DirectForm::shares, form());
+  call.spread_bytes = 1000;
+  EXPECT_EQ(DirectForm::spread, form());
+  call.one_shot_bytes = 1000;
+  EXPECT_EQ(DirectForm::own_result, form());
+  call.kind = Kind::reduce_scatter_block;
+  call.spread_bytes = 4000;
+  EXPECT_EQ(DirectForm::spread, form());
+  call.spread_bytes = 4001;
+  EXPECT_EQ(DirectForm::own_result, form());
+  call.kind = Kind::scan;
+  call.spread_bytes = 1;
+  EXPECT_EQ(DirectForm::own_result, form());
+}
+
+}  // namespace
+}  // namespace accord::node
