@@ -146,6 +146,9 @@ def test_the_page_is_complete_in_itself(results_page: Path) -> None:
     assert "@import" not in text and not re.search(r"url\((?!#)", text)
     targets = page.attributes("href") + page.attributes("xlink:href")
     targets += [f"#{name}" for name in re.findall(r"url\(#([^)]*)\)", text)]
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in [
+        attributes for tag, attributes in page.tags if tag == "meta"
+    ]
     names = page.attributes("id")
     assert len(names) == len(set(names))
     assert {target[0] for target in targets} == {"#"}
@@ -173,7 +176,7 @@ def test_sections_of_one_file_are_told_apart(accord: Accord, tmp_path: Path) -> 
 def test_without_peers(accord: Accord, tmp_path: Path) -> None:
     file = write(tmp_path / "r.jsonl", ours(8), ours(64))
     text, page = make_page(accord, tmp_path, file)
-    assert "No peer was measured" in text
+    assert "No ratios: no peer was measured" in text
     assert page.ratios() == set()
     done = accord("report", file, "--png", "plots")
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["r-allreduce.png"]
@@ -198,6 +201,26 @@ def test_missing_sizes_and_figures_leave_gaps(accord: Accord, tmp_path: Path) ->
     assert "bcast" in page.texts["h3"]
     assert "not measured everywhere: no <library>" in page.texts["dd"]
     assert "<library>" not in text
+
+
+@pytest.mark.usefixtures("libraries")
+@pytest.mark.parametrize(
+    "records",
+    [
+        [ours(8, correct=False)],
+        [peer(8, 2)],
+        [ours(8, bus_bandwidth_gb_s=0, p5_us=10, p95_us=10)],
+        [ours(1), ours(2), ours(3, 1e9)],
+        [{name: ours(8)[name] for name in ("operation", "size_bytes", "way", "ours", "median_us")}],
+    ],
+    ids="wrong alone one-rank tiny bare".split(),
+)
+def test_little_to_draw(records: list[dict[str, Any]], accord: Accord, tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", *records)
+    text, page = make_page(accord, tmp_path, file, "--svg", "all.svg")
+    assert page.texts["h3"][0] == "allreduce" and page.ratios() == set()
+    assert (tmp_path / "all.svg").exists()
+    assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL).lower()
 
 
 @pytest.mark.usefixtures("libraries")

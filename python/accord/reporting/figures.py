@@ -28,6 +28,7 @@ from accord.reporting.records import Operation, Sample, Section, size_text
 # Any: matplotlib 3.11 types these names one by one, its predecessors as text.
 _STYLE: Any = {
     "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",

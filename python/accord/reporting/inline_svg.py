@@ -11,7 +11,9 @@ from accord.reporting.theme import COLOURS
 
 _VARIABLES = {light: f"var(--{name})" for name, (light, _) in COLOURS.items()}
 _COLOUR = re.compile(r"\b(fill|stroke): (#[0-9a-f]{6})\b")
-_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+# The style sheet is for any element: in a page it would reach beyond the figure.
+_NOT_FOR_PAGES = re.compile(r"<metadata>.*?</metadata>|<style .*?</style>", re.DOTALL)
+_BETWEEN_TAGS = re.compile(r">\s+<")
 _GROUP_ID = re.compile(r'<g id="[^"]*"')
 _VIEW_BOX = re.compile(r'viewBox="[^"]*"')
 
@@ -23,10 +25,11 @@ def inline_svg(text: str, label: str) -> str:
     view_box = _VIEW_BOX.search(text, start, root_end)
     if view_box is None:
         raise ValueError("a figure without a viewBox")
-    body = _METADATA.sub("", text[root_end + 1 :])
+    body = _NOT_FOR_PAGES.sub("", text[root_end + 1 :])
     # Groups are numbered anew in each figure and would collide in a page; nothing refers to them.
     body = _GROUP_ID.sub("<g", body)
     body = _COLOUR.sub(_themed, body)
+    body = _BETWEEN_TAGS.sub("><", body)
     return f'<svg {view_box[0]} role="img" aria-label="{html.escape(label)}">{body.strip()}'
 
 
