@@ -16,6 +16,7 @@ from accord.errors import USAGE_EXIT_CODE, UserError
 from accord.info import info
 from accord.options import LaunchCommand
 from accord.preload import preload
+from accord.report import report
 from accord.run import run
 
 app = typer.Typer(
@@ -51,6 +52,7 @@ app.command()(preload)
 app.command()(info)
 app.command()(doctor)
 app.command(cls=BenchCommand, options_metavar="[OPTIONS]")(bench)
+app.command()(report)
 
 
 def main() -> None:

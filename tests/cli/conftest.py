@@ -27,6 +27,7 @@ from accord.mpi import Abi, Vendor  # noqa: E402
 from accord.paths import Home, find_home  # noqa: E402
 
 TIMEOUT_S = 120
+RESULTS = sorted((REPOSITORY / "bench" / "results").glob("*.jsonl"))
 
 # Open MPI as root, in a container, with more ranks than cores.
 _OPENMPI = {
@@ -227,3 +228,20 @@ def home() -> Home:
         return find_home()
     except UserError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def libraries() -> None:
+    """What `accord report` needs."""
+    for module in ("matplotlib", "jinja2"):
+        pytest.importorskip(module, reason=f"no {module} in this Python environment")
+
+
+@pytest.fixture(scope="session")
+def results_page(libraries: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of `accord report` from all of bench/results."""
+    from accord.report import report
+
+    page = tmp_path_factory.mktemp("report") / "page.html"
+    report(RESULTS, output=page)
+    return page
