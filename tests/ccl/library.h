@@ -18,8 +18,11 @@ namespace accord::test {
 
 class Loaded {
  public:
+  // The name of a stand-in, or a path.
   explicit Loaded(const std::string& name)
-      : library_(dlopen((std::string(ACCORD_FAKE_CCL_DIRECTORY "/lib") + name + ".so").c_str(),
+      : library_(dlopen(name.find('/') == std::string::npos
+                            ? (ACCORD_FAKE_CCL_DIRECTORY "/lib" + name + ".so").c_str()
+                            : name.c_str(),
                         RTLD_NOW | RTLD_LOCAL)) {
     EXPECT_NE(nullptr, library_) << dlerror();
   }
