@@ -256,18 +256,28 @@ TEST(fake_ccl_faults, a_group_of_two_communicators) {
   });
 }
 
-TEST(fake_ccl_faults, windows_are_registered_together) {
-  on_ranks(2, [](const Rank& rank) {
+// The window that two ranks get.
+void check_window(bool given) {
+  on_ranks(2, [given](const Rank& rank) {
     const Nccl library("fake_nccl_new");
     const ncclComm_t comm = connect(library, rank);
     std::vector<float> buffer(16);
     ncclWindow_t window = nullptr;
     EXPECT_EQ(ncclSuccess,
               ACCORD_OF(library, ncclCommWindowRegister)(comm, buffer.data(), 64, &window, 1));
-    EXPECT_NE(nullptr, window);
+    EXPECT_EQ(given, window != nullptr);
     EXPECT_EQ(ncclSuccess, ACCORD_OF(library, ncclCommWindowDeregister)(comm, window));
+    EXPECT_EQ(ncclInvalidArgument,
+              ACCORD_OF(library, ncclCommWindowRegister)(comm, nullptr, 64, &window, 1));
     EXPECT_EQ(ncclSuccess, library.destroy(comm));
   });
+}
+
+TEST(fake_ccl_faults, windows) { check_window(true); }
+TEST(fake_ccl_faults, windows_that_are_none) {
+  setenv("FAKE_NCCL_NO_WINDOWS", "1", 1);
+  check_window(false);
+  unsetenv("FAKE_NCCL_NO_WINDOWS");
 }
 
 }  // namespace

@@ -26,6 +26,9 @@
 // - FAKE_NCCL_FAIL_RANK=<rank>    on this rank of its communicator only,
 // - FAKE_NCCL_FAIL_LATE=1         and this and all errors of the exchange only show in
 //                                 ncclCommGetAsyncError
+// - FAKE_NCCL_NO_WINDOWS=1        ncclCommWindowRegister succeeds and gives a null window, as
+// NCCL's
+//                                 does where memory cannot be shared that way
 // - FAKE_NCCL_PATIENCE_MS=30000   how long a rank waits for others before ncclSystemError; NCCL
 //                                 would wait forever
 #pragma once
