@@ -21,6 +21,9 @@ namespace {
 
 // Parcels taken from a socket at once, so that a flood of them holds nobody up.
 constexpr int kParcelsPerPass = 256;
+// Passes that somebody makes who must have what has come. A socket holds fewer parcels than they
+// take, unless they keep coming.
+constexpr int kPassesMax = 64;
 
 struct Parcel {
   static constexpr std::uint64_t kMagic = 0x31647063'64726361ULL;
@@ -125,8 +128,8 @@ bool open_envelope(msghdr& message, std::vector<Descriptor>& descriptors) {
   return is_ours && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
 }
 
-// The caller holds the mutex. What is for nobody here is closed at once.
-void receive_from(Ports& all, int socket) {
+// Whether there may be more. The caller holds the mutex. What is for nobody here is closed at once.
+bool receive_from(Ports& all, int socket) {
   for (int parcels = 0; parcels < kParcelsPerPass; ++parcels) {
     Parcel parcel;
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) +
@@ -138,7 +141,7 @@ void receive_from(Ports& all, int socket) {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     const ssize_t length = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (length < 0) return;
+    if (length < 0) return false;
     std::vector<Descriptor> descriptors;
     const bool is_ours = open_envelope(message, descriptors);
     const auto bag = all.arrived.find(parcel.port);
@@ -150,6 +153,7 @@ void receive_from(Ports& all, int socket) {
     });
     bag->second.push_back({parcel.label, std::move(descriptors)});
   }
+  return true;
 }
 
 ssize_t send_parcel(int socket, const SocketName& to, Parcel& parcel,
@@ -259,14 +263,33 @@ Status DescriptorPort::send(const PortAddress& to, const ParcelLabel& label,
   return {};
 }
 
-void DescriptorPort::receive() {
+void DescriptorPort::receive() { (void)receive_some(); }
+
+bool DescriptorPort::receive_some() {
   const std::lock_guard lock(ports().mutex);
-  receive_from(ports(), ports().socket.number());
-  if (path_socket_.is_open()) receive_from(ports(), path_socket_.number());
+  bool more = receive_from(ports(), ports().socket.number());
+  if (path_socket_.is_open()) more = receive_from(ports(), path_socket_.number()) || more;
+  return more;
+}
+
+void DescriptorPort::receive_all() {
+  for (int pass = 0; pass < kPassesMax && receive_some(); ++pass) {
+  }
+}
+
+void DescriptorPort::drop(const ParcelLabel& last) {
+  receive_all();
+  const std::lock_guard lock(ports().mutex);
+  const auto bag = ports().arrived.find(address_.port);
+  if (bag == ports().arrived.end()) return;
+  std::erase_if(bag->second, [&](const Arrived& one) {
+    return one.label.from == last.from && one.label.item == last.item &&
+           one.label.generation <= last.generation;
+  });
 }
 
 bool DescriptorPort::take(const ParcelLabel& label, std::vector<Descriptor>& descriptors) {
-  receive();
+  receive_all();
   const std::lock_guard lock(ports().mutex);
   const auto bag = ports().arrived.find(address_.port);
   if (bag == ports().arrived.end()) return false;

@@ -169,6 +169,36 @@ TEST(DescriptorPort, ManyParcelsWithinAProcessAllArrive) {
   for (int item = 0; item < kParcels; ++item) EXPECT_EQ(9, taken(port, {0, item, 0}));
 }
 
+// More lie in the own socket than one look takes.
+TEST(DescriptorPort, TheLastOfManyParcelsIsTakenAtOnce) {
+  DescriptorPort port;
+  ASSERT_OK(port.open());
+  const Descriptor file = file_with(9);
+  constexpr int kParcels = 270;
+  for (int item = 0; item < kParcels; ++item) {
+    bool sent = false;
+    ASSERT_OK(send(port, port.address(), file, sent, {0, item, 0}));
+    ASSERT_TRUE(sent) << item;
+  }
+  EXPECT_EQ(9, taken(port, {0, kParcels - 1, 0}));
+}
+
+TEST(DescriptorPort, WhatIsDroppedIsClosed) {
+  DescriptorPort port;
+  ASSERT_OK(port.open());
+  const std::size_t before = open_descriptors();
+  bool sent = false;
+  for (const ParcelLabel& label : {ParcelLabel{0, 1, 4}, {0, 2, 4}, {1, 1, 4}, {0, 3, 5}})
+    ASSERT_OK(send(port, port.address(), file_with(30), sent, label));
+  for (const int item : {1, 3}) port.drop({0, item, 4});
+  EXPECT_EQ(before + 3, open_descriptors());
+  EXPECT_EQ(-1, taken(port, {0, 1, 4}));
+  EXPECT_EQ(30, taken(port, {0, 2, 4}));
+  EXPECT_EQ(30, taken(port, {1, 1, 4}));
+  EXPECT_EQ(30, taken(port, {0, 3, 5})) << "a later generation";
+  EXPECT_EQ(before, open_descriptors());
+}
+
 TEST(DescriptorPort, WhatAnotherUserSendsIsDropped) {
   if (getuid() != 0) GTEST_SKIP() << "only root can become another user";
   constexpr uid_t kNobody = 65534;
