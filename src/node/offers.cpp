@@ -199,7 +199,9 @@ void Offers::withdraw_freed() {
 
 void Offers::withdraw(Own& own) noexcept {
   Slot& slot = slots_[static_cast<std::size_t>(own.offer)];
-  boards_[rank_].offers[own.offer].generation.store(0, std::memory_order_release);
+  Offer& shown = boards_[rank_].offers[own.offer];
+  shown.withdrawn.store(slot.generation, std::memory_order_relaxed);
+  shown.generation.store(0, std::memory_order_release);
   post();
   slot.live = false;
   slot.withdrawn = boards_[rank_].posted.load(std::memory_order_relaxed);
@@ -348,8 +350,10 @@ void Offers::follow(int owner) {
   if (mine.followed.load(std::memory_order_relaxed) == posted) return;
   Imports& imports = imports_[static_cast<std::size_t>(owner)];
   for (std::size_t i = 0; i < imports.size(); ++i) {
-    if (imports[i].generation == theirs.offers[i].generation.load(std::memory_order_acquire))
-      continue;
+    const Offer& offer = theirs.offers[i];
+    const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
+    drop_withdrawn(owner, i, imports[i]);
+    if (imports[i].generation == generation) continue;
     mine.opened[i].store(0, std::memory_order_relaxed);
     close(imports[i]);
   }
@@ -368,6 +372,16 @@ void Offers::follow(int owner) {
     }
   }
   mine.followed.store(posted, std::memory_order_release);
+}
+
+// What was withdrawn before this rank looked is asked for by nobody, and its descriptor would keep
+// memory that its owner has freed.
+void Offers::drop_withdrawn(int owner, std::size_t number, Import& import) {
+  const std::uint32_t withdrawn =
+      boards_[owner].offers[number].withdrawn.load(std::memory_order_relaxed);
+  if (withdrawn == import.withdrawn) return;
+  import.withdrawn = withdrawn;
+  port_->drop({owner, static_cast<std::int32_t>(number), withdrawn});
 }
 
 Status Offers::open(int owner, std::size_t number, Import& import) {
@@ -394,7 +408,8 @@ Status Offers::open(int owner, std::size_t number, Import& import) {
 
 void Offers::close(Import& import) noexcept {
   if (import.start != nullptr) (void)handle_cache().close(import.start);
-  import = {};
+  import.start = nullptr;
+  import.generation = 0;
 }
 
 std::byte* Offers::address(int owner, const Place& place) const noexcept {

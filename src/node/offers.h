@@ -32,7 +32,8 @@ struct Offer {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::atomic<std::uint32_t> generation{0};  // of this slot, never the same again; 0: withdrawn
   std::atomic<std::int32_t> readers{kNobody};
-  std::uint32_t with_descriptor = 0;  // which its readers have been sent before it was shown
+  std::atomic<std::uint32_t> withdrawn{0};  // the last generation that was
+  std::uint32_t with_descriptor = 0;        // which its readers have been sent before it was shown
   std::uint64_t base = 0;
   std::uint64_t buffer_id = 0;
   std::uint64_t size_bytes = 0;
@@ -142,6 +143,7 @@ class Offers {
   // A peer's offer that was looked at: `start` null where it could not be opened.
   struct Import {
     std::uint32_t generation = 0;
+    std::uint32_t withdrawn = 0;  // no parcel up to this generation is kept
     void* start = nullptr;
   };
   using Imports = std::array<Import, Board::kOffers>;
@@ -165,6 +167,7 @@ class Offers {
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;
   void follow(int owner);
+  void drop_withdrawn(int owner, std::size_t number, Import& import);
   Status open(int owner, std::size_t number, Import& import);
   void close(Import& import) noexcept;
 

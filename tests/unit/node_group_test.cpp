@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/joining.h"
+#include "forwarding_runtime.h"
 #include "node/group.h"
 #include "node_world.h"
 
@@ -123,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, NodeGroup,
                                          CLONE_NEWPID | CLONE_NEWNET));
 
 // The host runtime as one rank has it: it may refuse to open, and remembers what is open and freed.
-class Watched final : public device::DeviceRuntime {
+class Watched final : public ForwardingRuntime {
  public:
   explicit Watched(int& open_count) : open_count_(open_count) {}
   bool refuses = false;
@@ -133,55 +134,19 @@ class Watched final : public device::DeviceRuntime {
   Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override {
     if (refuses) return {StatusCode::unsupported, "refused"};
     ++open_count_;
-    return inner_.open_memory(device, exported, pointer);
+    return ForwardingRuntime::open_memory(device, exported, pointer);
   }
   Status close_memory(void* pointer) override {
     --open_count_;
-    return inner_.close_memory(pointer);
+    return ForwardingRuntime::close_memory(pointer);
   }
   Status free(void* pointer) override {
     ++freed;
     freed_while_open += open_count_ > 0 ? 1 : 0;
-    return inner_.free(pointer);
-  }
-
-  const char* name() const noexcept override { return inner_.name(); }
-  bool active() noexcept override { return inner_.active(); }
-  bool present() noexcept override { return inner_.present(); }
-  bool classify(const void* pointer, device::PointerInfo& info) noexcept override {
-    return inner_.classify(pointer, info);
-  }
-  Status copy(int device, std::span<const device::Copy> copies) override {
-    return inner_.copy(device, copies);
-  }
-  Status copy_begin(int device, std::span<const device::Copy> copies,
-                    device::CopyTicket& ticket) override {
-    return inner_.copy_begin(device, copies, ticket);
-  }
-  Status copy_done(device::CopyTicket& ticket, bool& done) override {
-    return inner_.copy_done(ticket, done);
-  }
-  Status host_allocate(std::size_t size_bytes, void*& pointer) override {
-    return inner_.host_allocate(size_bytes, pointer);
-  }
-  void host_free(void* pointer, std::size_t size_bytes) noexcept override {
-    inner_.host_free(pointer, size_bytes);
-  }
-  Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
-                  void*& pointer) override {
-    return inner_.allocate(device, kind, size_bytes, pointer);
-  }
-  Status export_memory(const void* pointer, device::ExportedMemory& exported) override {
-    return inner_.export_memory(pointer, exported);
-  }
-  int device_count() override { return inner_.device_count(); }
-  int device_in_use() noexcept override { return 0; }
-  Status describe(int device, device::DeviceDescription& description) override {
-    return inner_.describe(device, description);
+    return ForwardingRuntime::free(pointer);
   }
 
  private:
-  device::DeviceRuntime& inner_ = device::host_runtime();
   int& open_count_;
 };
 

@@ -85,12 +85,13 @@ inline std::unique_ptr<core::Exchange> make_exchange(std::shared_ptr<node::Group
 // A communicator of `size` ranks.
 class NodeWorld {
  public:
-  NodeWorld(int size, std::size_t region_bytes, unsigned seed) : random_(seed) {
+  NodeWorld(int size, std::size_t region_bytes, unsigned seed,
+            device::DeviceRuntime& runtime = device::host_runtime())
+      : random_(seed) {
     std::vector<node::Record> records(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank) {
       groups_.emplace_back(new node::Group, node::Group::retire);
-      EXPECT_OK(groups_.back()->prepare(rank, size, device::host_runtime(), 0,
-                                        {.region_bytes = region_bytes},
+      EXPECT_OK(groups_.back()->prepare(rank, size, runtime, 0, {.region_bytes = region_bytes},
                                         records[static_cast<std::size_t>(rank)]));
     }
     for (const auto& group : groups_) {
