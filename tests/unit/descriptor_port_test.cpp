@@ -8,13 +8,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 
@@ -354,6 +362,48 @@ TEST(LifeLine, TellsThatAProcessHasEnded) {
     EXPECT_EQ(0, status);
     EXPECT_FALSE(descriptors.empty());
   }
+}
+
+// As a kernel without pidfds answers; for good.
+bool refuse_pidfds() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// Without pidfds the line is a pipe, which a child of the process must not hold.
+TEST(LifeLine, TellsThatAProcessHasEndedThoughAChildOfItLivesOn) {
+  DescriptorPort port;
+  ASSERT_OK(port.open());
+  int finish[2];
+  ASSERT_EQ(0, pipe(finish));
+  const int result = test::in_child([&] {
+    if (!refuse_pidfds()) return 77;
+    DescriptorPort own;
+    int line = -1;
+    bool sent = false;
+    if (!own.open().ok() || !own_life_line(line).ok()) return 1;
+    if (!own.send(port.address(), kLabel, {&line, 1}, sent).ok() || !sent) return 2;
+    char end = 0;
+    close(finish[1]);
+    if (fork() == 0) _exit(read(finish[0], &end, 1) == 0 ? 0 : 1);
+    return 0;
+  });
+  if (result == 77) GTEST_SKIP() << "system calls cannot be filtered here";
+  EXPECT_EQ(0, result);
+  std::vector<Descriptor> descriptors;
+  ASSERT_TRUE(port.take(kLabel, descriptors));
+  struct stat of {};
+  ASSERT_EQ(0, fstat(descriptors[0].number(), &of));
+  EXPECT_TRUE(S_ISFIFO(of.st_mode));
+  EXPECT_TRUE(life_line_of(4321, std::move(descriptors[0]))->is_cut());
+  for (const int end : finish) close(end);
 }
 
 }  // namespace
