@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -24,6 +26,10 @@ constexpr int kParcelsPerPass = 256;
 // Passes that somebody makes who must have what has come. A socket holds fewer parcels than they
 // take, unless they keep coming.
 constexpr int kPassesMax = 64;
+
+// Of sockets that are reached by a path.
+constexpr const char* kDirectoryPrefix = "accord-";
+constexpr const char* kSocketName = "/socket";
 
 struct Parcel {
   static constexpr std::uint64_t kMagic = 0x31647063'64726361ULL;
@@ -77,11 +83,12 @@ SocketName abstract_name(std::uint64_t process) {
 }
 
 std::string private_directory(const std::string& parent, const PortAddress& address) {
-  return fmt::format("{}/accord-{:016x}{:016x}", parent, address.process, address.port);
+  return fmt::format("{}/{}{:016x}{:016x}", parent, kDirectoryPrefix, address.process,
+                     address.port);
 }
 
 std::string socket_path(const std::string& parent, const PortAddress& address) {
-  return private_directory(parent, address) + "/socket";
+  return private_directory(parent, address) + kSocketName;
 }
 
 bool path_name(const std::string& path, SocketName& name) {
@@ -90,6 +97,35 @@ bool path_name(const std::string& path, SocketName& name) {
   std::memcpy(name.address.sun_path, path.data(), path.size());
   name.size_bytes = sizeof name.address;
   return true;
+}
+
+// Whether no process has the socket of this path; also where there is none.
+bool is_deserted(const std::string& path) {
+  SocketName name;
+  const Descriptor any(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!any.is_open() || !path_name(path, name)) return false;
+  return ::connect(any.number(), reinterpret_cast<const sockaddr*>(&name.address),
+                   name.size_bytes) != 0 &&
+         (errno == ECONNREFUSED || errno == ENOENT);
+}
+
+// What processes of this user have left that were killed while they joined: directories too old for
+// their socket still to be made, and deserted.
+void remove_left_behind(const std::string& parent) {
+  constexpr std::time_t kYoungSeconds = 60;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    struct stat of {};
+    if (!entry->path().filename().string().starts_with(kDirectoryPrefix)) continue;
+    if (::lstat(path.c_str(), &of) != 0 || !S_ISDIR(of.st_mode) || of.st_uid != ::geteuid())
+      continue;
+    if (of.st_mtime + kYoungSeconds > std::time(nullptr) || !is_deserted(path + kSocketName))
+      continue;
+    ::unlink((path + kSocketName).c_str());
+    ::rmdir(path.c_str());
+  }
 }
 
 // The kernel is to say of every parcel who sent it.
@@ -224,6 +260,7 @@ Status DescriptorPort::open_path(const std::string& directory) {
   SocketName name;
   if (!path_name(socket_path(directory, address_), name))
     return {StatusCode::unsupported, fmt::format("node: {} is too long for a socket", directory)};
+  remove_left_behind(directory);
   if (::mkdir(own.c_str(), S_IRWXU) != 0) return from_errno(own.c_str());
   path_ = Path::open;
   return make_socket(name, path_socket_);

@@ -310,6 +310,52 @@ TEST(DescriptorPort, AnotherNetworkNamespaceNeedsAPath) {
   std::filesystem::remove_all(directory);
 }
 
+// The time at which it seems to have been made.
+void age(const std::filesystem::path& path, std::chrono::seconds by) {
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - by);
+}
+
+// But nothing that may be of a process that lives, or of somebody else.
+TEST(DescriptorPort, WhatAKilledProcessHasLeftIsRemoved) {
+  char made[] = "/tmp/accord-port-test-XXXXXX";
+  ASSERT_NE(nullptr, mkdtemp(made));
+  const std::filesystem::path directory = made;
+  const auto entries = [&] {
+    return std::distance(std::filesystem::directory_iterator(directory),
+                         std::filesystem::directory_iterator());
+  };
+  const auto join = [&] {
+    DescriptorPort port;
+    EXPECT_OK(port.open());
+    EXPECT_OK(port.open_path(directory));
+  };
+  EXPECT_EQ(0, test::in_child([&] {
+              auto* const port = new DescriptorPort;
+              return port->open().ok() && port->open_path(directory).ok() ? 0 : 1;
+            }));
+  ASSERT_EQ(1, entries());
+  const std::filesystem::path left = *std::filesystem::directory_iterator(directory);
+  DescriptorPort living;
+  ASSERT_OK(living.open());
+  ASSERT_OK(living.open_path(directory));
+  std::filesystem::create_directory(directory / "other");
+  Descriptor(creat((directory / "accord-file").c_str(), 0600)).close();
+  EXPECT_EQ(4, entries());
+  join();
+  EXPECT_EQ(4, entries()) << "too young to tell";
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    age(entry.path(), std::chrono::hours(1));
+  join();
+  EXPECT_EQ(3, entries());
+  EXPECT_FALSE(std::filesystem::exists(left));
+  // Killed before it had a socket.
+  std::filesystem::create_directory(left);
+  age(left, std::chrono::hours(1));
+  join();
+  EXPECT_EQ(3, entries());
+  std::filesystem::remove_all(directory);
+}
+
 TEST(DescriptorPort, ADirectoryThatIsNotThereIsAnError) {
   DescriptorPort port;
   ASSERT_OK(port.open());
