@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// When ranks vote on the way of a call, and what their votes say.
+// When ranks vote on the way of a call, what their votes say, and by which call of the host MPI a
+// voted call is made.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <memory>
-#include <vector>
-
-#include "core/agreement.h"
+#include "base/stages.h"
+#include "core/collective.h"
+#include "scenario.h"
 
 namespace accord::model {
 namespace {
@@ -61,6 +60,75 @@ TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
   EXPECT_FALSE(neutral.any_device() || neutral.any_host());
   EXPECT_FALSE(combine({core::Vote::cast(key, Ballot::host), core::Vote::cast(other, Ballot::host)})
                    .agreed());
+}
+
+// A call on memory of the CPU alone, whose ranks learn by a vote that the host MPI is to make it.
+struct VotedPlain {
+  explicit VotedPlain(stages::Story story = {}) {
+    core::Pipeline made;
+    made.key.size_bytes = made.size_bytes = 64;
+    made.ballot = core::Ballot::host;
+    made.issue_vote = [](const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
+      all = mine;
+      request = kDoneRequest;
+      return 0;
+    };
+    call.pipeline = std::move(made);
+    call.story = std::move(story);
+    call.block = [this](const void*, void*) {
+      ++blocking;
+      return 0;
+    };
+    call.issue = [this](const void*, void*, core::HostRequest& request) {
+      ++nonblocking;
+      request = kDoneRequest;
+      return 0;
+    };
+  }
+  core::CollectiveCall call;
+  int blocking = 0;
+  int nonblocking = 0;
+};
+
+// A defect of the host MPI's non-blocking form must stay out of programs that do not call it.
+TEST(Vote, ABlockingCallIsMadeByTheBlockingForm) {
+  const std::string message = run_ranks(1, {}, {}, [](Rank& rank) {
+    const auto queue = std::make_shared<core::CommQueue>();
+    for (int call = 1; call <= 3; ++call) {
+      VotedPlain voted;
+      const Status status = core::run_collective(rank.shim->engine(), queue, std::move(voted.call));
+      if (!status.ok() || voted.blocking != 1 || voted.nonblocking != 0)
+        rank.scheduler.fail("call " + std::to_string(call) + " went by another form");
+      if (core::last_path() != std::string("staged")) rank.scheduler.fail("another way");
+    }
+    VotedPlain voted;
+    core::Requests requests;
+    core::HostRequest request = kNoRequest;
+    const Status status = core::start_collective(rank.shim->engine(), requests, queue,
+                                                 std::move(voted.call), request);
+    MessageStatus ended;
+    rank.mpi.wait(request, ended);
+    if (!status.ok() || voted.blocking != 0 || voted.nonblocking != 1)
+      rank.scheduler.fail("a non-blocking call went by another form");
+  });
+  EXPECT_EQ(message, "");
+}
+
+// The vote is an operation's, what follows its waiter's.
+TEST(Vote, TheStoryOfACallGoesOnAfterIt) {
+  stages::Recorder recorder({.file_prefix = "kept"});
+  stages::listening = true;
+  const std::string message = run_ranks(1, {}, {}, [&](Rank& rank) {
+    VotedPlain voted(std::make_shared<stages::Call>(recorder, "allreduce"));
+    const auto queue = std::make_shared<core::CommQueue>();
+    if (!core::run_collective(rank.shim->engine(), queue, std::move(voted.call)).ok())
+      rank.scheduler.fail("an error");
+  });
+  stages::listening = false;
+  EXPECT_EQ(message, "");
+  const std::string trace = recorder.json(0, "test");
+  for (const stages::Stage stage : {stages::Stage::vote, stages::Stage::host_mpi})
+    EXPECT_NE(std::string::npos, trace.find(stages::name(stage))) << trace;
 }
 
 }  // namespace
