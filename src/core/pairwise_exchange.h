@@ -29,6 +29,10 @@ class PairwiseExchange final : public Exchange {
   Status advance(bool& done) override;
   void stop(bool& done) override;
 
+  bool has_block_of(int peer) const override {
+    return incoming_[static_cast<std::size_t>(peer)].size_bytes != 0;
+  }
+
   const char* path() const noexcept override { return "node-pairs"; }
 
   // What this process has sent its peers: pairs of which they fetched the bytes from the user's own
