@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "base/log.h"
 #include "node/handle_cache.h"
@@ -119,6 +120,7 @@ void Offers::tend() {
   }
   if (++calls_since_look_ >= kCallsPerLook) look_at_next();
   reclaim();
+  (void)trial_ended();
 }
 
 // Finds what was freed although nothing new is used. What peers are about to offer is taken, so
@@ -145,10 +147,7 @@ bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& o
   if (own.last_call != calls_) ++own.uses;
   own.last_call = calls_;
   if (own.uses < kUsesBeforeOffer) return false;
-  if (!own.tried) {
-    own.tried = true;
-    own.reachable = try_kernels(memory.base).ok();
-  }
+  if (!own.tried) own.reachable = try_kernels(memory.base, own.tried).ok() && own.tried;
   if (readers == kNobody || !own.reachable) return own.reachable;
   Status lent;
   if (own.offer < 0 && !own.refused) lent = lend(own, memory);
@@ -232,19 +231,25 @@ void Offers::release(Slot& slot) noexcept {
 }
 
 // What kernels cannot address (memory of another context) must show now, while the call can still
-// go through the regions.
-Status Offers::try_kernels(const void* memory) const {
-  if (scratch_ == nullptr) return {};
-  device::CopyTicket ticket;
-  ACCORD_TRY(runtime_->reduce_begin(device_,
+// go through the regions. Not `known` while kernels do not run.
+Status Offers::try_kernels(const void* memory, bool& known) {
+  known = scratch_ == nullptr;
+  if (known || !trial_ended()) return {};
+  const Status reached = trial_.run(*runtime_, device_,
                                     {.dst = scratch_,
                                      .sources = {&memory, 1},
                                      .count = 1,
                                      .op = device::ReduceOp::bxor,
                                      .element = device::Element::uint8},
-                                    ticket));
-  for (bool done = ticket.handle == nullptr; !done;) ACCORD_TRY(runtime_->copy_done(ticket, done));
-  return {};
+                                    known);
+  known = known || !reached.ok();
+  return reached;
+}
+
+bool Offers::trial_ended() noexcept {
+  if (!trial_.ended()) return false;
+  if (tried_ != nullptr) (void)handle_cache().close(std::exchange(tried_, nullptr));
+  return true;
 }
 
 // Makes an offer, for show. Without a place for it nothing happens: there may be one in a later
@@ -397,13 +402,14 @@ Status Offers::open(int owner, std::size_t number, Import& import) {
                           .buffer_id = offer.buffer_id,
                           .size_bytes = offer.size_bytes,
                           .handle = {offer.handle, offer.handle_bytes}};
+  if (!trial_ended()) return Trial::unended();
   ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, import.start));
-  Status reached = try_kernels(import.start);
-  if (!reached.ok()) {
-    (void)handle_cache().close(import.start);
-    import.start = nullptr;
-  }
-  return reached;
+  bool known = false;
+  Status reached = try_kernels(import.start, known);
+  if (known && reached.ok()) return {};
+  tried_ = std::exchange(import.start, nullptr);
+  (void)trial_ended();
+  return reached.ok() ? Trial::unended() : reached;
 }
 
 void Offers::close(Import& import) noexcept {

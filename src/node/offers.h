@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 #include "node/descriptor_port.h"
+#include "node/trial.h"
 
 namespace accord::node {
 
@@ -108,6 +109,9 @@ class Offers {
   // kernels are known to reach it and `readers` do too: `offer` then is its number.
   bool use(const device::PointerInfo& memory, int readers, std::int32_t& offer);
 
+  // No kernel is under way that shall tell whether memory can be reached.
+  bool trial_ended() noexcept;
+
   Board& board(int rank) const noexcept { return boards_[rank]; }
   // Where a place of a peer lies here. Only of a record that says direct.
   std::byte* address(int owner, const Place& place) const noexcept;
@@ -158,7 +162,7 @@ class Offers {
   void look_at_next();
   void reclaim() noexcept;
   void release(Slot& slot) noexcept;
-  Status try_kernels(const void* memory) const;
+  Status try_kernels(const void* memory, bool& known);
   Status lend(Own& own, const device::PointerInfo& memory);
   Status show(const Own& own, int readers);
   Status send_descriptor(std::int32_t offer, int readers, bool& sent);
@@ -186,6 +190,8 @@ class Offers {
   std::size_t next_look_ = 0;
   unsigned calls_since_look_ = 0;
   std::vector<Imports> imports_;  // by owner
+  Trial trial_;
+  void* tried_ = nullptr;  // an import given up on, open for as long as the trial of it goes on
   std::uint64_t calls_ = 0;
 };
 

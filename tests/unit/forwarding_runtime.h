@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // The embedded host runtime behind a class of its own, so that a test can look at some calls, or
-// refuse them. It has no kernels.
+// refuse them.
 #pragma once
 
 #include "device/device_runtime.h"
@@ -58,6 +58,25 @@ class ForwardingRuntime : public device::DeviceRuntime {
 
  private:
   device::DeviceRuntime& inner_ = device::host_runtime();
+};
+
+// One that has kernels, which do not run while something else fills the device.
+class KernelRuntime : public ForwardingRuntime {
+ public:
+  bool is_busy = false;
+
+  bool can_reduce(device::ReduceOp, device::Element) final { return true; }
+  Status reduce_begin(int device, const device::Reduction& reduction,
+                      device::CopyTicket& ticket) final {
+    if (!is_busy) return device::host_runtime().reduce_begin(device, reduction, ticket);
+    ticket.handle = this;
+    return {};
+  }
+  Status copy_done(device::CopyTicket& ticket, bool& done) final {
+    if (ticket.handle != this) return ForwardingRuntime::copy_done(ticket, done);
+    done = !is_busy;
+    return {};
+  }
 };
 
 }  // namespace accord::test

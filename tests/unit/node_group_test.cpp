@@ -123,12 +123,14 @@ INSTANTIATE_TEST_SUITE_P(All, NodeGroup,
                                          CLONE_NEWUSER | CLONE_NEWPID,
                                          CLONE_NEWPID | CLONE_NEWNET));
 
-// The host runtime as one rank has it: it may refuse to open, and remembers what is open and freed.
-class Watched final : public ForwardingRuntime {
+// The host runtime as one rank has it: it may refuse to open, or run no kernels for now, and
+// remembers what is open and freed.
+class Watched final : public KernelRuntime {
  public:
   explicit Watched(int& open_count) : open_count_(open_count) {}
   bool refuses = false;
   int freed_while_open = 0;
+  int closed_while_busy = 0;
   int freed = 0;
 
   Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override {
@@ -138,6 +140,7 @@ class Watched final : public ForwardingRuntime {
   }
   Status close_memory(void* pointer) override {
     --open_count_;
+    closed_while_busy += is_busy ? 1 : 0;
     return ForwardingRuntime::close_memory(pointer);
   }
   Status free(void* pointer) override {
@@ -281,6 +284,31 @@ TEST(Joining, WhereOneCannotOpenNothingIsFreedBeforeAllHaveClosed) {
       EXPECT_EQ(1, runtime.freed);
       EXPECT_EQ(0, runtime.freed_while_open) << "seed " << seed;
     }
+  }
+}
+
+// What its kernel may yet read or write is kept until that has run.
+TEST(Joining, NobodyWaitsForEverForADeviceThatIsBusy) {
+  const ShortPatience patience;
+  JoiningWorld world({});
+  constexpr std::size_t kBusy = 1;
+  world.runtimes[kBusy].is_busy = true;
+  world.join(1);
+  for (const core::NodeGroup& group : world.groups) {
+    EXPECT_EQ(nullptr, group.group);
+    EXPECT_TRUE(group.declined);
+  }
+  EXPECT_NE(std::string::npos, world.groups[kBusy].why_declined.find("kernel"));
+  EXPECT_EQ(2, world.open_count);
+  EXPECT_EQ(0, world.runtimes[kBusy].freed);
+  node::Group::bury();
+  EXPECT_EQ(0, world.runtimes[kBusy].freed);
+  world.runtimes[kBusy].is_busy = false;
+  node::Group::bury();
+  EXPECT_EQ(0, world.open_count);
+  for (const Watched& runtime : world.runtimes) {
+    EXPECT_EQ(1, runtime.freed);
+    EXPECT_EQ(0, runtime.closed_while_busy);
   }
 }
 

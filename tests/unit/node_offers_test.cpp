@@ -5,6 +5,7 @@
 // freed is closed and never mistaken for what lies there now, and what is lent is bounded.
 #include <sys/resource.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 
@@ -287,6 +288,45 @@ TEST(Offers, OneWithdrawnWhileAPeerOpensAnotherIsClosedTheNextTime) {
   theirs.tend();
   theirs.tend();
   EXPECT_EQ(handles + 3, node::handle_cache().handles());
+}
+
+// Whether kernels reach memory is found out later, where a kernel of the program keeps ours from
+// running: calls go through the regions meanwhile, and none but the first waits.
+TEST(Offers, MemoryIsTriedAgainOnceKernelsRun) {
+  const ShortPatience patience;
+  KernelRuntime runtime;
+  NodeWorld world(2, kRegionBytes, 22, runtime);
+  node::Offers& mine = world.group(0).offers();
+  const Buffer buffer(100), other(200);
+  runtime.is_busy = true;
+  EXPECT_EQ(-1, lend(mine, buffer));
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(-1, lend(mine, buffer));
+  EXPECT_EQ(-1, lend(mine, other));
+  EXPECT_GT(node::Trial::patience / 2, std::chrono::steady_clock::now() - before);
+  runtime.is_busy = false;
+  EXPECT_EQ(0, lend(mine, buffer));
+  EXPECT_EQ(1, lend(mine, other));
+}
+
+TEST(Offers, WhatAKernelMayYetReadStaysOpen) {
+  const ShortPatience patience;
+  KernelRuntime runtime;
+  NodeWorld world(2, kRegionBytes, 23, runtime);
+  node::Offers& mine = world.group(0).offers();
+  node::Offers& theirs = world.group(1).offers();
+  const std::size_t handles = node::handle_cache().handles();
+  const Buffer buffer(100);
+  EXPECT_EQ(0, lend(mine, buffer));
+  runtime.is_busy = true;
+  theirs.tend();
+  theirs.close();
+  EXPECT_EQ(handles + 1, node::handle_cache().handles());
+  std::int32_t offer = -1;
+  EXPECT_FALSE(mine.use(buffer.end(1).memory, node::kEveryone, offer)) << "not known to be reached";
+  runtime.is_busy = false;
+  theirs.tend();
+  EXPECT_EQ(handles, node::handle_cache().handles());
 }
 
 }  // namespace

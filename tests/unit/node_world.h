@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <random>
@@ -81,6 +82,18 @@ inline std::unique_ptr<core::Exchange> make_exchange(std::shared_ptr<node::Group
     return std::make_unique<core::PairwiseExchange>(std::move(group), view);
   return std::make_unique<core::NodeExchange>(std::move(group), view);
 }
+
+// While it lives, a kernel that does not run is soon given up on.
+class ShortPatience {
+ public:
+  ShortPatience() { node::Trial::patience = std::chrono::milliseconds(300); }
+  ~ShortPatience() { node::Trial::patience = usual_; }
+  ShortPatience(const ShortPatience&) = delete;
+  ShortPatience& operator=(const ShortPatience&) = delete;
+
+ private:
+  std::chrono::milliseconds usual_ = node::Trial::patience;
+};
 
 // A communicator of `size` ranks.
 class NodeWorld {
