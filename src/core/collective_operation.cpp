@@ -53,8 +53,9 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
   }
   if (stage_ == Stage::exchange) {
     bool done = false;
-    if (Status status = exchange_->advance(done); !status.ok())
-      return stop(port, std::move(status));
+    Status status = exchange_->advance(done);
+    if (!status.ok() && !done) return stop(port, std::move(status));
+    keep_first(status_, std::move(status));
     if (done) return finish_exchange();
     port.poke();
     return Phase::queued;
@@ -75,8 +76,20 @@ Operation::Phase CollectiveOperation::finish_exchange() {
 
 Operation::Phase CollectiveOperation::finish() {
   stages::enter(stages::Stage::finish);
-  if (call_.pipeline->out.shadowed) status_ = call_.recv.copy_out();
+  if (call_.pipeline->out.shadowed)
+    keep_first(status_, status_.ok() ? call_.recv.copy_out() : copy_out_arrived());
   return Phase::done;
+}
+
+// What lies in the shadow of a block that did not come is none of the user's.
+Status CollectiveOperation::copy_out_arrived() {
+  std::vector<Segment> arrived;
+  const std::vector<Segment>& blocks = call_.pipeline->out.blocks;
+  for (std::size_t peer = 0; peer < blocks.size(); ++peer) {
+    if (blocks[peer].count != 0 && exchange_->has_block_of(static_cast<int>(peer)))
+      arrived.push_back(blocks[peer]);
+  }
+  return call_.recv.copy_out_only(arrived);
 }
 
 // After an error nothing more is issued (going on would hand the peers wrong data as a success),

@@ -49,6 +49,7 @@ class CollectiveOperation final : public Operation {
 
   Phase stop(HostPort& port, Status status);
   Phase finish();
+  Status copy_out_arrived();
   Phase finish_exchange();
   Status begin();
   Status agree(HostPort& port, bool& pending);

@@ -14,9 +14,14 @@ class Exchange {
   virtual ~Exchange() = default;
 
   // Goes on as far as possible; `done` when this rank's buffers are complete and may be reused.
+  // With an error beside it they are as complete as can be.
   virtual Status advance(bool& done) = 0;
 
-  // After an error: tells the peers, and `done` once nothing works on the user's buffers any more.
+  // Whether the block of a peer, if it has one for this rank, is there after such an error.
+  virtual bool has_block_of(int /*peer*/) const { return true; }
+
+  // After another error: tells the peers, and `done` once nothing works on the user's buffers any
+  // more.
   virtual void stop(bool& done) = 0;
 
   // The way it went, for people, where that was not known before; else null.

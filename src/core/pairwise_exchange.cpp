@@ -218,12 +218,8 @@ Status PairwiseExchange::move(Batch& batch, std::vector<Pair>& pairs, Direction 
 }
 
 bool PairwiseExchange::may_fill(Pair& pair) {
-  // It expects something else, and has said so to its own program.
   if (has_settled(pair.peer)) {
-    keep_first(mistake_, {StatusCode::mismatch,
-                          fmt::format("rank {} does not receive the {} bytes that this rank sends",
-                                      pair.peer, pair.size_bytes)});
-    pair.give_up();
+    learn_refused(pair);
     return false;
   }
   const auto& taken = group_->parcel(rank(), pair.peer).taken;
@@ -241,8 +237,7 @@ bool PairwiseExchange::may_pull(const Pair& pair) const {
   return sent.is_moved() || sent.moved * sent.chunk_bytes >= end_bytes;
 }
 
-void PairwiseExchange::add_chunk(const Pair& pair, Direction direction,
-                                 CopyBatch& batch) const {
+void PairwiseExchange::add_chunk(const Pair& pair, Direction direction, CopyBatch& batch) const {
   const std::size_t first_bytes = pair.begun * pair.chunk_bytes;
   const std::size_t length_bytes = std::min(pair.chunk_bytes, pair.size_bytes - first_bytes);
   std::byte* const slot = pair.lane + node::Lanes::chunk_first_bytes(pair.begun, pair.chunk_bytes);
@@ -268,14 +263,31 @@ Status PairwiseExchange::has_received(bool& received) {
 }
 
 // What is lent until its reader needs nobody's memory any more; of the region the next call knows.
-bool PairwiseExchange::has_sent() const {
-  return std::ranges::all_of(outgoing_, [this](const Pair& pair) {
-    return pair.is_lent ? has_settled(pair.peer) : pair.is_moved();
-  });
+bool PairwiseExchange::has_sent() {
+  return std::ranges::all_of(
+      outgoing_, [this](Pair& pair) { return pair.is_lent ? has_fetched(pair) : pair.is_moved(); });
+}
+
+bool PairwiseExchange::has_fetched(Pair& pair) {
+  if (!has_settled(pair.peer)) return false;
+  if (group_->parcel(rank(), pair.peer).taken.load(std::memory_order_relaxed) == 0)
+    learn_refused(pair);
+  return true;
+}
+
+// It expects something else, and has said so to its own program.
+void PairwiseExchange::learn_refused(Pair& pair) {
+  keep_first(mistake_, {StatusCode::mismatch,
+                        fmt::format("rank {} does not receive the {} bytes that this rank sends",
+                                    pair.peer, pair.size_bytes)});
+  pair.give_up();
 }
 
 void PairwiseExchange::settle() {
   settled_ = true;
+  for (const Pair& pair : incoming_) {
+    if (pair.is_lent) group_->parcel(pair.peer, rank()).taken.store(1, std::memory_order_relaxed);
+  }
   node::Mailbox& mailbox = group_->own_mailbox();
   for (auto* counter : {&mailbox.filled, &mailbox.reduced, &mailbox.drained})
     counter->store(base_ + node::Group::kSlots, std::memory_order_release);

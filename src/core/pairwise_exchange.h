@@ -6,7 +6,8 @@
 // user's buffer or finds the bytes, chunk by chunk, in a lane of its exchange region
 // (node/pairs.h): a host buffer or derived type costs the other pairs nothing. Receivers fetch,
 // what is lent in one batch. Pairs of no bytes take no part. A rank whose call differs from what
-// its peer expects gets an error at the end of the call, which does its other pairs all the same.
+// its peer expects gets an error at the end of the call, which does its other pairs all the same;
+// so does a sender, unless what it sends lies in its region and it need not wait for the receiver.
 #pragma once
 
 #include <array>
@@ -28,6 +29,10 @@ class PairwiseExchange final : public Exchange {
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
+
+  bool has_block_of(int peer) const override {
+    return incoming_[static_cast<std::size_t>(peer)].size_bytes != 0;
+  }
 
   const char* path() const noexcept override { return "node-pairs"; }
 
@@ -87,7 +92,9 @@ class PairwiseExchange final : public Exchange {
   void add_chunk(const Pair& pair, Direction direction, CopyBatch& batch) const;
   bool region_is_free();
   Status has_received(bool& received);
-  bool has_sent() const;
+  bool has_sent();
+  bool has_fetched(Pair& pair);
+  void learn_refused(Pair& pair);
   void settle();
   Status poll(device::CopyTicket& ticket, bool& done);
   stages::Stage stage() const noexcept;

@@ -105,6 +105,10 @@ Status StagedBuffer::copy_out(std::size_t limit_bytes) {
   return copy(writes_, Direction::unpack, limit_bytes);
 }
 
+Status StagedBuffer::copy_out_only(const std::vector<Segment>& segments) {
+  return staged_ ? copy(segments, Direction::unpack, kAll) : Status();
+}
+
 Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direction,
                           std::size_t limit_bytes) {
   if (absolute_) return copy_absolute(segments, direction, limit_bytes);

@@ -55,6 +55,8 @@ class StagedBuffer {
   // what it wrote back to the user's memory. Both wait for the copies only.
   Status copy_in();
   Status copy_out(std::size_t limit_bytes = kAll);
+  // Of what the call wrote, these segments.
+  Status copy_out_only(const std::vector<Segment>& segments);
 
   // The pointer to give to the host MPI in the user's place; valid after open().
   void* host() const noexcept;

@@ -8,38 +8,78 @@
 #include <vector>
 
 #include "base/log.h"
+#include "device/cuda_share.h"
 
 namespace accord::device::cuda {
 namespace {
 
-// Where a pointer's bytes are, as far as a kernel is concerned.
+// Allocations that the bytes of one range may lie in, as those of a program that maps memory piece
+// by piece do: each costs a question to the driver.
+constexpr std::size_t kPlacesMax = 64;
+
+// Where a byte is, as far as a kernel is concerned.
 struct Place {
   const void* pointer = nullptr;
   MemoryType type = MemoryType::none;
   bool managed = false;
   Context context = nullptr;  // null: none in particular, as for memory of pools
   Device device = -1;
+  bool is_part = false;  // of what a kernel is to touch there: each part has its own access
 
   // Host memory that the driver knows, and managed memory: every context can address it.
   bool everywhere() const { return managed || type == MemoryType::host; }
 };
 
-Status find_place(const Driver& driver, const void* pointer, const char* purpose, Place& place) {
+// With `extent` also where the memory around the byte ends; 0 where the driver does not say.
+Status find_place(const Driver& driver, const void* pointer, const char* purpose, Place& place,
+                  std::uintptr_t* extent = nullptr) {
   std::uint64_t managed = 0;
   std::int64_t ordinal = 0;
+  PointerInfo range;
   place.pointer = pointer;
   PointerAttribute attributes[] = {PointerAttribute::memory_type, PointerAttribute::is_managed,
-                                   PointerAttribute::context, PointerAttribute::device_ordinal};
-  void* values[] = {&place.type, &managed, static_cast<void*>(&place.context), &ordinal};
-  const Result result =
-      driver.pointer_get_attributes(std::size(attributes), attributes, values, address_of(pointer));
+                                   PointerAttribute::context,     PointerAttribute::device_ordinal,
+                                   PointerAttribute::range_start, PointerAttribute::range_size};
+  void* values[] = {&place.type,
+                    &managed,
+                    static_cast<void*>(&place.context),
+                    &ordinal,
+                    static_cast<void*>(&range.base),
+                    &range.size_bytes};
+  const std::size_t asked = extent != nullptr ? std::size(attributes) : std::size(attributes) - 2;
+  const Result result = driver.pointer_get_attributes(static_cast<unsigned>(asked), attributes,
+                                                      values, address_of(pointer));
   if (result != Result::success || place.type == MemoryType::none) {
     return Status(StatusCode::invalid_argument,
                   fmt::format("cuda {}: {} is no memory of this runtime", purpose, pointer));
   }
   place.managed = managed != 0;
   place.device = static_cast<std::int32_t>(ordinal);
+  if (extent == nullptr) return Status();
+  if (!place.everywhere() && place.context == nullptr) narrow_to_mapping(driver, pointer, range);
+  *extent = reinterpret_cast<std::uintptr_t>(range.base) + range.size_bytes;
   return Status();
+}
+
+// Of all allocations that the bytes lie in; where one does not say how far it goes, of the last
+// byte at least.
+Status find_places(const Driver& driver, const ByteRange& bytes, const char* purpose,
+                   std::vector<Place>& places) {
+  const auto last = reinterpret_cast<std::uintptr_t>(bytes.last);
+  auto at = reinterpret_cast<std::uintptr_t>(bytes.first);
+  for (std::size_t count = 0; count < kPlacesMax; ++count) {
+    Place& place = places.emplace_back();
+    std::uintptr_t extent = 0;
+    const bool is_last = at == last;
+    ACCORD_TRY(find_place(driver, reinterpret_cast<const void*>(at), purpose, place,
+                          is_last ? nullptr : &extent));
+    const bool ends = is_last || extent > last;
+    place.is_part = count > 0 || !ends;
+    if (ends) return Status();
+    at = extent > at ? extent : last;
+  }
+  return Status(StatusCode::unsupported,
+                fmt::format("cuda {}: {} lies in too many allocations", purpose, bytes.first));
 }
 
 // Makes sure that kernels of the entered context can address the place. One that cannot would
@@ -47,7 +87,7 @@ Status find_place(const Driver& driver, const void* pointer, const char* purpose
 Status check_reachable(const Driver& driver, Device device, Context context, const char* purpose,
                        const Place& place) {
   if (place.everywhere() || place.context == context) return Status();
-  if (place.context == nullptr && place.device == device) return Status();
+  if (place.context == nullptr && place.device == device && !place.is_part) return Status();
   // Of a pool or of the virtual memory API: whoever made or opened it says which devices may.
   std::uint64_t access = 0;
   if (place.context == nullptr &&
@@ -112,12 +152,10 @@ Status Kernels::find(const Driver& driver, Context context, const char* name, Fu
   return Status();
 }
 
-Status enter_for_kernel(const Driver& driver, Device device, std::span<const void* const> pointers,
+Status enter_for_kernel(const Driver& driver, Device device, std::span<const ByteRange> ranges,
                         const char* purpose, ContextScope& scope) {
-  std::vector<Place> places(pointers.size());
-  for (std::size_t i = 0; i < pointers.size(); ++i) {
-    ACCORD_TRY(find_place(driver, pointers[i], purpose, places[i]));
-  }
+  std::vector<Place> places;
+  for (const ByteRange& bytes : ranges) ACCORD_TRY(find_places(driver, bytes, purpose, places));
   const auto home = std::find_if(places.begin(), places.end(), [&](const Place& place) {
     return !place.everywhere() && place.device == device && place.context != nullptr;
   });

@@ -46,10 +46,16 @@ class Kernels {
   std::map<unsigned long long, Loaded> contexts_;
 };
 
+// What a kernel is to touch, from the first byte to the last one.
+struct ByteRange {
+  const void* first;
+  const void* last;
+};
+
 // Enters the context on the device that owns one of the buffers: only there can kernels address it.
-// invalid_argument where a pointer is unknown to the driver, unsupported where kernels of that
-// context would fault. `purpose` is for the messages.
-Status enter_for_kernel(const Driver& driver, Device device, std::span<const void* const> pointers,
+// invalid_argument where a byte is unknown to the driver, unsupported where kernels of that context
+// would fault. `purpose` is for the messages.
+Status enter_for_kernel(const Driver& driver, Device device, std::span<const ByteRange> ranges,
                         const char* purpose, ContextScope& scope);
 
 }  // namespace accord::device::cuda

@@ -65,10 +65,11 @@ Status enter_for_reduction(const Driver& driver, Device device, const Reduction&
     const Result result = scope.enter_owner(device, reduction.home);
     return status_of(driver, result, "reduce: context");
   }
-  std::vector<const void*> pointers{reduction.dst};
-  pointers.insert(pointers.end(), reduction.copies.begin(), reduction.copies.end());
-  pointers.insert(pointers.end(), reduction.sources.begin(), reduction.sources.end());
-  return enter_for_kernel(driver, device, pointers, "reduce", scope);
+  // Each is memory of one allocation, of which a byte tells enough.
+  std::vector<ByteRange> bytes{{reduction.dst, reduction.dst}};
+  for (void* copy : reduction.copies) bytes.push_back({copy, copy});
+  for (const void* source : reduction.sources) bytes.push_back({source, source});
+  return enter_for_kernel(driver, device, bytes, "reduce", scope);
 }
 
 // Decides how the bytes are moved, from the addresses.

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -21,6 +23,13 @@ namespace {
 
 // Parcels taken from a socket at once, so that a flood of them holds nobody up.
 constexpr int kParcelsPerPass = 256;
+// Passes that somebody makes who must have what has come. A socket holds fewer parcels than they
+// take, unless they keep coming.
+constexpr int kPassesMax = 64;
+
+// Of sockets that are reached by a path.
+constexpr const char* kDirectoryPrefix = "accord-";
+constexpr const char* kSocketName = "/socket";
 
 struct Parcel {
   static constexpr std::uint64_t kMagic = 0x31647063'64726361ULL;
@@ -74,11 +83,12 @@ SocketName abstract_name(std::uint64_t process) {
 }
 
 std::string private_directory(const std::string& parent, const PortAddress& address) {
-  return fmt::format("{}/accord-{:016x}{:016x}", parent, address.process, address.port);
+  return fmt::format("{}/{}{:016x}{:016x}", parent, kDirectoryPrefix, address.process,
+                     address.port);
 }
 
 std::string socket_path(const std::string& parent, const PortAddress& address) {
-  return private_directory(parent, address) + "/socket";
+  return private_directory(parent, address) + kSocketName;
 }
 
 bool path_name(const std::string& path, SocketName& name) {
@@ -87,6 +97,35 @@ bool path_name(const std::string& path, SocketName& name) {
   std::memcpy(name.address.sun_path, path.data(), path.size());
   name.size_bytes = sizeof name.address;
   return true;
+}
+
+// Whether no process has the socket of this path; also where there is none.
+bool is_deserted(const std::string& path) {
+  SocketName name;
+  const Descriptor any(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!any.is_open() || !path_name(path, name)) return false;
+  return ::connect(any.number(), reinterpret_cast<const sockaddr*>(&name.address),
+                   name.size_bytes) != 0 &&
+         (errno == ECONNREFUSED || errno == ENOENT);
+}
+
+// What processes of this user have left that were killed while they joined: directories too old for
+// their socket still to be made, and deserted.
+void remove_left_behind(const std::string& parent) {
+  constexpr std::time_t kYoungSeconds = 60;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    struct stat of {};
+    if (!entry->path().filename().string().starts_with(kDirectoryPrefix)) continue;
+    if (::lstat(path.c_str(), &of) != 0 || !S_ISDIR(of.st_mode) || of.st_uid != ::geteuid())
+      continue;
+    if (of.st_mtime + kYoungSeconds > std::time(nullptr) || !is_deserted(path + kSocketName))
+      continue;
+    ::unlink((path + kSocketName).c_str());
+    ::rmdir(path.c_str());
+  }
 }
 
 // The kernel is to say of every parcel who sent it.
@@ -125,8 +164,8 @@ bool open_envelope(msghdr& message, std::vector<Descriptor>& descriptors) {
   return is_ours && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
 }
 
-// The caller holds the mutex. What is for nobody here is closed at once.
-void receive_from(Ports& all, int socket) {
+// Whether there may be more. The caller holds the mutex. What is for nobody here is closed at once.
+bool receive_from(Ports& all, int socket) {
   for (int parcels = 0; parcels < kParcelsPerPass; ++parcels) {
     Parcel parcel;
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) +
@@ -138,7 +177,7 @@ void receive_from(Ports& all, int socket) {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     const ssize_t length = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (length < 0) return;
+    if (length < 0) return false;
     std::vector<Descriptor> descriptors;
     const bool is_ours = open_envelope(message, descriptors);
     const auto bag = all.arrived.find(parcel.port);
@@ -150,6 +189,7 @@ void receive_from(Ports& all, int socket) {
     });
     bag->second.push_back({parcel.label, std::move(descriptors)});
   }
+  return true;
 }
 
 ssize_t send_parcel(int socket, const SocketName& to, Parcel& parcel,
@@ -220,6 +260,7 @@ Status DescriptorPort::open_path(const std::string& directory) {
   SocketName name;
   if (!path_name(socket_path(directory, address_), name))
     return {StatusCode::unsupported, fmt::format("node: {} is too long for a socket", directory)};
+  remove_left_behind(directory);
   if (::mkdir(own.c_str(), S_IRWXU) != 0) return from_errno(own.c_str());
   path_ = Path::open;
   return make_socket(name, path_socket_);
@@ -259,14 +300,33 @@ Status DescriptorPort::send(const PortAddress& to, const ParcelLabel& label,
   return {};
 }
 
-void DescriptorPort::receive() {
+void DescriptorPort::receive() { (void)receive_some(); }
+
+bool DescriptorPort::receive_some() {
   const std::lock_guard lock(ports().mutex);
-  receive_from(ports(), ports().socket.number());
-  if (path_socket_.is_open()) receive_from(ports(), path_socket_.number());
+  bool more = receive_from(ports(), ports().socket.number());
+  if (path_socket_.is_open()) more = receive_from(ports(), path_socket_.number()) || more;
+  return more;
+}
+
+void DescriptorPort::receive_all() {
+  for (int pass = 0; pass < kPassesMax && receive_some(); ++pass) {
+  }
+}
+
+void DescriptorPort::drop(const ParcelLabel& last) {
+  receive_all();
+  const std::lock_guard lock(ports().mutex);
+  const auto bag = ports().arrived.find(address_.port);
+  if (bag == ports().arrived.end()) return;
+  std::erase_if(bag->second, [&](const Arrived& one) {
+    return one.label.from == last.from && one.label.item == last.item &&
+           one.label.generation <= last.generation;
+  });
 }
 
 bool DescriptorPort::take(const ParcelLabel& label, std::vector<Descriptor>& descriptors) {
-  receive();
+  receive_all();
   const std::lock_guard lock(ports().mutex);
   const auto bag = ports().arrived.find(address_.port);
   if (bag == ports().arrived.end()) return false;

@@ -61,11 +61,16 @@ class DescriptorPort {
   // The parcel, where it has come; what was sent before something else was learnt from its sender
   // has.
   bool take(const ParcelLabel& label, std::vector<Descriptor>& descriptors);
+  // Closes what has come of this sender and item up to this generation, and nobody will take.
+  void drop(const ParcelLabel& last);
   // Makes room for further parcels.
   void receive();
 
  private:
   enum class Path { none, open, closed };
+
+  bool receive_some();
+  void receive_all();
 
   PortAddress address_;
   Path path_ = Path::none;

@@ -258,8 +258,8 @@ Status Group::open() {
   records_.clear();
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
-  offers_.attach(parcels_ + size_ * size_, rank_, *runtime_, device_, reduces_ ? scratch : nullptr, port_,
-                 std::move(ports));
+  offers_.attach(parcels_ + size_ * size_, rank_, *runtime_, device_, reduces_ ? scratch : nullptr,
+                 port_, std::move(ports));
   return try_to_reduce();
 }
 
@@ -287,17 +287,15 @@ Status Group::try_to_reduce() {
   if (!reduces_) return {};
   constexpr std::size_t kResultBytes = 256;  // behind what the peers read
   const std::vector<const void*> sources(regions_.begin(), regions_.end());
-  device::CopyTicket ticket;
-  ACCORD_TRY(
-      runtime_->reduce_begin(device_,
-                             {.dst = regions_[static_cast<std::size_t>(rank_)] + kResultBytes,
-                              .sources = sources,
-                              .count = 1,
-                              .op = device::ReduceOp::bxor,
-                              .element = device::Element::uint32},
-                             ticket));
-  for (bool done = ticket.handle == nullptr; !done;) ACCORD_TRY(runtime_->copy_done(ticket, done));
-  return {};
+  bool done = false;
+  ACCORD_TRY(trial_.run(*runtime_, device_,
+                        {.dst = regions_[static_cast<std::size_t>(rank_)] + kResultBytes,
+                         .sources = sources,
+                         .count = 1,
+                         .op = device::ReduceOp::bxor,
+                         .element = device::Element::uint32},
+                        done));
+  return done ? Status() : Trial::unended();
 }
 
 Group::~Group() {
@@ -311,6 +309,7 @@ Group::~Group() {
 
 void Group::close_peers() noexcept {
   offers_.close();
+  if (!trial_.ended()) return;
   for (void*& peer : opened_) {
     if (peer != nullptr) (void)runtime_->close_memory(peer);
     peer = nullptr;
@@ -318,7 +317,9 @@ void Group::close_peers() noexcept {
   if (mailboxes_ != nullptr) own_mailbox().closed.store(1, std::memory_order_release);
 }
 
-bool Group::abandoned() const noexcept {
+bool Group::abandoned() noexcept {
+  if (!trial_.ended() || !offers_.trial_ended()) return false;
+  if (!shown_) return true;
   if (mailboxes_ == nullptr) return false;
   for (int peer = 0; peer < size_; ++peer) {
     if (mailboxes_[peer].closed.load(std::memory_order_acquire) != 0) continue;
@@ -329,11 +330,6 @@ bool Group::abandoned() const noexcept {
 }
 
 void Group::retire(Group* group) {
-  group->close_peers();
-  if (!group->shown_) {
-    delete group;
-    return;
-  }
   {
     const std::lock_guard lock(graveyard().mutex);
     graveyard().groups.push_back(group);
@@ -344,6 +340,7 @@ void Group::retire(Group* group) {
 void Group::bury() noexcept {
   const std::lock_guard lock(graveyard().mutex);
   auto& groups = graveyard().groups;
+  for (Group* group : groups) group->close_peers();
   std::erase_if(groups, [](Group* group) {
     if (!group->abandoned()) return false;
     delete group;

@@ -24,6 +24,7 @@
 #include "node/life_line.h"
 #include "node/offers.h"
 #include "node/pairs.h"
+#include "node/trial.h"
 
 namespace accord::node {
 
@@ -84,7 +85,8 @@ class Group {
   // Step 4, once all ranks have sent: opens what the peers have made. Where all could, the group
   // can be used.
   Status open();
-  // Step 5, where one could not: closes what is open; once all have, the region may go.
+  // Step 5, where one could not: closes what is open; once all have, the region may go. What a
+  // trial's kernel may yet read is kept until that has run.
   void close_peers() noexcept;
   void parted() noexcept { shown_ = false; }
 
@@ -159,7 +161,7 @@ class Group {
     const auto ranks = static_cast<std::size_t>(size_);
     return sizeof(Mailbox) * ranks + sizeof(Parcel) * ranks * ranks + Offers::shared_bytes(size_);
   }
-  bool abandoned() const noexcept;
+  bool abandoned() noexcept;
 
   int rank_ = 0;
   int size_ = 0;
@@ -181,6 +183,7 @@ class Group {
   Parcel* parcels_ = nullptr;               // behind the mailboxes, by sender and receiver
   DescriptorPort port_;
   Offers offers_;  // its boards lie behind the parcels
+  Trial trial_;
   Descriptor memory_descriptor_;
   Descriptor mailbox_descriptor_;
   int sent_to_ = 0;  // peers, from the next rank on

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,12 +31,27 @@ LifeLines& life_lines() {
   return instance;
 }
 
+// A child that this process forks has none of its lines, or a pipe would stay whole while the child
+// lives.
+void cut_lines_in_children() {
+  static const int registered =
+      ::pthread_atfork([] { life_lines().mutex.lock(); }, [] { life_lines().mutex.unlock(); },
+                       [] {
+                         life_lines().own.close();
+                         life_lines().held.close();
+                         life_lines().owner = 0;
+                         life_lines().mutex.unlock();
+                       });
+  static_cast<void>(registered);
+}
+
 }  // namespace
 
 // A pidfd, which says that its process has ended to whoever holds it, whatever PID namespace that
 // is in; where the kernel has none (before 5.3) or a sandbox forbids it, a pipe whose other end
 // closes with this process.
 Status own_life_line(int& descriptor) {
+  cut_lines_in_children();
   LifeLines& lines = life_lines();
   const std::lock_guard lock(lines.mutex);
   if (lines.owner != ::getpid()) {

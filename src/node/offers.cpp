@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "base/log.h"
 #include "node/handle_cache.h"
@@ -119,6 +120,7 @@ void Offers::tend() {
   }
   if (++calls_since_look_ >= kCallsPerLook) look_at_next();
   reclaim();
+  (void)trial_ended();
 }
 
 // Finds what was freed although nothing new is used. What peers are about to offer is taken, so
@@ -145,10 +147,7 @@ bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& o
   if (own.last_call != calls_) ++own.uses;
   own.last_call = calls_;
   if (own.uses < kUsesBeforeOffer) return false;
-  if (!own.tried) {
-    own.tried = true;
-    own.reachable = try_kernels(memory.base).ok();
-  }
+  if (!own.tried) own.reachable = try_kernels(memory.base, own.tried).ok() && own.tried;
   if (readers == kNobody || !own.reachable) return own.reachable;
   Status lent;
   if (own.offer < 0 && !own.refused) lent = lend(own, memory);
@@ -199,7 +198,9 @@ void Offers::withdraw_freed() {
 
 void Offers::withdraw(Own& own) noexcept {
   Slot& slot = slots_[static_cast<std::size_t>(own.offer)];
-  boards_[rank_].offers[own.offer].generation.store(0, std::memory_order_release);
+  Offer& shown = boards_[rank_].offers[own.offer];
+  shown.withdrawn.store(slot.generation, std::memory_order_relaxed);
+  shown.generation.store(0, std::memory_order_release);
   post();
   slot.live = false;
   slot.withdrawn = boards_[rank_].posted.load(std::memory_order_relaxed);
@@ -230,19 +231,25 @@ void Offers::release(Slot& slot) noexcept {
 }
 
 // What kernels cannot address (memory of another context) must show now, while the call can still
-// go through the regions.
-Status Offers::try_kernels(const void* memory) const {
-  if (scratch_ == nullptr) return {};
-  device::CopyTicket ticket;
-  ACCORD_TRY(runtime_->reduce_begin(device_,
+// go through the regions. Not `known` while kernels do not run.
+Status Offers::try_kernels(const void* memory, bool& known) {
+  known = scratch_ == nullptr;
+  if (known || !trial_ended()) return {};
+  const Status reached = trial_.run(*runtime_, device_,
                                     {.dst = scratch_,
                                      .sources = {&memory, 1},
                                      .count = 1,
                                      .op = device::ReduceOp::bxor,
                                      .element = device::Element::uint8},
-                                    ticket));
-  for (bool done = ticket.handle == nullptr; !done;) ACCORD_TRY(runtime_->copy_done(ticket, done));
-  return {};
+                                    known);
+  known = known || !reached.ok();
+  return reached;
+}
+
+bool Offers::trial_ended() noexcept {
+  if (!trial_.ended()) return false;
+  if (tried_ != nullptr) (void)handle_cache().close(std::exchange(tried_, nullptr));
+  return true;
 }
 
 // Makes an offer, for show. Without a place for it nothing happens: there may be one in a later
@@ -348,8 +355,10 @@ void Offers::follow(int owner) {
   if (mine.followed.load(std::memory_order_relaxed) == posted) return;
   Imports& imports = imports_[static_cast<std::size_t>(owner)];
   for (std::size_t i = 0; i < imports.size(); ++i) {
-    if (imports[i].generation == theirs.offers[i].generation.load(std::memory_order_acquire))
-      continue;
+    const Offer& offer = theirs.offers[i];
+    const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
+    drop_withdrawn(owner, i, imports[i]);
+    if (imports[i].generation == generation) continue;
     mine.opened[i].store(0, std::memory_order_relaxed);
     close(imports[i]);
   }
@@ -370,6 +379,16 @@ void Offers::follow(int owner) {
   mine.followed.store(posted, std::memory_order_release);
 }
 
+// What was withdrawn before this rank looked is asked for by nobody, and its descriptor would keep
+// memory that its owner has freed.
+void Offers::drop_withdrawn(int owner, std::size_t number, Import& import) {
+  const std::uint32_t withdrawn =
+      boards_[owner].offers[number].withdrawn.load(std::memory_order_relaxed);
+  if (withdrawn == import.withdrawn) return;
+  import.withdrawn = withdrawn;
+  port_->drop({owner, static_cast<std::int32_t>(number), withdrawn});
+}
+
 Status Offers::open(int owner, std::size_t number, Import& import) {
   const Offer& offer = boards_[owner].offers[number];
   std::vector<Descriptor> descriptors;
@@ -383,18 +402,20 @@ Status Offers::open(int owner, std::size_t number, Import& import) {
                           .buffer_id = offer.buffer_id,
                           .size_bytes = offer.size_bytes,
                           .handle = {offer.handle, offer.handle_bytes}};
+  if (!trial_ended()) return Trial::unended();
   ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, import.start));
-  Status reached = try_kernels(import.start);
-  if (!reached.ok()) {
-    (void)handle_cache().close(import.start);
-    import.start = nullptr;
-  }
-  return reached;
+  bool known = false;
+  Status reached = try_kernels(import.start, known);
+  if (known && reached.ok()) return {};
+  tried_ = std::exchange(import.start, nullptr);
+  (void)trial_ended();
+  return reached.ok() ? Trial::unended() : reached;
 }
 
 void Offers::close(Import& import) noexcept {
   if (import.start != nullptr) (void)handle_cache().close(import.start);
-  import = {};
+  import.start = nullptr;
+  import.generation = 0;
 }
 
 std::byte* Offers::address(int owner, const Place& place) const noexcept {

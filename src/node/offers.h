@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 #include "node/descriptor_port.h"
+#include "node/trial.h"
 
 namespace accord::node {
 
@@ -32,7 +33,8 @@ struct Offer {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::atomic<std::uint32_t> generation{0};  // of this slot, never the same again; 0: withdrawn
   std::atomic<std::int32_t> readers{kNobody};
-  std::uint32_t with_descriptor = 0;  // which its readers have been sent before it was shown
+  std::atomic<std::uint32_t> withdrawn{0};  // the last generation that was
+  std::uint32_t with_descriptor = 0;        // which its readers have been sent before it was shown
   std::uint64_t base = 0;
   std::uint64_t buffer_id = 0;
   std::uint64_t size_bytes = 0;
@@ -107,6 +109,9 @@ class Offers {
   // kernels are known to reach it and `readers` do too: `offer` then is its number.
   bool use(const device::PointerInfo& memory, int readers, std::int32_t& offer);
 
+  // No kernel is under way that shall tell whether memory can be reached.
+  bool trial_ended() noexcept;
+
   Board& board(int rank) const noexcept { return boards_[rank]; }
   // Where a place of a peer lies here. Only of a record that says direct.
   std::byte* address(int owner, const Place& place) const noexcept;
@@ -142,6 +147,7 @@ class Offers {
   // A peer's offer that was looked at: `start` null where it could not be opened.
   struct Import {
     std::uint32_t generation = 0;
+    std::uint32_t withdrawn = 0;  // no parcel up to this generation is kept
     void* start = nullptr;
   };
   using Imports = std::array<Import, Board::kOffers>;
@@ -156,7 +162,7 @@ class Offers {
   void look_at_next();
   void reclaim() noexcept;
   void release(Slot& slot) noexcept;
-  Status try_kernels(const void* memory) const;
+  Status try_kernels(const void* memory, bool& known);
   Status lend(Own& own, const device::PointerInfo& memory);
   Status show(const Own& own, int readers);
   Status send_descriptor(std::int32_t offer, int readers, bool& sent);
@@ -165,6 +171,7 @@ class Offers {
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;
   void follow(int owner);
+  void drop_withdrawn(int owner, std::size_t number, Import& import);
   Status open(int owner, std::size_t number, Import& import);
   void close(Import& import) noexcept;
 
@@ -183,6 +190,8 @@ class Offers {
   std::size_t next_look_ = 0;
   unsigned calls_since_look_ = 0;
   std::vector<Imports> imports_;  // by owner
+  Trial trial_;
+  void* tried_ = nullptr;  // an import given up on, open for as long as the trial of it goes on
   std::uint64_t calls_ = 0;
 };
 

@@ -27,7 +27,7 @@ struct alignas(128) Parcel {
   std::uint64_t lane_bytes = 0;          // from the start of the sender's region to the lane
   std::uint64_t chunk_bytes = 0;         // of all chunks but the last
   std::atomic<std::uint64_t> filled{0};  // chunks that lie in the lane, or have lain there
-  alignas(64) std::atomic<std::uint64_t> taken{0};  // of them, by the receiver
+  alignas(64) std::atomic<std::uint64_t> taken{0};  // of them, by the receiver; what is lent is one
 };
 
 // How a rank divides its region among those that it sends through it.

@@ -68,7 +68,7 @@ inline bool takes_turns(Form form) {
 // overtake or starve, no buffer needs staging, and the call is not one that all ranks must vote on.
 template <class Shape>
 bool passes(const Shape& call, Form form) {
-  if (!engine().idle() || needs_us(call.send_pointer()) || needs_us(call.recv_pointer()))
+  if (!engine().idle() || needs_us(send_pointer(call)) || needs_us(recv_pointer(call)))
     return false;
   if constexpr (Reduction<Shape>) {
     if (wants_rank_order) return false;
@@ -82,8 +82,8 @@ bool passes(const Shape& call, Form form) {
 // something on this rank.
 template <class Shape>
 bool is_aliased(const Shape& call, const CommState& state) {
-  bool aliased = call.send_pointer() != nullptr && call.send_pointer() == call.recv_pointer() &&
-                 call.send_pointer() != MPI_IN_PLACE;
+  bool aliased = send_pointer(call) != nullptr && send_pointer(call) == recv_pointer(call) &&
+                 send_pointer(call) != MPI_IN_PLACE;
   if constexpr (requires { overlaps(call, state.rank); })
     aliased = aliased && !state.inter && overlaps(call, state.rank);
   else if constexpr (requires { call.root; })
@@ -98,8 +98,8 @@ template <class Shape>
 bool describe(const Shape& call, CommState& state, core::CollectiveCall& described,
               bool with_pipeline) {
   Description d;
-  d.send = Description::buffer(call.send_pointer());
-  d.recv = Description::buffer(call.recv_pointer());
+  d.send = Description::buffer(send_pointer(call));
+  d.recv = Description::buffer(recv_pointer(call));
   call.describe(d, state);
   if (!d.valid) return false;
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
@@ -159,8 +159,8 @@ bool named_types(const Shape& call) noexcept {
   if constexpr (requires { call.datatype; }) {
     return is_named(call.datatype);
   } else if constexpr (requires { call.sendtype; }) {
-    return (call.send_pointer() == MPI_IN_PLACE || is_named(call.sendtype)) &&
-           (call.recv_pointer() == MPI_IN_PLACE || is_named(call.recvtype));
+    return (send_pointer(call) == MPI_IN_PLACE || is_named(call.sendtype)) &&
+           (recv_pointer(call) == MPI_IN_PLACE || is_named(call.recvtype));
   } else {
     return false;
   }
@@ -174,8 +174,8 @@ bool again(const Shape& call, int& code) noexcept {
     if (!device::any_active() || stages::listening) return false;
     CommState* const state = comm_state(call.comm);
     const RepeatedCalls::Call* const kept = state == nullptr ? nullptr : state->repeated.find(call);
-    if (kept == nullptr || kept->send != whereabouts(call.send_pointer()) ||
-        kept->recv != whereabouts(call.recv_pointer()))
+    if (kept == nullptr || kept->send != whereabouts(send_pointer(call)) ||
+        kept->recv != whereabouts(recv_pointer(call)))
       return false;
     const auto status = core::run_again(engine(), *state->queue, kept->pipeline);
     if (status) code = raise(call.comm, *status);
@@ -189,8 +189,8 @@ template <class Shape>
 void keep(const Shape& call, CommState& state, core::CollectiveCall& went) {
   if constexpr (std::equality_comparable<Shape>) {
     state.repeated.keep(call, {.shape = {},
-                               .send = whereabouts(call.send_pointer()),
-                               .recv = whereabouts(call.recv_pointer()),
+                               .send = whereabouts(send_pointer(call)),
+                               .recv = whereabouts(recv_pointer(call)),
                                .pipeline = *std::move(went.pipeline)});
   }
 }
@@ -203,7 +203,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   CommState* state = comm_state(call.comm);
   if (state == nullptr || !describe(call, *state, described, true)) {
     hand_to_host(described.story, core::reason::kRefused);
-    return block(call.send_pointer(), const_cast<void*>(call.recv_pointer()));
+    return block(send_pointer(call), const_cast<void*>(recv_pointer(call)));
   }
   const auto issue_bits = with_bits(issue);
   described.block = std::ref(block);  // both outlive the call
@@ -230,7 +230,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
                  !described.pipeline && !engine().busy(*state->queue))) {
     hand_to_host(described.story, valid ? core::reason::kNothingStaged : core::reason::kRefused);
     engine().progress();
-    return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
+    return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   described.issue = with_bits(issue);
   if (ordered) put_in_rank_order(described, std::move(ordered));
@@ -249,13 +249,13 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
   CommState* state = comm_state(call.comm);
   if (request == nullptr || state == nullptr || !describe(call, *state, described, false)) {
     hand_to_host(described.story, core::reason::kRefused);
-    return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
+    return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   auto ordered = make_rank_order(call, *state);
   if (!ordered && !described.send.is_staged() && !described.recv.is_staged()) {
     hand_to_host(described.story, core::reason::kNothingStaged);
     drain(call.comm);
-    return issue(call.send_pointer(), const_cast<void*>(call.recv_pointer()), request);
+    return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   described.issue = with_bits(issue);
   if (ordered) {

@@ -21,15 +21,11 @@ struct Neighbor_allgather {
   C recvcount;
   MPI_Datatype recvtype;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState&) const {
     d.reads(d.send, sendcount, sendtype);
     const Neighbours neighbours(comm);
     const MPI_Aint step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
-    for (int i = 0; i < neighbours.in; ++i) {
-      if (neighbours.present(i)) d.writes(d.recv, recvcount, recvtype, i * step);
-    }
+    neighbours.each_in([&](int i) { d.writes(d.recv, recvcount, recvtype, i * step); });
   }
 };
 
@@ -43,15 +39,12 @@ struct Neighbor_allgatherv {
   const D* displs;
   MPI_Datatype recvtype;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState&) const {
     d.reads(d.send, sendcount, sendtype);
     const MPI_Aint extent = extent_of(recvtype);
     const Neighbours neighbours(comm);
-    for (int i = 0; i < neighbours.in; ++i) {
-      if (neighbours.present(i)) d.writes(d.recv, recvcounts[i], recvtype, displs[i] * extent);
-    }
+    neighbours.each_in(
+        [&](int i) { d.writes(d.recv, recvcounts[i], recvtype, displs[i] * extent); });
   }
 };
 
@@ -64,18 +57,12 @@ struct Neighbor_alltoall {
   C recvcount;
   MPI_Datatype recvtype;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState&) const {
     const Neighbours neighbours(comm);
     const MPI_Aint send_step = static_cast<MPI_Aint>(sendcount) * extent_of(sendtype);
     const MPI_Aint recv_step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
-    for (int i = 0; i < neighbours.out; ++i) {
-      if (neighbours.present(i)) d.reads(d.send, sendcount, sendtype, i * send_step);
-    }
-    for (int i = 0; i < neighbours.in; ++i) {
-      if (neighbours.present(i)) d.writes(d.recv, recvcount, recvtype, i * recv_step);
-    }
+    neighbours.each_out([&](int i) { d.reads(d.send, sendcount, sendtype, i * send_step); });
+    neighbours.each_in([&](int i) { d.writes(d.recv, recvcount, recvtype, i * recv_step); });
   }
 };
 
@@ -90,19 +77,14 @@ struct Neighbor_alltoallv {
   const D* rdispls;
   MPI_Datatype recvtype;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState&) const {
     const Neighbours neighbours(comm);
     const MPI_Aint send_extent = extent_of(sendtype);
     const MPI_Aint recv_extent = extent_of(recvtype);
-    for (int i = 0; i < neighbours.out; ++i) {
-      if (neighbours.present(i)) d.reads(d.send, sendcounts[i], sendtype, sdispls[i] * send_extent);
-    }
-    for (int i = 0; i < neighbours.in; ++i) {
-      if (neighbours.present(i))
-        d.writes(d.recv, recvcounts[i], recvtype, rdispls[i] * recv_extent);
-    }
+    neighbours.each_out(
+        [&](int i) { d.reads(d.send, sendcounts[i], sendtype, sdispls[i] * send_extent); });
+    neighbours.each_in(
+        [&](int i) { d.writes(d.recv, recvcounts[i], recvtype, rdispls[i] * recv_extent); });
   }
 };
 
@@ -117,16 +99,10 @@ struct Neighbor_alltoallw {
   const D* rdispls;  // bytes
   const MPI_Datatype* recvtypes;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState&) const {
     const Neighbours neighbours(comm);
-    for (int i = 0; i < neighbours.out; ++i) {
-      if (neighbours.present(i)) d.reads(d.send, sendcounts[i], sendtypes[i], sdispls[i]);
-    }
-    for (int i = 0; i < neighbours.in; ++i) {
-      if (neighbours.present(i)) d.writes(d.recv, recvcounts[i], recvtypes[i], rdispls[i]);
-    }
+    neighbours.each_out([&](int i) { d.reads(d.send, sendcounts[i], sendtypes[i], sdispls[i]); });
+    neighbours.each_in([&](int i) { d.writes(d.recv, recvcounts[i], recvtypes[i], rdispls[i]); });
   }
 };
 

@@ -36,13 +36,29 @@ struct Rooted {
 
 inline bool in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
-// Stands for a buffer that a collective does not have: never on a device, never read.
-inline const void* no_buffer() { return MPI_IN_PLACE; }
+// The buffers of a call. MPI_IN_PLACE stands for one that it does not have, too: never on a device,
+// never read.
+template <class Call>
+const void* send_pointer(const Call& call) {
+  if constexpr (requires { call.sendbuf; }) {
+    return call.sendbuf;
+  } else {
+    return MPI_IN_PLACE;
+  }
+}
+template <class Call>
+const void* recv_pointer(const Call& call) {
+  if constexpr (requires { call.recvbuf; }) {
+    return call.recvbuf;
+  } else if constexpr (requires { call.buffer; }) {
+    return call.buffer;
+  } else {
+    return MPI_IN_PLACE;
+  }
+}
 
 struct Barrier {
   MPI_Comm comm;
-  const void* send_pointer() const { return no_buffer(); }
-  const void* recv_pointer() const { return no_buffer(); }
   void describe(Description&, const CommState&) const {}
 };
 
@@ -54,8 +70,6 @@ struct Bcast {
   int root;
   MPI_Comm comm;
   bool operator==(const Bcast&) const = default;
-  const void* send_pointer() const { return no_buffer(); }
-  const void* recv_pointer() const { return buffer; }
   void describe(Description& d, const CommState& state) const {
     const Rooted role(state, root);
     if (role.is_root) {
@@ -77,8 +91,6 @@ struct Gather {
   int root;
   MPI_Comm comm;
   bool operator==(const Gather&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const Rooted role(state, root);
     if (role.is_other && !in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
@@ -106,8 +118,6 @@ struct Gatherv {
   MPI_Datatype recvtype;
   int root;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const Rooted role(state, root);
     if (role.is_other && !in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
@@ -134,8 +144,6 @@ struct Scatter {
   int root;
   MPI_Comm comm;
   bool operator==(const Scatter&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const Rooted role(state, root);
     if (role.is_other && !in_place(recvbuf)) d.writes(d.recv, recvcount, recvtype);
@@ -158,8 +166,6 @@ struct Scatterv {
   MPI_Datatype recvtype;
   int root;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const Rooted role(state, root);
     if (role.is_other && !in_place(recvbuf)) d.writes(d.recv, recvcount, recvtype);
@@ -181,8 +187,6 @@ struct Allgather {
   MPI_Datatype recvtype;
   MPI_Comm comm;
   bool operator==(const Allgather&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     if (!in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
     const MPI_Aint step = static_cast<MPI_Aint>(recvcount) * extent_of(recvtype);
@@ -206,8 +210,6 @@ struct Allgatherv {
   const D* displs;
   MPI_Datatype recvtype;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     if (!in_place(sendbuf)) d.reads(d.send, sendcount, sendtype);
     const MPI_Aint extent = extent_of(recvtype);
@@ -231,8 +233,6 @@ struct Alltoall {
   MPI_Datatype recvtype;
   MPI_Comm comm;
   bool operator==(const Alltoall&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const MPI_Count peers = state.remote_size;
     if (in_place(sendbuf)) {
@@ -255,8 +255,6 @@ struct Alltoallv {
   const D* rdispls;
   MPI_Datatype recvtype;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const MPI_Aint send_extent = in_place(sendbuf) ? 0 : extent_of(sendtype);
     const MPI_Aint recv_extent = extent_of(recvtype);
@@ -282,8 +280,6 @@ struct Alltoallw {
   const D* rdispls;  // bytes
   const MPI_Datatype* recvtypes;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     for (int rank = 0; rank < state.remote_size; ++rank) {
       if (in_place(sendbuf)) {
@@ -306,8 +302,6 @@ struct Reduce {
   int root;
   MPI_Comm comm;
   bool operator==(const Reduce&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const Rooted role(state, root);
     if (role.is_other && !in_place(sendbuf)) d.reads(d.send, count, datatype);
@@ -326,8 +320,6 @@ struct Allreduce {
   MPI_Op op;
   MPI_Comm comm;
   bool operator==(const Allreduce&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState&) const {
     if (in_place(sendbuf)) {
       d.reads(d.recv, count, datatype);
@@ -346,8 +338,6 @@ struct Reduce_scatter {
   MPI_Datatype datatype;
   MPI_Op op;
   MPI_Comm comm;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     MPI_Count total = 0;
     for (int rank = 0; rank < state.size; ++rank) total += recvcounts[rank];
@@ -369,8 +359,6 @@ struct Reduce_scatter_block {
   MPI_Op op;
   MPI_Comm comm;
   bool operator==(const Reduce_scatter_block&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     const MPI_Count total = static_cast<MPI_Count>(recvcount) * state.size;
     if (in_place(sendbuf)) {
@@ -396,8 +384,6 @@ struct Exscan {
   MPI_Op op;
   MPI_Comm comm;
   bool operator==(const Exscan&) const = default;
-  const void* send_pointer() const { return sendbuf; }
-  const void* recv_pointer() const { return recvbuf; }
   void describe(Description& d, const CommState& state) const {
     if (in_place(sendbuf)) {
       d.reads(d.recv, count, datatype);

@@ -12,7 +12,7 @@ Neighbours::Neighbours(MPI_Comm comm) {
   if (kind == MPI_CART) {
     int dimensions = 0;
     (void)host::Cartdim_get(comm, &dimensions);
-    in = out = 2 * dimensions;
+    in_ = out_ = 2 * dimensions;
     for (int dimension = 0; dimension < dimensions; ++dimension) {
       int negative = 0;
       int positive = 0;
@@ -23,11 +23,11 @@ Neighbours::Neighbours(MPI_Comm comm) {
   } else if (kind == MPI_GRAPH) {
     int rank = 0;
     (void)host::Comm_rank(comm, &rank);
-    (void)host::Graph_neighbors_count(comm, rank, &in);
-    out = in;
+    (void)host::Graph_neighbors_count(comm, rank, &in_);
+    out_ = in_;
   } else if (kind == MPI_DIST_GRAPH) {
     int weighted = 0;
-    (void)host::Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    (void)host::Dist_graph_neighbors_count(comm, &in_, &out_, &weighted);
   }
 }
 

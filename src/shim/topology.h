@@ -8,20 +8,36 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <vector>
 
 namespace accord::shim {
 
-struct Neighbours {
+class Neighbours {
+ public:
   explicit Neighbours(MPI_Comm comm);
-  bool present(int block) const {
-    return absent_.empty() || absent_[static_cast<std::size_t>(block)] == 0;
+
+  // visit(block) for each neighbour that this rank receives from.
+  template <class Visit>
+  void each_in(Visit visit) const {
+    each(in_, visit);
+  }
+  // The same for those that it sends to.
+  template <class Visit>
+  void each_out(Visit visit) const {
+    each(out_, visit);
   }
 
-  int in = 0;
-  int out = 0;
-
  private:
+  template <class Visit>
+  void each(int blocks, Visit& visit) const {
+    for (int block = 0; block < blocks; ++block) {
+      if (absent_.empty() || absent_[static_cast<std::size_t>(block)] == 0) visit(block);
+    }
+  }
+
+  int in_ = 0;
+  int out_ = 0;
   std::vector<char> absent_;  // by block; empty: all there
 };
 

@@ -116,7 +116,7 @@ MUTATIONS = {
     },
     "pairwise_exchange.cpp": {
         "refill_unread": ("return ", "region_is_free()", "true"),
-        "leave_lent": ("pair.is_lent ? ", "has_settled(pair.peer)", "true"),
+        "leave_lent": ("pair.is_lent ? ", "has_fetched(pair)", "true"),
     },
     "group.cpp": {
         "free_in_use": ("if (", "!group->abandoned()", "false"),

@@ -264,6 +264,41 @@ void disagreement(int more) {
   MPI_Comm_free(&comm);
 }
 
+// The same where rank 1 receives by types of absolute addresses, hence through a shadow of its
+// whole buffer: what the others send it arrives all the same.
+void disagreement_at_absolute_addresses() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const Blocks from = Blocks::of([](int peer) { return kLong + (rank == 0 && peer == 1 ? 1 : 0); });
+  const Blocks to = Blocks::of([](int) { return kLong; });
+  const DeviceBuffer send = all_sent(from);
+  const DeviceBuffer receive = on_device(untouched(to.room));
+  const auto peers = static_cast<std::size_t>(size);
+  std::vector<MPI_Datatype> absolute(peers);
+  Numbers offsets;
+  for (std::size_t peer = 0; peer < peers; ++peer) {
+    MPI_Aint address = 0;
+    MPI_Get_address(static_cast<int*>(receive.pointer()) + to.places[peer], &address);
+    MPI_Type_create_hindexed(1, &to.counts[peer], &address, MPI_INT, &absolute[peer]);
+    MPI_Type_commit(&absolute[peer]);
+    offsets.push_back(from.places[peer] * static_cast<int>(sizeof(int)));
+  }
+  const std::vector<MPI_Datatype> ints(peers, MPI_INT);
+  const Numbers ones(peers, 1);
+  const Numbers zeros(peers, 0);
+  const int code = MPI_Alltoallw(send.pointer(), from.counts.data(), offsets.data(), ints.data(),
+                                 MPI_BOTTOM, ones.data(), zeros.data(), absolute.data(), comm);
+  if (rank != 0)
+    expect((code == MPI_SUCCESS) == (rank != 1), "alltoallw of a block nobody expects",
+           "code " + std::to_string(code));
+  Numbers expected = all_received(to);
+  if (rank == 1) std::fill_n(expected.begin() + to.places[0], kLong, kUntouched);
+  check("alltoallw at absolute addresses", receive, expected);
+  for (MPI_Datatype& type : absolute) MPI_Type_free(&type);
+  MPI_Comm_free(&comm);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -283,6 +318,7 @@ int main(int argc, char** argv) {
   expect(way_of_first(kLong) == kWay, "alltoallv with long pairs", accord_last_path());
   disagreement(1);
   disagreement(-1);
+  disagreement_at_absolute_addresses();
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }

@@ -6,11 +6,14 @@
 #include "device/cuda_pack.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <memory>
 
+#include "cuda_mapped.h"
 #include "cuda_program.h"
 #include "cuda_test.h"
+#include "device/cuda_modules.h"
 #include "pack_check.h"
 
 namespace accord::device {
@@ -62,7 +65,13 @@ class CudaPack : public testing::Test {
                       data.begin() + at + static_cast<std::ptrdiff_t>(run.length_bytes));
       }
     }
-    EXPECT_EQ(wanted, test::contents(packed, wanted.size()));
+    // In halves, which may lie in different allocations.
+    auto* const halves = static_cast<std::byte*>(packed);
+    const std::size_t half = wanted.size() / 2;
+    auto found = test::contents(halves, half);
+    for (const unsigned char byte : test::contents(halves + half, wanted.size() - half))
+      found.push_back(byte);
+    EXPECT_EQ(wanted, found);
     EXPECT_OK(runtime_.free(memory));
     return after - before;
   }
@@ -93,6 +102,46 @@ TEST_F(CudaPack, short_rows_go_by_one_kernel) {
   // Memory that the driver does not know is out of a kernel's reach.
   EXPECT_EQ(0U, pack({{0, 8, 0}}, 16, 10'000, unknown.data()));
   EXPECT_OK(runtime_.free(pinned));
+}
+
+// A kernel must be able to reach every byte, not only the first.
+TEST_F(CudaPack, host_memory_that_is_page_locked_in_part_is_out_of_reach) {
+  constexpr std::size_t kHalfBytes = 300 * 8 / 2;  // of what squares() packs
+  constexpr std::size_t kPageBytes = 4096;
+  void* pages =
+      mmap(nullptr, 2 * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, pages);
+  std::byte* const second = static_cast<std::byte*>(pages) + kPageBytes;
+  std::byte* const packed = second - kHalfBytes;
+  ASSERT_CUDA(driver().host_memory_register(pages, kPageBytes, cuda::kHostRegisterPortable));
+  EXPECT_EQ(0U, pack(squares(), 300 * 300 * 8, 1, packed));
+  ASSERT_CUDA(driver().host_memory_register(second, kPageBytes, cuda::kHostRegisterPortable));
+  EXPECT_EQ(1U, pack(squares(), 300 * 300 * 8, 1, packed)) << "two parts, one behind the other";
+  for (void* page : {pages, static_cast<void*>(second)})
+    EXPECT_CUDA(driver().host_memory_unregister(page));
+  munmap(pages, 2 * kPageBytes);
+}
+
+TEST_F(CudaPack, mappings_side_by_side_are_reached_if_each_of_them_is) {
+  constexpr std::size_t kHalfBytes = 300 * 8 / 2;
+  const test::Physical first(test::Export::never), second(test::Export::never);
+  test::Reserved range(2);
+  range.map(0, first);
+  std::byte* const packed = range.map(1, second) - kHalfBytes;
+  EXPECT_EQ(1U, pack(squares(), 300 * 300 * 8, 1, packed));
+  range.unmap(1);
+  range.map_without_access(1, second);
+  const cuda::ByteRange both{packed, packed + 2 * kHalfBytes - 1};
+  {
+    cuda::ContextScope scope(driver());
+    EXPECT_CODE(unsupported, cuda::enter_for_kernel(driver(), 0, {&both, 1}, "test", scope));
+  }
+  range.unmap(1);
+  {
+    cuda::ContextScope scope(driver());
+    EXPECT_FALSE(cuda::enter_for_kernel(driver(), 0, {&both, 1}, "test", scope).ok()) << "nothing";
+  }
+  range.unmap(0);
 }
 
 // The runs of types that are gone make room for others: many types do not use up the memory.

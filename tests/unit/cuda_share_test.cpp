@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "cuda_mapped.h"
 #include "cuda_test.h"
 
 namespace accord::test {
@@ -19,70 +20,6 @@ using device::DeviceRuntime;
 using device::ExportedMemory;
 using device::MemoryKind;
 using device::PointerInfo;
-using device::cuda::AccessDescription;
-using device::cuda::HandleType;
-using device::cuda::kAccessReadWrite;
-using device::cuda::kLocationDevice;
-
-#define ASSERT_CUDA(expression) ASSERT_EQ(Result::success, (expression))
-#define EXPECT_CUDA(expression) EXPECT_EQ(Result::success, (expression))
-
-enum class Export { never, by_descriptor };
-
-unsigned handle_types(Export how) {
-  return how == Export::by_descriptor ? static_cast<unsigned>(HandleType::posix_file_descriptor)
-                                      : 0;
-}
-
-std::size_t granule() {
-  const PhysicalProperties properties;
-  std::size_t size_bytes = 0;
-  EXPECT_CUDA(program().memory_granularity(&size_bytes, &properties, 0));
-  return size_bytes;
-}
-
-// Physical memory of device 0, one granule of it.
-class Physical {
- public:
-  explicit Physical(Export how) {
-    PhysicalProperties properties;
-    properties.handle_types = handle_types(how);
-    EXPECT_CUDA(program().memory_create(&handle_, granule(), &properties, 0));
-  }
-  ~Physical() { EXPECT_CUDA(driver().memory_release(handle_)); }
-  Physical(const Physical&) = delete;
-  Physical& operator=(const Physical&) = delete;
-  MemoryHandle handle() const { return handle_; }
-
- private:
-  MemoryHandle handle_ = 0;
-};
-
-// Reserved addresses of some granules.
-class Reserved {
- public:
-  explicit Reserved(std::size_t granules) : size_bytes_(granules * granule()) {
-    EXPECT_CUDA(driver().address_reserve(&start_, size_bytes_, 0, 0, 0));
-  }
-  ~Reserved() { EXPECT_CUDA(driver().address_free(start_, size_bytes_)); }
-  Reserved(const Reserved&) = delete;
-  Reserved& operator=(const Reserved&) = delete;
-
-  std::byte* map(std::size_t number, const Physical& physical) {
-    const AccessDescription access{{kLocationDevice, 0}, kAccessReadWrite};
-    const DevicePointer address = start_ + number * granule();
-    EXPECT_CUDA(driver().memory_map(address, granule(), 0, physical.handle(), 0));
-    EXPECT_CUDA(driver().memory_set_access(address, granule(), &access, 1));
-    return static_cast<std::byte*>(pointer_to(address));
-  }
-  void unmap(std::size_t number) {
-    EXPECT_CUDA(driver().memory_unmap(start_ + number * granule(), granule()));
-  }
-
- private:
-  std::size_t size_bytes_;
-  DevicePointer start_ = 0;
-};
 
 // A program that has chosen device 0.
 class CudaShare : public testing::Test {

@@ -8,13 +8,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 
@@ -169,6 +177,36 @@ TEST(DescriptorPort, ManyParcelsWithinAProcessAllArrive) {
   for (int item = 0; item < kParcels; ++item) EXPECT_EQ(9, taken(port, {0, item, 0}));
 }
 
+// More lie in the own socket than one look takes.
+TEST(DescriptorPort, TheLastOfManyParcelsIsTakenAtOnce) {
+  DescriptorPort port;
+  ASSERT_OK(port.open());
+  const Descriptor file = file_with(9);
+  constexpr int kParcels = 270;
+  for (int item = 0; item < kParcels; ++item) {
+    bool sent = false;
+    ASSERT_OK(send(port, port.address(), file, sent, {0, item, 0}));
+    ASSERT_TRUE(sent) << item;
+  }
+  EXPECT_EQ(9, taken(port, {0, kParcels - 1, 0}));
+}
+
+TEST(DescriptorPort, WhatIsDroppedIsClosed) {
+  DescriptorPort port;
+  ASSERT_OK(port.open());
+  const std::size_t before = open_descriptors();
+  bool sent = false;
+  for (const ParcelLabel& label : {ParcelLabel{0, 1, 4}, {0, 2, 4}, {1, 1, 4}, {0, 3, 5}})
+    ASSERT_OK(send(port, port.address(), file_with(30), sent, label));
+  for (const int item : {1, 3}) port.drop({0, item, 4});
+  EXPECT_EQ(before + 3, open_descriptors());
+  EXPECT_EQ(-1, taken(port, {0, 1, 4}));
+  EXPECT_EQ(30, taken(port, {0, 2, 4}));
+  EXPECT_EQ(30, taken(port, {1, 1, 4}));
+  EXPECT_EQ(30, taken(port, {0, 3, 5})) << "a later generation";
+  EXPECT_EQ(before, open_descriptors());
+}
+
 TEST(DescriptorPort, WhatAnotherUserSendsIsDropped) {
   if (getuid() != 0) GTEST_SKIP() << "only root can become another user";
   constexpr uid_t kNobody = 65534;
@@ -272,6 +310,52 @@ TEST(DescriptorPort, AnotherNetworkNamespaceNeedsAPath) {
   std::filesystem::remove_all(directory);
 }
 
+// The time at which it seems to have been made.
+void age(const std::filesystem::path& path, std::chrono::seconds by) {
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - by);
+}
+
+// But nothing that may be of a process that lives, or of somebody else.
+TEST(DescriptorPort, WhatAKilledProcessHasLeftIsRemoved) {
+  char made[] = "/tmp/accord-port-test-XXXXXX";
+  ASSERT_NE(nullptr, mkdtemp(made));
+  const std::filesystem::path directory = made;
+  const auto entries = [&] {
+    return std::distance(std::filesystem::directory_iterator(directory),
+                         std::filesystem::directory_iterator());
+  };
+  const auto join = [&] {
+    DescriptorPort port;
+    EXPECT_OK(port.open());
+    EXPECT_OK(port.open_path(directory));
+  };
+  EXPECT_EQ(0, test::in_child([&] {
+              auto* const port = new DescriptorPort;
+              return port->open().ok() && port->open_path(directory).ok() ? 0 : 1;
+            }));
+  ASSERT_EQ(1, entries());
+  const std::filesystem::path left = *std::filesystem::directory_iterator(directory);
+  DescriptorPort living;
+  ASSERT_OK(living.open());
+  ASSERT_OK(living.open_path(directory));
+  std::filesystem::create_directory(directory / "other");
+  Descriptor(creat((directory / "accord-file").c_str(), 0600)).close();
+  EXPECT_EQ(4, entries());
+  join();
+  EXPECT_EQ(4, entries()) << "too young to tell";
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    age(entry.path(), std::chrono::hours(1));
+  join();
+  EXPECT_EQ(3, entries());
+  EXPECT_FALSE(std::filesystem::exists(left));
+  // Killed before it had a socket.
+  std::filesystem::create_directory(left);
+  age(left, std::chrono::hours(1));
+  join();
+  EXPECT_EQ(3, entries());
+  std::filesystem::remove_all(directory);
+}
+
 TEST(DescriptorPort, ADirectoryThatIsNotThereIsAnError) {
   DescriptorPort port;
   ASSERT_OK(port.open());
@@ -324,6 +408,48 @@ TEST(LifeLine, TellsThatAProcessHasEnded) {
     EXPECT_EQ(0, status);
     EXPECT_FALSE(descriptors.empty());
   }
+}
+
+// As a kernel without pidfds answers; for good.
+bool refuse_pidfds() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// Without pidfds the line is a pipe, which a child of the process must not hold.
+TEST(LifeLine, TellsThatAProcessHasEndedThoughAChildOfItLivesOn) {
+  DescriptorPort port;
+  ASSERT_OK(port.open());
+  int finish[2];
+  ASSERT_EQ(0, pipe(finish));
+  const int result = test::in_child([&] {
+    if (!refuse_pidfds()) return 77;
+    DescriptorPort own;
+    int line = -1;
+    bool sent = false;
+    if (!own.open().ok() || !own_life_line(line).ok()) return 1;
+    if (!own.send(port.address(), kLabel, {&line, 1}, sent).ok() || !sent) return 2;
+    char end = 0;
+    close(finish[1]);
+    if (fork() == 0) _exit(read(finish[0], &end, 1) == 0 ? 0 : 1);
+    return 0;
+  });
+  if (result == 77) GTEST_SKIP() << "system calls cannot be filtered here";
+  EXPECT_EQ(0, result);
+  std::vector<Descriptor> descriptors;
+  ASSERT_TRUE(port.take(kLabel, descriptors));
+  struct stat of {};
+  ASSERT_EQ(0, fstat(descriptors[0].number(), &of));
+  EXPECT_TRUE(S_ISFIFO(of.st_mode));
+  EXPECT_TRUE(life_line_of(4321, std::move(descriptors[0]))->is_cut());
+  for (const int end : finish) close(end);
 }
 
 }  // namespace

@@ -423,59 +423,16 @@ Result cuCtxEnablePeerAccess(Context peer, unsigned flags) {
   return peers.emplace(current()->id, peer->id).second ? Result::success
                                                        : Result::peer_access_already_enabled;
 }
-Result cuModuleLoadData(Module* module, const void* image) {
-  const std::lock_guard lock(state.mutex);
-  if (const Result result = check_unsafe(); result != Result::success) return result;
-  if (std::getenv("FAKE_CUDA_NO_KERNELS") != nullptr) return Result::not_supported;
-  if (!is_image(image)) return Result::invalid_value;
-  *module = new ModuleHandle{current(), current()->id};
-  return Result::success;
-}
-Result cuModuleGetFunction(Function* function, Module module, const char* name) {
-  const std::lock_guard lock(state.mutex);
-  if (const Result result = check_unsafe(); result != Result::success) return result;
-  if (!usable(module)) return kInvalidHandle;
-  *function = find_kernel(*module, name);
-  return *function != nullptr ? Result::success : kNotFound;
-}
-static Result launch(std::unique_lock<std::mutex>& lock, Stream stream, unsigned blocks,
-                     const InboxLaunch& arguments) {
-  if (!usable(stream)) return kInvalidHandle;
-  if (const Result result = launch_inbox(stream, blocks, arguments); result != Result::success) {
-    return result;
-  }
-  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-  if (blocking != nullptr && *blocking != '0') await_residents(lock, *stream);
-  return check_context();
-}
-Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsigned grid_z,
-                      unsigned threads, unsigned block_y, unsigned block_z, unsigned, Stream stream,
-                      void** parameters, void** extra) {
-  std::unique_lock lock(state.mutex);
-  if (const Result result = check_context(); result != Result::success) return result;
-  if (!usable(function)) return kInvalidHandle;
-  const bool packs = function->pack_word_bytes != 0;
-  const bool resident = !packs && function->op == accord::device::ReduceOp::none;
-  if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 ||
-      threads != (packs ? kPackThreads : resident ? kInboxThreads : kReduceThreads) ||
-      extra != nullptr) {
-    return Result::invalid_value;
-  }
-  if (resident) return launch(lock, stream, blocks, *static_cast<InboxLaunch*>(parameters[0]));
-  const auto start = [&](const auto& arguments) {
-    const Result result = check_arguments(*function, arguments);
-    if (result != Result::success) return result;
-    return enqueue(stream, [kernel = *function, copy = arguments] { run(kernel, copy); });
-  };
-  return packs ? start(*static_cast<const accord::device::PackArguments*>(parameters[0]))
-               : start(*static_cast<const ReduceArguments*>(parameters[0]));
-}
 
 }  // extern "C"
 // NOLINTEND
 
-// What is in fake_cuda_share.cpp.
+// What is in fake_cuda_launch.cpp and fake_cuda_share.cpp.
 extern "C" {
+Result cuModuleLoadData(Module*, const void*);
+Result cuModuleGetFunction(Function*, Module, const char*);
+Result cuLaunchKernel(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                      unsigned, Stream, void**, void**);
 Result cuMemRetainAllocationHandle(MemoryHandle*, void*);
 Result cuMemRelease(MemoryHandle);
 Result cuMemExportToShareableHandle(void*, MemoryHandle, HandleType, unsigned long long);

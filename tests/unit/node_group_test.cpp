@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/joining.h"
+#include "forwarding_runtime.h"
 #include "node/group.h"
 #include "node_world.h"
 
@@ -122,66 +123,33 @@ INSTANTIATE_TEST_SUITE_P(All, NodeGroup,
                                          CLONE_NEWUSER | CLONE_NEWPID,
                                          CLONE_NEWPID | CLONE_NEWNET));
 
-// The host runtime as one rank has it: it may refuse to open, and remembers what is open and freed.
-class Watched final : public device::DeviceRuntime {
+// The host runtime as one rank has it: it may refuse to open, or run no kernels for now, and
+// remembers what is open and freed.
+class Watched final : public KernelRuntime {
  public:
   explicit Watched(int& open_count) : open_count_(open_count) {}
   bool refuses = false;
   int freed_while_open = 0;
+  int closed_while_busy = 0;
   int freed = 0;
 
   Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override {
     if (refuses) return {StatusCode::unsupported, "refused"};
     ++open_count_;
-    return inner_.open_memory(device, exported, pointer);
+    return ForwardingRuntime::open_memory(device, exported, pointer);
   }
   Status close_memory(void* pointer) override {
     --open_count_;
-    return inner_.close_memory(pointer);
+    closed_while_busy += is_busy ? 1 : 0;
+    return ForwardingRuntime::close_memory(pointer);
   }
   Status free(void* pointer) override {
     ++freed;
     freed_while_open += open_count_ > 0 ? 1 : 0;
-    return inner_.free(pointer);
-  }
-
-  const char* name() const noexcept override { return inner_.name(); }
-  bool active() noexcept override { return inner_.active(); }
-  bool present() noexcept override { return inner_.present(); }
-  bool classify(const void* pointer, device::PointerInfo& info) noexcept override {
-    return inner_.classify(pointer, info);
-  }
-  Status copy(int device, std::span<const device::Copy> copies) override {
-    return inner_.copy(device, copies);
-  }
-  Status copy_begin(int device, std::span<const device::Copy> copies,
-                    device::CopyTicket& ticket) override {
-    return inner_.copy_begin(device, copies, ticket);
-  }
-  Status copy_done(device::CopyTicket& ticket, bool& done) override {
-    return inner_.copy_done(ticket, done);
-  }
-  Status host_allocate(std::size_t size_bytes, void*& pointer) override {
-    return inner_.host_allocate(size_bytes, pointer);
-  }
-  void host_free(void* pointer, std::size_t size_bytes) noexcept override {
-    inner_.host_free(pointer, size_bytes);
-  }
-  Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
-                  void*& pointer) override {
-    return inner_.allocate(device, kind, size_bytes, pointer);
-  }
-  Status export_memory(const void* pointer, device::ExportedMemory& exported) override {
-    return inner_.export_memory(pointer, exported);
-  }
-  int device_count() override { return inner_.device_count(); }
-  int device_in_use() noexcept override { return 0; }
-  Status describe(int device, device::DeviceDescription& description) override {
-    return inner_.describe(device, description);
+    return ForwardingRuntime::free(pointer);
   }
 
  private:
-  device::DeviceRuntime& inner_ = device::host_runtime();
   int& open_count_;
 };
 
@@ -316,6 +284,31 @@ TEST(Joining, WhereOneCannotOpenNothingIsFreedBeforeAllHaveClosed) {
       EXPECT_EQ(1, runtime.freed);
       EXPECT_EQ(0, runtime.freed_while_open) << "seed " << seed;
     }
+  }
+}
+
+// What its kernel may yet read or write is kept until that has run.
+TEST(Joining, NobodyWaitsForEverForADeviceThatIsBusy) {
+  const ShortPatience patience;
+  JoiningWorld world({});
+  constexpr std::size_t kBusy = 1;
+  world.runtimes[kBusy].is_busy = true;
+  world.join(1);
+  for (const core::NodeGroup& group : world.groups) {
+    EXPECT_EQ(nullptr, group.group);
+    EXPECT_TRUE(group.declined);
+  }
+  EXPECT_NE(std::string::npos, world.groups[kBusy].why_declined.find("kernel"));
+  EXPECT_EQ(2, world.open_count);
+  EXPECT_EQ(0, world.runtimes[kBusy].freed);
+  node::Group::bury();
+  EXPECT_EQ(0, world.runtimes[kBusy].freed);
+  world.runtimes[kBusy].is_busy = false;
+  node::Group::bury();
+  EXPECT_EQ(0, world.open_count);
+  for (const Watched& runtime : world.runtimes) {
+    EXPECT_EQ(1, runtime.freed);
+    EXPECT_EQ(0, runtime.closed_while_busy);
   }
 }
 

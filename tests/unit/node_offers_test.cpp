@@ -5,8 +5,11 @@
 // freed is closed and never mistaken for what lies there now, and what is lent is bounded.
 #include <sys/resource.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 
+#include "forwarding_runtime.h"
 #include "node/handle_cache.h"
 #include "node/offers.h"
 #include "node_collective.h"
@@ -169,7 +172,8 @@ TEST(Offers, ManyBuffersInTurnAreBoundedAndRight) {
   const std::size_t handles = node::handle_cache().handles();
   std::vector<std::unique_ptr<Collective>> many;
   for (std::size_t i = 0; i < node::Board::kOffers + 4; ++i)
-    many.push_back(std::make_unique<Collective>(world, make_case(Kind::reduce_scatter_block, 2, 500 + i)));
+    many.push_back(
+        std::make_unique<Collective>(world, make_case(Kind::reduce_scatter_block, 2, 500 + i)));
   for (int round = 0; round < 5; ++round) {
     for (const auto& collective : many) collective->run();
   }
@@ -202,30 +206,127 @@ TEST(Offers, APeerThatCannotOpenKeepsTheRegions) {
   EXPECT_LT(before.refusals, node::handle_cache().counters().refusals);
 }
 
+// Uses an allocation of `mine` until it is on offer to everyone, and says by which number.
+std::int32_t lend(node::Offers& mine, const Buffer& buffer) {
+  std::int32_t offer = -1;
+  for (unsigned uses = 0; uses < node::Offers::kUsesBeforeOffer; ++uses) {
+    mine.take_call();
+    (void)mine.use(buffer.end(1).memory, node::kEveryone, offer);
+  }
+  return offer;
+}
+
 // What was withdrawn may still be looked at by a peer that has not called since.
 TEST(Offers, ASlotIsUsedAgainOnceAllHaveSeenThatItWasWithdrawn) {
   NodeWorld world(2, kRegionBytes, 12);
   node::Offers& mine = world.group(0).offers();
-  const auto lend = [&](const Buffer& buffer) {
-    std::int32_t offer = -1;
-    for (unsigned uses = 0; uses < node::Offers::kUsesBeforeOffer; ++uses) {
-      mine.take_call();
-      (void)mine.use(buffer.end(1).memory, node::kEveryone, offer);
-    }
-    return offer;
-  };
   Buffer first(100);
-  EXPECT_EQ(0, lend(first));
+  EXPECT_EQ(0, lend(mine, first));
   world.group(1).offers().tend();
   std::int32_t offer = -1;
   EXPECT_TRUE(mine.use(first.end(1).memory, node::kEveryone, offer));
   first.free();
   const Buffer second(200);
-  EXPECT_EQ(1, lend(second));
+  EXPECT_EQ(1, lend(mine, second));
   world.group(1).offers().tend();
   mine.tend();
   const Buffer third(300);
-  EXPECT_EQ(0, lend(third));
+  EXPECT_EQ(0, lend(mine, third));
+}
+
+// Its descriptor has been sent all the same, and would keep the memory.
+TEST(Offers, NothingIsLeftOfWhatWasWithdrawnBeforeAPeerLooked) {
+  NodeWorld world(2, kRegionBytes, 20);
+  node::Offers& mine = world.group(0).offers();
+  const std::size_t handles = node::handle_cache().handles();
+  const std::size_t descriptors = open_descriptors();
+  for (int life = 0; life < 3; ++life) {
+    Buffer buffer(static_cast<std::size_t>(100 + life));
+    EXPECT_EQ(0, lend(mine, buffer));
+    buffer.free();
+    const std::size_t rounds = node::Board::kOffers * node::Offers::kCallsPerLook;
+    for (std::size_t round = 0; round < rounds; ++round) mine.tend();
+    world.group(1).offers().tend();
+    mine.tend();
+    EXPECT_EQ(descriptors, open_descriptors());
+    EXPECT_EQ(handles, node::handle_cache().handles());
+  }
+}
+
+// In which something else happens while memory is opened.
+class BusyRuntime final : public ForwardingRuntime {
+ public:
+  std::function<void()> meanwhile;
+
+  Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override {
+    if (const auto once = std::exchange(meanwhile, nullptr)) once();
+    return ForwardingRuntime::open_memory(device, exported, pointer);
+  }
+};
+
+// A peer that opens one offer takes long enough for another one to be withdrawn.
+TEST(Offers, OneWithdrawnWhileAPeerOpensAnotherIsClosedTheNextTime) {
+  BusyRuntime runtime;
+  NodeWorld world(2, kRegionBytes, 21, runtime);
+  node::Offers& mine = world.group(0).offers();
+  node::Offers& theirs = world.group(1).offers();
+  const std::size_t handles = node::handle_cache().handles();
+  Buffer first(100), withdrawn(200), fresh(300), later(400);
+  EXPECT_EQ(0, lend(mine, first));
+  EXPECT_EQ(1, lend(mine, withdrawn));
+  theirs.tend();
+  first.free();
+  EXPECT_EQ(2, lend(mine, fresh));
+  theirs.tend();
+  mine.tend();  // the first place is free again
+  const Buffer opened(500);
+  EXPECT_EQ(0, lend(mine, opened));
+  runtime.meanwhile = [&] {
+    withdrawn.free();
+    EXPECT_EQ(3, lend(mine, later));
+  };
+  theirs.tend();
+  theirs.tend();
+  EXPECT_EQ(handles + 3, node::handle_cache().handles());
+}
+
+// Whether kernels reach memory is found out later, where a kernel of the program keeps ours from
+// running: calls go through the regions meanwhile, and none but the first waits.
+TEST(Offers, MemoryIsTriedAgainOnceKernelsRun) {
+  const ShortPatience patience;
+  KernelRuntime runtime;
+  NodeWorld world(2, kRegionBytes, 22, runtime);
+  node::Offers& mine = world.group(0).offers();
+  const Buffer buffer(100), other(200);
+  runtime.is_busy = true;
+  EXPECT_EQ(-1, lend(mine, buffer));
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(-1, lend(mine, buffer));
+  EXPECT_EQ(-1, lend(mine, other));
+  EXPECT_GT(node::Trial::patience / 2, std::chrono::steady_clock::now() - before);
+  runtime.is_busy = false;
+  EXPECT_EQ(0, lend(mine, buffer));
+  EXPECT_EQ(1, lend(mine, other));
+}
+
+TEST(Offers, WhatAKernelMayYetReadStaysOpen) {
+  const ShortPatience patience;
+  KernelRuntime runtime;
+  NodeWorld world(2, kRegionBytes, 23, runtime);
+  node::Offers& mine = world.group(0).offers();
+  node::Offers& theirs = world.group(1).offers();
+  const std::size_t handles = node::handle_cache().handles();
+  const Buffer buffer(100);
+  EXPECT_EQ(0, lend(mine, buffer));
+  runtime.is_busy = true;
+  theirs.tend();
+  theirs.close();
+  EXPECT_EQ(handles + 1, node::handle_cache().handles());
+  std::int32_t offer = -1;
+  EXPECT_FALSE(mine.use(buffer.end(1).memory, node::kEveryone, offer)) << "not known to be reached";
+  runtime.is_busy = false;
+  theirs.tend();
+  EXPECT_EQ(handles, node::handle_cache().handles());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <random>
@@ -82,15 +83,28 @@ inline std::unique_ptr<core::Exchange> make_exchange(std::shared_ptr<node::Group
   return std::make_unique<core::NodeExchange>(std::move(group), view);
 }
 
+// While it lives, a kernel that does not run is soon given up on.
+class ShortPatience {
+ public:
+  ShortPatience() { node::Trial::patience = std::chrono::milliseconds(300); }
+  ~ShortPatience() { node::Trial::patience = usual_; }
+  ShortPatience(const ShortPatience&) = delete;
+  ShortPatience& operator=(const ShortPatience&) = delete;
+
+ private:
+  std::chrono::milliseconds usual_ = node::Trial::patience;
+};
+
 // A communicator of `size` ranks.
 class NodeWorld {
  public:
-  NodeWorld(int size, std::size_t region_bytes, unsigned seed) : random_(seed) {
+  NodeWorld(int size, std::size_t region_bytes, unsigned seed,
+            device::DeviceRuntime& runtime = device::host_runtime())
+      : random_(seed) {
     std::vector<node::Record> records(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank) {
       groups_.emplace_back(new node::Group, node::Group::retire);
-      EXPECT_OK(groups_.back()->prepare(rank, size, device::host_runtime(), 0,
-                                        {.region_bytes = region_bytes},
+      EXPECT_OK(groups_.back()->prepare(rank, size, runtime, 0, {.region_bytes = region_bytes},
                                         records[static_cast<std::size_t>(rank)]));
     }
     for (const auto& group : groups_) {

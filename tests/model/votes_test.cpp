@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// When ranks vote on the way of a call, what their votes say, and by which call of the host MPI a
+// voted call is made.
+#include <gtest/gtest.h>
+
+#include "base/stages.h"
+#include "core/collective.h"
+#include "scenario.h"
+
+namespace accord::model {
+namespace {
+
+TEST(ModeTable, VotesAtPowersOfTwoThenPeriodically) {
+  core::ModeTable table;
+  const core::Key key{1, 2, 3, 4};
+  std::shared_ptr<core::VoteResult> latest;
+  for (std::uint64_t call = 1; call <= 5000; ++call) {
+    const core::Turn turn = table.next(key);
+    const bool votes = call <= 1024 ? (call & (call - 1)) == 0 : call % 1024 == 0;
+    ASSERT_EQ(turn.votes, votes) << call;
+    if (votes) {
+      ASSERT_NE(turn.result, latest);
+      latest = turn.result;
+    }
+    ASSERT_EQ(turn.result, latest);
+  }
+}
+
+TEST(ModeTable, IsBoundedAndForgetsAtTheSameCallEverywhere) {
+  core::ModeTable table;
+  const auto key = [](std::size_t i) { return core::Key{1, 0, 0, i}; };
+  for (std::size_t i = 0; i < core::ModeTable::kKeysMax; ++i) (void)table.next(key(i));
+  EXPECT_TRUE(table.next(key(0)).votes);   // its second call
+  EXPECT_FALSE(table.next(key(0)).votes);  // its third
+  EXPECT_TRUE(table.next(key(9999)).votes);
+  EXPECT_TRUE(table.next(key(0)).votes);  // its first again
+}
+
+TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
+  using core::Ballot;
+  const core::Key key{1, 2, 3, 4};
+  const core::Key other{1, 2, 3, 5};
+  const auto combine = [](std::vector<core::Vote> votes) {
+    core::Vote all = votes[0];
+    for (const core::Vote& vote : votes) {
+      for (std::size_t i = 0; i < 4; ++i) all.words[i] = std::min(all.words[i], vote.words[i]);
+    }
+    return all;
+  };
+  const core::Vote mixed =
+      combine({core::Vote::cast(key, Ballot::host), core::Vote::cast(key, Ballot::device),
+               core::Vote::cast(key, Ballot::neutral)});
+  EXPECT_TRUE(mixed.agreed());
+  EXPECT_TRUE(mixed.any_device());
+  EXPECT_TRUE(mixed.any_host());
+  const core::Vote neutral =
+      combine({core::Vote::cast(key, Ballot::neutral), core::Vote::cast(key, Ballot::neutral)});
+  EXPECT_FALSE(neutral.any_device() || neutral.any_host());
+  EXPECT_FALSE(combine({core::Vote::cast(key, Ballot::host), core::Vote::cast(other, Ballot::host)})
+                   .agreed());
+}
+
+// A call on memory of the CPU alone, whose ranks learn by a vote that the host MPI is to make it.
+struct VotedPlain {
+  explicit VotedPlain(stages::Story story = {}) {
+    core::Pipeline made;
+    made.key.size_bytes = made.size_bytes = 64;
+    made.ballot = core::Ballot::host;
+    made.issue_vote = [](const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
+      all = mine;
+      request = kDoneRequest;
+      return 0;
+    };
+    call.pipeline = std::move(made);
+    call.story = std::move(story);
+    call.block = [this](const void*, void*) {
+      ++blocking;
+      return 0;
+    };
+    call.issue = [this](const void*, void*, core::HostRequest& request) {
+      ++nonblocking;
+      request = kDoneRequest;
+      return 0;
+    };
+  }
+  core::CollectiveCall call;
+  int blocking = 0;
+  int nonblocking = 0;
+};
+
+// A defect of the host MPI's non-blocking form must stay out of programs that do not call it.
+TEST(Vote, ABlockingCallIsMadeByTheBlockingForm) {
+  const std::string message = run_ranks(1, {}, {}, [](Rank& rank) {
+    const auto queue = std::make_shared<core::CommQueue>();
+    for (int call = 1; call <= 3; ++call) {
+      VotedPlain voted;
+      bool repeatable = false;
+      const Status status =
+          core::run_collective(rank.shim->engine(), queue, voted.call, repeatable);
+      if (!status.ok() || voted.blocking != 1 || voted.nonblocking != 0)
+        rank.scheduler.fail("call " + std::to_string(call) + " went by another form");
+      if (core::last_path() != std::string("staged")) rank.scheduler.fail("another way");
+    }
+    VotedPlain voted;
+    core::Requests requests;
+    core::HostRequest request = kNoRequest;
+    const Status status = core::start_collective(rank.shim->engine(), requests, queue,
+                                                 std::move(voted.call), request);
+    MessageStatus ended;
+    rank.mpi.wait(request, ended);
+    if (!status.ok() || voted.blocking != 0 || voted.nonblocking != 1)
+      rank.scheduler.fail("a non-blocking call went by another form");
+  });
+  EXPECT_EQ(message, "");
+}
+
+// The vote is an operation's, what follows its waiter's.
+TEST(Vote, TheStoryOfACallGoesOnAfterIt) {
+  stages::Recorder recorder({.file_prefix = "kept"});
+  stages::listening = true;
+  const std::string message = run_ranks(1, {}, {}, [&](Rank& rank) {
+    VotedPlain voted(std::make_shared<stages::Call>(recorder, "allreduce"));
+    const auto queue = std::make_shared<core::CommQueue>();
+    bool repeatable = false;
+    if (!core::run_collective(rank.shim->engine(), queue, voted.call, repeatable).ok())
+      rank.scheduler.fail("an error");
+  });
+  stages::listening = false;
+  EXPECT_EQ(message, "");
+  const std::string trace = recorder.json(0, "test");
+  for (const stages::Stage stage : {stages::Stage::vote, stages::Stage::host_mpi})
+    EXPECT_NE(std::string::npos, trace.find(stages::name(stage))) << trace;
+}
+
+}  // namespace
+}  // namespace accord::model

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The fake driver's modules and launches: a kernel is known by its name, and done by the CPU.
+#include <cstdlib>
+#include <mutex>
+
+#include "fake_cuda_inbox.h"
+#include "fake_cuda_kernels.h"
+#include "fake_cuda_state.h"
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+using namespace accord::device::cuda;
+
+namespace {
+
+Result launch(std::unique_lock<std::mutex>& lock, Stream stream, unsigned blocks,
+              const InboxLaunch& arguments) {
+  if (!usable(stream)) return kInvalidHandle;
+  if (const Result result = launch_inbox(stream, blocks, arguments); result != Result::success) {
+    return result;
+  }
+  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking != nullptr && *blocking != '0') await_residents(lock, *stream);
+  return check_context();
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuModuleLoadData(Module* module, const void* image) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (std::getenv("FAKE_CUDA_NO_KERNELS") != nullptr) return Result::not_supported;
+  if (!is_image(image)) return Result::invalid_value;
+  *module = new ModuleHandle{current(), current()->id};
+  return Result::success;
+}
+Result cuModuleGetFunction(Function* function, Module module, const char* name) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (!usable(module)) return kInvalidHandle;
+  *function = find_kernel(*module, name);
+  return *function != nullptr ? Result::success : kNotFound;
+}
+Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsigned grid_z,
+                      unsigned threads, unsigned block_y, unsigned block_z, unsigned, Stream stream,
+                      void** parameters, void** extra) {
+  std::unique_lock lock(state.mutex);
+  if (const Result result = check_context(); result != Result::success) return result;
+  if (!usable(function)) return kInvalidHandle;
+  const bool packs = function->pack_word_bytes != 0;
+  const bool resident = !packs && function->op == accord::device::ReduceOp::none;
+  if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 ||
+      threads != (packs      ? kPackThreads
+                  : resident ? kInboxThreads
+                             : kReduceThreads) ||
+      extra != nullptr) {
+    return Result::invalid_value;
+  }
+  if (resident) return launch(lock, stream, blocks, *static_cast<InboxLaunch*>(parameters[0]));
+  const auto start = [&](const auto& arguments) {
+    const Result result = check_arguments(*function, arguments);
+    if (result != Result::success) return result;
+    return enqueue(stream, [kernel = *function, copy = arguments] { run(kernel, copy); });
+  };
+  return packs ? start(*static_cast<const accord::device::PackArguments*>(parameters[0]))
+               : start(*static_cast<const ReduceArguments*>(parameters[0]));
+}
+
+}  // extern "C"
+// NOLINTEND
