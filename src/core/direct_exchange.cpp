@@ -166,13 +166,12 @@ bool DirectExchange::reads_survive() const {
       break;
   }
   const bool same = pipeline_.in.address(0) == pipeline_.out.address(0);
-  // A piece of a share is written only once all have pushed theirs. Where a rank has its own block
-  // alone, that goes over the same pieces of the first, which must not be shorter.
-  if (plan_.form() == node::DirectForm::spread)
-    return same && pipeline_.exchange->blocks_bytes.empty();
   if (plan_.readers_of_in() == node::kNobody) return true;
-  // A share is written only once the only rank that reads it has reduced it.
-  return plan_.form() == node::DirectForm::shares && same;
+  // A share is written only once the only rank that reads it has reduced it; a block of this rank
+  // alone lies where others have theirs.
+  const bool in_shares =
+      plan_.form() == node::DirectForm::shares || plan_.form() == node::DirectForm::spread;
+  return in_shares && same && plan_.writers_of_out() != node::kNobody;
 }
 
 bool DirectExchange::gathered(bool& direct) const {
@@ -252,7 +251,8 @@ Status DirectExchange::begin_copies() {
 }
 
 void DirectExchange::begin_spread() {
-  SpreadReduction::Ends ends{.contribution = contribution(group_->rank()), .results = {}};
+  SpreadReduction::Ends ends;
+  for (const int rank : plan_.sources()) ends.contributions.push_back(contribution(rank));
   if (plan_.share(group_->rank()).length_bytes > 0) {
     for (const int rank : plan_.targets()) ends.results.push_back(result(rank));
   }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What a rank does in a reduction that is spread by copy engines (node/spread_plan.h), once all
-// ranks are there and their results can be stored where they belong: it pushes what it has for each
-// piece of the others' shares into their exchange regions, and once all have, its kernel reduces
-// the piece of its own share in local memory, in the order of the ranks. A state machine like
-// NodeExchange; a piece counts as one chunk of the mailboxes.
+// What a rank does in a reduction that is spread over copy engines and kernels
+// (node/spread_plan.h), once all ranks are there and their buffers can be reached: engines fetch
+// what the others have for a piece of its share into its exchange region, its kernel reduces that
+// in local memory, in the order of the ranks, and stores the result where it belongs, while the
+// engines are at the next piece. Nobody waits for anybody in between. A state machine like
+// NodeExchange.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 #include "base/stages.h"
@@ -20,19 +20,17 @@ namespace accord::core {
 
 class SpreadReduction {
  public:
-  // Where byte 0 of a rank's contribution lies, and of the results that its kernel makes.
   struct Ends {
-    const std::byte* contribution = nullptr;
-    std::vector<std::byte*> results;
+    std::vector<const std::byte*> contributions;  // byte 0 of each rank's
+    std::vector<std::byte*> results;              // byte 0 of those that its kernel makes
   };
 
-  // To be made in the order of the communicator's calls, when all ranks have begun this one and
-  // hence ended those before: until then they may use their regions for these. The group outlives
-  // it.
+  // To be made when all ranks have begun this call of the communicator and hence ended those
+  // before, which may use the region. The group outlives it.
   SpreadReduction(node::Group& group, const node::Call& call, const node::DirectPlan& plan,
                   Ends ends);
 
-  // `done` once this rank has done its part; the others may still be storing.
+  // `done` once this rank has done its part; the others may still read its buffers or store there.
   Status advance(bool& done);
   // After an error: `done` once no copy or kernel of this rank is under way any more.
   void stop(bool& done);
@@ -46,23 +44,20 @@ class SpreadReduction {
     device::CopyTicket ticket;
   };
 
-  Status push(bool& moved);
+  Status fetch(bool& moved);
   Status reduce(bool& moved);
-  Status begin_push(std::size_t piece);
+  Status begin_fetch(std::size_t piece);
   Status begin_reduce(std::size_t piece);
   Status end(Work& work, bool& ended);
   Status poll(device::CopyTicket& ticket, bool& done);
-  bool slots_are_free(std::size_t piece) const;
-  bool is_there(std::size_t piece) const;
-  std::byte* slot(int sender, int receiver, std::size_t piece) const;
+  std::byte* slot(int sender, std::size_t piece) const;
 
   node::Group& group_;
   const device::ReduceOp op_;
   const device::Element element_;
   const node::SpreadPlan plan_;
   const Ends ends_;
-  const std::uint64_t base_;  // number of the first piece in the group's life
-  Work pushing_;
+  Work fetching_;
   Work reducing_;
 };
 

@@ -23,7 +23,8 @@ DirectPlan::DirectPlan(const Call& call, int rank, bool has_kernels)
 // Kernels store into peers' memory as fast as they read it, so one step does for what would be two.
 // A broadcast among two has nothing to share. Engines move long blocks faster than kernels, and
 // faster into a peer's memory than out of it (4 x H200, 64 MiB blocks: 379 and 361 GB/s; kernels
-// 349 and 322): so what a long reduction would read out of peers' memory is pushed before.
+// 349 and 322): so what kernels of long reductions would read out of peers' memory is fetched
+// before.
 DirectForm DirectPlan::choose_form(bool has_kernels) const noexcept {
   const bool is_long = contribution_length_bytes() >= call_.spread_bytes;
   switch (call_.kind) {
@@ -57,7 +58,6 @@ bool DirectPlan::decides(int rank) const noexcept {
 }
 
 int DirectPlan::readers_of_in() const noexcept {
-  if (is_spread()) return kNobody;
   switch (call_.kind) {
     case Kind::bcast:
     case Kind::scatter:
@@ -65,7 +65,7 @@ int DirectPlan::readers_of_in() const noexcept {
     case Kind::gather:
       return is_root() ? kNobody : call_.root;
     case Kind::reduce:
-      if (form_ == DirectForm::shares) return kEveryone;
+      if (form_ == DirectForm::shares || is_spread()) return kEveryone;
       return is_root() ? kNobody : call_.root;
     case Kind::allgather:
     case Kind::alltoall:

@@ -97,21 +97,15 @@ MUTATIONS = {
         ),
     },
     "spread_reduction.cpp": {
-        "push_undrained": (
-            "if (",
-            "drained + node::SpreadPlan::kHalves <= base_ + piece",
-            "false",
+        "fetch_unreduced": (
+            "piece < plan_.pieces() && ",
+            "piece < reducing_.ended + node::SpreadPlan::kHalves",
+            "true",
         ),
-        "reduce_unpushed": ("if (", "filled <= base_ + piece", "false"),
-        "publish_unpushed": (
-            "filled.store(",
-            "base_ + pushing_.ended",
-            "base_ + std::min(pushing_.ended + 1, plan_.pieces())",
-        ),
-        "drain_unreduced": (
-            "own.drained.store(",
-            "base_ + reducing_.ended",
-            "base_ + std::min(reducing_.ended + 1, plan_.pieces())",
+        "reduce_unfetched": (
+            "!reducing_.begun && ",
+            "piece < fetching_.ended",
+            "piece < plan_.pieces()",
         ),
     },
     "pairwise_exchange.cpp": {

@@ -45,10 +45,8 @@ enum class Mutation {
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
   settle_unread,        // a rank ends a direct call while peers reach into its buffers
   reach_unarrived,      // a rank takes what a peer said of an earlier call for what it says of this one
-  push_undrained,       // a piece is pushed to where a kernel may still read an earlier one
-  reduce_unpushed,      // a piece is reduced before all ranks have pushed what they have for it
-  publish_unpushed,     // a piece counts as pushed before its copies have ended
-  drain_unreduced,      // a piece counts as read before the kernel has ended
+  fetch_unreduced,      // a piece is fetched to where the kernel may still read an earlier one
+  reduce_unfetched,     // a piece is reduced before all of it has come
   refill_unread,        // a rank sends again through a region that a peer may still read
   leave_lent,           // a rank ends its call while peers reach into its buffer
   rank_dies,            // no mistake: the process of `dead_rank` is gone

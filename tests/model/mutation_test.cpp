@@ -181,8 +181,7 @@ TEST(Mutations, SlotsOfAReductionThatIsSpread) {
   shim.exchange.direct = true;
   shim.exchange.spread = true;
   EXPECT_EQ(first_failure(Mutation::none, shim, body), "");
-  for (const Mutation mistake : {Mutation::push_undrained, Mutation::reduce_unpushed,
-                                 Mutation::publish_unpushed, Mutation::drain_unreduced}) {
+  for (const Mutation mistake : {Mutation::fetch_unreduced, Mutation::reduce_unfetched}) {
     const std::string message = first_failure(mistake, shim, body);
     EXPECT_NE(message.find("receive buffer"), std::string::npos)
         << "mistake " << static_cast<int>(mistake) << ": " << message;

@@ -20,8 +20,8 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr unsigned char kUnset = 0xee;
 
-// Which of two things that may be under way at the same time comes first.
-enum class First { push_of_next, kernels };
+// Which of things that may be under way at the same time comes first.
+enum class First { fetch_of_next, kernels, all_of_one_rank };
 
 struct Case {
   Call call;
@@ -34,7 +34,7 @@ std::string name(const Case& c) {
   return "kind " + std::to_string(static_cast<int>(c.call.kind)) + " ranks " +
          std::to_string(c.call.size) + " root " + std::to_string(c.call.root) + " block " +
          std::to_string(c.call.block_bytes) + " region " + std::to_string(c.region_bytes) +
-         (c.in_place ? " in place" : "") + (c.first == First::kernels ? " kernels first" : "");
+         (c.in_place ? " in place" : "") + " order " + std::to_string(static_cast<int>(c.first));
 }
 
 bool scatters(Kind kind) {
@@ -62,16 +62,35 @@ class World {
     }
   }
 
+  // The most pieces a rank has.
   std::size_t run() {
-    const SpreadPlan plan(plans_[0], case_.region_bytes);
-    push(plan, 0);
-    for (std::size_t piece = 0; piece < plan.pieces(); ++piece) {
-      const bool more = piece + 1 < plan.pieces();
-      if (more && case_.first == First::push_of_next) push(plan, piece + 1);
-      reduce(plan, piece);
-      if (more && case_.first == First::kernels) push(plan, piece + 1);
+    std::vector<SpreadPlan> plans;
+    std::size_t pieces = 0;
+    for (int rank = 0; rank < case_.call.size; ++rank) {
+      plans.emplace_back(plans_[at(rank)], rank, case_.region_bytes);
+      pieces = std::max(pieces, plans.back().pieces());
     }
-    return plan.pieces();
+    const auto all = [&](auto&& step, std::size_t piece) {
+      for (int rank = 0; rank < case_.call.size; ++rank) step(plans[at(rank)], rank, piece);
+    };
+    const auto fetches = [this](auto&... what) { fetch(what...); };
+    const auto reduces = [this](auto&... what) { reduce(what...); };
+    if (case_.first == First::all_of_one_rank) {
+      for (int rank = 0; rank < case_.call.size; ++rank) {
+        for (std::size_t piece = 0; piece < plans[at(rank)].pieces(); ++piece) {
+          fetch(plans[at(rank)], rank, piece);
+          reduce(plans[at(rank)], rank, piece);
+        }
+      }
+      return pieces;
+    }
+    all(fetches, 0);
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      if (case_.first == First::fetch_of_next) all(fetches, piece + 1);
+      all(reduces, piece);
+      if (case_.first == First::kernels) all(fetches, piece + 1);
+    }
+    return pieces;
   }
 
   void check() {
@@ -96,36 +115,34 @@ class World {
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
   Bytes& result(int rank) { return case_.in_place ? in_[at(rank)] : out_[at(rank)]; }
 
-  void push(const SpreadPlan& plan, std::size_t piece) {
-    for (int rank = 0; rank < case_.call.size; ++rank) {
-      for (const int peer : plan.receivers(rank, piece)) {
-        const DirectShare part = plan.part(peer, piece);
-        const std::size_t slot = plan.slot_bytes(rank, peer, piece);
-        ASSERT_NE(rank, peer) << name(case_);
-        ASSERT_EQ(0u, slot % 256) << name(case_);
-        ASSERT_LE(slot + part.length_bytes, case_.region_bytes) << name(case_);
-        std::memcpy(regions_[at(peer)].data() + slot, in_[at(rank)].data() + part.source_bytes,
-                    part.length_bytes);
-      }
+  void fetch(const SpreadPlan& plan, int rank, std::size_t piece) {
+    if (piece >= plan.pieces()) return;
+    const DirectShare part = plan.part(piece);
+    for (int sender = 0; sender < case_.call.size; ++sender) {
+      if (sender == rank) continue;
+      const std::size_t slot = plan.slot_bytes(sender, piece);
+      ASSERT_EQ(0u, slot % 256) << name(case_);
+      ASSERT_LE(slot + part.length_bytes, case_.region_bytes) << name(case_);
+      std::memcpy(regions_[at(rank)].data() + slot, in_[at(sender)].data() + part.source_bytes,
+                  part.length_bytes);
     }
   }
 
-  void reduce(const SpreadPlan& plan, std::size_t piece) {
-    for (int rank = 0; rank < case_.call.size; ++rank) {
-      const DirectShare part = plan.part(rank, piece);
-      Bytes sum(part.length_bytes);
-      for (std::size_t i = 0; i < part.length_bytes; ++i) {
-        sum[i] = in_[at(rank)][part.source_bytes + i];
-        for (int sender = 0; sender < case_.call.size; ++sender) {
-          if (sender == rank) continue;
-          const std::size_t slot = plan.slot_bytes(sender, rank, piece);
-          sum[i] = static_cast<unsigned char>(sum[i] + regions_[at(rank)][slot + i]);
-        }
+  void reduce(const SpreadPlan& plan, int rank, std::size_t piece) {
+    if (piece >= plan.pieces()) return;
+    const DirectShare part = plan.part(piece);
+    Bytes sum(part.length_bytes);
+    for (std::size_t i = 0; i < part.length_bytes; ++i) {
+      sum[i] = in_[at(rank)][part.source_bytes + i];
+      for (int sender = 0; sender < case_.call.size; ++sender) {
+        if (sender == rank) continue;
+        const std::size_t slot = plan.slot_bytes(sender, piece);
+        sum[i] = static_cast<unsigned char>(sum[i] + regions_[at(rank)][slot + i]);
       }
-      for (const int target : plans_[at(rank)].targets())
-        std::copy(sum.begin(), sum.end(),
-                  result(target).begin() + static_cast<std::ptrdiff_t>(part.result_bytes));
     }
+    for (const int target : plans_[at(rank)].targets())
+      std::copy(sum.begin(), sum.end(),
+                result(target).begin() + static_cast<std::ptrdiff_t>(part.result_bytes));
   }
 
   Case case_;
@@ -154,7 +171,9 @@ TEST(SpreadPlan, EveryByteIsReducedOnceWhateverIsAheadOfWhat) {
       for (const std::size_t block_bytes : {1, 255, 256, 4000, 20000}) {
         for (const std::size_t region_bytes : {27648, 200000}) {
           for (const bool in_place : {false, true}) {
-            for (const First first : {First::push_of_next, First::kernels}) {
+            for (const First first :
+                 {First::fetch_of_next, First::kernels, First::all_of_one_rank}) {
+              if (in_place && scatters(kind)) continue;
               const Case c{make_call(kind, size, block_bytes, size - 1), region_bytes, in_place,
                            first};
               World world(c);
@@ -175,7 +194,7 @@ TEST(SpreadPlan, BlocksMayDifferAndBeMissing) {
   for (const std::vector<std::size_t>& blocks :
        {std::vector<std::size_t>{30000, 0, 700}, {0, 30000, 1}, {30000, 30000, 256}}) {
     call.blocks_bytes = blocks;
-    for (const First first : {First::push_of_next, First::kernels}) {
+    for (const First first : {First::fetch_of_next, First::kernels}) {
       World world({call, 16384, false, first});
       EXPECT_GT(world.run(), 2u);
       world.check();
@@ -187,12 +206,12 @@ TEST(SpreadPlan, PartsAreWholeElements) {
   Call call = make_call(Kind::allreduce, 3, 12 * 3000);
   call.element = device::Element::float64_int32;
   call.op = device::ReduceOp::maxloc;
-  const SpreadPlan plan(DirectPlan(call, 0, true), 16384);
-  EXPECT_GT(plan.pieces(), 1u);
   for (int rank = 0; rank < 3; ++rank) {
+    const SpreadPlan plan(DirectPlan(call, rank, true), rank, 16384);
+    EXPECT_GT(plan.pieces(), 1u);
     for (std::size_t piece = 0; piece < plan.pieces(); ++piece) {
-      EXPECT_EQ(0u, plan.part(rank, piece).source_bytes % 12);
-      EXPECT_EQ(0u, plan.part(rank, piece).length_bytes % 12);
+      EXPECT_EQ(0u, plan.part(piece).source_bytes % 12);
+      EXPECT_EQ(0u, plan.part(piece).length_bytes % 12);
     }
   }
 }
@@ -202,13 +221,13 @@ TEST(SpreadPlan, PiecesAreLongAndAlike) {
   std::size_t region_bytes = 128 * kMi;
   const auto pieces = [&](Kind kind, int size, std::size_t block_bytes) {
     const Call call = make_call(kind, size, block_bytes);
-    const SpreadPlan plan(DirectPlan(call, 1, true), region_bytes);
-    const std::size_t first = plan.part(1, 0).length_bytes;
-    const std::size_t last = plan.part(1, plan.pieces() - 1).length_bytes;
+    const SpreadPlan plan(DirectPlan(call, 1, true), 1, region_bytes);
+    const std::size_t first = plan.part(0).length_bytes;
+    const std::size_t last = plan.part(plan.pieces() - 1).length_bytes;
     EXPECT_GE(last + plan.pieces() * 256, first);
     // The last slot of rank 1 and the first one for the next piece.
     if (plan.pieces() > 1) {
-      EXPECT_LE(plan.slot_bytes(0, 1, 0) + first, plan.slot_bytes(2 % size, 1, 1));
+      EXPECT_LE(plan.slot_bytes(0, 0) + first, plan.slot_bytes(2 % size, 1));
     }
     return plan.pieces();
   };
