@@ -135,7 +135,7 @@ class Port final : public core::HostPort {
   static inline thread_local unsigned pauses_ = 0;
   static inline thread_local unsigned pokes_ = 0;
   std::mutex placeholders_mutex_;
-  int placeholders_ = 0;  // numbers in use or free
+  int placeholders_ = kTypemapTag + 1;  // numbers from there up to here are in use or free
   std::vector<int> free_placeholders_;
 };
 
