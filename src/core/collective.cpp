@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/collective_operation.h"
+#include "device/inbox.h"
 
 namespace accord::core {
 namespace {
@@ -22,7 +23,7 @@ class TrackedCollective final : public Tracked {
   }
   Status start() override { return call_.copy_in(); }
   Status finish(const Completion& completion) override {
-    const stages::Active active(call_.story);
+    const stages::Active story(call_.story);
     return completion.failed ? Status() : call_.complete();
   }
 
@@ -58,6 +59,7 @@ class TrackedRounds final : public Tracked {
   TrackedRounds& operator=(const TrackedRounds&) = delete;
 
   Status start() override {
+    if (active) return {StatusCode::invalid_argument, "MPI_Start of a request that is active"};
     operation_->renew();
     engine_.submit(operation_, nullptr);
     return {};
@@ -178,24 +180,32 @@ void make_one_step_without_progress(const Engine& engine, CollectiveCall& call) 
   call.why_no_exchange = reason::kNoProgress;
 }
 
+// As much device memory as one call can use; equal on all ranks, as what it follows from.
+void fit_memory_to_call(Pipeline& pipeline) {
+  constexpr std::size_t kRegionBytesMax = std::size_t{32} << 20;
+  const node::Call& call = *pipeline.exchange;
+  const std::size_t used_bytes = node::goes_by_pairs(call.kind)
+                                     ? kRegionBytesMax
+                                     : node::Plan::slot_bytes_max(call) * node::Group::kSlots;
+  pipeline.region_bytes = std::min({pipeline.region_bytes, kRegionBytesMax, used_bytes});
+  const std::size_t units =
+      (call.block_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes;
+  pipeline.lane_bytes = std::min(pipeline.lane_bytes, units * device::kInboxUnitBytes);
+}
+
 // The ranks decide which way all rounds of a persistent call go, and join the groups for it. A
 // group serves calls in the order of their numbers, which starts of different requests do not have.
 std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
                                                       const std::shared_ptr<CommQueue>& queue,
                                                       CollectiveCall call) {
-  constexpr std::size_t kRegionBytesMax = std::size_t{32} << 20;
-  Pipeline& pipeline = *call.pipeline;
-  const node::Call& exchange = *pipeline.exchange;
-  pipeline.region_bytes = std::min(pipeline.region_bytes, kRegionBytesMax);
-  if (!node::goes_by_pairs(exchange.kind))
-    pipeline.region_bytes =
-        std::min(pipeline.region_bytes, node::Plan::slot_bytes_max(exchange) * node::Group::kSlots);
-  pipeline.inbox_calls = 1;        // it is made to be repeated
-  pipeline.issue_chunk = nullptr;  // chunks would be matched in the order of the starts
+  fit_memory_to_call(*call.pipeline);
+  call.pipeline->inbox_calls = 1;        // it is made to be repeated
+  call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
+  // What the ranks cannot do together they cannot do for one request.
   const auto own = std::make_shared<CommQueue>();
   for (auto group : {&CommQueue::regions, &CommQueue::inboxes}) {
-    const NodeGroup& tried = (*queue).*group;
-    (*own).*group = {.declined = tried.declined, .why_declined = tried.why_declined};
+    NodeGroup& copy = (*own).*group = (*queue).*group;
+    copy.group.reset();
   }
   const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,

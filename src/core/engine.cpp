@@ -60,6 +60,7 @@ void Engine::advance(Operation& operation) {
   if (phase == Operation::Phase::queued && queue != nullptr && queue->waiting.front() != &operation)
     return;
   const Operation::Phase before = phase;
+  const int placeholder = operation.placeholder_;  // once it is done, its owner may call hold
   const stages::Active active(operation.story_);
   phase = operation.advance(port_);
   if (phase == Operation::Phase::done && operation.story_) operation.story_->stop();
@@ -70,8 +71,8 @@ void Engine::advance(Operation& operation) {
   if (phase == Operation::Phase::done && operation.has_request_) {
     port_.grequest_complete(operation.request_);
   }
-  if (phase == Operation::Phase::done && operation.placeholder_ != Operation::kNoPlaceholder) {
-    port_.placeholder_complete(operation.placeholder_);
+  if (phase == Operation::Phase::done && placeholder != Operation::kNoPlaceholder) {
+    port_.placeholder_complete(placeholder);
   }
 }
 

@@ -16,7 +16,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/stages.h"
@@ -99,14 +98,14 @@ class Engine {
   Status submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue,
                 HostRequest& request);
 
-  // Gives the user a persistent request for `operation`: what each start of it has to submit, and
-  // what completes with it. Until let_go, when it is not to be submitted any more.
+  // Gives the user a persistent request for an operation that is done: each start of it has to
+  // submit the operation, and completes with it. Until let_go, when it is not to be submitted any
+  // more.
   Status hold(Operation& operation, HostRequest& request) {
+    operation.queue_.reset();  // it need not live as long as the request
     return port_.placeholder_init(request, operation.placeholder_);
   }
-  void let_go(Operation& operation) {
-    port_.placeholder_release(std::exchange(operation.placeholder_, Operation::kNoPlaceholder));
-  }
+  void let_go(Operation& operation) { port_.placeholder_release(operation.placeholder_); }
 
   // One pass over all active operations. Returns at once when another thread is at it.
   void progress();

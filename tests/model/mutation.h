@@ -44,11 +44,12 @@ enum class Mutation {
   reduce_overwritten,   // a block is reduced from where an earlier part of the result lies already
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
   settle_unread,        // a rank ends a direct call while peers reach into its buffers
-  reach_unarrived,      // a rank takes what a peer said of an earlier call for what it says of this one
-  refill_unread,        // a rank sends again through a region that a peer may still read
-  leave_lent,           // a rank ends its call while peers reach into its buffer
-  rank_dies,            // no mistake: the process of `dead_rank` is gone
-  decline_alone,        // a rank goes by its own vote on whether the ranks can share their regions
+  reach_unarrived,  // a rank takes what a peer said of an earlier call for what it says of this one
+  refill_unread,    // a rank sends again through a region that a peer may still read
+  leave_lent,       // a rank ends its call while peers reach into its buffer
+  share_sequence,   // a persistent call goes by the groups of its communicator
+  rank_dies,        // no mistake: the process of `dead_rank` is gone
+  decline_alone,    // a rank goes by its own vote on whether the ranks can share their regions
 };
 
 // Those of the running job.
