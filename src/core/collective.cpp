@@ -4,9 +4,11 @@
 
 #include <accord/accord.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/collective_operation.h"
+#include "device/inbox.h"
 
 namespace accord::core {
 namespace {
@@ -21,7 +23,7 @@ class TrackedCollective final : public Tracked {
   }
   Status start() override { return call_.copy_in(); }
   Status finish(const Completion& completion) override {
-    const stages::Active active(call_.story);
+    const stages::Active story(call_.story);
     return completion.failed ? Status() : call_.complete();
   }
 
@@ -40,6 +42,36 @@ class TrackedOperation final : public Tracked {
 
  private:
   std::shared_ptr<Operation> operation_;
+};
+
+// A persistent request from device to device.
+class TrackedRounds final : public Tracked {
+ public:
+  TrackedRounds(Engine& engine, std::shared_ptr<CollectiveOperation> operation,
+                std::uint64_t context_bits)
+      : engine_(engine), operation_(std::move(operation)) {
+    context = context_bits;
+    persistent = true;
+    active = false;
+  }
+  ~TrackedRounds() override { engine_.let_go(*operation_); }
+  TrackedRounds(const TrackedRounds&) = delete;
+  TrackedRounds& operator=(const TrackedRounds&) = delete;
+
+  Status start() override {
+    if (active) return {StatusCode::invalid_argument, "MPI_Start of a request that is active"};
+    operation_->renew();
+    engine_.submit(operation_, nullptr);
+    return {};
+  }
+  Status finish(const Completion&) override {
+    set_last_path(operation_->path());
+    return operation_->status();
+  }
+
+ private:
+  Engine& engine_;
+  std::shared_ptr<CollectiveOperation> operation_;
 };
 
 struct Choice {
@@ -141,6 +173,48 @@ Status call_host(Engine& engine, CollectiveCall& call) {
   return call.complete();
 }
 
+// A call of several steps needs somebody who takes them while this rank blocks in the host MPI.
+void make_one_step_without_progress(const Engine& engine, CollectiveCall& call) {
+  if (engine.threads_allowed() || !call.pipeline) return;
+  call.pipeline.reset();
+  call.why_no_exchange = reason::kNoProgress;
+}
+
+// As much device memory as one call can use; equal on all ranks, as what it follows from.
+void fit_memory_to_call(Pipeline& pipeline) {
+  constexpr std::size_t kRegionBytesMax = std::size_t{32} << 20;
+  const node::Call& call = *pipeline.exchange;
+  const std::size_t used_bytes = node::goes_by_pairs(call.kind)
+                                     ? kRegionBytesMax
+                                     : node::Plan::slot_bytes_max(call) * node::Group::kSlots;
+  pipeline.region_bytes = std::min({pipeline.region_bytes, kRegionBytesMax, used_bytes});
+  const std::size_t units =
+      (call.block_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes;
+  pipeline.lane_bytes = std::min(pipeline.lane_bytes, units * device::kInboxUnitBytes);
+}
+
+// The ranks decide which way all rounds of a persistent call go, and join the groups for it. A
+// group serves calls in the order of their numbers, which starts of different requests do not have.
+std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
+                                                      const std::shared_ptr<CommQueue>& queue,
+                                                      CollectiveCall call) {
+  fit_memory_to_call(*call.pipeline);
+  call.pipeline->inbox_calls = 1;        // it is made to be repeated
+  call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
+  // What the ranks cannot do together they cannot do for one request.
+  const auto own = std::make_shared<CommQueue>();
+  for (auto group : {&CommQueue::regions, &CommQueue::inboxes}) {
+    NodeGroup& copy = (*own).*group = (*queue).*group;
+    copy.group.reset();
+  }
+  const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
+  auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,
+                                                         CollectiveOperation::Form::persistent);
+  engine.submit(operation, queue);
+  engine.wait(*operation);
+  return operation;
+}
+
 }  // namespace
 
 std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
@@ -170,7 +244,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
     return run_inbox_exchange(engine, *queue, *call.pipeline);
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
-                                                         CollectiveOperation::Whole::by_waiter);
+                                                         CollectiveOperation::Form::blocking);
   engine.submit(operation, queue);
   engine.wait(*operation);
   set_last_path(operation->path());
@@ -182,18 +256,14 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
 
 Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
                         CollectiveCall call, HostRequest& request) {
-  // A call of several steps needs somebody who takes them while this rank blocks in the host MPI.
-  if (!engine.threads_allowed() && call.pipeline) {
-    call.pipeline.reset();
-    call.why_no_exchange = reason::kNoProgress;
-  }
+  make_one_step_without_progress(engine, call);
   const stages::Active active(call.story);
   const Choice choice = choose(engine, *queue, call);
   // In this order: once the queue is not busy, nobody writes the votes any more.
   if (engine.busy(*queue) || !choice.whole()) {
     const std::uint64_t context = call.context;
-    auto operation = std::make_shared<CollectiveOperation>(
-        std::move(call), choice.turn, queue, CollectiveOperation::Whole::by_operation);
+    auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
+                                                           CollectiveOperation::Form::nonblocking);
     set_last_path("queued");
     stages::enter(stages::Stage::queue);
     ACCORD_TRY(engine.submit(operation, queue, request));
@@ -220,17 +290,35 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
                        CollectiveCall call, HostRequest& request) {
   // An initialisation is a collective call of its own, matched in order, and may wait for peers.
   // Its story ends with it.
-  const stages::Story story = std::move(call.story);
+  const stages::Story story = call.story;
   const stages::Active active(story);
-  if (story) story->took("staged", reason::kPersistent);
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
+  make_one_step_without_progress(engine, call);
+  if (call.pipeline && call.pipeline->exchange) {
+    const std::uint64_t context = call.context;
+    const auto operation = decide_on_rounds(engine, queue, std::move(call));
+    set_last_path(operation->path());
+    ACCORD_TRY(operation->status());
+    CollectiveCall* const left = operation->left_to_waiter();
+    if (left == nullptr) {
+      ACCORD_TRY(engine.hold(*operation, request));
+      requests.track(request, std::make_shared<TrackedRounds>(engine, operation, context));
+      return {};
+    }
+    call = std::move(*left);
+  } else {
+    set_last_path("staged");
+    if (story) story->took("staged", call.why_no_exchange);
+  }
+  call.story.reset();
   stages::enter(stages::Stage::host_mpi);
   ACCORD_TRY(call.open());
   {
     const Engine::BlockingRegion region(engine);
     ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
   }
+  if (!call.send.is_staged() && !call.recv.is_staged() && !call.conclude) return {};
   auto work = std::make_shared<TrackedCollective>(std::move(call));
   work->persistent = true;
   work->active = false;

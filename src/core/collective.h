@@ -95,7 +95,9 @@ std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline
 Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
                         CollectiveCall call, HostRequest& request);
 
-// Persistent: the host MPI's own persistent request on the shadows. Starts may come in any order.
+// Persistent: Starts of different requests may come in different orders on the ranks. So one that
+// goes from device to device has groups of its own, joined here; any other is the host MPI's own
+// persistent request on the shadows, which is not tracked where there are none.
 Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
                        CollectiveCall call, HostRequest& request);
 

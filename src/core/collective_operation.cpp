@@ -28,9 +28,21 @@ const char* path_of(Mode mode) {
 }  // namespace
 
 CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                                         std::shared_ptr<CommQueue> queue, Whole whole)
-    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)), whole_by_(whole) {
+                                         std::shared_ptr<CommQueue> queue, Form form)
+    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)), form_(form) {
   story_ = call_.story;
+}
+
+// The vote was that of the initialisation. An address may be that of other memory by now.
+void CollectiveOperation::renew() {
+  stage_ = Stage::begin;
+  turn_->votes = false;
+  status_ = {};
+  exchange_.reset();
+  for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+    if (end->on_device && end->runtime != nullptr)
+      (void)end->runtime->classify(end->user, end->memory);
+  }
 }
 
 Operation::Phase CollectiveOperation::advance(HostPort& port) {
@@ -45,6 +57,11 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
   }
   if (left_to_waiter() != nullptr) {
     story_.reset();  // it goes on with the waiter
+    return Phase::done;
+  }
+  if (stage_ == Stage::decided) {
+    story_.reset();
+    call_.story.reset();
     return Phase::done;
   }
   if (stage_ == Stage::whole || stage_ == Stage::whole_in_host) {
@@ -187,7 +204,8 @@ Status CollectiveOperation::decide() {
       joining_ = std::make_unique<Joining>(
           *group, *call_.pipeline,
           node::Use{.region_bytes = inboxes ? 0 : call_.pipeline->region_bytes,
-                    .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0});
+                    .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0,
+                    .of_one_request = form_ == Form::persistent});
       stage_ = Stage::joining;
       return joining_->begin();
     }
@@ -195,6 +213,12 @@ Status CollectiveOperation::decide() {
   turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
   turn_->result->why = all_.any_device() ? why_best_mode() : why_no_device();
   turn_->result->known = true;
+  if (form_ == Form::persistent && turn_->result->mode != Mode::plain) {
+    path_ = path_of(turn_->result->mode);
+    if (story_) story_->took(path_, why(call_, turn_));
+    stage_ = Stage::decided;
+    return {};
+  }
   return start_as(turn_->result->mode);
 }
 

@@ -3,7 +3,8 @@
 //
 // A collective call that cannot be one host call at once: it waits behind others, carries a vote,
 // or goes in chunks. A state machine polled by the engine: [vote -> [join]] -> whole | chunks |
-// exchange -> done. Knows no mpi.h.
+// exchange -> done. Of a persistent call it ends once the way is decided, and each start makes the
+// exchange. Knows no mpi.h.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +22,34 @@ namespace accord::core {
 
 class CollectiveOperation final : public Operation {
  public:
-  // Who makes the call where it turns out to be one call of the host MPI: the operation, by the
-  // non-blocking form, or whoever waits for it, by the blocking one.
-  enum class Whole { by_operation, by_waiter };
+  // The form of the call is that of the host MPI's, where it turns out to be one call of it: the
+  // operation makes it where that is the non-blocking one, else whoever waits for it.
+  enum class Form { blocking, nonblocking, persistent };
 
+  // `queue`: the groups that it goes by.
   CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                      std::shared_ptr<CommQueue> queue, Whole whole);
+                      std::shared_ptr<CommQueue> queue, Form form);
   Phase advance(HostPort& port) override;
   const char* path() const noexcept { return path_; }
   // Once it is done without an error: the call, where its waiter is to make it.
   CollectiveCall* left_to_waiter() noexcept {
-    return whole_by_ == Whole::by_waiter && stage_ == Stage::whole ? &call_ : nullptr;
+    return form_ != Form::nonblocking && stage_ == Stage::whole ? &call_ : nullptr;
   }
+  // Before a persistent one, which is done with what it did before, is submitted again.
+  void renew();
 
  private:
-  enum class Stage { begin, voting, joining, whole, whole_in_host, chunks, exchange, stopping };
+  enum class Stage {
+    begin,
+    voting,
+    joining,
+    decided,
+    whole,
+    whole_in_host,
+    chunks,
+    exchange,
+    stopping
+  };
 
   // A chunk on its way: user memory -> shadow -> host MPI -> shadow -> user memory.
   struct Slot {
@@ -76,7 +90,7 @@ class CollectiveOperation final : public Operation {
   CollectiveCall call_;
   std::optional<Turn> turn_;
   std::shared_ptr<CommQueue> queue_;
-  const Whole whole_by_;
+  const Form form_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Joining> joining_;
   bool joins_ = true;  // until it turns out that it is too early

@@ -33,6 +33,7 @@ Engine::~Engine() { stop_thread(); }
 void Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue) {
   {
     Locked locked(port_, mutex_, waiting_);
+    operation->phase_.store(Operation::Phase::queued, std::memory_order_release);
     operation->queue_ = std::move(queue);
     if (operation->queue_) operation->queue_->waiting.push_back(operation.get());
     active_.push_back(operation);
@@ -59,6 +60,7 @@ void Engine::advance(Operation& operation) {
   if (phase == Operation::Phase::queued && queue != nullptr && queue->waiting.front() != &operation)
     return;
   const Operation::Phase before = phase;
+  const int placeholder = operation.placeholder_;  // once it is done, its owner may call hold
   const stages::Active active(operation.story_);
   phase = operation.advance(port_);
   if (phase == Operation::Phase::done && operation.story_) operation.story_->stop();
@@ -68,6 +70,9 @@ void Engine::advance(Operation& operation) {
   operation.phase_.store(phase, std::memory_order_release);
   if (phase == Operation::Phase::done && operation.has_request_) {
     port_.grequest_complete(operation.request_);
+  }
+  if (phase == Operation::Phase::done && placeholder != Operation::kNoPlaceholder) {
+    port_.placeholder_complete(placeholder);
   }
 }
 

@@ -58,6 +58,8 @@ class Operation {
   std::shared_ptr<CommQueue> queue_;
   HostRequest request_ = 0;
   bool has_request_ = false;
+  static constexpr int kNoPlaceholder = -1;
+  int placeholder_ = kNoPlaceholder;
 };
 
 // Equal on all ranks of a communicator.
@@ -89,11 +91,21 @@ class Engine {
   bool idle() const noexcept { return active_count_.load() == 0; }
 
   // Enters `operation`, behind those of `queue` if there is one, and moves it on at once if it may.
+  // One that is done may be entered again.
   void submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
 
   // The same, and gives the user a real request that completes with the operation.
   Status submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue,
                 HostRequest& request);
+
+  // Gives the user a persistent request for an operation that is done: each start of it has to
+  // submit the operation, and completes with it. Until let_go, when it is not to be submitted any
+  // more.
+  Status hold(Operation& operation, HostRequest& request) {
+    operation.queue_.reset();  // it need not live as long as the request
+    return port_.placeholder_init(request, operation.placeholder_);
+  }
+  void let_go(Operation& operation) { port_.placeholder_release(operation.placeholder_); }
 
   // One pass over all active operations. Returns at once when another thread is at it.
   void progress();

@@ -47,6 +47,13 @@ class HostPort {
   virtual Status grequest_start(HostRequest& request) = 0;
   virtual void grequest_complete(HostRequest request) = 0;
 
+  // A persistent request for an operation of ours: after each MPI_Start it is complete once
+  // placeholder_complete has been called, whichever comes first. `number` tells it apart until
+  // placeholder_release, which is for when nothing is under way.
+  virtual Status placeholder_init(HostRequest& request, int& number) = 0;
+  virtual void placeholder_complete(int number) = 0;
+  virtual void placeholder_release(int number) = 0;
+
   // Lets the host MPI go on with what it has under way: called while we wait for something that it
   // knows nothing of.
   virtual void poke() {}

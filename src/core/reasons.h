@@ -10,7 +10,6 @@ namespace accord::core::reason {
 inline constexpr const char* kNothingStaged = "no buffer on a device";
 inline constexpr const char* kRefused = "left to the host MPI to refuse";
 inline constexpr const char* kPointToPoint = "point-to-point";
-inline constexpr const char* kPersistent = "persistent";
 inline constexpr const char* kIntercommunicator = "intercommunicator";
 inline constexpr const char* kNotOneWorld = "ranks not of one MPI_COMM_WORLD";
 inline constexpr const char* kOneRank = "one rank";
@@ -21,7 +20,7 @@ inline constexpr const char* kShort = "below ACCORD_NODE_BYTES";
 inline constexpr const char* kOperation = "operation or type not on device";
 inline constexpr const char* kForced = "ACCORD_ALGORITHM";
 inline constexpr const char* kArguments = "aliased or unusual arguments";
-inline constexpr const char* kNoProgress = "non-blocking without a progress thread";
+inline constexpr const char* kNoProgress = "not blocking, without a progress thread";
 
 // Of a vote.
 inline constexpr const char* kVotes = "this call votes";

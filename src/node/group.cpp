@@ -53,6 +53,9 @@ std::uint64_t directory_number(const std::string& path) {
   return std::hash<std::string>{}(fmt::format("{}/{}", of.st_dev, of.st_ino)) | 1;
 }
 
+// Of this process, those that it has left and not yet freed among them.
+std::atomic<int> groups_of_one_request{0};
+
 struct Graveyard {
   std::mutex mutex;
   std::vector<Group*> groups;
@@ -83,6 +86,8 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   mine.network = DescriptorPort::network();
   std::ranges::transform(meeting_places(), mine.directories.begin(), directory_number);
   mine.without_device = device < 0 ? 1 : 0;
+  if (use.of_one_request && ++groups_of_one_request > kOfOneRequestMax)
+    return {StatusCode::unsupported, "node: too many persistent requests have memory of their own"};
   if (device < 0) return {StatusCode::unsupported, "node: this rank uses no device yet"};
   const bool inboxes = use.region_bytes == 0;
   if (!inboxes && slot_bytes() < Plan::slot_bytes_min(size))
@@ -299,6 +304,7 @@ Status Group::try_to_reduce() {
 }
 
 Group::~Group() {
+  if (use_.of_one_request) --groups_of_one_request;
   close_peers();
   if (bounce_ != nullptr) (void)runtime_->free(bounce_);
   if (runtime_ != nullptr && !regions_.empty() &&

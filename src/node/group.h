@@ -58,12 +58,16 @@ struct alignas(128) Mailbox {
 struct Use {
   std::size_t region_bytes = 0;  // an exchange region of this size a rank; else
   std::size_t lane_bytes = 0;    // an inbox with lanes of this size
+  bool of_one_request = false;   // of a persistent one, instead of a communicator
 };
 
 class Group {
  public:
   // Chunks a region has room for.
   static constexpr std::size_t kSlots = 4;
+
+  // Groups of one request that a process is in at a time: each takes memory of the device.
+  static constexpr int kOfOneRequestMax = 64;
 
   // How long a rank waits for room in the sockets of others.
   static constexpr std::chrono::seconds kPatience{10};

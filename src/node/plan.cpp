@@ -3,6 +3,7 @@
 #include "node/plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace accord::node {
@@ -66,6 +67,11 @@ Plan::Plan(const Call& call, std::size_t slot_bytes)
 
 std::size_t Plan::slot_bytes_min(int size) noexcept {
   return kGranuleBytesMax * (static_cast<std::size_t>(size) + 1);
+}
+
+std::size_t Plan::slot_bytes_max(const Call& call) noexcept {
+  const std::size_t lane_bytes = Plan(call, std::numeric_limits<std::size_t>::max()).lane_bytes_;
+  return std::max(slot_bytes_min(call.size), lane_bytes * lanes(call));
 }
 
 bool Plan::reduces() const noexcept { return call_.op != device::ReduceOp::none; }

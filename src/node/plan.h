@@ -85,6 +85,8 @@ class Plan {
 
   // The least room a chunk of any collective among `size` ranks needs.
   static std::size_t slot_bytes_min(int size) noexcept;
+  // Room beyond which a slot is of no use to `call`.
+  static std::size_t slot_bytes_max(const Call& call) noexcept;
 
   std::size_t chunks() const noexcept { return chunks_; }
   bool reduces() const noexcept;

@@ -58,11 +58,8 @@ bool voted_plain(const Shape& call, std::size_t size_bytes) {
 
 enum class Form { blocking, nonblocking, persistent };
 
-// Whether calls of this form take turns in the votes: the same on all ranks, or they would count
-// differently.
-inline bool takes_turns(Form form) {
-  return form == Form::blocking || (form == Form::nonblocking && engine().threads_allowed());
-}
+// Whether calls of this form are voted on: the same on all ranks, or they would count differently.
+inline bool is_voted(Form form) { return form == Form::blocking || engine().threads_allowed(); }
 
 // Whether the host MPI may take this call as it is: nothing of ours is under way that it could
 // overtake or starve, no buffer needs staging, and the call is not one that all ranks must vote on.
@@ -73,9 +70,9 @@ bool passes(const Shape& call, Form form) {
   if constexpr (Reduction<Shape>) {
     if (wants_rank_order) return false;
   }
-  if (!takes_turns(form)) return true;
+  if (!is_voted(form)) return true;
   const std::size_t size_bytes = pipeline_bytes(call);
-  return size_bytes == 0 || voted_plain(call, size_bytes);
+  return size_bytes == 0 || (form != Form::persistent && voted_plain(call, size_bytes));
 }
 
 // One address for both buffers, which is an error that the host MPI shall report where both mean
@@ -95,15 +92,14 @@ bool is_aliased(const Shape& call, const CommState& state) {
 
 // The call as the core wants it; false when an argument is wrong, which the host MPI shall report.
 template <class Shape>
-bool describe(const Shape& call, CommState& state, core::CollectiveCall& described,
-              bool with_pipeline) {
+bool describe(const Shape& call, CommState& state, core::CollectiveCall& described) {
   Description d;
   d.send = Description::buffer(send_pointer(call));
   d.recv = Description::buffer(recv_pointer(call));
   call.describe(d, state);
   if (!d.valid) return false;
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
-  if (with_pipeline && !is_aliased(call, state)) described.pipeline = pipeline(call, d, state);
+  if (!is_aliased(call, state)) described.pipeline = pipeline(call, d, state);
   described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
   if (described.same_address) d.recv.absorb(d.send);
   if (described.story) {
@@ -201,7 +197,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
-  if (state == nullptr || !describe(call, *state, described, true)) {
+  if (state == nullptr || !describe(call, *state, described)) {
     hand_to_host(described.story, core::reason::kRefused);
     return block(send_pointer(call), const_cast<void*>(recv_pointer(call)));
   }
@@ -223,8 +219,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
   const stages::Active active(described.story);
   free_kept_handles();
   CommState* state = comm_state(call.comm);
-  const bool valid =
-      request != nullptr && state != nullptr && describe(call, *state, described, true);
+  const bool valid = request != nullptr && state != nullptr && describe(call, *state, described);
   auto ordered = valid ? make_rank_order(call, *state) : nullptr;
   if (!valid || (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
                  !described.pipeline && !engine().busy(*state->queue))) {
@@ -247,12 +242,13 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
-  if (request == nullptr || state == nullptr || !describe(call, *state, described, false)) {
+  if (request == nullptr || state == nullptr || !describe(call, *state, described)) {
     hand_to_host(described.story, core::reason::kRefused);
     return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   auto ordered = make_rank_order(call, *state);
-  if (!ordered && !described.send.is_staged() && !described.recv.is_staged()) {
+  if (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
+      !described.pipeline) {
     hand_to_host(described.story, core::reason::kNothingStaged);
     drain(call.comm);
     return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);

@@ -84,6 +84,30 @@ class Port final : public core::HostPort {
   void grequest_complete(core::HostRequest bits) override {
     (void)host::Grequest_complete(from_bits<MPI_Request>(bits));
   }
+  // A receive from this process itself, of what it sends when the operation is done. Numbers are
+  // tags, of which there are more than requests that go from device to device.
+  Status placeholder_init(core::HostRequest& bits, int& number) override {
+    {
+      const std::lock_guard<std::mutex> locked(placeholders_mutex_);
+      if (free_placeholders_.empty()) free_placeholders_.push_back(placeholders_++);
+      number = free_placeholders_.back();
+      free_placeholders_.pop_back();
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = host::Recv_init(nullptr, 0, MPI_BYTE, 0, number, private_comm(), &request);
+    bits = to_bits(request);
+    if (code != MPI_SUCCESS) placeholder_release(number);
+    return Status::from_host(code);
+  }
+  void placeholder_complete(int number) override {
+    MPI_Request sent = MPI_REQUEST_NULL;
+    if (host::Isend(nullptr, 0, MPI_BYTE, 0, number, private_comm(), &sent) == MPI_SUCCESS)
+      (void)host::Request_free(&sent);
+  }
+  void placeholder_release(int number) override {
+    const std::lock_guard<std::mutex> locked(placeholders_mutex_);
+    free_placeholders_.push_back(number);
+  }
   void poke() override {
     constexpr unsigned kCallsPerPoke = 16;
     if (++pokes_ % kCallsPerPoke != 0) return;
@@ -110,6 +134,9 @@ class Port final : public core::HostPort {
  private:
   static inline thread_local unsigned pauses_ = 0;
   static inline thread_local unsigned pokes_ = 0;
+  std::mutex placeholders_mutex_;
+  int placeholders_ = kTypemapTag + 1;  // numbers from there up to here are in use or free
+  std::vector<int> free_placeholders_;
 };
 
 struct Runtime {
@@ -332,8 +359,7 @@ void start_runtime(const JobFacts& facts) {
   (void)host::Comm_size(MPI_COMM_WORLD, &size);
   log::set_rank(rank);
   // The same on all ranks, so that one says it.
-  if (rank == 0 && !core::algorithm_problem().empty())
-    log::warn("{}", core::algorithm_problem());
+  if (rank == 0 && !core::algorithm_problem().empty()) log::warn("{}", core::algorithm_problem());
   const int local = local_ranks_from_launcher();
   const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const std::string& yield = config().yield;

@@ -123,6 +123,8 @@ void stop_session_runtime(MPI_Session session) noexcept;
 // A communicator of this process alone whose errors return: for questions that must not disturb the
 // user's error handlers.
 MPI_Comm private_comm() noexcept;
+// The tag of messages on it by which datatypes are explored; those above stand for operations.
+inline constexpr int kTypemapTag = 0;
 
 // Error code of this ABI for a Status, with its text attached.
 int error_code(const Status& status) noexcept;

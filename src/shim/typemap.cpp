@@ -47,14 +47,14 @@ int pack_one(const void* element, MPI_Datatype datatype, std::vector<unsigned ch
   if (self == MPI_COMM_NULL) return MPI_ERR_COMM;
 #ifdef ACCORD_HAS_Sendrecv_c
   if (host::slot::Sendrecv_c != nullptr) {
-    return host::slot::Sendrecv_c(element, 1, datatype, 0, 0, packed.data(),
-                                  static_cast<MPI_Count>(packed.size()), MPI_PACKED, 0, 0, self,
-                                  MPI_STATUS_IGNORE);
+    return host::slot::Sendrecv_c(element, 1, datatype, 0, kTypemapTag, packed.data(),
+                                  static_cast<MPI_Count>(packed.size()), MPI_PACKED, 0, kTypemapTag,
+                                  self, MPI_STATUS_IGNORE);
   }
 #endif
   if (packed.size() > INT_MAX) return MPI_ERR_TYPE;
-  return host::slot::Sendrecv(element, 1, datatype, 0, 0, packed.data(),
-                              static_cast<int>(packed.size()), MPI_PACKED, 0, 0, self,
+  return host::slot::Sendrecv(element, 1, datatype, 0, kTypemapTag, packed.data(),
+                              static_cast<int>(packed.size()), MPI_PACKED, 0, kTypemapTag, self,
                               MPI_STATUS_IGNORE);
 }
 

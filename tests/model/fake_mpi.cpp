@@ -33,6 +33,12 @@ int FakeRank::rank_in(Comm comm) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
 }
 
+Comm FakeRank::own_comm() {
+  const std::lock_guard<std::mutex> locked(mpi_.mutex_);
+  if (own_comm_ == kNoComm) own_comm_ = mpi_.create_comm({rank_});
+  return own_comm_;
+}
+
 int FakeRank::size_of(Comm comm) { return static_cast<int>(mpi_.members(comm).size()); }
 
 // One call of `caller`: its own delays run on. With perfect progress all ranks' do, at once.

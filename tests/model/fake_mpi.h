@@ -158,6 +158,8 @@ class FakeRank {
   int world_rank() const noexcept { return rank_; }
   int rank_in(Comm comm);
   int size_of(Comm comm);
+  // Of this rank alone; made when it is first asked for.
+  Comm own_comm();
 
   // What another thread of this rank does while one blocks here; called now and then.
   std::function<void()> background;
@@ -239,6 +241,7 @@ class FakeRank {
   std::list<MessagePtr> unexpected_;                           // seen, no receive yet
   std::list<State*> posted_;                                   // receives, in order
   std::list<std::shared_ptr<FakeMpi::Instance>> collectives_;  // that this rank is in
+  Comm own_comm_ = kNoComm;
   bool finalized_ = false;
 };
 

@@ -88,6 +88,24 @@ Status ModelPort::grequest_start(core::HostRequest& request) {
   return {};
 }
 void ModelPort::grequest_complete(core::HostRequest request) { host_.grequest_complete(request); }
+Status ModelPort::placeholder_init(core::HostRequest& request, int& number) {
+  {
+    const std::lock_guard<std::mutex> locked(placeholders_mutex_);
+    if (free_placeholders_.empty()) free_placeholders_.push_back(placeholders_++);
+    number = free_placeholders_.back();
+    free_placeholders_.pop_back();
+  }
+  request = host_.recv_init(host_.own_comm(), 0, number, Buffer{});
+  return {};
+}
+void ModelPort::placeholder_complete(int number) {
+  Request sent = host_.isend(host_.own_comm(), 0, number, Buffer{}, FakeRank::Send::standard);
+  host_.request_free(sent);
+}
+void ModelPort::placeholder_release(int number) {
+  const std::lock_guard<std::mutex> locked(placeholders_mutex_);
+  free_placeholders_.push_back(number);
+}
 
 bool ModelPort::progress_elsewhere() {
   awake_ = true;

@@ -39,6 +39,9 @@ class ModelPort final : public core::HostPort {
   Status peek(core::HostRequest request, bool& done) override;
   Status grequest_start(core::HostRequest& request) override;
   void grequest_complete(core::HostRequest request) override;
+  Status placeholder_init(core::HostRequest& request, int& number) override;
+  void placeholder_complete(int number) override;
+  void placeholder_release(int number) override;
   void poke() override {
     if (!active(Mutation::no_poke)) host_.progress();
   }
@@ -54,6 +57,9 @@ class ModelPort final : public core::HostPort {
   Scheduler& scheduler_;
   FakeRank& host_;
   std::atomic<bool> awake_{false};
+  std::mutex placeholders_mutex_;
+  int placeholders_ = 0;  // numbers in use or free
+  std::vector<int> free_placeholders_;
 };
 
 class ModelShim final : public UserMpi {

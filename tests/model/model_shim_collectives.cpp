@@ -120,7 +120,7 @@ core::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveA
   call.recv = describe_buffer(args.recv);
   describe_data(args, static_cast<std::size_t>(host_.rank_in(comm)),
                 static_cast<std::size_t>(host_.size_of(comm)), call.send, call.recv);
-  if (form != Form::persistent) call.pipeline = pipeline(comm, args, call);
+  call.pipeline = pipeline(comm, args, call);
   const auto with_pointers = [args](const void* send, void* recv) {
     CollectiveArgs issued = args;
     issued.send.data = const_cast<void*>(send);
@@ -159,7 +159,7 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
       return host_.collective(form, comm, args);
     }
     check(core::start_collective(engine_, requests_, queue, std::move(call), request));
-  } else if (form == Form::persistent && staged) {
+  } else if (form == Form::persistent && (staged || call.pipeline)) {
     check(core::init_collective(engine_, requests_, queue, std::move(call), request));
   } else if (form == Form::persistent || makes_comms) {
     drain(comm);
@@ -190,7 +190,7 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
 Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) {
   const auto queue = queue_of(comm);
   Request request = kNoRequest;
-  using Whole = core::CollectiveOperation::Whole;
+  using CoreForm = core::CollectiveOperation::Form;
   if (form == Form::persistent) {
     check(core::init_collective(engine_, requests_, queue, std::move(call), request));
     return request;
@@ -228,7 +228,7 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
       return request;
     }
     auto operation = std::make_shared<core::CollectiveOperation>(
-        std::move(call), turn, queue, whole ? Whole::by_operation : Whole::by_waiter);
+        std::move(call), turn, queue, whole ? CoreForm::nonblocking : CoreForm::blocking);
     engine_.submit(operation, queue);
     engine_.wait(*operation);
     check(operation->status());
@@ -239,7 +239,7 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
   const auto order =
       is(Mutation::skip_queue) && !turn ? std::make_shared<core::CommQueue>() : queue;
   auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn, queue,
-                                                               Whole::by_operation);
+                                                               CoreForm::nonblocking);
   check(engine_.submit(operation, order, request));
   requests_.track(request, std::make_shared<TrackedOutcome>(std::move(operation)));
   return request;

@@ -121,6 +121,9 @@ MUTATIONS = {
         ),
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
     },
+    "collective.cpp": {
+        "share_sequence": ("own = ", "std::make_shared<CommQueue>()", "queue"),
+    },
     "joining.cpp": {"decline_alone": ("records || !", "all_.any_host()", "mine_.any_host()")},
 }
 

@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"ExscanWithOwn", Mutation::exscan_with_own, "exscan, receive buffer"},
                     Mistake{"PullOwnLength", Mutation::pull_own_length, "allgatherv, receive"},
                     Mistake{"KeepOldWords", Mutation::keep_old_words, "receive buffer"},
+                    Mistake{"ShareSequence", Mutation::share_sequence, "receive buffer"},
                     Mistake{"DeclineAlone", Mutation::decline_alone, "deadlock"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 

@@ -186,6 +186,9 @@ class Collectives final : public core::HostPort {
   Status peek(core::HostRequest, bool&) override { return {}; }
   Status grequest_start(core::HostRequest&) override { return {}; }
   void grequest_complete(core::HostRequest) override {}
+  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
+  void placeholder_complete(int) override {}
+  void placeholder_release(int) override {}
   void pause() override {}
 
  private:

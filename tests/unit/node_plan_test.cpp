@@ -254,6 +254,25 @@ TEST(NodePlan, shares_cover_a_chunk_once_and_start_aligned) {
   }
 }
 
+// Slots of that size are as good as any longer ones, and those of half of it are not.
+TEST(NodePlan, slots_need_no_more_room) {
+  for (const Kind kind : {Kind::bcast, Kind::alltoall, Kind::allreduce, Kind::reduce_scatter}) {
+    for (const std::size_t bytes :
+         {std::size_t{100}, std::size_t{3} << 20, std::size_t{90} << 20}) {
+      const bool reduces = kind == Kind::allreduce || kind == Kind::reduce_scatter;
+      const Call call{.kind = kind,
+                      .size = 3,
+                      .block_bytes = bytes,
+                      .op = reduces ? device::ReduceOp::sum : device::ReduceOp::none,
+                      .element = reduces ? device::Element::float32 : device::Element::none};
+      const std::size_t enough_bytes = Plan::slot_bytes_max(call);
+      EXPECT_EQ(Plan(call, std::size_t{1} << 30).chunks(), Plan(call, enough_bytes).chunks());
+      if (enough_bytes == Plan::slot_bytes_min(call.size)) continue;
+      EXPECT_LT(Plan(call, enough_bytes).chunks(), Plan(call, enough_bytes / 2).chunks());
+    }
+  }
+}
+
 // Elements of 6 and 12 bytes: no chunk and no share ends inside one.
 TEST(NodePlan, elements_stay_whole) {
   for (const auto element : {device::Element::int16_int32, device::Element::float64_int32}) {
