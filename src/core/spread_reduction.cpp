@@ -13,84 +13,86 @@ SpreadReduction::SpreadReduction(node::Group& group, const node::Call& call,
       op_(call.op),
       element_(call.element),
       plan_(plan, group.rank(), group.slot_bytes() * node::Group::kSlots),
-      ends_(std::move(ends)) {}
+      ends_(std::move(ends)),
+      base_(group.take(plan_.pieces())) {}
 
 Status SpreadReduction::advance(bool& done) {
-  for (bool moved = true; moved;) {
-    moved = false;
-    ACCORD_TRY(fetch(moved));
-    ACCORD_TRY(reduce(moved));
+  for (bool moved = true; moved && piece_ < plan_.pieces();) {
+    const State before = state_;
+    ACCORD_TRY(step());
+    moved = state_ != before;
   }
-  done = reducing_.ended == plan_.pieces();
+  done = piece_ == plan_.pieces();
+  return {};
+}
+
+Status SpreadReduction::step() {
+  node::Mailbox& own = group_.own_mailbox();
+  bool ended = false;
+  switch (state_) {
+    case State::before:
+      if (!all_have(&node::Mailbox::drained, piece_)) break;
+      ACCORD_TRY(begin_fetch());
+      state_ = State::fetching;
+      break;
+    case State::fetching:
+      ACCORD_TRY(poll(ended));
+      if (!ended) break;
+      own.filled.store(base_ + piece_ + 1, std::memory_order_release);
+      state_ = State::between;
+      break;
+    case State::between:
+      if (!all_have(&node::Mailbox::filled, piece_ + 1)) break;
+      ACCORD_TRY(begin_reduce());
+      state_ = State::reducing;
+      break;
+    case State::reducing:
+      ACCORD_TRY(poll(ended));
+      if (!ended) break;
+      ++piece_;
+      own.reduced.store(base_ + piece_, std::memory_order_release);
+      own.drained.store(base_ + piece_, std::memory_order_release);
+      state_ = State::before;
+      break;
+  }
   return {};
 }
 
 void SpreadReduction::stop(bool& done) {
+  if (poll(done).ok()) return;
+  ticket_ = {};
   done = true;
-  for (Work* work : {&fetching_, &reducing_}) {
-    bool ended = false;
-    if (!poll(work->ticket, ended).ok()) {
-      work->ticket = {};
-      ended = true;
-    }
-    done = done && ended;
-  }
 }
 
 stages::Stage SpreadReduction::stage() const noexcept {
-  if (reducing_.begun) return stages::Stage::reduce;
-  return fetching_.begun ? stages::Stage::move : stages::Stage::wait;
-}
-
-// One piece at a time: two would share the links, and both be late. Into slots that the kernel is
-// through with.
-Status SpreadReduction::fetch(bool& moved) {
-  bool ended = false;
-  ACCORD_TRY(end(fetching_, ended));
-  const std::size_t piece = fetching_.ended;
-  const bool begins = !fetching_.begun && piece < plan_.pieces() &&
-                      piece < reducing_.ended + node::SpreadPlan::kHalves;
-  if (begins) ACCORD_TRY(begin_fetch(piece));
-  fetching_.begun = fetching_.begun || begins;
-  moved = moved || ended || begins;
-  return {};
-}
-
-Status SpreadReduction::reduce(bool& moved) {
-  bool ended = false;
-  ACCORD_TRY(end(reducing_, ended));
-  const std::size_t piece = reducing_.ended;
-  const bool begins = !reducing_.begun && piece < fetching_.ended;
-  if (begins) ACCORD_TRY(begin_reduce(piece));
-  reducing_.begun = reducing_.begun || begins;
-  moved = moved || ended || begins;
-  return {};
+  if (state_ == State::fetching) return stages::Stage::move;
+  return state_ == State::reducing ? stages::Stage::reduce : stages::Stage::wait;
 }
 
 // In one batch, awaited once; not from the same rank as all others at the same time.
-Status SpreadReduction::begin_fetch(std::size_t piece) {
-  const node::DirectShare part = plan_.part(piece);
+Status SpreadReduction::begin_fetch() {
+  const node::DirectShare part = plan_.part(piece_);
   if (part.length_bytes == 0) return {};
   std::vector<device::Copy> copies;
   for (int step = 1; step < group_.size(); ++step) {
     const int peer = (group_.rank() + step) % group_.size();
     copies.push_back(
-        {.dst = slot(peer, piece),
+        {.dst = slot(peer),
          .src = ends_.contributions[static_cast<std::size_t>(peer)] + part.source_bytes,
          .row_bytes = part.length_bytes});
   }
-  return group_.runtime().copy_begin(group_.device(), copies, fetching_.ticket);
+  return group_.runtime().copy_begin(group_.device(), copies, ticket_);
 }
 
 // In the order of the ranks, as on every other way.
-Status SpreadReduction::begin_reduce(std::size_t piece) {
-  const node::DirectShare part = plan_.part(piece);
+Status SpreadReduction::begin_reduce() {
+  const node::DirectShare part = plan_.part(piece_);
   if (part.length_bytes == 0) return {};
   std::vector<const void*> sources;
   for (int rank = 0; rank < group_.size(); ++rank) {
     sources.push_back(rank == group_.rank()
                           ? ends_.contributions[static_cast<std::size_t>(rank)] + part.source_bytes
-                          : slot(rank, piece));
+                          : slot(rank));
   }
   std::vector<void*> targets;
   for (std::byte* const result : ends_.results) targets.push_back(result + part.result_bytes);
@@ -103,25 +105,25 @@ Status SpreadReduction::begin_reduce(std::size_t piece) {
        .element = element_,
        .copies = std::span(targets).subspan(1),
        .home = group_.slot(group_.rank(), 0)},
-      reducing_.ticket);
+      ticket_);
 }
 
-Status SpreadReduction::end(Work& work, bool& ended) {
-  if (!work.begun) return {};
-  ACCORD_TRY(poll(work.ticket, ended));
-  if (!ended) return {};
-  work.begun = false;
-  ++work.ended;
-  return {};
+Status SpreadReduction::poll(bool& done) {
+  done = ticket_.handle == nullptr;
+  return done ? Status() : group_.runtime().copy_done(ticket_, done);
 }
 
-Status SpreadReduction::poll(device::CopyTicket& ticket, bool& done) {
-  done = ticket.handle == nullptr;
-  return done ? Status() : group_.runtime().copy_done(ticket, done);
+bool SpreadReduction::all_have(std::atomic<std::uint64_t> node::Mailbox::*counter,
+                               std::size_t pieces) const {
+  for (int peer = 0; peer < group_.size(); ++peer) {
+    if ((group_.mailbox(peer).*counter).load(std::memory_order_acquire) < base_ + pieces)
+      return false;
+  }
+  return true;
 }
 
-std::byte* SpreadReduction::slot(int sender, std::size_t piece) const {
-  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(sender, piece);
+std::byte* SpreadReduction::slot(int sender) const {
+  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(sender);
 }
 
 }  // namespace accord::core

@@ -32,7 +32,7 @@ std::size_t one_shot_bytes(Shots shots, int size) {
 // while the first piece is brought, and pieces short enough to hide that are slow to bring.
 std::size_t spread_bytes(Shots shots, Kind kind) {
   if (shots == Shots::spread) return 1;
-  const bool is_worth_it = kind != Kind::reduce && config().spread_bytes != 0;
+  const bool is_worth_it = kind == Kind::allreduce && config().spread_bytes != 0;
   return shots == Shots::by_size && is_worth_it ? config().spread_bytes : SIZE_MAX;
 }
 

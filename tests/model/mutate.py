@@ -97,15 +97,15 @@ MUTATIONS = {
         ),
     },
     "spread_reduction.cpp": {
-        "fetch_unreduced": (
-            "piece < plan_.pieces() && ",
-            "piece < reducing_.ended + node::SpreadPlan::kHalves",
-            "true",
-        ),
         "reduce_unfetched": (
-            "!reducing_.begun && ",
-            "piece < fetching_.ended",
-            "piece < plan_.pieces()",
+            "case State::fetching:\n      ACCORD_TRY(poll(ended));\n      if (",
+            "!ended",
+            "false",
+        ),
+        "end_unreduced": (
+            "case State::reducing:\n      ACCORD_TRY(poll(ended));\n      if (",
+            "!ended",
+            "false",
         ),
     },
     "pairwise_exchange.cpp": {

@@ -45,7 +45,7 @@ enum class Mutation {
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
   settle_unread,        // a rank ends a direct call while peers reach into its buffers
   reach_unarrived,  // a rank takes what a peer said of an earlier call for what it says of this one
-  fetch_unreduced,  // a piece is fetched to where the kernel may still read an earlier one
+  end_unreduced,    // a piece counts as reduced before its kernel has ended
   reduce_unfetched,  // a piece is reduced before all of it has come
   refill_unread,     // a rank sends again through a region that a peer may still read
   leave_lent,        // a rank ends its call while peers reach into its buffer

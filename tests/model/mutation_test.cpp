@@ -182,7 +182,7 @@ TEST(Mutations, SlotsOfAReductionThatIsSpread) {
   shim.exchange.direct = true;
   shim.exchange.spread = true;
   EXPECT_EQ(first_failure(Mutation::none, shim, body), "");
-  for (const Mutation mistake : {Mutation::fetch_unreduced, Mutation::reduce_unfetched}) {
+  for (const Mutation mistake : {Mutation::reduce_unfetched, Mutation::end_unreduced}) {
     const std::string message = first_failure(mistake, shim, body);
     EXPECT_NE(message.find("receive buffer"), std::string::npos)
         << "mistake " << static_cast<int>(mistake) << ": " << message;
