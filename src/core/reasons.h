@@ -4,6 +4,8 @@
 // Why a call goes the way it does, for people: all words that a trace uses, in one place.
 #pragma once
 
+#include "core/selection.h"
+
 namespace accord::core::reason {
 
 // Of the call itself: known before anybody is asked.
@@ -20,8 +22,15 @@ inline constexpr const char* kNoDevices = "no rank has an accelerator";
 inline constexpr const char* kShort = "below ACCORD_NODE_BYTES";
 inline constexpr const char* kOperation = "operation or type not on device";
 inline constexpr const char* kForced = "ACCORD_ALGORITHM";
+inline constexpr const char* kByInfo = "info of the communicator";
+inline constexpr const char* kByTable = "ACCORD_TABLE";
 inline constexpr const char* kArguments = "aliased or unusual arguments";
 inline constexpr const char* kNoProgress = "non-blocking without a progress thread";
+
+// Of a call that somebody wants to go through the host MPI.
+inline const char* of(Origin origin) {
+  return origin == Origin::info ? kByInfo : origin == Origin::table ? kByTable : kForced;
+}
 
 // Of a vote.
 inline constexpr const char* kVotes = "this call votes";
