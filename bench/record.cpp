@@ -81,6 +81,7 @@ void RecordWriter::write(const SizeSummary& row) {
     record["way"] = way.way;
     record["ours"] = i == 0;
     if (row.window > 0) record["window"] = row.window;
+    if (!way.algorithm.empty()) record["algorithm"] = way.algorithm;
     if (way.why_not.empty()) {
       add_measurement(record, way);
     } else {
