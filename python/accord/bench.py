@@ -84,4 +84,4 @@ def bench(
             print(f"accord: {hint}", file=sys.stderr)
         print(f"accord: {target.title} ({target.launcher.path}), {ranks} ranks", file=sys.stderr)
         tidy = bool(options) and sys.stdout.isatty()
-        raise typer.Exit(run_job(command, environment_for(target, ranks), tidy))
+        raise typer.Exit(run_job(command, environment_for(home, target, ranks), tidy))

@@ -98,6 +98,11 @@ def device_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _tables(answer: dict[str, Any]) -> Iterator[Table]:
     """Single facts stand together in the first table; then one for each list of rows."""
+    if algorithms := answer.get("algorithms"):
+        # One row a name would hide the rest.
+        names = ", ".join(str(row.get("name")) for row in algorithms if isinstance(row, dict))
+        collectives = ", ".join(map(str, answer.get("collectives", [])))
+        answer = {**answer, "algorithms": names, "collectives": collectives}
     facts = {key: value for key, value in answer.items() if not isinstance(value, (list, dict))}
     facts = {key: value for key, value in facts.items() if value not in (None, "")}
     yield _table("Accord", [{"what": k, "is": v} for k, v in facts.items()], ["what", "is"])
