@@ -27,9 +27,19 @@ inline constexpr const char* kByTable = "ACCORD_TABLE";
 inline constexpr const char* kArguments = "aliased or unusual arguments";
 inline constexpr const char* kNoProgress = "non-blocking without a progress thread";
 
-// Of a call that somebody wants to go through the host MPI.
+// Of a call that somebody wants to go a certain way; "": nobody does.
 inline const char* of(Origin origin) {
-  return origin == Origin::info ? kByInfo : origin == Origin::table ? kByTable : kForced;
+  switch (origin) {
+    case Origin::setting:
+      return kForced;
+    case Origin::info:
+      return kByInfo;
+    case Origin::table:
+      return kByTable;
+    case Origin::rule:
+      break;
+  }
+  return "";
 }
 
 // Of a vote.

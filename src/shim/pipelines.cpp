@@ -77,6 +77,7 @@ bool has_ways(const Outline& outline, const CommState& state) {
 core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm) {
   core::Pipeline made;
   made.key = key_of(outline);
+  made.asked_by = core::reason::of(outline.asked.origin);
   made.size_bytes = outline.size_bytes;
   // A chunk is a whole number of elements and its count fits an int.
   const std::size_t wanted_bytes = std::min<std::size_t>(config().chunk_bytes, INT_MAX);
