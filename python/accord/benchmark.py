@@ -19,7 +19,6 @@ from accord.linkage import needed_mpi
 from accord.mpi import Abi, Installation, Launcher, Vendor
 from accord.options import Segment
 from accord.paths import Home
-from accord.tables import apply_table
 
 # Lets Open MPI 4 and 5 start more ranks than there are cores, and give a core away while they wait.
 _CROWDED_OPENMPI = {
@@ -101,10 +100,9 @@ def _is_linked_to(program: Path, library: Path) -> bool:
     return found is not None and found.resolve() == library.resolve()
 
 
-def environment_for(home: Home, target: Target, ranks: int) -> dict[str, str]:
-    """The environment to start the launcher in; with the table that a program would get, too."""
+def environment_for(target: Target, ranks: int) -> dict[str, str]:
+    """The environment to start the launcher in."""
     environment = dict(os.environ)
-    apply_table(home, environment)
     if target.launcher.vendor is Vendor.OPENMPI and ranks > core_count():
         for name, value in _CROWDED_OPENMPI.items():
             environment.setdefault(name, value)

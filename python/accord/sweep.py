@@ -100,7 +100,7 @@ def measure(
         words = ["--plan", str(plan), "--json", str(file), "--memory", "device"]
         words += ["--seconds", f"{seconds:g}", "--give-up", str(_GIVE_UP), "--progress", "off"]
         # What is measured is the rule and what is beside it, whatever is set for programs.
-        environment = environment_for(home, target, ranks)
+        environment = environment_for(target, ranks)
         environment |= {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
         with bench_command(home, target, ranks, words) as command, log.open("w") as output:
             process = subprocess.Popen(

@@ -119,7 +119,7 @@ def find_table(home: Home) -> Found:
             problems.append(f"{error}; it is not used")
             continue
         here = here or _signature_here(home)
-        if signature == here:
+        if here and signature == here:
             return Found(str(path), f"table {path} ({signature})", "; ".join(problems))
     return Found(None, "no table for this machine: the built-in rule", "; ".join(problems))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from accord.checks.devices import nvidia_gpu_count
 from accord.errors import UserError
 from accord.paths import Home
 from accord.sizes import parse_size, size_text
@@ -65,11 +66,23 @@ def test_the_users_own_counts_before_one_that_came_along(
     shipped = changed(tmp_path / "home" / "share" / "accord" / "tables" / "host.json")
     of_user(tmp_path, "other.json", machine={"signature": "8 x Other", "runtime": "cuda"})
     assert find() == Found(str(shipped), f"table {shipped} (host)")
+    of_user(tmp_path, "of_none.json", machine={"runtime": "host"})
     mine = of_user(tmp_path)
     assert find().value == str(mine)
     newer = of_user(tmp_path, "newer.json")
     os.utime(mine, (0, 0))
     assert find().value == str(newer)
+
+
+def test_without_an_accelerator_no_table_is_looked_at(
+    find: Callable[..., Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if nvidia_gpu_count() > 0:
+        pytest.skip("there is one here")
+    monkeypatch.setenv("ACCORD_RUNTIME", "auto")
+    of_user(tmp_path)
+    of_user(tmp_path, "of_none.json", machine={"runtime": "host"})
+    assert find().value is None
 
 
 def test_a_damaged_table_is_told_and_passed_over(

@@ -172,6 +172,12 @@ def test_a_table_from_records(accord: Accord, tmp_path: Path) -> None:
     (point,) = table["points"]
     assert {one["algorithm"] for one in point["candidates"]} == set(paths)
     check_choices(accord, tmp_path, table)
+    config = tmp_path / "config" / "accord" / "tables"
+    config.mkdir(parents=True)
+    (tmp_path / "table.json").rename(config / "mine.json")
+    assert accord("bench", *words, "--iterations", 5, **SETTINGS).returncode == 0
+    used = json.loads(file.read_text().splitlines()[0])["table"]
+    assert used == str(config / "mine.json"), "a run of the benchmark takes the machine's table"
     file.write_text("nothing")
     done = accord("tune", "--from", file, "--output", tmp_path / "none.json", **SETTINGS)
     assert done.returncode == 2 and "holds no records" in done.stderr

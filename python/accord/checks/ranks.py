@@ -151,7 +151,7 @@ def _run(home: Home, target: Target, words: list[str]) -> Outcome:
         options = [*_OPERATIONS, *_OPTIONS, *words, "--progress", "off", "--json", str(file)]
         try:
             with bench_command(home, target, RANKS, options) as command:
-                code, output = _run_bounded(command, environment_for(home, target, RANKS))
+                code, output = _run_bounded(command, environment_for(target, RANKS))
         except UserError as error:
             return Outcome([], str(error))
         if code is None:
