@@ -139,9 +139,10 @@ void SizeMeasurement::leave_hopeless() {
     if (track.runs()) fastest_us = std::min(fastest_us, track.call_us);
   }
   for (Track& track : tracks_) {
-    if (track.runs() && !is_ours(track) && track.call_us > factor * fastest_us)
-      leave(track,
-            fmt::format("takes {:.0f} times as long as the fastest", track.call_us / fastest_us));
+    if (!track.runs() || is_ours(track) || track.call_us <= factor * fastest_us) continue;
+    leave(track,
+          fmt::format("takes {:.0f} times as long as the fastest", track.call_us / fastest_us));
+    track.way->note_left(*trial_.operation, trial_.shape.elements * session_.element->size_bytes);
   }
 }
 

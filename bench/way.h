@@ -6,6 +6,7 @@
 // is timed.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ class Way {
   // Throws std::runtime_error when the operation fails.
   virtual void run() = 0;
   virtual void release() = 0;
+  // It took much longer than others for messages of this size, and was not timed.
+  virtual void note_left(const Operation&, std::size_t) {}
   // The memory that run reads and writes, where it is not the program's own. Of the program's
   // kinds.
   virtual Buffers buffers(const Trial& trial) const { return trial.buffers; }

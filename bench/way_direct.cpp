@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 
 #include "bench/buffer.h"
@@ -100,9 +101,21 @@ class AlgorithmWay final : public DirectWay {
   }
 
   std::string why_not(const Operation& operation) override {
-    return is_accord() ? DirectWay::why_not(operation) : "Accord does not intercept MPI here";
+    if (!is_accord()) return "Accord does not intercept MPI here";
+    // A call of a hopeless way may take seconds.
+    if (times_left_[&operation] >= kTimesLeftMax) return "took too long for shorter messages";
+    return DirectWay::why_not(operation);
+  }
+  // What is slow for short messages may well be the fastest for long ones, but not the other way.
+  void note_left(const Operation& operation, std::size_t size_bytes) override {
+    if (size_bytes >= kLongBytes) ++times_left_[&operation];
   }
   std::string algorithm() const override { return name(); }
+
+ private:
+  static constexpr std::size_t kLongBytes = std::size_t{1} << 20;
+  static constexpr int kTimesLeftMax = 2;
+  std::map<const Operation*, int> times_left_;
 };
 
 }  // namespace

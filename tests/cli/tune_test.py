@@ -183,6 +183,19 @@ def test_a_table_from_records(accord: Accord, tmp_path: Path) -> None:
     assert done.returncode == 2 and "holds no records" in done.stderr
 
 
+def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    words = ("allreduce", "-n", 2, "--memory", "device", "--min", 64, "--max", 64, "--json", file)
+    names = ("--algorithm", "staged", "node-one-shot", "node-two-shot", "--give-up", 1)
+    done = accord("bench", *words, *names, "--iterations", 5, **SETTINGS)
+    assert done.returncode == 0, done.stderr
+    ours, *others = [json.loads(line) for line in file.read_text().splitlines()]
+    assert ours["algorithm"] == "auto" and "median_us" in ours
+    # All but the fastest.
+    left = [row for row in others if "times as long as the fastest" in row.get("not_available", "")]
+    assert len(left) in (2, 3) and all("median_us" not in row for row in left)
+
+
 @pytest.mark.parametrize(
     ("words", "settings", "message"),
     [
