@@ -56,6 +56,7 @@ _FIRST_PASS_SHARE = 0.8
 # Unclear points are measured again, each time this many times as long.
 _LONGER = 4
 _REPEATS_MAX = 2
+_CONTEST = 1.25
 
 
 def _rank_counts(given: list[int] | None, told: dict[str, Any]) -> list[int]:
@@ -138,16 +139,22 @@ class Sweep:
 
     def repeat(self, planned: list[Planned], paths: dict[str, str], seconds: float) -> None:
         """The noise guard: the most doubtful first, as many as the rest of the time allows."""
-        by_key = {point.key: point for point in planned}
+        keys = {point.key for point in planned}
         for _ in range(_REPEATS_MAX):
             seconds *= _LONGER
             unclear = [point for point in points_of(self.state.records, paths) if point.unclear]
             unclear.sort(key=Point.doubt, reverse=True)
             fit = int(max(0.0, self.left_s()) * _TIMED_SHARE * 2 / seconds)
-            again = [by_key[point.key] for point in unclear[:fit] if point.key in by_key]
+            again = [_contest(point) for point in unclear[:fit] if point.key in keys]
             if not again:
                 return
             self.run("unclear points", again, seconds)
+
+
+def _contest(point: Point) -> Planned:
+    """The point again, without what is too slow to win."""
+    near = [one for one in point.candidates if one.low < _CONTEST * point.chosen.ratio]
+    return Planned(point.key, tuple(one.algorithm for one in near if one.algorithm != RULE))
 
 
 def _table(
