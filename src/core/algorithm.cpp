@@ -99,7 +99,9 @@ std::optional<Kind> find_collective(std::string_view name) { return value_in(kKi
 const char* name_of(const Algorithm& algorithm) { return name_in(kAlgorithms, algorithm); }
 const char* name_of(Kind kind) { return name_in(kKinds, kind); }
 
-std::span<const AlgorithmRow> all_algorithms() { return kAlgorithms; }
+std::vector<AlgorithmRow> all_algorithms() {
+  return {std::begin(kAlgorithms), std::end(kAlgorithms)};
+}
 std::vector<const char*> all_collectives() {
   std::vector<const char*> names;
   for (const NamedKind& row : kKinds) names.push_back(row.name);
@@ -142,13 +144,18 @@ bool AlgorithmChoice::any() const {
                              [this](const NamedKind& row) { return of(row.value) != Algorithm(); });
 }
 
+std::uint64_t mixed(std::uint64_t hash, const Algorithm& algorithm) {
+  // FNV-1a, the final NUL included.
+  const char* letter = name_of(algorithm);
+  do {
+    hash = (hash ^ static_cast<unsigned char>(*letter)) * 1099511628211ull;
+  } while (*letter++ != '\0');
+  return hash;
+}
+
 std::uint64_t AlgorithmChoice::hash() const {
   std::uint64_t hash = 14695981039346656037ull;
-  for (const NamedKind& row : kKinds) {
-    const Algorithm algorithm = of(row.value);
-    for (const auto word : {static_cast<int>(algorithm.way), static_cast<int>(algorithm.shots)})
-      hash = (hash ^ static_cast<std::uint64_t>(word)) * 1099511628211ull;
-  }
+  for (const NamedKind& row : kKinds) hash = mixed(hash, of(row.value));
   return hash;
 }
 

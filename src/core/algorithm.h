@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,8 +42,12 @@ struct AlgorithmRow {
   Algorithm value;
   const char* path;
 };
-std::span<const AlgorithmRow> all_algorithms();
+std::vector<AlgorithmRow> all_algorithms();
 std::vector<const char*> all_collectives();
+
+// By its name, since what else is in it may be of this process alone; for hashes that ranks
+// compare.
+std::uint64_t mixed(std::uint64_t hash, const Algorithm& algorithm);
 
 // What a list such as "node" or "staged,allreduce:inbox" asks for.
 class AlgorithmChoice {

@@ -133,8 +133,7 @@ std::uint64_t Table::hash() const noexcept {
     mix(static_cast<std::uint64_t>(row.ranks));
     for (const auto& [first_bytes, algorithm] : row.ranges) {
       mix(first_bytes);
-      mix(static_cast<std::uint64_t>(algorithm.way));
-      mix(static_cast<std::uint64_t>(algorithm.shots));
+      hash = mixed(hash, algorithm);
     }
   }
   return hash;
