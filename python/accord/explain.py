@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from accord.algorithms import Question
+from accord.algorithms import explain as ask
 from accord.errors import UserError
-from accord.library import Question
-from accord.library import explain as ask
 from accord.paths import find_home
 from accord.sizes import parse_size, size_text
 from accord.tables import OFF, VARIABLE, find_table, read_table

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from accord.algorithms import read_algorithms
 from accord.discovery import installations
+from accord.errors import UserError
 from accord.library import read_info
 from accord.mpi import Installation
 from accord.paths import Home, find_home
@@ -98,11 +101,6 @@ def device_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _tables(answer: dict[str, Any]) -> Iterator[Table]:
     """Single facts stand together in the first table; then one for each list of rows."""
-    if algorithms := answer.get("algorithms"):
-        # One row a name would hide the rest.
-        names = ", ".join(str(row.get("name")) for row in algorithms if isinstance(row, dict))
-        collectives = ", ".join(map(str, answer.get("collectives", [])))
-        answer = {**answer, "algorithms": names, "collectives": collectives}
     facts = {key: value for key, value in answer.items() if not isinstance(value, (list, dict))}
     facts = {key: value for key, value in facts.items() if value not in (None, "")}
     yield _table("Accord", [{"what": k, "is": v} for k, v in facts.items()], ["what", "is"])
@@ -145,6 +143,8 @@ def info(
         print(_settings_markdown(_rows(told, "settings")))
         return
     answer: dict[str, Any] = {"library": str(home.library), "found_by": home.origin, **told}
+    with suppress(UserError):  # a library of before they had names
+        answer["algorithms"] = list(read_algorithms(home.library).paths)
     answer["mpis"] = mpi_rows(home, installations())
     if as_json:
         print(json.dumps(answer, indent=2))

@@ -26,11 +26,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from accord.algorithms import Algorithms, Question, explain, read_algorithms
 from accord.benchmark import Target, choose_target
 from accord.checks.devices import accelerators
 from accord.errors import UserError
 from accord.job import INTERRUPTED
-from accord.library import Question, explain, read_info
+from accord.library import read_info
 from accord.mpi import Abi
 from accord.paths import Home, find_home
 from accord.sizes import parse_size, size_text
@@ -74,9 +75,9 @@ def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
     return sizes
 
 
-def plan_of(home: Home, told: dict[str, Any], keys: list[Key]) -> list[Planned]:
+def plan_of(home: Home, algorithms: Algorithms, keys: list[Key]) -> list[Planned]:
     """Beside the rule's every algorithm that such a call can take and that is not the rule's own."""
-    names = [str(row["name"]) for row in told.get("algorithms", []) if row["name"] != RULE]
+    names = [name for name in algorithms.paths if name != RULE]
     questions = [Question(*key[:2], key.block_bytes, name) for key in keys for name in names]
     settings = {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
     answers = iter(explain(home.library, questions, settings))
@@ -267,7 +268,8 @@ def tune(
     home = find_home()
     told = read_info(home.library)
     machine = machine_of(told)
-    paths = {str(row["name"]): str(row["path"]) for row in told.get("algorithms", [])}
+    algorithms = read_algorithms(home.library)
+    paths = algorithms.paths
     path = output or user_dir() / file_name(machine["signature"])
     command = shlex.join(["accord", *sys.argv[1:]])
     if records:
@@ -282,7 +284,7 @@ def tune(
             "no accelerator here; ACCORD_RUNTIME=host tries it with the embedded stand-in"
         )
     counts = _rank_counts(ranks, told)
-    unknown = [name for name in collectives or [] if name not in told.get("collectives", [])]
+    unknown = [name for name in collectives or [] if name not in algorithms.collectives]
     if unknown:
         raise UserError(f"no such collective: {', '.join(unknown)}")
     sizes = _sizes(parse_size(smallest), parse_size(largest), factor)
@@ -292,7 +294,7 @@ def tune(
         for name in collectives or COLLECTIVES
         for size in sizes
     ]
-    planned = plan_of(home, told, keys)
+    planned = plan_of(home, algorithms, keys)
     share_s = budget * _TIMED_SHARE / len(planned)
     seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
     if dry_run:
