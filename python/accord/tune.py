@@ -60,12 +60,56 @@ _REPEATS_MAX = 2
 _CONTEST = 1.25
 
 
-def _rank_counts(given: list[int] | None, told: dict[str, Any]) -> list[int]:
-    if given:
-        return sorted(set(given))
-    devices = max(2, len(accelerators(told)))
-    counts = [2**power for power in range(1, devices.bit_length()) if 2**power <= devices]
-    return sorted({*counts, devices})
+class _Machine:
+    """What there is to tune, and what a table says of it."""
+
+    def __init__(self, home: Home) -> None:
+        self._told = read_info(home.library)
+        self.facts = machine_of(self._told)
+        self.algorithms = read_algorithms(home.library)
+        self.paths = self.algorithms.paths
+
+    def rank_counts(self, given: list[int] | None) -> list[int]:
+        if self.facts["runtime"] == "host" and self._settings().get("ACCORD_RUNTIME") != "host":
+            raise UserError(
+                "no accelerator here; ACCORD_RUNTIME=host tries it with the embedded stand-in"
+            )
+        if given:
+            return sorted(set(given))
+        devices = max(2, len(accelerators(self._told)))
+        counts = [2**power for power in range(1, devices.bit_length()) if 2**power <= devices]
+        return sorted({*counts, devices})
+
+    def collectives(self, given: list[str] | None) -> list[str]:
+        if unknown := [name for name in given or [] if name not in self.algorithms.collectives]:
+            raise UserError(f"no such collective: {', '.join(unknown)}")
+        return given or COLLECTIVES
+
+    def header(self, mpi: str) -> Record:
+        """Records under another one are of something else."""
+        signature = self.facts["signature"]
+        return {"signature": signature, "mpi": mpi, "settings": self._settings()}
+
+    def table(self, mpi: str, points: list[Point]) -> dict[str, Any]:
+        libraries = {**self.facts["libraries"], **({"mpi": mpi} if mpi else {})}
+        return {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "machine": {**self.facts, "libraries": libraries},
+            "settings": self._settings(),
+            "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "command": shlex.join(["accord", *sys.argv[1:]]),
+            "choices": choices_of(points),
+            "points": [measured_of(point) for point in points],
+        }
+
+    def _settings(self) -> dict[str, str]:
+        """Those of the environment; what is measured knows no table and no algorithm of all calls."""
+        return {
+            str(row["name"]): str(row["value"])
+            for row in self._told.get("settings", [])
+            if row.get("origin") != "default" and row["name"] not in (VARIABLE, "ACCORD_ALGORITHM")
+        }
 
 
 def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
@@ -158,21 +202,6 @@ def _contest(point: Point) -> Planned:
     return Planned(point.key, tuple(one.algorithm for one in near if one.algorithm != RULE))
 
 
-def _table(
-    machine: dict[str, Any], target: str, points: list[Point], command: str
-) -> dict[str, Any]:
-    libraries = {**machine["libraries"], **({"mpi": target} if target else {})}
-    return {
-        "format": FORMAT,
-        "schema": SCHEMA,
-        "machine": {**machine, "libraries": libraries},
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "command": command,
-        "choices": choices_of(points),
-        "points": [measured_of(point) for point in points],
-    }
-
-
 def write_table(path: Path, table: dict[str, Any]) -> None:
     """In one step, so that nobody reads half of it; a line for each choice and point."""
     text = "{\n"
@@ -213,6 +242,22 @@ def _read_records(files: list[Path]) -> list[Record]:
         except (OSError, ValueError) as error:
             raise UserError(f"{file} holds no records of the benchmark: {error}") from error
     return records
+
+
+def _measure(sweep: Sweep, planned: list[Planned], paths: dict[str, str], seconds: float) -> None:
+    missing = [point for point in planned if sweep.state.lacks(point)]
+    if len(missing) < len(planned):
+        done = len(planned) - len(missing)
+        print(f"accord: {done} points were measured before", file=sys.stderr)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with sweep.progress:
+            if missing:
+                sweep.run("measuring", missing, seconds, _FIRST_PASS_SHARE)
+            sweep.repeat(planned, paths, seconds)
+    except KeyboardInterrupt:
+        print("accord: interrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -266,70 +311,37 @@ def tune(
     [bold]accord tune allreduce alltoall --ranks 4 --budget 120[/bold]
     """
     home = find_home()
-    told = read_info(home.library)
-    machine = machine_of(told)
-    algorithms = read_algorithms(home.library)
-    paths = algorithms.paths
-    path = output or user_dir() / file_name(machine["signature"])
-    command = shlex.join(["accord", *sys.argv[1:]])
+    machine = _Machine(home)
+    path = output or user_dir() / file_name(machine.facts["signature"])
     if records:
-        points = points_of(_read_records(records), paths)
+        points = points_of(_read_records(records), machine.paths)
         if not points:
             raise UserError("no record names an algorithm of Accord on device memory")
-        write_table(path, _table(machine, "", points, command))
+        write_table(path, machine.table("", points))
         _summarize(points, path)
         return
-    if machine["runtime"] == "host" and _asked_runtime(told) != "host":
-        raise UserError(
-            "no accelerator here; ACCORD_RUNTIME=host tries it with the embedded stand-in"
-        )
-    counts = _rank_counts(ranks, told)
-    unknown = [name for name in collectives or [] if name not in algorithms.collectives]
-    if unknown:
-        raise UserError(f"no such collective: {', '.join(unknown)}")
-    sizes = _sizes(parse_size(smallest), parse_size(largest), factor)
     keys = [
         Key(name, count, size)
-        for count in counts
-        for name in collectives or COLLECTIVES
-        for size in sizes
+        for count in machine.rank_counts(ranks)
+        for name in machine.collectives(collectives)
+        for size in _sizes(parse_size(smallest), parse_size(largest), factor)
     ]
-    planned = plan_of(home, algorithms, keys)
-    share_s = budget * _TIMED_SHARE / len(planned)
-    seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
+    planned = plan_of(home, machine.algorithms, keys)
     if dry_run:
         for point in planned:
             print(*point.key, *point.algorithms)
         return
-    target = choose_target(home, max(counts), mpi, mpiexec)
-    header = {"accord_tune": SCHEMA, "signature": machine["signature"], "mpi": target.title}
-    state = State(path.with_suffix(".records.jsonl"), header, fresh)
-    sweep = Sweep(home, target, state, budget)
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        with sweep.progress:
-            missing = [point for point in planned if state.lacks(point)]
-            if len(missing) < len(planned):
-                done = len(planned) - len(missing)
-                print(f"accord: {done} points were measured before", file=sys.stderr)
-            if missing:
-                sweep.run("measuring", missing, seconds, _FIRST_PASS_SHARE)
-            sweep.repeat(planned, paths, seconds)
-    except KeyboardInterrupt:
-        print("accord: interrupted; the same command goes on from here", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
-    wanted = set(keys)
-    points = [point for point in points_of(state.records, paths) if point.key in wanted]
+    share_s = budget * _TIMED_SHARE / len(planned)
+    seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
+    target = choose_target(home, max(key.ranks for key in keys), mpi, mpiexec)
+    state = State(path.with_suffix(".records.jsonl"), machine.header(target.title), fresh)
+    _measure(Sweep(home, target, state, budget), planned, machine.paths, seconds)
+    points = [point for point in points_of(state.records, machine.paths) if point.key in set(keys)]
     if not points:
         raise UserError("no point was measured in time; give it more with --budget")
-    write_table(path, _table(machine, target.title, points, command))
+    write_table(path, machine.table(target.title, points))
     _summarize(points, path)
     if left := sum(state.lacks(point) for point in planned):
         print(f"{left} points were not measured in time: the same command measures them")
     else:
         state.path.unlink()
-
-
-def _asked_runtime(told: dict[str, Any]) -> str:
-    rows = [row for row in told.get("settings", []) if row.get("name") == "ACCORD_RUNTIME"]
-    return str(rows[0]["value"]) if rows else ""

@@ -43,6 +43,7 @@ def test_a_table_is_measured_and_then_counts(accord: Accord, tmp_path: Path) -> 
     table, _ = tuned(accord, tmp_path, "allreduce", "alltoall", *GRID, *BRIEFLY)
     assert not (tmp_path / "table.records.jsonl").exists()
     assert table["machine"]["signature"] == "host" and table["command"].startswith("accord tune")
+    assert table["settings"] == SETTINGS
     keys = [(row["collective"], row["size_bytes"]) for row in table["points"]]
     assert sorted(keys) == [
         (name, size) for name in ("allreduce", "alltoall") for size in (64, 16384)
@@ -54,6 +55,8 @@ def test_a_table_is_measured_and_then_counts(accord: Accord, tmp_path: Path) -> 
         assert {"staged", "auto"} <= {*names, *left_out}
         wanted = "node-two-shot" if point["collective"] == "allreduce" else "node"
         assert wanted in {*names, *left_out}
+        # What the library says that a call can take, it took.
+        assert not [why for why in left_out.values() if "went by" in why]
         for one in point["candidates"]:
             assert one["median_us"] > 0 and one["iterations"] > 0 and one["path"] != "-"
     check_choices(accord, tmp_path, table)
@@ -152,7 +155,7 @@ def test_an_interrupted_tuning_goes_on(
 
 def test_what_belongs_to_another_tuning_is_not_taken(accord: Accord, tmp_path: Path) -> None:
     state = tmp_path / "table.records.jsonl"
-    state.write_text('{"accord_tune": 1, "signature": "8 x Other", "mpi": "MPICH"}\n')
+    state.write_text('{"signature": "8 x Other", "mpi": "MPICH", "settings": {}}\n')
     words = ("tune", "bcast", "--output", tmp_path / "table.json", *GRID, *BRIEFLY)
     done = accord(*words, **SETTINGS)
     assert done.returncode == 2 and "--fresh begins anew" in done.stderr
@@ -202,6 +205,7 @@ def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path)
         (["allredcue"], SETTINGS, "no such collective: allredcue"),
         (["--max", "many"], SETTINGS, '"many" is no size'),
         (["--from", "nowhere"], SETTINGS, "holds no records"),
+        ([], {"CUDA_VISIBLE_DEVICES": ""}, "ACCORD_RUNTIME=host tries it"),
     ],
 )
 def test_errors_are_one_sentence(
