@@ -15,12 +15,15 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "bench/element.h"
 #include "bench/environment.h"
 #include "bench/nvshmem_library.h"
 #include "bench/options.h"
+#include "bench/plan.h"
 #include "bench/record.h"
 #include "bench/statistics.h"
 #include "bench/table.h"
@@ -307,6 +310,36 @@ TEST(bench_nvshmem, a_library_that_is_none_is_refused) {
   ::setenv("ACCORD_NVSHMEM_LIBRARY", "libc.so.6", 1);
   EXPECT_EQ(NvshmemLibrary::open(why_not), nullptr);
   EXPECT_NE(why_not.find("incomplete"), std::string::npos) << why_not;
+}
+
+std::string written(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "accord_bench_test_plan";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(plan, a_point_a_line_with_the_algorithms_behind_it) {
+  const auto plan =
+      read_plan(written("allreduce 8 inbox node-two-shot\n\nbcast 4096\n"), {"allreduce", "bcast"});
+  ASSERT_EQ(plan.size(), 2U);
+  EXPECT_EQ(plan[0].operation, "allreduce");
+  EXPECT_EQ(plan[0].size_bytes, 8U);
+  EXPECT_EQ(plan[0].algorithms, (std::vector<std::string>{"inbox", "node-two-shot"}));
+  EXPECT_EQ(plan[1].size_bytes, 4096U);
+  EXPECT_TRUE(plan[1].algorithms.empty());
+}
+
+TEST(plan, what_is_no_point_is_named_with_its_line) {
+  for (const char* wrong : {"gossip 8", "allreduce", "allreduce many", "allreduce 0"}) {
+    const std::string path = written(std::string("allreduce 8\n") + wrong + "\n");
+    try {
+      read_plan(path, {"allreduce"});
+      ADD_FAILURE() << wrong;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find(":2: "), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_THROW(read_plan("/nowhere/plan", {"allreduce"}), std::runtime_error);
 }
 
 }  // namespace

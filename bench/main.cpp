@@ -8,12 +8,15 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/environment.h"
 #include "bench/measure.h"
 #include "bench/options.h"
+#include "bench/plan.h"
 #include "bench/report.h"
 #include "bench/session.h"
 #include "bench/way.h"
@@ -78,17 +81,54 @@ void measure_operation(const Session& session, const Operation& operation,
   }
 }
 
+// Points one by one. Communicators of algorithms are kept, since making one opens the peers'
+// memory.
+void measure_plan(const Session& session, const std::vector<PlannedPoint>& plan, Way& ours,
+                  Report& report, Progress& progress) {
+  std::map<std::string, std::unique_ptr<Way>> named;
+  ProgramBuffers buffers(session);
+  const Operation* last = nullptr;
+  for (const PlannedPoint& point : plan) {
+    const Operation& operation = *find_operation(point.operation);
+    if (const std::string why_not = cannot_measure(session, operation); !why_not.empty()) {
+      report.note(fmt::format("{}: not measured: {}", operation.name, why_not));
+      continue;
+    }
+    if (&operation != last) report.begin_operation(operation);
+    last = &operation;
+    std::vector<Way*> ways = {&ours};
+    for (const std::string& algorithm : point.algorithms) {
+      auto& way = named[algorithm];
+      if (way == nullptr) way = make_algorithm(session, algorithm);
+      ways.push_back(way.get());
+    }
+    const SizeResult result =
+        measure_size(session, operation, point.size_bytes, ways, buffers, progress);
+    progress.clear();
+    if (result.why_not.empty()) {
+      report.add(operation, result);
+    } else {
+      report.note(fmt::format("{} {}: not measured: {}", operation.name,
+                              size_text(point.size_bytes), result.why_not));
+    }
+  }
+}
+
 int measure_all(const Options& options) {
+  std::vector<PlannedPoint> plan;
+  if (!options.plan_path.empty()) plan = read_plan(options.plan_path, known_names().operations);
   const Session session(options);
   std::vector<std::unique_ptr<Way>> owned;
   owned.push_back(
       make_direct(session, session.intercepted() ? "accord" : "direct", Reach::program));
+  for (const std::string& name : options.algorithms) owned.push_back(make_algorithm(session, name));
   for (const std::string& peer : options.peers) owned.push_back(make_peer(session, peer));
   std::vector<Way*> ways;
   for (const auto& way : owned) ways.push_back(way.get());
 
   Report report(session);
   Progress progress(options.progress, session.rank == 0 ? Role::speaker : Role::silent);
+  if (!plan.empty()) measure_plan(session, plan, *ways.front(), report, progress);
   std::size_t position = 0;
   for (const std::string& name : options.operations) {
     progress.set_position(fmt::format("[{} of {}] ", ++position, options.operations.size()));

@@ -50,11 +50,14 @@ class SizeMeasurement {
 
  private:
   void warm_up(Track& track);
+  double run_bounded(Track& track, int calls);
+  void leave_hopeless();
   void make_plan();
   void run_block(Track& track, std::size_t block);
   void take_sample(Track& track);
   void verify(Track& track);
   bool is_ours(const Track& track) const { return &track == &tracks_.front(); }
+  void leave(Track& track, std::string why_not);
   void note_path(Track& track);
   void reduce_times(Track& track);
   bool clock_counts() const {
@@ -78,6 +81,7 @@ void SizeMeasurement::prepare(const std::vector<Way*>& ways) {
     Track track;
     track.way = way;
     track.result.way = way->name();
+    track.result.algorithm = way->algorithm();
     track.result.why_not = session_.first_text(way->why_not(*trial_.operation));
     if (track.runs()) {
       std::string local;
@@ -102,15 +106,44 @@ void SizeMeasurement::warm_up(Track& track) {
   const std::size_t size_bytes = trial_.shape.elements * session_.element->size_bytes;
   int calls = session_.options.warmup;
   if (calls < 0) calls = size_bytes <= (64U << 10) ? 20 : kCallsOfLong;
-  for (int call = 0; call < calls; ++call) track.way->run();
+  run_bounded(track, calls);
+  track.call_us = session_.max(run_bounded(track, std::max(calls, kProbesMin)));
+}
+
+// The time of the fastest of so many calls; of a way that takes long the first of them tell enough.
+// All ranks make equally many.
+double SizeMeasurement::run_bounded(Track& track, int calls) {
+  const double limit_us = std::max(session_.options.seconds_per_size, 0.25) * 1e6;
   double fastest_us = 1e30;
-  for (int probe = 0; probe < std::max(calls, kProbesMin); ++probe) {
-    session_.barrier();
+  double spent_us = 0;
+  for (int call = 0; call < calls && session_.max(spent_us) < limit_us; ++call) {
     const double begin_us = now_us();
     track.way->run();
-    fastest_us = std::min(fastest_us, now_us() - begin_us);
+    const double call_us = now_us() - begin_us;
+    fastest_us = std::min(fastest_us, call_us);
+    spent_us += call_us;
   }
-  track.call_us = session_.max(fastest_us);
+  return fastest_us;
+}
+
+void SizeMeasurement::leave(Track& track, std::string why_not) {
+  track.result.why_not = std::move(why_not);
+  track.way->release();
+}
+
+void SizeMeasurement::leave_hopeless() {
+  const double factor = session_.options.give_up;
+  if (factor <= 0) return;
+  double fastest_us = 1e30;
+  for (const Track& track : tracks_) {
+    if (track.runs()) fastest_us = std::min(fastest_us, track.call_us);
+  }
+  for (Track& track : tracks_) {
+    if (!track.runs() || is_ours(track) || track.call_us <= factor * fastest_us) continue;
+    leave(track,
+          fmt::format("takes {:.0f} times as long as the fastest", track.call_us / fastest_us));
+    track.way->note_left(*trial_.operation, trial_.shape.elements * session_.element->size_bytes);
+  }
 }
 
 void SizeMeasurement::make_plan() {
@@ -188,11 +221,17 @@ void SizeMeasurement::run() {
     if (track.runs()) order.push_back(&track);
   }
   if (order.empty()) return;
+  const void* filled = nullptr;
   for (Track* track : order) {
-    fill_send(session_, trial_, track->way->buffers(trial_),
-              fresh_pattern(session_, *trial_.operation));
+    const Buffers buffers = track->way->buffers(trial_);
+    // Ways on the same buffers send the same.
+    if (filled == nullptr || filled != buffers.send)
+      fill_send(session_, trial_, buffers, fresh_pattern(session_, *trial_.operation));
+    filled = buffers.send;
     warm_up(*track);
   }
+  leave_hopeless();
+  std::erase_if(order, [](const Track* track) { return !track->runs(); });
   make_plan();
   for (std::size_t block = 0; block < plan_.blocks; ++block) {
     for (Track* track : order) run_block(*track, block);
@@ -201,7 +240,7 @@ void SizeMeasurement::run() {
 }
 
 void SizeMeasurement::note_path(Track& track) {
-  if (session_.intercepted() && is_ours(track)) track.result.path = session_.accord->last_path();
+  if (track.way->is_accord()) track.result.path = session_.accord->last_path();
 }
 
 // After the timed calls, on data they have not seen, so that a stale result cannot pass.

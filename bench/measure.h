@@ -24,6 +24,7 @@ struct WayResult {
   std::uint64_t verified = 0;  // elements checked, on all ranks
   std::string fault;           // not empty: the result was wrong
   std::string path;
+  std::string algorithm;
   std::string detail;
 };
 

@@ -134,6 +134,13 @@ void add_what(CLI::App& app, Options& options, MemoryChoice& memory, const Known
              "form of the MPI call; bandwidth is always nonblocking");
   named(app.add_option("--peer", options.peers, "other ways to measure, interleaved with ours"),
         names.peers);
+  app.add_option("--algorithm", options.algorithms,
+                 "algorithms of Accord to measure beside the one that it would take, by the names "
+                 "of ACCORD_ALGORITHM")
+      ->type_name("NAME");
+  app.add_option("--plan", options.plan_path,
+                 "measure the points of this file instead, one a line: operation, size in bytes, "
+                 "algorithms");
 }
 
 void add_how(CLI::App& app, Options& options) {
@@ -151,6 +158,10 @@ void add_how(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--gap-us", options.gap_us,
                  "microseconds of other work on the CPU before each call, not counted")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--give-up", options.give_up,
+                 "after the warm-up, leave a way that takes so many times as long as the fastest "
+                 "(0: never)")
       ->check(CLI::NonNegativeNumber);
   add_size(app, "--memory-max", options.memory_bytes_max,
            "main memory a rank may take; larger sizes are left out (0: 70 % of what is free)");
@@ -203,7 +214,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments, const Kno
     parsed.message = lists + "\n";
     return parsed;
   }
-  if (options.operations.empty()) {
+  if (options.operations.empty() && options.plan_path.empty()) {
     parsed.exit_code = 2;
     parsed.message = "accord_bench: no operation given; --list names them\n";
     return parsed;

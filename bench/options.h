@@ -30,10 +30,13 @@ struct Options {
   int warmup = -1;     // -1: by size
   int batch = 0;       // 0: by duration
   double seconds_per_size = 1.0;
-  double gap_us = 0;  // of other work before each call
+  double gap_us = 0;                 // of other work before each call
   std::size_t memory_bytes_max = 0;  // 0: most of what the machine has free
   Verify verify = Verify::on;
   std::vector<std::string> peers;
+  std::vector<std::string> algorithms;  // of Accord, beside the one that it would take
+  std::string plan_path;                // single points instead of operations and sizes
+  double give_up = 0;  // leave a way that takes so many times as long as the fastest; 0: never
   std::string json_path;
   ProgressMode progress = ProgressMode::automatic;
   std::string library_path;  // libaccord.so

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -19,6 +20,7 @@ namespace {
 using nlohmann::json;
 
 json shared_keys(const Options& options, const RunFacts& facts) {
+  const char* const table = std::getenv("ACCORD_TABLE");
   return {
       {"ranks", facts.ranks},
       {"type", options.type},
@@ -35,6 +37,7 @@ json shared_keys(const Options& options, const RunFacts& facts) {
         {"device", facts.device_name}}},
       {"mpi_library", facts.mpi_library},
       {"accord", {{"version", facts.accord_version}, {"intercepts", facts.intercepted}}},
+      {"table", table == nullptr ? "off" : table},
       {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
       {"command", options.command},
   };
@@ -81,6 +84,7 @@ void RecordWriter::write(const SizeSummary& row) {
     record["way"] = way.way;
     record["ours"] = i == 0;
     if (row.window > 0) record["window"] = row.window;
+    if (!way.algorithm.empty()) record["algorithm"] = way.algorithm;
     if (way.why_not.empty()) {
       add_measurement(record, way);
     } else {

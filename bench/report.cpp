@@ -56,6 +56,7 @@ WaySummary summary_of(const WayResult& way, const SizeResult& size, const Sessio
   summary.why_not = way.why_not;
   summary.fault = way.fault;
   summary.path = way.path;
+  summary.algorithm = way.algorithm;
   summary.detail = way.detail;
   if (!way.why_not.empty()) return summary;
   const std::size_t element_bytes = session.element->size_bytes;

@@ -25,6 +25,7 @@ struct WaySummary {
   std::uint64_t verified = 0;
   std::string fault;
   std::string path;
+  std::string algorithm;
   std::string detail;
   Comparison against_ours;  // of peers
 };

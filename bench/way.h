@@ -6,6 +6,7 @@
 // is timed.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,9 +40,14 @@ class Way {
   // Throws std::runtime_error when the operation fails.
   virtual void run() = 0;
   virtual void release() = 0;
+  // It took much longer than others for messages of this size, and was not timed.
+  virtual void note_left(const Operation&, std::size_t) {}
   // The memory that run reads and writes, where it is not the program's own. Of the program's
   // kinds.
   virtual Buffers buffers(const Trial& trial) const { return trial.buffers; }
+  // Whether run goes through Accord, which then tells the path; and by which of its algorithms.
+  virtual bool is_accord() const { return false; }
+  virtual std::string algorithm() const { return ""; }
   // Versions and variants, for the records.
   virtual std::string detail() const { return ""; }
 };
@@ -50,6 +56,9 @@ class Way {
 // Accord.
 enum class Reach { program, library };
 std::unique_ptr<Way> make_direct(const Session& session, std::string name, Reach reach);
+
+// Ours by the named algorithm, on a communicator whose info asks for it. Collective, as is its end.
+std::unique_ptr<Way> make_algorithm(const Session& session, const std::string& algorithm);
 
 // Names of all peers, and one of them made.
 std::vector<std::string> peer_names();

@@ -64,6 +64,18 @@ const char* accord_last_path(void);
  * returns the bytes needed; call with capacity 0 to learn them. What `accord info` shows. */
 size_t accord_info_json(char* buffer, size_t capacity);
 
+/* The same way, the names that ACCORD_ALGORITHM, ACCORD_TABLE and the info key "accord_algorithm" know:
+ * {"algorithms": [{"name", "path"}], "collectives": [name]}, where `path` is what accord_last_path says of a call
+ * that went so. */
+size_t accord_algorithms_json(char* buffer, size_t capacity);
+
+/* The same way, which algorithm a collective takes where all its `ranks` have device buffers on one node, and who
+ * chose it (setting, info, table or rule), with the settings of this process. `collective` is one of the names above,
+ * `size_bytes` that of the block between two ranks, as ACCORD_NODE_BYTES counts, `info` the value of the info key
+ * "accord_algorithm" of the communicator, or null. What `accord explain` shows. */
+size_t accord_explain_json(const char* collective, int ranks, size_t size_bytes, const char* info, char* buffer,
+                           size_t capacity);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,6 +20,7 @@ from accord.launch import root_hint
 from accord.mpi import Abi
 from accord.options import PassOnCommand
 from accord.paths import Home, find_home
+from accord.tables import apply_table
 
 
 class BenchCommand(PassOnCommand):
@@ -84,4 +85,7 @@ def bench(
             print(f"accord: {hint}", file=sys.stderr)
         print(f"accord: {target.title} ({target.launcher.path}), {ranks} ranks", file=sys.stderr)
         tidy = bool(options) and sys.stdout.isatty()
-        raise typer.Exit(run_job(command, environment_for(target, ranks), tidy))
+        environment = environment_for(target, ranks)
+        if warning := apply_table(home, environment).warning:
+            print(f"accord: {warning}", file=sys.stderr)
+        raise typer.Exit(run_job(command, environment, tidy))

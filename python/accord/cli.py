@@ -13,11 +13,13 @@ from accord import __version__
 from accord.bench import BenchCommand, bench
 from accord.doctor import doctor
 from accord.errors import USAGE_EXIT_CODE, UserError
+from accord.explain import explain
 from accord.info import info
 from accord.options import LaunchCommand
 from accord.preload import preload
 from accord.report import report
 from accord.run import run
+from accord.tune import tune
 
 app = typer.Typer(
     name="accord",
@@ -51,6 +53,8 @@ app.command(cls=LaunchCommand, options_metavar="[OPTIONS]")(run)
 app.command()(preload)
 app.command()(info)
 app.command()(doctor)
+app.command()(tune)
+app.command()(explain)
 app.command(cls=BenchCommand, options_metavar="[OPTIONS]")(bench)
 app.command()(report)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from accord.algorithms import read_algorithms
 from accord.discovery import installations
+from accord.errors import UserError
 from accord.library import read_info
 from accord.mpi import Installation
 from accord.paths import Home, find_home
@@ -140,6 +143,8 @@ def info(
         print(_settings_markdown(_rows(told, "settings")))
         return
     answer: dict[str, Any] = {"library": str(home.library), "found_by": home.origin, **told}
+    with suppress(UserError):  # a library of before they had names
+        answer["algorithms"] = list(read_algorithms(home.library).paths)
     answer["mpis"] = mpi_rows(home, installations())
     if as_json:
         print(json.dumps(answer, indent=2))

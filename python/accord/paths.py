@@ -35,6 +35,11 @@ class Home:
     def bench(self, abi: Abi) -> Path:
         return self.bin / f"accord_bench_{abi.value}"
 
+    def table_dirs(self) -> list[Path]:
+        """Where tables of `accord tune` come with Accord: installed, and in the checkout."""
+        parents = [self.bin.parent, checkout()]
+        return [parent / "share" / "accord" / "tables" for parent in parents if parent is not None]
+
 
 def checkout() -> Path | None:
     """Root of the source checkout this package lies in, if it does."""

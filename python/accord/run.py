@@ -25,6 +25,7 @@ from accord.linkage import resolve_program
 from accord.mpi import Abi, Launcher
 from accord.options import Segment, split_command_line
 from accord.paths import find_home
+from accord.tables import VARIABLE, find_table
 
 
 def _programs(words: list[str]) -> list[Segment]:
@@ -95,10 +96,17 @@ def run(
     segments = _programs(words or [])
     home = find_home()
     launcher, found = _find_mpi(segments, mpi, mpiexec)
+    table = find_table(home)
+    if table.value is not None:
+        os.environ[VARIABLE] = table.value  # mpiexec hands it on to the ranks
+    if table.warning:
+        print(f"accord: {table.warning}", file=sys.stderr)
     prefix = rank_prefix(home, gpus_per_rank or int(bind_gpu), os.environ)
     command = assemble(launcher, segments, prefix, os.environ)
     if verbose:
         print(f"accord: {found}; {launcher.title} ({launcher.path})", file=sys.stderr)
+        if table.note:
+            print(f"accord: {table.note}", file=sys.stderr)
     if dry_run:
         print(shlex.join(command))
         return

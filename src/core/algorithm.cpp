@@ -16,22 +16,18 @@ using node::Kind;
 using Way = Algorithm::Way;
 using Shots = Algorithm::Shots;
 
-struct NamedAlgorithm {
-  const char* name;
-  Algorithm value;
-};
-constexpr NamedAlgorithm kAlgorithms[] = {
-    {"auto", {}},
-    {"staged", {Way::staged}},
-    {"staged-pipelined", {Way::pipelined}},
-    {"node", {Way::node}},
-    {"node-one-shot", {Way::node, Shots::one}},
-    {"node-two-shot", {Way::node, Shots::two}},
-    {"node-direct", {Way::direct}},
-    {"node-direct-one-shot", {Way::direct, Shots::one}},
-    {"node-direct-two-shot", {Way::direct, Shots::two}},
-    {"node-direct-spread", {Way::direct, Shots::spread}},
-    {"inbox", {Way::inbox}},
+constexpr AlgorithmRow kAlgorithms[] = {
+    {"auto", {}, ""},
+    {"staged", {Way::staged}, "staged"},
+    {"staged-pipelined", {Way::pipelined}, "staged-pipelined"},
+    {"node", {Way::node}, "node"},
+    {"node-one-shot", {Way::node, Shots::one}, "node"},
+    {"node-two-shot", {Way::node, Shots::two}, "node"},
+    {"node-direct", {Way::direct}, "node-direct"},
+    {"node-direct-one-shot", {Way::direct, Shots::one}, "node-direct"},
+    {"node-direct-two-shot", {Way::direct, Shots::two}, "node-direct"},
+    {"node-direct-spread", {Way::direct, Shots::spread}, "node-direct"},
+    {"inbox", {Way::inbox}, "inbox"},
 };
 
 struct NamedKind {
@@ -69,6 +65,17 @@ std::string names_of(const Rows& rows) {
   return names;
 }
 
+template <class Rows>
+auto value_in(const Rows& rows, std::string_view name) {
+  const auto row = find_row(rows, name);
+  return row == std::end(rows) ? std::nullopt : std::optional(row->value);
+}
+template <class Rows, class Value>
+const char* name_in(const Rows& rows, const Value& value) {
+  const auto row = std::ranges::find_if(rows, [&](const auto& one) { return one.value == value; });
+  return row == std::end(rows) ? "" : row->name;
+}
+
 struct Chosen {
   AlgorithmChoice choice;
   std::string problem;
@@ -78,12 +85,29 @@ const Chosen& chosen() {
   static const Chosen& made = *new Chosen([] {
     Chosen read;
     read.choice = AlgorithmChoice::parse(config().algorithm, read.problem);
+    if (!read.problem.empty()) read.problem = "ACCORD_ALGORITHM: " + read.problem;
     return read;
   }());
   return made;
 }
 
 }  // namespace
+
+std::optional<Algorithm> find_algorithm(std::string_view name) {
+  return value_in(kAlgorithms, name);
+}
+std::optional<Kind> find_collective(std::string_view name) { return value_in(kKinds, name); }
+const char* name_of(const Algorithm& algorithm) { return name_in(kAlgorithms, algorithm); }
+const char* name_of(Kind kind) { return name_in(kKinds, kind); }
+
+std::vector<AlgorithmRow> all_algorithms() {
+  return {std::begin(kAlgorithms), std::end(kAlgorithms)};
+}
+std::vector<const char*> all_collectives() {
+  std::vector<const char*> names;
+  for (const NamedKind& row : kKinds) names.push_back(row.name);
+  return names;
+}
 
 AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& problem) {
   AlgorithmChoice choice;
@@ -97,9 +121,9 @@ AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& probl
     const auto algorithm = find_row(kAlgorithms, of_one ? item.substr(colon + 1) : item);
     if (algorithm == std::end(kAlgorithms) || (of_one && kind == std::end(kKinds))) {
       problem = fmt::format(
-          "ACCORD_ALGORITHM: \"{}\" is none of the algorithms {}, alone or after one of the "
-          "collectives "
-          "{} and a colon; it is ignored",
+          "\"{}\" is none of the algorithms {}, alone or after one of the collectives {} and a "
+          "colon; "
+          "it is ignored",
           item, names_of(kAlgorithms), names_of(kKinds));
     } else if (of_one) {
       choice.of_kinds_.push_back({kind->value, algorithm->value});
@@ -119,6 +143,21 @@ Algorithm AlgorithmChoice::of(Kind kind) const {
 bool AlgorithmChoice::any() const {
   return std::ranges::any_of(kKinds,
                              [this](const NamedKind& row) { return of(row.value) != Algorithm(); });
+}
+
+std::uint64_t mixed(std::uint64_t hash, const Algorithm& algorithm) {
+  // FNV-1a, the final NUL included.
+  const char* letter = name_of(algorithm);
+  do {
+    hash = (hash ^ static_cast<unsigned char>(*letter)) * 1099511628211ull;
+  } while (*letter++ != '\0');
+  return hash;
+}
+
+std::uint64_t AlgorithmChoice::hash() const {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const NamedKind& row : kKinds) hash = mixed(hash, of(row.value));
+  return hash;
 }
 
 const AlgorithmChoice& algorithm_choice() { return chosen().choice; }

@@ -6,6 +6,8 @@
 // no mpi.h.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,27 @@ struct Algorithm {
   bool operator==(const Algorithm&) const = default;
 };
 
+// By the names that settings, tables and people use; the collectives' are those of MPI, as in
+// "reduce_scatter_block".
+std::optional<Algorithm> find_algorithm(std::string_view name);
+std::optional<node::Kind> find_collective(std::string_view name);
+const char* name_of(const Algorithm& algorithm);
+const char* name_of(node::Kind kind);
+
+// One row a name, for programs that try them all. `path` is what accord_last_path says of a call
+// that went this way.
+struct AlgorithmRow {
+  const char* name;
+  Algorithm value;
+  const char* path;
+};
+std::vector<AlgorithmRow> all_algorithms();
+std::vector<const char*> all_collectives();
+
+// By its name, since what else is in it may be of this process alone; for hashes that ranks
+// compare.
+std::uint64_t mixed(std::uint64_t hash, const Algorithm& algorithm);
+
 // What a list such as "node" or "staged,allreduce:inbox" asks for.
 class AlgorithmChoice {
  public:
@@ -37,6 +60,8 @@ class AlgorithmChoice {
   Algorithm of(node::Kind kind) const;
   // Some collective is not automatic.
   bool any() const;
+  // Equal exactly where the choices are.
+  std::uint64_t hash() const;
 
  private:
   struct OfKind {
@@ -49,7 +74,7 @@ class AlgorithmChoice {
 
 // Of ACCORD_ALGORITHM, read once.
 const AlgorithmChoice& algorithm_choice();
-// What is wrong with it; empty when nothing is.
+// What is wrong with it, the setting named; empty when nothing is.
 const std::string& algorithm_problem();
 
 }  // namespace accord::core

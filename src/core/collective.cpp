@@ -132,6 +132,7 @@ std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
   if (!turn) return call.why_no_exchange;
   if (!turn->result->known) return reason::kVoteFailed;
   std::string words = turn->votes ? reason::kVotes : reason::kVoted;
+  if (*call.pipeline->asked_by != '\0') words += std::string(", ") + call.pipeline->asked_by;
   if (!turn->result->why.empty()) words += ": " + turn->result->why;
   return words;
 }

@@ -4,6 +4,8 @@
 // Why a call goes the way it does, for people: all words that a trace uses, in one place.
 #pragma once
 
+#include "core/selection.h"
+
 namespace accord::core::reason {
 
 // Of the call itself: known before anybody is asked.
@@ -19,8 +21,25 @@ inline constexpr const char* kNoDevices = "no rank has an accelerator";
 inline constexpr const char* kShort = "below ACCORD_NODE_BYTES";
 inline constexpr const char* kOperation = "operation or type not on device";
 inline constexpr const char* kForced = "ACCORD_ALGORITHM";
+inline constexpr const char* kByInfo = "info of the communicator";
+inline constexpr const char* kByTable = "ACCORD_TABLE";
 inline constexpr const char* kArguments = "aliased or unusual arguments";
 inline constexpr const char* kNoProgress = "not blocking, without a progress thread";
+
+// Of a call that somebody wants to go a certain way; "": nobody does.
+inline const char* of(Origin origin) {
+  switch (origin) {
+    case Origin::setting:
+      return kForced;
+    case Origin::info:
+      return kByInfo;
+    case Origin::table:
+      return kByTable;
+    case Origin::rule:
+      break;
+  }
+  return "";
+}
 
 // Of a vote.
 inline constexpr const char* kVotes = "this call votes";

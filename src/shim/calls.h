@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include "shim/collectives.h"
+#include "shim/comm_info.h"
 #include "shim/environment.h"
 #include "shim/kept_handles.h"
 #include "shim/local_calls.h"

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "core/selection.h"
 #include "shim/collectives.h"
 #include "shim/shim.h"
 
@@ -24,12 +25,15 @@ int wanted_level(int required) {
 // that decide together are equal everywhere.
 Status agree(JobFacts& facts) {
   const auto hash = static_cast<std::int64_t>(config_equal_hash() & 0x7fffffffffffffffull);
-  std::int64_t words[] = {hash, ~hash, facts.threads ? 1 : 0, facts.devices ? 0 : 1};
+  // Of none, too: one that a rank cannot use is no table for the others either.
+  const auto table = static_cast<std::int64_t>(core::configured_table().hash() >> 1);
+  std::int64_t words[] = {hash, ~hash, facts.threads ? 1 : 0, facts.devices ? 0 : 1, table, ~table};
   ACCORD_TRY(
       Status::from_host(host::Allreduce(MPI_IN_PLACE, words, static_cast<int>(std::size(words)),
                                         MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
   facts.threads = words[2] != 0;
   facts.devices = words[3] == 0;
+  facts.same_tables = words[4] == ~words[5];
   if (words[0] == ~words[1]) return {};
   return {StatusCode::invalid_argument,
           "an ACCORD_ setting that must be equal on all ranks differs (see the scope column of "

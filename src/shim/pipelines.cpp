@@ -5,76 +5,45 @@
 #include <algorithm>
 #include <climits>
 
-#include "device/inbox.h"
-
 namespace accord::shim {
 
 namespace {
 
-using Way = core::Algorithm::Way;
-using Shots = core::Algorithm::Shots;
-
-core::Algorithm asked_for(Kind kind) { return core::algorithm_choice().of(kind); }
-
-// The ways from device to device: through regions, or straight with these as the other choice.
-bool wants_regions(Way way) { return way == Way::node || way == Way::direct; }
-
-// For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
-// over.
-std::size_t one_shot_bytes(Shots shots, int size) {
-  constexpr std::size_t kShareOfMany = 16;
-  if (shots == Shots::one) return SIZE_MAX;
-  if (shots != Shots::by_size) return 0;
-  return size == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
-}
-
-// Not of a reduce by itself: the port of its root, which all results go through, has nothing to do
-// while the first piece is brought, and pieces short enough to hide that are slow to bring.
-std::size_t spread_bytes(Shots shots, Kind kind) {
-  if (shots == Shots::spread) return 1;
-  const bool is_worth_it = kind == Kind::allreduce && config().spread_bytes != 0;
-  return shots == Shots::by_size && is_worth_it ? config().spread_bytes : SIZE_MAX;
-}
-
-// Of inboxes among `size` ranks; 0: none.
-std::size_t lane_bytes(int size) {
-  if (size > device::kInboxRanksMax) return 0;
-  const std::size_t share_bytes = config().inbox_bytes / static_cast<std::size_t>(size - 1);
-  return share_bytes / device::kInboxUnitBytes * device::kInboxUnitBytes;
-}
-
-bool fits_inboxes(const node::Call& call) {
-  if (node::goes_by_pairs(call.kind)) return false;
-  const bool units = call.op == device::ReduceOp::none ||
-                     device::kInboxUnitBytes % device::element_bytes(call.element) == 0;
-  return units && call.blocks_bytes.empty() && call.block_bytes <= lane_bytes(call.size);
+core::DeviceWays ways_of(const Outline& outline, const node::Call& call) {
+  const auto element_bytes =
+      call.op == device::ReduceOp::none ? 1 : device::element_bytes(call.element);
+  return core::device_ways({.kind = call.kind,
+                            .ranks = call.size,
+                            .size_bytes = outline.size_bytes,
+                            .longest_bytes = call.block_bytes,
+                            .element_bytes = element_bytes,
+                            .equal_blocks = call.blocks_bytes.empty(),
+                            .can_be_cut = outline.chunkable},
+                           outline.asked);
 }
 
 // The call as one from device to device; nothing where it is too short for that, or kernels do not
 // do it.
-std::optional<node::Call> exchange_of(const Outline& outline, int size) {
-  const auto [way, shots] = asked_for(outline.kind);
-  if (!devices_in_job || way == Way::staged || (way == Way::pipelined && outline.chunkable))
-    return std::nullopt;
+std::optional<node::Call> exchange_of(const Outline& outline, int size, core::DeviceWays& ways) {
+  if (!devices_in_job) return std::nullopt;
   node::Call call{
       .kind = outline.kind, .size = size, .root = outline.root, .block_bytes = outline.size_bytes};
   if (!outline.blocks_bytes.empty()) {
     call.blocks_bytes = outline.blocks_bytes;
     call.block_bytes = *std::ranges::max_element(call.blocks_bytes);
   }
-  call.engine_bytes = config().engine_bytes;
-  const bool long_enough = config().node_bytes != 0 && (node::goes_by_pairs(call.kind) ||
-                                                        outline.size_bytes >= config().node_bytes);
-  call.fits_regions = wants_regions(way) || long_enough;
   if (outline.op != MPI_OP_NULL) {
-    call.one_shot_bytes = one_shot_bytes(shots, size);
-    call.spread_bytes = spread_bytes(shots, outline.kind);
     call.op = device_op(outline.op);
     call.element = device_element(call.op, outline.datatype, outline.element_bytes);
     if (call.op == device::ReduceOp::none || call.element == device::Element::none)
       return std::nullopt;
   }
-  if (!call.fits_regions && !fits_inboxes(call)) return std::nullopt;
+  ways = ways_of(outline, call);
+  if (!ways.any()) return std::nullopt;
+  call.fits_regions = ways.regions;
+  call.one_shot_bytes = ways.one_shot_bytes;
+  call.spread_bytes = ways.spread_bytes;
+  call.engine_bytes = config().engine_bytes;
   return call;
 }
 
@@ -101,23 +70,15 @@ std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept {
   return hash;
 }
 
-bool asks_for_host(Kind kind) {
-  const Way way = asked_for(kind).way;
-  return way == Way::staged || way == Way::pipelined;
-}
-
-bool worth_chunks(Kind kind, std::size_t size_bytes) {
-  if (asks_for_host(kind)) return asked_for(kind).way == Way::pipelined;
-  return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;
-}
-
 bool has_ways(const Outline& outline, const CommState& state) {
-  return outline.chunkable || exchange_of(outline, state.size);
+  core::DeviceWays ways;
+  return outline.chunkable || exchange_of(outline, state.size, ways);
 }
 
 core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm) {
   core::Pipeline made;
   made.key = key_of(outline);
+  made.asked_by = core::reason::of(outline.asked.origin);
   made.size_bytes = outline.size_bytes;
   // A chunk is a whole number of elements and its count fits an int.
   const std::size_t wanted_bytes = std::min<std::size_t>(config().chunk_bytes, INT_MAX);
@@ -131,21 +92,14 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
     bits = to_bits(request);
     return code;
   };
-  made.exchange = exchange_of(outline, state.size);
-  const Way way = asked_for(outline.kind).way;
-  const std::size_t direct_bytes = config().direct_bytes;
-  // Pair by pair there are no inboxes for short messages, and lanes of a region take twice the time
-  // of a buffer that is reached directly.
-  const std::size_t pair_bytes = std::min<std::size_t>(direct_bytes, config().node_bytes);
-  made.lend_bytes = way == Way::direct ? 1 : way == Way::node ? 0 : pair_bytes;
-  const bool long_enough =
-      made.exchange && direct_bytes != 0 && made.exchange->block_bytes >= direct_bytes;
-  made.tries_direct = way == Way::direct || (way != Way::node && long_enough);
+  core::DeviceWays ways;
+  made.exchange = exchange_of(outline, state.size, ways);
+  made.lend_bytes = ways.lend_bytes;
+  made.tries_direct = ways.direct;
+  made.lane_bytes = ways.lane_bytes;
+  made.inbox_calls = ways.inbox_calls;
   made.rank = state.rank;
   made.region_bytes = config().region_bytes;
-  if (made.exchange && !wants_regions(way) && fits_inboxes(*made.exchange))
-    made.lane_bytes = lane_bytes(state.size);
-  made.inbox_calls = way == Way::inbox ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;

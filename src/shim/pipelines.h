@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/selection.h"
 #include "shim/canonical.h"
 #include "shim/shapes.h"
 
@@ -72,7 +73,8 @@ struct Outline {
   std::size_t element_bytes = 1;  // 1: moves bytes only, the datatype may differ by rank
   MPI_Op op = MPI_OP_NULL;
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
-  int root = 0;            // 0 where there is none
+  int root = 0;  // 0 where there is none
+  core::Asked asked = {};
   bool chunkable = false;  // chunks of the host MPI's call are one of the ways
   // By rank, where blocks differ; size_bytes then is their mean.
   std::vector<std::size_t> blocks_bytes = {};
@@ -83,17 +85,11 @@ std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept;
 
 core::Key key_of(const Outline& outline);
 
-// Whether ACCORD_ALGORITHM wants them to go through the host MPI.
-bool asks_for_host(Kind kind);
-
 // Whether such calls vote on the way they go.
 bool has_ways(const Outline& outline, const CommState& state);
 
 // Parts shared by all pipelines: key, vote, and the exchange where one can be.
 core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm);
-
-// Whether chunks of the host MPI's call are worth it.
-bool worth_chunks(Kind kind, std::size_t size_bytes);
 
 // Fills in the ballot; nothing where an end has no layout or no way is left: the host MPI shall
 // have the call.
@@ -112,7 +108,11 @@ core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t cou
 inline std::optional<Outline> movement(Kind kind, std::size_t size_bytes, int root,
                                        const CommState& state) {
   if (size_bytes == 0 || !among_ranks(state, root)) return std::nullopt;
-  return Outline{.kind = kind, .size_bytes = size_bytes, .root = root};
+  const auto sources = core::sources_with(state.algorithms.get());
+  return Outline{.kind = kind,
+                 .size_bytes = size_bytes,
+                 .root = root,
+                 .asked = core::asked_for(sources, kind, state.size, size_bytes)};
 }
 // Reductions: only predefined operations on predefined types, both equal on all ranks. Packed,
 // since kernels take elements without gaps; the host MPI, which gets chunks in the user's datatype,
@@ -127,7 +127,8 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->op = op;
   made->datatype = datatype;
   const bool can_be_cut = !wants_rank_order && (kind == Kind::reduce || kind == Kind::allreduce);
-  made->chunkable = can_be_cut && type->dense() && worth_chunks(kind, made->size_bytes);
+  made->chunkable =
+      can_be_cut && type->dense() && core::worth_chunks(made->size_bytes, made->asked);
   return made;
 }
 
@@ -138,7 +139,7 @@ std::optional<Outline> outline(const Shape&, const CommState&) {
 template <class C>
 std::optional<Outline> outline(const shape::Bcast<C>& call, const CommState& state) {
   auto made = movement(Kind::bcast, pipeline_bytes(call), call.root, state);
-  if (made) made->chunkable = worth_chunks(Kind::bcast, made->size_bytes);
+  if (made) made->chunkable = core::worth_chunks(made->size_bytes, made->asked);
   return made;
 }
 template <class C>

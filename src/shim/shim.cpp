@@ -18,7 +18,9 @@
 #include "base/stages.h"
 #include "core/direct_exchange.h"
 #include "core/pairwise_exchange.h"
+#include "core/selection.h"
 #include "preload/shim_abi.h"
+#include "shim/comm_info.h"
 #include "shim/completion.h"
 #include "shim/kept_handles.h"
 
@@ -307,6 +309,7 @@ CommState* find_comm_state(MPI_Comm comm) noexcept {
   state->remote_size = state->size;
   if (state->inter) (void)host::Comm_remote_size(comm, &state->remote_size);
   state->mixed_worlds = !state->inter && has_foreign_ranks(comm, state->size);
+  state->algorithms = inherited_algorithms(comm);
   if (host::Comm_set_attr(comm, runtime().comm_keyval, state.get()) != MPI_SUCCESS) return nullptr;
   return state.release();
 }
@@ -331,7 +334,19 @@ void make_keyval() {
   stages::start();
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
                                  nullptr);
+  make_info_keyval();
   for (const std::string& warning : config_warnings()) log::warn("{}", warning);
+}
+
+void warn_of_algorithms(const JobFacts& facts) {
+  if (!core::algorithm_problem().empty()) log::warn("{}", core::algorithm_problem());
+  if (!core::table_problem().empty()) {
+    log::warn("{}", core::table_problem());
+  } else if (!facts.same_tables) {
+    log::warn(
+        "ACCORD_TABLE: not all ranks can read the same table; none is used, the built-in rule "
+        "chooses");
+  }
 }
 
 }  // namespace
@@ -342,13 +357,8 @@ void start_runtime(const JobFacts& facts) {
   here.engine.allow_threads(facts.threads);
   here.port.world_model = true;
   devices_in_job = facts.devices;
-  const std::size_t least_bytes = config().inbox_bytes != 0 ? 1 : config().node_bytes;
-  if (facts.devices && core::algorithm_choice().any()) {
-    votes_from_bytes = 1;
-  } else if (facts.devices && least_bytes != 0) {
-    votes_from_bytes =
-        votes_from_bytes == 0 ? least_bytes : std::min(votes_from_bytes, least_bytes);
-  }
+  // Which way calls of which size go, and that short ones may go one, selection says.
+  if (facts.devices) votes_from_bytes = 1;
   if (here.private_comm == MPI_COMM_NULL &&
       host::Comm_dup(MPI_COMM_SELF, &here.private_comm) == MPI_SUCCESS) {
     (void)host::Comm_set_errhandler(here.private_comm, MPI_ERRORS_RETURN);
@@ -358,8 +368,9 @@ void start_runtime(const JobFacts& facts) {
   (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
   (void)host::Comm_size(MPI_COMM_WORLD, &size);
   log::set_rank(rank);
+  if (facts.same_tables) core::use_table();
   // The same on all ranks, so that one says it.
-  if (rank == 0 && !core::algorithm_problem().empty()) log::warn("{}", core::algorithm_problem());
+  if (rank == 0) warn_of_algorithms(facts);
   const int local = local_ranks_from_launcher();
   const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const std::string& yield = config().yield;
@@ -406,6 +417,7 @@ void stop_runtime() noexcept {
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);
   if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
+  free_info_keyval();
 }
 
 }  // namespace accord::shim

@@ -88,6 +88,8 @@ struct CommState {
   // Some rank is of another MPI_COMM_WORLD (spawned, connected), with which nothing has been
   // agreed.
   bool mixed_worlds = false;
+  // As its info asks for them, or null; see comm_info.h.
+  std::shared_ptr<const core::AlgorithmChoice> algorithms;
   LastCollective last;
   RepeatedCalls repeated;
 };
@@ -108,8 +110,9 @@ inline bool wants_rank_order = false;
 
 // What all ranks of the job have agreed on at initialisation.
 struct JobFacts {
-  bool threads = false;  // every rank may be called from a progress thread
-  bool devices = false;  // some rank has an accelerator
+  bool threads = false;      // every rank may be called from a progress thread
+  bool devices = false;      // some rank has an accelerator
+  bool same_tables = false;  // all ranks have read the same table
 };
 
 // Called by the environment functions (MPI_Init and friends).

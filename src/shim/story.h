@@ -60,8 +60,8 @@ const char* why_no_exchange(const Shape& call, const CommState& state,
     return reason::kHostOnly;
   } else {
     if (!devices_in_job) return reason::kNoDevices;
-    if (const auto sketch = outline(call, state); sketch && asks_for_host(sketch->kind))
-      return reason::kForced;
+    if (const auto sketch = outline(call, state); sketch && sketch->asked.for_host())
+      return reason::of(sketch->asked.origin);
     if (config().node_bytes == 0) return reason::kNodeOff;
     if constexpr (requires { call.op; }) {
       if (device_element(device_op(call.op), call.datatype,

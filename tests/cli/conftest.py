@@ -191,6 +191,9 @@ def accord(tmp_path: Path) -> Accord:
 
     def run(*words: object, **variables: object) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **_OPENMPI, "COLUMNS": "200"}
+        # No table of whoever runs the tests.
+        environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+        environment.pop("ACCORD_TABLE", None)
         environment["PYTHONPATH"] = f"{PYTHON}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
         for name, value in variables.items():
             environment.pop(name, None)

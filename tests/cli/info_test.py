@@ -132,6 +132,7 @@ def test_the_real_library(home: Home, accord: Accord) -> None:
     )
     assert set(settings) == {f"ACCORD_{name.upper()}" for name in declared}
     assert any(row["name"] == "host" and row["devices"] for row in answer["runtimes"])
+    assert {"auto", "staged", "inbox", "node-direct-two-shot"} <= set(answer["algorithms"])
 
 
 def test_the_settings_page_is_up_to_date(home: Home, accord: Accord) -> None:

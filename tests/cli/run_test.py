@@ -164,7 +164,7 @@ def test_missing_library(accord: Accord, tmp_path: Path) -> None:
 
 
 def test_every_verb_has_help(accord: Accord) -> None:
-    verbs = ("run", "preload", "info", "doctor", "bench")
+    verbs = ("run", "preload", "info", "doctor", "tune", "explain", "bench")
     assert all(verb in accord("--help").stdout for verb in verbs)
     for verb in verbs:
         done = accord(verb, "--help")

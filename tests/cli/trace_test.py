@@ -213,3 +213,14 @@ def inside(stage: dict[str, Any], call: dict[str, Any]) -> bool:
 def test_nothing_is_said_unasked(run: Run, tmp_path: Path) -> None:
     assert "accord:" not in run()
     assert not list(tmp_path.glob("*.json"))
+
+
+def test_who_asked_for_a_way(run: Run) -> None:
+    table = REPOSITORY / "tests" / "mpi" / "table.json"
+    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_TABLE=table), 0)
+    assert lines[0].endswith("-> node (this call votes, ACCORD_TABLE)")
+    assert lines[2].endswith("-> node (voted, ACCORD_TABLE)")
+    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_TABLE=table, ACCORD_ALGORITHM="inbox"), 0)
+    assert lines[2].endswith("-> inbox (voted, ACCORD_ALGORITHM)")
+    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_ALGORITHM="staged"), 0)
+    assert lines[0].endswith("-> staged (ACCORD_ALGORITHM)")

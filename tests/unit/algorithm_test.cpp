@@ -47,6 +47,14 @@ TEST(algorithm, one_collective_goes_before_all_wherever_it_stands) {
   EXPECT_FALSE(understood("inbox,auto").any());
 }
 
+TEST(algorithm, the_hash_is_of_what_is_chosen) {
+  const auto hash = [](const char* list) { return understood(list).hash(); };
+  EXPECT_EQ(hash("node,allreduce:inbox"), hash("allreduce:node,allreduce:inbox,node"));
+  EXPECT_NE(hash("node"), hash("node-direct"));
+  EXPECT_NE(hash("allreduce:inbox"), hash("scan:inbox"));
+  EXPECT_NE(hash("node-one-shot"), hash("node-two-shot"));
+}
+
 TEST(algorithm, a_wrong_name_is_left_out_and_all_names_are_listed) {
   for (const char* wrong :
        {"inbx", "allreduc:inbox", "allreduce:", ":inbox", "allreduce:inbox:node", ""}) {

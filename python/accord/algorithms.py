@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Asks libaccord.so which algorithms it has, and which of them it chooses for a call.
+
+In a process of its own, as accord.library does, which also reads the settings anew:
+`python -m accord.algorithms PATH` takes a list of questions as JSON on stdin.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from accord.errors import UserError
+
+
+@dataclass(frozen=True)
+class Question:
+    """A collective that the library shall choose an algorithm for; see accord_explain_json."""
+
+    collective: str
+    ranks: int
+    size_bytes: int
+    info: str | None = None
+
+
+@dataclass(frozen=True)
+class Algorithms:
+    """What accord_algorithms_json names."""
+
+    paths: dict[str, str]  # by algorithm: what accord_last_path says of a call that went so
+    collectives: list[str]
+
+
+def read_algorithms(library: Path) -> Algorithms:
+    answer = _ask(library, None, {})
+    paths = {str(row["name"]): str(row["path"]) for row in answer["algorithms"]}
+    return Algorithms(paths, [str(name) for name in answer["collectives"]])
+
+
+def explain(
+    library: Path, questions: list[Question], settings: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """One answer a question, as accord_explain_json gives it with these ACCORD_ settings."""
+    answers: list[dict[str, Any]] = _ask(library, [asdict(one) for one in questions], settings)
+    for answer in answers:
+        if "error" in answer:
+            raise UserError(str(answer["error"]))
+    return answers
+
+
+def _ask(library: Path, request: object, settings: Mapping[str, str]) -> Any:
+    done = subprocess.run(
+        [sys.executable, Path(__file__), library],
+        input=json.dumps(request),
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=120,
+        check=False,
+    )
+    try:
+        return json.loads(done.stdout)
+    except ValueError as error:
+        reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        raise UserError(f"{library} does not say which algorithms it has: {reason}") from error
+
+
+def _text_of(call: Callable[[Any, int], int]) -> str:
+    """What a function of the library writes into a buffer once it has said how long that is."""
+    size_bytes = call(None, 0)
+    buffer = ctypes.create_string_buffer(size_bytes)
+    call(buffer, size_bytes)
+    return buffer.value.decode(errors="replace")
+
+
+def _function(library: ctypes.CDLL, name: str, arguments: list[Any]) -> Any:
+    function = getattr(library, name)
+    function.restype = ctypes.c_size_t
+    function.argtypes = [*arguments, ctypes.c_char_p, ctypes.c_size_t]
+    return function
+
+
+def _answer(library: ctypes.CDLL, questions: list[dict[str, Any]]) -> list[Any]:
+    arguments = [ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_char_p]
+    function = _function(library, "accord_explain_json", arguments)
+    answers = []
+    for asked in questions:
+        info = asked["info"].encode() if asked["info"] is not None else None
+        words = (asked["collective"].encode(), asked["ranks"], asked["size_bytes"], info)
+        answers.append(json.loads(_text_of(partial(function, *words))))
+    return answers
+
+
+def _main(path: str) -> None:
+    library = ctypes.CDLL(path)
+    questions = json.load(sys.stdin)
+    if questions is None:
+        print(_text_of(_function(library, "accord_algorithms_json", [])))
+    else:
+        print(json.dumps(_answer(library, questions)))
+
+
+if __name__ == "__main__":
+    try:
+        _main(sys.argv[1])
+    except (OSError, AttributeError) as failure:
+        sys.exit(str(failure))

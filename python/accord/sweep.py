@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Measures points of a grid with the benchmark and keeps what is done in a file. Called by `accord tune`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accord.benchmark import Target, bench_command, environment_for
+from accord.errors import UserError
+from accord.paths import Home
+from accord.tables import OFF, VARIABLE
+from accord.verdict import RULE, Key
+
+# A way that takes so many times as long as the fastest is not measured further: it cannot win.
+_GIVE_UP = 4
+# The longest that one point may take, set-up of the communicators included.
+_STALL_S = 300.0
+_POLL_S = 0.1
+_END_S = 10.0
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A point to measure: the rule's algorithm, and these beside it."""
+
+    key: Key
+    algorithms: tuple[str, ...]
+
+
+class OutOfTimeError(Exception):
+    """Not all points could be measured in the time there was."""
+
+
+class State:
+    """What has been measured so far, one JSON object a line behind a header; survives an interruption."""
+
+    def __init__(self, path: Path, header: Record, fresh: bool) -> None:
+        self.path = path
+        self.records: list[Record] = []
+        if not fresh and path.exists():
+            self._read(header)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(header) + "\n")
+
+    def _read(self, header: Record) -> None:
+        lines = []
+        for line in self.path.read_text().splitlines():
+            with suppress(ValueError):  # the last one may be cut off
+                lines.append(json.loads(line))
+        if not lines or lines[0] != header:
+            raise UserError(
+                f"{self.path} is of another machine or other settings; --fresh begins anew"
+            )
+        self.records = lines[1:]
+
+    def add(self, records: list[Record]) -> None:
+        with self.path.open("a") as file:
+            file.write("".join(json.dumps(record) + "\n" for record in records))
+        self.records += records
+
+    def lacks(self, planned: Planned) -> bool:
+        key, wanted = planned.key, {RULE, *planned.algorithms}
+        done = {record.get("algorithm") for record in self.records if key_of(record) == key}
+        return not wanted <= done
+
+
+def key_of(record: Record) -> Key:
+    return Key(str(record["operation"]), int(record["ranks"]), int(record["size_bytes"]))
+
+
+def measure(
+    home: Home,
+    target: Target,
+    planned: list[Planned],
+    seconds: float,
+    deadline_s: float,
+    finished: Callable[[list[Record]], None],
+) -> None:
+    """Measures points of one number of ranks; `finished` gets the records of each as soon as it is done.
+
+    OutOfTimeError at the deadline, on the clock of time.monotonic.
+    """
+    ranks = planned[0].key.ranks
+    with tempfile.TemporaryDirectory(prefix="accord-tune-") as folder:
+        plan, file, log = (Path(folder) / name for name in ("plan", "records", "output"))
+        plan.write_text("".join(_line_of(point) for point in planned))
+        words = ["--plan", str(plan), "--json", str(file), "--memory", "device"]
+        words += ["--seconds", f"{seconds:g}", "--give-up", str(_GIVE_UP), "--progress", "off"]
+        # What is measured is the rule and what is beside it, whatever is set for programs.
+        environment = environment_for(target, ranks)
+        environment |= {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
+        with bench_command(home, target, ranks, words) as command, log.open("w") as output:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            with _ended(process):
+                _follow(process, file, planned, deadline_s, finished)
+        # 1: wrong results, which the records name.
+        if process.returncode not in (0, 1):
+            raise UserError(
+                f"the benchmark ended with status {process.returncode}: {_last_line(log)}; what was "
+                "measured is kept, the same command goes on"
+            )
+
+
+def _line_of(point: Planned) -> str:
+    return f"{point.key.collective} {point.key.size_bytes} {' '.join(point.algorithms)}\n"
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """However this ends, the launcher does too, and gets the time to end its ranks."""
+    try:
+        yield
+    except BaseException:
+        for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            process.send_signal(kind)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+                break
+        raise
+
+
+def _follow(
+    process: subprocess.Popen[bytes],
+    file: Path,
+    planned: list[Planned],
+    deadline_s: float,
+    finished: Callable[[list[Record]], None],
+) -> None:
+    expected = {point.key: 1 + len(point.algorithms) for point in planned}
+    written = _Tail(file)
+    together: list[Record] = []
+    last_s = time.monotonic()
+    while True:
+        running = process.poll() is None
+        for record in written.new_records():
+            if together and key_of(together[0]) != key_of(record):
+                together = []
+            together.append(record)
+            if len(together) == expected.get(key_of(record)):
+                finished(together)
+                together, last_s = [], time.monotonic()
+        if not running:
+            return
+        if time.monotonic() > deadline_s:
+            raise OutOfTimeError
+        if time.monotonic() - last_s > _STALL_S:
+            raise UserError(f"the benchmark has measured nothing for {_STALL_S:.0f} s")
+        time.sleep(_POLL_S)
+
+
+class _Tail:
+    """A file that grows by whole lines, now and then caught in the middle of one."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._read_bytes = 0
+
+    def new_records(self) -> Iterator[Record]:
+        if not self._file.exists():
+            return
+        with self._file.open("rb") as stream:
+            stream.seek(self._read_bytes)
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    return
+                self._read_bytes += len(line)
+                yield json.loads(line)
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    lines = [line for line in lines if line.strip(" -=\t") and not line.startswith("#")]
+    telling = [line for line in lines if "accord" in line.lower() or "error" in line.lower()]
+    return (telling or lines or ["it said nothing"])[0]

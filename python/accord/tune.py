@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""`accord tune`: measures every algorithm on this machine and writes the table that chooses among them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+import time
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from accord.algorithms import Algorithms, Question, explain, read_algorithms
+from accord.benchmark import Target, choose_target
+from accord.checks.devices import accelerators
+from accord.errors import UserError
+from accord.job import INTERRUPTED
+from accord.library import read_info
+from accord.mpi import Abi
+from accord.paths import Home, find_home
+from accord.sizes import parse_size, size_text
+from accord.sweep import OutOfTimeError, Planned, Record, State, measure
+from accord.tables import FORMAT, OFF, SCHEMA, VARIABLE, file_name, machine_of, user_dir
+from accord.verdict import RULE, Key, Point, choices_of, measured_of, points_of
+
+COLLECTIVES = [
+    "allreduce",
+    "reduce_scatter_block",
+    "alltoall",
+    "bcast",
+    "allgather",
+    "gather",
+    "scatter",
+    "reduce",
+]
+# Of the whole time what the timed calls take; the rest is warm-up, verification, starting ranks.
+_TIMED_SHARE = 0.3
+_SECONDS_MIN, _SECONDS_MAX = 0.02, 0.5
+# The rest is for points that are unclear.
+_FIRST_PASS_SHARE = 0.8
+# Unclear points are measured again, each time this many times as long.
+_LONGER = 4
+_REPEATS_MAX = 2
+_CONTEST = 1.25
+
+
+class _Machine:
+    """What there is to tune, and what a table says of it."""
+
+    def __init__(self, home: Home) -> None:
+        self._told = read_info(home.library)
+        self.facts = machine_of(self._told)
+        self.algorithms = read_algorithms(home.library)
+        self.paths = self.algorithms.paths
+
+    def rank_counts(self, given: list[int] | None) -> list[int]:
+        if self.facts["runtime"] == "host" and self._settings().get("ACCORD_RUNTIME") != "host":
+            raise UserError(
+                "no accelerator here; ACCORD_RUNTIME=host tries it with the embedded stand-in"
+            )
+        if given:
+            return sorted(set(given))
+        devices = max(2, len(accelerators(self._told)))
+        counts = [2**power for power in range(1, devices.bit_length()) if 2**power <= devices]
+        return sorted({*counts, devices})
+
+    def collectives(self, given: list[str] | None) -> list[str]:
+        if unknown := [name for name in given or [] if name not in self.algorithms.collectives]:
+            raise UserError(f"no such collective: {', '.join(unknown)}")
+        return given or COLLECTIVES
+
+    def header(self, mpi: str) -> Record:
+        """Records under another one are of something else."""
+        signature = self.facts["signature"]
+        return {"signature": signature, "mpi": mpi, "settings": self._settings()}
+
+    def table(self, mpi: str, points: list[Point]) -> dict[str, Any]:
+        libraries = {**self.facts["libraries"], **({"mpi": mpi} if mpi else {})}
+        return {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "machine": {**self.facts, "libraries": libraries},
+            "settings": self._settings(),
+            "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "command": shlex.join(["accord", *sys.argv[1:]]),
+            "choices": choices_of(points),
+            "points": [measured_of(point) for point in points],
+        }
+
+    def _settings(self) -> dict[str, str]:
+        """Those of the environment; what is measured knows no table and no algorithm of all calls."""
+        return {
+            str(row["name"]): str(row["value"])
+            for row in self._told.get("settings", [])
+            if row.get("origin") != "default" and row["name"] not in (VARIABLE, "ACCORD_ALGORITHM")
+        }
+
+
+def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
+    sizes = [smallest]
+    while sizes[-1] * factor <= largest:
+        sizes.append(sizes[-1] * factor)
+    return sizes
+
+
+def plan_of(home: Home, algorithms: Algorithms, keys: list[Key]) -> list[Planned]:
+    """Beside the rule's every algorithm that such a call can take and that is not the rule's own."""
+    names = [name for name in algorithms.paths if name != RULE]
+    questions = [Question(*key[:2], key.block_bytes, name) for key in keys for name in names]
+    settings = {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
+    answers = iter(explain(home.library, questions, settings))
+    planned = []
+    for key in keys:
+        of_key = [(name, next(answers)) for name in names]
+        planned.append(
+            Planned(
+                key,
+                tuple(
+                    name
+                    for name, answer in of_key
+                    if answer["algorithm"] == name and answer["rule"] != name
+                ),
+            )
+        )
+    return planned
+
+
+class Sweep:
+    """The measuring part of a tuning: passes over the grid, until all is clear or the time is up."""
+
+    def __init__(self, home: Home, target: Target, state: State, budget_s: float) -> None:
+        self.home, self.target, self.state = home, target, state
+        self.begin_s, self.budget_s = time.monotonic(), budget_s
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+
+    def left_s(self, share: float = 1) -> float:
+        """Until this share of the time is over."""
+        return self.begin_s + share * self.budget_s - time.monotonic()
+
+    def run(self, title: str, planned: list[Planned], seconds: float, share: float = 1) -> None:
+        """Every number of ranks gets its part of the time. Small sizes come first: where the time is not
+        enough for the largest ones, what holds for the next smaller is taken for them."""
+        task = self.progress.add_task(title, total=len(planned))
+        counts = sorted({point.key.ranks for point in planned})
+        for position, ranks in enumerate(counts):
+            same = [point for point in planned if point.key.ranks == ranks]
+            same.sort(key=lambda point: point.key.size_bytes)
+            part_s = max(0.0, self.left_s(share)) / (len(counts) - position)
+
+            def finished(records: list[Record]) -> None:
+                self.state.add(records)
+                last = records[0]
+                where = f"{last['operation']} {size_text(last['size_bytes'])} x {last['ranks']}"
+                self.progress.update(task, advance=1, description=f"{title}: {where}")
+
+            print(f"accord: {title}: {len(same)} points among {ranks} ranks", file=sys.stderr)
+            deadline_s = time.monotonic() + part_s
+            with suppress(OutOfTimeError):
+                measure(self.home, self.target, same, seconds, deadline_s, finished)
+
+    def repeat(self, planned: list[Planned], paths: dict[str, str], seconds: float) -> None:
+        """The noise guard: the most doubtful first, as many as the rest of the time allows."""
+        keys = {point.key for point in planned}
+        for _ in range(_REPEATS_MAX):
+            seconds *= _LONGER
+            unclear = [point for point in points_of(self.state.records, paths) if point.unclear]
+            unclear.sort(key=Point.doubt, reverse=True)
+            fit = int(max(0.0, self.left_s()) * _TIMED_SHARE * 2 / seconds)
+            again = [_contest(point) for point in unclear[:fit] if point.key in keys]
+            if not again:
+                return
+            self.run("unclear points", again, seconds)
+
+
+def _contest(point: Point) -> Planned:
+    """The point again, without what is too slow to win."""
+    near = [one for one in point.candidates if one.low < _CONTEST * point.chosen.ratio]
+    return Planned(point.key, tuple(one.algorithm for one in near if one.algorithm != RULE))
+
+
+def write_table(path: Path, table: dict[str, Any]) -> None:
+    """In one step, so that nobody reads half of it; a line for each choice and point."""
+    text = "{\n"
+    for name, value in table.items():
+        if name in ("choices", "points"):
+            rows = ",\n".join(f"    {json.dumps(row)}" for row in value)
+            body = f"[\n{rows}\n  ]" if rows else "[]"
+        else:
+            body = json.dumps(value)
+        text += f'  "{name}": {body}{"" if name == "points" else ","}\n'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    draft.write_text(text + "}\n")
+    draft.replace(path)
+
+
+def _summarize(points: list[Point], path: Path) -> None:
+    better = [point for point in points if point.chosen.algorithm != RULE]
+    unclear = sum(point.unclear for point in points)
+    print(
+        f"{len(points)} points, at {len(better)} an algorithm beats the rule's, {unclear} unclear"
+    )
+    for point in sorted(better, key=lambda one: one.chosen.ratio)[:10]:
+        key, chosen = point.key, point.chosen
+        print(
+            f"  {key.collective} {size_text(key.block_bytes)} among {key.ranks}: {chosen.algorithm} "
+            f"takes {chosen.ratio:.2f} of the rule's time"
+        )
+    print(f"table: {path}")
+
+
+def _read_records(files: list[Path]) -> list[Record]:
+    records: list[Record] = []
+    for file in files:
+        try:
+            lines = file.read_text().splitlines()
+            records += [json.loads(line) for line in lines if line.strip()]
+        except (OSError, ValueError) as error:
+            raise UserError(f"{file} holds no records of the benchmark: {error}") from error
+    return records
+
+
+def _measure(sweep: Sweep, planned: list[Planned], paths: dict[str, str], seconds: float) -> None:
+    missing = [point for point in planned if sweep.state.lacks(point)]
+    if len(missing) < len(planned):
+        done = len(planned) - len(missing)
+        print(f"accord: {done} points were measured before", file=sys.stderr)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with sweep.progress:
+            if missing:
+                sweep.run("measuring", missing, seconds, _FIRST_PASS_SHARE)
+            sweep.repeat(planned, paths, seconds)
+    except KeyboardInterrupt:
+        print("accord: interrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def tune(
+    collectives: Annotated[
+        list[str] | None, typer.Argument(help="Collectives; by default the eight usual ones.")
+    ] = None,
+    ranks: Annotated[
+        list[int] | None,
+        typer.Option("-n", "--ranks", min=2, help="Ranks; repeat it. By default 2, 4, … devices."),
+    ] = None,
+    smallest: Annotated[str, typer.Option("--min", help="Smallest size.")] = "8",
+    largest: Annotated[str, typer.Option("--max", help="Largest size.")] = "256M",
+    factor: Annotated[int, typer.Option(min=2, help="From one size to the next.")] = 4,
+    budget: Annotated[
+        float, typer.Option(min=1, help="Seconds that all of it should take, about.")
+    ] = 300,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Seconds for each point, instead of what the budget gives."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The table; by default where accord run finds it.")
+    ] = None,
+    records: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="Measure nothing, take these records of accord bench --json."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget what an interrupted tuning has measured.")
+    ] = False,
+    mpi: Annotated[Abi | None, typer.Option(help="The MPI to measure with.")] = None,
+    mpiexec: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Measure with the MPI of this launcher.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the points instead of measuring them.")
+    ] = False,
+) -> None:
+    """Measure every algorithm on this machine and write the table that chooses among them.
+
+    Each collective, size and number of ranks is measured by every algorithm that can do it, all in one
+    run, with verified results; where the fastest is in doubt, again and longer. The table holds what was
+    measured, too. When it is interrupted, the same command goes on where it was.
+
+    [bold]accord tune[/bold]
+
+    [bold]accord tune allreduce alltoall --ranks 4 --budget 120[/bold]
+    """
+    home = find_home()
+    machine = _Machine(home)
+    path = output or user_dir() / file_name(machine.facts["signature"])
+    if records:
+        points = points_of(_read_records(records), machine.paths)
+        if not points:
+            raise UserError("no record names an algorithm of Accord on device memory")
+        write_table(path, machine.table("", points))
+        _summarize(points, path)
+        return
+    keys = [
+        Key(name, count, size)
+        for count in machine.rank_counts(ranks)
+        for name in machine.collectives(collectives)
+        for size in _sizes(parse_size(smallest), parse_size(largest), factor)
+    ]
+    planned = plan_of(home, machine.algorithms, keys)
+    if dry_run:
+        for point in planned:
+            print(*point.key, *point.algorithms)
+        return
+    share_s = budget * _TIMED_SHARE / len(planned)
+    seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
+    target = choose_target(home, max(key.ranks for key in keys), mpi, mpiexec)
+    state = State(path.with_suffix(".records.jsonl"), machine.header(target.title), fresh)
+    _measure(Sweep(home, target, state, budget), planned, machine.paths, seconds)
+    points = [point for point in points_of(state.records, machine.paths) if point.key in set(keys)]
+    if not points:
+        raise UserError("no point was measured in time; give it more with --budget")
+    write_table(path, machine.table(target.title, points))
+    _summarize(points, path)
+    if left := sum(state.lacks(point) for point in planned):
+        print(f"{left} points were not measured in time: the same command measures them")
+    else:
+        state.path.unlink()

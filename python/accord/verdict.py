@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""From records of the benchmark to a table: which algorithm is the fastest where, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+RULE = "auto"  # what the built-in rule takes
+# An algorithm must be better than the rule's by more than this, beyond all doubt, to take its place.
+TOLERANCE = 0.02
+# Of a ratio that was not measured pair by pair: two runs of one program differ so much.
+_ERROR_BETWEEN_RUNS = 0.03
+_ELEMENT_BYTES = 4
+_OF_THE_WHOLE_VECTOR = ("reduce_scatter", "reduce_scatter_block")
+
+
+class Key(NamedTuple):
+    """A point of the grid, its size as the benchmark counts it."""
+
+    collective: str
+    ranks: int
+    size_bytes: int
+
+    @property
+    def block_bytes(self) -> int:
+        """The size as the library counts it: of the block between two ranks."""
+        if self.collective not in _OF_THE_WHOLE_VECTOR:
+            return self.size_bytes
+        share = self.size_bytes // self.ranks // _ELEMENT_BYTES * _ELEMENT_BYTES
+        return max(_ELEMENT_BYTES, share)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One algorithm at one point; `ratio`: its time by that of the rule, `error`: its standard error."""
+
+    algorithm: str
+    path: str
+    median_us: float
+    p5_us: float
+    p95_us: float
+    iterations: int
+    ratio: float = 1.0
+    error: float = 0.0
+
+    @property
+    def low(self) -> float:
+        return self.ratio - 2 * self.error
+
+    @property
+    def high(self) -> float:
+        return self.ratio + 2 * self.error
+
+
+@dataclass
+class Point:
+    key: Key
+    candidates: list[Candidate] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)  # by algorithm: why it is none
+
+    @property
+    def chosen(self) -> Candidate:
+        """The rule's own where nothing is better for sure."""
+        rule = [one for one in self.candidates if one.algorithm == RULE]
+        best = min(self.candidates, key=lambda one: one.ratio)
+        return rule[0] if rule and best.high >= 1 - TOLERANCE else best
+
+    def doubt(self) -> float:
+        """By how much another algorithm may be better than the chosen one: beyond TOLERANCE, unclear."""
+        chosen = self.chosen
+        others = [one.low for one in self.candidates if one is not chosen]
+        return chosen.ratio - min(others, default=chosen.ratio)
+
+    @property
+    def unclear(self) -> bool:
+        return self.doubt() > TOLERANCE
+
+
+def points_of(records: Iterable[dict[str, Any]], paths: Mapping[str, str]) -> list[Point]:
+    """The points of records in their order; of several for the same algorithm and point the last counts.
+
+    `paths` says by algorithm which path its calls must have taken: the library falls back in silence.
+    """
+    latest: dict[Key, dict[str, dict[str, Any]]] = {}
+    for record in records:
+        if "algorithm" not in record or "size_bytes" not in record:
+            continue
+        key = Key(str(record["operation"]), int(record["ranks"]), int(record["size_bytes"]))
+        latest.setdefault(key, {})[str(record["algorithm"])] = record
+    points = [_point_of(key, latest[key], paths) for key in latest]
+    return [point for point in points if point.candidates]
+
+
+def _point_of(
+    key: Key, by_algorithm: Mapping[str, dict[str, Any]], paths: Mapping[str, str]
+) -> Point:
+    point = Point(key)
+    reference = by_algorithm.get(RULE, {}).get("median_us")
+    if reference is None:
+        medians = [row["median_us"] for row in by_algorithm.values() if "median_us" in row]
+        reference = min(medians, default=1.0)
+    for name, record in by_algorithm.items():
+        if why := _why_none(name, record, paths):
+            point.left_out[name] = why
+        else:
+            paired = RULE in by_algorithm
+            point.candidates.append(_candidate_of(name, record, float(reference), paired))
+    return point
+
+
+def _why_none(name: str, record: Mapping[str, Any], paths: Mapping[str, str]) -> str:
+    if "not_available" in record:
+        return str(record["not_available"])
+    if record.get("send_memory") == "host" and record.get("recv_memory") == "host":
+        return "measured on host memory"
+    if not record.get("verified") or not record.get("correct"):
+        return str(record.get("fault", "its result was not verified"))
+    if name != RULE and name not in paths:
+        return "no algorithm of this Accord"
+    if name != RULE and record.get("path") != paths[name]:
+        return f"its calls went by {record.get('path')}"
+    return ""
+
+
+def _candidate_of(
+    name: str, record: Mapping[str, Any], reference_us: float, paired: bool
+) -> Candidate:
+    median_us = float(record["median_us"])
+    ratio, error = median_us / reference_us, _ERROR_BETWEEN_RUNS
+    measured = record.get("ratio") if paired else None
+    if name == RULE:
+        error = 0.0
+    elif isinstance(measured, dict) and measured.get("value"):
+        ratio = float(measured["value"])
+        error = ratio * _ERROR_BETWEEN_RUNS if measured["error"] is None else measured["error"]
+    return Candidate(
+        algorithm=name,
+        path=str(record.get("path", "")),
+        median_us=median_us,
+        p5_us=float(record["p5_us"]),
+        p95_us=float(record["p95_us"]),
+        iterations=int(record["iterations"]),
+        ratio=ratio,
+        error=error,
+    )
+
+
+def choices_of(points: Iterable[Point]) -> list[dict[str, Any]]:
+    """The rows of a table: by collective and ranks, ranges that meet halfway between sizes."""
+    rows: dict[tuple[str, int], list[Point]] = {}
+    for point in points:
+        rows.setdefault((point.key.collective, point.key.ranks), []).append(point)
+    return [
+        {"collective": collective, "ranks": ranks, "ranges": _ranges_of(row)}
+        for (collective, ranks), row in sorted(rows.items())
+    ]
+
+
+def _ranges_of(points: list[Point]) -> list[dict[str, Any]]:
+    ranges: list[dict[str, Any]] = []
+    last_bytes = 0
+    for point in sorted(points, key=lambda one: one.key.block_bytes):
+        size_bytes, algorithm = point.key.block_bytes, point.chosen.algorithm
+        if size_bytes == last_bytes:
+            continue  # two sizes of the benchmark whose blocks are the least there is
+        if not ranges or ranges[-1]["algorithm"] != algorithm:
+            first_bytes = math.isqrt(last_bytes * size_bytes) + 1 if ranges else 0
+            ranges.append({"first_bytes": first_bytes, "algorithm": algorithm})
+        last_bytes = size_bytes
+    return ranges
+
+
+def measured_of(point: Point) -> dict[str, Any]:
+    """A point as the table keeps it, for `accord explain` and for other choices later."""
+    key = point.key
+    return {
+        "collective": key.collective,
+        "ranks": key.ranks,
+        "size_bytes": key.block_bytes,
+        "chosen": point.chosen.algorithm,
+        "candidates": [
+            {
+                "algorithm": one.algorithm,
+                "path": one.path,
+                "median_us": round(one.median_us, 3),
+                "p5_us": round(one.p5_us, 3),
+                "p95_us": round(one.p95_us, 3),
+                "iterations": one.iterations,
+                "ratio": round(one.ratio, 4),
+                "error": round(one.error, 4),
+            }
+            for one in sorted(point.candidates, key=lambda one: one.ratio)
+        ],
+        "left_out": point.left_out,
+    }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "base/config.h"
+#include "device/inbox.h"
+#include "device/registry.h"
+
+namespace accord::core {
+namespace {
+
+using node::Kind;
+using Way = Algorithm::Way;
+using Shots = Algorithm::Shots;
+
+bool has_shots(Kind kind) { return kind == Kind::allreduce || kind == Kind::reduce; }
+
+// The ways through regions, or straight with these as the other choice.
+bool wants_regions(Way way) { return way == Way::node || way == Way::direct; }
+
+// For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
+// over.
+std::size_t one_shot_bytes(Shots shots, int ranks) {
+  constexpr std::size_t kShareOfMany = 16;
+  if (shots == Shots::one) return SIZE_MAX;
+  if (shots != Shots::by_size) return 0;
+  return ranks == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
+}
+
+// Only allreduce by itself. The port of a reduce's root has nothing to do while engines bring what
+// is reduced, and of reduce_scatter they bring no more than its kernel reads by itself.
+std::size_t spread_bytes(Shots shots, Kind kind) {
+  if (shots == Shots::spread) return 1;
+  const bool is_worth_it = kind == Kind::allreduce && config().spread_bytes != 0;
+  return shots == Shots::by_size && is_worth_it ? config().spread_bytes : SIZE_MAX;
+}
+
+// Of inboxes for such a call; 0: it does not fit.
+std::size_t lane_bytes(const Question& question) {
+  const bool units = device::kInboxUnitBytes % question.element_bytes == 0;
+  if (node::goes_by_pairs(question.kind) || !question.equal_blocks || !units) return 0;
+  if (question.ranks > device::kInboxRanksMax || question.ranks < 2) return 0;
+  const std::size_t share_bytes =
+      config().inbox_bytes / static_cast<std::size_t>(question.ranks - 1);
+  const std::size_t whole_bytes = share_bytes / device::kInboxUnitBytes * device::kInboxUnitBytes;
+  return question.longest_bytes <= whole_bytes ? whole_bytes : 0;
+}
+
+struct TableInUse {
+  Table table;
+  std::string problem;
+  std::atomic<bool> agreed{false};
+};
+
+// Without a look at the devices themselves: the program may choose these after MPI_Init.
+Status check_runtime(const Table& table) {
+  bool none_present = true;
+  for (device::DeviceRuntime* runtime : device::runtimes()) {
+    if (!runtime->present()) continue;
+    if (runtime->name() == table.runtime()) return {};
+    none_present = false;
+  }
+  if (none_present) return {};
+  return {StatusCode::invalid_argument,
+          fmt::format("it was measured with the runtime {}, which is not here", table.runtime())};
+}
+
+void read_table(const std::string& path, TableInUse& read) {
+  if (path == "off") return;
+  Status status = Table::read(path, read.table);
+  if (status.ok()) status = check_runtime(read.table);
+  if (status.ok()) return;
+  read.table = {};
+  read.problem = fmt::format("ACCORD_TABLE: {} is not used: {}; the built-in rule chooses", path,
+                             status.message());
+}
+
+TableInUse& table_in_use() {
+  // Never destroyed: calls of MPI may come until the process ends.
+  static TableInUse& made = []() -> TableInUse& {
+    auto& read = *new TableInUse;
+    read_table(config().table, read);
+    return read;
+  }();
+  return made;
+}
+
+}  // namespace
+
+const char* name_of(Origin origin) {
+  switch (origin) {
+    case Origin::setting:
+      return "setting";
+    case Origin::info:
+      return "info";
+    case Origin::table:
+      return "table";
+    case Origin::rule:
+      break;
+  }
+  return "rule";
+}
+
+Asked asked_for(const Sources& sources, Kind kind, int ranks, std::size_t size_bytes) {
+  const auto choice_of = [kind](const AlgorithmChoice* choice) {
+    return choice == nullptr ? Algorithm() : choice->of(kind);
+  };
+  if (const Algorithm wanted = choice_of(sources.setting); wanted != Algorithm())
+    return {wanted, Origin::setting};
+  if (const Algorithm wanted = choice_of(sources.info); wanted != Algorithm())
+    return {wanted, Origin::info};
+  // Where calls go pair by pair no size is common to all ranks.
+  if (sources.table == nullptr || node::goes_by_pairs(kind)) return {};
+  const Table::Range* const range = sources.table->find(kind, ranks, size_bytes);
+  if (range == nullptr || range->algorithm == Algorithm()) return {};
+  return {range->algorithm, Origin::table};
+}
+
+bool worth_chunks(std::size_t size_bytes, const Asked& asked) {
+  if (asked.for_host()) return asked.algorithm.way == Way::pipelined;
+  return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;
+}
+
+DeviceWays device_ways(const Question& question, const Asked& asked) {
+  const auto [way, shots] = asked.algorithm;
+  DeviceWays ways;
+  if (way == Way::staged || (way == Way::pipelined && question.can_be_cut)) return ways;
+  const bool pairs = node::goes_by_pairs(question.kind);
+  const std::size_t node_bytes = config().node_bytes;
+  const std::size_t direct_bytes = config().direct_bytes;
+  ways.regions =
+      wants_regions(way) || (node_bytes != 0 && (pairs || question.size_bytes >= node_bytes));
+  ways.lane_bytes = wants_regions(way) ? 0 : lane_bytes(question);
+  // A table is for calls that come again and again, and making inboxes takes milliseconds.
+  const bool at_once = way == Way::inbox && asked.origin != Origin::table;
+  ways.inbox_calls = at_once ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
+  const bool long_enough = direct_bytes != 0 && question.longest_bytes >= direct_bytes;
+  ways.direct = way == Way::direct || (way != Way::node && long_enough);
+  // Pair by pair there are no inboxes for short messages, and lanes of a region take twice the time
+  // of a buffer that is reached directly.
+  const std::size_t pair_bytes = std::min<std::size_t>(direct_bytes, node_bytes);
+  ways.lend_bytes = way == Way::direct ? 1 : way == Way::node ? 0 : pair_bytes;
+  ways.one_shot_bytes = one_shot_bytes(shots, question.ranks);
+  ways.spread_bytes = spread_bytes(shots, question.kind);
+  return ways;
+}
+
+Algorithm outcome(const Question& question, const Asked& asked) {
+  const DeviceWays ways = device_ways(question, asked);
+  const bool pairs = node::goes_by_pairs(question.kind);
+  if (ways.lane_bytes != 0) return {Way::inbox};
+  // Pair by pair it is the longest pairs that make a call worth it.
+  if (ways.regions && (!pairs || question.longest_bytes >= config().node_bytes)) {
+    const bool lent = ways.lend_bytes != 0 && question.longest_bytes >= ways.lend_bytes;
+    Algorithm algorithm{(pairs ? lent : ways.direct) ? Way::direct : Way::node};
+    const bool spread = algorithm.way == Way::direct && question.longest_bytes >= ways.spread_bytes;
+    if (has_shots(question.kind))
+      algorithm.shots = question.longest_bytes <= ways.one_shot_bytes ? Shots::one
+                        : spread                                      ? Shots::spread
+                                                                      : Shots::two;
+    return algorithm;
+  }
+  const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
+  return {in_chunks ? Way::pipelined : Way::staged};
+}
+
+const Table& configured_table() { return table_in_use().table; }
+const std::string& table_problem() { return table_in_use().problem; }
+void use_table() { table_in_use().agreed.store(true); }
+
+Sources sources_with(const AlgorithmChoice* info) {
+  static TableInUse& in_use = table_in_use();
+  return {&algorithm_choice(), info, in_use.agreed.load() ? &in_use.table : nullptr};
+}
+
+}  // namespace accord::core

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace accord::core {
+
+namespace {
+
+using nlohmann::json;
+
+// Of a table of every collective among many numbers of ranks with all that was measured; something
+// larger is no table.
+constexpr std::size_t kFileBytesMax = std::size_t{16} << 20;
+
+Status bad(std::string text) { return {StatusCode::invalid_argument, std::move(text)}; }
+
+const json* member(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? nullptr : &*found;
+}
+
+std::string text_of(const json* value) {
+  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+// Has the members of Table at hand.
+struct TableReader {
+  static Status read_range(const json& given, std::vector<Table::Range>& ranges) {
+    const json* const first_bytes = member(given, "first_bytes");
+    const std::string name = text_of(member(given, "algorithm"));
+    const auto algorithm = find_algorithm(name);
+    if (!algorithm) return bad(fmt::format("\"{}\" is no algorithm of this Accord", name));
+    if (first_bytes == nullptr || !first_bytes->is_number_unsigned())
+      return bad("a range lacks first_bytes");
+    const auto first = first_bytes->get<std::size_t>();
+    if (ranges.empty() ? first != 0 : first <= ranges.back().first_bytes)
+      return bad("its ranges do not follow one another from 0 on");
+    ranges.push_back({first, *algorithm});
+    return {};
+  }
+
+  static Status read_row(const json& given, Table& table) {
+    const std::string name = text_of(member(given, "collective"));
+    const json* const ranks = member(given, "ranks");
+    const json* const ranges = member(given, "ranges");
+    const auto kind = find_collective(name);
+    if (!kind) return bad(fmt::format("\"{}\" is no collective", name));
+    if (ranks == nullptr || !ranks->is_number_unsigned() || ranks->get<std::uint64_t>() > INT32_MAX)
+      return bad(fmt::format("{} without a number of ranks", name));
+    Table::Row row{*kind, ranks->get<int>(), {}};
+    if (ranges == nullptr || !ranges->is_array() || ranges->empty())
+      return bad(fmt::format("{} among {} without ranges", name, row.ranks));
+    for (const json& range : *ranges) {
+      if (Status status = read_range(range, row.ranges); !status.ok())
+        return bad(fmt::format("{} among {}: {}", name, row.ranks, status.message()));
+    }
+    const bool again = std::ranges::any_of(table.rows_, [&](const Table::Row& other) {
+      return other.kind == row.kind && other.ranks == row.ranks;
+    });
+    if (again) return bad(fmt::format("{} among {} stands there twice", name, row.ranks));
+    table.rows_.push_back(std::move(row));
+    return {};
+  }
+
+  static Status read_table(const json& given, Table& table) {
+    if (!given.is_object() || text_of(member(given, "format")) != "accord-table")
+      return bad("it is no table of accord tune");
+    const json* const schema = member(given, "schema");
+    if (schema == nullptr || *schema != Table::kSchema)
+      return bad(fmt::format("its schema is {}, and this Accord reads {}",
+                             schema == nullptr ? "unknown" : schema->dump(), Table::kSchema));
+    const json* const machine = member(given, "machine");
+    table.runtime_ = machine == nullptr ? "" : text_of(member(*machine, "runtime"));
+    if (table.runtime_.empty()) return bad("it does not say on which machine it was measured");
+    const json* const choices = member(given, "choices");
+    if (choices == nullptr || !choices->is_array()) return bad("it has no choices");
+    for (const json& row : *choices) ACCORD_TRY(read_row(row, table));
+    return {};
+  }
+};
+
+Status Table::parse(std::string_view text, Table& table) {
+  table = {};
+  const json given = json::parse(text, nullptr, false);
+  if (given.is_discarded()) return bad("it is no JSON, or cut off");
+  Table made;
+  ACCORD_TRY(TableReader::read_table(given, made));
+  table = std::move(made);
+  return {};
+}
+
+Status Table::read(const std::string& path, Table& table) {
+  table = {};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return bad(fmt::format("it cannot be opened ({})", std::strerror(errno)));
+  std::string text;
+  std::array<char, 65536> part;
+  // Sets a state of the stream where it fails, as on a folder; iterators would throw.
+  while (file.read(part.data(), part.size()) || file.gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kFileBytesMax) return bad("it is too long for a table");
+  }
+  if (file.bad()) return bad("it cannot be read");
+  return parse(text, table);
+}
+
+const Table::Range* Table::find(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept {
+  for (const Row& row : rows_) {
+    if (row.kind != kind || row.ranks != ranks) continue;
+    const auto after = std::ranges::upper_bound(row.ranges, size_bytes, {}, &Range::first_bytes);
+    return &*std::prev(after);
+  }
+  return nullptr;
+}
+
+std::uint64_t Table::hash() const noexcept {
+  std::uint64_t hash = 14695981039346656037ull;
+  const auto mix = [&hash](std::uint64_t word) { hash = (hash ^ word) * 1099511628211ull; };
+  for (const Row& row : rows_) {
+    mix(static_cast<std::uint64_t>(row.kind));
+    mix(static_cast<std::uint64_t>(row.ranks));
+    for (const auto& [first_bytes, algorithm] : row.ranges) {
+      mix(first_bytes);
+      hash = mixed(hash, algorithm);
+    }
+  }
+  return hash;
+}
+
+}  // namespace accord::core

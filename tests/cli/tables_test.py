@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Which table a machine takes, and what `accord explain` says of one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.checks.devices import nvidia_gpu_count
+from accord.errors import UserError
+from accord.paths import Home
+from accord.sizes import parse_size, size_text
+from accord.tables import Found, file_name, find_table, machine_of
+
+from conftest import REPOSITORY, Accord, Mpi
+
+SAMPLE = REPOSITORY / "tests" / "mpi" / "table.json"
+HOST = {"ACCORD_RUNTIME": "host"}
+
+
+def changed(path: Path, **changes: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**json.loads(SAMPLE.read_text()), **changes}))
+    return path
+
+
+def of_user(tmp_path: Path, name: str = "here.json", **changes: Any) -> Path:
+    """A table where accord run looks for the user's own."""
+    return changed(tmp_path / "config" / "accord" / "tables" / name, **changes)
+
+
+def test_a_job_gets_the_table_of_its_machine(
+    mpi: Mpi, mpi_program: Callable[[Mpi], Path], launched: Accord, tmp_path: Path
+) -> None:
+    mine = of_user(tmp_path)
+    words = ("run", "-n", 1, "--explain", mpi_program(mpi), "$ACCORD_TABLE")
+    done = launched(*words, **HOST)
+    assert done.stdout.strip() == f"rank 0 of 1 [{mine}]", done.stderr
+    assert f"table {mine} (host)" in done.stderr
+
+
+@pytest.fixture
+def find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Found]:
+    """find(value) -> what find_table says where ACCORD_TABLE is that."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("ACCORD_RUNTIME", "host")
+    home = Home(tmp_path / "home" / "lib", tmp_path / "home" / "bin", "test")
+
+    def run(named: object = "") -> Found:
+        monkeypatch.setenv("ACCORD_TABLE", str(named))
+        return find_table(home)
+
+    return run
+
+
+def test_the_users_own_counts_before_one_that_came_along(
+    find: Callable[..., Found], tmp_path: Path
+) -> None:
+    assert find() == Found(None, "no table for this machine: the built-in rule")
+    shipped = changed(tmp_path / "home" / "share" / "accord" / "tables" / "host.json")
+    of_user(tmp_path, "other.json", machine={"signature": "8 x Other", "runtime": "cuda"})
+    assert find() == Found(str(shipped), f"table {shipped} (host)")
+    of_user(tmp_path, "of_none.json", machine={"runtime": "host"})
+    mine = of_user(tmp_path)
+    assert find().value == str(mine)
+    newer = of_user(tmp_path, "newer.json")
+    os.utime(mine, (0, 0))
+    assert find().value == str(newer)
+
+
+def test_without_an_accelerator_no_table_is_looked_at(
+    find: Callable[..., Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if nvidia_gpu_count() > 0:
+        pytest.skip("there is one here")
+    monkeypatch.setenv("ACCORD_RUNTIME", "auto")
+    of_user(tmp_path)
+    of_user(tmp_path, "of_none.json", machine={"runtime": "host"})
+    assert find().value is None
+
+
+def test_a_damaged_table_is_told_and_passed_over(
+    find: Callable[..., Found], tmp_path: Path
+) -> None:
+    mine = of_user(tmp_path)
+    os.utime(mine, (0, 0))
+    damaged = of_user(tmp_path, "damaged.json")
+    damaged.write_text(damaged.read_text()[:100])
+    old = of_user(tmp_path, "old.json", schema=0)
+    found = find()
+    assert found.value == str(mine)
+    assert f"{damaged} is no table" in found.warning and f"{old} has schema 0" in found.warning
+
+
+def test_a_named_table_counts_and_must_be_of_this_machine(
+    find: Callable[..., Found], tmp_path: Path
+) -> None:
+    of_user(tmp_path)
+    named = changed(tmp_path / "named.json")
+    assert find(named) == Found(None, f"table {named} (host)")
+    assert find("off") == Found()
+    other = changed(tmp_path / "other.json", machine={"signature": "8 x Other", "runtime": "cuda"})
+    found = find(other)
+    assert found.value == "off" and 'on "8 x Other", and this is "host"' in found.warning
+    found = find(tmp_path / "nowhere.json")
+    assert found.value == "off" and "nowhere.json is no table" in found.warning
+
+
+def told(names: list[str], links: list[tuple[int, int, bool]]) -> dict[str, Any]:
+    return {
+        "default_runtime": "cuda",
+        "runtimes": [
+            {"name": "cuda", "devices": [{"name": name} for name in names]},
+            {"name": "host", "devices": [{"name": "embedded"}]},
+        ],
+        "links": [
+            {"runtime": "cuda", "from": a, "to": b, "peer_access": peer, "performance_rank": 0}
+            for a, b, peer in links
+        ],
+    }
+
+
+def test_a_signature_names_devices_number_and_links() -> None:
+    pair = [(0, 0, True), (0, 1, True), (1, 0, True)]
+    signature = machine_of(told(["H200", "H200"], pair))["signature"]
+    assert signature == "2 x H200, all linked (rank 0)"
+    assert file_name(signature) == "2-x-h200-all-linked-rank-0.json"
+    apart = [(a, b, False) for a, b, _ in pair]
+    assert machine_of(told(["H200", "H200"], apart))["signature"] == "2 x H200, no peer access"
+    assert machine_of(told(["A", "B"], pair))["signature"] == "1 x A, 1 x B, all linked (rank 0)"
+    assert machine_of(told(["A"], []))["signature"] == "1 x A, no links"
+
+
+def test_explain_names_who_chose_and_why(home: Home, accord: Accord) -> None:
+    def explained(*words: object, **variables: object) -> dict[str, Any]:
+        done = accord("explain", "allreduce", "--json", *words, **{**HOST, **variables})
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    by_table = ("--bytes", "64K", "--table", SAMPLE)
+    answer = explained(*by_table)
+    assert (answer["algorithm"], answer["origin"]) == ("node-two-shot", "table")
+    assert answer["table_says"] == {"first_bytes": 4096, "algorithm": "node-two-shot"}
+    assert answer["rule"] == "inbox"
+    answer = explained(*by_table, "--info", "allreduce:staged-pipelined")
+    assert (answer["algorithm"], answer["origin"]) == ("staged-pipelined", "info")
+    answer = explained(*by_table, "--info", "staged", ACCORD_ALGORITHM="node-one-shot")
+    assert (answer["algorithm"], answer["origin"]) == ("node-one-shot", "setting")
+    answer = explained("--bytes", "64K")
+    assert (answer["algorithm"], answer["origin"]) == ("inbox", "rule")
+    answer = explained("--bytes", "64K", ACCORD_INBOX_BYTES="0", ACCORD_DIRECT_BYTES="0")
+    assert answer["algorithm"] == "node-one-shot"
+    answer = explained(*by_table, "--ranks", "3")
+    assert answer["origin"] == "rule" and "table_says" not in answer
+
+
+def test_explain_in_words(home: Home, accord: Accord, tmp_path: Path) -> None:
+    points = [
+        {
+            "collective": "allreduce",
+            "ranks": 2,
+            "size_bytes": size_bytes,
+            "chosen": "node-two-shot",
+            "candidates": [
+                {"algorithm": "node-two-shot", "median_us": us, "ratio": 0.5, "error": 0.01},
+                {"algorithm": "auto", "median_us": 2 * us, "ratio": 1.0, "error": 0.0},
+            ],
+            "left_out": {"staged": "takes 9 times as long as the fastest"},
+        }
+        for size_bytes, us in ((16384, 11.5), (65536, 12.5))
+    ]
+    mine = of_user(tmp_path, points=points)
+    done = accord("explain", "allreduce", "--bytes", "50K", **HOST)
+    assert done.returncode == 0, done.stderr
+    assert "allreduce of 50K among 2: node-two-shot, because the table says so" in done.stdout
+    assert "the built-in rule would take inbox" in done.stdout
+    assert f"table {mine} (host) says from 4K on: node-two-shot" in done.stdout
+    assert "measured at 64K" in done.stdout and "12.50" in done.stdout and "chosen" in done.stdout
+    assert "left out: takes 9 times" in done.stdout
+    done = accord("explain", "allreduce", "--bytes", "64M", "--info", "inbox", **HOST)
+    assert "asked for was inbox, which such a call cannot take" in done.stdout
+
+
+def test_explain_tells_what_is_wrong(home: Home, accord: Accord, tmp_path: Path) -> None:
+    wrong = changed(tmp_path / "wrong.json", choices=[{"collective": "allreduce", "ranks": 2}])
+    done = accord("explain", "allreduce", "--bytes", "8", "--table", wrong, **HOST)
+    assert done.returncode == 0 and "by the built-in rule" in done.stdout
+    assert "allreduce among 2 without ranges; the built-in rule chooses" in done.stderr
+    for words, message in [
+        (["allredcue", "--bytes", "8"], "no collective that Accord knows"),
+        (["allreduce", "--bytes", "many"], '"many" is no size'),
+    ]:
+        done = accord("explain", *words, **HOST)
+        assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_sizes_as_people_write_them() -> None:
+    for text, size_bytes in [("8", 8), ("64K", 65536), ("1.5M", 3 << 19), ("2GiB", 2 << 30)]:
+        assert parse_size(text) == size_bytes
+    for size_bytes, text in [(8, "8"), (1000, "1000"), (4096, "4K"), (3 << 19, "1536K")]:
+        assert size_text(size_bytes) == text
+    for wrong in ("", "K", "-1", "8X"):
+        with pytest.raises(UserError):
+            parse_size(wrong)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""`accord tune` over the host runtime: the table it writes, what interrupts it, and that the table counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.benchmark import targets
+from accord.paths import Home
+
+from conftest import _OPENMPI, PYTHON, Accord
+
+SETTINGS = {"ACCORD_RUNTIME": "host", "ACCORD_REGION_BYTES": "1M", "ACCORD_INBOX_CALLS": "1"}
+GRID = ("--ranks", "2", "--min", "64", "--max", "16K", "--factor", "256")
+# No more than a busy machine needs to get through.
+BRIEFLY = ("--budget", "100", "--seconds", "0.03")
+
+
+@pytest.fixture(autouse=True)
+def measurable(home: Home) -> None:
+    if not any(home.bench(target.abi).is_file() for target in targets()):
+        pytest.skip("no benchmark program with an MPI of this machine")
+
+
+def tuned(accord: Accord, tmp_path: Path, *words: object) -> tuple[dict[str, Any], str]:
+    path = tmp_path / "table.json"
+    done = accord("tune", "--output", path, *words, **SETTINGS)
+    assert done.returncode == 0, done.stderr
+    return json.loads(path.read_text()), done.stdout + done.stderr
+
+
+def test_a_table_is_measured_and_then_counts(accord: Accord, tmp_path: Path) -> None:
+    table, _ = tuned(accord, tmp_path, "allreduce", "alltoall", *GRID, *BRIEFLY)
+    assert not (tmp_path / "table.records.jsonl").exists()
+    assert table["machine"]["signature"] == "host" and table["command"].startswith("accord tune")
+    assert table["settings"] == SETTINGS
+    keys = [(row["collective"], row["size_bytes"]) for row in table["points"]]
+    assert sorted(keys) == [
+        (name, size) for name in ("allreduce", "alltoall") for size in (64, 16384)
+    ]
+    for point in table["points"]:
+        names = [one["algorithm"] for one in point["candidates"]]
+        left_out = point["left_out"]
+        assert "auto" in names and point["chosen"] in names
+        assert {"staged", "auto"} <= {*names, *left_out}
+        wanted = "node-two-shot" if point["collective"] == "allreduce" else "node"
+        assert wanted in {*names, *left_out}
+        # What the library says that a call can take, it took.
+        assert not [why for why in left_out.values() if "went by" in why]
+        for one in point["candidates"]:
+            assert one["median_us"] > 0 and one["iterations"] > 0 and one["path"] != "-"
+    check_choices(accord, tmp_path, table)
+
+
+def check_choices(accord: Accord, tmp_path: Path, table: dict[str, Any]) -> None:
+    """What the library makes of the table is what the table's points say."""
+    for point in table["points"]:
+        where = ("--bytes", point["size_bytes"], "--table", tmp_path / "table.json")
+        done = accord("explain", point["collective"], "--json", *where, **SETTINGS)
+        answer = json.loads(done.stdout)
+        assert not answer["problems"]
+        assert answer["measured"]["chosen"] == point["chosen"]
+        assert answer["table_says"]["algorithm"] == point["chosen"]
+        if point["chosen"] == "auto":
+            assert answer["origin"] == "rule"
+        else:
+            assert answer["origin"] == "table" and answer["algorithm"] == point["chosen"]
+
+
+def test_every_algorithm_that_a_call_can_take_is_planned(accord: Accord) -> None:
+    words = ("allreduce", "allgather", *GRID, "--dry-run")
+    done = accord("tune", *words, **SETTINGS)
+    rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
+    shots = [f"{way}-{shot}-shot" for way in ("node", "node-direct") for shot in ("one", "two")]
+    assert rows["allreduce", "2", "64"] == ["staged", "staged-pipelined", *shots]
+    # Inboxes are the rule's own there, and an allgather is neither cut into chunks nor in shots.
+    assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct"]
+    assert len(rows) == 4
+    done = accord("tune", *words, **{**SETTINGS, "ACCORD_INBOX_BYTES": "0"})
+    rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
+    assert rows["allgather", "2", "16384"] == ["staged", "node-direct"]
+
+
+def interrupted(tmp_path: Path, words: list[str], number: int) -> tuple[int, str, Path]:
+    """Starts a tuning, and sends it a signal once two points are there."""
+    environment = {**os.environ, **_OPENMPI, **SETTINGS, "PYTHONPATH": str(PYTHON)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "accord", *words],
+        cwd=tmp_path,
+        env={**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    state = tmp_path / "table.records.jsonl"
+    begin_s = time.monotonic()
+    while not state.exists() or len(points_in(state)) < 2:
+        assert process.poll() is None and time.monotonic() - begin_s < 100
+        time.sleep(0.02)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output, state
+
+
+def points_in(state: Path) -> set[tuple[str, int]]:
+    lines = [line for line in state.read_text().splitlines()[1:] if line.endswith("}")]
+    return {(row["operation"], row["size_bytes"]) for row in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_tuning_goes_on(
+    accord: Accord, tmp_path: Path, number: signal.Signals
+) -> None:
+    grid = [
+        "bcast",
+        "scatter",
+        "--ranks",
+        "2",
+        "--min",
+        "64",
+        "--max",
+        "4K",
+        "--factor",
+        "4",
+        *BRIEFLY,
+    ]
+    words = ["tune", "--output", str(tmp_path / "table.json"), *grid]
+    code, output, state = interrupted(tmp_path, words, number)
+    if number != signal.SIGKILL:
+        assert code == 130 and "the same command goes on from here" in output
+    assert not (tmp_path / "table.json").exists()
+    state.write_text(state.read_text() + '{"operation": "bcast", "size_by')
+    done = sorted(points_in(state))
+    before = state.read_text()
+    table, output = tuned(accord, tmp_path, *grid)
+    assert f"{len(done)} points were measured before" in output
+    kept = {(row["collective"], row["size_bytes"]): row for row in table["points"]}
+    assert len(kept) == 8
+    first = json.loads(before.splitlines()[1])
+    unclear = "unclear points" in output
+    mine = kept[first["operation"], first["size_bytes"]]["candidates"]
+    medians = [one["median_us"] for one in mine if one["algorithm"] == "auto"]
+    assert unclear or medians == [round(first["median_us"], 3)]
+
+
+def test_what_belongs_to_another_tuning_is_not_taken(accord: Accord, tmp_path: Path) -> None:
+    state = tmp_path / "table.records.jsonl"
+    state.write_text('{"signature": "8 x Other", "mpi": "MPICH", "settings": {}}\n')
+    words = ("tune", "bcast", "--output", tmp_path / "table.json", *GRID, *BRIEFLY)
+    done = accord(*words, **SETTINGS)
+    assert done.returncode == 2 and "--fresh begins anew" in done.stderr
+    assert accord(*words, "--fresh", **SETTINGS).returncode == 0
+
+
+def test_a_table_from_records(accord: Accord, tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    words = ("allreduce", "-n", 2, "--memory", "device", "--min", 64, "--max", 64, "--json", file)
+    names = ("--algorithm", "staged", "node-two-shot", "--seconds", "0.2")
+    done = accord("bench", *words, *names, **SETTINGS)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    paths = {row["algorithm"]: row["path"] for row in records}
+    assert paths == {"auto": "inbox", "staged": "staged", "node-two-shot": "node"}
+    table, _ = tuned(accord, tmp_path, "--from", file)
+    (point,) = table["points"]
+    assert {one["algorithm"] for one in point["candidates"]} == set(paths)
+    check_choices(accord, tmp_path, table)
+    config = tmp_path / "config" / "accord" / "tables"
+    config.mkdir(parents=True)
+    (tmp_path / "table.json").rename(config / "mine.json")
+    assert accord("bench", *words, "--iterations", 5, **SETTINGS).returncode == 0
+    used = json.loads(file.read_text().splitlines()[0])["table"]
+    assert used == str(config / "mine.json"), "a run of the benchmark takes the machine's table"
+    file.write_text("nothing")
+    done = accord("tune", "--from", file, "--output", tmp_path / "none.json", **SETTINGS)
+    assert done.returncode == 2 and "holds no records" in done.stderr
+
+
+def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    words = ("allreduce", "-n", 2, "--memory", "device", "--min", 64, "--max", 64, "--json", file)
+    names = ("--algorithm", "staged", "node-one-shot", "node-two-shot", "--give-up", 1)
+    done = accord("bench", *words, *names, "--iterations", 5, **SETTINGS)
+    assert done.returncode == 0, done.stderr
+    ours, *others = [json.loads(line) for line in file.read_text().splitlines()]
+    assert ours["algorithm"] == "auto" and "median_us" in ours
+    # All but the fastest.
+    left = [row for row in others if "times as long as the fastest" in row.get("not_available", "")]
+    assert len(left) in (2, 3) and all("median_us" not in row for row in left)
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "message"),
+    [
+        (["allredcue"], SETTINGS, "no such collective: allredcue"),
+        (["--max", "many"], SETTINGS, '"many" is no size'),
+        (["--from", "nowhere"], SETTINGS, "holds no records"),
+        ([], {"CUDA_VISIBLE_DEVICES": ""}, "ACCORD_RUNTIME=host tries it"),
+    ],
+)
+def test_errors_are_one_sentence(
+    accord: Accord, words: list[str], settings: dict[str, str], message: str
+) -> None:
+    done = accord("tune", *words, **settings)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Which algorithm is chosen, and by whom: tables and their faults, the order in which settings,
+// info, table and rule count, and the rule itself with the settings' defaults.
+#include "core/selection.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace accord::core {
+namespace {
+
+using node::Kind;
+using Way = Algorithm::Way;
+using Shots = Algorithm::Shots;
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kMiB = kKiB * kKiB;
+
+std::string table_text(const std::string& choices) {
+  return R"({"format": "accord-table", "schema": 1, "machine": {"runtime": "host"}, "choices": )" +
+         choices + "}";
+}
+std::string row(const std::string& ranges) {
+  return R"([{"collective": "allreduce", "ranks": 4, "ranges": [)" + ranges + "]}]";
+}
+const std::string kGood = table_text(
+    row(R"({"first_bytes": 0, "algorithm": "inbox"}, {"first_bytes": 4096, "algorithm": "auto"},
+           {"first_bytes": 65536, "algorithm": "node-direct-two-shot"})"));
+
+Table understood(const std::string& text) {
+  Table table;
+  const Status status = Table::parse(text, table);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return table;
+}
+AlgorithmChoice choice(std::string_view list) {
+  std::string problem;
+  return AlgorithmChoice::parse(list, problem);
+}
+
+TEST(table, a_range_begins_with_its_first_byte_and_the_last_has_no_end) {
+  const Table table = understood(kGood);
+  const auto at = [&](std::size_t size_bytes) {
+    return table.find(Kind::allreduce, 4, size_bytes)->algorithm;
+  };
+  EXPECT_EQ(at(0), Algorithm{Way::inbox});
+  EXPECT_EQ(at(4095), Algorithm{Way::inbox});
+  EXPECT_EQ(at(4096), Algorithm());
+  EXPECT_EQ(at(65535), Algorithm());
+  EXPECT_EQ(at(65536), (Algorithm{Way::direct, Shots::two}));
+  EXPECT_EQ(at(SIZE_MAX), (Algorithm{Way::direct, Shots::spread}));
+  EXPECT_EQ(table.runtime(), "host");
+}
+
+TEST(table, of_other_ranks_and_collectives_it_says_nothing) {
+  const Table table = understood(kGood);
+  EXPECT_EQ(table.find(Kind::allreduce, 3, 8), nullptr);
+  EXPECT_EQ(table.find(Kind::alltoall, 4, 8), nullptr);
+}
+
+TEST(table, its_hash_tells_choices_apart_but_not_how_they_are_written) {
+  const Table table = understood(kGood);
+  std::string spaced = kGood;
+  spaced.insert(1, "\n  \"date\": \"today\",\n");
+  EXPECT_EQ(understood(spaced).hash(), table.hash());
+  std::string other = kGood;
+  other.replace(other.find("4096"), 4, "4097");
+  EXPECT_NE(understood(other).hash(), table.hash());
+  other = kGood;
+  other.replace(other.find("two-shot"), 8, "one-shot");
+  EXPECT_NE(understood(other).hash(), table.hash());
+  EXPECT_NE(Table().hash(), table.hash());
+}
+
+struct Fault {
+  std::string text;
+  const char* said;
+};
+
+TEST(table, what_is_wrong_is_said_and_nothing_is_kept) {
+  const std::vector<Fault> faults = {
+      {"", "no JSON"},
+      {kGood.substr(0, kGood.size() / 2), "cut off"},
+      {"[]", "no table of accord tune"},
+      {R"({"schema": 1, "choices": []})", "no table of accord tune"},
+      {R"({"format": "accord-table", "choices": []})", "schema is unknown"},
+      {R"({"format": "accord-table", "schema": 2})", "schema is 2, and this Accord reads 1"},
+      {R"({"format": "accord-table", "schema": "one"})", "schema is \"one\""},
+      {R"({"format": "accord-table", "schema": 1, "choices": []})", "on which machine"},
+      {R"({"format": "accord-table", "schema": 1, "machine": {"runtime": "host"}})", "no choices"},
+      {table_text("{}"), "no choices"},
+      {table_text("[7]"), "is no collective"},
+      {table_text(R"([{"collective": "allredcue", "ranks": 4}])"), "\"allredcue\" is no coll"},
+      {table_text(R"([{"collective": "allreduce", "ranges": []}])"), "number of ranks"},
+      {table_text(R"([{"collective": "allreduce", "ranks": -4}])"), "number of ranks"},
+      {table_text(R"([{"collective": "allreduce", "ranks": 99999999999}])"), "number of ranks"},
+      {table_text(row("")), "allreduce among 4 without ranges"},
+      {table_text(row(R"({"first_bytes": 0, "algorithm": "inbx"})")), "\"inbx\" is no algorithm"},
+      {table_text(row(R"({"first_bytes": 0})")), "is no algorithm"},
+      {table_text(row(R"({"algorithm": "inbox"})")), "lacks first_bytes"},
+      {table_text(row(R"({"first_bytes": 1.5, "algorithm": "inbox"})")), "lacks first_bytes"},
+      {table_text(row(R"({"first_bytes": 8, "algorithm": "inbox"})")), "do not follow one another"},
+      {table_text(row(R"({"first_bytes": 0, "algorithm": "inbox"},
+                         {"first_bytes": 0, "algorithm": "node"})")),
+       "do not follow one another"},
+      {table_text(R"([{"collective": "scan", "ranks": 2,
+                       "ranges": [{"first_bytes": 0, "algorithm": "node"}]},
+                      {"collective": "scan", "ranks": 2,
+                       "ranges": [{"first_bytes": 0, "algorithm": "node"}]}])"),
+       "scan among 2 stands there twice"},
+  };
+  for (const auto& [text, said] : faults) {
+    Table table = understood(kGood);
+    const Status status = Table::parse(text, table);
+    EXPECT_NE(status.message().find(said), std::string::npos) << text << ": " << status.message();
+    EXPECT_TRUE(table.empty()) << text;
+  }
+}
+
+TEST(table, a_file_that_cannot_be_read_is_no_table) {
+  const auto folder = std::filesystem::path(::testing::TempDir());
+  Table table;
+  const Status missing = Table::read(folder / "no_such_table.json", table);
+  EXPECT_NE(missing.message().find("No such file"), std::string::npos) << missing.message();
+  EXPECT_FALSE(Table::read(folder, table).ok());
+  const auto file = folder / "accord_selection_test.json";
+  std::ofstream(file) << kGood;
+  EXPECT_TRUE(Table::read(file, table).ok());
+  EXPECT_EQ(table.hash(), understood(kGood).hash());
+  std::filesystem::remove(file);
+}
+
+TEST(selection, setting_then_info_then_table_then_rule) {
+  const Table table = understood(kGood);
+  const AlgorithmChoice setting = choice("allreduce:staged");
+  const AlgorithmChoice info = choice("node");
+  const auto asked = [&](const Sources& sources, Kind kind = Kind::allreduce) {
+    return asked_for(sources, kind, 4, 8);
+  };
+  EXPECT_EQ(asked({&setting, &info, &table}).algorithm.way, Way::staged);
+  EXPECT_EQ(asked({&setting, &info, &table}).origin, Origin::setting);
+  EXPECT_EQ(asked({nullptr, &info, &table}).algorithm.way, Way::node);
+  EXPECT_EQ(asked({nullptr, &info, &table}).origin, Origin::info);
+  EXPECT_EQ(asked({nullptr, nullptr, &table}).algorithm.way, Way::inbox);
+  EXPECT_EQ(asked({nullptr, nullptr, &table}).origin, Origin::table);
+  EXPECT_EQ(asked({}).origin, Origin::rule);
+  // Who asks for nothing, of this collective or at all, leaves it to the next.
+  EXPECT_EQ(asked({&setting, &info, &table}, Kind::scan).origin, Origin::info);
+  const AlgorithmChoice nothing = choice("auto");
+  EXPECT_EQ(asked({&nothing, &nothing, &table}).origin, Origin::table);
+  EXPECT_EQ(asked_for({nullptr, nullptr, &table}, Kind::allreduce, 4, 5000).origin, Origin::rule);
+}
+
+TEST(selection, no_table_chooses_for_calls_without_a_common_size) {
+  const Table table = understood(table_text(
+      R"([{"collective": "alltoallv", "ranks": 4,
+           "ranges": [{"first_bytes": 0, "algorithm": "staged"}]}])"));
+  EXPECT_EQ(asked_for({nullptr, nullptr, &table}, Kind::alltoallv, 4, 8).origin, Origin::rule);
+}
+
+std::string by_rule(Kind kind, int ranks, std::size_t size_bytes) {
+  const bool cut = kind == Kind::bcast || kind == Kind::allreduce || kind == Kind::reduce;
+  return name_of(outcome({.kind = kind,
+                          .ranks = ranks,
+                          .size_bytes = size_bytes,
+                          .longest_bytes = size_bytes,
+                          .can_be_cut = cut},
+                         {}));
+}
+
+// ACCORD_INBOX_BYTES is 1536 KiB among all others, ACCORD_NODE_BYTES 16 KiB, ACCORD_DIRECT_BYTES
+// 256 KiB, ACCORD_ONE_SHOT_BYTES 4 MiB of two.
+TEST(selection, the_rule_goes_by_size_and_ranks) {
+  EXPECT_EQ(by_rule(Kind::allreduce, 2, 8), "inbox");
+  EXPECT_EQ(by_rule(Kind::allreduce, 2, 1536 * kKiB), "inbox");
+  EXPECT_EQ(by_rule(Kind::allreduce, 4, 512 * kKiB), "inbox");
+  EXPECT_EQ(by_rule(Kind::allreduce, 4, 512 * kKiB + 16), "node-direct-two-shot");
+  EXPECT_EQ(by_rule(Kind::allreduce, 2, 4 * kMiB), "node-direct-one-shot");
+  EXPECT_EQ(by_rule(Kind::allreduce, 2, 4 * kMiB + 4), "node-direct-two-shot");
+  EXPECT_EQ(by_rule(Kind::alltoall, 2, 64 * kMiB), "node-direct");
+  // More ranks than inboxes are for: short ones go through the host, long ones through regions.
+  EXPECT_EQ(by_rule(Kind::alltoall, 65, 8), "staged");
+  EXPECT_EQ(by_rule(Kind::alltoall, 65, 32 * kKiB), "node");
+  EXPECT_EQ(by_rule(Kind::alltoallv, 2, 8), "staged");
+  EXPECT_EQ(by_rule(Kind::alltoallv, 2, 16 * kKiB), "node-direct");
+}
+
+TEST(selection, what_cannot_be_as_asked_goes_by_the_rule) {
+  const Question large{.kind = Kind::allreduce,
+                       .ranks = 4,
+                       .size_bytes = 64 * kMiB,
+                       .longest_bytes = 64 * kMiB,
+                       .can_be_cut = true};
+  const auto forced = [&](Algorithm algorithm) {
+    return std::string(name_of(outcome(large, {algorithm, Origin::setting})));
+  };
+  EXPECT_EQ(forced({Way::inbox}), "node-direct-two-shot");
+  EXPECT_EQ(forced({Way::node}), "node-two-shot");
+  EXPECT_EQ(forced({Way::node, Shots::one}), "node-one-shot");
+  EXPECT_EQ(forced({Way::staged}), "staged");
+  EXPECT_EQ(forced({Way::pipelined}), "staged-pipelined");
+  const Question whole{.kind = Kind::alltoall, .ranks = 4, .size_bytes = 8, .longest_bytes = 8};
+  EXPECT_EQ(outcome(whole, {{Way::pipelined}, Origin::setting}), Algorithm{Way::inbox});
+}
+
+TEST(selection, inboxes_are_made_at_once_only_where_somebody_insists) {
+  const Question small{.kind = Kind::allreduce, .ranks = 2, .size_bytes = 8, .longest_bytes = 8};
+  EXPECT_EQ(device_ways(small, {{Way::inbox}, Origin::setting}).inbox_calls, 1U);
+  EXPECT_EQ(device_ways(small, {{Way::inbox}, Origin::info}).inbox_calls, 1U);
+  EXPECT_EQ(device_ways(small, {{Way::inbox}, Origin::table}).inbox_calls, 16U);
+  EXPECT_EQ(device_ways(small, {}).inbox_calls, 16U);
+}
+
+TEST(selection, every_algorithm_has_a_name_of_its_own) {
+  for (const AlgorithmRow& one : all_algorithms()) {
+    EXPECT_EQ(find_algorithm(one.name), one.value);
+    EXPECT_STREQ(name_of(one.value), one.name);
+  }
+  for (const char* const name : all_collectives())
+    EXPECT_STREQ(name_of(*find_collective(name)), name);
+}
+
+}  // namespace
+}  // namespace accord::core
