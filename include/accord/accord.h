@@ -64,6 +64,9 @@ const char* accord_last_path(void);
  * returns the bytes needed; call with capacity 0 to learn them. What `accord info` shows. */
 size_t accord_info_json(char* buffer, size_t capacity);
 
+/* The same of the collective libraries (NCCL and its like): a JSON array. Loads those that it finds. */
+size_t accord_ccl_json(char* buffer, size_t capacity);
+
 #ifdef __cplusplus
 }
 #endif
