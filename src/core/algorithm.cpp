@@ -68,6 +68,22 @@ std::string names_of(const Rows& rows) {
   return names;
 }
 
+// Each library's way has its name.
+std::optional<Algorithm> find_algorithm(std::string_view name) {
+  const auto row = find_row(kAlgorithms, name);
+  if (row != std::end(kAlgorithms)) return row->value;
+  ccl::Library* const library = ccl::find(name);
+  if (library == nullptr) return std::nullopt;
+  return Algorithm{.way = Way::ccl, .library = library};
+}
+
+std::string algorithm_names() {
+  std::string names = names_of(kAlgorithms);
+  for (const ccl::Library* library : ccl::libraries())
+    names += fmt::format(", {}", library->name());
+  return names;
+}
+
 struct Chosen {
   AlgorithmChoice choice;
   std::string problem;
@@ -93,17 +109,17 @@ AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& probl
     const std::size_t colon = item.find(':');
     const bool of_one = colon != std::string_view::npos;
     const auto kind = find_row(kKinds, of_one ? item.substr(0, colon) : "");
-    const auto algorithm = find_row(kAlgorithms, of_one ? item.substr(colon + 1) : item);
-    if (algorithm == std::end(kAlgorithms) || (of_one && kind == std::end(kKinds))) {
+    const auto algorithm = find_algorithm(of_one ? item.substr(colon + 1) : item);
+    if (!algorithm || (of_one && kind == std::end(kKinds))) {
       problem = fmt::format(
           "ACCORD_ALGORITHM: \"{}\" is none of the algorithms {}, alone or after one of the "
           "collectives "
           "{} and a colon; it is ignored",
-          item, names_of(kAlgorithms), names_of(kKinds));
+          item, algorithm_names(), names_of(kKinds));
     } else if (of_one) {
-      choice.of_kinds_.push_back({kind->value, algorithm->value});
+      choice.of_kinds_.push_back({kind->value, *algorithm});
     } else {
-      choice.of_all_ = algorithm->value;
+      choice.of_all_ = *algorithm;
     }
   }
   return choice;

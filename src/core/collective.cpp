@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "core/ccl_exchange.h"
 #include "core/collective_operation.h"
 
 namespace accord::core {
@@ -60,7 +61,12 @@ struct Choice {
 
 Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
   Choice choice;
-  if (call.pipeline) choice.turn = engine.next_turn(queue, call.pipeline->key);
+  if (!call.pipeline) return choice;
+  choice.turn = engine.next_turn(queue, call.pipeline->key);
+  const VoteResult& voted = *choice.turn->result;
+  if (call.pipeline->library != nullptr && voted.known && voted.mode != Mode::ccl &&
+      call.pipeline->ballot == Ballot::device)
+    CclExchange::count_other_way();
   return choice;
 }
 

@@ -45,7 +45,7 @@ bool fits_inboxes(const node::Call& call) {
 // The call as one from device to device; nothing where it is too short for that, or kernels do not
 // do it.
 std::optional<node::Call> exchange_of(const Outline& outline, int size) {
-  const auto [way, shots] = asked_for(outline.kind);
+  const auto [way, shots, library] = asked_for(outline.kind);
   if (!devices_in_job || way == Way::staged || (way == Way::pipelined && outline.chunkable))
     return std::nullopt;
   node::Call call{
@@ -66,8 +66,14 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size) {
     if (call.op == device::ReduceOp::none || call.element == device::Element::none)
       return std::nullopt;
   }
-  if (!call.fits_regions && !fits_inboxes(call)) return std::nullopt;
+  if (way != Way::ccl && !call.fits_regions && !fits_inboxes(call)) return std::nullopt;
   return call;
+}
+
+// Libraries reduce in an order of their own.
+ccl::Library* library_for(const Outline& outline) {
+  const bool in_rank_order = wants_rank_order && outline.op != MPI_OP_NULL;
+  return in_rank_order ? nullptr : asked_for(outline.kind).library;
 }
 
 // Whether an end is worth a way from device to device. Where all ranks know the size, it is.
@@ -125,6 +131,8 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   };
   made.exchange = exchange_of(outline, state.size);
   const Way way = asked_for(outline.kind).way;
+  made.library = library_for(outline);
+  made.in_company = program_has_threads;
   const std::size_t direct_bytes = config().direct_bytes;
   // Pair by pair there are no inboxes for short messages, and lanes of a region take twice the time
   // of a buffer that is reached directly.

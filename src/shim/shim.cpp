@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/stages.h"
+#include "core/ccl_exchange.h"
 #include "core/direct_exchange.h"
 #include "core/pairwise_exchange.h"
 #include "preload/shim_abi.h"
@@ -315,6 +316,7 @@ void start_runtime(const JobFacts& facts) {
   here.engine.allow_threads(facts.threads);
   here.port.world_model = true;
   devices_in_job = facts.devices;
+  program_has_threads = facts.program_threads;
   const std::size_t least_bytes = config().inbox_bytes != 0 ? 1 : config().node_bytes;
   if (facts.devices && core::algorithm_choice().any()) {
     votes_from_bytes = 1;
@@ -334,6 +336,7 @@ void start_runtime(const JobFacts& facts) {
   // The same on all ranks, so that one says it.
   if (rank == 0 && !core::algorithm_problem().empty())
     log::warn("{}", core::algorithm_problem());
+  if (core::algorithm_choice().any() && !ccl::problem().empty()) log::warn("{}", ccl::problem());
   const int local = local_ranks_from_launcher();
   const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const std::string& yield = config().yield;
@@ -376,6 +379,7 @@ void stop_runtime() noexcept {
     stages::finish(rank);
   core::DirectExchange::report();
   core::PairwiseExchange::report();
+  core::CclExchange::report();
   here.port.world_model = false;
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/ccl_group.h"
+
+#include <bit>
+
+namespace accord::core {
+
+CclGroup::~CclGroup() {
+  if (!node.group) return;
+  device::DeviceRuntime& runtime = mailboxes().runtime();
+  const auto leave = [this] {
+    communicator.reset();
+    return Status();
+  };
+  if (communicator) (void)runtime.run_on(mailboxes().device(), leave);
+  if (scratch_ != nullptr) (void)runtime.free(scratch_);
+}
+
+Status CclGroup::scratch(std::size_t size_bytes, std::byte*& memory) {
+  if (scratch_bytes_ < size_bytes) {
+    device::DeviceRuntime& runtime = mailboxes().runtime();
+    if (scratch_ != nullptr) ACCORD_TRY(runtime.free(scratch_));
+    scratch_ = nullptr;
+    scratch_bytes_ = 0;
+    void* fresh = nullptr;
+    const std::size_t fresh_bytes = std::bit_ceil(size_bytes);
+    ACCORD_TRY(
+        runtime.allocate(mailboxes().device(), device::MemoryKind::device, fresh_bytes, fresh));
+    scratch_ = static_cast<std::byte*>(fresh);
+    scratch_bytes_ = fresh_bytes;
+  }
+  memory = scratch_;
+  return {};
+}
+
+void CclGroup::give_up() noexcept {
+  mailboxes().own_mailbox().failed.store(1, std::memory_order_release);
+  const auto abort = [this] {
+    communicator->abort();
+    return Status();
+  };
+  if (communicator) (void)mailboxes().runtime().run_on(mailboxes().device(), abort);
+}
+
+}  // namespace accord::core

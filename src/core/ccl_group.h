@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What a communicator has of one collective library: the library's own communicator, mailboxes by
+// which its ranks see each other, and room for what the library cannot take as it lies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ccl/library.h"
+#include "core/engine.h"
+#include "node/group.h"
+
+namespace accord::core {
+
+// Joined and declined are equal on all ranks.
+class CclGroup {
+ public:
+  explicit CclGroup(ccl::Library& of) : library(of) {}
+  ~CclGroup();
+  CclGroup(const CclGroup&) = delete;
+  CclGroup& operator=(const CclGroup&) = delete;
+
+  bool joined() const noexcept { return communicator != nullptr; }
+  node::Group& mailboxes() const noexcept { return *node.group; }
+  // Device memory for one call at a time. Kept, and made anew where it is too small.
+  Status scratch(std::size_t size_bytes, std::byte*& memory);
+  // After an error: no rank waits for this one in the library any more.
+  void give_up() noexcept;
+
+  ccl::Library& library;
+  NodeGroup node;  // of mailboxes only
+  std::unique_ptr<ccl::Communicator> communicator;
+  // Differs from that of any other communicator, equal on its ranks.
+  std::uint64_t number = 0;
+  bool declined = false;
+  std::string why_declined;  // as far as this rank knows, for people
+
+ private:
+  std::byte* scratch_ = nullptr;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace accord::core

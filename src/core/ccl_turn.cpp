@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/ccl_turn.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace accord::core {
+namespace {
+
+// Of this process.
+const CclTurn* holder = nullptr;
+std::vector<const CclTurn*> waiting;  // all their ranks have entered
+
+// Whether `holds` says so of every rank's mailbox.
+template <class Holds>
+bool of_all(node::Group& group, Holds holds) {
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (!holds(group.mailbox(peer))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool CclTurn::comes() {
+  node::Mailbox& own = group_.own_mailbox();
+  switch (state_) {
+    case State::begin:
+      own.filled.store(number_ + 1, std::memory_order_release);
+      attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
+      state_ = State::entered;
+      [[fallthrough]];
+    case State::entered:
+      if (!all_entered()) break;
+      waiting.push_back(this);
+      state_ = State::trying;
+      [[fallthrough]];
+    case State::trying: {
+      if (!all_saw(attempt_ - 1)) break;
+      const bool placed = take_place();
+      if (!placed && company_ == Company::none) break;
+      own.reduced.store(attempt_ << 1 | (placed ? 1 : 0), std::memory_order_release);
+      state_ = State::answered;
+      [[fallthrough]];
+    }
+    case State::answered: {
+      if (!all_answered()) break;
+      const bool granted = all_say_yes();
+      own.drained.store(attempt_, std::memory_order_release);
+      if (!granted) {
+        try_again();
+        break;
+      }
+      std::erase(waiting, this);
+      state_ = State::granted;
+      [[fallthrough]];
+    }
+    case State::granted:
+      // Where a rank may be elsewhere, it has to have seen that it is to start.
+      return company_ == Company::none || all_saw(attempt_);
+    case State::ended:
+      break;
+  }
+  return false;
+}
+
+void CclTurn::end() noexcept {
+  std::erase(waiting, this);
+  give_place_back();
+  state_ = State::ended;
+}
+
+void CclTurn::try_again() {
+  give_place_back();
+  ++attempt_;
+  state_ = State::trying;
+}
+
+bool CclTurn::take_place() {
+  if (holder == nullptr && is_preferred()) holder = this;
+  return holder == this;
+}
+
+void CclTurn::give_place_back() noexcept {
+  if (holder == this) holder = nullptr;
+}
+
+bool CclTurn::is_preferred() const noexcept {
+  return std::ranges::all_of(
+      waiting, [this](const CclTurn* other) { return other->precedence_ >= precedence_; });
+}
+
+bool CclTurn::all_entered() const {
+  return of_all(group_, [this](const node::Mailbox& peer) {
+    return peer.filled.load(std::memory_order_acquire) > number_;
+  });
+}
+
+bool CclTurn::all_saw(std::uint64_t attempt) const {
+  return of_all(group_, [=](const node::Mailbox& peer) {
+    return peer.drained.load(std::memory_order_acquire) >= attempt;
+  });
+}
+
+// None can be further: that waits until this rank has seen all answers.
+bool CclTurn::all_answered() const {
+  return of_all(group_, [this](const node::Mailbox& peer) {
+    return peer.reduced.load(std::memory_order_acquire) >> 1 >= attempt_;
+  });
+}
+
+bool CclTurn::all_say_yes() const {
+  return of_all(group_, [](const node::Mailbox& peer) {
+    return (peer.reduced.load(std::memory_order_relaxed) & 1) != 0;
+  });
+}
+
+}  // namespace accord::core

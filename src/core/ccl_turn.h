@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// When a rank may hand a call to a collective library. The library's kernels occupy the device
+// until all ranks' kernels of that call run, so two calls must never wait for each other's place on
+// two devices. The rule: a process has one such call on its devices at a time, and a call starts
+// only when all its ranks have their place for it. Ranks say so in the mailboxes of their group:
+// `filled` counts the calls that they have entered, `reduced` the attempts at a place, with the
+// answer as its lowest bit, and `drained` the attempts of which they have seen all answers.
+//
+// Where the program makes one collective at a time on every rank, a rank waits for its place, since
+// whoever has it is about to finish. Else two calls may each have a place on some of the ranks:
+// then a rank answers no where it has none, all give theirs back, and try again. The ranks prefer
+// calls alike, by the numbers of the groups, so that one call gets all its places in the end.
+//
+// Nothing of this waits on a device, so kernels that wait for peers a bounded time only (those of
+// inboxes) may run beside it. Under the engine's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ccl_group.h"
+
+namespace accord::core {
+
+class CclTurn {
+ public:
+  // Whether other collectives of the same process may be under way meanwhile, on whichever rank:
+  // equal on all ranks.
+  enum class Company { none, possible };
+
+  CclTurn(CclGroup& group, Company company)
+      : group_(group.mailboxes()),
+        company_(company),
+        number_(group_.take(1)),
+        precedence_(company == Company::none ? 0 : group.number) {}
+  ~CclTurn() { end(); }
+  CclTurn(const CclTurn&) = delete;
+  CclTurn& operator=(const CclTurn&) = delete;
+
+  // To be polled once this rank's buffers are ready: whether all ranks may start the call now.
+  bool comes();
+  // The call is over on this rank.
+  void end() noexcept;
+
+ private:
+  enum class State { begin, entered, trying, answered, granted, ended };
+
+  bool all_entered() const;
+  bool all_saw(std::uint64_t attempt) const;
+  bool all_answered() const;
+  bool all_say_yes() const;
+  bool take_place();
+  void give_place_back() noexcept;
+  bool is_preferred() const noexcept;
+  void try_again();
+
+  node::Group& group_;
+  const Company company_;
+  const std::uint64_t number_;      // of the call in the group's life
+  const std::uint64_t precedence_;  // lower ones are preferred
+  std::uint64_t attempt_ = 0;       // in the group's life, from 1
+  State state_ = State::begin;
+};
+
+}  // namespace accord::core
