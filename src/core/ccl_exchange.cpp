@@ -30,7 +30,7 @@ CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Com
     : group_(group),
       pipeline_(pipeline),
       plan_(group.library, *pipeline.exchange, pipeline.rank, pipeline.in_place),
-      turn_(group, company) {}
+      turn_(group.mailboxes(), group.number, company) {}
 
 void CclExchange::count_other_way() noexcept {
   calls_other_way.fetch_add(1, std::memory_order_relaxed);

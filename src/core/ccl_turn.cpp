@@ -3,14 +3,9 @@
 #include "core/ccl_turn.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace accord::core {
 namespace {
-
-// Of this process.
-const CclTurn* holder = nullptr;
-std::vector<const CclTurn*> waiting;  // all their ranks have entered
 
 // Whether `holds` says so of every rank's mailbox.
 template <class Holds>
@@ -23,17 +18,29 @@ bool of_all(node::Group& group, Holds holds) {
 
 }  // namespace
 
+CclPlace& CclPlace::of_this_process() noexcept {
+  static CclPlace& place = *new CclPlace;  // calls may come until the process ends
+  return place;
+}
+
+CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, CclPlace& place)
+    : group_(group),
+      company_(company),
+      place_(place),
+      call_(group.take(1)),
+      precedence_(company == Company::none ? 0 : number) {}
+
 bool CclTurn::comes() {
   node::Mailbox& own = group_.own_mailbox();
   switch (state_) {
     case State::begin:
-      own.filled.store(number_ + 1, std::memory_order_release);
+      own.filled.store(call_ + 1, std::memory_order_release);
       attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
       state_ = State::entered;
       [[fallthrough]];
     case State::entered:
       if (!all_entered()) break;
-      waiting.push_back(this);
+      place_.waiting_.push_back(this);
       state_ = State::trying;
       [[fallthrough]];
     case State::trying: {
@@ -52,7 +59,7 @@ bool CclTurn::comes() {
         try_again();
         break;
       }
-      std::erase(waiting, this);
+      std::erase(place_.waiting_, this);
       state_ = State::granted;
       [[fallthrough]];
     }
@@ -66,7 +73,7 @@ bool CclTurn::comes() {
 }
 
 void CclTurn::end() noexcept {
-  std::erase(waiting, this);
+  std::erase(place_.waiting_, this);
   give_place_back();
   state_ = State::ended;
 }
@@ -78,22 +85,22 @@ void CclTurn::try_again() {
 }
 
 bool CclTurn::take_place() {
-  if (holder == nullptr && is_preferred()) holder = this;
-  return holder == this;
+  if (place_.holder_ == nullptr && is_preferred()) place_.holder_ = this;
+  return place_.holder_ == this;
 }
 
 void CclTurn::give_place_back() noexcept {
-  if (holder == this) holder = nullptr;
+  if (place_.holder_ == this) place_.holder_ = nullptr;
 }
 
 bool CclTurn::is_preferred() const noexcept {
   return std::ranges::all_of(
-      waiting, [this](const CclTurn* other) { return other->precedence_ >= precedence_; });
+      place_.waiting_, [this](const CclTurn* other) { return other->precedence_ >= precedence_; });
 }
 
 bool CclTurn::all_entered() const {
   return of_all(group_, [this](const node::Mailbox& peer) {
-    return peer.filled.load(std::memory_order_acquire) > number_;
+    return peer.filled.load(std::memory_order_acquire) > call_;
   });
 }
 

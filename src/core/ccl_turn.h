@@ -18,10 +18,24 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
-#include "core/ccl_group.h"
+#include "node/group.h"
 
 namespace accord::core {
+
+class CclTurn;
+
+// Who has the devices of a process.
+class CclPlace {
+ public:
+  static CclPlace& of_this_process() noexcept;
+
+ private:
+  friend class CclTurn;
+  const CclTurn* holder_ = nullptr;
+  std::vector<const CclTurn*> waiting_;  // all their ranks have entered
+};
 
 class CclTurn {
  public:
@@ -29,11 +43,9 @@ class CclTurn {
   // equal on all ranks.
   enum class Company { none, possible };
 
-  CclTurn(CclGroup& group, Company company)
-      : group_(group.mailboxes()),
-        company_(company),
-        number_(group_.take(1)),
-        precedence_(company == Company::none ? 0 : group.number) {}
+  // `group` has no other use; `number` is equal on its ranks, and not zero.
+  CclTurn(node::Group& group, std::uint64_t number, Company company,
+          CclPlace& place = CclPlace::of_this_process());
   ~CclTurn() { end(); }
   CclTurn(const CclTurn&) = delete;
   CclTurn& operator=(const CclTurn&) = delete;
@@ -57,7 +69,8 @@ class CclTurn {
 
   node::Group& group_;
   const Company company_;
-  const std::uint64_t number_;      // of the call in the group's life
+  CclPlace& place_;
+  const std::uint64_t call_;        // its number in the group's life
   const std::uint64_t precedence_;  // lower ones are preferred
   std::uint64_t attempt_ = 0;       // in the group's life, from 1
   State state_ = State::begin;
