@@ -64,8 +64,7 @@ bool CclTurn::comes() {
       [[fallthrough]];
     }
     case State::granted:
-      // Where a rank may be elsewhere, it has to have seen that it is to start.
-      return company_ == Company::none || all_saw(attempt_);
+      return true;
     case State::ended:
       break;
   }

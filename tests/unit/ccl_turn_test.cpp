@@ -34,8 +34,9 @@ struct Comm {
 struct Call {
   int comm;
   int rank;
-  int sequence;  // among the calls of the communicator
-  std::unique_ptr<CclTurn> turn;
+  int sequence;     // among the calls of the communicator
+  bool is_awaited;  // before the process makes another
+  std::unique_ptr<CclTurn> turn = nullptr;
   bool started = false;
 };
 
@@ -59,19 +60,26 @@ class World {
     while (processes_.size() < count) processes_.push_back(std::make_unique<Process>());
   }
 
-  // Every process makes `calls` calls on each of its communicators, one at a time on each; which
-  // communicator next is its own choice.
-  void add_calls(int calls) {
+  // Every process makes `calls` calls on each of its communicators, one at a time on each. Either
+  // which communicator is next is its own choice, and it awaits none before it has made all; or the
+  // order is common, and it awaits some calls at once.
+  enum class Order { own, common };
+  void add_calls(int calls, Order kind) {
+    std::vector<int> common;
+    for (int comm = 0; comm < static_cast<int>(comms_.size()); ++comm)
+      common.insert(common.end(), static_cast<std::size_t>(calls), comm);
+    std::ranges::shuffle(common, random_);
     for (std::size_t number = 0; number < processes_.size(); ++number) {
-      std::vector<int> order;
-      for (int comm = 0; comm < static_cast<int>(comms_.size()); ++comm)
-        if (rank_of(comm, number) >= 0)
-          order.insert(order.end(), static_cast<std::size_t>(calls), comm);
-      std::ranges::shuffle(order, random_);
+      std::vector<int> order = common;
+      if (kind == Order::own) std::ranges::shuffle(order, random_);
       std::vector<int> next(comms_.size());
-      for (const int comm : order)
+      for (const int comm : order) {
+        const int rank = rank_of(comm, number);
+        const bool is_awaited = kind == Order::common && random_() % 2 == 0;
+        if (rank < 0) continue;
         processes_[number]->calls.push_back(
-            {comm, rank_of(comm, number), next[static_cast<std::size_t>(comm)]++, nullptr, false});
+            {comm, rank, next[static_cast<std::size_t>(comm)]++, is_awaited});
+      }
     }
   }
 
@@ -111,12 +119,19 @@ class World {
       return;
     }
     std::vector<bool> seen(comms_.size());
+    std::vector<Call*> open;
     for (Call& call : process.calls) {
       const auto comm = static_cast<std::size_t>(call.comm);
-      // A communicator's calls come one after the other; alone, so do all.
-      const bool first = company == Company::none ? &call == &process.calls.front() : !seen[comm];
+      // A communicator's calls come one after the other.
+      if (!seen[comm]) open.push_back(&call);
       seen[comm] = true;
-      if (!first || (random_() % 4 == 0 && !call.turn)) continue;
+      if (call.is_awaited || company == Company::none) break;
+    }
+    std::ranges::shuffle(open, random_);
+    for (Call* const one : open) {
+      Call& call = *one;
+      const auto comm = static_cast<std::size_t>(call.comm);
+      if (random_() % 4 == 0 && !call.turn) continue;
       if (!call.turn)
         call.turn = std::make_unique<CclTurn>(comms_[comm].world->group(call.rank),
                                               comms_[comm].number, company, process.place);
@@ -134,32 +149,55 @@ class World {
 };
 
 TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
-    World world(seed);
-    world.add_comm({0, 1});
-    world.add_comm({1, 0});
-    world.add_calls(5);
-    EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+  for (const auto order : {World::Order::own, World::Order::common}) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      World world(seed);
+      world.add_comm({0, 1});
+      world.add_comm({1, 0});
+      world.add_calls(5, order);
+      EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+    }
   }
 }
 
 TEST(ccl_turn, communicators_that_meet_in_a_ring) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
-    World world(seed);
-    world.add_comm({0, 1});
-    world.add_comm({1, 2});
-    world.add_comm({2, 3, 0});
-    world.add_comm({3, 2, 1, 0});
-    world.add_calls(4);
-    EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+  for (const auto order : {World::Order::own, World::Order::common}) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      World world(seed);
+      world.add_comm({0, 1});
+      world.add_comm({1, 2});
+      world.add_comm({2, 3, 0});
+      world.add_comm({3, 2, 1, 0});
+      world.add_calls(4, order);
+      EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+    }
   }
+}
+
+// In step, so that no chance helps: each of two processes has a place for another call.
+TEST(ccl_turn, two_calls_do_not_keep_each_other_from_starting) {
+  NodeWorld one(2, 64 << 10, 1);
+  NodeWorld other(2, 64 << 10, 1);
+  CclPlace places[2];
+  CclTurn first[] = {{one.group(0), 3, Company::possible, places[0]},
+                     {one.group(1), 3, Company::possible, places[1]}};
+  CclTurn second[] = {{other.group(0), 5, Company::possible, places[0]},
+                      {other.group(1), 5, Company::possible, places[1]}};
+  bool come[2] = {};
+  for (int poll = 0; poll < 100; ++poll) {
+    come[0] = first[0].comes();
+    EXPECT_FALSE(second[1].comes());
+    EXPECT_FALSE(second[0].comes());
+    come[1] = first[1].comes();
+  }
+  EXPECT_TRUE(come[0] && come[1]);
 }
 
 TEST(ccl_turn, one_call_at_a_time) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     World world(seed);
     world.add_comm({0, 1, 2});
-    world.add_calls(20);
+    world.add_calls(20, World::Order::common);
     EXPECT_TRUE(world.run(Company::none)) << "seed " << seed;
   }
 }
