@@ -67,6 +67,8 @@ Status CclExchange::advance(bool& done) {
     case State::running:
       ACCORD_TRY(poll(work_, ready));
       if (!ready) break;
+      // What failed may have ended all the same.
+      ACCORD_TRY(group_.communicator->check());
       turn_.end();
       stages::enter(stages::Stage::copy_out);
       ACCORD_TRY(unpack());
