@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""`accord info`: every setting, the device runtimes and devices, and the MPIs of this machine."""
+"""`accord info`: every setting, device runtimes, collective libraries, and the MPIs of this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accord.discovery import installations
-from accord.library import read_info
+from accord.library import read_collective_libraries, read_info
 from accord.mpi import Installation
 from accord.paths import Home, find_home
 
@@ -130,7 +130,7 @@ def info(
         ),
     ] = False,
 ) -> None:
-    """Show every setting, the device runtimes and devices, and the MPIs of this machine.
+    """Show every setting, device runtimes, collective libraries, and the MPIs of this machine.
 
     A setting's origin says where its value came from: its default, or the environment.
     """
@@ -140,6 +140,7 @@ def info(
         print(_settings_markdown(_rows(told, "settings")))
         return
     answer: dict[str, Any] = {"library": str(home.library), "found_by": home.origin, **told}
+    answer["collective_libraries"] = read_collective_libraries(home.library)
     answer["mpis"] = mpi_rows(home, installations())
     if as_json:
         print(json.dumps(answer, indent=2))
