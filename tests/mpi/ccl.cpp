@@ -5,6 +5,7 @@
 // them and all ranks have it, else another, and each gives what it should. The command line says
 // what is the matter:
 //   way PATH   calls go by PATH ("nccl", or where there is no library "node")
+//   plugin     only sums of floats go by the library, which is the example's
 //   lacks      rank 1 has no library
 //   fails      the library fails in the midst of a call: an error, but never wrong data
 //   company    calls of two communicators, started in different orders
@@ -114,6 +115,12 @@ void check_way(const std::string& path) {
   MPI_Comm_free(&half);
 }
 
+void check_plugin() {
+  check_sum<float>(MPI_FLOAT, "example", "sum of float");
+  check_sum<int>(MPI_INT, "node", "sum of int");
+  check_bcast("node");
+}
+
 // What is a success has the right result, and the error says whose it is.
 void check_failure() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -185,6 +192,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (matter == "fails") {
     check_failure();
+  } else if (matter == "plugin") {
+    check_plugin();
   } else if (matter == "company") {
     check_company("nccl");
   } else {
