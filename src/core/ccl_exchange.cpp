@@ -3,7 +3,6 @@
 #include "core/ccl_exchange.h"
 
 #include <atomic>
-#include <span>
 
 #include "base/log.h"
 #include "base/stages.h"
@@ -13,24 +12,16 @@ namespace {
 
 // Polls between two looks after the library and the peers.
 constexpr unsigned kPollsPerCheck = 256;
-// Between what is read and what is written in our own memory.
-constexpr std::size_t kScratchAlignmentBytes = 256;
 
 std::atomic<std::uint64_t> calls_done{0};
 std::atomic<std::uint64_t> calls_other_way{0};
-
-bool overlap(const std::byte* one, std::size_t one_bytes, const std::byte* other,
-             std::size_t other_bytes) {
-  return one < other + other_bytes && other < one + one_bytes;
-}
 
 }  // namespace
 
 CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company)
     : group_(group),
-      pipeline_(pipeline),
-      plan_(group.library, *pipeline.exchange, pipeline.rank, pipeline.in_place),
-      turn_(group.mailboxes(), group.number, company) {}
+      turn_(group.mailboxes(), group.number, company),
+      cargo_(CclCargo::of(group, pipeline)) {}
 
 void CclExchange::count_other_way() noexcept {
   calls_other_way.fetch_add(1, std::memory_order_relaxed);
@@ -49,16 +40,26 @@ Status CclExchange::advance(bool& done) {
   switch (state_) {
     case State::begin:
       stages::enter(stages::Stage::copy_in);
-      ACCORD_TRY(begin());
+      ACCORD_TRY(cargo_->pack(copy_in_));
       state_ = State::packing;
       [[fallthrough]];
     case State::packing:
       ACCORD_TRY(poll(copy_in_, ready));
       if (!ready) break;
-      state_ = State::waiting;
+      state_ = State::entering;
       stages::enter(stages::Stage::wait);
       [[fallthrough]];
-    case State::waiting:
+    case State::entering:
+      if (!turn_.may_enter()) break;
+      cargo_->tell_peers();
+      state_ = State::meeting;
+      [[fallthrough]];
+    case State::meeting:
+      if (!turn_.all_enter()) break;
+      cargo_->look_at_peers();
+      state_ = State::starting;
+      [[fallthrough]];
+    case State::starting:
       if (!turn_.comes()) break;
       stages::enter(stages::Stage::move);
       ACCORD_TRY(launch());
@@ -71,23 +72,20 @@ Status CclExchange::advance(bool& done) {
       ACCORD_TRY(group_.communicator->check());
       turn_.end();
       stages::enter(stages::Stage::copy_out);
-      ACCORD_TRY(unpack());
+      ACCORD_TRY(cargo_->unpack(copy_out_));
       state_ = State::unpacking;
       [[fallthrough]];
-    case State::unpacking: {
-      bool second_ready = false;
+    case State::unpacking:
       ACCORD_TRY(poll(copy_out_, ready));
-      ACCORD_TRY(poll(second_copy_out_, second_ready));
-      if (!ready || !second_ready) break;
+      if (!ready) break;
       calls_done.fetch_add(1, std::memory_order_relaxed);
       state_ = State::done;
       [[fallthrough]];
-    }
     case State::done:
       break;
   }
   done = state_ == State::done;
-  return done ? Status() : check();
+  return done ? cargo_->mistake() : check();
 }
 
 Status CclExchange::check() {
@@ -97,11 +95,13 @@ Status CclExchange::check() {
 }
 
 // What a kernel of the library still waits for ends with its communicator, here and on the peers,
-// which see that this rank has given up.
+// which see that this rank has given up. After a mistake of the program alone nothing is left to
+// stop, and the communicator is as good as before.
 void CclExchange::stop(bool& done) {
-  group_.give_up();
   done = true;
-  for (device::CopyTicket* ticket : {&copy_in_, &work_, &copy_out_, &second_copy_out_}) {
+  if (state_ == State::done) return;
+  group_.give_up();
+  for (device::CopyTicket* ticket : {&copy_in_, &work_, &copy_out_}) {
     bool ended = true;
     if (!poll(*ticket, ended).ok()) ended = true;
     done = done && ended;
@@ -109,80 +109,17 @@ void CclExchange::stop(bool& done) {
   if (done) turn_.end();
 }
 
-bool CclExchange::is_direct(const PipelineEnd& end, CclPlan::Range range) const {
-  if (range.length_bytes == 0) return true;
-  if (!end.usable_by(runtime(), group_.mailboxes().device())) return false;
-  const auto address = reinterpret_cast<std::uintptr_t>(end.address(range.first_bytes));
-  return address % plan_.alignment_bytes() == 0;
-}
-
-void CclExchange::choose_places() {
-  const auto in = plan_.in();
-  const auto out = plan_.out();
-  in_direct_ = is_direct(pipeline_.in, in);
-  out_direct_ = is_direct(pipeline_.out, out);
-  if (in_direct_ && in.length_bytes != 0) in_ = pipeline_.in.address(in.first_bytes);
-  if (out_direct_ && out.length_bytes != 0) out_ = pipeline_.out.address(out.first_bytes);
-  // The shorter of the two goes elsewhere, which is never what is read alone.
-  if (plan_.needs_apart() && in_ != nullptr && out_ != nullptr &&
-      overlap(in_, in.length_bytes, out_, out.length_bytes)) {
-    out_direct_ = false;
-    out_ = nullptr;
-  }
-}
-
-Status CclExchange::begin() {
-  choose_places();
-  const auto in = plan_.in();
-  const auto out = plan_.out();
-  const std::size_t in_bytes = in_direct_ ? 0
-                                          : (in.length_bytes + kScratchAlignmentBytes - 1) /
-                                                kScratchAlignmentBytes * kScratchAlignmentBytes;
-  const std::size_t out_bytes = out_direct_ ? 0 : out.length_bytes;
-  if (in_bytes + out_bytes == 0) return {};
-  std::byte* scratch = nullptr;
-  ACCORD_TRY(group_.scratch(in_bytes + out_bytes, scratch));
-  if (!out_direct_) out_ = scratch + in_bytes;
-  if (in_direct_) return {};
-  in_ = scratch;
-  return copy(pipeline_.in, PipelineEnd::Direction::pack, in, in_, copy_in_);
-}
-
 Status CclExchange::launch() {
-  const auto works = plan_.works(for_library(in_), for_library(out_));
+  const auto works = cargo_->works();
   if (works.empty()) return {};
   return runtime().enqueue_begin(
       group_.mailboxes().device(),
       [&](void* stream) { return group_.communicator->enqueue(works, stream); }, work_);
 }
 
-Status CclExchange::unpack() {
-  if (out_direct_) return {};
-  const auto out = plan_.out();
-  const auto kept = plan_.kept();
-  const std::size_t behind = kept.first_bytes + kept.length_bytes;
-  const auto direction = PipelineEnd::Direction::unpack;
-  ACCORD_TRY(copy(pipeline_.out, direction, {0, kept.first_bytes}, out_, second_copy_out_));
-  return copy(pipeline_.out, direction, {behind, out.length_bytes - behind}, out_ + behind,
-              copy_out_);
-}
-
-Status CclExchange::copy(const PipelineEnd& end, PipelineEnd::Direction direction,
-                         CclPlan::Range range, std::byte* packed, device::CopyTicket& ticket) {
-  if (range.length_bytes == 0) return {};
-  const CopyBatch batch = end.copies(direction, range.first_bytes, range.length_bytes, packed);
-  return batch.empty() ? Status()
-                       : runtime().batch_begin(group_.mailboxes().device(), batch, ticket);
-}
-
 Status CclExchange::poll(device::CopyTicket& ticket, bool& done) {
   done = ticket.handle == nullptr;
   return done ? Status() : runtime().copy_done(ticket, done);
-}
-
-std::byte* CclExchange::for_library(std::byte* pointer) const {
-  if (pointer == nullptr) return nullptr;
-  return static_cast<std::byte*>(runtime().address_for_library(pointer));
 }
 
 }  // namespace accord::core

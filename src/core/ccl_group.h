@@ -26,6 +26,11 @@ class CclGroup {
 
   bool joined() const noexcept { return communicator != nullptr; }
   node::Group& mailboxes() const noexcept { return *node.group; }
+  // What so many bytes take there, so that others may follow.
+  static constexpr std::size_t whole_lines(std::size_t size_bytes) noexcept {
+    constexpr std::size_t kLineBytes = 256;
+    return (size_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  }
   // Device memory for one call at a time. Kept, and made anew where it is too small.
   Status scratch(std::size_t size_bytes, std::byte*& memory);
   // After an error: no rank waits for this one in the library any more.

@@ -71,8 +71,7 @@ bool scatters_result(Kind kind) {
 }  // namespace
 
 bool CclPlan::exists(const ccl::Library& library, const node::Call& call) {
-  if (node::goes_by_pairs(call.kind) || call.kind == Kind::scan || call.kind == Kind::exscan)
-    return false;
+  if (call.kind == Kind::scan || call.kind == Kind::exscan) return false;
   const auto as = reduced(call);
   if (!as) return false;
   const auto has = [&](accord_ccl_call one) { return library.supports(one, as->type, as->op); };

@@ -30,19 +30,31 @@ CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, CclP
       call_(group.take(1)),
       precedence_(company == Company::none ? 0 : number) {}
 
+bool CclTurn::may_enter() const {
+  return state_ != State::begin ||
+         all_saw(group_.own_mailbox().reduced.load(std::memory_order_relaxed) >> 1);
+}
+
+bool CclTurn::all_enter() {
+  node::Mailbox& own = group_.own_mailbox();
+  if (state_ == State::begin) {
+    own.filled.store(call_ + 1, std::memory_order_release);
+    attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
+    state_ = State::entering;
+  }
+  if (state_ != State::entering) return true;
+  const bool all = of_all(group_, [this](const node::Mailbox& peer) {
+    return peer.filled.load(std::memory_order_acquire) > call_;
+  });
+  if (!all) return false;
+  place_.waiting_.push_back(this);
+  state_ = State::trying;
+  return true;
+}
+
 bool CclTurn::comes() {
   node::Mailbox& own = group_.own_mailbox();
   switch (state_) {
-    case State::begin:
-      own.filled.store(call_ + 1, std::memory_order_release);
-      attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
-      state_ = State::entered;
-      [[fallthrough]];
-    case State::entered:
-      if (!all_entered()) break;
-      place_.waiting_.push_back(this);
-      state_ = State::trying;
-      [[fallthrough]];
     case State::trying: {
       if (!all_saw(attempt_ - 1)) break;
       const bool placed = take_place();
@@ -65,6 +77,8 @@ bool CclTurn::comes() {
     }
     case State::granted:
       return true;
+    case State::begin:
+    case State::entering:
     case State::ended:
       break;
   }
@@ -95,12 +109,6 @@ void CclTurn::give_place_back() noexcept {
 bool CclTurn::is_preferred() const noexcept {
   return std::ranges::all_of(
       place_.waiting_, [this](const CclTurn* other) { return other->precedence_ >= precedence_; });
-}
-
-bool CclTurn::all_entered() const {
-  return of_all(group_, [this](const node::Mailbox& peer) {
-    return peer.filled.load(std::memory_order_acquire) > call_;
-  });
 }
 
 bool CclTurn::all_saw(std::uint64_t attempt) const {

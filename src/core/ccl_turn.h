@@ -50,15 +50,19 @@ class CclTurn {
   CclTurn(const CclTurn&) = delete;
   CclTurn& operator=(const CclTurn&) = delete;
 
-  // To be polled once this rank's buffers are ready: whether all ranks may start the call now.
+  // To be polled one after the other once this rank's buffers are ready, each until it says yes.
+  // What ranks have told each other for earlier calls has been read.
+  bool may_enter() const;
+  // All ranks have entered the call.
+  bool all_enter();
+  // All start it now.
   bool comes();
   // The call is over on this rank.
   void end() noexcept;
 
  private:
-  enum class State { begin, entered, trying, answered, granted, ended };
+  enum class State { begin, entering, trying, answered, granted, ended };
 
-  bool all_entered() const;
   bool all_saw(std::uint64_t attempt) const;
   bool all_answered() const;
   bool all_say_yes() const;

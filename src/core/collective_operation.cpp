@@ -15,7 +15,7 @@ namespace {
 // Chunks in flight: one copied in, two in the host MPI, one copied out.
 constexpr std::size_t kSlots = 4;
 
-const char* path_of(Mode mode) {
+const char* path_of(Mode mode, const CollectiveCall& call) {
   switch (mode) {
     case Mode::plain:
       return "staged";
@@ -26,7 +26,7 @@ const char* path_of(Mode mode) {
     case Mode::inbox:
       return "inbox";
     case Mode::ccl:
-      return "ccl";
+      return call.pipeline->library->name();
   }
   return "-";
 }
@@ -123,9 +123,9 @@ Status CollectiveOperation::begin() {
 }
 
 Status CollectiveOperation::start_as(Mode mode) {
-  if (story_) story_->took(path_of(mode), why(call_, turn_));
+  if (story_) story_->took(path_of(mode, call_), why(call_, turn_));
   if (mode == Mode::plain) {
-    path_ = path_of(mode);
+    path_ = path_of(mode, call_);
     stage_ = Stage::whole;
     return {};
   }
@@ -133,7 +133,7 @@ Status CollectiveOperation::start_as(Mode mode) {
     ACCORD_TRY(open_ends(mode));
     return open_slots();
   }
-  path_ = path_of(mode);
+  path_ = path_of(mode, call_);
   stage_ = Stage::exchange;
   if (queue_->regions.group) queue_->regions.group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
@@ -318,7 +318,7 @@ Status CollectiveOperation::open_ends(Mode mode) {
 
 Status CollectiveOperation::open_slots() {
   Pipeline& pipeline = *call_.pipeline;
-  path_ = path_of(Mode::pipelined);
+  path_ = path_of(Mode::pipelined, call_);
   stage_ = Stage::chunks;
   chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;
   slots_.resize(std::min(kSlots, chunks_));

@@ -95,12 +95,48 @@ void check_bcast(const std::string& path) {
   expect(contents<int>(buffer) == contribution<int>(root), "bcast: wrong result");
 }
 
+// Each rank sends the next one more than it sends the others; once rank 0 expects less than that.
+void check_pairs(const std::string& path) {
+  constexpr int kBlock = 600;
+  for (const bool wrong : {false, true}) {
+    std::vector<int> sent(static_cast<std::size_t>(size), 1);
+    std::vector<int> received(static_cast<std::size_t>(size), 1);
+    std::vector<int> places(static_cast<std::size_t>(size));
+    for (int peer = 0; peer < size; ++peer) places[static_cast<std::size_t>(peer)] = peer * kBlock;
+    const int last = (rank + size - 1) % size;
+    sent[static_cast<std::size_t>((rank + 1) % size)] = kBlock;
+    received[static_cast<std::size_t>(last)] = wrong && rank == 0 ? kBlock - 1 : kBlock;
+    const DeviceBuffer send = on_device(contribution<int>(rank, size * kBlock));
+    const DeviceBuffer recv =
+        on_device(std::vector<int>(static_cast<std::size_t>(size) * kBlock, -1));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const int code =
+        MPI_Alltoallv(send.pointer(), sent.data(), places.data(), MPI_INT, recv.pointer(),
+                      received.data(), places.data(), MPI_INT, MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    if (!wrong) expect_path(path, "alltoallv");
+    // Whoever sends too much may be told.
+    const bool concerned = wrong && rank == 0;
+    const bool may_be_told = wrong && rank == size - 1;
+    expect(may_be_told || (code != MPI_SUCCESS) == concerned,
+           "alltoallv: an error of somebody else, or none");
+    const auto got = contents<int>(recv);
+    for (int from = 0; from < size; ++from) {
+      const auto first = static_cast<std::size_t>(from * kBlock);
+      const bool there = !(wrong && rank == 0 && from == last);
+      expect(got[first] == (there ? value<int>(from, rank * kBlock) : -1),
+             "alltoallv: wrong result");
+    }
+  }
+}
+
 // A library has no operation for bits; what it is given else, it does.
 void check_way(const std::string& path) {
   check_sum<int>(MPI_INT, path, "sum of int");
   check_sum<float>(MPI_FLOAT, path, "sum of float");
   check_sum<short>(MPI_SHORT, "node", "sum of short");
   check_bcast(path);
+  check_pairs(path == "node" ? "node-pairs" : path);
   const DeviceBuffer bits = on_device(contribution<int>(rank));
   MPI_Allreduce(MPI_IN_PLACE, bits.pointer(), kCount, MPI_INT, MPI_BXOR, MPI_COMM_WORLD);
   expect_path("node", "bitwise operation");

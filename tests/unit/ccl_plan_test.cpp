@@ -50,7 +50,7 @@ TEST(ccl_plan, what_a_library_cannot_do) {
   EXPECT_FALSE(can(ReduceOp::minloc, Element::float32_int32));
   EXPECT_FALSE(CclPlan::exists(nccl, reduction(Kind::scan, ReduceOp::sum, Element::float32)));
   for (const Kind kind : {Kind::bcast, Kind::allgather, Kind::alltoall, Kind::gather, Kind::scatter,
-                          Kind::allgatherv})
+                          Kind::allgatherv, Kind::alltoallw})
     EXPECT_TRUE(CclPlan::exists(nccl, {.kind = kind, .size = 2, .block_bytes = 3}));
 }
 
