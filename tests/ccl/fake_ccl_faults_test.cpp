@@ -82,6 +82,21 @@ TEST(fake_ccl_faults, initialisation_of_one_rank) {
   unsetenv("FAKE_NCCL_FAIL_INIT");
 }
 
+TEST(fake_ccl_faults, initialisation_of_hccl) {
+  setenv("FAKE_HCCL_FAIL_INIT", "0", 1);
+  on_ranks(2, [](const Rank& rank) {
+    const Hccl library("fake_hccl");
+    hcclUniqueId id{};
+    if (rank.rank == 0) {
+      EXPECT_EQ(hcclSuccess, library.get_id(id));
+    }
+    hcclComm_t comm = nullptr;
+    EXPECT_EQ(rank.rank == 0 ? hcclSystemError : hcclInternalError,
+              library.init(comm, 2, rank.tell(id), rank.rank));
+  });
+  unsetenv("FAKE_HCCL_FAIL_INIT");
+}
+
 TEST(fake_ccl_faults, the_second_collective) {
   setenv("FAKE_NCCL_FAIL_CALL", "2", 1);
   on_ranks(2, [](const Rank& rank) {
@@ -216,6 +231,25 @@ TEST(fake_ccl_faults, a_communicator_that_does_not_block) {
     EXPECT_EQ(ncclSuccess, ACCORD_OF(library, ncclCommCuDevice)(comm, &device));
     EXPECT_EQ(rank.rank, device);
     EXPECT_EQ(ncclSuccess, library.destroy(comm));
+  });
+}
+
+TEST(fake_ccl_faults, a_group_of_some_that_block_and_some_that_do_not) {
+  on_ranks(1, [](const Rank& rank) {
+    const Nccl library("fake_nccl");
+    const ncclComm_t waits = connect(library, rank);
+    ncclConfig_t config = not_blocking();
+    ncclComm_t returns = nullptr;
+    EXPECT_EQ(ncclInProgress, ACCORD_OF(library, ncclCommInitRankConfig)(
+                                  &returns, 1, shared_id(library, rank), 0, &config));
+    EXPECT_EQ(ncclSuccess, settled(library, returns));
+    float value = 1;
+    EXPECT_EQ(ncclSuccess, library.group_start());
+    EXPECT_EQ(ncclSuccess, sum(library, waits, value));
+    EXPECT_EQ(ncclSuccess, sum(library, returns, value));
+    EXPECT_EQ(ncclInvalidArgument, library.group_end());
+    EXPECT_EQ(ncclSuccess, library.destroy(waits));
+    EXPECT_EQ(ncclSuccess, library.destroy(returns));
   });
 }
 
