@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright 2026 The Accord authors
  *
- * What Accord asks of a plug-in for a collective communication library (C99). A plug-in is a shared object, named by
- * ACCORD_CCL_PLUGIN, that exports accord_ccl_plugin_get(); those built into Accord give the same structure. It speaks of
- * devices' memory and streams and knows nothing of MPI. Accord lets one operation a process run at a time, each only
- * once all ranks of its communicator are about to start it, and agrees with them on everything before it does.
- * Functions that return int return 0, or something else with a text in `error`, which is never null.
+ * What Accord asks of a plug-in for a collective communication library (C99). A plug-in is a shared
+ * object, named by ACCORD_CCL_PLUGIN, that exports accord_ccl_plugin_get(); those built into Accord
+ * give the same structure. It speaks of devices' memory and streams and knows nothing of MPI.
+ * Accord lets one operation a process run at a time, each only once all ranks of its communicator
+ * are about to start it, and agrees with them on everything before it does. Functions that return
+ * int return 0, or something else with a text in `error`, which is never null.
  */
 #ifndef ACCORD_CCL_H
 #define ACCORD_CCL_H
@@ -17,7 +18,8 @@
 extern "C" {
 #endif
 
-/* Rises when the structures below change other than by new members at the end of struct accord_ccl_plugin. */
+/* Rises when the structures below change other than by new members at the end of struct
+ * accord_ccl_plugin. */
 #define ACCORD_CCL_ABI 1
 
 enum accord_ccl_type {
@@ -43,18 +45,22 @@ enum accord_ccl_op {
   ACCORD_CCL_MAX = 4
 };
 
-/* With what `send`, `recv`, `count` and `peer` of struct accord_ccl_work are. Buffers overlap only where that is said.
+/* With what `send`, `recv`, `count` and `peer` of struct accord_ccl_work are. Buffers overlap only
+ * where that is said.
  */
 enum accord_ccl_call {
   /* [count] elements of each rank; `send` may be `recv`. */
   ACCORD_CCL_ALLREDUCE = 1,
   /* The same, to rank `peer`; `recv` means nothing elsewhere. */
   ACCORD_CCL_REDUCE = 2,
-  /* [count] elements from `send` of rank `peer`, to `recv` of all others. Both are one address on each rank. */
+  /* [count] elements from `send` of rank `peer`, to `recv` of all others. Both are one address on
+     each rank. */
   ACCORD_CCL_BCAST = 3,
-  /* [count] elements of each rank to [ranks * count] of each; `send` may be its own block of `recv`. */
+  /* [count] elements of each rank to [ranks * count] of each; `send` may be its own block of
+     `recv`. */
   ACCORD_CCL_ALLGATHER = 4,
-  /* [ranks * count] elements of each rank, block i to [count] of rank i; `recv` may be its own block of `send`. */
+  /* [ranks * count] elements of each rank, block i to [count] of rank i; `recv` may be its own
+     block of `send`. */
   ACCORD_CCL_REDUCE_SCATTER = 5,
   /* [count] elements to rank `peer`, or from there, which may be the rank itself. */
   ACCORD_CCL_SEND = 6,
@@ -75,8 +81,9 @@ struct accord_ccl_work {
   int peer;
 };
 
+/* As long as the longest that any library has; what is not used is zero. */
 struct accord_ccl_id {
-  char bytes[256];
+  char bytes[4096];
 };
 
 struct accord_ccl_error {
@@ -87,27 +94,32 @@ struct accord_ccl_error {
 struct accord_ccl_description {
   int version;      /* as the library counts; ranks whose versions differ do not use it together */
   char path[1024];  /* of the file */
-  char found[1024]; /* functions that are not in every version and that this one has, with blanks between */
+  char found[1024]; /* functions that are not in every version and that this one has, with blanks
+                       between */
 };
 
 struct accord_ccl_plugin {
   uint32_t abi;        /* ACCORD_CCL_ABI */
   uint32_t size_bytes; /* sizeof(struct accord_ccl_plugin) where the plug-in was compiled */
   const char* name;    /* as ACCORD_ALGORITHM has it: a word in lower case */
-  const char* runtime; /* whose memory and streams it takes: "cuda"; "host": what the CPU can touch, and no streams */
+  const char* runtime; /* whose memory and streams it takes: "cuda"; "host": what the CPU can touch,
+                          and no streams */
 
-  /* Loads the library. `path` is null where the user names none. `library` goes to the functions below. */
+  /* Loads the library. `path` is null where the user names none. `library` goes to the functions
+   * below. */
   int (*open)(const char* path, void** library, struct accord_ccl_error* error);
   void (*describe)(void* library, struct accord_ccl_description* description);
-  /* Whether it can do such a call. Equal in all processes that have the same version of the library. */
-  int (*supports)(void* library, enum accord_ccl_call call, enum accord_ccl_type type, enum accord_ccl_op op);
+  /* Whether it can do such a call. Equal in all processes that have the same version of the
+   * library. */
+  int (*supports)(void* library, enum accord_ccl_call call, enum accord_ccl_type type,
+                  enum accord_ccl_op op);
 
   /* A new name for a communicator, made by one rank and carried to the others. */
   int (*make_id)(void* library, struct accord_ccl_id* id, struct accord_ccl_error* error);
-  /* Makes the communicator that has this name. Blocks until all ranks have called it. In a thread of its own, with the
-   * device of the rank current. */
-  int (*join)(void* library, const struct accord_ccl_id* id, int rank, int size, void** communicator,
-              struct accord_ccl_error* error);
+  /* Makes the communicator that has this name. Blocks until all ranks have called it. In a thread
+   * of its own, with the device of the rank current. */
+  int (*join)(void* library, const struct accord_ccl_id* id, int rank, int size,
+              void** communicator, struct accord_ccl_error* error);
   /* With nothing under way: frees the communicator. */
   void (*leave)(void* communicator);
   /* Ends what is under way, wherever it is stuck, and frees the communicator. */
@@ -115,11 +127,11 @@ struct accord_ccl_plugin {
   /* Whether something under way has failed meanwhile. Called again and again. */
   int (*check)(void* communicator, struct accord_ccl_error* error);
 
-  /* Puts `count` works on `stream`, as one step: none of them waits for an earlier one. Does not wait for peers longer
-   * than it takes them to call the same. `stream` is the vendor's; null for runtime "host": then the works are done
-   * when the function returns. */
-  int (*enqueue)(void* communicator, const struct accord_ccl_work* works, size_t count, void* stream,
-                 struct accord_ccl_error* error);
+  /* Puts `count` works on `stream`, as one step: none of them waits for an earlier one. Does not
+   * wait for peers longer than it takes them to call the same. `stream` is the vendor's; null for
+   * runtime "host": then the works are done when the function returns. */
+  int (*enqueue)(void* communicator, const struct accord_ccl_work* works, size_t count,
+                 void* stream, struct accord_ccl_error* error);
 };
 
 /* What a plug-in exports; the structure stays for good. */

@@ -23,7 +23,10 @@ struct BuiltIn {
 // Says why in `error`; for functions of a plug-in to return.
 int fail(accord_ccl_error& error, std::string_view text) noexcept;
 
-// NCCL's ABI. Its `open` takes paths only: the files of the line are tried by the caller.
+// NCCL's ABI, and the two that are like it but for names and numbers. `open` takes paths only: the
+// files of the line are tried by the caller.
 accord_ccl_plugin nccl_plugin(const BuiltIn& line);
+accord_ccl_plugin hccl_plugin(const BuiltIn& line);
+accord_ccl_plugin oneccl_plugin(const BuiltIn& line);
 
 }  // namespace accord::ccl

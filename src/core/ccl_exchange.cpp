@@ -39,6 +39,8 @@ Status CclExchange::advance(bool& done) {
   bool ready = false;
   switch (state_) {
     case State::begin:
+      // Nothing is asked of a library that was given up.
+      ACCORD_TRY(group_.mailboxes().check_peers());
       stages::enter(stages::Stage::copy_in);
       ACCORD_TRY(cargo_->pack(copy_in_));
       state_ = State::packing;

@@ -3,6 +3,10 @@
 #include "core/ccl_group.h"
 
 #include <bit>
+#include <system_error>
+#include <thread>
+
+#include "base/log.h"
 
 namespace accord::core {
 
@@ -34,13 +38,22 @@ Status CclGroup::scratch(std::size_t size_bytes, std::byte*& memory) {
   return {};
 }
 
+// A library may not come back from that, so nobody waits for it.
 void CclGroup::give_up() noexcept {
-  mailboxes().own_mailbox().failed.store(1, std::memory_order_release);
-  const auto abort = [this] {
-    communicator->abort();
-    return Status();
+  auto& failed = mailboxes().own_mailbox().failed;
+  if (failed.exchange(1, std::memory_order_acq_rel) != 0 || !communicator) return;
+  const auto abort = [broken = communicator, runtime = &mailboxes().runtime(),
+                      device = mailboxes().device()] {
+    (void)runtime->run_on(device, [&] {
+      broken->abort();
+      return Status();
+    });
   };
-  if (communicator) (void)mailboxes().runtime().run_on(mailboxes().device(), abort);
+  try {
+    std::thread(abort).detach();
+  } catch (const std::system_error& error) {
+    log::warn("{}: not ended: {}", library.name(), error.what());
+  }
 }
 
 }  // namespace accord::core

@@ -33,12 +33,12 @@ class CclGroup {
   }
   // Device memory for one call at a time. Kept, and made anew where it is too small.
   Status scratch(std::size_t size_bytes, std::byte*& memory);
-  // After an error: no rank waits for this one in the library any more.
+  // After an error: no rank waits for this one in the library any more, and none goes on.
   void give_up() noexcept;
 
   ccl::Library& library;
   NodeGroup node;  // of mailboxes only
-  std::unique_ptr<ccl::Communicator> communicator;
+  std::shared_ptr<ccl::Communicator> communicator;
   // Differs from that of any other communicator, equal on its ranks.
   std::uint64_t number = 0;
   bool declined = false;

@@ -154,7 +154,7 @@ void CclJoining::settle() {
   if (all_.any_host()) {
     if (connection_->done.load(std::memory_order_acquire)) {
       group_.communicator = std::move(connection_->communicator);
-      group_.give_up();
+      if (group_.communicator) group_.give_up();
       group_.communicator.reset();
     }
     if (!group_.declined) decline(reason::kPeerDeclined);

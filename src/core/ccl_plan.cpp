@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "core/ccl_plan.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace accord::core {
@@ -21,9 +22,25 @@ struct Reduced {
   accord_ccl_op op;
 };
 
+// Whether the blocks are whole numbers of `element_bytes`; nobody knows where pairs have sizes of
+// their own.
+bool is_whole(const node::Call& call, std::size_t element_bytes) {
+  if (node::goes_by_pairs(call.kind)) return false;
+  return call.block_bytes % element_bytes == 0 &&
+         std::ranges::all_of(call.blocks_bytes,
+                             [=](std::size_t bytes) { return bytes % element_bytes == 0; });
+}
+
+// Bytes, or for libraries that do not know bytes numbers that are copied as they are.
+Reduced moved(const ccl::Library& library, const node::Call& call) {
+  const bool bytes = library.supports(ACCORD_CCL_SEND, ACCORD_CCL_UINT8, ACCORD_CCL_NONE) ||
+                     !is_whole(call, sizeof(float));
+  return {bytes ? ACCORD_CCL_UINT8 : ACCORD_CCL_FLOAT32, ACCORD_CCL_NONE};
+}
+
 // Nothing where no library does it. The sum of complex numbers is that of their parts.
-std::optional<Reduced> reduced(const node::Call& call) {
-  if (call.op == ReduceOp::none) return Reduced{ACCORD_CCL_UINT8, ACCORD_CCL_NONE};
+std::optional<Reduced> reduced(const ccl::Library& library, const node::Call& call) {
+  if (call.op == ReduceOp::none) return moved(library, call);
   const bool sums = call.op == ReduceOp::sum;
   if (sums && call.element == Element::complex64)
     return Reduced{ACCORD_CCL_FLOAT32, ACCORD_CCL_SUM};
@@ -72,7 +89,7 @@ bool scatters_result(Kind kind) {
 
 bool CclPlan::exists(const ccl::Library& library, const node::Call& call) {
   if (call.kind == Kind::scan || call.kind == Kind::exscan) return false;
-  const auto as = reduced(call);
+  const auto as = reduced(library, call);
   if (!as) return false;
   const auto has = [&](accord_ccl_call one) { return library.supports(one, as->type, as->op); };
   if (const auto whole = whole_call(call); whole && has(*whole)) return true;
@@ -87,10 +104,9 @@ CclPlan::CclPlan(const ccl::Library& library, const node::Call& call, int rank, 
 }
 
 void CclPlan::find_type() {
-  const Reduced as = *reduced(call_);
+  const Reduced as = *reduced(library_, call_);
   type_ = as.type;
   op_ = as.op;
-  if (op_ == ACCORD_CCL_NONE) return;
   // Those of a complex number's parts are the same.
   type_bytes_ = device::element_bytes(static_cast<Element>(type_));
   alignment_bytes_ = type_bytes_;

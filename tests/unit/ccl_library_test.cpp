@@ -56,6 +56,17 @@ TEST(ccl_library, newer_functions_where_the_library_has_them_however_they_are_sp
             std::string_view::npos);
 }
 
+TEST(ccl_library, hccl_does_floats_only) {
+  Library& hccl = library("hccl");
+  ASSERT_OK(hccl.open());
+  EXPECT_TRUE(hccl.supports(ACCORD_CCL_ALLREDUCE, ACCORD_CCL_FLOAT32, ACCORD_CCL_MAX));
+  EXPECT_TRUE(hccl.supports(ACCORD_CCL_SEND, ACCORD_CCL_BFLOAT16, ACCORD_CCL_NONE));
+  EXPECT_TRUE(hccl.supports(ACCORD_CCL_ALLTOALL, ACCORD_CCL_FLOAT32, ACCORD_CCL_NONE));
+  EXPECT_FALSE(hccl.supports(ACCORD_CCL_ALLREDUCE, ACCORD_CCL_FLOAT64, ACCORD_CCL_SUM));
+  EXPECT_FALSE(hccl.supports(ACCORD_CCL_ALLREDUCE, ACCORD_CCL_FLOAT32, ACCORD_CCL_PROD));
+  EXPECT_FALSE(hccl.supports(ACCORD_CCL_BCAST, ACCORD_CCL_UINT8, ACCORD_CCL_NONE));
+}
+
 // The host runtime takes what the user has named; others what they are for.
 TEST(ccl_library, memory_of_which_runtime) {
   EXPECT_TRUE(library("nccl").takes("cuda"));

@@ -64,6 +64,29 @@ TEST(ccl_plan, a_library_of_one_function) {
   EXPECT_FALSE(CclPlan::exists(example, {.kind = Kind::alltoall, .size = 2, .block_bytes = 4}));
 }
 
+// Bits are moved as numbers, where they are a whole number of them.
+TEST(ccl_plan, a_library_without_bytes) {
+  const ccl::Library& hccl = library("hccl");
+  const auto can = [&](const Call& call) { return CclPlan::exists(hccl, call); };
+  const Call whole{.kind = Kind::bcast, .size = 2, .block_bytes = 64};
+  EXPECT_TRUE(can(whole));
+  EXPECT_FALSE(can({.kind = Kind::bcast, .size = 2, .block_bytes = 63}));
+  EXPECT_TRUE(can({.kind = Kind::allgatherv, .size = 2, .block_bytes = 8, .blocks_bytes = {8, 4}}));
+  EXPECT_FALSE(
+      can({.kind = Kind::allgatherv, .size = 2, .block_bytes = 8, .blocks_bytes = {8, 6}}));
+  EXPECT_FALSE(can({.kind = Kind::alltoallv, .size = 2}));
+  EXPECT_TRUE(can(reduction(Kind::allreduce, ReduceOp::min, Element::bfloat16)));
+  EXPECT_FALSE(can(reduction(Kind::allreduce, ReduceOp::prod, Element::float32)));
+  EXPECT_FALSE(can(reduction(Kind::allreduce, ReduceOp::sum, Element::int32)));
+  std::byte buffer[64];
+  const CclPlan plan(hccl, whole, 0, false);
+  EXPECT_EQ(plan.alignment_bytes(), 4u);
+  const auto works = plan.works(buffer, nullptr);
+  ASSERT_EQ(works.size(), 1u);
+  EXPECT_EQ(works[0].type, ACCORD_CCL_FLOAT32);
+  EXPECT_EQ(works[0].count, 16u);
+}
+
 TEST(ccl_plan, a_sum_of_complex_numbers_is_that_of_twice_as_many_reals) {
   const Call call = reduction(Kind::allreduce, ReduceOp::sum, Element::complex128);
   std::byte buffer[64];
