@@ -50,6 +50,7 @@ CclJoining::CclJoining(CclGroup& group, const Pipeline& pipeline)
 
 Status CclJoining::advance(HostPort& port, bool& done) {
   done = false;
+  if (step_ == Step::turn) return wait_for_turn();
   if (step_ == Step::connecting) return look_after_connection();
   bool arrived = false;
   if (step_ == Step::mailboxes) {
@@ -64,7 +65,11 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   if (!arrived) return {};
   if (step_ == Step::records) {
     done = !can_connect();
-    if (!done) connect();
+    if (done) return {};
+    group_.number =
+        std::hash<std::string_view>{}({records_[0].id.bytes, sizeof records_[0].id}) | 1;
+    turn_.emplace(group_.mailboxes(), group_.number, CclTurn::Company::possible);
+    step_ = Step::turn;
     return {};
   }
   settle();
@@ -105,6 +110,14 @@ bool CclJoining::can_connect() {
   if (speaker == pipeline_.rank) warn_once(why);
   decline(why);
   return false;
+}
+
+Status CclJoining::wait_for_turn() {
+  if (turn_->may_enter() && turn_->all_enter() && turn_->comes()) {
+    connect();
+    return {};
+  }
+  return group_.mailboxes().check_peers();
 }
 
 // Owns all that it works on, so that it can be left behind.
@@ -151,6 +164,7 @@ Status CclJoining::vote(const Status& mine) {
 }
 
 void CclJoining::settle() {
+  turn_.reset();
   if (all_.any_host()) {
     if (connection_->done.load(std::memory_order_acquire)) {
       group_.communicator = std::move(connection_->communicator);
@@ -161,8 +175,6 @@ void CclJoining::settle() {
     return;
   }
   group_.communicator = std::move(connection_->communicator);
-  group_.number = std::hash<std::string_view>{}({records_[0].id.bytes, sizeof records_[0].id});
-  group_.number |= 1;  // never that of calls that need none
 }
 
 void CclJoining::decline(const std::string& why) {

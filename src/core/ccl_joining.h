@@ -4,18 +4,20 @@
 // How the ranks of a communicator come to one of a collective library: they join a group of
 // mailboxes, tell each other which library and device they have, take the first rank's name for it,
 // and vote once each has it or has failed. The library waits for peers while it makes one, so that
-// is done by a thread; whoever fails says so in its mailbox, and the others then leave theirs to
-// itself.
+// is done by a thread, and in its turn as a call is (ccl_turn.h), since some make one at a time.
+// Whoever fails says so in its mailbox, and the others then leave their threads to themselves.
 #pragma once
 
 #include <accord/ccl.h>
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/ccl_group.h"
+#include "core/ccl_turn.h"
 #include "core/joining.h"
 #include "core/meeting.h"
 
@@ -43,7 +45,7 @@ class CclJoining final : public Meeting {
   bool settled() const noexcept override { return group_.joined() || group_.declined; }
 
  private:
-  enum class Step { mailboxes, records, connecting, voting };
+  enum class Step { mailboxes, records, turn, connecting, voting };
 
   // What the thread leaves behind; it may outlive this object.
   struct Connection {
@@ -55,6 +57,7 @@ class CclJoining final : public Meeting {
   Status tell();
   Status make_record(CclRecord& record);
   bool can_connect();
+  Status wait_for_turn();
   void connect();
   Status look_after_connection();
   Status vote(const Status& mine);
@@ -68,6 +71,7 @@ class CclJoining final : public Meeting {
   Status own_;  // whether this rank can take part
   CclRecord record_;
   std::vector<CclRecord> records_;
+  std::optional<CclTurn> turn_;
   std::shared_ptr<Connection> connection_;
   Vote mine_;
   Vote all_;
