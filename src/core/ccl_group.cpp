@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "core/ccl_group.h"
 
+#include <algorithm>
 #include <bit>
 #include <system_error>
 #include <thread>
@@ -9,6 +10,13 @@
 #include "base/log.h"
 
 namespace accord::core {
+
+CclGroup& ccl_group_of(CommQueue& queue, ccl::Library& library) {
+  const auto known = std::ranges::find_if(
+      queue.ccls, [&](const auto& group) { return &group->library == &library; });
+  if (known != queue.ccls.end()) return **known;
+  return *queue.ccls.emplace_back(std::make_shared<CclGroup>(library));
+}
 
 CclGroup::~CclGroup() {
   if (!node.group) return;

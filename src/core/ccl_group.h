@@ -49,4 +49,7 @@ class CclGroup {
   std::size_t scratch_bytes_ = 0;
 };
 
+// That of a communicator; made where there is none yet.
+CclGroup& ccl_group_of(CommQueue& queue, ccl::Library& library);
+
 }  // namespace accord::core

@@ -23,6 +23,29 @@ CclPlace& CclPlace::of_this_process() noexcept {
   return place;
 }
 
+void CclPlace::wait(const CclTurn& turn, std::uint64_t precedence) {
+  const std::lock_guard locked(mutex_);
+  waiting_.push_back({&turn, precedence});
+}
+
+bool CclPlace::take(const CclTurn& turn, std::uint64_t precedence) {
+  const std::lock_guard locked(mutex_);
+  const bool is_first = std::ranges::all_of(
+      waiting_, [=](const Waiting& other) { return other.precedence >= precedence; });
+  if (holder_ == nullptr && is_first) holder_ = &turn;
+  return holder_ == &turn;
+}
+
+void CclPlace::go(const CclTurn& turn) {
+  const std::lock_guard locked(mutex_);
+  std::erase_if(waiting_, [&](const Waiting& other) { return other.turn == &turn; });
+}
+
+void CclPlace::give_back(const CclTurn& turn) {
+  const std::lock_guard locked(mutex_);
+  if (holder_ == &turn) holder_ = nullptr;
+}
+
 CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, CclPlace& place)
     : group_(group),
       company_(company),
@@ -47,7 +70,7 @@ bool CclTurn::all_enter() {
     return peer.filled.load(std::memory_order_acquire) > call_;
   });
   if (!all) return false;
-  place_.waiting_.push_back(this);
+  place_.wait(*this, precedence_);
   state_ = State::trying;
   return true;
 }
@@ -57,7 +80,7 @@ bool CclTurn::comes() {
   switch (state_) {
     case State::trying: {
       if (!all_saw(attempt_ - 1)) break;
-      const bool placed = take_place();
+      const bool placed = place_.take(*this, precedence_);
       if (!placed && company_ == Company::none) break;
       own.reduced.store(attempt_ << 1 | (placed ? 1 : 0), std::memory_order_release);
       state_ = State::answered;
@@ -71,7 +94,7 @@ bool CclTurn::comes() {
         try_again();
         break;
       }
-      std::erase(place_.waiting_, this);
+      place_.go(*this);
       state_ = State::granted;
       [[fallthrough]];
     }
@@ -86,29 +109,15 @@ bool CclTurn::comes() {
 }
 
 void CclTurn::end() noexcept {
-  std::erase(place_.waiting_, this);
-  give_place_back();
+  place_.go(*this);
+  place_.give_back(*this);
   state_ = State::ended;
 }
 
 void CclTurn::try_again() {
-  give_place_back();
+  place_.give_back(*this);
   ++attempt_;
   state_ = State::trying;
-}
-
-bool CclTurn::take_place() {
-  if (place_.holder_ == nullptr && is_preferred()) place_.holder_ = this;
-  return place_.holder_ == this;
-}
-
-void CclTurn::give_place_back() noexcept {
-  if (place_.holder_ == this) place_.holder_ = nullptr;
-}
-
-bool CclTurn::is_preferred() const noexcept {
-  return std::ranges::all_of(
-      place_.waiting_, [this](const CclTurn* other) { return other->precedence_ >= precedence_; });
 }
 
 bool CclTurn::all_saw(std::uint64_t attempt) const {

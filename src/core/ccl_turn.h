@@ -14,10 +14,11 @@
 // calls alike, by the numbers of the groups, so that one call gets all its places in the end.
 //
 // Nothing of this waits on a device, so kernels that wait for peers a bounded time only (those of
-// inboxes) may run beside it. Under the engine's lock.
+// inboxes) may run beside it.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "node/group.h"
@@ -26,15 +27,26 @@ namespace accord::core {
 
 class CclTurn;
 
-// Who has the devices of a process.
+// Who has the devices of a process, and who would have them. Thread-safe.
 class CclPlace {
  public:
   static CclPlace& of_this_process() noexcept;
 
+  void wait(const CclTurn& turn, std::uint64_t precedence);
+  // False where somebody else has it, or waits and comes first.
+  bool take(const CclTurn& turn, std::uint64_t precedence);
+  // Waits no more, and keeps it if it has it.
+  void go(const CclTurn& turn);
+  void give_back(const CclTurn& turn);
+
  private:
-  friend class CclTurn;
+  struct Waiting {
+    const CclTurn* turn;
+    std::uint64_t precedence;
+  };
+  std::mutex mutex_;
   const CclTurn* holder_ = nullptr;
-  std::vector<const CclTurn*> waiting_;  // all their ranks have entered
+  std::vector<Waiting> waiting_;
 };
 
 class CclTurn {
@@ -66,9 +78,6 @@ class CclTurn {
   bool all_saw(std::uint64_t attempt) const;
   bool all_answered() const;
   bool all_say_yes() const;
-  bool take_place();
-  void give_place_back() noexcept;
-  bool is_preferred() const noexcept;
   void try_again();
 
   node::Group& group_;

@@ -47,11 +47,13 @@ struct Choice {
   std::optional<Turn> turn;
   // Known here and now to be one host call on the whole buffers.
   bool whole() const { return !turn || is_known(Mode::plain); }
-  // Known to be an exchange through inboxes that needs no shadows.
+  // Known to be one step that needs no shadows: through inboxes, or by a collective library, where
+  // nobody else can be at one meanwhile.
   bool in_one_step(const CollectiveCall& call) const {
-    return turn && is_known(Mode::inbox) && !call.pipeline->in.shadowed &&
-           !call.pipeline->out.shadowed;
+    if (!turn || call.pipeline->in.shadowed || call.pipeline->out.shadowed) return false;
+    return is_known(Mode::inbox) || (is_known(Mode::ccl) && !call.pipeline->in_company);
   }
+  Mode mode() const { return turn->result->mode; }
 
  private:
   bool is_known(Mode mode) const {
@@ -70,12 +72,24 @@ Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
   return choice;
 }
 
+// A runtime copies to and from its own memory only.
+bool is_of(const PipelineEnd& end, const device::DeviceRuntime& runtime) {
+  return end.runtime == nullptr || end.runtime == &runtime;
+}
+
+std::unique_ptr<Exchange> make_exchange(CommQueue& queue, const Pipeline& pipeline, Mode mode) {
+  if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
+  CclGroup& group = ccl_group_of(queue, *pipeline.library);
+  const device::DeviceRuntime& runtime = group.mailboxes().runtime();
+  if (!is_of(pipeline.in, runtime) || !is_of(pipeline.out, runtime)) return nullptr;
+  return std::make_unique<CclExchange>(group, pipeline, CclTurn::Company::none);
+}
+
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
 // communicator, and no other thread may start anything there.
-Status run_inbox_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
+Status run_exchange(Engine& engine, Exchange& exchange) {
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
-  InboxExchange exchange(queue.inboxes.group, pipeline);
   Status status;
   unsigned polls = 0;
   const auto poll = [&](auto step) {
@@ -164,9 +178,12 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
     return call_host(engine, call);
   }
   if (choice.in_one_step(call)) {
-    set_last_path("inbox");
-    if (call.story) call.story->took("inbox", why(call, choice.turn));
-    return run_inbox_exchange(engine, *queue, *call.pipeline);
+    if (const auto exchange = make_exchange(*queue, *call.pipeline, choice.mode())) {
+      const char* const path = choice.mode() == Mode::inbox ? "inbox" : exchange->path();
+      set_last_path(path);
+      if (call.story) call.story->took(path, why(call, choice.turn));
+      return run_exchange(engine, *exchange);
+    }
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
                                                          CollectiveOperation::Whole::by_waiter);

@@ -213,11 +213,7 @@ bool CollectiveOperation::wants_library() const {
 }
 
 CclGroup& CollectiveOperation::ccl_group() const {
-  ccl::Library& library = *call_.pipeline->library;
-  const auto known = std::ranges::find_if(
-      queue_->ccls, [&](const auto& group) { return &group->library == &library; });
-  if (known != queue_->ccls.end()) return **known;
-  return *queue_->ccls.emplace_back(std::make_shared<CclGroup>(library));
+  return ccl_group_of(*queue_, *call_.pipeline->library);
 }
 
 bool CollectiveOperation::goes_by_library() const {
