@@ -43,9 +43,7 @@ Status accept(std::span<const CclRecord> records) {
 CclJoining::CclJoining(CclGroup& group, const Pipeline& pipeline)
     : group_(group),
       pipeline_(pipeline),
-      mailboxes_(group.node, pipeline,
-                 {.region_bytes =
-                      node::Plan::slot_bytes_min(pipeline.exchange->size) * node::Group::kSlots}),
+      mailboxes_(group.node, pipeline, {}),
       records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
 
 Status CclJoining::advance(HostPort& port, bool& done) {
