@@ -296,8 +296,8 @@ Status CollectiveOperation::open_ends(Mode mode) {
     const node::Group* const group = mode == Mode::node  ? queue_->regions.group.get()
                                      : mode == Mode::ccl ? &ccl_group().mailboxes()
                                                          : nullptr;
-    const bool foreign = group != nullptr && end->runtime != nullptr &&
-                         end->runtime != &group->runtime();
+    const bool foreign =
+        group != nullptr && end->runtime != nullptr && end->runtime != &group->runtime();
     if (foreign) {
       end->shadowed = true;
       end->runtime = nullptr;

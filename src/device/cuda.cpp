@@ -309,8 +309,7 @@ Status CudaRuntime::run_on(int device, const std::function<Status()>& work) {
   ACCORD_TRY(check_device(device));
   ACCORD_TRY(keep_primary(device));
   ContextScope scope(*cuda::driver());
-  ACCORD_TRY(
-      status_of(*cuda::driver(), scope.enter_owner(device, nullptr), "library: context"));
+  ACCORD_TRY(status_of(*cuda::driver(), scope.enter_owner(device, nullptr), "library: context"));
   return work();
 }
 
