@@ -57,7 +57,7 @@ const char* accord_last_error(void);
 /* The way the calling thread's last MPI call on device memory took: "staged", "staged-pipelined", "node" (from
  * device to device within a node), "node-direct" (straight between the ranks' own buffers), "node-pairs" (each pair
  * of ranks as it can), "queued" (a non-blocking call that waits for others), "device" (packed or unpacked where the
- * data is), or "-" before the first. Static storage. */
+ * data is), the name of a collective library ("nccl"), or "-" before the first. Static storage. */
 const char* accord_last_path(void);
 
 /* Writes a JSON object (settings, runtimes, devices, host MPI) of at most capacity bytes, NUL included, and

@@ -18,9 +18,10 @@ std::atomic<std::uint64_t> calls_other_way{0};
 
 }  // namespace
 
-CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company)
+CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company,
+                         CclTurn::Process process)
     : group_(group),
-      turn_(group.mailboxes(), group.number, company),
+      turn_(group.mailboxes(), group.number, company, process),
       cargo_(CclCargo::of(group, pipeline)) {}
 
 void CclExchange::count_other_way() noexcept {

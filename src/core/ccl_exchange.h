@@ -18,7 +18,8 @@ namespace accord::core {
 class CclExchange final : public Exchange {
  public:
   // Both outlive the exchange.
-  CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company);
+  CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company,
+              CclTurn::Process process = CclTurn::Process::busy);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;

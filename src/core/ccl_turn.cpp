@@ -36,19 +36,22 @@ bool CclPlace::take(const CclTurn& turn, std::uint64_t precedence) {
   return holder_ == &turn;
 }
 
-void CclPlace::go(const CclTurn& turn) {
-  const std::lock_guard locked(mutex_);
-  std::erase_if(waiting_, [&](const Waiting& other) { return other.turn == &turn; });
-}
-
 void CclPlace::give_back(const CclTurn& turn) {
   const std::lock_guard locked(mutex_);
   if (holder_ == &turn) holder_ = nullptr;
 }
 
-CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, CclPlace& place)
+void CclPlace::leave(const CclTurn& turn) {
+  const std::lock_guard locked(mutex_);
+  std::erase_if(waiting_, [&](const Waiting& other) { return other.turn == &turn; });
+  if (holder_ == &turn) holder_ = nullptr;
+}
+
+CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, Process process,
+                 CclPlace& place)
     : group_(group),
       company_(company),
+      process_(process),
       place_(place),
       call_(group.take(1)),
       precedence_(company == Company::none ? 0 : number) {}
@@ -58,43 +61,45 @@ bool CclTurn::may_enter() const {
          all_saw(group_.own_mailbox().reduced.load(std::memory_order_relaxed) >> 1);
 }
 
-bool CclTurn::all_enter() {
+void CclTurn::enter() {
   node::Mailbox& own = group_.own_mailbox();
-  if (state_ == State::begin) {
-    own.filled.store(call_ + 1, std::memory_order_release);
-    attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
-    state_ = State::entering;
-  }
+  attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
+  is_placed_ = process_ == Process::idle && place_.take(*this, precedence_);
+  if (is_placed_) answer(true);
+  own.filled.store(call_ + 1, std::memory_order_release);
+  state_ = State::entering;
+}
+
+bool CclTurn::all_enter() {
+  if (state_ == State::begin) enter();
   if (state_ != State::entering) return true;
   const bool all = of_all(group_, [this](const node::Mailbox& peer) {
     return peer.filled.load(std::memory_order_acquire) > call_;
   });
   if (!all) return false;
-  place_.wait(*this, precedence_);
-  state_ = State::trying;
+  if (!is_placed_) place_.wait(*this, precedence_);
+  state_ = is_placed_ ? State::answered : State::trying;
   return true;
 }
 
 bool CclTurn::comes() {
-  node::Mailbox& own = group_.own_mailbox();
   switch (state_) {
     case State::trying: {
       if (!all_saw(attempt_ - 1)) break;
       const bool placed = place_.take(*this, precedence_);
       if (!placed && company_ == Company::none) break;
-      own.reduced.store(attempt_ << 1 | (placed ? 1 : 0), std::memory_order_release);
+      answer(placed);
       state_ = State::answered;
       [[fallthrough]];
     }
     case State::answered: {
       if (!all_answered()) break;
       const bool granted = all_say_yes();
-      own.drained.store(attempt_, std::memory_order_release);
+      group_.own_mailbox().drained.store(attempt_, std::memory_order_release);
       if (!granted) {
         try_again();
         break;
       }
-      place_.go(*this);
       state_ = State::granted;
       [[fallthrough]];
     }
@@ -108,10 +113,13 @@ bool CclTurn::comes() {
   return false;
 }
 
-void CclTurn::end() noexcept {
-  place_.go(*this);
-  place_.give_back(*this);
+void CclTurn::end() {
+  if (state_ != State::ended) place_.leave(*this);
   state_ = State::ended;
+}
+
+void CclTurn::answer(bool yes) {
+  group_.own_mailbox().reduced.store(attempt_ << 1 | (yes ? 1 : 0), std::memory_order_release);
 }
 
 void CclTurn::try_again() {

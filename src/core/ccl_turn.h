@@ -9,7 +9,9 @@
 // answer as its lowest bit, and `drained` the attempts of which they have seen all answers.
 //
 // Where the program makes one collective at a time on every rank, a rank waits for its place, since
-// whoever has it is about to finish. Else two calls may each have a place on some of the ranks:
+// whoever has it is about to finish. If nothing else is under way in its process, it has its place
+// as soon as it enters, and one look at the mailboxes tells that all may start: nothing that comes
+// later can need the place first. Else two calls may each have a place on some of the ranks:
 // then a rank answers no where it has none, all give theirs back, and try again. The ranks prefer
 // calls alike, by the numbers of the groups, so that one call gets all its places in the end.
 //
@@ -35,9 +37,9 @@ class CclPlace {
   void wait(const CclTurn& turn, std::uint64_t precedence);
   // False where somebody else has it, or waits and comes first.
   bool take(const CclTurn& turn, std::uint64_t precedence);
-  // Waits no more, and keeps it if it has it.
-  void go(const CclTurn& turn);
   void give_back(const CclTurn& turn);
+  // Neither waits nor has it.
+  void leave(const CclTurn& turn);
 
  private:
   struct Waiting {
@@ -54,10 +56,12 @@ class CclTurn {
   // Whether other collectives of the same process may be under way meanwhile, on whichever rank:
   // equal on all ranks.
   enum class Company { none, possible };
+  // Without company: whether anything else is under way in this process, which is its own affair.
+  enum class Process { busy, idle };
 
   // `group` has no other use; `number` is equal on its ranks, and not zero.
   CclTurn(node::Group& group, std::uint64_t number, Company company,
-          CclPlace& place = CclPlace::of_this_process());
+          Process process = Process::busy, CclPlace& place = CclPlace::of_this_process());
   ~CclTurn() { end(); }
   CclTurn(const CclTurn&) = delete;
   CclTurn& operator=(const CclTurn&) = delete;
@@ -70,7 +74,7 @@ class CclTurn {
   // All start it now.
   bool comes();
   // The call is over on this rank.
-  void end() noexcept;
+  void end();
 
  private:
   enum class State { begin, entering, trying, answered, granted, ended };
@@ -78,14 +82,18 @@ class CclTurn {
   bool all_saw(std::uint64_t attempt) const;
   bool all_answered() const;
   bool all_say_yes() const;
+  void enter();
+  void answer(bool yes);
   void try_again();
 
   node::Group& group_;
   const Company company_;
+  const Process process_;
   CclPlace& place_;
   const std::uint64_t call_;        // its number in the group's life
   const std::uint64_t precedence_;  // lower ones are preferred
   std::uint64_t attempt_ = 0;       // in the group's life, from 1
+  bool is_placed_ = false;          // from the start
   State state_ = State::begin;
 };
 

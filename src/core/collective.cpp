@@ -77,12 +77,15 @@ bool is_of(const PipelineEnd& end, const device::DeviceRuntime& runtime) {
   return end.runtime == nullptr || end.runtime == &runtime;
 }
 
-std::unique_ptr<Exchange> make_exchange(CommQueue& queue, const Pipeline& pipeline, Mode mode) {
+std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
+                                        Mode mode) {
   if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
   CclGroup& group = ccl_group_of(queue, *pipeline.library);
   const device::DeviceRuntime& runtime = group.mailboxes().runtime();
   if (!is_of(pipeline.in, runtime) || !is_of(pipeline.out, runtime)) return nullptr;
-  return std::make_unique<CclExchange>(group, pipeline, CclTurn::Company::none);
+  return std::make_unique<CclExchange>(
+      group, pipeline, CclTurn::Company::none,
+      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
 }
 
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
@@ -178,7 +181,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue,
     return call_host(engine, call);
   }
   if (choice.in_one_step(call)) {
-    if (const auto exchange = make_exchange(*queue, *call.pipeline, choice.mode())) {
+    if (const auto exchange = make_exchange(engine, *queue, *call.pipeline, choice.mode())) {
       const char* const path = choice.mode() == Mode::inbox ? "inbox" : exchange->path();
       set_last_path(path);
       if (call.story) call.story->took(path, why(call, choice.turn));

@@ -336,7 +336,7 @@ void start_runtime(const JobFacts& facts) {
   // The same on all ranks, so that one says it.
   if (rank == 0 && !core::algorithm_problem().empty())
     log::warn("{}", core::algorithm_problem());
-  if (core::algorithm_choice().any() && !ccl::problem().empty()) log::warn("{}", ccl::problem());
+  if (!ccl::problem().empty()) log::warn("{}", ccl::problem());
   const int local = local_ranks_from_launcher();
   const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const std::string& yield = config().yield;

@@ -135,8 +135,9 @@ class World {
       const auto comm = static_cast<std::size_t>(call.comm);
       if (random_() % 4 == 0 && !call.turn) continue;
       if (!call.turn)
-        call.turn = std::make_unique<CclTurn>(comms_[comm].world->group(call.rank),
-                                              comms_[comm].number, company, process.place);
+        call.turn =
+            std::make_unique<CclTurn>(comms_[comm].world->group(call.rank), comms_[comm].number,
+                                      company, CclTurn::Process::busy, process.place);
       if (!comes(*call.turn)) continue;
       call.started = true;
       ++started(call);
@@ -181,10 +182,10 @@ TEST(ccl_turn, two_calls_do_not_keep_each_other_from_starting) {
   NodeWorld one(2, 64 << 10, 1);
   NodeWorld other(2, 64 << 10, 1);
   CclPlace places[2];
-  CclTurn first[] = {{one.group(0), 3, Company::possible, places[0]},
-                     {one.group(1), 3, Company::possible, places[1]}};
-  CclTurn second[] = {{other.group(0), 5, Company::possible, places[0]},
-                      {other.group(1), 5, Company::possible, places[1]}};
+  CclTurn first[] = {{one.group(0), 3, Company::possible, CclTurn::Process::busy, places[0]},
+                     {one.group(1), 3, Company::possible, CclTurn::Process::busy, places[1]}};
+  CclTurn second[] = {{other.group(0), 5, Company::possible, CclTurn::Process::busy, places[0]},
+                      {other.group(1), 5, Company::possible, CclTurn::Process::busy, places[1]}};
   bool come[2] = {};
   for (int poll = 0; poll < 100; ++poll) {
     come[0] = comes(first[0]);
@@ -207,13 +208,13 @@ TEST(ccl_turn, one_call_at_a_time) {
 TEST(ccl_turn, nobody_starts_before_all_have_come) {
   NodeWorld world(3, 64 << 10, 1);
   CclPlace places[3];
-  CclTurn first(world.group(0), 1, Company::none, places[0]);
-  CclTurn second(world.group(1), 1, Company::none, places[1]);
+  CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::busy, places[0]);
+  CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
   for (int poll = 0; poll < 10; ++poll) {
     EXPECT_FALSE(comes(first));
     EXPECT_FALSE(comes(second));
   }
-  CclTurn third(world.group(2), 1, Company::none, places[2]);
+  CclTurn third(world.group(2), 1, Company::none, CclTurn::Process::busy, places[2]);
   bool come[3] = {};
   for (int poll = 0; poll < 10; ++poll) {
     come[0] = comes(first);
@@ -223,13 +224,33 @@ TEST(ccl_turn, nobody_starts_before_all_have_come) {
   EXPECT_TRUE(come[0] && come[1] && come[2]);
 }
 
+// Two looks at the mailboxes, one after the other on two ranks, else tell each of them that the
+// other has a place.
+TEST(ccl_turn, where_nothing_else_is_under_way_all_start_once_all_have_come) {
+  NodeWorld world(2, 64 << 10, 1);
+  CclPlace places[2];
+  for (int call = 0; call < 3; ++call) {
+    CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
+    CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::idle, places[1]);
+    EXPECT_FALSE(comes(first));
+    EXPECT_TRUE(comes(second));
+    EXPECT_TRUE(comes(first));
+  }
+  // One that is busy takes a look more.
+  CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
+  CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
+  EXPECT_FALSE(comes(first));
+  EXPECT_TRUE(comes(second));
+  EXPECT_TRUE(comes(first));
+}
+
 // As after an error: its place is free for others.
 TEST(ccl_turn, a_call_that_ends_early_gives_its_place_back) {
   NodeWorld one(1, 64 << 10, 1);
   NodeWorld other(1, 64 << 10, 1);
   CclPlace place;
-  CclTurn first(one.group(0), 1, Company::none, place);
-  CclTurn second(other.group(0), 2, Company::none, place);
+  CclTurn first(one.group(0), 1, Company::none, CclTurn::Process::busy, place);
+  CclTurn second(other.group(0), 2, Company::none, CclTurn::Process::busy, place);
   EXPECT_TRUE(comes(first));
   EXPECT_FALSE(comes(second));
   first.end();
