@@ -55,8 +55,10 @@ Status CclJoining::advance(HostPort& port, bool& done) {
     ACCORD_TRY(mailboxes_.advance(port, arrived));
     if (!arrived) return {};
     if (group_.node.group) return tell();
-    if (group_.node.declined) decline(group_.node.why_declined);
     done = true;
+    if (!group_.node.declined) return {};
+    decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
+    if (pipeline_.rank == 0) warn_once(group_.why_declined);
     return {};
   }
   ACCORD_TRY(port.test(request_, arrived));
@@ -169,7 +171,8 @@ void CclJoining::settle() {
       if (group_.communicator) group_.give_up();
       group_.communicator.reset();
     }
-    if (!group_.declined) decline(reason::kPeerDeclined);
+    if (!group_.declined)
+      decline(fmt::format("{}: {}", group_.library.name(), reason::kPeerDeclined));
     return;
   }
   group_.communicator = std::move(connection_->communicator);
@@ -178,7 +181,7 @@ void CclJoining::settle() {
 void CclJoining::decline(const std::string& why) {
   group_.declined = true;
   group_.why_declined = why;
-  log::info("not by {}: {}", group_.library.name(), why);
+  log::info("no communicator: {}", why);
 }
 
 }  // namespace accord::core
