@@ -57,7 +57,7 @@ const char* accord_last_error(void);
 /* The way the calling thread's last MPI call on device memory took: "staged", "staged-pipelined", "node" (from
  * device to device within a node), "node-direct" (straight between the ranks' own buffers), "node-pairs" (each pair
  * of ranks as it can), "queued" (a non-blocking call that waits for others), "device" (packed or unpacked where the
- * data is), or "-" before the first. Static storage. */
+ * data is), the name of a collective library ("nccl"), or "-" before the first. Static storage. */
 const char* accord_last_path(void);
 
 /* Writes a JSON object (settings, runtimes, devices, host MPI) of at most capacity bytes, NUL included, and
@@ -75,6 +75,9 @@ size_t accord_algorithms_json(char* buffer, size_t capacity);
  * "accord_algorithm" of the communicator, or null. What `accord explain` shows. */
 size_t accord_explain_json(const char* collective, int ranks, size_t size_bytes, const char* info, char* buffer,
                            size_t capacity);
+
+/* The same of the collective libraries (NCCL and its like): a JSON array. Loads those that it finds. */
+size_t accord_ccl_json(char* buffer, size_t capacity);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""`accord info`: every setting, the device runtimes and devices, and the MPIs of this machine."""
+"""`accord info`: every setting, device runtimes, collective libraries, and the MPIs of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.text import Text
 from accord.algorithms import read_algorithms
 from accord.discovery import installations
 from accord.errors import UserError
-from accord.library import read_info
+from accord.library import read_collective_libraries, read_info
 from accord.mpi import Installation
 from accord.paths import Home, find_home
 
@@ -133,7 +133,7 @@ def info(
         ),
     ] = False,
 ) -> None:
-    """Show every setting, the device runtimes and devices, and the MPIs of this machine.
+    """Show every setting, device runtimes, collective libraries, and the MPIs of this machine.
 
     A setting's origin says where its value came from: its default, or the environment.
     """
@@ -145,6 +145,7 @@ def info(
     answer: dict[str, Any] = {"library": str(home.library), "found_by": home.origin, **told}
     with suppress(UserError):  # a library of before they had names
         answer["algorithms"] = list(read_algorithms(home.library).paths)
+    answer["collective_libraries"] = read_collective_libraries(home.library)
     answer["mpis"] = mpi_rows(home, installations())
     if as_json:
         print(json.dumps(answer, indent=2))

@@ -33,8 +33,8 @@ enum class Ballot { neutral, host, device };
 
 // plain: one call of the host MPI on whole buffers. pipelined: chunks of it. node: through the
 // exchange regions of the node, without the host MPI. inbox: the same for small messages, through
-// inboxes.
-enum class Mode { plain, pipelined, node, inbox };
+// inboxes. ccl: by a collective library.
+enum class Mode { plain, pipelined, node, inbox, ccl };
 
 // The 32 bytes that are combined by an element-wise minimum over all ranks.
 struct Vote {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/config.h"
+#include "device/registry.h"
 
 namespace accord::core {
 namespace {
@@ -76,6 +77,13 @@ const char* name_in(const Rows& rows, const Value& value) {
   return row == std::end(rows) ? "" : row->name;
 }
 
+std::string algorithm_names() {
+  std::string names = names_of(kAlgorithms);
+  for (const ccl::Library* library : ccl::libraries())
+    names += fmt::format(", {}", library->name());
+  return names;
+}
+
 struct Chosen {
   AlgorithmChoice choice;
   std::string problem;
@@ -93,15 +101,26 @@ const Chosen& chosen() {
 
 }  // namespace
 
+// Each library's way has its name.
 std::optional<Algorithm> find_algorithm(std::string_view name) {
-  return value_in(kAlgorithms, name);
+  if (const auto value = value_in(kAlgorithms, name)) return value;
+  ccl::Library* const library = ccl::find(name);
+  if (library == nullptr) return std::nullopt;
+  return Algorithm{.way = Way::ccl, .library = library};
 }
 std::optional<Kind> find_collective(std::string_view name) { return value_in(kKinds, name); }
-const char* name_of(const Algorithm& algorithm) { return name_in(kAlgorithms, algorithm); }
+const char* name_of(const Algorithm& algorithm) {
+  return algorithm.way == Way::ccl ? algorithm.library->name() : name_in(kAlgorithms, algorithm);
+}
 const char* name_of(Kind kind) { return name_in(kKinds, kind); }
 
 std::vector<AlgorithmRow> all_algorithms() {
-  return {std::begin(kAlgorithms), std::end(kAlgorithms)};
+  std::vector<AlgorithmRow> rows{std::begin(kAlgorithms), std::end(kAlgorithms)};
+  for (ccl::Library* library : ccl::libraries()) {
+    if (library->open().ok() && library->takes(device::default_runtime().name()))
+      rows.push_back({library->name(), {.way = Way::ccl, .library = library}, library->name()});
+  }
+  return rows;
 }
 std::vector<const char*> all_collectives() {
   std::vector<const char*> names;
@@ -118,17 +137,17 @@ AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& probl
     const std::size_t colon = item.find(':');
     const bool of_one = colon != std::string_view::npos;
     const auto kind = find_row(kKinds, of_one ? item.substr(0, colon) : "");
-    const auto algorithm = find_row(kAlgorithms, of_one ? item.substr(colon + 1) : item);
-    if (algorithm == std::end(kAlgorithms) || (of_one && kind == std::end(kKinds))) {
+    const auto algorithm = find_algorithm(of_one ? item.substr(colon + 1) : item);
+    if (!algorithm || (of_one && kind == std::end(kKinds))) {
       problem = fmt::format(
           "\"{}\" is none of the algorithms {}, alone or after one of the collectives {} and a "
           "colon; "
           "it is ignored",
-          item, names_of(kAlgorithms), names_of(kKinds));
+          item, algorithm_names(), names_of(kKinds));
     } else if (of_one) {
-      choice.of_kinds_.push_back({kind->value, algorithm->value});
+      choice.of_kinds_.push_back({kind->value, *algorithm});
     } else {
-      choice.of_all_ = algorithm->value;
+      choice.of_all_ = *algorithm;
     }
   }
   return choice;

@@ -12,19 +12,22 @@
 #include <string_view>
 #include <vector>
 
+#include "ccl/library.h"
 #include "node/plan.h"
 
 namespace accord::core {
 
 struct Algorithm {
   // automatic: by size and place, as if nothing were asked for.
-  enum class Way { automatic, staged, pipelined, node, direct, inbox };
+  // ccl: by a collective library.
+  enum class Way { automatic, staged, pipelined, node, direct, inbox, ccl };
   // Of reductions through regions or straight: who reduces what. Spread: two shots, where copy
   // engines bring what is reduced (node/spread_plan.h).
   enum class Shots { by_size, one, two, spread };
 
   Way way = Way::automatic;
   Shots shots = Shots::by_size;
+  ccl::Library* library = nullptr;  // ccl only
 
   bool operator==(const Algorithm&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/ccl_exchange.h"
 #include "core/collective_operation.h"
 #include "device/inbox.h"
 
@@ -78,11 +79,13 @@ struct Choice {
   std::optional<Turn> turn;
   // Known here and now to be one host call on the whole buffers.
   bool whole() const { return !turn || is_known(Mode::plain); }
-  // Known to be an exchange through inboxes that needs no shadows.
+  // Known to be one step that needs no shadows: through inboxes, or by a collective library, where
+  // nobody else can be at one meanwhile.
   bool in_one_step(const CollectiveCall& call) const {
-    return turn && is_known(Mode::inbox) && !call.pipeline->in.shadowed &&
-           !call.pipeline->out.shadowed;
+    if (!turn || call.pipeline->in.shadowed || call.pipeline->out.shadowed) return false;
+    return is_known(Mode::inbox) || (is_known(Mode::ccl) && !call.pipeline->in_company);
   }
+  Mode mode() const { return turn->result->mode; }
 
  private:
   bool is_known(Mode mode) const {
@@ -92,16 +95,36 @@ struct Choice {
 
 Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
   Choice choice;
-  if (call.pipeline) choice.turn = engine.next_turn(queue, call.pipeline->key);
+  if (!call.pipeline) return choice;
+  choice.turn = engine.next_turn(queue, call.pipeline->key);
+  const VoteResult& voted = *choice.turn->result;
+  if (call.pipeline->library != nullptr && voted.known && voted.mode != Mode::ccl &&
+      call.pipeline->ballot == Ballot::device)
+    CclExchange::count_other_way();
   return choice;
+}
+
+// A runtime copies to and from its own memory only.
+bool is_of(const PipelineEnd& end, const device::DeviceRuntime& runtime) {
+  return end.runtime == nullptr || end.runtime == &runtime;
+}
+
+std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
+                                        Mode mode) {
+  if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
+  CclGroup& group = ccl_group_of(queue, *pipeline.library);
+  const device::DeviceRuntime& runtime = group.mailboxes().runtime();
+  if (!is_of(pipeline.in, runtime) || !is_of(pipeline.out, runtime)) return nullptr;
+  return std::make_unique<CclExchange>(
+      group, pipeline, CclTurn::Company::none,
+      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
 }
 
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
 // communicator, and no other thread may start anything there.
-Status run_inbox_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
+Status run_exchange(Engine& engine, Exchange& exchange) {
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
-  InboxExchange exchange(queue.inboxes.group, pipeline);
   Status status;
   unsigned polls = 0;
   const auto poll = [&](auto step) {
@@ -201,6 +224,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
                                                       CollectiveCall call) {
   fit_memory_to_call(*call.pipeline);
   call.pipeline->inbox_calls = 1;        // it is made to be repeated
+  call.pipeline->library = nullptr;      // whose communicators are in that order, too
   call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
   // What the ranks cannot do together they cannot do for one request.
   const auto own = std::make_shared<CommQueue>();
@@ -219,9 +243,14 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
 }  // namespace
 
 std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
-  if (!engine.idle() || !queue.modes.next_is(Mode::inbox, pipeline.key)) return std::nullopt;
-  set_last_path("inbox");
-  return run_inbox_exchange(engine, queue, pipeline);
+  if (!engine.idle()) return std::nullopt;
+  const bool by_library = pipeline.library != nullptr && !pipeline.in_company;
+  const bool by_inbox = queue.modes.next_is(Mode::inbox, pipeline.key);
+  if (!by_inbox && !(by_library && queue.modes.next_is(Mode::ccl, pipeline.key)))
+    return std::nullopt;
+  const auto exchange = make_exchange(engine, queue, pipeline, by_inbox ? Mode::inbox : Mode::ccl);
+  set_last_path(by_inbox ? "inbox" : exchange->path());
+  return run_exchange(engine, *exchange);
 }
 
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
@@ -239,10 +268,13 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
     return call_host(engine, call);
   }
   if (choice.in_one_step(call)) {
-    set_last_path("inbox");
-    if (call.story) call.story->took("inbox", why(call, choice.turn));
-    repeatable = true;
-    return run_inbox_exchange(engine, *queue, *call.pipeline);
+    if (const auto exchange = make_exchange(engine, *queue, *call.pipeline, choice.mode())) {
+      const char* const path = choice.mode() == Mode::inbox ? "inbox" : exchange->path();
+      set_last_path(path);
+      if (call.story) call.story->took(path, why(call, choice.turn));
+      repeatable = true;
+      return run_exchange(engine, *exchange);
+    }
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
                                                          CollectiveOperation::Form::blocking);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "ccl/library.h"
 #include "core/engine.h"
 #include "core/pipeline_end.h"
 #include "core/reasons.h"
@@ -36,6 +37,10 @@ struct Pipeline {
   std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
   // The call as one through the exchange regions of a node, if it can be one.
   std::optional<node::Call> exchange;
+  // The collective library that is to do it, where it can.
+  ccl::Library* library = nullptr;
+  // The program may have several collectives of one process under way, also where this one blocks.
+  bool in_company = false;
   bool tries_direct = false;  // it is long enough to go straight between the users' buffers
   // Of calls that go pair by pair: what a pair must have to do so; 0: none does.
   std::size_t lend_bytes = 0;

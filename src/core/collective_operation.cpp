@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/ccl_exchange.h"
+#include "core/ccl_joining.h"
+#include "core/joining.h"
+
 namespace accord::core {
 namespace {
 
 // Chunks in flight: one copied in, two in the host MPI, one copied out.
 constexpr std::size_t kSlots = 4;
 
-const char* path_of(Mode mode) {
+const char* path_of(Mode mode, const CollectiveCall& call) {
   switch (mode) {
     case Mode::plain:
       return "staged";
@@ -21,6 +25,8 @@ const char* path_of(Mode mode) {
       return "node";
     case Mode::inbox:
       return "inbox";
+    case Mode::ccl:
+      return call.pipeline->library->name();
   }
   return "-";
 }
@@ -147,9 +153,9 @@ Status CollectiveOperation::begin() {
 }
 
 Status CollectiveOperation::start_as(Mode mode) {
-  if (story_) story_->took(path_of(mode), why(call_, turn_));
+  if (story_) story_->took(path_of(mode, call_), why(call_, turn_));
   if (mode == Mode::plain) {
-    path_ = path_of(mode);
+    path_ = path_of(mode, call_);
     stage_ = Stage::whole;
     return {};
   }
@@ -157,11 +163,15 @@ Status CollectiveOperation::start_as(Mode mode) {
     ACCORD_TRY(open_ends(mode));
     return open_slots();
   }
-  path_ = path_of(mode);
+  path_ = path_of(mode, call_);
   stage_ = Stage::exchange;
   if (queue_->regions.group) queue_->regions.group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
-  if (mode == Mode::inbox) {
+  if (mode == Mode::ccl) {
+    const bool alone = form_ == Form::blocking && !call_.pipeline->in_company;
+    exchange_ = std::make_unique<CclExchange>(
+        ccl_group(), *call_.pipeline, alone ? CclTurn::Company::none : CclTurn::Company::possible);
+  } else if (mode == Mode::inbox) {
     exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
   } else if (node::goes_by_pairs(call_.pipeline->exchange->kind)) {
     exchange_ = std::make_unique<PairwiseExchange>(queue_->regions.group, *call_.pipeline);
@@ -197,24 +207,18 @@ Status CollectiveOperation::count_votes() {
 
 // What the call goes by, for which its ranks may have to join a group first.
 Status CollectiveOperation::decide() {
-  if (all_.any_device()) {
-    if (NodeGroup* group = group_to_join(); group != nullptr) {
-      stages::enter(stages::Stage::join);
-      const bool inboxes = group == &queue_->inboxes;
-      joining_ = std::make_unique<Joining>(
-          *group, *call_.pipeline,
-          node::Use{.region_bytes = inboxes ? 0 : call_.pipeline->region_bytes,
-                    .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0,
-                    .of_one_request = form_ == Form::persistent});
-      stage_ = Stage::joining;
-      return joining_->begin();
-    }
+  if (all_.any_device() && meet()) {
+    stages::enter(stages::Stage::join);
+    stage_ = Stage::joining;
+    return joining_->begin();
   }
   turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
   turn_->result->why = all_.any_device() ? why_best_mode() : why_no_device();
   turn_->result->known = true;
+  if (wants_library() && all_.any_device() && turn_->result->mode != Mode::ccl)
+    CclExchange::count_other_way();
   if (form_ == Form::persistent && turn_->result->mode != Mode::plain) {
-    path_ = path_of(turn_->result->mode);
+    path_ = path_of(turn_->result->mode, call_);
     if (story_) story_->took(path_, why(call_, turn_));
     stage_ = Stage::decided;
     return {};
@@ -223,6 +227,36 @@ Status CollectiveOperation::decide() {
 }
 
 // These follow from what is equal on all ranks.
+
+// Whether the ranks have something to join before they know how the call goes.
+bool CollectiveOperation::meet() {
+  if (joins_ && wants_library() && !ccl_group().joined() && !ccl_group().declined) {
+    joining_ = std::make_unique<CclJoining>(ccl_group(), *call_.pipeline);
+    return true;
+  }
+  NodeGroup* const group = goes_by_library() ? nullptr : group_to_join();
+  if (group == nullptr) return false;
+  const bool inboxes = group == &queue_->inboxes;
+  joining_ = std::make_unique<Joining>(
+      *group, *call_.pipeline,
+      node::Use{.region_bytes = inboxes ? 0 : call_.pipeline->region_bytes,
+                .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0,
+                .of_one_request = form_ == Form::persistent});
+  return true;
+}
+
+bool CollectiveOperation::wants_library() const {
+  return call_.pipeline->library != nullptr && call_.pipeline->exchange.has_value();
+}
+
+CclGroup& CollectiveOperation::ccl_group() const {
+  return ccl_group_of(*queue_, *call_.pipeline->library);
+}
+
+bool CollectiveOperation::goes_by_library() const {
+  return wants_library() && ccl_group().joined() &&
+         CclPlan::exists(ccl_group().library, *call_.pipeline->exchange);
+}
 
 NodeGroup* CollectiveOperation::group_to_join() const {
   const Pipeline& pipeline = *call_.pipeline;
@@ -239,6 +273,7 @@ NodeGroup* CollectiveOperation::group_to_join() const {
 
 Mode CollectiveOperation::best_mode() const {
   const Pipeline& pipeline = *call_.pipeline;
+  if (goes_by_library()) return Mode::ccl;
   if (pipeline.lane_bytes != 0 && queue_->inboxes.group) return Mode::inbox;
   const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
   const node::Group* const regions = queue_->regions.group.get();
@@ -256,6 +291,9 @@ const char* CollectiveOperation::why_no_device() const {
 std::string CollectiveOperation::why_best_mode() const {
   if (!call_.pipeline->exchange) return call_.why_no_exchange;
   const Mode mode = best_mode();
+  if (mode == Mode::ccl) return "";
+  if (wants_library())
+    return ccl_group().joined() ? reason::kNotByLibrary : ccl_group().why_declined;
   if (mode == Mode::inbox || mode == Mode::node) return "";
   const bool fits_regions = call_.pipeline->exchange->fits_regions;
   if (fits_regions && queue_->regions.group) return reason::kNoKernels;
@@ -292,8 +330,11 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
 Status CollectiveOperation::open_ends(Mode mode) {
   for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
     // A runtime copies to and from its own memory only.
-    const bool foreign = mode == Mode::node && end->runtime != nullptr &&
-                         end->runtime != &queue_->regions.group->runtime();
+    const node::Group* const group = mode == Mode::node  ? queue_->regions.group.get()
+                                     : mode == Mode::ccl ? &ccl_group().mailboxes()
+                                                         : nullptr;
+    const bool foreign =
+        group != nullptr && end->runtime != nullptr && end->runtime != &group->runtime();
     if (foreign) {
       end->shadowed = true;
       end->runtime = nullptr;
@@ -310,7 +351,7 @@ Status CollectiveOperation::open_ends(Mode mode) {
 
 Status CollectiveOperation::open_slots() {
   Pipeline& pipeline = *call_.pipeline;
-  path_ = path_of(Mode::pipelined);
+  path_ = path_of(Mode::pipelined, call_);
   stage_ = Stage::chunks;
   chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;
   slots_.resize(std::min(kSlots, chunks_));

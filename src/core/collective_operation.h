@@ -11,10 +11,11 @@
 #include <optional>
 #include <vector>
 
+#include "core/ccl_group.h"
 #include "core/collective.h"
 #include "core/engine.h"
 #include "core/inbox_exchange.h"
-#include "core/joining.h"
+#include "core/meeting.h"
 #include "core/node_exchange.h"
 #include "core/pairwise_exchange.h"
 
@@ -68,6 +69,10 @@ class CollectiveOperation final : public Operation {
   Status begin();
   Status agree(HostPort& port, bool& pending);
   Status count_votes();
+  bool meet();
+  bool wants_library() const;
+  CclGroup& ccl_group() const;
+  bool goes_by_library() const;
   NodeGroup* group_to_join() const;
   Mode best_mode() const;
   Status decide();
@@ -92,7 +97,7 @@ class CollectiveOperation final : public Operation {
   std::shared_ptr<CommQueue> queue_;
   const Form form_;
   std::unique_ptr<Exchange> exchange_;
-  std::unique_ptr<Joining> joining_;
+  std::unique_ptr<Meeting> joining_;
   bool joins_ = true;  // until it turns out that it is too early
   Stage stage_ = Stage::begin;
   const char* path_ = "queued";

@@ -29,6 +29,7 @@ class Group;
 
 namespace accord::core {
 
+class CclGroup;
 struct CommQueue;
 
 class Operation {
@@ -76,6 +77,7 @@ struct CommQueue {
   ModeTable modes;
   NodeGroup regions;
   NodeGroup inboxes;
+  std::vector<std::shared_ptr<CclGroup>> ccls;  // one a library that calls have asked for
 };
 
 class Engine {

@@ -13,24 +13,23 @@
 
 #include "core/collective.h"
 #include "core/engine.h"
+#include "core/meeting.h"
 #include "node/group.h"
 
 namespace accord::core {
 
-class Joining {
+class Joining final : public Meeting {
  public:
   // Both outlive it.
   Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use);
 
-  Status begin();
+  Status begin() override;
   // Where some rank uses no device yet, a later call may try again, but not again and again: those
   // that do use one make their memory each time.
   static constexpr unsigned kEarlyAttemptsMax = 8;
 
-  // `done`: the group is joined, or declined, or it was too early to tell.
-  Status advance(HostPort& port, bool& done);
-  // After that: joined or declined.
-  bool settled() const noexcept { return joined_.group || joined_.declined; }
+  Status advance(HostPort& port, bool& done) override;
+  bool settled() const noexcept override { return joined_.group || joined_.declined; }
 
  private:
   // What is under way. All but sending are calls of the host MPI.

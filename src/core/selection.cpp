@@ -129,9 +129,10 @@ bool worth_chunks(std::size_t size_bytes, const Asked& asked) {
 }
 
 DeviceWays device_ways(const Question& question, const Asked& asked) {
-  const auto [way, shots] = asked.algorithm;
+  const auto [way, shots, library] = asked.algorithm;
   DeviceWays ways;
   if (way == Way::staged || (way == Way::pipelined && question.can_be_cut)) return ways;
+  ways.library = library;
   const bool pairs = node::goes_by_pairs(question.kind);
   const std::size_t node_bytes = config().node_bytes;
   const std::size_t direct_bytes = config().direct_bytes;
@@ -155,6 +156,7 @@ DeviceWays device_ways(const Question& question, const Asked& asked) {
 Algorithm outcome(const Question& question, const Asked& asked) {
   const DeviceWays ways = device_ways(question, asked);
   const bool pairs = node::goes_by_pairs(question.kind);
+  if (ways.library != nullptr) return {.way = Way::ccl, .library = ways.library};
   if (ways.lane_bytes != 0) return {Way::inbox};
   // Pair by pair it is the longest pairs that make a call worth it.
   if (ways.regions && (!pairs || question.longest_bytes >= config().node_bytes)) {

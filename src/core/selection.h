@@ -64,8 +64,9 @@ struct DeviceWays {
   std::size_t lend_bytes = 0;
   std::size_t one_shot_bytes = 0;       // reductions up to here
   std::size_t spread_bytes = SIZE_MAX;  // straight ones from here on
+  ccl::Library* library = nullptr;      // that is to do it, where it can
 
-  bool any() const noexcept { return regions || lane_bytes != 0; }
+  bool any() const noexcept { return regions || lane_bytes != 0 || library != nullptr; }
 };
 DeviceWays device_ways(const Question& question, const Asked& asked);
 

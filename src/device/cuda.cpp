@@ -84,6 +84,11 @@ class CudaRuntime final : public DeviceRuntime {
 
   Status inbox_server(int device, InboxServer*& server) override;
 
+  Status run_on(int device, const std::function<Status()>& work) override;
+  Status enqueue_begin(int device, const std::function<Status(void*)>& work,
+                       CopyTicket& ticket) override;
+  std::uint64_t exclusive_device(int device) override;
+
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
 
@@ -281,17 +286,41 @@ Status CudaRuntime::keep_primary(cuda::Device device) {
   return Status();
 }
 
+std::uint64_t CudaRuntime::exclusive_device(int device) {
+  cuda::Uuid uuid{};
+  if (!check_device(device).ok() ||
+      cuda::driver()->device_get_uuid(&uuid, device) != Result::success)
+    return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
+  return std::hash<std::string_view>{}(bytes) | 1;
+}
+
 Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
   ACCORD_TRY(check_device(device));
   const Driver& driver = *cuda::driver();
   ACCORD_TRY(keep_primary(device));
-  cuda::Uuid uuid{};
-  ACCORD_TRY(
-      status_of(driver, driver.device_get_uuid(&uuid, device), cuda::symbol::device_get_uuid));
-  const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "inbox: context"));
-  return cuda::inbox_server(driver, scope, std::hash<std::string_view>{}(bytes) | 1, server);
+  return cuda::inbox_server(driver, scope, exclusive_device(device), server);
+}
+
+// Libraries know devices by their primary context alone.
+Status CudaRuntime::run_on(int device, const std::function<Status()>& work) {
+  ACCORD_TRY(check_device(device));
+  ACCORD_TRY(keep_primary(device));
+  ContextScope scope(*cuda::driver());
+  ACCORD_TRY(status_of(*cuda::driver(), scope.enter_owner(device, nullptr), "library: context"));
+  return work();
+}
+
+Status CudaRuntime::enqueue_begin(int device, const std::function<Status(void*)>& work,
+                                  CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  const Driver* driver = cuda::driver();
+  if (driver == nullptr) return no_driver();
+  ContextScope scope(*driver);
+  ACCORD_TRY(status_of(*driver, scope.enter_owner(device, nullptr), "library: context"));
+  return cuda::begin_work(*driver, scope, work, ticket);
 }
 
 Status CudaRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -142,6 +143,23 @@ class DeviceRuntime {
   virtual Status inbox_server(int /*device*/, InboxServer*& /*server*/) {
     return Status(StatusCode::unsupported, "inbox exchanges: not on this runtime");
   }
+
+  // For libraries that bring kernels of their own. run_on calls `work` with `device` current to
+  // this thread; enqueue_begin also gives it a stream of the vendor's (null: there is none, and
+  // what the library does is done when it returns) for what copy_done shall be asked after. Where
+  // `work` fails it must have left nothing on the stream that waits for others.
+  virtual Status run_on(int /*device*/, const std::function<Status()>& /*work*/) {
+    return Status(StatusCode::unsupported, "collective libraries: not on this runtime");
+  }
+  virtual Status enqueue_begin(int /*device*/, const std::function<Status(void* stream)>& /*work*/,
+                               CopyTicket& /*ticket*/) {
+    return Status(StatusCode::unsupported, "collective libraries: not on this runtime");
+  }
+  // Where such a library finds what is at `pointer`, which is memory of this runtime.
+  virtual void* address_for_library(void* pointer) noexcept { return pointer; }
+  // Equal for processes on one device where kernels of two that wait for each other must not be,
+  // and different for different devices; 0: they may.
+  virtual std::uint64_t exclusive_device(int /*device*/) { return 0; }
 
   // Host memory this runtime copies to and from fastest (page-locked). Owned by the caller, freed
   // by host_free.

@@ -101,6 +101,14 @@ class HostRuntime final : public DeviceRuntime {
   bool can_reduce(ReduceOp op, Element element) override { return is_defined(op, element); }
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
 
+  Status run_on(int device, const std::function<Status()>& work) override;
+  Status enqueue_begin(int device, const std::function<Status(void*)>& work,
+                       CopyTicket& ticket) override;
+  void* address_for_library(void* pointer) noexcept override;
+  std::uint64_t exclusive_device(int /*device*/) override {
+    return device::exclusive_device() ? 1 : 0;
+  }
+
   Status inbox_server(int device, InboxServer*& server) override {
     server = &inbox_server_;
     return check_device(device);
@@ -214,6 +222,26 @@ Status HostRuntime::reduce_begin(int device, const Reduction& reduction, CopyTic
   auto work = std::make_unique<PendingWork>();
   ACCORD_TRY(work->add(arena_, reduction));
   return begin(std::move(work), ticket);
+}
+
+Status HostRuntime::run_on(int device, const std::function<Status()>& work) {
+  ACCORD_TRY(check_device(device));
+  return work();
+}
+
+// The work is done at once; only that it is may be told late.
+Status HostRuntime::enqueue_begin(int device, const std::function<Status(void*)>& work,
+                                  CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  ACCORD_TRY(check_device(device));
+  ACCORD_TRY(work(nullptr));
+  return begin(std::make_unique<PendingWork>(), ticket);
+}
+
+void* HostRuntime::address_for_library(void* pointer) noexcept {
+  const HostAllocationRef owner = arena_.find(pointer);
+  if (owner == nullptr) return pointer;
+  return owner->alias + (static_cast<std::byte*>(pointer) - owner->user);
 }
 
 // Plain host memory is allowed: a device reaches page-locked memory, which here is no other.

@@ -90,11 +90,15 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
     return {StatusCode::unsupported, "node: too many persistent requests have memory of their own"};
   if (device < 0) return {StatusCode::unsupported, "node: this rank uses no device yet"};
   const bool inboxes = use.region_bytes == 0;
-  if (!inboxes && slot_bytes() < Plan::slot_bytes_min(size))
+  if (use.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size))
     return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
   ACCORD_TRY(port_.open());
   mine.port = port_.address();
   if (rank == 0) ACCORD_TRY(make_mailboxes());
+  if (!use.of_memory()) {
+    mine.ok = 1;
+    return {};
+  }
   void* memory = nullptr;
   const std::size_t size_bytes = inboxes ? device::inbox_bytes(size, use.lane_bytes)
                                          : use.region_bytes + Offers::kScratchBytes;
@@ -261,6 +265,7 @@ Status Group::open() {
     if (static_cast<int>(peer) != rank_) ACCORD_TRY(open_peer(peer));
   }
   records_.clear();
+  if (!use_.of_memory()) return {};
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
   offers_.attach(parcels_ + size_ * size_, rank_, *runtime_, device_, reduces_ ? scratch : nullptr,
@@ -277,6 +282,7 @@ Status Group::open_peer(std::size_t peer) {
     return {StatusCode::unsupported, fmt::format("node: no descriptors came from rank {}", peer)};
   life_lines_[peer] = life_line_of(record.port.process, std::move(descriptors.back()));
   if (peer == 0) ACCORD_TRY(map_mailboxes(descriptors[0]));
+  if (!use_.of_memory()) return {};
   const device::ExportedMemory exported{
       .bytes = {record.handle, record.handle + record.handle_bytes},
       .file_descriptor =

@@ -57,8 +57,10 @@ struct alignas(128) Mailbox {
 // What the device memory of a group is for.
 struct Use {
   std::size_t region_bytes = 0;  // an exchange region of this size a rank; else
-  std::size_t lane_bytes = 0;    // an inbox with lanes of this size
+  std::size_t lane_bytes = 0;    // an inbox with lanes of this size; else there are mailboxes alone
   bool of_one_request = false;   // of a persistent one, instead of a communicator
+
+  bool of_memory() const noexcept { return region_bytes != 0 || lane_bytes != 0; }
 };
 
 class Group {

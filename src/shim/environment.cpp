@@ -27,24 +27,28 @@ Status agree(JobFacts& facts) {
   const auto hash = static_cast<std::int64_t>(config_equal_hash() & 0x7fffffffffffffffull);
   // Of none, too: one that a rank cannot use is no table for the others either.
   const auto table = static_cast<std::int64_t>(core::configured_table().hash() >> 1);
-  std::int64_t words[] = {hash, ~hash, facts.threads ? 1 : 0, facts.devices ? 0 : 1, table, ~table};
+  std::int64_t words[] = {
+      hash,  ~hash, facts.threads ? 1 : 0, facts.devices ? 0 : 1, facts.program_threads ? 0 : 1,
+      table, ~table};
   ACCORD_TRY(
       Status::from_host(host::Allreduce(MPI_IN_PLACE, words, static_cast<int>(std::size(words)),
                                         MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
   facts.threads = words[2] != 0;
   facts.devices = words[3] == 0;
-  facts.same_tables = words[4] == ~words[5];
+  facts.program_threads = words[4] == 0;
+  facts.same_tables = words[5] == ~words[6];
   if (words[0] == ~words[1]) return {};
   return {StatusCode::invalid_argument,
           "an ACCORD_ setting that must be equal on all ranks differs (see the scope column of "
           "`accord info`)"};
 }
 
-int after_init() {
+int after_init(int required) {
   int level = MPI_THREAD_SINGLE;
   (void)host::Query_thread(&level);
   JobFacts facts{.threads = level == MPI_THREAD_MULTIPLE && config().progress_thread != "off",
-                 .devices = device::accelerator_present()};
+                 .devices = device::accelerator_present(),
+                 .program_threads = required == MPI_THREAD_MULTIPLE};
   Status status = agree(facts);
   start_runtime(facts);
   keep_first(status, config_status());
@@ -87,12 +91,12 @@ int Init(int* argc, char*** argv) noexcept {
   const int level = wanted_level(MPI_THREAD_SINGLE);
   const int code = level == MPI_THREAD_SINGLE ? host::Init(argc, argv)
                                               : host::Init_thread(argc, argv, level, &provided);
-  return code == MPI_SUCCESS ? after_init() : code;
+  return code == MPI_SUCCESS ? after_init(MPI_THREAD_SINGLE) : code;
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) noexcept {
   const int code = host::Init_thread(argc, argv, wanted_level(required), provided);
-  return code == MPI_SUCCESS ? after_init() : code;
+  return code == MPI_SUCCESS ? after_init(required) : code;
 }
 
 int Finalize() noexcept {

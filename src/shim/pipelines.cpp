@@ -98,6 +98,10 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.tries_direct = ways.direct;
   made.lane_bytes = ways.lane_bytes;
   made.inbox_calls = ways.inbox_calls;
+  // Libraries reduce in an order of their own.
+  const bool in_rank_order = wants_rank_order && outline.op != MPI_OP_NULL;
+  made.library = in_rank_order ? nullptr : ways.library;
+  made.in_company = program_has_threads;
   made.rank = state.rank;
   made.region_bytes = config().region_bytes;
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/stages.h"
+#include "core/ccl_exchange.h"
 #include "core/direct_exchange.h"
 #include "core/pairwise_exchange.h"
 #include "core/selection.h"
@@ -357,6 +358,7 @@ void start_runtime(const JobFacts& facts) {
   here.engine.allow_threads(facts.threads);
   here.port.world_model = true;
   devices_in_job = facts.devices;
+  program_has_threads = facts.program_threads;
   // Which way calls of which size go, and that short ones may go one, selection says.
   if (facts.devices) votes_from_bytes = 1;
   if (here.private_comm == MPI_COMM_NULL &&
@@ -371,6 +373,7 @@ void start_runtime(const JobFacts& facts) {
   if (facts.same_tables) core::use_table();
   // The same on all ranks, so that one says it.
   if (rank == 0) warn_of_algorithms(facts);
+  if (!ccl::problem().empty()) log::warn("{}", ccl::problem());
   const int local = local_ranks_from_launcher();
   const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   const std::string& yield = config().yield;
@@ -413,6 +416,7 @@ void stop_runtime() noexcept {
     stages::finish(rank);
   core::DirectExchange::report();
   core::PairwiseExchange::report();
+  core::CclExchange::report();
   here.port.world_model = false;
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);

@@ -105,14 +105,17 @@ void drain(MPI_Comm comm) noexcept;
 // device that may be from device to device. Equal on all ranks. Set by start_runtime.
 inline std::size_t votes_from_bytes = 0;
 inline bool devices_in_job = false;
+// On some rank the program may call MPI from several threads at once.
+inline bool program_has_threads = false;
 // Reductions give the same bits whatever way they go.
 inline bool wants_rank_order = false;
 
 // What all ranks of the job have agreed on at initialisation.
 struct JobFacts {
-  bool threads = false;      // every rank may be called from a progress thread
-  bool devices = false;      // some rank has an accelerator
-  bool same_tables = false;  // all ranks have read the same table
+  bool threads = false;          // every rank may be called from a progress thread
+  bool devices = false;          // some rank has an accelerator
+  bool program_threads = false;  // some rank's program may call from several threads
+  bool same_tables = false;      // all ranks have read the same table
 };
 
 // Called by the environment functions (MPI_Init and friends).

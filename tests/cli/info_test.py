@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from accord.errors import UserError
-from accord.library import read_info
+from accord.library import read_collective_libraries, read_info
 from accord.mpi import Abi, discover
 from accord.paths import Home, multiarch
 
@@ -103,6 +103,19 @@ def test_broken_libraries_are_explained(build: Build, body: str, message: str) -
         read_info(stub_library(build, body))
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("", "accord_ccl_json"),
+        ("size_t accord_ccl_json(char* b, size_t c) { abort(); }", "crashed"),
+        ("size_t accord_ccl_json(char* b, size_t c) { if (c) *b = 0; return 1; }", "no JSON"),
+    ],
+)
+def test_collective_libraries_do_not_break_the_rest(build: Build, body: str, words: str) -> None:
+    (row,) = read_collective_libraries(stub_library(build, body))
+    assert row["usable"] is False and words in row["why"]
+
+
 def test_files_that_are_no_library_are_explained(tmp_path: Path) -> None:
     file = tmp_path / "libaccord.so"
     file.write_text("nothing")
@@ -133,6 +146,13 @@ def test_the_real_library(home: Home, accord: Accord) -> None:
     assert set(settings) == {f"ACCORD_{name.upper()}" for name in declared}
     assert any(row["name"] == "host" and row["devices"] for row in answer["runtimes"])
     assert {"auto", "staged", "inbox", "node-direct-two-shot"} <= set(answer["algorithms"])
+    assert {"nccl", "rccl"} <= {row["name"] for row in answer["collective_libraries"]}
+
+
+def test_a_collective_library_that_is_not_there(home: Home, accord: Accord) -> None:
+    done = accord("info", "--json", ACCORD_CCL_LIBRARIES="nccl:/nowhere/libnccl.so")
+    rows = {row["name"]: row for row in json.loads(done.stdout)["collective_libraries"]}
+    assert rows["nccl"]["usable"] is False and "/nowhere/libnccl.so" in rows["nccl"]["why"]
 
 
 def test_the_settings_page_is_up_to_date(home: Home, accord: Accord) -> None:

@@ -345,6 +345,31 @@ TEST_F(HostRuntime, tickets) {
   EXPECT_EQ(nullptr, ticket.handle);
 }
 
+// What it finds there is the memory itself, which its own address does not give.
+TEST_F(HostRuntime, libraries_find_device_memory) {
+  std::byte* memory = allocate(500);
+  const auto data = pattern(400, 9);
+  CopyTicket ticket;
+  EXPECT_OK(runtime_.enqueue_begin(
+      0,
+      [&](void* stream) {
+        EXPECT_EQ(nullptr, stream);
+        std::memcpy(runtime_.address_for_library(memory + 100), data.data(), data.size());
+        return Status();
+      },
+      ticket));
+  bool done = false;
+  for (int polls = 0; !done && polls < 100; ++polls) EXPECT_OK(runtime_.copy_done(ticket, done));
+  EXPECT_TRUE(done);
+  EXPECT_EQ(data, contents(memory + 100, data.size()));
+  int plain = 0;
+  EXPECT_EQ(&plain, runtime_.address_for_library(&plain));
+  const Status refused{StatusCode::device_error, "refused"};
+  EXPECT_CODE(device_error, runtime_.enqueue_begin(
+                                0, [&](void*) { return refused; }, ticket));
+  EXPECT_EQ(nullptr, ticket.handle);
+}
+
 TEST_F(HostRuntime, host_memory_is_plain) {
   void* pointer = nullptr;
   ASSERT_OK(runtime_.host_allocate(10000, pointer));

@@ -10,9 +10,10 @@ from pathlib import Path
 BELOW = {
     "base": set(),
     "device": {"base"},
+    "ccl": {"base"},
     "node": {"base", "device"},
-    "core": {"base", "device", "node"},
-    "shim": {"base", "device", "node", "core", "preload"},  # preload: shim_abi.h only
+    "core": {"base", "device", "ccl", "node"},
+    "shim": {"base", "device", "ccl", "node", "core", "preload"},  # preload: shim_abi.h only
     "preload": {"base", "device"},
 }
 SHARED_WITH_SHIM = "preload/shim_abi.h"

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Collective libraries (NCCL and its like) behind one face: those of plugins.def, and one that is a
+// shared object of the user's (include/accord/ccl.h). Found and loaded at first use. Knows neither
+// MPI nor the ranks of a node. Called by core.
+#pragma once
+
+#include <accord/ccl.h>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace accord::ccl {
+
+using Work = accord_ccl_work;
+using Id = accord_ccl_id;
+
+// One rank's end of a communicator of a library. Not thread-safe.
+class Communicator {
+ public:
+  Communicator(const accord_ccl_plugin& plugin, void* made) : plugin_(plugin), made_(made) {}
+  ~Communicator() {
+    if (made_ != nullptr) plugin_.leave(made_);
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Puts the works on the stream as one step; see accord_ccl_plugin::enqueue. After an error
+  // nothing of them is left under way, and nothing more can be done here.
+  Status enqueue(std::span<const Work> works, void* stream);
+  // An error of something that is under way.
+  Status check();
+  void abort() noexcept;
+
+ private:
+  const accord_ccl_plugin& plugin_;
+  void* made_;  // null: aborted
+};
+
+// Never destroyed.
+class Library {
+ public:
+  // The plug-in stays for good; of the paths the first that can be opened counts, and null is for
+  // the plug-in to know.
+  struct Source {
+    const accord_ccl_plugin* plugin;
+    std::vector<const char*> paths;
+    int version_min = 0;
+    bool named_by_user = false;
+  };
+  explicit Library(Source source) : source_(std::move(source)) {}
+
+  const char* name() const noexcept { return source_.plugin->name; }
+  const char* runtime() const noexcept { return source_.plugin->runtime; }
+
+  // Whether it takes the memory of this device runtime. The embedded host runtime stands in for
+  // any, with a library of the user's that works on the CPU.
+  bool takes(std::string_view runtime_name) const noexcept;
+
+  // Loads it, once: ok, or why it cannot be used.
+  Status open();
+
+  // Only once it is open.
+  const accord_ccl_description& description() const noexcept { return description_; }
+  bool supports(accord_ccl_call call, accord_ccl_type type, accord_ccl_op op) const noexcept;
+  Status make_id(Id& id);
+  Status join(const Id& id, int rank, int size, std::unique_ptr<Communicator>& joined);
+
+ private:
+  Status load();
+
+  Source source_;
+  std::once_flag once_;
+  Status opened_;
+  void* library_ = nullptr;
+  accord_ccl_description description_{};
+};
+
+// All, in the order of plugins.def. Made at first use, which loads none but ACCORD_CCL_PLUGIN.
+std::span<Library* const> libraries();
+// Null: no such name.
+Library* find(std::string_view name) noexcept;
+
+// What is wrong with ACCORD_CCL_LIBRARIES or ACCORD_CCL_PLUGIN; empty when nothing is.
+const std::string& problem();
+
+}  // namespace accord::ccl

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/ccl_exchange.h"
+
+#include <atomic>
+
+#include "base/log.h"
+#include "base/stages.h"
+
+namespace accord::core {
+namespace {
+
+// Polls between two looks after the library and the peers.
+constexpr unsigned kPollsPerCheck = 256;
+
+std::atomic<std::uint64_t> calls_done{0};
+std::atomic<std::uint64_t> calls_other_way{0};
+
+}  // namespace
+
+CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company,
+                         CclTurn::Process process)
+    : group_(group),
+      turn_(group.mailboxes(), group.number, company, process),
+      cargo_(CclCargo::of(group, pipeline)) {}
+
+void CclExchange::count_other_way() noexcept {
+  calls_other_way.fetch_add(1, std::memory_order_relaxed);
+}
+
+void CclExchange::report() {
+  const std::uint64_t done = calls_done.load(std::memory_order_relaxed);
+  const std::uint64_t other_way = calls_other_way.load(std::memory_order_relaxed);
+  if (done + other_way == 0) return;
+  log::info("ccl: {} collectives by a collective library, {} that were to go by one another way",
+            done, other_way);
+}
+
+Status CclExchange::advance(bool& done) {
+  bool ready = false;
+  switch (state_) {
+    case State::begin:
+      // Nothing is asked of a library that was given up.
+      ACCORD_TRY(group_.mailboxes().check_peers());
+      stages::enter(stages::Stage::copy_in);
+      ACCORD_TRY(cargo_->pack(copy_in_));
+      state_ = State::packing;
+      [[fallthrough]];
+    case State::packing:
+      ACCORD_TRY(poll(copy_in_, ready));
+      if (!ready) break;
+      state_ = State::entering;
+      stages::enter(stages::Stage::wait);
+      [[fallthrough]];
+    case State::entering:
+      if (!turn_.may_enter()) break;
+      cargo_->tell_peers();
+      state_ = State::meeting;
+      [[fallthrough]];
+    case State::meeting:
+      if (!turn_.all_enter()) break;
+      cargo_->look_at_peers();
+      state_ = State::starting;
+      [[fallthrough]];
+    case State::starting:
+      if (!turn_.comes()) break;
+      stages::enter(stages::Stage::move);
+      ACCORD_TRY(launch());
+      state_ = State::running;
+      [[fallthrough]];
+    case State::running:
+      ACCORD_TRY(poll(work_, ready));
+      if (!ready) break;
+      // What failed may have ended all the same.
+      ACCORD_TRY(group_.communicator->check());
+      turn_.end();
+      stages::enter(stages::Stage::copy_out);
+      ACCORD_TRY(cargo_->unpack(copy_out_));
+      state_ = State::unpacking;
+      [[fallthrough]];
+    case State::unpacking:
+      ACCORD_TRY(poll(copy_out_, ready));
+      if (!ready) break;
+      calls_done.fetch_add(1, std::memory_order_relaxed);
+      state_ = State::done;
+      [[fallthrough]];
+    case State::done:
+      break;
+  }
+  done = state_ == State::done;
+  return done ? cargo_->mistake() : check();
+}
+
+Status CclExchange::check() {
+  if (++checks_ % kPollsPerCheck != 0) return {};
+  if (state_ == State::running) ACCORD_TRY(group_.communicator->check());
+  return group_.mailboxes().check_peers();
+}
+
+// What a kernel of the library still waits for ends with its communicator, here and on the peers,
+// which see that this rank has given up. After a mistake of the program alone nothing is left to
+// stop, and the communicator is as good as before.
+void CclExchange::stop(bool& done) {
+  done = true;
+  if (state_ == State::done) return;
+  group_.give_up();
+  for (device::CopyTicket* ticket : {&copy_in_, &work_, &copy_out_}) {
+    bool ended = true;
+    if (!poll(*ticket, ended).ok()) ended = true;
+    done = done && ended;
+  }
+  if (done) turn_.end();
+}
+
+Status CclExchange::launch() {
+  const auto works = cargo_->works();
+  if (works.empty()) return {};
+  return runtime().enqueue_begin(
+      group_.mailboxes().device(),
+      [&](void* stream) { return group_.communicator->enqueue(works, stream); }, work_);
+}
+
+Status CclExchange::poll(device::CopyTicket& ticket, bool& done) {
+  done = ticket.handle == nullptr;
+  return done ? Status() : runtime().copy_done(ticket, done);
+}
+
+}  // namespace accord::core

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A collective in which only the two ranks of a pair know what they exchange, as one group of a
+// library's messages. Each rank tells each other one what it sends and what it expects; a pair that
+// does not agree is an error of these two, who leave it out and do the rest.
+#pragma once
+
+#include <vector>
+
+#include "core/ccl_cargo.h"
+
+namespace accord::core {
+
+class CclPairs final : public CclCargo {
+ public:
+  CclPairs(CclGroup& group, const Pipeline& pipeline) : CclCargo(group), pipeline_(pipeline) {}
+
+  Status pack(device::CopyTicket& ticket) override;
+  void tell_peers() override;
+  void look_at_peers() override;
+  std::vector<ccl::Work> works() const override;
+  Status unpack(device::CopyTicket& ticket) override;
+  Status mistake() const override { return mistake_; }
+
+ private:
+  // What this rank sends one peer, or receives from it.
+  struct Block {
+    PipelineEnd end;
+    std::size_t size_bytes = 0;
+    std::byte* place = nullptr;  // where the library finds it
+    bool is_direct = false;      // which is where the user has it
+  };
+
+  std::vector<Block> blocks_of(const PipelineEnd& end, bool may_be_direct) const;
+  static std::size_t place_elsewhere(std::vector<Block>& blocks, std::byte* scratch);
+
+  const Pipeline& pipeline_;
+  std::vector<Block> outgoing_;  // by peer
+  std::vector<Block> incoming_;
+  Status mistake_;
+};
+
+}  // namespace accord::core

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// When a rank may hand a call to a collective library. The library's kernels occupy the device
+// until all ranks' kernels of that call run, so two calls must never wait for each other's place on
+// two devices. The rule: a process has one such call on its devices at a time, and a call starts
+// only when all its ranks have their place for it. Ranks say so in the mailboxes of their group:
+// `filled` counts the calls that they have entered, `reduced` the attempts at a place, with the
+// answer as its lowest bit, and `drained` the attempts of which they have seen all answers.
+//
+// Where the program makes one collective at a time on every rank, a rank waits for its place, since
+// whoever has it is about to finish. If nothing else is under way in its process, it has its place
+// as soon as it enters, and one look at the mailboxes tells that all may start: nothing that comes
+// later can need the place first. Else two calls may each have a place on some of the ranks:
+// then a rank answers no where it has none, all give theirs back, and try again. The ranks prefer
+// calls alike, by the numbers of the groups, so that one call gets all its places in the end.
+//
+// Nothing of this waits on a device, so kernels that wait for peers a bounded time only (those of
+// inboxes) may run beside it.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "node/group.h"
+
+namespace accord::core {
+
+class CclTurn;
+
+// Who has the devices of a process, and who would have them. Thread-safe.
+class CclPlace {
+ public:
+  static CclPlace& of_this_process() noexcept;
+
+  void wait(const CclTurn& turn, std::uint64_t precedence);
+  // False where somebody else has it, or waits and comes first.
+  bool take(const CclTurn& turn, std::uint64_t precedence);
+  void give_back(const CclTurn& turn);
+  // Neither waits nor has it.
+  void leave(const CclTurn& turn);
+
+ private:
+  struct Waiting {
+    const CclTurn* turn;
+    std::uint64_t precedence;
+  };
+  std::mutex mutex_;
+  const CclTurn* holder_ = nullptr;
+  std::vector<Waiting> waiting_;
+};
+
+class CclTurn {
+ public:
+  // Whether other collectives of the same process may be under way meanwhile, on whichever rank:
+  // equal on all ranks.
+  enum class Company { none, possible };
+  // Without company: whether anything else is under way in this process, which is its own affair.
+  enum class Process { busy, idle };
+
+  // `group` has no other use; `number` is equal on its ranks, and not zero.
+  CclTurn(node::Group& group, std::uint64_t number, Company company,
+          Process process = Process::busy, CclPlace& place = CclPlace::of_this_process());
+  ~CclTurn() { end(); }
+  CclTurn(const CclTurn&) = delete;
+  CclTurn& operator=(const CclTurn&) = delete;
+
+  // To be polled one after the other once this rank's buffers are ready, each until it says yes.
+  // What ranks have told each other for earlier calls has been read.
+  bool may_enter() const;
+  // All ranks have entered the call.
+  bool all_enter();
+  // All start it now.
+  bool comes();
+  // The call is over on this rank.
+  void end();
+
+ private:
+  enum class State { begin, entering, trying, answered, granted, ended };
+
+  bool all_saw(std::uint64_t attempt) const;
+  bool all_answered() const;
+  bool all_say_yes() const;
+  void enter();
+  void answer(bool yes);
+  void try_again();
+
+  node::Group& group_;
+  const Company company_;
+  const Process process_;
+  CclPlace& place_;
+  const std::uint64_t call_;        // its number in the group's life
+  const std::uint64_t precedence_;  // lower ones are preferred
+  std::uint64_t attempt_ = 0;       // in the group's life, from 1
+  bool is_placed_ = false;          // from the start
+  State state_ = State::begin;
+};
+
+}  // namespace accord::core

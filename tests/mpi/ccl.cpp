@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Collectives on device memory by a collective library: they go that way where the library can do
+// them and all ranks have it, else another, and each gives what it should. The command line says
+// what is the matter:
+//   way PATH   calls go by PATH ("nccl", or where there is no library "node")
+//   plugin     only sums of floats go by the library, which is the example's
+//   lacks      rank 1 has no library
+//   fails      the library fails in the midst of a call: an error, but never wrong data
+//   company    calls of two communicators, started in different orders
+#include <accord/accord.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "device_buffer.h"
+
+namespace {
+
+using accord::test::DeviceBuffer;
+
+constexpr int kCount = 1000;
+constexpr int kCalls = 5;
+
+int rank = 0;
+int size = 0;
+int failures = 0;
+
+template <class Number>
+DeviceBuffer on_device(const std::vector<Number>& numbers) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+  return DeviceBuffer({bytes, bytes + numbers.size() * sizeof(Number)});
+}
+template <class Number>
+std::vector<Number> contents(const DeviceBuffer& buffer) {
+  const std::vector<std::byte> bytes = buffer.contents();
+  std::vector<Number> numbers(bytes.size() / sizeof(Number));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+// Element i of what `sender` contributes.
+template <class Number>
+Number value(int sender, int i) {
+  return static_cast<Number>((sender + 1) * 7 + i % 11);
+}
+template <class Number>
+std::vector<Number> contribution(int sender, int count = kCount) {
+  std::vector<Number> numbers(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) numbers[static_cast<std::size_t>(i)] = value<Number>(sender, i);
+  return numbers;
+}
+template <class Number>
+std::vector<Number> sum(int ranks) {
+  std::vector<Number> numbers(kCount);
+  for (int from = 0; from < ranks; ++from) {
+    const auto added = contribution<Number>(from);
+    std::ranges::transform(numbers, added, numbers.begin(),
+                           [](Number a, Number b) { return static_cast<Number>(a + b); });
+  }
+  return numbers;
+}
+
+void expect(bool good, const std::string& what) {
+  if (good) return;
+  std::fprintf(stderr, "rank %d: %s\n", rank, what.c_str());
+  ++failures;
+}
+void expect_path(const std::string& path, const std::string& what) {
+  expect(accord_last_path() == path, what + " went by " + accord_last_path());
+}
+
+template <class Number>
+void check_sum(MPI_Datatype type, const std::string& path, const std::string& what) {
+  const DeviceBuffer send = on_device(contribution<Number>(rank));
+  const DeviceBuffer recv = on_device(std::vector<Number>(kCount));
+  for (int call = 0; call < kCalls; ++call)
+    MPI_Allreduce(send.pointer(), recv.pointer(), kCount, type, MPI_SUM, MPI_COMM_WORLD);
+  expect_path(path, what);
+  expect(contents<Number>(recv) == sum<Number>(size), what + ": wrong result");
+}
+
+void check_bcast(const std::string& path) {
+  const int root = size - 1;
+  const DeviceBuffer buffer = on_device(contribution<int>(rank));
+  MPI_Bcast(buffer.pointer(), kCount, MPI_INT, root, MPI_COMM_WORLD);
+  expect_path(path, "bcast");
+  expect(contents<int>(buffer) == contribution<int>(root), "bcast: wrong result");
+}
+
+// Each rank sends the next one more than it sends the others; once rank 0 expects less than that.
+void check_pairs(const std::string& path) {
+  constexpr int kBlock = 600;
+  for (const bool wrong : {false, true}) {
+    std::vector<int> sent(static_cast<std::size_t>(size), 1);
+    std::vector<int> received(static_cast<std::size_t>(size), 1);
+    std::vector<int> places(static_cast<std::size_t>(size));
+    for (int peer = 0; peer < size; ++peer) places[static_cast<std::size_t>(peer)] = peer * kBlock;
+    const int last = (rank + size - 1) % size;
+    sent[static_cast<std::size_t>((rank + 1) % size)] = kBlock;
+    received[static_cast<std::size_t>(last)] = wrong && rank == 0 ? kBlock - 1 : kBlock;
+    const DeviceBuffer send = on_device(contribution<int>(rank, size * kBlock));
+    const DeviceBuffer recv =
+        on_device(std::vector<int>(static_cast<std::size_t>(size) * kBlock, -1));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const int code =
+        MPI_Alltoallv(send.pointer(), sent.data(), places.data(), MPI_INT, recv.pointer(),
+                      received.data(), places.data(), MPI_INT, MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    if (!wrong) expect_path(path, "alltoallv");
+    // Whoever sends too much may be told.
+    const bool concerned = wrong && rank == 0;
+    const bool may_be_told = wrong && rank == size - 1;
+    expect(may_be_told || (code != MPI_SUCCESS) == concerned,
+           "alltoallv: an error of somebody else, or none");
+    const auto got = contents<int>(recv);
+    for (int from = 0; from < size; ++from) {
+      const auto first = static_cast<std::size_t>(from * kBlock);
+      const bool there = !(wrong && rank == 0 && from == last);
+      expect(got[first] == (there ? value<int>(from, rank * kBlock) : -1),
+             "alltoallv: wrong result");
+    }
+  }
+}
+
+// A library has no operation for bits; what it is given else, it does.
+void check_way(const std::string& path) {
+  check_sum<int>(MPI_INT, path, "sum of int");
+  check_sum<float>(MPI_FLOAT, path, "sum of float");
+  check_sum<short>(MPI_SHORT, "node", "sum of short");
+  check_bcast(path);
+  check_pairs(path == "node" ? "node-pairs" : path);
+  const DeviceBuffer bits = on_device(contribution<int>(rank));
+  MPI_Allreduce(MPI_IN_PLACE, bits.pointer(), kCount, MPI_INT, MPI_BXOR, MPI_COMM_WORLD);
+  expect_path("node", "bitwise operation");
+  const DeviceBuffer prefix = on_device(contribution<int>(rank));
+  MPI_Scan(MPI_IN_PLACE, prefix.pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  expect_path("node", "scan");
+  expect(contents<int>(prefix) == sum<int>(rank + 1), "scan: wrong result");
+  // A communicator of a communicator, freed before the end.
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Bcast(prefix.pointer(), kCount, MPI_INT, 0, half);
+  MPI_Comm_free(&half);
+}
+
+void check_plugin() {
+  check_sum<float>(MPI_FLOAT, "example", "sum of float");
+  check_sum<int>(MPI_INT, "node", "sum of int");
+  check_bcast("node");
+}
+
+// What is a success has the right result, and the error says whose it is.
+void check_failure() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const DeviceBuffer send = on_device(contribution<float>(rank));
+  std::string told;
+  for (int call = 0; call < 10; ++call) {
+    const DeviceBuffer recv = on_device(std::vector<float>(kCount));
+    const int code =
+        MPI_Allreduce(send.pointer(), recv.pointer(), kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (code == MPI_SUCCESS) {
+      expect(told.empty(), "a success after an error");
+      expect(contents<float>(recv) == sum<float>(size), "a success with a wrong result");
+      continue;
+    }
+    std::array<char, MPI_MAX_ERROR_STRING + 1> text{};
+    int length = 0;
+    MPI_Error_string(code, text.data(), &length);
+    if (told.empty()) told = text.data();
+  }
+  expect(told.find("accord: ") != std::string::npos, "no error of ours: " + told);
+  std::fprintf(stderr, "rank %d was told: %s\n", rank, told.c_str());
+}
+
+// Each rank starts and awaits them in an order of its own, and some ranks block in a call of a
+// third communicator meanwhile.
+void check_company(const std::string& path) {
+  constexpr int kComms = 3;
+  std::array<MPI_Comm, kComms> comms{};
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const DeviceBuffer send = on_device(contribution<float>(rank));
+  std::vector<DeviceBuffer*> recvs;
+  for (std::size_t i = 0; i < kComms; ++i)
+    recvs.push_back(new DeviceBuffer(on_device(std::vector<float>(kCount))));
+  for (int round = 0; round < 20; ++round) {
+    std::array<MPI_Request, kComms> requests{};
+    for (std::size_t i = 0; i < kComms; ++i) {
+      const std::size_t which = (i + static_cast<std::size_t>(rank + round)) % kComms;
+      MPI_Iallreduce(send.pointer(), recvs[which]->pointer(), kCount, MPI_FLOAT, MPI_SUM,
+                     comms[which], &requests[which]);
+    }
+    if (round % 2 == 0)
+      MPI_Wait(&requests[static_cast<std::size_t>(rank) % kComms], MPI_STATUS_IGNORE);
+    check_sum<float>(MPI_FLOAT, path, "blocking sum in company");
+    MPI_Waitall(kComms, requests.data(), MPI_STATUSES_IGNORE);
+    for (DeviceBuffer* recv : recvs)
+      expect(contents<float>(*recv) == sum<float>(size), "non-blocking sum: wrong result");
+  }
+  for (DeviceBuffer* recv : recvs) delete recv;
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
+// Before Accord reads its settings; by what launchers tell of the rank.
+void lose_library_of_rank_1() {
+  for (const char* name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr) continue;
+    if (std::atoi(value) == 1) setenv("ACCORD_CCL_LIBRARIES", "nccl:/nowhere/libnccl.so", 1);
+    return;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string matter = argc > 1 ? argv[1] : "way";
+  if (matter == "lacks") lose_library_of_rank_1();
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (matter == "fails") {
+    check_failure();
+  } else if (matter == "plugin") {
+    check_plugin();
+  } else if (matter == "company") {
+    check_company("nccl");
+  } else {
+    check_way(matter == "lacks" ? "node" : argc > 2 ? argv[2] : "nccl");
+  }
+  int all_failures = 0;
+  if (matter == "fails") {  // the communicator is not fit for more
+    all_failures = failures;
+  } else {
+    MPI_Allreduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  if (rank == 0) std::printf("%d failures\n", all_failures);
+  MPI_Finalize();
+  return all_failures == 0 ? 0 : 1;
+}

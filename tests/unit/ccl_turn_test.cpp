@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Collectives of several communicators that start by a collective library, in any order on
+// different processes: all processes in one, polled in a random order. What the library does here
+// is what is worst for us: a rank that has started does nothing at all until all ranks of that call
+// have.
+#include "core/ccl_turn.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "node_world.h"
+
+namespace accord::test {
+namespace {
+
+using core::CclPlace;
+using core::CclTurn;
+using Company = CclTurn::Company;
+
+bool comes(CclTurn& turn) { return turn.may_enter() && turn.all_enter() && turn.comes(); }
+
+// A communicator, of some of the processes.
+struct Comm {
+  std::unique_ptr<NodeWorld> world;
+  std::vector<int> processes;  // by rank
+  std::uint64_t number;
+};
+
+// One call on one rank.
+struct Call {
+  int comm;
+  int rank;
+  int sequence;     // among the calls of the communicator
+  bool is_awaited;  // before the process makes another
+  std::unique_ptr<CclTurn> turn = nullptr;
+  bool started = false;
+};
+
+struct Process {
+  CclPlace place;
+  std::vector<Call> calls;  // under way or to come, in the order of this process
+};
+
+class World {
+ public:
+  explicit World(unsigned seed) : random_(seed) {}
+
+  void add_comm(std::vector<int> processes) {
+    const int size = static_cast<int>(processes.size());
+    comms_.push_back(
+        {std::make_unique<NodeWorld>(size, 64 << 10, 1), std::move(processes), random_() | 1u});
+    std::size_t count = 0;
+    for (const Comm& comm : comms_)
+      for (const int process : comm.processes)
+        count = std::max(count, static_cast<std::size_t>(process) + 1);
+    while (processes_.size() < count) processes_.push_back(std::make_unique<Process>());
+  }
+
+  // Every process makes `calls` calls on each of its communicators, one at a time on each. Either
+  // which communicator is next is its own choice, and it awaits none before it has made all; or the
+  // order is common, and it awaits some calls at once.
+  enum class Order { own, common };
+  void add_calls(int calls, Order kind) {
+    std::vector<int> common;
+    for (int comm = 0; comm < static_cast<int>(comms_.size()); ++comm)
+      common.insert(common.end(), static_cast<std::size_t>(calls), comm);
+    std::ranges::shuffle(common, random_);
+    for (std::size_t number = 0; number < processes_.size(); ++number) {
+      std::vector<int> order = common;
+      if (kind == Order::own) std::ranges::shuffle(order, random_);
+      std::vector<int> next(comms_.size());
+      for (const int comm : order) {
+        const int rank = rank_of(comm, number);
+        const bool is_awaited = kind == Order::common && random_() % 2 == 0;
+        if (rank < 0) continue;
+        processes_[number]->calls.push_back(
+            {comm, rank, next[static_cast<std::size_t>(comm)]++, is_awaited});
+      }
+    }
+  }
+
+  // False where nobody can go on for good.
+  bool run(Company company) {
+    started_.assign(comms_.size(), {});
+    for (int polls = 0; polls < 400000; ++polls) {
+      if (std::ranges::all_of(processes_, [](const auto& one) { return one->calls.empty(); }))
+        return true;
+      poll(*processes_[random_() % processes_.size()], company);
+    }
+    return false;
+  }
+
+ private:
+  int rank_of(int comm, std::size_t process) const {
+    const auto& processes = comms_[static_cast<std::size_t>(comm)].processes;
+    const auto found = std::ranges::find(processes, static_cast<int>(process));
+    return found == processes.end() ? -1 : static_cast<int>(found - processes.begin());
+  }
+
+  int& started(const Call& call) {
+    auto& counts = started_[static_cast<std::size_t>(call.comm)];
+    if (counts.size() <= static_cast<std::size_t>(call.sequence))
+      counts.resize(static_cast<std::size_t>(call.sequence) + 1);
+    return counts[static_cast<std::size_t>(call.sequence)];
+  }
+  bool all_started(const Call& call) {
+    return started(call) ==
+           static_cast<int>(comms_[static_cast<std::size_t>(call.comm)].processes.size());
+  }
+
+  void poll(Process& process, Company company) {
+    const auto running = std::ranges::find_if(process.calls, &Call::started);
+    if (running != process.calls.end()) {
+      if (all_started(*running)) process.calls.erase(running);  // with its turn
+      return;
+    }
+    std::vector<bool> seen(comms_.size());
+    std::vector<Call*> open;
+    for (Call& call : process.calls) {
+      const auto comm = static_cast<std::size_t>(call.comm);
+      // A communicator's calls come one after the other.
+      if (!seen[comm]) open.push_back(&call);
+      seen[comm] = true;
+      if (call.is_awaited || company == Company::none) break;
+    }
+    std::ranges::shuffle(open, random_);
+    for (Call* const one : open) {
+      Call& call = *one;
+      const auto comm = static_cast<std::size_t>(call.comm);
+      if (random_() % 4 == 0 && !call.turn) continue;
+      if (!call.turn)
+        call.turn =
+            std::make_unique<CclTurn>(comms_[comm].world->group(call.rank), comms_[comm].number,
+                                      company, CclTurn::Process::busy, process.place);
+      if (!comes(*call.turn)) continue;
+      call.started = true;
+      ++started(call);
+      return;
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<Comm> comms_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<std::vector<int>> started_;  // ranks of each call of each communicator
+};
+
+TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
+  for (const auto order : {World::Order::own, World::Order::common}) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      World world(seed);
+      world.add_comm({0, 1});
+      world.add_comm({1, 0});
+      world.add_calls(5, order);
+      EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+    }
+  }
+}
+
+TEST(ccl_turn, communicators_that_meet_in_a_ring) {
+  for (const auto order : {World::Order::own, World::Order::common}) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      World world(seed);
+      world.add_comm({0, 1});
+      world.add_comm({1, 2});
+      world.add_comm({2, 3, 0});
+      world.add_comm({3, 2, 1, 0});
+      world.add_calls(4, order);
+      EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+    }
+  }
+}
+
+// In step, so that no chance helps: each of two processes has a place for another call.
+TEST(ccl_turn, two_calls_do_not_keep_each_other_from_starting) {
+  NodeWorld one(2, 64 << 10, 1);
+  NodeWorld other(2, 64 << 10, 1);
+  CclPlace places[2];
+  CclTurn first[] = {{one.group(0), 3, Company::possible, CclTurn::Process::busy, places[0]},
+                     {one.group(1), 3, Company::possible, CclTurn::Process::busy, places[1]}};
+  CclTurn second[] = {{other.group(0), 5, Company::possible, CclTurn::Process::busy, places[0]},
+                      {other.group(1), 5, Company::possible, CclTurn::Process::busy, places[1]}};
+  bool come[2] = {};
+  for (int poll = 0; poll < 100; ++poll) {
+    come[0] = comes(first[0]);
+    EXPECT_FALSE(comes(second[1]));
+    EXPECT_FALSE(comes(second[0]));
+    come[1] = comes(first[1]);
+  }
+  EXPECT_TRUE(come[0] && come[1]);
+}
+
+TEST(ccl_turn, one_call_at_a_time) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    World world(seed);
+    world.add_comm({0, 1, 2});
+    world.add_calls(20, World::Order::common);
+    EXPECT_TRUE(world.run(Company::none)) << "seed " << seed;
+  }
+}
+
+TEST(ccl_turn, nobody_starts_before_all_have_come) {
+  NodeWorld world(3, 64 << 10, 1);
+  CclPlace places[3];
+  CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::busy, places[0]);
+  CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
+  for (int poll = 0; poll < 10; ++poll) {
+    EXPECT_FALSE(comes(first));
+    EXPECT_FALSE(comes(second));
+  }
+  CclTurn third(world.group(2), 1, Company::none, CclTurn::Process::busy, places[2]);
+  bool come[3] = {};
+  for (int poll = 0; poll < 10; ++poll) {
+    come[0] = comes(first);
+    come[1] = comes(second);
+    come[2] = comes(third);
+  }
+  EXPECT_TRUE(come[0] && come[1] && come[2]);
+}
+
+// Two looks at the mailboxes, one after the other on two ranks, else tell each of them that the
+// other has a place.
+TEST(ccl_turn, where_nothing_else_is_under_way_all_start_once_all_have_come) {
+  NodeWorld world(2, 64 << 10, 1);
+  CclPlace places[2];
+  for (int call = 0; call < 3; ++call) {
+    CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
+    CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::idle, places[1]);
+    EXPECT_FALSE(comes(first));
+    EXPECT_TRUE(comes(second));
+    EXPECT_TRUE(comes(first));
+  }
+  // One that is busy takes a look more.
+  CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
+  CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
+  EXPECT_FALSE(comes(first));
+  EXPECT_TRUE(comes(second));
+  EXPECT_TRUE(comes(first));
+}
+
+// As after an error: its place is free for others.
+TEST(ccl_turn, a_call_that_ends_early_gives_its_place_back) {
+  NodeWorld one(1, 64 << 10, 1);
+  NodeWorld other(1, 64 << 10, 1);
+  CclPlace place;
+  CclTurn first(one.group(0), 1, Company::none, CclTurn::Process::busy, place);
+  CclTurn second(other.group(0), 2, Company::none, CclTurn::Process::busy, place);
+  EXPECT_TRUE(comes(first));
+  EXPECT_FALSE(comes(second));
+  first.end();
+  EXPECT_TRUE(comes(second));
+}
+
+}  // namespace
+}  // namespace accord::test
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  setenv("ACCORD_RUNTIME", "host", 1);
+  return RUN_ALL_TESTS();
+}
