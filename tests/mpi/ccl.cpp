@@ -226,6 +226,8 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  // Libraries want a device a rank.
+  if (accord_device_count() > 0) accord_set_device(rank % accord_device_count());
   if (matter == "fails") {
     check_failure();
   } else if (matter == "plugin") {
