@@ -109,14 +109,20 @@ bool is_of(const PipelineEnd& end, const device::DeviceRuntime& runtime) {
   return end.runtime == nullptr || end.runtime == &runtime;
 }
 
+bool can_go_by_library(CommQueue& queue, const Pipeline& pipeline) {
+  if (pipeline.library == nullptr) return false;
+  const CclGroup& group = ccl_group_of(queue, *pipeline.library);
+  if (!group.joined()) return false;
+  const device::DeviceRuntime& runtime = group.mailboxes().runtime();
+  return is_of(pipeline.in, runtime) && is_of(pipeline.out, runtime);
+}
+
 std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
                                         Mode mode) {
   if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
-  CclGroup& group = ccl_group_of(queue, *pipeline.library);
-  const device::DeviceRuntime& runtime = group.mailboxes().runtime();
-  if (!is_of(pipeline.in, runtime) || !is_of(pipeline.out, runtime)) return nullptr;
+  if (!can_go_by_library(queue, pipeline)) return nullptr;
   return std::make_unique<CclExchange>(
-      group, pipeline, CclTurn::Company::none,
+      ccl_group_of(queue, *pipeline.library), pipeline, CclTurn::Company::none,
       engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
 }
 
@@ -244,7 +250,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
 
 std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
   if (!engine.idle()) return std::nullopt;
-  const bool by_library = pipeline.library != nullptr && !pipeline.in_company;
+  const bool by_library = can_go_by_library(queue, pipeline) && !pipeline.in_company;
   const bool by_inbox = queue.modes.next_is(Mode::inbox, pipeline.key);
   if (!by_inbox && !(by_library && queue.modes.next_is(Mode::ccl, pipeline.key)))
     return std::nullopt;

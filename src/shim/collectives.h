@@ -149,17 +149,29 @@ inline device::PointerInfo whereabouts(const void* pointer) noexcept {
   return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify(pointer);
 }
 
-// Whether the handles of the call's types are never reused for others.
+// Whether the handles of the types that this rank moves are never reused for others. The others
+// mean nothing here, and may be anything.
 template <class Shape>
-bool named_types(const Shape& call) noexcept {
+bool named_types(const Shape& call, const core::Pipeline& pipeline) noexcept {
   if constexpr (requires { call.datatype; }) {
     return is_named(call.datatype);
-  } else if constexpr (requires { call.sendtype; }) {
-    return (send_pointer(call) == MPI_IN_PLACE || is_named(call.sendtype)) &&
-           (recv_pointer(call) == MPI_IN_PLACE || is_named(call.recvtype));
   } else {
-    return false;
+    const auto named = [](const core::PipelineEnd& end, const void* pointer, MPI_Datatype type) {
+      return !end.present() || pointer == MPI_IN_PLACE || is_named(type);
+    };
+    return named(pipeline.in, send_pointer(call), call.sendtype) &&
+           named(pipeline.out, recv_pointer(call), call.recvtype);
   }
+}
+
+template <class Shape>
+RepeatedCalls::Mark mark_of(const Shape& call) noexcept {
+  const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  RepeatedCalls::Mark mark = bits(send_pointer(call)) ^ bits(recv_pointer(call)) << 7;
+  if constexpr (requires { call.count; }) mark += static_cast<std::uint64_t>(call.count) << 1;
+  if constexpr (requires { call.recvcount; })
+    mark += static_cast<std::uint64_t>(call.recvcount) << 1;
+  return mark | 1;  // never 0
 }
 
 // The call as it went before, if it is one that is kept and it goes the same way: then `code` is
@@ -169,7 +181,8 @@ bool again(const Shape& call, int& code) noexcept {
   if constexpr (std::equality_comparable<Shape>) {
     if (!device::any_active() || stages::listening) return false;
     CommState* const state = comm_state(call.comm);
-    const RepeatedCalls::Call* const kept = state == nullptr ? nullptr : state->repeated.find(call);
+    const RepeatedCalls::Call* const kept =
+        state == nullptr ? nullptr : state->repeated.find(mark_of(call), call);
     if (kept == nullptr || kept->send != whereabouts(send_pointer(call)) ||
         kept->recv != whereabouts(recv_pointer(call)))
       return false;
@@ -184,10 +197,13 @@ bool again(const Shape& call, int& code) noexcept {
 template <class Shape>
 void keep(const Shape& call, CommState& state, core::CollectiveCall& went) {
   if constexpr (std::equality_comparable<Shape>) {
-    state.repeated.keep(call, {.shape = {},
-                               .send = whereabouts(send_pointer(call)),
-                               .recv = whereabouts(recv_pointer(call)),
-                               .pipeline = *std::move(went.pipeline)});
+    const RepeatedCalls::Mark mark = mark_of(call);
+    if (!state.repeated.comes_again(mark) || !named_types(call, *went.pipeline)) return;
+    state.repeated.keep(mark, call,
+                        {.shape = {},
+                         .send = whereabouts(send_pointer(call)),
+                         .recv = whereabouts(recv_pointer(call)),
+                         .pipeline = *std::move(went.pipeline)});
   }
 }
 
@@ -208,7 +224,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
     put_in_rank_order(described, std::move(ordered));
   bool repeatable = false;
   const Status status = core::run_collective(engine(), state->queue, described, repeatable);
-  if (repeatable && named_types(call)) keep(call, *state, described);
+  if (repeatable) keep(call, *state, described);
   return raise(call.comm, status);
 }
 

@@ -3,14 +3,17 @@
 //
 // Programs make the same small collective again and again. To describe one anew (its layouts, its
 // key, who votes and how) takes a microsecond, a sixth of the whole call where it goes through
-// inboxes; so a communicator keeps the last few that did. What may differ from one call to the next
-// is asked each time: what memory the buffers are, and whose turn it is to vote.
+// inboxes; so a communicator keeps some that did. What may differ from one call to the next is
+// asked each time: what memory the buffers are, and whose turn it is to vote.
 #pragma once
 
 #include <any>
 #include <array>
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "core/collective.h"
 #include "device/device_runtime.h"
@@ -28,28 +31,42 @@ class RepeatedCalls {
     core::Pipeline pipeline;
   };
 
+  // Anything that tells calls apart, for the most part.
+  using Mark = std::uint64_t;
+
   template <std::equality_comparable Shape>
-  const Call* find(const Shape& shape) const noexcept {
-    for (const Call& call : calls_) {
+  const Call* find(Mark mark, const Shape& shape) const noexcept {
+    if (calls_.empty()) return nullptr;
+    for (const Call& call : calls_[set_of(mark)]) {
       const auto* const kept = std::any_cast<Shape>(&call.shape);
       if (kept != nullptr && *kept == shape) return &call;
     }
     return nullptr;
   }
 
-  // Instead of the one kept longest, or of the same call on other memory.
+  // Whether such a call has been here before. A program that never makes the same one twice shall
+  // not pay for keeping them.
+  bool comes_again(Mark mark) noexcept { return std::exchange(seen_[set_of(mark)], mark) == mark; }
+
+  // Instead of the same call on other memory, or the older of two.
   template <std::equality_comparable Shape>
-  void keep(const Shape& shape, Call call) {
+  void keep(Mark mark, const Shape& shape, Call call) {
+    if (calls_.empty()) calls_.resize(kSets);
+    Set& set = calls_[set_of(mark)];
+    const Call* const same = find(mark, shape);
+    if (same != &set[0]) std::swap(set[0], set[1]);
     call.shape = shape;
-    const Call* const old = find(shape);
-    const std::size_t at =
-        old != nullptr ? static_cast<std::size_t>(old - calls_.data()) : next_++ % calls_.size();
-    calls_[at] = std::move(call);
+    set[0] = std::move(call);
   }
 
  private:
-  std::array<Call, 8> calls_;
-  std::size_t next_ = 0;
+  static constexpr std::size_t kSets = 32;
+  using Set = std::array<Call, 2>;
+  static std::size_t set_of(Mark mark) noexcept { return mark * 0x9e3779b97f4a7c15 >> 59; }
+  static_assert(kSets == std::size_t{1} << (64 - 59));
+
+  std::vector<Set> calls_;  // none until one is kept
+  std::array<Mark, kSets> seen_{};
 };
 
 }  // namespace accord::shim

@@ -290,7 +290,10 @@ int Startall(int count, MPI_Request array[]) noexcept {
     const auto work = requests().find(to_bits(array[i]));
     if (!work) continue;
     const Status status = requests().start(to_bits(array[i]));
-    if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
+    if (status.ok()) continue;
+    // What has begun goes on, and needs its request.
+    (void)host::Startall(i, array);
+    return raise(from_bits<MPI_Comm>(work->context), status);
   }
   return host::Startall(count, array);
 }
