@@ -59,12 +59,12 @@ Status Joining::step(bool& done) {
   } else if (step_ == Step::sent && all_could) {
     return vote(group_->open(), Step::opened);
   } else if (step_ == Step::opened && !all_could) {
-    group_->close_peers();
-    return vote({}, Step::closed);
+    return vote(group_->close_peers(), Step::closed);
   } else if (step_ == Step::opened) {
     joined_.group = group_;
   } else {
-    group_->parted();
+    // Else the memory stays, as that of a rank that has died.
+    if (step_ != Step::closed || all_could) group_->parted();
     joined_.declined = true;
     if (joined_.why_declined.empty()) joined_.why_declined = reason::kPeerDeclined;
   }

@@ -123,7 +123,12 @@ bool SpreadReduction::all_have(std::atomic<std::uint64_t> node::Mailbox::*counte
 }
 
 std::byte* SpreadReduction::slot(int sender) const {
-  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(sender);
+  // As far off a vector as the own contribution is, so that the kernel can take vectors of all.
+  constexpr std::uintptr_t kVectorBytes = 16;
+  const std::byte* const own = ends_.contributions[static_cast<std::size_t>(group_.rank())];
+  const std::uintptr_t off =
+      reinterpret_cast<std::uintptr_t>(own + plan_.part(0).source_bytes) % kVectorBytes;
+  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(sender) + off;
 }
 
 }  // namespace accord::core

@@ -311,7 +311,7 @@ Status Group::try_to_reduce() {
 
 Group::~Group() {
   if (use_.of_one_request) --groups_of_one_request;
-  close_peers();
+  (void)close_peers();
   if (bounce_ != nullptr) (void)runtime_->free(bounce_);
   if (runtime_ != nullptr && !regions_.empty() &&
       regions_[static_cast<std::size_t>(rank_)] != nullptr)
@@ -319,14 +319,15 @@ Group::~Group() {
   if (mailboxes_ != nullptr) ::munmap(mailboxes_, shared_bytes());
 }
 
-void Group::close_peers() noexcept {
+Status Group::close_peers() noexcept {
   offers_.close();
-  if (!trial_.ended()) return;
+  if (!trial_.ended()) return Trial::unended();
   for (void*& peer : opened_) {
     if (peer != nullptr) (void)runtime_->close_memory(peer);
     peer = nullptr;
   }
   if (mailboxes_ != nullptr) own_mailbox().closed.store(1, std::memory_order_release);
+  return {};
 }
 
 bool Group::abandoned() noexcept {
@@ -352,7 +353,7 @@ void Group::retire(Group* group) {
 void Group::bury() noexcept {
   const std::lock_guard lock(graveyard().mutex);
   auto& groups = graveyard().groups;
-  for (Group* group : groups) group->close_peers();
+  for (Group* group : groups) (void)group->close_peers();
   std::erase_if(groups, [](Group* group) {
     if (!group->abandoned()) return false;
     delete group;

@@ -93,7 +93,8 @@ class Group {
   Status open();
   // Step 5, where one could not: closes what is open; once all have, the region may go. What a
   // trial's kernel may yet read is kept until that has run.
-  void close_peers() noexcept;
+  // An error where this rank may still read them.
+  Status close_peers() noexcept;
   void parted() noexcept { shown_ = false; }
 
   ~Group();

@@ -362,6 +362,8 @@ void Offers::follow(int owner) {
     mine.opened[i].store(0, std::memory_order_relaxed);
     close(imports[i]);
   }
+  // What is offered while the device runs no kernel of ours is for a later call.
+  if (!trial_ended()) return;
   for (std::size_t i = 0; i < imports.size(); ++i) {
     const Offer& offer = theirs.offers[i];
     const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
@@ -402,7 +404,6 @@ Status Offers::open(int owner, std::size_t number, Import& import) {
                           .buffer_id = offer.buffer_id,
                           .size_bytes = offer.size_bytes,
                           .handle = {offer.handle, offer.handle_bytes}};
-  if (!trial_ended()) return Trial::unended();
   ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, import.start));
   bool known = false;
   Status reached = try_kernels(import.start, known);

@@ -18,7 +18,9 @@ SpreadPlan::SpreadPlan(const DirectPlan& plan, int rank, std::size_t region_byte
     longest_bytes = std::max(longest_bytes, plan.share(of).length_bytes);
   const std::size_t granule_bytes = plan.granule_bytes();
   const auto senders = static_cast<std::size_t>(size_ - 1);
-  const std::size_t room_bytes = region_bytes / senders / granule_bytes * granule_bytes;
+  // A line is left for buffers that do not begin with one.
+  const std::size_t room_bytes =
+      (region_bytes - granule_bytes) / senders / granule_bytes * granule_bytes;
   pieces_ = std::max<std::size_t>(1, divide_up(longest_bytes, room_bytes));
   step_bytes_ = divide_up(divide_up(longest_bytes, pieces_), granule_bytes) * granule_bytes;
 }
