@@ -323,6 +323,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (accord_device_count() > 0) (void)accord_set_device(rank % accord_device_count());
   const std::string way = argc > 1 ? argv[1] : "node";
   if (way == "node-direct") {
     straight();
