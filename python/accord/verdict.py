@@ -64,10 +64,10 @@ class Point:
 
     @property
     def chosen(self) -> Candidate:
-        """The rule's own where nothing is better for sure."""
+        """The fastest of those that are better than the rule's for sure, else the rule's own."""
         rule = [one for one in self.candidates if one.algorithm == RULE]
-        best = min(self.candidates, key=lambda one: one.ratio)
-        return rule[0] if rule and best.high >= 1 - TOLERANCE else best
+        sure = [one for one in self.candidates if one.high < 1 - TOLERANCE] if rule else []
+        return min(sure or rule or self.candidates, key=lambda one: one.ratio)
 
     def doubt(self) -> float:
         """By how much another algorithm may be better than the chosen one: beyond TOLERANCE, unclear."""
