@@ -163,7 +163,7 @@ class Sweep:
 
     def run(self, title: str, planned: list[Planned], seconds: float, share: float = 1) -> None:
         """Every number of ranks gets its part of the time. Small sizes come first: where the time is not
-        enough for the largest ones, what holds for the next smaller is taken for them."""
+        enough for the largest ones, these go by the rule."""
         task = self.progress.add_task(title, total=len(planned))
         counts = sorted({point.key.ranks for point in planned})
         for position, ranks in enumerate(counts):

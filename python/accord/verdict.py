@@ -14,6 +14,8 @@ RULE = "auto"  # what the built-in rule takes
 TOLERANCE = 0.02
 # Of a ratio that was not measured pair by pair: two runs of one program differ so much.
 _ERROR_BETWEEN_RUNS = 0.03
+# A choice holds up to so many times the largest size that it was measured at.
+_MEASURED_TO = 2
 _ELEMENT_BYTES = 4
 _OF_THE_WHOLE_VECTOR = ("reduce_scatter", "reduce_scatter_block")
 
@@ -150,7 +152,10 @@ def _candidate_of(
 
 
 def choices_of(points: Iterable[Point]) -> list[dict[str, Any]]:
-    """The rows of a table: by collective and ranks, ranges that meet halfway between sizes."""
+    """The rows of a table: by collective and ranks, ranges that meet halfway between sizes.
+
+    What is far longer than anything measured goes by the rule, whatever was the best before.
+    """
     rows: dict[tuple[str, int], list[Point]] = {}
     for point in points:
         rows.setdefault((point.key.collective, point.key.ranks), []).append(point)
@@ -171,6 +176,8 @@ def _ranges_of(points: list[Point]) -> list[dict[str, Any]]:
             first_bytes = math.isqrt(last_bytes * size_bytes) + 1 if ranges else 0
             ranges.append({"first_bytes": first_bytes, "algorithm": algorithm})
         last_bytes = size_bytes
+    if ranges[-1]["algorithm"] != RULE:
+        ranges.append({"first_bytes": _MEASURED_TO * last_bytes + 1, "algorithm": RULE})
     return ranges
 
 

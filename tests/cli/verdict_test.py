@@ -116,7 +116,18 @@ def test_ranges_meet_between_the_sizes() -> None:
         {"first_bytes": 0, "algorithm": "inbox"},
         {"first_bytes": 129, "algorithm": "auto"},
         {"first_bytes": 2049, "algorithm": "inbox"},
+        {"first_bytes": 8193, "algorithm": "auto"},
     ]
+
+
+def test_what_was_not_measured_goes_by_the_rule() -> None:
+    (row,) = choices_of(points_of([record("auto", 10), record("inbox", 5)], PATHS))
+    assert row["ranges"] == [
+        {"first_bytes": 0, "algorithm": "inbox"},
+        {"first_bytes": 129, "algorithm": "auto"},
+    ]
+    (row,) = choices_of(points_of([record("auto", 10)], PATHS))
+    assert row["ranges"] == [{"first_bytes": 0, "algorithm": "auto"}]
 
 
 def test_sizes_are_those_of_blocks() -> None:
