@@ -47,24 +47,34 @@ class State:
     """What has been measured so far, one JSON object a line behind a header; survives an interruption."""
 
     def __init__(self, path: Path, header: Record, fresh: bool) -> None:
-        self.path = path
+        self.path, self._header = path, header
         self.records: list[Record] = []
         if not fresh and path.exists():
-            self._read(header)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(header) + "\n")
+            self._read()
+        self._write()
 
-    def _read(self, header: Record) -> None:
+    def _read(self) -> None:
         lines = []
         for line in self.path.read_text().splitlines():
             with suppress(ValueError):  # the last one may be cut off
                 lines.append(json.loads(line))
-        if not lines or lines[0] != header:
+        if not lines or lines[0] != self._header:
             raise UserError(
                 f"{self.path} is of another machine or other settings; --fresh begins anew"
             )
         self.records = lines[1:]
+
+    def _write(self) -> None:
+        """All of it, in one step: no record that follows is glued to a line that was cut off."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_suffix(".part")
+        draft.write_text("".join(json.dumps(line) + "\n" for line in (self._header, *self.records)))
+        draft.replace(self.path)
+
+    def end(self, keys: set[Key]) -> None:
+        """The tuning of these points is done. Records of other points stay for the one that made them."""
+        if {key_of(record) for record in self.records} <= keys:
+            self.path.unlink()
 
     def add(self, records: list[Record]) -> None:
         with self.path.open("a") as file:

@@ -35,7 +35,8 @@ from accord.library import read_info
 from accord.mpi import Abi
 from accord.paths import Home, find_home
 from accord.sizes import parse_size, size_text
-from accord.sweep import OutOfTimeError, Planned, Record, State, measure
+from accord.sweep import OutOfTimeError, Planned, Record, State, key_of, measure
+from accord.table_file import with_earlier, write_table
 from accord.tables import FORMAT, OFF, SCHEMA, VARIABLE, file_name, machine_of, user_dir
 from accord.verdict import RULE, Key, Point, choices_of, measured_of, points_of
 
@@ -187,10 +188,11 @@ class Sweep:
         keys = {point.key for point in planned}
         for _ in range(_REPEATS_MAX):
             seconds *= _LONGER
-            unclear = [point for point in points_of(self.state.records, paths) if point.unclear]
+            mine = [record for record in self.state.records if key_of(record) in keys]
+            unclear = [point for point in points_of(mine, paths) if point.unclear]
             unclear.sort(key=Point.doubt, reverse=True)
             fit = int(max(0.0, self.left_s()) * _TIMED_SHARE * 2 / seconds)
-            again = [_contest(point) for point in unclear[:fit] if point.key in keys]
+            again = [_contest(point) for point in unclear[:fit]]
             if not again:
                 return
             self.run("unclear points", again, seconds)
@@ -200,22 +202,6 @@ def _contest(point: Point) -> Planned:
     """The point again, without what is too slow to win."""
     near = [one for one in point.candidates if one.low < _CONTEST * point.chosen.ratio]
     return Planned(point.key, tuple(one.algorithm for one in near if one.algorithm != RULE))
-
-
-def write_table(path: Path, table: dict[str, Any]) -> None:
-    """In one step, so that nobody reads half of it; a line for each choice and point."""
-    text = "{\n"
-    for name, value in table.items():
-        if name in ("choices", "points"):
-            rows = ",\n".join(f"    {json.dumps(row)}" for row in value)
-            body = f"[\n{rows}\n  ]" if rows else "[]"
-        else:
-            body = json.dumps(value)
-        text += f'  "{name}": {body}{"" if name == "points" else ","}\n'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".part")
-    draft.write_text(text + "}\n")
-    draft.replace(path)
 
 
 def _summarize(points: list[Point], path: Path) -> None:
@@ -231,6 +217,12 @@ def _summarize(points: list[Point], path: Path) -> None:
             f"takes {chosen.ratio:.2f} of the rule's time"
         )
     print(f"table: {path}")
+
+
+def _write(machine: _Machine, mpi: str, points: list[Point], path: Path) -> None:
+    table = with_earlier(machine.table(mpi, points), path, machine.algorithms)
+    write_table(path, table)
+    _summarize(points, path)
 
 
 def _read_records(files: list[Path]) -> list[Record]:
@@ -317,8 +309,7 @@ def tune(
         points = points_of(_read_records(records), machine.paths)
         if not points:
             raise UserError("no record names an algorithm of Accord on device memory")
-        write_table(path, machine.table("", points))
-        _summarize(points, path)
+        _write(machine, "", points, path)
         return
     keys = [
         Key(name, count, size)
@@ -336,12 +327,12 @@ def tune(
     target = choose_target(home, max(key.ranks for key in keys), mpi, mpiexec)
     state = State(path.with_suffix(".records.jsonl"), machine.header(target.title), fresh)
     _measure(Sweep(home, target, state, budget), planned, machine.paths, seconds)
-    points = [point for point in points_of(state.records, machine.paths) if point.key in set(keys)]
+    mine = [record for record in state.records if key_of(record) in {*keys}]
+    points = points_of(mine, machine.paths)
     if not points:
         raise UserError("no point was measured in time; give it more with --budget")
-    write_table(path, machine.table(target.title, points))
-    _summarize(points, path)
+    _write(machine, target.title, points, path)
     if left := sum(state.lacks(point) for point in planned):
         print(f"{left} points were not measured in time: the same command measures them")
     else:
-        state.path.unlink()
+        state.end({*keys})
