@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,18 @@ from accord.errors import UserError
 from accord.tables import read_table, signature_of
 
 _Table = dict[str, Any]
+
+
+def check_place(path: Path) -> None:
+    """Whether a table can be written there: asked before minutes of measuring."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; --output names the file of the table")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _cannot_write(path, error) from error
 
 
 def with_earlier(table: _Table, path: Path, algorithms: Algorithms) -> _Table:
@@ -71,7 +84,14 @@ def write_table(path: Path, table: _Table) -> None:
         else:
             body = json.dumps(value)
         text += f'  "{name}": {body}{"" if name == "points" else ","}\n'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".part")
-    draft.write_text(text + "}\n")
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".part")
+        draft.write_text(text + "}\n")
+        draft.replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> UserError:
+    return UserError(f"no table can be written to {path}: {error.strerror}")

@@ -36,7 +36,7 @@ from accord.mpi import Abi
 from accord.paths import Home, find_home
 from accord.sizes import parse_size, size_text
 from accord.sweep import OutOfTimeError, Planned, Record, State, key_of, measure
-from accord.table_file import with_earlier, write_table
+from accord.table_file import check_place, with_earlier, write_table
 from accord.tables import FORMAT, OFF, SCHEMA, VARIABLE, file_name, machine_of, user_dir
 from accord.verdict import RULE, Key, Point, choices_of, measured_of, points_of
 
@@ -324,6 +324,7 @@ def tune(
         return
     share_s = budget * _TIMED_SHARE / len(planned)
     seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
+    check_place(path)
     target = choose_target(home, max(key.ranks for key in keys), mpi, mpiexec)
     state = State(path.with_suffix(".records.jsonl"), machine.header(target.title), fresh)
     _measure(Sweep(home, target, state, budget), planned, machine.paths, seconds)

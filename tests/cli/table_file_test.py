@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""What a tuning leaves of the table and the records that it finds."""
+"""What a tuning leaves of the table and the records that it finds, and places that cannot be written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from accord.algorithms import Algorithms
+from accord.errors import UserError
 from accord.sweep import State
-from accord.table_file import with_earlier, write_table
+from accord.table_file import check_place, with_earlier, write_table
 from accord.verdict import Key
 
 ALGORITHMS = Algorithms({"auto": "", "inbox": "inbox", "node": "node"}, ["allreduce", "bcast"])
@@ -62,6 +63,18 @@ def test_what_does_not_hold_here_goes(earlier: dict[str, Any], tmp_path: Path) -
     write_table(path, earlier)
     new = table(row("allreduce", 4))
     assert with_earlier(new, path, ALGORITHMS) == new
+
+
+def test_a_place_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path, message in [
+        (tmp_path, "is a folder"),
+        (tmp_path / "file" / "table.json", "no table can be written"),
+        (Path("/proc/table.json"), "no table can be written"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            check_place(path)
+    check_place(tmp_path / "new" / "table.json")
 
 
 def record(collective: str, size_bytes: int) -> dict[str, Any]:

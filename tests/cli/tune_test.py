@@ -204,6 +204,8 @@ def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path)
     [
         (["allredcue"], SETTINGS, "no such collective: allredcue"),
         (["--max", "many"], SETTINGS, '"many" is no size'),
+        (["--output", "."], SETTINGS, "is a folder; --output names"),
+        (["--output", "/proc/nowhere/table.json"], SETTINGS, "no table can be written to"),
         (["--from", "nowhere"], SETTINGS, "holds no records"),
         ([], {"CUDA_VISIBLE_DEVICES": ""}, "ACCORD_RUNTIME=host tries it"),
     ],
