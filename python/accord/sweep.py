@@ -121,11 +121,11 @@ def measure(
                 stderr=subprocess.STDOUT,
             )
             with _ended(process):
-                _follow(process, file, planned, deadline_s, finished)
-        # 1: wrong results, which the records name.
-        if process.returncode not in (0, 1):
+                wrong = _follow(process, file, planned, deadline_s, finished)
+        # 1 is for wrong results, which the records name; but launchers end so, too.
+        if process.returncode not in ((0, 1) if wrong else (0,)):
             raise UserError(
-                f"the benchmark ended with status {process.returncode}: {_last_line(log)}; what was "
+                f"the benchmark ended with status {process.returncode}: {_telling_line(log)}; what was "
                 "measured is kept, the same command goes on"
             )
 
@@ -154,10 +154,12 @@ def _follow(
     planned: list[Planned],
     deadline_s: float,
     finished: Callable[[list[Record]], None],
-) -> None:
+) -> bool:
+    """Until the process has ended. Whether a record has told of a wrong result."""
     expected = {point.key: 1 + len(point.algorithms) for point in planned}
     written = _Tail(file)
     together: list[Record] = []
+    wrong = False
     last_s = time.monotonic()
     while True:
         running = process.poll() is None
@@ -165,11 +167,12 @@ def _follow(
             if together and key_of(together[0]) != key_of(record):
                 together = []
             together.append(record)
+            wrong |= record.get("correct") is False
             if len(together) == expected.get(key_of(record)):
                 finished(together)
                 together, last_s = [], time.monotonic()
         if not running:
-            return
+            return wrong
         if time.monotonic() > deadline_s:
             raise OutOfTimeError
         if time.monotonic() - last_s > _STALL_S:
@@ -196,7 +199,7 @@ class _Tail:
                 yield json.loads(line)
 
 
-def _last_line(log: Path) -> str:
+def _telling_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     lines = [line for line in lines if line.strip(" -=\t") and not line.startswith("#")]
     telling = [line for line in lines if "accord" in line.lower() or "error" in line.lower()]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import sys
@@ -31,6 +32,7 @@ from accord.benchmark import Target, choose_target
 from accord.checks.devices import accelerators
 from accord.errors import UserError
 from accord.job import INTERRUPTED
+from accord.launch import root_hint
 from accord.library import read_info
 from accord.mpi import Abi
 from accord.paths import Home, find_home
@@ -38,7 +40,7 @@ from accord.sizes import parse_size, size_text
 from accord.sweep import OutOfTimeError, Planned, Record, State, key_of, measure
 from accord.table_file import check_place, with_earlier, write_table
 from accord.tables import FORMAT, OFF, SCHEMA, VARIABLE, file_name, machine_of, user_dir
-from accord.verdict import RULE, Key, Point, choices_of, measured_of, points_of
+from accord.verdict import ELEMENT_BYTES, RULE, Key, Point, choices_of, measured_of, points_of
 
 COLLECTIVES = [
     "allreduce",
@@ -114,7 +116,12 @@ class _Machine:
 
 
 def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
-    sizes = [smallest]
+    """In whole elements, as the benchmark counts."""
+    if smallest < ELEMENT_BYTES:
+        raise UserError(f"--min {smallest} is less than an element, {ELEMENT_BYTES} bytes")
+    if smallest > largest:
+        raise UserError(f"--min {smallest} is more than --max {largest}")
+    sizes = [smallest // ELEMENT_BYTES * ELEMENT_BYTES]
     while sizes[-1] * factor <= largest:
         sizes.append(sizes[-1] * factor)
     return sizes
@@ -326,6 +333,8 @@ def tune(
     seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
     check_place(path)
     target = choose_target(home, max(key.ranks for key in keys), mpi, mpiexec)
+    if (hint := root_hint(target.launcher, [], os.environ)) is not None:
+        print(f"accord: {hint}", file=sys.stderr)
     state = State(path.with_suffix(".records.jsonl"), machine.header(target.title), fresh)
     _measure(Sweep(home, target, state, budget), planned, machine.paths, seconds)
     mine = [record for record in state.records if key_of(record) in {*keys}]

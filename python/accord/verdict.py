@@ -16,7 +16,7 @@ TOLERANCE = 0.02
 _ERROR_BETWEEN_RUNS = 0.03
 # A choice holds up to so many times the largest size that it was measured at.
 _MEASURED_TO = 2
-_ELEMENT_BYTES = 4
+ELEMENT_BYTES = 4
 _OF_THE_WHOLE_VECTOR = ("reduce_scatter", "reduce_scatter_block")
 
 
@@ -32,8 +32,8 @@ class Key(NamedTuple):
         """The size as the library counts it: of the block between two ranks."""
         if self.collective not in _OF_THE_WHOLE_VECTOR:
             return self.size_bytes
-        share = self.size_bytes // self.ranks // _ELEMENT_BYTES * _ELEMENT_BYTES
-        return max(_ELEMENT_BYTES, share)
+        share = self.size_bytes // self.ranks // ELEMENT_BYTES * ELEMENT_BYTES
+        return max(ELEMENT_BYTES, share)
 
 
 @dataclass(frozen=True)

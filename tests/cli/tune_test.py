@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from accord.benchmark import targets
+from accord.mpi import Abi
 from accord.paths import Home
 
 from conftest import _OPENMPI, PYTHON, Accord
@@ -82,13 +83,21 @@ def test_every_algorithm_that_a_call_can_take_is_planned(accord: Accord) -> None
     done = accord("tune", *words, **SETTINGS)
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
     shots = [f"{way}-{shot}-shot" for way in ("node", "node-direct") for shot in ("one", "two")]
-    assert rows["allreduce", "2", "64"] == ["staged", "staged-pipelined", *shots]
+    assert rows["allreduce", "2", "64"] == [
+        "staged",
+        "staged-pipelined",
+        *shots,
+        "node-direct-spread",
+    ]
     # Inboxes are the rule's own there, and an allgather is neither cut into chunks nor in shots.
     assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct"]
     assert len(rows) == 4
     done = accord("tune", *words, **{**SETTINGS, "ACCORD_INBOX_BYTES": "0"})
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
     assert rows["allgather", "2", "16384"] == ["staged", "node-direct"]
+    # The benchmark measures whole elements, and its records name what it measured.
+    done = accord("tune", "bcast", "--ranks", 2, "--min", 10, "--max", 40, "--dry-run", **SETTINGS)
+    assert [line.split()[2] for line in done.stdout.splitlines()] == ["8", "32"]
 
 
 def interrupted(tmp_path: Path, words: list[str], number: int) -> tuple[int, str, Path]:
@@ -186,6 +195,15 @@ def test_a_table_from_records(accord: Accord, tmp_path: Path) -> None:
     assert done.returncode == 2 and "holds no records" in done.stderr
 
 
+def test_root_is_told_what_open_mpi_asks_for(accord: Accord, home: Home) -> None:
+    if os.geteuid() != 0 or not home.bench(Abi.OPENMPI).is_file():
+        pytest.skip("only root meets this, with Open MPI")
+    asked_for = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"))
+    done = accord("tune", "bcast", *GRID, *BRIEFLY, "--mpi", "openmpi", **SETTINGS, **asked_for)
+    assert done.returncode == 2 and "Open MPI does not run as root unless" in done.stderr
+    assert "the benchmark ended with status 1: " in done.stderr
+
+
 def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path) -> None:
     file = tmp_path / "records.jsonl"
     words = ("allreduce", "-n", 2, "--memory", "device", "--min", 64, "--max", 64, "--json", file)
@@ -204,6 +222,8 @@ def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path)
     [
         (["allredcue"], SETTINGS, "no such collective: allredcue"),
         (["--max", "many"], SETTINGS, '"many" is no size'),
+        (["--min", "0"], SETTINGS, "--min 0 is less than an element"),
+        (["--min", "1K", "--max", "512"], SETTINGS, "--min 1024 is more than --max 512"),
         (["--output", "."], SETTINGS, "is a folder; --output names"),
         (["--output", "/proc/nowhere/table.json"], SETTINGS, "no table can be written to"),
         (["--from", "nowhere"], SETTINGS, "holds no records"),
