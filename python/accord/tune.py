@@ -232,15 +232,45 @@ def _write(machine: _Machine, mpi: str, points: list[Point], path: Path) -> None
     _summarize(points, path)
 
 
-def _read_records(files: list[Path]) -> list[Record]:
+def _read_records(files: list[Path], machine: _Machine) -> list[Record]:
+    """What a table can be made of: collectives the library knows, measured by a way of Accord."""
     records: list[Record] = []
     for file in files:
         try:
             lines = file.read_text().splitlines()
-            records += [json.loads(line) for line in lines if line.strip()]
         except (OSError, ValueError) as error:
             raise UserError(f"{file} holds no records of the benchmark: {error}") from error
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = _checked(json.loads(line), machine)
+            except (UserError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+                reason = f"no {error}" if isinstance(error, KeyError) else error
+                raise UserError(
+                    f"{file} holds no records of the benchmark: line {number}: {reason}"
+                ) from error
+            records += [] if record is None else [record]
     return records
+
+
+def _checked(record: Any, machine: _Machine) -> Record | None:
+    """None: of something else. Raises what points_of does where a figure is missing."""
+    if not isinstance(record, dict):
+        raise ValueError("no JSON object")
+    if "algorithm" not in record:
+        return None
+    if record["operation"] not in machine.algorithms.collectives:
+        return None
+    where = record.get("machine", {})
+    for name, here in (
+        ("runtime", [machine.facts["runtime"]]),
+        ("device", machine.facts["devices"]),
+    ):
+        if where.get(name) and where[name] not in here:
+            raise UserError(f"measured on the {name} {where[name]}, which this machine has not")
+    points_of([record], machine.paths)
+    return record
 
 
 def _measure(sweep: Sweep, planned: list[Planned], paths: dict[str, str], seconds: float) -> None:
@@ -313,7 +343,7 @@ def tune(
     machine = _Machine(home)
     path = output or user_dir() / file_name(machine.facts["signature"])
     if records:
-        points = points_of(_read_records(records), machine.paths)
+        points = points_of(_read_records(records, machine), machine.paths)
         if not points:
             raise UserError("no record names an algorithm of Accord on device memory")
         _write(machine, "", points, path)

@@ -190,9 +190,60 @@ def test_a_table_from_records(accord: Accord, tmp_path: Path) -> None:
     assert accord("bench", *words, "--iterations", 5, **SETTINGS).returncode == 0
     used = json.loads(file.read_text().splitlines()[0])["table"]
     assert used == str(config / "mine.json"), "a run of the benchmark takes the machine's table"
-    file.write_text("nothing")
-    done = accord("tune", "--from", file, "--output", tmp_path / "none.json", **SETTINGS)
-    assert done.returncode == 2 and "holds no records" in done.stderr
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    made = {
+        "operation": "allreduce",
+        "ranks": 2,
+        "size_bytes": 64,
+        "algorithm": "auto",
+        "path": "inbox",
+        "send_memory": "device",
+        "recv_memory": "device",
+        "machine": {"runtime": "host", "device": ""},
+        **{name: 5.0 for name in ("median_us", "p5_us", "p95_us")},
+        "iterations": 100,
+        "verified": 64,
+        "correct": True,
+    }
+    return {name: value for name, value in {**made, **changes}.items() if value != "left out"}
+
+
+def from_lines(accord: Accord, tmp_path: Path, *lines: object) -> subprocess.CompletedProcess[str]:
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return accord("tune", "--from", file, "--output", tmp_path / "table.json", **SETTINGS)
+
+
+def test_records_of_other_operations_are_passed_over(accord: Accord, tmp_path: Path) -> None:
+    peer = record(way="nccl", algorithm="left out", operation="left out")
+    done = from_lines(accord, tmp_path, record(), record(operation="latency"), peer)
+    assert done.returncode == 0, done.stderr
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert [row["collective"] for row in table["choices"]] == ["allreduce"]
+    check_choices(accord, tmp_path, table)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nothing", "line 2: no JSON object"),
+        (5, "line 2: no JSON object"),
+        (record(operation="left out"), "line 2: no 'operation'"),
+        (record(p5_us=None), "line 2: "),
+        (record(median_us=0), "line 2: "),
+        (record(machine={"runtime": "cuda"}), "line 2: measured on the runtime cuda"),
+        (record(machine={"device": "H200"}), "line 2: measured on the device H200"),
+    ],
+)
+def test_what_is_no_record_is_named_by_its_line(
+    line: object, message: str, accord: Accord, tmp_path: Path
+) -> None:
+    done = from_lines(accord, tmp_path, record(), line)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert f"holds no records of the benchmark: {message}" in done.stderr
+    assert not (tmp_path / "table.json").exists()
 
 
 def test_root_is_told_what_open_mpi_asks_for(accord: Accord, home: Home) -> None:
