@@ -16,7 +16,7 @@ from accord.checks.devices import nvidia_gpu_count
 from accord.errors import UserError
 from accord.paths import Home
 from accord.sizes import parse_size, size_text
-from accord.tables import Found, file_name, find_table, machine_of
+from accord.tables import Found, file_name, find_table, machine_of, user_dir
 
 from conftest import REPOSITORY, Accord, Mpi
 
@@ -96,6 +96,33 @@ def test_a_damaged_table_is_told_and_passed_over(
     found = find()
     assert found.value == str(mine)
     assert f"{damaged} is no table" in found.warning and f"{old} has schema 0" in found.warning
+
+
+def test_odd_files_end_no_search(find: Callable[..., Found], tmp_path: Path) -> None:
+    mine = of_user(tmp_path)
+    nowhere = mine.with_name("nowhere.json")
+    nowhere.symlink_to(tmp_path / "gone.json")
+    deep = mine.with_name("deep.json")
+    deep.write_text("[" * 200_000)
+    found = find()
+    assert found.value == str(mine)
+    assert f"{deep} is no table" in found.warning
+    mine.unlink()
+    assert f"{nowhere} is no table" in find().warning
+
+
+def test_a_user_without_a_home(
+    find: Callable[..., Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    shipped = changed(tmp_path / "home" / "share" / "accord" / "tables" / "host.json")
+    assert find().value == str(shipped)
+    with pytest.raises(UserError, match="set XDG_CONFIG_HOME"):
+        user_dir()
 
 
 def test_a_named_table_counts_and_must_be_of_this_machine(
