@@ -255,6 +255,14 @@ def test_root_is_told_what_open_mpi_asks_for(accord: Accord, home: Home) -> None
     assert "the benchmark ended with status 1: " in done.stderr
 
 
+def test_what_cannot_be_measured_does_not_wait_for_ever(accord: Accord, tmp_path: Path) -> None:
+    grid = ("--ranks", 2, "--min", 64, "--max", "64G", "--factor", 1 << 30)
+    table, output = tuned(accord, tmp_path, "bcast", *grid, *BRIEFLY)
+    assert [point["size_bytes"] for point in table["points"]] == [64]
+    assert "were not measured in time" not in output
+    assert not (tmp_path / "table.records.jsonl").exists()
+
+
 def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path) -> None:
     file = tmp_path / "records.jsonl"
     words = ("allreduce", "-n", 2, "--memory", "device", "--min", 64, "--max", 64, "--json", file)
