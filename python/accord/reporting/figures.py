@@ -245,7 +245,7 @@ def svg(figure: Figure, salt: str) -> str:
 
 def save(figure: Figure, file: Path) -> None:
     """As SVG or PNG, by the name's ending."""
-    if file.suffix == ".svg":
+    if file.suffix.lower() == ".svg":
         file.write_text(svg(figure, file.stem), encoding="utf-8")
         return
     with matplotlib.rc_context(_STYLE):
