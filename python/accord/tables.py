@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,7 +174,7 @@ def _signature_here(home: Home) -> str:
         return ""
 
 
-def apply_table(home: Home, environment: dict[str, str]) -> Found:
+def apply_table(home: Home, environment: MutableMapping[str, str]) -> Found:
     """find_table, put into the environment that a job is started with."""
     found = find_table(home)
     if found.value is not None:

@@ -19,7 +19,8 @@ from accord import report as report_verb
 from accord.errors import UserError
 from accord.reporting import theme
 from accord.reporting.comparison import Verdict, best, comparisons
-from accord.reporting.records import read_sections, size_text
+from accord.reporting.records import read_sections
+from accord.sizes import size_text
 
 from conftest import PYTHON, RESULTS, Accord
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.errors import UserError
+from accord.sizes import size_text
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,6 @@ class Section:
             for sample in samples.values()
             if not sample.correct
         ]
-
-
-def size_text(size_bytes: float) -> str:
-    """As the benchmark writes sizes: 8, 4K, 2M."""
-    for unit, factor in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:g}{unit}"
-    return f"{size_bytes:g}"
 
 
 class _RecordError(Exception):
