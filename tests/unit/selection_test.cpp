@@ -54,7 +54,7 @@ TEST(table, a_range_begins_with_its_first_byte_and_the_last_has_no_end) {
   EXPECT_EQ(at(4096), Algorithm());
   EXPECT_EQ(at(65535), Algorithm());
   EXPECT_EQ(at(65536), (Algorithm{Way::direct, Shots::two}));
-  EXPECT_EQ(at(SIZE_MAX), (Algorithm{Way::direct, Shots::spread}));
+  EXPECT_EQ(at(SIZE_MAX), (Algorithm{Way::direct, Shots::two}));
   EXPECT_EQ(table.runtime(), "host");
 }
 
@@ -200,7 +200,7 @@ TEST(selection, what_cannot_be_as_asked_goes_by_the_rule) {
   const auto forced = [&](Algorithm algorithm) {
     return std::string(name_of(outcome(large, {algorithm, Origin::setting})));
   };
-  EXPECT_EQ(forced({Way::inbox}), "node-direct-two-shot");
+  EXPECT_EQ(forced({Way::inbox}), "node-direct-spread");
   EXPECT_EQ(forced({Way::node}), "node-two-shot");
   EXPECT_EQ(forced({Way::node, Shots::one}), "node-one-shot");
   EXPECT_EQ(forced({Way::staged}), "staged");
