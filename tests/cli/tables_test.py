@@ -183,6 +183,9 @@ def test_explain_names_who_chose_and_why(home: Home, accord: Accord) -> None:
     assert (answer["algorithm"], answer["origin"]) == ("inbox", "rule")
     answer = explained("--bytes", "64K", ACCORD_INBOX_BYTES="0", ACCORD_DIRECT_BYTES="0")
     assert answer["algorithm"] == "node-one-shot"
+    assert "otherwise" not in answer
+    answer = explained("--bytes", "64K", ACCORD_ALGORITHM="nccl")
+    assert (answer["algorithm"], answer["otherwise"]) == ("nccl", "inbox")
     answer = explained(*by_table, "--ranks", "3")
     assert answer["origin"] == "rule" and "table_says" not in answer
 
@@ -212,6 +215,8 @@ def test_explain_in_words(home: Home, accord: Accord, tmp_path: Path) -> None:
     assert "left out: takes 9 times" in done.stdout
     done = accord("explain", "allreduce", "--bytes", "64M", "--info", "inbox", **HOST)
     assert "asked for was inbox, which such a call cannot take" in done.stdout
+    done = accord("explain", "allreduce", "--bytes", "64M", "--info", "nccl", **HOST)
+    assert "nccl where that can do it, else node-direct-spread, because the comm" in done.stdout
 
 
 def test_explain_tells_what_is_wrong(home: Home, accord: Accord, tmp_path: Path) -> None:
