@@ -73,8 +73,9 @@ void measure_operation(const Session& session, const Operation& operation,
     const SizeResult result = measure_size(session, operation, size_bytes, ways, buffers, progress);
     progress.clear();
     if (!result.why_not.empty()) {
-      report.note(fmt::format("{}: stopped before {}: {}", operation.name, size_text(size_bytes),
-                              result.why_not));
+      report.leave_out(operation, result,
+                       fmt::format("{}: stopped before {}: {}", operation.name,
+                                   size_text(size_bytes), result.why_not));
       return;
     }
     report.add(operation, result);
@@ -108,8 +109,9 @@ void measure_plan(const Session& session, const std::vector<PlannedPoint>& plan,
     if (result.why_not.empty()) {
       report.add(operation, result);
     } else {
-      report.note(fmt::format("{} {}: not measured: {}", operation.name,
-                              size_text(point.size_bytes), result.why_not));
+      report.leave_out(operation, result,
+                       fmt::format("{} {}: not measured: {}", operation.name,
+                                   size_text(point.size_bytes), result.why_not));
     }
   }
 }

@@ -297,6 +297,19 @@ Extent checked_extent(const Operation& operation, const Shape& shape) {
   return operation.has_data ? operation.extent(shape) : Extent{};
 }
 
+// What the records tell of each way where this size cannot be measured at all.
+SizeResult without_ways(SizeResult result, std::string why_not, const std::vector<Way*>& ways) {
+  for (const Way* way : ways) {
+    WayResult left;
+    left.way = way->name();
+    left.algorithm = way->algorithm();
+    left.why_not = why_not;
+    result.ways.push_back(std::move(left));
+  }
+  result.why_not = std::move(why_not);
+  return result;
+}
+
 }  // namespace
 
 SizeResult measure_size(const Session& session, const Operation& operation, std::size_t size_bytes,
@@ -310,8 +323,8 @@ SizeResult measure_size(const Session& session, const Operation& operation, std:
                                             .size_bytes = size_bytes,
                                             .element_bytes = element_bytes});
   if (!shape) {
-    result.why_not = "the counts or displacements do not fit into an int";
-    return result;
+    result.shape.elements = size_bytes / element_bytes;
+    return without_ways(result, "the counts or displacements do not fit into an int", ways);
   }
   result.shape = *shape;
   Trial trial{.operation = &operation,
@@ -319,16 +332,16 @@ SizeResult measure_size(const Session& session, const Operation& operation, std:
               .extent = checked_extent(operation, *shape),
               .buffers = {}};
   std::string local = capacity_problem(session, trial, ways.size());
-  result.why_not = session.first_text(local);
-  if (!result.why_not.empty()) return result;
+  std::string why_not = session.first_text(local);
+  if (!why_not.empty()) return without_ways(result, std::move(why_not), ways);
   try {
     buffers.send.reserve(trial.extent.send * element_bytes);
     buffers.recv.reserve(trial.extent.recv * element_bytes);
   } catch (const std::exception& error) {
     local = error.what();
   }
-  result.why_not = session.first_text(local);
-  if (!result.why_not.empty()) return result;
+  why_not = session.first_text(local);
+  if (!why_not.empty()) return without_ways(result, std::move(why_not), ways);
   trial.buffers = {buffers.send.data(), buffers.recv.data()};
 
   SizeMeasurement measurement(session, trial, progress);

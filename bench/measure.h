@@ -31,8 +31,8 @@ struct WayResult {
 struct SizeResult {
   std::size_t size_bytes = 0;
   Shape shape;
-  std::string why_not;  // not empty: this size and all larger ones cannot be measured
-  std::vector<WayResult> ways;
+  std::string why_not;          // not empty: this size and all larger ones cannot be measured
+  std::vector<WayResult> ways;  // all of them, also where none was measured
 };
 
 // The program's buffers, kept from size to size.

@@ -134,6 +134,12 @@ void Report::add(const Operation& operation, const SizeResult& result) {
   }
 }
 
+void Report::leave_out(const Operation& operation, const SizeResult& result,
+                       const std::string& text) {
+  note(text);
+  if (speaks_) records_->write(summary_of(result, session_, operation));
+}
+
 void Report::note(const std::string& text) {
   if (!speaks_ || !notes_.insert(text).second) return;
   fmt::print("# {}\n", text);

@@ -24,6 +24,8 @@ class Report {
 
   void begin_operation(const Operation& operation);
   void add(const Operation& operation, const SizeResult& result);
+  // A size that cannot be measured: the records of its ways, and a note.
+  void leave_out(const Operation& operation, const SizeResult& result, const std::string& text);
   // A note below or between the tables, once for each text.
   void note(const std::string& text);
 

@@ -72,7 +72,8 @@ size_t accord_algorithms_json(char* buffer, size_t capacity);
 /* The same way, which algorithm a collective takes where all its `ranks` have device buffers on one node, and who
  * chose it (setting, info, table or rule), with the settings of this process. `collective` is one of the names above,
  * `size_bytes` that of the block between two ranks, as ACCORD_NODE_BYTES counts, `info` the value of the info key
- * "accord_algorithm" of the communicator, or null. What `accord explain` shows. */
+ * "accord_algorithm" of the communicator, or null. Where a collective library is chosen, `otherwise` is what goes without
+ * it, since what it can do is known only of a call. What `accord explain` shows. */
 size_t accord_explain_json(const char* collective, int ranks, size_t size_bytes, const char* info, char* buffer,
                            size_t capacity);
 

@@ -25,7 +25,7 @@ from accord.linkage import resolve_program
 from accord.mpi import Abi, Launcher
 from accord.options import Segment, split_command_line
 from accord.paths import find_home
-from accord.tables import VARIABLE, find_table
+from accord.tables import apply_table
 
 
 def _programs(words: list[str]) -> list[Segment]:
@@ -96,9 +96,7 @@ def run(
     segments = _programs(words or [])
     home = find_home()
     launcher, found = _find_mpi(segments, mpi, mpiexec)
-    table = find_table(home)
-    if table.value is not None:
-        os.environ[VARIABLE] = table.value  # mpiexec hands it on to the ranks
+    table = apply_table(home, os.environ)  # mpiexec hands it on to the ranks
     if table.warning:
         print(f"accord: {table.warning}", file=sys.stderr)
     prefix = rank_prefix(home, gpus_per_rank or int(bind_gpu), os.environ)

@@ -47,24 +47,34 @@ class State:
     """What has been measured so far, one JSON object a line behind a header; survives an interruption."""
 
     def __init__(self, path: Path, header: Record, fresh: bool) -> None:
-        self.path = path
+        self.path, self._header = path, header
         self.records: list[Record] = []
         if not fresh and path.exists():
-            self._read(header)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(header) + "\n")
+            self._read()
+        self._write()
 
-    def _read(self, header: Record) -> None:
+    def _read(self) -> None:
         lines = []
         for line in self.path.read_text().splitlines():
             with suppress(ValueError):  # the last one may be cut off
                 lines.append(json.loads(line))
-        if not lines or lines[0] != header:
+        if not lines or lines[0] != self._header:
             raise UserError(
                 f"{self.path} is of another machine or other settings; --fresh begins anew"
             )
         self.records = lines[1:]
+
+    def _write(self) -> None:
+        """All of it, in one step: no record that follows is glued to a line that was cut off."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_suffix(".part")
+        draft.write_text("".join(json.dumps(line) + "\n" for line in (self._header, *self.records)))
+        draft.replace(self.path)
+
+    def end(self, keys: set[Key]) -> None:
+        """The tuning of these points is done. Records of other points stay for the one that made them."""
+        if {key_of(record) for record in self.records} <= keys:
+            self.path.unlink()
 
     def add(self, records: list[Record]) -> None:
         with self.path.open("a") as file:
@@ -111,11 +121,11 @@ def measure(
                 stderr=subprocess.STDOUT,
             )
             with _ended(process):
-                _follow(process, file, planned, deadline_s, finished)
-        # 1: wrong results, which the records name.
-        if process.returncode not in (0, 1):
+                wrong = _follow(process, file, planned, deadline_s, finished)
+        # 1 is for wrong results, which the records name; but launchers end so, too.
+        if process.returncode not in ((0, 1) if wrong else (0,)):
             raise UserError(
-                f"the benchmark ended with status {process.returncode}: {_last_line(log)}; what was "
+                f"the benchmark ended with status {process.returncode}: {_telling_line(log)}; what was "
                 "measured is kept, the same command goes on"
             )
 
@@ -144,10 +154,12 @@ def _follow(
     planned: list[Planned],
     deadline_s: float,
     finished: Callable[[list[Record]], None],
-) -> None:
+) -> bool:
+    """Until the process has ended. Whether a record has told of a wrong result."""
     expected = {point.key: 1 + len(point.algorithms) for point in planned}
     written = _Tail(file)
     together: list[Record] = []
+    wrong = False
     last_s = time.monotonic()
     while True:
         running = process.poll() is None
@@ -155,11 +167,12 @@ def _follow(
             if together and key_of(together[0]) != key_of(record):
                 together = []
             together.append(record)
+            wrong |= record.get("correct") is False
             if len(together) == expected.get(key_of(record)):
                 finished(together)
                 together, last_s = [], time.monotonic()
         if not running:
-            return
+            return wrong
         if time.monotonic() > deadline_s:
             raise OutOfTimeError
         if time.monotonic() - last_s > _STALL_S:
@@ -186,7 +199,7 @@ class _Tail:
                 yield json.loads(line)
 
 
-def _last_line(log: Path) -> str:
+def _telling_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     lines = [line for line in lines if line.strip(" -=\t") and not line.startswith("#")]
     telling = [line for line in lines if "accord" in line.lower() or "error" in line.lower()]

@@ -11,6 +11,8 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +80,11 @@ def _driver() -> str:
 
 
 def user_dir() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    """UserError where nothing says where that is, as for a user without a home."""
+    try:
+        base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    except RuntimeError as error:
+        raise UserError(f"{error}; set XDG_CONFIG_HOME to where tables shall be") from error
     return Path(base) / "accord" / "tables"
 
 
@@ -90,7 +96,7 @@ def read_table(path: Path) -> dict[str, Any]:
     """The whole file, for people; UserError where it is no table of this schema."""
     try:
         table = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is no table: {error}") from error
     if not isinstance(table, dict) or table.get("format") != FORMAT:
         raise UserError(f"{path} is no table of accord tune")
@@ -126,11 +132,22 @@ def find_table(home: Home) -> Found:
 
 def _files(home: Home) -> list[Path]:
     """The user's before those that came with Accord, in each folder the newest first."""
+    folders = home.table_dirs()
+    with suppress(UserError):
+        folders.insert(0, user_dir())
     files: list[Path] = []
-    for folder in [user_dir(), *home.table_dirs()]:
+    for folder in folders:
         found = [path for path in folder.glob("*.json") if path not in files]
-        files += sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+        files += sorted(found, key=_changed_s, reverse=True)
     return files
+
+
+def _changed_s(path: Path) -> float:
+    """Of a link to nowhere 0: whoever reads it finds out."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0
 
 
 def _check_named(home: Home, path: Path) -> Found:
@@ -157,7 +174,7 @@ def _signature_here(home: Home) -> str:
         return ""
 
 
-def apply_table(home: Home, environment: dict[str, str]) -> Found:
+def apply_table(home: Home, environment: MutableMapping[str, str]) -> Found:
     """find_table, put into the environment that a job is started with."""
     found = find_table(home)
     if found.value is not None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import sys
@@ -31,13 +32,15 @@ from accord.benchmark import Target, choose_target
 from accord.checks.devices import accelerators
 from accord.errors import UserError
 from accord.job import INTERRUPTED
+from accord.launch import root_hint
 from accord.library import read_info
 from accord.mpi import Abi
 from accord.paths import Home, find_home
 from accord.sizes import parse_size, size_text
-from accord.sweep import OutOfTimeError, Planned, Record, State, measure
+from accord.sweep import OutOfTimeError, Planned, Record, State, key_of, measure
+from accord.table_file import check_place, with_earlier, write_table
 from accord.tables import FORMAT, OFF, SCHEMA, VARIABLE, file_name, machine_of, user_dir
-from accord.verdict import RULE, Key, Point, choices_of, measured_of, points_of
+from accord.verdict import ELEMENT_BYTES, RULE, Key, Point, choices_of, measured_of, points_of
 
 COLLECTIVES = [
     "allreduce",
@@ -113,7 +116,12 @@ class _Machine:
 
 
 def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
-    sizes = [smallest]
+    """In whole elements, as the benchmark counts."""
+    if smallest < ELEMENT_BYTES:
+        raise UserError(f"--min {smallest} is less than an element, {ELEMENT_BYTES} bytes")
+    if smallest > largest:
+        raise UserError(f"--min {smallest} is more than --max {largest}")
+    sizes = [smallest // ELEMENT_BYTES * ELEMENT_BYTES]
     while sizes[-1] * factor <= largest:
         sizes.append(sizes[-1] * factor)
     return sizes
@@ -163,7 +171,7 @@ class Sweep:
 
     def run(self, title: str, planned: list[Planned], seconds: float, share: float = 1) -> None:
         """Every number of ranks gets its part of the time. Small sizes come first: where the time is not
-        enough for the largest ones, what holds for the next smaller is taken for them."""
+        enough for the largest ones, these go by the rule."""
         task = self.progress.add_task(title, total=len(planned))
         counts = sorted({point.key.ranks for point in planned})
         for position, ranks in enumerate(counts):
@@ -187,10 +195,11 @@ class Sweep:
         keys = {point.key for point in planned}
         for _ in range(_REPEATS_MAX):
             seconds *= _LONGER
-            unclear = [point for point in points_of(self.state.records, paths) if point.unclear]
+            mine = [record for record in self.state.records if key_of(record) in keys]
+            unclear = [point for point in points_of(mine, paths) if point.unclear]
             unclear.sort(key=Point.doubt, reverse=True)
             fit = int(max(0.0, self.left_s()) * _TIMED_SHARE * 2 / seconds)
-            again = [_contest(point) for point in unclear[:fit] if point.key in keys]
+            again = [_contest(point) for point in unclear[:fit]]
             if not again:
                 return
             self.run("unclear points", again, seconds)
@@ -200,22 +209,6 @@ def _contest(point: Point) -> Planned:
     """The point again, without what is too slow to win."""
     near = [one for one in point.candidates if one.low < _CONTEST * point.chosen.ratio]
     return Planned(point.key, tuple(one.algorithm for one in near if one.algorithm != RULE))
-
-
-def write_table(path: Path, table: dict[str, Any]) -> None:
-    """In one step, so that nobody reads half of it; a line for each choice and point."""
-    text = "{\n"
-    for name, value in table.items():
-        if name in ("choices", "points"):
-            rows = ",\n".join(f"    {json.dumps(row)}" for row in value)
-            body = f"[\n{rows}\n  ]" if rows else "[]"
-        else:
-            body = json.dumps(value)
-        text += f'  "{name}": {body}{"" if name == "points" else ","}\n'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".part")
-    draft.write_text(text + "}\n")
-    draft.replace(path)
 
 
 def _summarize(points: list[Point], path: Path) -> None:
@@ -233,15 +226,51 @@ def _summarize(points: list[Point], path: Path) -> None:
     print(f"table: {path}")
 
 
-def _read_records(files: list[Path]) -> list[Record]:
+def _write(machine: _Machine, mpi: str, points: list[Point], path: Path) -> None:
+    table = with_earlier(machine.table(mpi, points), path, machine.algorithms)
+    write_table(path, table)
+    _summarize(points, path)
+
+
+def _read_records(files: list[Path], machine: _Machine) -> list[Record]:
+    """What a table can be made of: collectives the library knows, measured by a way of Accord."""
     records: list[Record] = []
     for file in files:
         try:
             lines = file.read_text().splitlines()
-            records += [json.loads(line) for line in lines if line.strip()]
         except (OSError, ValueError) as error:
             raise UserError(f"{file} holds no records of the benchmark: {error}") from error
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = _checked(json.loads(line), machine)
+            except (UserError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+                reason = f"no {error}" if isinstance(error, KeyError) else error
+                raise UserError(
+                    f"{file} holds no records of the benchmark: line {number}: {reason}"
+                ) from error
+            records += [] if record is None else [record]
     return records
+
+
+def _checked(record: Any, machine: _Machine) -> Record | None:
+    """None: of something else. Raises what points_of does where a figure is missing."""
+    if not isinstance(record, dict):
+        raise ValueError("no JSON object")
+    if "algorithm" not in record:
+        return None
+    if record["operation"] not in machine.algorithms.collectives:
+        return None
+    where = record.get("machine", {})
+    for name, here in (
+        ("runtime", [machine.facts["runtime"]]),
+        ("device", machine.facts["devices"]),
+    ):
+        if where.get(name) and where[name] not in here:
+            raise UserError(f"measured on the {name} {where[name]}, which this machine has not")
+    points_of([record], machine.paths)
+    return record
 
 
 def _measure(sweep: Sweep, planned: list[Planned], paths: dict[str, str], seconds: float) -> None:
@@ -314,11 +343,10 @@ def tune(
     machine = _Machine(home)
     path = output or user_dir() / file_name(machine.facts["signature"])
     if records:
-        points = points_of(_read_records(records), machine.paths)
+        points = points_of(_read_records(records, machine), machine.paths)
         if not points:
             raise UserError("no record names an algorithm of Accord on device memory")
-        write_table(path, machine.table("", points))
-        _summarize(points, path)
+        _write(machine, "", points, path)
         return
     keys = [
         Key(name, count, size)
@@ -333,15 +361,18 @@ def tune(
         return
     share_s = budget * _TIMED_SHARE / len(planned)
     seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
+    check_place(path)
     target = choose_target(home, max(key.ranks for key in keys), mpi, mpiexec)
+    if (hint := root_hint(target.launcher, [], os.environ)) is not None:
+        print(f"accord: {hint}", file=sys.stderr)
     state = State(path.with_suffix(".records.jsonl"), machine.header(target.title), fresh)
     _measure(Sweep(home, target, state, budget), planned, machine.paths, seconds)
-    points = [point for point in points_of(state.records, machine.paths) if point.key in set(keys)]
+    mine = [record for record in state.records if key_of(record) in {*keys}]
+    points = points_of(mine, machine.paths)
     if not points:
         raise UserError("no point was measured in time; give it more with --budget")
-    write_table(path, machine.table(target.title, points))
-    _summarize(points, path)
+    _write(machine, target.title, points, path)
     if left := sum(state.lacks(point) for point in planned):
         print(f"{left} points were not measured in time: the same command measures them")
     else:
-        state.path.unlink()
+        state.end({*keys})

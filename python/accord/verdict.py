@@ -14,7 +14,9 @@ RULE = "auto"  # what the built-in rule takes
 TOLERANCE = 0.02
 # Of a ratio that was not measured pair by pair: two runs of one program differ so much.
 _ERROR_BETWEEN_RUNS = 0.03
-_ELEMENT_BYTES = 4
+# A choice holds up to so many times the largest size that it was measured at.
+_MEASURED_TO = 2
+ELEMENT_BYTES = 4
 _OF_THE_WHOLE_VECTOR = ("reduce_scatter", "reduce_scatter_block")
 
 
@@ -30,8 +32,8 @@ class Key(NamedTuple):
         """The size as the library counts it: of the block between two ranks."""
         if self.collective not in _OF_THE_WHOLE_VECTOR:
             return self.size_bytes
-        share = self.size_bytes // self.ranks // _ELEMENT_BYTES * _ELEMENT_BYTES
-        return max(_ELEMENT_BYTES, share)
+        share = self.size_bytes // self.ranks // ELEMENT_BYTES * ELEMENT_BYTES
+        return max(ELEMENT_BYTES, share)
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,10 @@ class Point:
 
     @property
     def chosen(self) -> Candidate:
-        """The rule's own where nothing is better for sure."""
+        """The fastest of those that are better than the rule's for sure, else the rule's own."""
         rule = [one for one in self.candidates if one.algorithm == RULE]
-        best = min(self.candidates, key=lambda one: one.ratio)
-        return rule[0] if rule and best.high >= 1 - TOLERANCE else best
+        sure = [one for one in self.candidates if one.high < 1 - TOLERANCE] if rule else []
+        return min(sure or rule or self.candidates, key=lambda one: one.ratio)
 
     def doubt(self) -> float:
         """By how much another algorithm may be better than the chosen one: beyond TOLERANCE, unclear."""
@@ -150,7 +152,10 @@ def _candidate_of(
 
 
 def choices_of(points: Iterable[Point]) -> list[dict[str, Any]]:
-    """The rows of a table: by collective and ranks, ranges that meet halfway between sizes."""
+    """The rows of a table: by collective and ranks, ranges that meet halfway between sizes.
+
+    What is far longer than anything measured goes by the rule, whatever was the best before.
+    """
     rows: dict[tuple[str, int], list[Point]] = {}
     for point in points:
         rows.setdefault((point.key.collective, point.key.ranks), []).append(point)
@@ -171,6 +176,8 @@ def _ranges_of(points: list[Point]) -> list[dict[str, Any]]:
             first_bytes = math.isqrt(last_bytes * size_bytes) + 1 if ranges else 0
             ranges.append({"first_bytes": first_bytes, "algorithm": algorithm})
         last_bytes = size_bytes
+    if ranges[-1]["algorithm"] != RULE:
+        ranges.append({"first_bytes": _MEASURED_TO * last_bytes + 1, "algorithm": RULE})
     return ranges
 
 

@@ -18,19 +18,12 @@ namespace accord::core {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using node::Kind;
 
 std::string algorithms_text() {
   Json algorithms = Json::array();
   for (const AlgorithmRow& row : all_algorithms())
     algorithms.push_back({{"name", row.name}, {"path", row.path}});
   return Json{{"algorithms", algorithms}, {"collectives", all_collectives()}}.dump();
-}
-
-// The host MPI's call on predefined types can be cut where the result does not depend on it.
-bool can_be_cut(Kind kind) {
-  return kind == Kind::bcast ||
-         (!config().deterministic && (kind == Kind::reduce || kind == Kind::allreduce));
 }
 
 std::string reason_of(const Asked& asked) {
@@ -45,7 +38,7 @@ std::string reason_of(const Asked& asked) {
       break;
   }
   return "the built-in rule: ACCORD_INBOX_BYTES, ACCORD_NODE_BYTES, ACCORD_DIRECT_BYTES, "
-         "ACCORD_ONE_SHOT_BYTES and ACCORD_PIPELINE_BYTES";
+         "ACCORD_SPREAD_BYTES, ACCORD_ONE_SHOT_BYTES and ACCORD_PIPELINE_BYTES";
 }
 
 std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
@@ -74,6 +67,12 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
       {"table", config().table},           {"problems", Json::array()}};
   for (const std::string& text : {algorithm_problem(), table_problem(), problem}) {
     if (!text.empty()) answer["problems"].push_back(text);
+  }
+  // Which operations and types a library has, only the call itself tells.
+  if (asked.algorithm.library != nullptr) {
+    Asked without = asked;
+    without.algorithm.library = nullptr;
+    answer["otherwise"] = name_of(outcome(question, without));
   }
   if (const auto* range = table.find(*kind, ranks, size_bytes); range != nullptr)
     answer["table_says"] = {{"first_bytes", range->first_bytes},

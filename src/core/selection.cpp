@@ -123,6 +123,11 @@ Asked asked_for(const Sources& sources, Kind kind, int ranks, std::size_t size_b
   return {range->algorithm, Origin::table};
 }
 
+bool can_be_cut(Kind kind) {
+  const bool reduces = kind == Kind::reduce || kind == Kind::allreduce;
+  return kind == Kind::bcast || (reduces && !config().deterministic);
+}
+
 bool worth_chunks(std::size_t size_bytes, const Asked& asked) {
   if (asked.for_host()) return asked.algorithm.way == Way::pipelined;
   return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;

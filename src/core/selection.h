@@ -49,6 +49,10 @@ struct Question {
 
 Asked asked_for(const Sources& sources, node::Kind kind, int ranks, std::size_t size_bytes);
 
+// Whether the host MPI's call can be cut into chunks, on predefined types: where its result does
+// not depend on it.
+bool can_be_cut(node::Kind kind);
+
 // Whether chunks of the host MPI's call are worth it, where it can be cut.
 bool worth_chunks(std::size_t size_bytes, const Asked& asked);
 

@@ -33,6 +33,18 @@ std::string text_of(const json* value) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
+// A name of the file as a message shows it: whatever the file holds, the message stays a line.
+std::string quoted(const std::string& name) {
+  constexpr std::size_t kShown = 60;
+  return name.size() <= kShown ? fmt::format("\"{}\"", name)
+                               : fmt::format("\"{}...\"", name.substr(0, kShown));
+}
+
+// Only of numbers: writing out anything else takes stack for each level of it.
+std::string schema_text(const json* schema) {
+  return schema != nullptr && schema->is_number() ? schema->dump() : "unknown";
+}
+
 }  // namespace
 
 // Has the members of Table at hand.
@@ -41,7 +53,7 @@ struct TableReader {
     const json* const first_bytes = member(given, "first_bytes");
     const std::string name = text_of(member(given, "algorithm"));
     const auto algorithm = find_algorithm(name);
-    if (!algorithm) return bad(fmt::format("\"{}\" is no algorithm of this Accord", name));
+    if (!algorithm) return bad(fmt::format("{} is no algorithm of this Accord", quoted(name)));
     if (first_bytes == nullptr || !first_bytes->is_number_unsigned())
       return bad("a range lacks first_bytes");
     const auto first = first_bytes->get<std::size_t>();
@@ -56,7 +68,7 @@ struct TableReader {
     const json* const ranks = member(given, "ranks");
     const json* const ranges = member(given, "ranges");
     const auto kind = find_collective(name);
-    if (!kind) return bad(fmt::format("\"{}\" is no collective", name));
+    if (!kind) return bad(fmt::format("{} is no collective", quoted(name)));
     if (ranks == nullptr || !ranks->is_number_unsigned() || ranks->get<std::uint64_t>() > INT32_MAX)
       return bad(fmt::format("{} without a number of ranks", name));
     Table::Row row{*kind, ranks->get<int>(), {}};
@@ -79,8 +91,8 @@ struct TableReader {
       return bad("it is no table of accord tune");
     const json* const schema = member(given, "schema");
     if (schema == nullptr || *schema != Table::kSchema)
-      return bad(fmt::format("its schema is {}, and this Accord reads {}",
-                             schema == nullptr ? "unknown" : schema->dump(), Table::kSchema));
+      return bad(fmt::format("its schema is {}, and this Accord reads {}", schema_text(schema),
+                             Table::kSchema));
     const json* const machine = member(given, "machine");
     table.runtime_ = machine == nullptr ? "" : text_of(member(*machine, "runtime"));
     if (table.runtime_.empty()) return bad("it does not say on which machine it was measured");

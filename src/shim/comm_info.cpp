@@ -60,16 +60,18 @@ void keep(MPI_Comm comm, CommState& state, Choice choice) {
 }
 
 // Takes from `info` what it says of algorithms. Collective: ranks that went different ways would
-// wait for each other for ever, so none of them is taken unless all say the same.
+// wait for each other for ever, so none counts unless all say the same, nor what counted before.
 void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
+  if (!devices_in_job) return;
   CommState* const state = comm_state(comm);
-  if (!devices_in_job || state == nullptr || state->inter || state->mixed_worlds) return;
+  if (state == nullptr || state->inter || state->mixed_worlds) return;
   const std::optional<std::string> value = value_in(info);
   std::string problem;
   const auto parsed = core::AlgorithmChoice::parse(value.value_or("auto"), problem);
   if (!same_on_all(comm, value ? parsed.hash() : 0)) {
     if (state->rank == 0)
-      log::warn("the ranks of a communicator give different values of {}; none is taken", kKey);
+      log::warn("the ranks of a communicator give different values of {}; none counts", kKey);
+    if (state->algorithms) keep(comm, *state, nullptr);
     return;
   }
   if (state->rank == 0 && !problem.empty()) log::warn("{}: {}", kKey, problem);

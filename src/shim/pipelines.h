@@ -126,9 +126,8 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->element_bytes = type->size_bytes();
   made->op = op;
   made->datatype = datatype;
-  const bool can_be_cut = !wants_rank_order && (kind == Kind::reduce || kind == Kind::allreduce);
   made->chunkable =
-      can_be_cut && type->dense() && core::worth_chunks(made->size_bytes, made->asked);
+      core::can_be_cut(kind) && type->dense() && core::worth_chunks(made->size_bytes, made->asked);
   return made;
 }
 

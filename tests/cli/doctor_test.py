@@ -9,6 +9,7 @@ import errno
 import json
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ from accord.launch import preload_value
 from accord.mpi import Abi, Installation, Launcher, Vendor
 from accord.paths import Home
 
-from conftest import Accord
+from conftest import REPOSITORY, Accord
 
 
 def test_small_shared_memory_is_slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -182,6 +183,20 @@ def test_doctor_finds_a_bad_setting(home: Home, accord: Accord) -> None:
     assert done.returncode == 1 and "ACCORD_LOGG" in done.stdout
     done = accord("doctor", "--quick", ACCORD_CHUNK_BYTES="many")
     assert done.returncode == 1 and "ACCORD_CHUNK_BYTES" in done.stdout
+
+
+def test_doctor_says_which_table_counts(home: Home, accord: Accord, tmp_path: Path) -> None:
+    def said(**variables: object) -> str:
+        return accord("doctor", "--quick", ACCORD_RUNTIME="host", **variables).stdout
+
+    assert "ok      no table for this machine: the built-in rule" in said()
+    mine = tmp_path / "config" / "accord" / "tables" / "here.json"
+    mine.parent.mkdir(parents=True)
+    shutil.copy(REPOSITORY / "tests" / "mpi" / "table.json", mine)
+    assert f"ok      table {mine} (host)" in said()
+    assert "ok      ACCORD_TABLE=off: the built-in rule" in said(ACCORD_TABLE="off")
+    text = said(ACCORD_TABLE="nowhere.json")
+    assert "slow    nowhere.json is no table" in text and "ok      table" not in text
 
 
 @pytest.mark.parametrize("abi", list(Abi), ids=lambda abi: abi.value)

@@ -19,7 +19,8 @@ from accord import report as report_verb
 from accord.errors import UserError
 from accord.reporting import theme
 from accord.reporting.comparison import Verdict, best, comparisons
-from accord.reporting.records import read_sections, size_text
+from accord.reporting.records import read_sections
+from accord.sizes import size_text
 
 from conftest import PYTHON, RESULTS, Accord
 
@@ -299,6 +300,14 @@ def test_images(accord: Accord, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("libraries")
+def test_an_ending_counts_in_either_case(accord: Accord, tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", ours(8))
+    assert accord("report", file, "--svg", "PLOT.SVG", "--png", "PLOT.PNG").returncode == 0
+    assert "<svg" in (tmp_path / "PLOT.SVG").read_text()
+    assert (tmp_path / "PLOT.PNG").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("libraries")
 def test_places_that_cannot_be_written_are_explained(accord: Accord, tmp_path: Path) -> None:
     file = write(tmp_path / "r.jsonl", ours(8))
     other = write(tmp_path / "other.jsonl", ours(8, ranks=4))
@@ -380,6 +389,22 @@ def test_ratios_without_pairs_are_taken_within_one_run_only(tmp_path: Path) -> N
     (section,) = read_sections(file)
     (only,) = comparisons(section)
     assert (only.size_bytes, only.ratio) == (8, 3.0)
+
+
+def test_a_ratio_is_of_what_ran_side_by_side(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", ours(8), peer(8, 2), ours(8, 5, date="later"))
+    (section,) = read_sections(file)
+    assert section.operations["allreduce"].ours[8].median_us == 5
+    assert not comparisons(section), "the peer was measured beside other calls of ours"
+
+
+def test_ways_of_ours_that_were_asked_for_are_no_peers(tmp_path: Path) -> None:
+    named = peer(8, 0.5, way="staged", algorithm="staged", path="staged")
+    records = [ours(8, algorithm="auto"), named, peer(8, 3, way="staged")]
+    (section,) = read_sections(write(tmp_path / "r.jsonl", *records))
+    assert section.peers == ["staged (asked for)", "staged"] and not section.repeated
+    (only,) = comparisons(section)
+    assert (only.peer, only.ratio) == ("staged", 3.0)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from accord.checks.devices import nvidia_gpu_count
 from accord.errors import UserError
 from accord.paths import Home
 from accord.sizes import parse_size, size_text
-from accord.tables import Found, file_name, find_table, machine_of
+from accord.tables import Found, file_name, find_table, machine_of, user_dir
 
 from conftest import REPOSITORY, Accord, Mpi
 
@@ -98,6 +98,33 @@ def test_a_damaged_table_is_told_and_passed_over(
     assert f"{damaged} is no table" in found.warning and f"{old} has schema 0" in found.warning
 
 
+def test_odd_files_end_no_search(find: Callable[..., Found], tmp_path: Path) -> None:
+    mine = of_user(tmp_path)
+    nowhere = mine.with_name("nowhere.json")
+    nowhere.symlink_to(tmp_path / "gone.json")
+    deep = mine.with_name("deep.json")
+    deep.write_text("[" * 200_000)
+    found = find()
+    assert found.value == str(mine)
+    assert f"{deep} is no table" in found.warning
+    mine.unlink()
+    assert f"{nowhere} is no table" in find().warning
+
+
+def test_a_user_without_a_home(
+    find: Callable[..., Found], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    shipped = changed(tmp_path / "home" / "share" / "accord" / "tables" / "host.json")
+    assert find().value == str(shipped)
+    with pytest.raises(UserError, match="set XDG_CONFIG_HOME"):
+        user_dir()
+
+
 def test_a_named_table_counts_and_must_be_of_this_machine(
     find: Callable[..., Found], tmp_path: Path
 ) -> None:
@@ -156,6 +183,9 @@ def test_explain_names_who_chose_and_why(home: Home, accord: Accord) -> None:
     assert (answer["algorithm"], answer["origin"]) == ("inbox", "rule")
     answer = explained("--bytes", "64K", ACCORD_INBOX_BYTES="0", ACCORD_DIRECT_BYTES="0")
     assert answer["algorithm"] == "node-one-shot"
+    assert "otherwise" not in answer
+    answer = explained("--bytes", "64K", ACCORD_ALGORITHM="nccl")
+    assert (answer["algorithm"], answer["otherwise"]) == ("nccl", "inbox")
     answer = explained(*by_table, "--ranks", "3")
     assert answer["origin"] == "rule" and "table_says" not in answer
 
@@ -185,6 +215,8 @@ def test_explain_in_words(home: Home, accord: Accord, tmp_path: Path) -> None:
     assert "left out: takes 9 times" in done.stdout
     done = accord("explain", "allreduce", "--bytes", "64M", "--info", "inbox", **HOST)
     assert "asked for was inbox, which such a call cannot take" in done.stdout
+    done = accord("explain", "allreduce", "--bytes", "64M", "--info", "nccl", **HOST)
+    assert "nccl where that can do it, else node-direct-spread, because the comm" in done.stdout
 
 
 def test_explain_tells_what_is_wrong(home: Home, accord: Accord, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from accord.benchmark import targets
+from accord.mpi import Abi
 from accord.paths import Home
 
 from conftest import _OPENMPI, PYTHON, Accord
@@ -82,13 +83,21 @@ def test_every_algorithm_that_a_call_can_take_is_planned(accord: Accord) -> None
     done = accord("tune", *words, **SETTINGS)
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
     shots = [f"{way}-{shot}-shot" for way in ("node", "node-direct") for shot in ("one", "two")]
-    assert rows["allreduce", "2", "64"] == ["staged", "staged-pipelined", *shots]
+    assert rows["allreduce", "2", "64"] == [
+        "staged",
+        "staged-pipelined",
+        *shots,
+        "node-direct-spread",
+    ]
     # Inboxes are the rule's own there, and an allgather is neither cut into chunks nor in shots.
     assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct"]
     assert len(rows) == 4
     done = accord("tune", *words, **{**SETTINGS, "ACCORD_INBOX_BYTES": "0"})
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
     assert rows["allgather", "2", "16384"] == ["staged", "node-direct"]
+    # The benchmark measures whole elements, and its records name what it measured.
+    done = accord("tune", "bcast", "--ranks", 2, "--min", 10, "--max", 40, "--dry-run", **SETTINGS)
+    assert [line.split()[2] for line in done.stdout.splitlines()] == ["8", "32"]
 
 
 def interrupted(tmp_path: Path, words: list[str], number: int) -> tuple[int, str, Path]:
@@ -181,9 +190,77 @@ def test_a_table_from_records(accord: Accord, tmp_path: Path) -> None:
     assert accord("bench", *words, "--iterations", 5, **SETTINGS).returncode == 0
     used = json.loads(file.read_text().splitlines()[0])["table"]
     assert used == str(config / "mine.json"), "a run of the benchmark takes the machine's table"
-    file.write_text("nothing")
-    done = accord("tune", "--from", file, "--output", tmp_path / "none.json", **SETTINGS)
-    assert done.returncode == 2 and "holds no records" in done.stderr
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    made = {
+        "operation": "allreduce",
+        "ranks": 2,
+        "size_bytes": 64,
+        "algorithm": "auto",
+        "path": "inbox",
+        "send_memory": "device",
+        "recv_memory": "device",
+        "machine": {"runtime": "host", "device": ""},
+        **{name: 5.0 for name in ("median_us", "p5_us", "p95_us")},
+        "iterations": 100,
+        "verified": 64,
+        "correct": True,
+    }
+    return {name: value for name, value in {**made, **changes}.items() if value != "left out"}
+
+
+def from_lines(accord: Accord, tmp_path: Path, *lines: object) -> subprocess.CompletedProcess[str]:
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return accord("tune", "--from", file, "--output", tmp_path / "table.json", **SETTINGS)
+
+
+def test_records_of_other_operations_are_passed_over(accord: Accord, tmp_path: Path) -> None:
+    peer = record(way="nccl", algorithm="left out", operation="left out")
+    done = from_lines(accord, tmp_path, record(), record(operation="latency"), peer)
+    assert done.returncode == 0, done.stderr
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert [row["collective"] for row in table["choices"]] == ["allreduce"]
+    check_choices(accord, tmp_path, table)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nothing", "line 2: no JSON object"),
+        (5, "line 2: no JSON object"),
+        (record(operation="left out"), "line 2: no 'operation'"),
+        (record(p5_us=None), "line 2: "),
+        (record(median_us=0), "line 2: "),
+        (record(machine={"runtime": "cuda"}), "line 2: measured on the runtime cuda"),
+        (record(machine={"device": "H200"}), "line 2: measured on the device H200"),
+    ],
+)
+def test_what_is_no_record_is_named_by_its_line(
+    line: object, message: str, accord: Accord, tmp_path: Path
+) -> None:
+    done = from_lines(accord, tmp_path, record(), line)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert f"holds no records of the benchmark: {message}" in done.stderr
+    assert not (tmp_path / "table.json").exists()
+
+
+def test_root_is_told_what_open_mpi_asks_for(accord: Accord, home: Home) -> None:
+    if os.geteuid() != 0 or not home.bench(Abi.OPENMPI).is_file():
+        pytest.skip("only root meets this, with Open MPI")
+    asked_for = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"))
+    done = accord("tune", "bcast", *GRID, *BRIEFLY, "--mpi", "openmpi", **SETTINGS, **asked_for)
+    assert done.returncode == 2 and "Open MPI does not run as root unless" in done.stderr
+    assert "the benchmark ended with status 1: " in done.stderr
+
+
+def test_what_cannot_be_measured_does_not_wait_for_ever(accord: Accord, tmp_path: Path) -> None:
+    grid = ("--ranks", 2, "--min", 64, "--max", "64G", "--factor", 1 << 30)
+    table, output = tuned(accord, tmp_path, "bcast", *grid, *BRIEFLY)
+    assert [point["size_bytes"] for point in table["points"]] == [64]
+    assert "were not measured in time" not in output
+    assert not (tmp_path / "table.records.jsonl").exists()
 
 
 def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path) -> None:
@@ -204,6 +281,10 @@ def test_what_cannot_win_is_not_measured_further(accord: Accord, tmp_path: Path)
     [
         (["allredcue"], SETTINGS, "no such collective: allredcue"),
         (["--max", "many"], SETTINGS, '"many" is no size'),
+        (["--min", "0"], SETTINGS, "--min 0 is less than an element"),
+        (["--min", "1K", "--max", "512"], SETTINGS, "--min 1024 is more than --max 512"),
+        (["--output", "."], SETTINGS, "is a folder; --output names"),
+        (["--output", "/proc/nowhere/table.json"], SETTINGS, "no table can be written to"),
         (["--from", "nowhere"], SETTINGS, "holds no records"),
         ([], {"CUDA_VISIBLE_DEVICES": ""}, "ACCORD_RUNTIME=host tries it"),
     ],

@@ -51,6 +51,13 @@ def test_ties_within_noise_go_to_the_rule(median_us: float, error: float) -> Non
     assert measured.chosen.algorithm == "auto"
 
 
+def test_a_noisy_candidate_does_not_hide_a_sure_one() -> None:
+    noisy, sure = record("staged", 8, error=0.12), record("inbox", 8.5, error=0.005)
+    measured = point(record("auto", 10), noisy, sure)
+    assert measured.chosen.algorithm == "inbox"
+    assert measured.unclear, "the noisy one may be better still"
+
+
 def test_unclear_is_what_may_be_better_by_more_than_it_matters() -> None:
     assert point(record("auto", 10), record("inbox", 9.5, error=0.03)).unclear
     assert not point(record("auto", 10), record("inbox", 9.9, error=0.004)).unclear
@@ -109,7 +116,18 @@ def test_ranges_meet_between_the_sizes() -> None:
         {"first_bytes": 0, "algorithm": "inbox"},
         {"first_bytes": 129, "algorithm": "auto"},
         {"first_bytes": 2049, "algorithm": "inbox"},
+        {"first_bytes": 8193, "algorithm": "auto"},
     ]
+
+
+def test_what_was_not_measured_goes_by_the_rule() -> None:
+    (row,) = choices_of(points_of([record("auto", 10), record("inbox", 5)], PATHS))
+    assert row["ranges"] == [
+        {"first_bytes": 0, "algorithm": "inbox"},
+        {"first_bytes": 129, "algorithm": "auto"},
+    ]
+    (row,) = choices_of(points_of([record("auto", 10)], PATHS))
+    assert row["ranges"] == [{"first_bytes": 0, "algorithm": "auto"}]
 
 
 def test_sizes_are_those_of_blocks() -> None:

@@ -114,6 +114,15 @@ void disagreement() {
   set(comm, rank == 0 ? "node" : nullptr);
   expect_way(comm, by_default, "a value of one rank only");
   MPI_Comm_free(&comm);
+  // Nor does what counted before.
+  MPI_Comm regions = duplicate(MPI_COMM_WORLD, "node");
+  comm = duplicate(regions, rank == 0 ? "inbox" : "staged");
+  expect_way(comm, by_default, "a duplicate with different values");
+  expect_way(regions, "node", "the communicator that it is of");
+  set(regions, rank == 0 ? "inbox" : "staged");
+  expect_way(regions, by_default, "different values instead of one");
+  MPI_Comm_free(&comm);
+  MPI_Comm_free(&regions);
 }
 
 }  // namespace

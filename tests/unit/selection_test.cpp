@@ -54,7 +54,7 @@ TEST(table, a_range_begins_with_its_first_byte_and_the_last_has_no_end) {
   EXPECT_EQ(at(4096), Algorithm());
   EXPECT_EQ(at(65535), Algorithm());
   EXPECT_EQ(at(65536), (Algorithm{Way::direct, Shots::two}));
-  EXPECT_EQ(at(SIZE_MAX), (Algorithm{Way::direct, Shots::spread}));
+  EXPECT_EQ(at(SIZE_MAX), (Algorithm{Way::direct, Shots::two}));
   EXPECT_EQ(table.runtime(), "host");
 }
 
@@ -83,6 +83,20 @@ struct Fault {
   const char* said;
 };
 
+TEST(table, a_message_is_a_line_whatever_the_file_holds) {
+  const std::string deep(200000, '[');
+  const std::string long_name(100000, 'x');
+  for (const std::string& text :
+       {R"({"format": "accord-table", "schema": )" + deep + std::string(deep.size(), ']') + "}",
+        table_text(R"([{"collective": ")" + long_name + "\"}]"),
+        table_text(row(R"({"first_bytes": 0, "algorithm": ")" + long_name + "\"}"))}) {
+    Table table;
+    const Status status = Table::parse(text, table);
+    EXPECT_FALSE(status.ok());
+    EXPECT_LT(status.message().size(), 200U) << status.message().substr(0, 200);
+  }
+}
+
 TEST(table, what_is_wrong_is_said_and_nothing_is_kept) {
   const std::vector<Fault> faults = {
       {"", "no JSON"},
@@ -91,7 +105,7 @@ TEST(table, what_is_wrong_is_said_and_nothing_is_kept) {
       {R"({"schema": 1, "choices": []})", "no table of accord tune"},
       {R"({"format": "accord-table", "choices": []})", "schema is unknown"},
       {R"({"format": "accord-table", "schema": 2})", "schema is 2, and this Accord reads 1"},
-      {R"({"format": "accord-table", "schema": "one"})", "schema is \"one\""},
+      {R"({"format": "accord-table", "schema": "one"})", "schema is unknown"},
       {R"({"format": "accord-table", "schema": 1, "choices": []})", "on which machine"},
       {R"({"format": "accord-table", "schema": 1, "machine": {"runtime": "host"}})", "no choices"},
       {table_text("{}"), "no choices"},
@@ -200,7 +214,7 @@ TEST(selection, what_cannot_be_as_asked_goes_by_the_rule) {
   const auto forced = [&](Algorithm algorithm) {
     return std::string(name_of(outcome(large, {algorithm, Origin::setting})));
   };
-  EXPECT_EQ(forced({Way::inbox}), "node-direct-two-shot");
+  EXPECT_EQ(forced({Way::inbox}), "node-direct-spread");
   EXPECT_EQ(forced({Way::node}), "node-two-shot");
   EXPECT_EQ(forced({Way::node, Shots::one}), "node-one-shot");
   EXPECT_EQ(forced({Way::staged}), "staged");

@@ -10,6 +10,7 @@ from typing import Any
 from accord.benchmark import targets
 from accord.checks.finding import Finding, State
 from accord.paths import Home
+from accord.tables import OFF, find_table
 
 
 def check_accord(home: Home, told: dict[str, Any]) -> Iterator[Finding]:
@@ -17,6 +18,7 @@ def check_accord(home: Home, told: dict[str, Any]) -> Iterator[Finding]:
     yield Finding(State.OK, f"accord {version} loads: {home.library} (found by {home.origin})")
     yield from _check_shims(home)
     yield from _check_settings(told)
+    yield from _check_table(home)
 
 
 def _check_shims(home: Home) -> Iterator[Finding]:
@@ -52,3 +54,13 @@ def _check_settings(told: dict[str, Any]) -> Iterator[Finding]:
         rows = told.get("settings") or []
         changed = [row["name"] for row in rows if row.get("origin", "default") != "default"]
         yield Finding(State.OK, "settings: " + (", ".join(changed) or "all defaults"))
+
+
+def _check_table(home: Home) -> Iterator[Finding]:
+    """The one that accord run would give a job."""
+    found = find_table(home)
+    if found.warning:
+        mend = "`accord tune` measures a table; remove, or take out of ACCORD_TABLE, what is unfit"
+        yield Finding(State.SLOW, found.warning, mend)
+    if found.value != OFF:
+        yield Finding(State.OK, found.note or "ACCORD_TABLE=off: the built-in rule")

@@ -40,12 +40,10 @@ class Comparison:
 
 
 def ratio_of(ours: Sample | None, peer: Sample) -> float | None:
-    """The paired ratio of the record; that of the medians where the same run left it out."""
-    if ours is None or not ours.correct or not peer.correct:
+    """The paired ratio of the record, else that of the medians; only of what ran side by side."""
+    if ours is None or not ours.correct or not peer.correct or peer.run != ours.run:
         return None
-    if peer.ratio is not None:
-        return peer.ratio
-    return peer.median_us / ours.median_us if peer.run == ours.run else None
+    return peer.median_us / ours.median_us if peer.ratio is None else peer.ratio
 
 
 def best(operation: Operation, size_bytes: int) -> Comparison | None:
@@ -54,7 +52,9 @@ def best(operation: Operation, size_bytes: int) -> Comparison | None:
     found = [
         Comparison(operation.name, size_bytes, way, ratio, samples[size_bytes].ratio_error)
         for way, samples in operation.peers.items()
-        if size_bytes in samples and (ratio := ratio_of(ours, samples[size_bytes])) is not None
+        if size_bytes in samples
+        and not samples[size_bytes].by_name
+        and (ratio := ratio_of(ours, samples[size_bytes])) is not None
     ]
     return min(found, key=lambda comparison: comparison.ratio, default=None)
 

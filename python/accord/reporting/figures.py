@@ -23,7 +23,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 
 from accord.reporting import theme
 from accord.reporting.comparison import best
-from accord.reporting.records import Operation, Sample, Section, size_text
+from accord.reporting.records import Operation, Sample, Section
+from accord.sizes import size_text
 
 # Any: matplotlib 3.11 types these names one by one, its predecessors as text.
 _STYLE: Any = {
@@ -131,7 +132,7 @@ def _scale_sizes(axes: Axes, sizes: list[int]) -> None:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator([2.0**power for power in range(low, high + 1, step)]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size_text(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size_text(int(value))))
 
 
 def time_text(time_us: float, _position: object = 0) -> str:
@@ -245,7 +246,7 @@ def svg(figure: Figure, salt: str) -> str:
 
 def save(figure: Figure, file: Path) -> None:
     """As SVG or PNG, by the name's ending."""
-    if file.suffix == ".svg":
+    if file.suffix.lower() == ".svg":
         file.write_text(svg(figure, file.stem), encoding="utf-8")
         return
     with matplotlib.rc_context(_STYLE):

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from accord.reporting import figures, theme
 from accord.reporting.comparison import Comparison, Summary, best, comparisons, ratio_of, summarise
 from accord.reporting.inline_svg import inline_svg
-from accord.reporting.records import Operation, Sample, Section, size_text
+from accord.reporting.records import Operation, Sample, Section
+from accord.sizes import size_text
 
 
 @dataclass(frozen=True)

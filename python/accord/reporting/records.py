@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.errors import UserError
+from accord.sizes import size_text
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Sample:
     ratio: float | None  # of peers: their time by ours, paired block by block
     ratio_error: float | None
     run: tuple[str, str]  # date and command: what was measured side by side
+    by_name: bool = False  # a way of Accord that was asked for: drawn, but no peer
 
 
 @dataclass
@@ -80,14 +82,6 @@ class Section:
             for sample in samples.values()
             if not sample.correct
         ]
-
-
-def size_text(size_bytes: float) -> str:
-    """As the benchmark writes sizes: 8, 4K, 2M."""
-    for unit, factor in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:g}{unit}"
-    return f"{size_bytes:g}"
 
 
 class _RecordError(Exception):
@@ -153,7 +147,13 @@ def _sample(record: dict[str, Any]) -> Sample:
         ratio=_positive(ratio, "value") if ratio else None,
         ratio_error=_number_or_none(ratio, "error"),
         run=(str(record.get("date", "")), str(record.get("command", ""))),
+        by_name=_by_name(record),
     )
+
+
+def _by_name(record: dict[str, Any]) -> bool:
+    """Whether it is a way of Accord that was asked for beside the one that it would take."""
+    return record.get("ours") is False and "algorithm" in record
 
 
 def _memory(record: dict[str, Any]) -> str:
@@ -193,6 +193,8 @@ def _add(sections: dict[tuple[str, ...], Section], source: str, record: dict[str
     name, way, ours = _text(record, "operation"), _text(record, "way"), record.get("ours")
     if not isinstance(ours, bool):
         raise _RecordError(f"ours is {_told(record, 'ours')} instead of true or false")
+    if _by_name(record):
+        way += " (asked for)"  # peers have names in common with them
     size_bytes = _size(record)
     facts = _facts(record)
     key = tuple(word for fact in facts.items() for word in fact)
