@@ -41,6 +41,10 @@ Status Requests::start(HostRequest request) {
   return {};
 }
 
+void Requests::started(HostRequest request) {
+  if (const auto work = find(request)) work->started();
+}
+
 Status Requests::finish(HostRequest request, const std::shared_ptr<Tracked>& work,
                         const Completion& completion) {
   {

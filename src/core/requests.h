@@ -26,6 +26,8 @@ class Tracked {
   virtual ~Tracked() = default;
   // A persistent request is about to start: brings the bytes it reads.
   virtual Status start() { return {}; }
+  // The host MPI has started it.
+  virtual void started() {}
   // The request has completed: puts the received bytes where the user wants them.
   virtual Status finish(const Completion& completion) = 0;
 
@@ -51,6 +53,8 @@ class Requests {
 
   // Before the host MPI starts a persistent request. No effect on one that is not tracked.
   Status start(HostRequest request);
+  // After it has.
+  void started(HostRequest request);
 
   // After the host MPI said that `request` is complete (`work` as found before, since the handle is
   // gone). Does nothing for one already finished.

@@ -280,8 +280,20 @@ int Start(MPI_Request* request) noexcept {
     const Status status = requests().start(to_bits(*request));
     if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
   }
-  return host::Start(request);
+  const int code = host::Start(request);
+  if (code == MPI_SUCCESS) requests().started(to_bits(*request));
+  return code;
 }
+
+namespace {
+
+int start_in_host(int count, MPI_Request array[]) {
+  const int code = host::Startall(count, array);
+  for (int i = 0; i < count && code == MPI_SUCCESS; ++i) requests().started(to_bits(array[i]));
+  return code;
+}
+
+}  // namespace
 
 int Startall(int count, MPI_Request array[]) noexcept {
   if (quiet() || array == nullptr) return host::Startall(count, array);
@@ -292,10 +304,10 @@ int Startall(int count, MPI_Request array[]) noexcept {
     const Status status = requests().start(to_bits(array[i]));
     if (status.ok()) continue;
     // What has begun goes on, and needs its request.
-    (void)host::Startall(i, array);
+    (void)start_in_host(i, array);
     return raise(from_bits<MPI_Comm>(work->context), status);
   }
-  return host::Startall(count, array);
+  return start_in_host(count, array);
 }
 
 int Request_free(MPI_Request* request) noexcept {

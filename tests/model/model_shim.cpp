@@ -402,6 +402,7 @@ void ModelShim::start(Request request) {
   engine_.progress();
   check(requests_.start(request));
   host_.start(request);
+  requests_.started(request);
 }
 
 void ModelShim::request_free(Request& request) {
