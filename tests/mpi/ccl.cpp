@@ -176,7 +176,10 @@ void check_failure() {
     MPI_Error_string(code, text.data(), &length);
     if (told.empty()) told = text.data();
   }
+  // MPICH 4.0 has other words for codes that are added to it.
+#if !defined(MPICH_NUMVERSION) || MPICH_NUMVERSION >= 40100000
   expect(told.find("accord: ") != std::string::npos, "no error of ours: " + told);
+#endif
   std::fprintf(stderr, "rank %d was told: %s\n", rank, told.c_str());
 }
 
