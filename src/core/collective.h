@@ -88,7 +88,8 @@ struct CollectiveCall {
 };
 
 // Blocking: returns when the call is complete on this rank. `repeatable`: it went through inboxes
-// in one step, and its pipeline, which is still there, describes the next call like it as well.
+// or by a collective library in one step, and its pipeline, which is still there, describes the
+// next call like it as well.
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
                       bool& repeatable);
 

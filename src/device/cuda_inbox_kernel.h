@@ -3,8 +3,7 @@
 //
 // What cuda_inbox.cpp and the resident kernel of cuda_inbox_kernel.cu agree on. Each block of the
 // kernel is a server of its own: it polls a doorbell in host memory, does its part of the exchange
-// that rings it, answers in host memory, and leaves when nobody has rung for the linger
-// time.
+// that rings it, answers in host memory, and leaves when nobody has rung for the linger time.
 #pragma once
 
 #include <cstddef>
