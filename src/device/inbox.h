@@ -4,8 +4,8 @@
 // Small messages between the devices of a node: each rank has an inbox in its device memory, with
 // two lanes for every rank. Senders write straight into their lane of the receiver's inbox; each
 // word carries data and the number of the call, so that the data is its own flag and needs neither
-// fence nor counter (the idea of NCCL's LL protocol). What one call of all ranks moves and combines is an
-// InboxExchange; an InboxServer (inbox_server.h) runs this rank's part of it. Knows no MPI.
+// fence nor counter (the idea of NCCL's LL protocol). What one call of all ranks moves and combines
+// is an InboxExchange; an InboxServer (inbox_server.h) runs this rank's part of it. Knows no MPI.
 // Included by kernels too, hence no more than the standard library.
 #pragma once
 
