@@ -22,7 +22,12 @@ Vote Vote::cast(const Key& key, Ballot ballot) noexcept {
   const auto hash = static_cast<std::int64_t>(key.hash());
   // min(hash) and min(~hash) = ~max(hash) are complements of each other exactly when all hashes are
   // equal.
-  return {{hash, ~hash, ballot == Ballot::device ? -1 : 0, ballot == Ballot::host ? -1 : 0}};
+  const std::int64_t device = ballot == Ballot::device         ? kDevice
+                              : ballot == Ballot::device_short ? kDeviceShort
+                                                               : 0;
+  Vote vote;
+  vote.words = {hash, ~hash, device, ballot == Ballot::host ? -1 : 0};
+  return vote;
 }
 
 bool ModeTable::votes(std::uint64_t number) noexcept {

@@ -123,6 +123,13 @@ bool can_go_by_library(CommQueue& queue, const Pipeline& pipeline) {
 
 std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
                                         Mode mode) {
+  if (mode == Mode::inbox && node::goes_by_pairs(pipeline.exchange->kind)) {
+    node::Group& regions = *queue.regions.group;
+    if (!is_of(pipeline.in, regions.runtime()) || !is_of(pipeline.out, regions.runtime()))
+      return nullptr;
+    regions.offers().tend();
+    return std::make_unique<InboxPairs>(queue.inboxes.group, queue.regions.group, pipeline);
+  }
   if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
   if (!can_go_by_library(queue, pipeline)) return nullptr;
   return std::make_unique<CclExchange>(
@@ -222,6 +229,8 @@ void fit_memory_to_call(Pipeline& pipeline) {
                                      ? kRegionBytesMax
                                      : node::Plan::slot_bytes_max(call) * node::Group::kSlots;
   pipeline.region_bytes = std::min({pipeline.region_bytes, kRegionBytesMax, used_bytes});
+  // Whose rounds are short goes by the host MPI.
+  if (node::goes_by_pairs(call.kind)) pipeline.lane_bytes = 0;
   const std::size_t units =
       (call.block_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes;
   pipeline.lane_bytes = std::min(pipeline.lane_bytes, units * device::kInboxUnitBytes);
@@ -259,7 +268,7 @@ std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline
   if (!by_inbox && !(by_library && queue.modes.next_is(Mode::ccl, pipeline.key)))
     return std::nullopt;
   const auto exchange = make_exchange(engine, queue, pipeline, by_inbox ? Mode::inbox : Mode::ccl);
-  set_last_path(by_inbox ? "inbox" : exchange->path());
+  set_last_path(exchange->path());
   return run_exchange(engine, *exchange);
 }
 
@@ -279,10 +288,10 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
   }
   if (choice.in_one_step(call)) {
     if (const auto exchange = make_exchange(engine, *queue, *call.pipeline, choice.mode())) {
-      const char* const path = choice.mode() == Mode::inbox ? "inbox" : exchange->path();
+      const char* const path = exchange->path();
       set_last_path(path);
       if (call.story) call.story->took(path, why(call, choice.turn));
-      repeatable = true;
+      repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
       return run_exchange(engine, *exchange);
     }
   }

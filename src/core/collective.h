@@ -89,7 +89,8 @@ struct CollectiveCall {
 
 // Blocking: returns when the call is complete on this rank. `repeatable`: it went through inboxes
 // or by a collective library in one step, and its pipeline, which is still there, describes the
-// next call like it as well.
+// next call like it as well; not pair by pair, where the program may write other counts into the
+// same arrays.
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
                       bool& repeatable);
 

@@ -171,9 +171,12 @@ Status CollectiveOperation::start_as(Mode mode) {
     const bool alone = form_ == Form::blocking && !call_.pipeline->in_company;
     exchange_ = std::make_unique<CclExchange>(
         ccl_group(), *call_.pipeline, alone ? CclTurn::Company::none : CclTurn::Company::possible);
+  } else if (mode == Mode::inbox && goes_by_pairs()) {
+    exchange_ =
+        std::make_unique<InboxPairs>(queue_->inboxes.group, queue_->regions.group, *call_.pipeline);
   } else if (mode == Mode::inbox) {
     exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
-  } else if (node::goes_by_pairs(call_.pipeline->exchange->kind)) {
+  } else if (goes_by_pairs()) {
     exchange_ = std::make_unique<PairwiseExchange>(queue_->regions.group, *call_.pipeline);
   } else {
     exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);
@@ -230,7 +233,8 @@ Status CollectiveOperation::decide() {
 
 // Whether the ranks have something to join before they know how the call goes.
 bool CollectiveOperation::meet() {
-  if (joins_ && wants_library() && !ccl_group().joined() && !ccl_group().declined) {
+  if (joins_ && wants_library() && !all_.all_short() && !ccl_group().joined() &&
+      !ccl_group().declined) {
     joining_ = std::make_unique<CclJoining>(ccl_group(), *call_.pipeline);
     return true;
   }
@@ -263,6 +267,16 @@ NodeGroup* CollectiveOperation::group_to_join() const {
   const auto open = [this](const NodeGroup& group) {
     return joins_ && !group.group && !group.declined;
   };
+  // Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
+  // pairs that are too long for these.
+  if (goes_by_pairs()) {
+    const bool wants_inboxes = pipeline.lane_bytes != 0 && turn_->number >= pipeline.inbox_calls &&
+                               !queue_->inboxes.declined;
+    if (all_.all_short() && !wants_inboxes && !queue_->inboxes.group) return nullptr;
+    if (open(queue_->regions)) return &queue_->regions;
+    return wants_inboxes && queue_->regions.group && open(queue_->inboxes) ? &queue_->inboxes
+                                                                           : nullptr;
+  }
   if (pipeline.lane_bytes != 0) {
     if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes)) return &queue_->inboxes;
     if (queue_->inboxes.group) return nullptr;
@@ -271,10 +285,18 @@ NodeGroup* CollectiveOperation::group_to_join() const {
   return fits && open(queue_->regions) ? &queue_->regions : nullptr;
 }
 
+bool CollectiveOperation::goes_by_pairs() const {
+  const auto& exchange = call_.pipeline->exchange;
+  return exchange && node::goes_by_pairs(exchange->kind);
+}
+
 Mode CollectiveOperation::best_mode() const {
   const Pipeline& pipeline = *call_.pipeline;
   if (goes_by_library()) return Mode::ccl;
-  if (pipeline.lane_bytes != 0 && queue_->inboxes.group) return Mode::inbox;
+  if (pipeline.lane_bytes != 0 && queue_->inboxes.group &&
+      (queue_->regions.group || !goes_by_pairs()))
+    return Mode::inbox;
+  if (all_.all_short()) return Mode::plain;
   const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
   const node::Group* const regions = queue_->regions.group.get();
   if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
@@ -284,8 +306,7 @@ Mode CollectiveOperation::best_mode() const {
 }
 
 const char* CollectiveOperation::why_no_device() const {
-  const auto& exchange = call_.pipeline->exchange;
-  return exchange && node::goes_by_pairs(exchange->kind) ? reason::kNoLongPair : reason::kAllHost;
+  return goes_by_pairs() ? reason::kNoLongPair : reason::kAllHost;
 }
 
 std::string CollectiveOperation::why_best_mode() const {
@@ -295,6 +316,10 @@ std::string CollectiveOperation::why_best_mode() const {
   if (wants_library())
     return ccl_group().joined() ? reason::kNotByLibrary : ccl_group().why_declined;
   if (mode == Mode::inbox || mode == Mode::node) return "";
+  if (all_.all_short()) {
+    const bool declined = queue_->regions.declined || queue_->inboxes.declined;
+    return declined ? reason::kNoLongPair : reason::kSeldom;
+  }
   const bool fits_regions = call_.pipeline->exchange->fits_regions;
   if (fits_regions && queue_->regions.group) return reason::kNoKernels;
   const NodeGroup& group = fits_regions ? queue_->regions : queue_->inboxes;
@@ -330,7 +355,8 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
 Status CollectiveOperation::open_ends(Mode mode) {
   for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
     // A runtime copies to and from its own memory only.
-    const node::Group* const group = mode == Mode::node  ? queue_->regions.group.get()
+    const bool by_regions = mode == Mode::node || (mode == Mode::inbox && goes_by_pairs());
+    const node::Group* const group = by_regions          ? queue_->regions.group.get()
                                      : mode == Mode::ccl ? &ccl_group().mailboxes()
                                                          : nullptr;
     const bool foreign =

@@ -15,6 +15,7 @@
 #include "core/collective.h"
 #include "core/engine.h"
 #include "core/inbox_exchange.h"
+#include "core/inbox_pairs.h"
 #include "core/meeting.h"
 #include "core/node_exchange.h"
 #include "core/pairwise_exchange.h"
@@ -74,6 +75,7 @@ class CollectiveOperation final : public Operation {
   CclGroup& ccl_group() const;
   bool goes_by_library() const;
   NodeGroup* group_to_join() const;
+  bool goes_by_pairs() const;
   Mode best_mode() const;
   Status decide();
   std::string why_best_mode() const;

@@ -17,8 +17,17 @@ constexpr unsigned kPollsPerCheck = 64;
 }  // namespace
 
 InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
-    : group_(std::move(group)), pipeline_(pipeline), number_(group_->take(1)) {
+    : InboxExchange(std::move(group), pipeline, Undescribed()) {
   describe();
+}
+
+InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
+                             Undescribed)
+    : group_(std::move(group)), pipeline_(pipeline), number_(group_->take(1)) {
+  device::InboxExchange& exchange = ticket_.exchange;
+  exchange = group_->inbox_exchange();
+  exchange.epoch = static_cast<std::uint32_t>(number_ % 0xffffffff) + 1;
+  exchange.turn = number_ % device::kInboxLanesPerRank;
 }
 
 std::uint64_t InboxExchange::everyone() const {
@@ -34,9 +43,6 @@ void InboxExchange::describe() {
   const bool is_root = call.root == group_->rank();
   const std::uint64_t own = device::inbox_bit(group_->rank());
   device::InboxExchange& exchange = ticket_.exchange;
-  exchange = group_->inbox_exchange();
-  exchange.epoch = static_cast<std::uint32_t>(number_ % 0xffffffff) + 1;
-  exchange.turn = number_ % device::kInboxLanesPerRank;
   exchange.block_bytes = block;
   exchange.op = call.op;
   exchange.element = call.element;
@@ -87,17 +93,21 @@ Status InboxExchange::advance(bool& done) {
       [[fallthrough]];
     case State::packing:
       ACCORD_TRY(pipeline_.in.copied(copy_in_, ready));
-      if (!ready) break;
-      group_->own_mailbox().filled.store(number_ + 1, std::memory_order_release);
+      if (!ready || !announce()) break;
       state_ = State::arriving;
       stages::enter(stages::Stage::wait);
       [[fallthrough]];
     case State::arriving:
-      if (!lanes_are_free() || (ticket_.sent && !all_are_here())) break;
+      if (!lanes_are_free(ticket_.exchange.send_to)) break;
+      if (ticket_.sent) {
+        if (!all_are_here()) break;
+        look_at_peers();
+      }
       stages::enter(stages::Stage::move);
       ticket_.patience = ticket_.sent ? device::InboxTicket::Patience::long_wait
                                       : device::InboxTicket::Patience::short_wait;
-      ACCORD_TRY(server.begin(ticket_));
+      ticket_.state = device::InboxTicket::State::idle;
+      if (!moves_nothing_more()) ACCORD_TRY(server.begin(ticket_));
       state_ = State::running;
       [[fallthrough]];
     case State::running:
@@ -105,6 +115,7 @@ Status InboxExchange::advance(bool& done) {
       if (ticket_.state == device::InboxTicket::State::late) state_ = State::arriving;
       if (!ready) break;
       note_begun();
+      look_at_peers();
       stages::enter(stages::Stage::copy_out);
       ACCORD_TRY(unpack());
       state_ = State::unpacking;
@@ -174,11 +185,18 @@ Status InboxExchange::unpack() {
   return copy(own + block, out_bytes_, second_copy_out_);
 }
 
-// Whether those that this rank sends to have taken what it sent them through the same lanes before.
-bool InboxExchange::lanes_are_free() const {
+bool InboxExchange::announce() {
+  group_->own_mailbox().filled.store(number_ + 1, std::memory_order_release);
+  return true;
+}
+
+bool InboxExchange::moves_nothing_more() const {
+  return (ticket_.exchange.receive_from | (ticket_.sent ? 0 : ticket_.exchange.send_to)) == 0;
+}
+
+bool InboxExchange::lanes_are_free(std::uint64_t peers) const {
   for (int peer = 0; peer < group_->size(); ++peer) {
-    const bool sends = (ticket_.exchange.send_to & device::inbox_bit(peer)) != 0;
-    if (!sends || peer == group_->rank()) continue;
+    if ((peers & device::inbox_bit(peer)) == 0 || peer == group_->rank()) continue;
     std::uint64_t& begun = group_->known_begun(peer);
     if (begun + 1 < number_) begun = group_->mailbox(peer).drained.load(std::memory_order_acquire);
     if (begun + 1 < number_) return false;

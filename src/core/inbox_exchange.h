@@ -19,28 +19,49 @@
 
 namespace accord::core {
 
-class InboxExchange final : public Exchange {
+class InboxExchange : public Exchange {
  public:
   // The ends outlive the exchange.
   InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
+  const char* path() const noexcept override { return "inbox"; }
+
+ protected:
+  // Of a call that is yet to be described: who sends what to whom.
+  struct Undescribed {};
+  InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline, Undescribed);
+
+  // These differ where lengths do by pair (inbox_pairs.h).
+  // Finds out what kernels can use as it is, and packs the rest.
+  virtual Status begin();
+  // Tells the peers that this rank is in the call. False: not yet.
+  virtual bool announce();
+  // Once all peers are in it.
+  virtual void look_at_peers() {}
+  virtual Status unpack();
+
+  // Whether these peers have taken what this rank sent them through the same lanes before.
+  bool lanes_are_free(std::uint64_t peers) const;
+
+  std::shared_ptr<node::Group> group_;
+  const Pipeline& pipeline_;
+  std::byte* bounce_ = nullptr;
+  device::InboxTicket ticket_;
+  device::CopyTicket copy_in_;
+  device::CopyTicket copy_out_;
 
  private:
   enum class State { begin, packing, arriving, running, unpacking, done };
 
   void describe();
   bool keeps_own_block() const;
-  Status begin();
-  Status unpack();
-  bool lanes_are_free() const;
+  bool moves_nothing_more() const;
   void note_begun();
   bool all_are_here() const;
   std::uint64_t everyone() const;
 
-  std::shared_ptr<node::Group> group_;
-  const Pipeline& pipeline_;
   State state_ = State::begin;
   std::uint64_t number_;            // of the call in the group's life
   std::size_t first_in_bytes_ = 0;  // of the packed bytes of the end that this rank sends
@@ -48,10 +69,6 @@ class InboxExchange final : public Exchange {
   std::size_t out_bytes_ = 0;
   bool in_direct_ = true;
   bool out_direct_ = true;
-  std::byte* bounce_ = nullptr;
-  device::InboxTicket ticket_;
-  device::CopyTicket copy_in_;
-  device::CopyTicket copy_out_;
   device::CopyTicket second_copy_out_;  // of what lies behind a block that is kept
   unsigned checks_ = 0;
 };

@@ -18,9 +18,11 @@ std::atomic<std::uint64_t> region_pairs{0};
 
 }  // namespace
 
-PairwiseExchange::PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
+PairwiseExchange::PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
+                                   std::size_t from_bytes)
     : group_(std::move(group)),
       pipeline_(pipeline),
+      from_bytes_(from_bytes),
       call_(group_->offers().take_call()),
       base_(group_->take(node::Group::kSlots)) {}
 
@@ -77,7 +79,7 @@ std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const PipelineEnd
   const std::vector<Segment> blocks = std::exchange(one.blocks, {});
   for (std::size_t peer = 0; peer < pairs.size(); ++peer) {
     pairs[peer].peer = static_cast<int>(peer);
-    if (blocks.empty()) continue;
+    if (blocks.empty() || blocks[peer].size_bytes() < from_bytes_) continue;
     one.segment = blocks[peer];
     pairs[peer].block = one;
     pairs[peer].size_bytes = one.segment.size_bytes();
@@ -162,10 +164,19 @@ void PairwiseExchange::read(Pair& pair, const node::Parcel& parcel) {
 }
 
 void PairwiseExchange::refuse(Pair& pair, std::uint64_t sent_bytes) {
-  keep_first(mistake_, {sent_bytes > pair.size_bytes ? StatusCode::truncated : StatusCode::mismatch,
-                        fmt::format("rank {} sends {} bytes where this rank receives {}", pair.peer,
-                                    sent_bytes, pair.size_bytes)});
+  keep_first(mistake_, mismatch(pair.peer, sent_bytes, pair.size_bytes));
   pair.give_up();
+}
+
+Status PairwiseExchange::mismatch(int peer, std::size_t sent_bytes, std::size_t expected_bytes) {
+  if (sent_bytes == 0) {
+    return {StatusCode::mismatch,
+            fmt::format("rank {} does not send the {} bytes that this rank receives", peer,
+                        expected_bytes)};
+  }
+  return {sent_bytes > expected_bytes ? StatusCode::truncated : StatusCode::mismatch,
+          fmt::format("rank {} sends {} bytes where this rank receives {}", peer, sent_bytes,
+                      expected_bytes)};
 }
 
 // All in one batch, awaited once; the own block beside it.
@@ -288,10 +299,20 @@ void PairwiseExchange::settle() {
   for (const Pair& pair : incoming_) {
     if (pair.is_lent) group_->parcel(pair.peer, rank()).taken.store(1, std::memory_order_relaxed);
   }
-  node::Mailbox& mailbox = group_->own_mailbox();
+  settle(*group_, call_, base_);
+}
+
+void PairwiseExchange::settle(node::Group& group, std::uint64_t call, std::uint64_t base) {
+  node::Mailbox& mailbox = group.own_mailbox();
   for (auto* counter : {&mailbox.filled, &mailbox.reduced, &mailbox.drained})
-    counter->store(base_ + node::Group::kSlots, std::memory_order_release);
-  board(rank()).settled.store(call_ + 1, std::memory_order_release);
+    counter->store(base + node::Group::kSlots, std::memory_order_release);
+  group.offers().board(group.rank()).settled.store(call + 1, std::memory_order_release);
+}
+
+void PairwiseExchange::pass(node::Group& group) {
+  const std::uint64_t call = group.offers().take_call();
+  group.offers().board(group.rank()).arrived.store(call + 1, std::memory_order_release);
+  settle(group, call, group.take(node::Group::kSlots));
 }
 
 bool PairwiseExchange::all_announced(const std::vector<Pair>& pairs) {

@@ -24,8 +24,14 @@ namespace accord::core {
 
 class PairwiseExchange final : public Exchange {
  public:
-  // The ends outlive the exchange; their blocks are those of the ranks, in order.
-  PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
+  // The ends outlive the exchange; their blocks are those of the ranks, in order. Pairs of fewer
+  // bytes than `from_bytes`, on which both their ranks agree, go another way.
+  PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
+                   std::size_t from_bytes = 1);
+  // Instead of an exchange, by a rank that has no pair for it.
+  static void pass(node::Group& group);
+  // Where a rank sends this one something else than it expects.
+  static Status mismatch(int peer, std::size_t sent_bytes, std::size_t expected_bytes);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -96,6 +102,7 @@ class PairwiseExchange final : public Exchange {
   bool has_fetched(Pair& pair);
   void learn_refused(Pair& pair);
   void settle();
+  static void settle(node::Group& group, std::uint64_t call, std::uint64_t base);
   Status poll(device::CopyTicket& ticket, bool& done);
   stages::Stage stage() const noexcept;
 
@@ -112,6 +119,7 @@ class PairwiseExchange final : public Exchange {
 
   std::shared_ptr<node::Group> group_;
   const Pipeline& pipeline_;
+  std::size_t from_bytes_;
   std::uint64_t call_;
   std::uint64_t base_;  // of the numbers of chunks that stand for the whole region
   std::vector<Pair> outgoing_;

@@ -45,7 +45,7 @@ std::size_t spread_bytes(Shots shots, Kind kind) {
 // Of inboxes for such a call; 0: it does not fit.
 std::size_t lane_bytes(const Question& question) {
   const bool units = device::kInboxUnitBytes % question.element_bytes == 0;
-  if (node::goes_by_pairs(question.kind) || !question.equal_blocks || !units) return 0;
+  if (!question.equal_blocks || !units) return 0;
   if (question.ranks > device::kInboxRanksMax || question.ranks < 2) return 0;
   const std::size_t share_bytes =
       config().inbox_bytes / static_cast<std::size_t>(question.ranks - 1);
@@ -149,8 +149,7 @@ DeviceWays device_ways(const Question& question, const Asked& asked) {
   ways.inbox_calls = at_once ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
   const bool long_enough = direct_bytes != 0 && question.longest_bytes >= direct_bytes;
   ways.direct = way == Way::direct || (way != Way::node && long_enough);
-  // Pair by pair there are no inboxes for short messages, and lanes of a region take twice the time
-  // of a buffer that is reached directly.
+  // Lanes of a region take twice the time of a buffer that is reached directly.
   const std::size_t pair_bytes = std::min<std::size_t>(direct_bytes, node_bytes);
   ways.lend_bytes = way == Way::direct ? 1 : way == Way::node ? 0 : pair_bytes;
   ways.one_shot_bytes = one_shot_bytes(shots, question.ranks);

@@ -75,11 +75,44 @@ bool apart(const InboxExchange& exchange) {
              reinterpret_cast<std::uintptr_t>(exchange.src);
 }
 
+std::uint32_t units_of(std::size_t size_bytes) {
+  return static_cast<std::uint32_t>((size_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes);
+}
+
+// What decides how many blocks it takes, and how long: of all parts together, since threads take
+// them as one.
+std::size_t width_bytes(const InboxExchange& exchange) {
+  if (exchange.parts.empty()) return exchange.block_bytes;
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  for (const InboxPart& part : exchange.parts) {
+    sent += units_of(part.send_bytes);
+    received += units_of(part.receive_bytes);
+  }
+  return std::max(sent, received) * kInboxUnitBytes;
+}
+
+// What a rank gives itself never passes through its lane.
+void write_pieces(const InboxExchange& exchange, InboxPiece* pieces) {
+  InboxPiece piece{};
+  for (std::size_t rank = 0; rank < exchange.parts.size(); ++rank) {
+    const InboxPart& part = exchange.parts[rank];
+    const bool own = static_cast<int>(rank) == exchange.rank;
+    piece.src = address_of(part.src);
+    piece.dst = address_of(part.dst);
+    piece.send_bytes = own ? 0 : static_cast<std::uint32_t>(part.send_bytes);
+    piece.receive_bytes = static_cast<std::uint32_t>(part.receive_bytes);
+    piece.send_end += units_of(piece.send_bytes);
+    piece.receive_end += units_of(piece.receive_bytes);
+    pieces[rank] = piece;
+  }
+}
+
 InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
   const InboxExchange& exchange = ticket.exchange;
   const std::uint64_t own = inbox_bit(exchange.rank);
-  const bool own_from_source =
-      (exchange.send_to & exchange.receive_from & own) != 0 && apart(exchange);
+  const bool own_from_source = (exchange.send_to & exchange.receive_from & own) != 0 &&
+                               (!exchange.parts.empty() || apart(exchange));
   InboxCommand command{};
   command.inbox = address_of(exchange.inbox);
   command.src = address_of(exchange.src);
@@ -92,7 +125,7 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
   command.lane_bytes = static_cast<std::uint32_t>(exchange.lane_bytes);
   command.linger_us = linger_us;
   command.wait_us = ticket.patience == InboxTicket::Patience::long_wait ? kLongWaitUs
-                    : exchange.block_bytes > kNarrowBytes               ? kShortWideWaitUs
+                    : width_bytes(exchange) > kNarrowBytes              ? kShortWideWaitUs
                                                                         : kShortWaitUs;
   command.rank = static_cast<std::uint8_t>(exchange.rank);
   command.op = static_cast<std::uint8_t>(exchange.op);
@@ -101,7 +134,7 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
       (exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
       (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
       (own_from_source ? kInboxOwnFromSource : 0) | (exchange.dst_on_host ? kInboxToHost : 0) |
-      (exchange.turn != 0 ? kInboxSecondLanes : 0) |
+      (exchange.turn != 0 ? kInboxSecondLanes : 0) | (exchange.parts.empty() ? 0 : kInboxInPieces) |
       (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
   return command;
 }
@@ -144,6 +177,7 @@ class Kernel {
     const bool resident = !has_left();
     linger_us_ = linger_us(resident);
     const InboxCommand command = command_of(ticket, linger_us_);
+    if (!ticket.exchange.parts.empty()) write_pieces(ticket.exchange, control_->pieces);
     for (unsigned block = 0; block < blocks_; ++block) ring(control_->doorbells[block], command);
     return resident ? Status() : give_up_on_error(ticket, start());
   }
@@ -301,7 +335,8 @@ class CudaInboxServer final : public InboxServer {
  private:
   Kernel& kernel_for(const InboxTicket& ticket) {
     std::size_t width = 0;
-    while (ticket.exchange.block_bytes > kWidths[width].bytes_max) ++width;
+    const std::size_t size_bytes = width_bytes(ticket.exchange);
+    while (size_bytes > kWidths[width].bytes_max) ++width;
     return kernels_[width];
   }
 

@@ -131,6 +131,7 @@ struct Block {
   bool leaving;
   std::uint32_t inbox_number;  // whose header follows
   char* inboxes[kInboxRanksMax];
+  InboxPiece pieces[kInboxRanksMax];  // of the command
 };
 
 // By the first warp. False: nobody has rung for the linger time, or other blocks wait for this one
@@ -139,8 +140,7 @@ __device__ bool await_command(const InboxDoorbell& doorbell, std::uint64_t launc
                               std::uint32_t number, std::uint32_t linger_ns, Block& block) {
   const unsigned lane = threadIdx.x;
   const bool has_word = lane < kInboxCommandWords;
-  const std::uint64_t* const watched =
-      has_word ? &doorbell.words[lane] : &doorbell.newest_launch;
+  const std::uint64_t* const watched = has_word ? &doorbell.words[lane] : &doorbell.newest_launch;
   const std::uint64_t start_ns = now_ns();
   for (;;) {
     const std::uint64_t word = lane <= kInboxCommandWords ? load_acquire(watched) : launch;
@@ -301,20 +301,94 @@ __device__ bool receive(const InboxCommand& command, Units units, std::uint64_t 
   return true;
 }
 
+// By all threads of the block, before it uses the inboxes.
+__device__ void learn_inboxes(Block& block, const InboxCommand& command) {
+  if (block.inbox_number == command.inbox_number) return;
+  __syncthreads();
+  if (threadIdx.x < kInboxRanksMax)
+    block.inboxes[threadIdx.x] = reinterpret_cast<char* volatile*>(command.inbox)[threadIdx.x];
+  if (threadIdx.x == 0) block.inbox_number = command.inbox_number;
+  __syncthreads();
+}
+
+// A unit of a piece.
+struct Item {
+  const InboxPiece* piece;
+  int rank;
+  unsigned unit;
+};
+
+template <std::uint32_t InboxPiece::*kEnd>
+__device__ Item item_of(const InboxPiece* pieces, unsigned number) {
+  int rank = 0;
+  while (number >= pieces[rank].*kEnd) ++rank;
+  return {&pieces[rank], rank, rank == 0 ? number : number - pieces[rank - 1].*kEnd};
+}
+
+__device__ uint4 load_item(const Item& item, std::uint32_t size_bytes) {
+  const auto offset = item.unit * static_cast<unsigned>(kInboxUnitBytes);
+  return load_unit(reinterpret_cast<const char*>(item.piece->src) + offset,
+                   min(static_cast<unsigned>(kInboxUnitBytes), size_bytes - offset));
+}
+
+__device__ void send_item(const Block& block, unsigned number) {
+  const InboxCommand& command = block.command;
+  const Item item = item_of<&InboxPiece::send_end>(block.pieces, number);
+  const uint4 data = load_item(item, item.piece->send_bytes);
+  char* const words = words_of(block.inboxes[item.rank], command, command.rank, item.unit);
+  store_word(words, data.x, data.y, command.epoch);
+  store_word(words + command.lane_bytes, data.z, data.w, command.epoch);
+}
+
+// What this rank gives itself is still in its source. False: it has not come in time.
+__device__ bool receive_item(const Block& block, unsigned number, std::uint64_t deadline_ns) {
+  const InboxCommand& command = block.command;
+  const Item item = item_of<&InboxPiece::receive_end>(block.pieces, number);
+  uint4 data = {};
+  const bool wanted = item.rank != command.rank;
+  if (!wanted) data = load_item(item, item.piece->receive_bytes);
+  const char* const words =
+      words_of(reinterpret_cast<char*>(command.inbox), command, item.rank, item.unit);
+  if (!await_words<1>(command, &words, &wanted, deadline_ns, &data)) return false;
+  const auto offset = item.unit * static_cast<unsigned>(kInboxUnitBytes);
+  store_unit(reinterpret_cast<char*>(item.piece->dst) + offset,
+             min(static_cast<unsigned>(kInboxUnitBytes), item.piece->receive_bytes - offset), data);
+  return true;
+}
+
+// Where lengths differ by pair. Not inlined, and an item at a time, so that other commands keep
+// their registers.
+__device__ __noinline__ bool execute_pieces(Block& block, const InboxPiece* pieces) {
+  const InboxCommand& command = block.command;
+  learn_inboxes(block, command);
+  const unsigned last =
+      63 - __clzll(static_cast<long long>(command.send_to | command.receive_from));
+  if (threadIdx.x < (last + 1) * kInboxPieceWords)
+    reinterpret_cast<std::uint64_t*>(block.pieces)[threadIdx.x] =
+        reinterpret_cast<const volatile std::uint64_t*>(pieces)[threadIdx.x];
+  __syncthreads();
+  const unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned step = gridDim.x * blockDim.x;
+  const unsigned send_end = (command.flags & kInboxSend) != 0 ? block.pieces[last].send_end : 0;
+  for (unsigned number = first; number < send_end; number += step) send_item(block, number);
+  __syncthreads();  // a dst may be a src
+  const std::uint64_t deadline_ns = now_ns() + command.wait_us * 1000u;
+  const unsigned receive_end = block.pieces[last].receive_end;
+  bool all = true;
+  for (unsigned number = first; all && number < receive_end; number += step)
+    all = receive_item(block, number, deadline_ns);
+  return __syncthreads_and(all) != 0;
+}
+
 constexpr unsigned kUnitsInFlight = 4;
 constexpr unsigned kPeersInFlight = 4;
 
 // All threads of the block. False where data of a peer has not come in time.
-__device__ bool execute(Block& block) {
+__device__ bool execute(Block& block, const InboxPiece* pieces) {
+  if ((block.command.flags & kInboxInPieces) != 0) return execute_pieces(block, pieces);
   // In registers: what is shared would have to be loaded again after each word that is stored.
   const InboxCommand command = block.command;
-  if (block.inbox_number != command.inbox_number) {
-    __syncthreads();
-    if (threadIdx.x < kInboxRanksMax)
-      block.inboxes[threadIdx.x] = reinterpret_cast<char* volatile*>(command.inbox)[threadIdx.x];
-    if (threadIdx.x == 0) block.inbox_number = command.inbox_number;
-    __syncthreads();
-  }
+  learn_inboxes(block, command);
   const unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned step = gridDim.x * blockDim.x;
   const unsigned count = units_of(command);
@@ -356,7 +430,7 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     __syncthreads();
     if (block.leaving) break;
     linger_ns = block.command.linger_us * 1000u;
-    const bool all = execute(block);
+    const bool all = execute(block, control.pieces);
     if (threadIdx.x == 0) {
       const std::uint64_t word = number << 1 | (all ? 0 : 1);
       if ((block.command.flags & kInboxToHost) != 0) {

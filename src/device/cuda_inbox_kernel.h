@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/inbox.h"
+
 namespace accord::device::cuda {
 
 constexpr unsigned kInboxThreads = 512;  // of a block
@@ -20,6 +22,7 @@ constexpr std::uint32_t kInboxToHost = 16;        // dst is host memory
 constexpr std::uint32_t kInboxOwnFromSource = 8;  // what it gives itself is still in src
 constexpr std::uint32_t kInboxSend = 4;  // not set: nothing to send, or all has been sent already
 constexpr std::uint32_t kInboxSecondLanes = 32;  // InboxExchange::turn
+constexpr std::uint32_t kInboxInPieces = 64;     // lengths differ by pair: see InboxPiece
 
 // An InboxExchange, as a doorbell carries it.
 struct InboxCommand {
@@ -51,6 +54,19 @@ struct alignas(128) InboxDoorbell {
 };
 static_assert(sizeof(InboxCommand) == 64 && sizeof(InboxDoorbell) == 256);
 
+// An InboxPart. All units to send are numbered through, rank after rank, and so are those to
+// receive: threads take them by their numbers, however they are spread over the ranks.
+struct InboxPiece {
+  std::uint64_t src;
+  std::uint64_t dst;
+  std::uint32_t send_bytes;
+  std::uint32_t receive_bytes;
+  std::uint32_t send_end;  // number behind the last unit of this rank
+  std::uint32_t receive_end;
+};
+constexpr unsigned kInboxPieceWords = sizeof(InboxPiece) / sizeof(std::uint64_t);
+static_assert(sizeof(InboxPiece) == 32);
+
 // In host memory that the device reaches; written by one side only, as said.
 struct InboxControl {
   // By the host, one for each block: polls of one line by several blocks wait for one another, a
@@ -59,6 +75,8 @@ struct InboxControl {
   // By each block. Number of the last command << 1, plus 1 where not all had arrived in time.
   alignas(128) std::uint64_t answers[kInboxBlocksMax];
   alignas(128) std::uint64_t left[kInboxBlocksMax];  // number of the launch that it has left
+  // By the host before it rings with kInboxInPieces, by rank, up to the last one of the command.
+  alignas(128) InboxPiece pieces[kInboxRanksMax];
 };
 
 struct InboxLaunch {

@@ -67,7 +67,7 @@ std::string boot_id() {
 }
 
 // Inbox exchanges by the calling thread: what it sends it sends at once (or after some polls, see
-// copy_polls), what it receives it takes when all of it is there.
+// copy_polls), what it receives it takes if all of it is there.
 class HostInboxServer final : public InboxServer {
  public:
   explicit HostInboxServer(const HostArena& arena) : arena_(arena) {}
@@ -269,8 +269,15 @@ Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
   };
   InboxExchange exchange = ticket.exchange;
   exchange.inbox = reachable_at(exchange.inbox);
-  exchange.src = exchange.send_to != 0 ? reachable_at(exchange.src) : nullptr;
-  exchange.dst = exchange.receive_from != 0 ? reachable_at(exchange.dst) : nullptr;
+  std::vector<InboxPart> parts(exchange.parts.begin(), exchange.parts.end());
+  for (InboxPart& part : parts) {
+    part.src = part.send_bytes != 0 ? reachable_at(part.src) : nullptr;
+    part.dst = part.receive_bytes != 0 ? reachable_at(part.dst) : nullptr;
+  }
+  exchange.parts = parts;
+  const bool in_parts = !parts.empty();
+  exchange.src = exchange.send_to != 0 && !in_parts ? reachable_at(exchange.src) : nullptr;
+  exchange.dst = exchange.receive_from != 0 && !in_parts ? reachable_at(exchange.dst) : nullptr;
   ACCORD_TRY(status);
   if (!ticket.sent) {
     std::array<std::byte*, kInboxRanksMax> inboxes{};
@@ -286,7 +293,7 @@ Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
     ticket.sent = true;
   }
   done = inbox_receive(exchange);
-  if (done) ticket.state = InboxTicket::State::idle;
+  ticket.state = done ? InboxTicket::State::idle : InboxTicket::State::late;
   return Status();
 }
 

@@ -46,16 +46,16 @@ std::uint32_t* cell(std::byte* inbox, int lane, std::size_t lane_bytes, std::siz
   return reinterpret_cast<std::uint32_t*>(inbox + word) + quarter % kInboxWordsPerUnit * 2;
 }
 
-std::size_t units(const InboxExchange& exchange) {
-  return (exchange.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
+std::size_t units(std::size_t size_bytes) {
+  return (size_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
 }
 
-std::size_t length(const InboxExchange& exchange, std::size_t unit) {
-  return std::min(kInboxUnitBytes, exchange.block_bytes - unit * kInboxUnitBytes);
+std::size_t length(std::size_t size_bytes, std::size_t unit) {
+  return std::min(kInboxUnitBytes, size_bytes - unit * kInboxUnitBytes);
 }
 
 bool arrived(const InboxExchange& exchange, int sender) {
-  for (std::size_t unit = 0; unit < units(exchange); ++unit) {
+  for (std::size_t unit = 0; unit < units(exchange.receive_bytes(sender)); ++unit) {
     for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
       auto* address =
           cell(exchange.inbox, lane_of(exchange, sender), exchange.lane_bytes, unit, quarter);
@@ -86,17 +86,50 @@ void combine(const InboxExchange& exchange, Unit& sum, const Unit& next) {
 
 bool has(std::uint64_t ranks, int rank) { return (ranks & inbox_bit(rank)) != 0; }
 
+// Each block at its place.
+void place(const InboxExchange& exchange) {
+  for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+    if (!has(exchange.receive_from, peer)) continue;
+    const std::size_t size_bytes = exchange.receive_bytes(peer);
+    for (std::size_t unit = 0; unit < units(size_bytes); ++unit) {
+      std::memcpy(exchange.destination(peer) + unit * kInboxUnitBytes,
+                  take(exchange, peer, unit).data(), length(size_bytes, unit));
+    }
+  }
+}
+
+// All in the order of the ranks.
+void reduce(const InboxExchange& exchange) {
+  for (std::size_t unit = 0; unit < units(exchange.block_bytes); ++unit) {
+    Unit sum{};
+    bool first = true;
+    for (int peer = 0; peer < kInboxRanksMax; ++peer) {
+      if (!has(exchange.receive_from, peer)) continue;
+      const Unit got = take(exchange, peer, unit);
+      if (first) {
+        sum = got;
+      } else {
+        combine(exchange, sum, got);
+      }
+      first = false;
+    }
+    if (!first)
+      std::memcpy(exchange.destination(0) + unit * kInboxUnitBytes, sum.data(),
+                  length(exchange.block_bytes, unit));
+  }
+}
+
 }  // namespace
 
 void inbox_send(const InboxExchange& exchange, std::span<std::byte* const> inboxes) {
   for (int peer = 0; peer < kInboxRanksMax; ++peer) {
     if (!has(exchange.send_to, peer)) continue;
     std::byte* const inbox = inboxes[static_cast<std::size_t>(peer)];
-    const auto* block = static_cast<const std::byte*>(exchange.src) +
-                        static_cast<std::size_t>(peer) * exchange.send_stride_bytes;
-    for (std::size_t unit = 0; unit < units(exchange); ++unit) {
+    const std::byte* const block = exchange.source(peer);
+    const std::size_t size_bytes = exchange.send_bytes(peer);
+    for (std::size_t unit = 0; unit < units(size_bytes); ++unit) {
       Unit data{};
-      std::memcpy(data.data(), block + unit * kInboxUnitBytes, length(exchange, unit));
+      std::memcpy(data.data(), block + unit * kInboxUnitBytes, length(size_bytes, unit));
       for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
         Quarter out{0, exchange.epoch};
         std::memcpy(&out.data, data.data() + quarter * sizeof out.data, sizeof out.data);
@@ -111,27 +144,7 @@ bool inbox_receive(const InboxExchange& exchange) {
   for (int peer = 0; peer < kInboxRanksMax; ++peer) {
     if (has(exchange.receive_from, peer) && !arrived(exchange, peer)) return false;
   }
-  auto* const dst = static_cast<std::byte*>(exchange.dst);
-  for (std::size_t unit = 0; unit < units(exchange); ++unit) {
-    Unit sum{};
-    bool first = true;
-    for (int peer = 0; peer < kInboxRanksMax; ++peer) {
-      if (!has(exchange.receive_from, peer)) continue;
-      const Unit got = take(exchange, peer, unit);
-      if (exchange.op == ReduceOp::none) {
-        std::memcpy(dst + static_cast<std::size_t>(peer) * exchange.receive_stride_bytes +
-                        unit * kInboxUnitBytes,
-                    got.data(), length(exchange, unit));
-      } else if (first) {
-        sum = got;
-      } else {
-        combine(exchange, sum, got);
-      }
-      first = false;
-    }
-    if (exchange.op != ReduceOp::none && !first)
-      std::memcpy(dst + unit * kInboxUnitBytes, sum.data(), length(exchange, unit));
-  }
+  exchange.op == ReduceOp::none ? place(exchange) : reduce(exchange);
   return true;
 }
 

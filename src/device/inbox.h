@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "device/reduction.h"
 
@@ -58,6 +59,15 @@ constexpr std::size_t inbox_bytes(int ranks, std::size_t lane_bytes) {
 
 constexpr std::uint64_t inbox_bit(int rank) { return std::uint64_t{1} << rank; }
 
+// What of a call is for one rank and from it, where each pair of ranks has lengths of its own. All
+// src and dst lie apart, or are the same for each rank.
+struct InboxPart {
+  const void* src = nullptr;
+  void* dst = nullptr;
+  std::size_t send_bytes = 0;  // at most lane_bytes, as is:
+  std::size_t receive_bytes = 0;
+};
+
 // This rank's part of one call. The blocks for several ranks lie one after the other, or are one
 // and the same: strides are block_bytes or 0. All blocks received are combined in the order of the
 // ranks where there is an operation, else each is put at its place. src and dst may overlap: all is
@@ -80,6 +90,27 @@ struct InboxExchange {
   std::uint64_t receive_from = 0;
   ReduceOp op = ReduceOp::none;
   Element element = Element::none;  // its size divides kInboxUnitBytes
+  // By rank, where blocks differ by pair: instead of src, dst, block_bytes and strides, and where
+  // there is no operation. They stay where they are until the exchange is done.
+  std::span<const InboxPart> parts = {};
+
+  // What goes to `peer`, and what comes from it.
+  const std::byte* source(int peer) const {
+    const auto at = static_cast<std::size_t>(peer);
+    return parts.empty() ? static_cast<const std::byte*>(src) + at * send_stride_bytes
+                         : static_cast<const std::byte*>(parts[at].src);
+  }
+  std::byte* destination(int peer) const {
+    const auto at = static_cast<std::size_t>(peer);
+    return parts.empty() ? static_cast<std::byte*>(dst) + at * receive_stride_bytes
+                         : static_cast<std::byte*>(parts[at].dst);
+  }
+  std::size_t send_bytes(int peer) const {
+    return parts.empty() ? block_bytes : parts[static_cast<std::size_t>(peer)].send_bytes;
+  }
+  std::size_t receive_bytes(int peer) const {
+    return parts.empty() ? block_bytes : parts[static_cast<std::size_t>(peer)].receive_bytes;
+  }
 };
 
 }  // namespace accord::device

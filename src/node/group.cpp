@@ -164,7 +164,10 @@ Status Group::make_mailboxes() {
   if (::ftruncate(mailbox_descriptor_.number(), static_cast<off_t>(shared_bytes())) != 0)
     return from_errno(StatusCode::no_memory, "ftruncate");
   ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
-  for (int peer = 0; peer < size_; ++peer) new (mailboxes_ + peer) Mailbox;
+  for (int peer = 0; peer < size_; ++peer) {
+    new (mailboxes_ + peer) Mailbox;
+    new (manifests_ + peer) Manifest;
+  }
   for (int pair = 0; pair < size_ * size_; ++pair) new (parcels_ + pair) Parcel;
   Offers::make(parcels_ + size_ * size_, size_);
   return {};
@@ -175,7 +178,8 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
       ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
   if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
   mailboxes_ = static_cast<Mailbox*>(memory);
-  parcels_ = reinterpret_cast<Parcel*>(mailboxes_ + size_);
+  manifests_ = reinterpret_cast<Manifest*>(mailboxes_ + size_);
+  parcels_ = reinterpret_cast<Parcel*>(manifests_ + size_);
   return {};
 }
 

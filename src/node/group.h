@@ -54,6 +54,14 @@ struct alignas(128) Mailbox {
   std::atomic<std::uint32_t> closed{0};   // it has unmapped its peers' regions
 };
 
+// What a rank sends each of the others through their inboxes where only the two ranks of a pair
+// know how much: one a rank, written by it alone, of two calls in turn as lanes are. An entry is
+// written again once its reader is through with the call that it is of.
+struct alignas(128) Manifest {
+  // By receiver: epoch of the call << 32 | bytes.
+  std::atomic<std::uint64_t> entries[device::kInboxLanesPerRank][device::kInboxRanksMax] = {};
+};
+
 // What the device memory of a group is for.
 struct Use {
   std::size_t region_bytes = 0;  // an exchange region of this size a rank; else
@@ -135,6 +143,8 @@ class Group {
     return known_begun_[static_cast<std::size_t>(peer)];
   }
 
+  Manifest& manifest(int sender) const noexcept { return manifests_[sender]; }
+
   // What one rank sends another in calls that go pair by pair; groups of regions.
   Parcel& parcel(int sender, int receiver) const noexcept {
     return parcels_[sender * size_ + receiver];
@@ -166,7 +176,8 @@ class Group {
   Status open_peer(std::size_t peer);
   std::size_t shared_bytes() const noexcept {
     const auto ranks = static_cast<std::size_t>(size_);
-    return sizeof(Mailbox) * ranks + sizeof(Parcel) * ranks * ranks + Offers::shared_bytes(size_);
+    return (sizeof(Mailbox) + sizeof(Manifest)) * ranks + sizeof(Parcel) * ranks * ranks +
+           Offers::shared_bytes(size_);
   }
   bool abandoned() noexcept;
 
@@ -187,7 +198,8 @@ class Group {
   std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
   Mailbox* mailboxes_ = nullptr;
   std::vector<std::uint64_t> known_begun_;  // by rank
-  Parcel* parcels_ = nullptr;               // behind the mailboxes, by sender and receiver
+  Manifest* manifests_ = nullptr;           // behind the mailboxes, by sender
+  Parcel* parcels_ = nullptr;               // behind these, by sender and receiver
   DescriptorPort port_;
   Offers offers_;  // its boards lie behind the parcels
   Trial trial_;

@@ -116,13 +116,19 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
 }
 
 std::optional<core::Pipeline> finished(core::Pipeline made) {
-  bool any_device = false;
+  using core::Ballot;
+  made.ballot = Ballot::host;
   for (const core::PipelineEnd* end : {&made.in, &made.out}) {
     if (end->segment.count != 0 && !end->segment.type) return std::nullopt;
-    any_device = any_device || (end->runtime != nullptr && is_long(*end, made));
+    if (end->runtime == nullptr) continue;
+    if (is_long(*end, made)) {
+      made.ballot = Ballot::device;
+    } else if (made.lane_bytes != 0 && made.library == nullptr && end->present() &&
+               made.ballot == Ballot::host) {
+      made.ballot = Ballot::device_short;
+    }
   }
   if (!made.exchange && !made.issue_chunk) return std::nullopt;
-  made.ballot = any_device ? core::Ballot::device : core::Ballot::host;
   return made;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "device/host_inbox.h"
 #include "fake_device.h"
@@ -19,7 +20,22 @@ constexpr std::uint64_t kShortLooks = 4;
 constexpr std::uint64_t kLongLooks = 24;
 
 std::size_t span_bytes(std::uint64_t ranks, std::size_t stride_bytes, std::size_t block_bytes) {
+  if (ranks == 0) return 0;
   return static_cast<std::size_t>(std::bit_width(ranks) - 1) * stride_bytes + block_bytes;
+}
+
+// Every rank that takes part has bytes, none more than a lane has room for.
+bool lengths_fit(const InboxExchange& exchange) {
+  for (int rank = 0; rank < device::kInboxRanksMax; ++rank) {
+    for (const auto& [ranks, size_bytes] :
+         {std::pair{exchange.send_to, &InboxExchange::send_bytes},
+          {exchange.receive_from, &InboxExchange::receive_bytes}}) {
+      if ((ranks & device::inbox_bit(rank)) == 0) continue;
+      const std::size_t bytes = (exchange.*size_bytes)(rank);
+      if (bytes == 0 || bytes > exchange.lane_bytes) return false;
+    }
+  }
+  return exchange.parts.empty() || (exchange.send_to | exchange.receive_from) != 0;
 }
 
 }  // namespace
@@ -99,8 +115,8 @@ void FakeInboxServer::work(InboxTicket& ticket, bool& done) {
 }
 
 // Bytes of the first units of a block, but not all.
-std::size_t FakeInboxServer::part_of(const InboxExchange& exchange) {
-  const std::size_t units = (exchange.block_bytes - 1) / device::kInboxUnitBytes;
+std::size_t FakeInboxServer::part_of(std::size_t size_bytes) {
+  const std::size_t units = (size_bytes - 1) / device::kInboxUnitBytes;
   return device_.random(units + 1) * device::kInboxUnitBytes;
 }
 
@@ -111,7 +127,8 @@ void FakeInboxServer::send_some(const InboxExchange& exchange, const Inboxes& in
   for (; skipped > 0; --skipped) receivers &= receivers - 1;
   some.send_to = receivers & ~(receivers - 1);
   if (device_.random(3) == 0) {
-    some.block_bytes = part_of(exchange);
+    if (!some.parts.empty()) return send_part(some, inboxes);
+    some.block_bytes = part_of(exchange.block_bytes);
   } else {
     unsent_ &= ~some.send_to;
   }
@@ -119,9 +136,25 @@ void FakeInboxServer::send_some(const InboxExchange& exchange, const Inboxes& in
   event();
 }
 
+// The first units for one rank.
+void FakeInboxServer::send_part(InboxExchange some, const Inboxes& inboxes) {
+  std::vector<device::InboxPart> parts(some.parts.begin(), some.parts.end());
+  std::size_t& size_bytes =
+      parts[static_cast<std::size_t>(std::countr_zero(some.send_to))].send_bytes;
+  size_bytes = part_of(size_bytes);
+  some.parts = parts;
+  device::inbox_send(some, inboxes);
+  event();
+}
+
 void FakeInboxServer::receive_some(const InboxExchange& exchange) {
   InboxExchange some = exchange;
-  some.block_bytes = part_of(exchange);
+  std::vector<device::InboxPart> parts(some.parts.begin(), some.parts.end());
+  for (device::InboxPart& part : parts) {
+    if (part.receive_bytes != 0) part.receive_bytes = part_of(part.receive_bytes);
+  }
+  some.parts = parts;
+  if (parts.empty()) some.block_bytes = part_of(exchange.block_bytes);
   if (exchange.op == device::ReduceOp::none) some.receive_from &= device_.random(256);
   (void)device::inbox_receive(some);
 }
@@ -129,12 +162,10 @@ void FakeInboxServer::receive_some(const InboxExchange& exchange) {
 // With the addresses that the CPU knows, each good for as far as the kernel may go.
 InboxExchange FakeInboxServer::reachable(const InboxExchange& exchange, Inboxes& inboxes) {
   bool shared = false;
-  if (exchange.inbox_number == 0 || exchange.epoch == 0 || exchange.block_bytes == 0 ||
-      exchange.block_bytes > exchange.lane_bytes)
+  if (exchange.inbox_number == 0 || exchange.epoch == 0 || !lengths_fit(exchange))
     device_.complain("an inbox exchange that cannot be");
   const auto inbox = [&](std::byte* of, int last_rank) {
-    return device_.reachable(of, device::inbox_bytes(last_rank + 1, exchange.lane_bytes),
-                             shared);
+    return device_.reachable(of, device::inbox_bytes(last_rank + 1, exchange.lane_bytes), shared);
   };
   InboxExchange reached = exchange;
   reached.inbox =
@@ -145,17 +176,29 @@ InboxExchange FakeInboxServer::reachable(const InboxExchange& exchange, Inboxes&
     std::memcpy(&theirs, reached.inbox + peer * sizeof theirs, sizeof theirs);
     inboxes[peer] = inbox(theirs, exchange.rank);
   }
-  const auto user = [&](const void* pointer, std::uint64_t ranks, std::size_t stride_bytes) {
-    if (ranks == 0) return static_cast<std::byte*>(nullptr);
+  const auto user = [&](const void* pointer, std::size_t size_bytes) {
+    if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
     if (!device_.contains(pointer) && !device_.is_pinned(pointer))
       device_.complain("a kernel was given memory of the CPU");
-    return device_.reachable(pointer, span_bytes(ranks, stride_bytes, exchange.block_bytes),
-                             shared);
+    return device_.reachable(pointer, size_bytes, shared);
   };
-  reached.src = user(exchange.src, exchange.send_to, exchange.send_stride_bytes);
-  reached.dst = user(exchange.dst, exchange.receive_from, exchange.receive_stride_bytes);
-  if (exchange.receive_from != 0 && exchange.dst_on_host != device_.is_pinned(exchange.dst))
-    device_.complain("a kernel was told wrongly whether it writes to host memory");
+  const auto check_dst = [&](const void* dst) {
+    if (exchange.dst_on_host != device_.is_pinned(dst))
+      device_.complain("a kernel was told wrongly whether it writes to host memory");
+  };
+  parts_.assign(exchange.parts.begin(), exchange.parts.end());
+  for (device::InboxPart& part : parts_) {
+    if (part.receive_bytes != 0) check_dst(part.dst);
+    part.src = user(part.src, part.send_bytes);
+    part.dst = user(part.dst, part.receive_bytes);
+  }
+  reached.parts = parts_;
+  if (!parts_.empty()) return reached;
+  if (exchange.receive_from != 0) check_dst(exchange.dst);
+  reached.src = user(
+      exchange.src, span_bytes(exchange.send_to, exchange.send_stride_bytes, exchange.block_bytes));
+  reached.dst = user(exchange.dst, span_bytes(exchange.receive_from, exchange.receive_stride_bytes,
+                                              exchange.block_bytes));
   return reached;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "device/inbox_server.h"
 
@@ -42,16 +43,18 @@ class FakeInboxServer final : public device::InboxServer {
   void post(device::InboxTicket& ticket);
   void work(device::InboxTicket& ticket, bool& done);
   void send_some(const device::InboxExchange& exchange, const Inboxes& inboxes);
+  void send_part(device::InboxExchange some, const Inboxes& inboxes);
   void receive_some(const device::InboxExchange& exchange);
   device::InboxExchange reachable(const device::InboxExchange& exchange, Inboxes& inboxes);
-  std::size_t part_of(const device::InboxExchange& exchange);
+  std::size_t part_of(std::size_t size_bytes);
 
   FakeDevice& device_;
   mutable std::mutex mutex_;  // guards what follows
   device::InboxTicket* current_ = nullptr;
   std::deque<const device::InboxTicket*> waiting_;  // the first one is next
-  std::uint64_t unsent_ = 0;      // receivers that have yet to get the current one's block
-  std::uint64_t looks_left_ = 0;  // for data that is missing
+  std::uint64_t unsent_ = 0;              // receivers that have yet to get the current one's block
+  std::uint64_t looks_left_ = 0;          // for data that is missing
+  std::vector<device::InboxPart> parts_;  // of the current one, where the CPU reaches them
 };
 
 }  // namespace accord::model

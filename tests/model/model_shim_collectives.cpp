@@ -174,8 +174,10 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
     (void)host_.collective(form, comm, args);
   } else {
     // As the MPI shim does with calls that it has kept; these are described anew.
+    const bool by_pairs = call.pipeline && call.pipeline->exchange &&
+                          node::goes_by_pairs(call.pipeline->exchange->kind);
     const bool simple =
-        call.pipeline && !call.pipeline->in.shadowed && !call.pipeline->out.shadowed;
+        call.pipeline && !call.pipeline->in.shadowed && !call.pipeline->out.shadowed && !by_pairs;
     if (auto status = simple ? core::run_again(engine_, *queue, *call.pipeline) : std::nullopt) {
       check(*status);
       return request;

@@ -226,9 +226,10 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
                  .engine_bytes = options.one_shot_bytes,
                  .spread_bytes = options.spread ? 1 : SIZE_MAX};
   made.tries_direct = options.direct;
-  if (fits_regions && !fits_inboxes) go_by_pairs(made, args);
+  if (fits_regions) go_by_pairs(made, args);
   made.region_bytes = options.region_bytes;
-  made.lane_bytes = fits_inboxes ? options.lane_bytes : 0;
+  const bool by_pairs = node::goes_by_pairs(made.exchange->kind);
+  made.lane_bytes = fits_inboxes || by_pairs ? options.lane_bytes : 0;
   made.inbox_calls = options.inbox_calls;
   made.region_runtime = &FakeDevice::get(0);
   made.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,

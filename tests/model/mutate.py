@@ -44,9 +44,9 @@ MUTATIONS = {
         ),
     },
     "inbox_exchange.cpp": {
-        "send_undrained": ("if (", "!lanes_are_free()", "false"),
+        "send_undrained": ("if (", "!lanes_are_free(ticket_.exchange.send_to)", "false"),
         "drain_untaken": (
-            "      ",
+            "bool InboxExchange::announce() {\n  ",
             "group_->own_mailbox().filled.store(number_ + 1, std::memory_order_release)",
             "(group_->own_mailbox().filled = number_ + 1,"
             " group_->own_mailbox().drained = number_ + 1, void())",

@@ -213,6 +213,42 @@ TEST(Scenario, PairsOnTheSameBuffersGoStraightBetweenThem) {
   EXPECT_GT(core::PairwiseExchange::counters().lent, before.lent + 200);
 }
 
+// What fits into a lane goes by inboxes, what does not pair by pair, and the one does not keep the
+// other waiting.
+TEST(Scenario, ShortPairsGoByInboxes) {
+  ShimOptions shim;
+  shim.exchange.node_bytes = 1;
+  shim.exchange.lane_bytes = 512;
+  shim.exchange.pairs = true;
+  for (std::uint64_t seed = 1; seed <= kSchedules; ++seed) {
+    RunOptions options;
+    options.seed = seed;
+    const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+      for (std::int64_t round = 0; round < 8; ++round) {
+        const std::size_t elements = round % 3 == 2 ? 300 : 7;
+        UserBuffer send({Place::device_a, 0}, elements, 1);
+        UserBuffer recv({Place::device_a, 0}, 3 * elements, 1);
+        CollectiveArgs gather{.kind = Collective::gather, .root = static_cast<int>(round % 3)};
+        gather.send = send.argument();
+        if (rank.world_rank == gather.root) gather.recv = recv.argument();
+        send.fill(numbers(elements, rank.world_rank + round));
+        (void)rank.mpi.collective(Form::blocking, kWorld, gather);
+        const bool has_long = elements == 300;
+        if (core::last_path() != std::string(has_long ? "node-pairs" : "inbox"))
+          rank.scheduler.fail("another way");
+        if (rank.world_rank != gather.root) continue;
+        std::vector<std::int64_t> all;
+        for (int peer = 0; peer < 3; ++peer) {
+          const auto theirs = numbers(elements, peer + round);
+          all.insert(all.end(), theirs.begin(), theirs.end());
+        }
+        expect(rank, recv, all);
+      }
+    });
+    ASSERT_EQ(message, "") << "seed " << seed;
+  }
+}
+
 // Ranks that must not all have servers on one device do without inboxes, and the call that finds
 // this goes through regions.
 TEST(Scenario, RanksThatDeclineInboxesJoinRegionsInTheSameCall) {

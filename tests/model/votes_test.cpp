@@ -55,6 +55,11 @@ TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
   EXPECT_TRUE(mixed.agreed());
   EXPECT_TRUE(mixed.any_device());
   EXPECT_TRUE(mixed.any_host());
+  EXPECT_FALSE(mixed.all_short());
+  const core::Vote short_one =
+      combine({core::Vote::cast(key, Ballot::host), core::Vote::cast(key, Ballot::device_short)});
+  EXPECT_TRUE(short_one.any_device() && short_one.any_host() && short_one.all_short());
+  EXPECT_FALSE(combine({short_one, core::Vote::cast(key, Ballot::device)}).all_short());
   const core::Vote neutral =
       combine({core::Vote::cast(key, Ballot::neutral), core::Vote::cast(key, Ballot::neutral)});
   EXPECT_FALSE(neutral.any_device() || neutral.any_host());

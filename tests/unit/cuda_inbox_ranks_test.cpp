@@ -19,20 +19,26 @@ using device::inbox_bit;
 using device::ReduceOp;
 using Bytes = std::vector<unsigned char>;
 
-enum class Call { bcast, gather, allgather, alltoall, allreduce };
-constexpr Call kCalls[] = {Call::bcast, Call::gather, Call::allgather, Call::alltoall,
-                           Call::allreduce};
+enum class Call { bcast, gather, allgather, alltoall, allreduce, alltoallv };
+constexpr Call kCalls[] = {Call::bcast,    Call::gather,    Call::allgather,
+                           Call::alltoall, Call::alltoallv, Call::allreduce};
 constexpr std::size_t kSizes[] = {8, 100, 5000, 8192, 8196, 100000};
 
 struct Exchange {
   Call call;
   int ranks;
   int root;
-  std::size_t block_bytes;
+  std::size_t block_bytes;  // of alltoallv at most
 
+  std::size_t length(int from, int to) const {
+    if (call != Call::alltoallv) return block_bytes;
+    const int choice = (2 * from + to + root) % 3;
+    return choice == 0 ? 0 : choice == 1 ? block_bytes : block_bytes / 2 + 1;
+  }
   bool sends(int from, int to) const {
     return call == Call::bcast ? from == root : call != Call::gather || to == root;
   }
+  bool sends_blocks() const { return call == Call::alltoall || call == Call::alltoallv; }
   bool takes_blocks() const { return call != Call::bcast && call != Call::allreduce; }
 };
 
@@ -40,13 +46,13 @@ unsigned seed(int number, int from) { return static_cast<unsigned>(number * 10 +
 
 // What `from` has for `to`, for each of the calls a block of its own.
 Bytes block_of(const Exchange& exchange, int number, int from, int to) {
-  const bool blocks = exchange.call == Call::alltoall;
+  const bool blocks = exchange.sends_blocks();
   const auto all =
       pattern(exchange.block_bytes * static_cast<std::size_t>(exchange.ranks), seed(number, from));
   const auto first =
       all.begin() +
       static_cast<std::ptrdiff_t>(blocks ? static_cast<std::size_t>(to) * exchange.block_bytes : 0);
-  return {first, first + static_cast<std::ptrdiff_t>(exchange.block_bytes)};
+  return {first, first + static_cast<std::ptrdiff_t>(exchange.length(from, to))};
 }
 
 // What `rank` has received, by what the call means.
@@ -104,6 +110,8 @@ class CudaInboxRanks : public testing::TestWithParam<int> {
             pattern(block_bytes * static_cast<std::size_t>(ranks), seed(number, rank));
         EXPECT_OK(copy_one(own.src(), data.data(), data.size(), own.device()));
         InboxTicket ticket = ticket_of(own, exchange, rank);
+        const auto parts = parts_of(own, exchange, rank);
+        if (call == Call::alltoallv) ticket.exchange.parts = parts;
         EXPECT_OK(own.run(ticket));
         EXPECT_EQ(InboxTicket::State::idle, ticket.state);
         const Bytes result = expected(exchange, number, rank);
@@ -119,8 +127,10 @@ class CudaInboxRanks : public testing::TestWithParam<int> {
   static InboxTicket ticket_of(InboxRank& own, const Exchange& exchange, int rank) {
     InboxTicket ticket = own.ticket(exchange.block_bytes);
     for (int peer = 0; peer < exchange.ranks; ++peer) {
-      if (exchange.sends(rank, peer)) ticket.exchange.send_to |= inbox_bit(peer);
-      if (exchange.sends(peer, rank)) ticket.exchange.receive_from |= inbox_bit(peer);
+      if (exchange.sends(rank, peer) && exchange.length(rank, peer) != 0)
+        ticket.exchange.send_to |= inbox_bit(peer);
+      if (exchange.sends(peer, rank) && exchange.length(peer, rank) != 0)
+        ticket.exchange.receive_from |= inbox_bit(peer);
     }
     ticket.exchange.send_stride_bytes = exchange.call == Call::alltoall ? exchange.block_bytes : 0;
     ticket.exchange.receive_stride_bytes = exchange.takes_blocks() ? exchange.block_bytes : 0;
@@ -129,6 +139,21 @@ class CudaInboxRanks : public testing::TestWithParam<int> {
       ticket.exchange.element = Element::uint32;
     }
     return ticket;
+  }
+
+  // One behind the other, without gaps where they are received.
+  static std::vector<device::InboxPart> parts_of(const InboxRank& own, const Exchange& exchange,
+                                                 int rank) {
+    std::vector<device::InboxPart> parts;
+    std::byte* dst = own.dst();
+    for (int peer = 0; peer < exchange.ranks; ++peer) {
+      parts.push_back({.src = own.src() + static_cast<std::size_t>(peer) * exchange.block_bytes,
+                       .dst = dst,
+                       .send_bytes = exchange.length(rank, peer),
+                       .receive_bytes = exchange.length(peer, rank)});
+      dst += parts.back().receive_bytes;
+    }
+    return parts;
   }
 
   std::vector<InboxRank> all_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -97,7 +98,7 @@ class FakeBlock {
                   kInboxHeaderBytes);
       inbox_number_ = command_.inbox_number;
     }
-    if ((command_.flags & kInboxSend) != 0) send();
+    if ((command_.flags & kInboxSend) != 0) in_pieces() ? send_pieces() : send();
     receiving_ = true;
     next_ = first();
     deadline_ns_ = now_ns() + command_.wait_us * std::uint64_t{1000};
@@ -126,6 +127,14 @@ class FakeBlock {
     const std::uint64_t own = inbox_bit(command_.rank);
     const bool own_from_source = (command_.flags & kInboxOwnFromSource) != 0;
     bool good = reaches(command_.inbox, kInboxHeaderBytes);
+    for (int peer = 0; in_pieces() && good && peer <= last(); ++peer) {
+      const InboxPiece& one = piece(peer);
+      good =
+          (one.send_bytes == 0 || reaches(one.src, one.send_bytes)) &&
+          (one.receive_bytes == 0 || reaches(one.dst, one.receive_bytes)) &&
+          (peer != command_.rank || one.receive_bytes == 0 || reaches(one.src, one.receive_bytes));
+    }
+    if (in_pieces()) return good;
     for (int peer = 0; good && peer < kInboxRanksMax; ++peer) {
       const auto at = static_cast<std::size_t>(peer) * command_.block_bytes;
       if (has(command_.send_to | (own_from_source ? own : 0), peer))
@@ -143,7 +152,13 @@ class FakeBlock {
     return inbox_lane(rank, (command_.flags & kInboxSecondLanes) != 0 ? 1 : 0);
   }
   bool strided(std::uint32_t flag) const { return (command_.flags & flag) != 0; }
+  bool in_pieces() const { return (command_.flags & kInboxInPieces) != 0; }
+  int last() const {
+    return static_cast<int>(std::bit_width(command_.send_to | command_.receive_from)) - 1;
+  }
+  const InboxPiece& piece(int rank) const { return control_->pieces[rank]; }
   std::size_t units() const {
+    if (in_pieces()) return piece(last()).receive_end;
     return (command_.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
   }
   std::size_t length(std::size_t unit) const {
@@ -168,17 +183,60 @@ class FakeBlock {
   void send() {
     for (int peer = 0; peer < kInboxRanksMax; ++peer) {
       if (!has(command_.send_to, peer)) continue;
-      auto* const inbox = reinterpret_cast<std::byte*>(inboxes_[static_cast<std::size_t>(peer)]);
-      for (std::size_t unit = first(); unit < units(); unit = after(unit)) {
-        const Unit data = own(peer, unit);
-        for (std::size_t part = 0; part < kParts; ++part) {
-          std::uint32_t bits = 0;
-          std::memcpy(&bits, data.data() + part * sizeof bits, sizeof bits);
-          store(part_of(inbox, lane_of(command_.rank), command_.lane_bytes, unit, part),
-                std::uint64_t{command_.epoch} << 32 | bits);
-        }
-      }
+      for (std::size_t unit = first(); unit < units(); unit = after(unit))
+        put(peer, unit, own(peer, unit));
     }
+  }
+
+  void put(int peer, std::size_t unit, const Unit& data) const {
+    auto* const inbox = reinterpret_cast<std::byte*>(inboxes_[static_cast<std::size_t>(peer)]);
+    for (std::size_t part = 0; part < kParts; ++part) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, data.data() + part * sizeof bits, sizeof bits);
+      store(part_of(inbox, lane_of(command_.rank), command_.lane_bytes, unit, part),
+            std::uint64_t{command_.epoch} << 32 | bits);
+    }
+  }
+
+  // The rank that a unit is of which is numbered so, and which one of that rank it is.
+  template <std::uint32_t InboxPiece::*kEnd>
+  int rank_of(std::size_t number, std::size_t& unit) const {
+    int rank = 0;
+    while (number >= piece(rank).*kEnd) ++rank;
+    unit = rank == 0 ? number : number - piece(rank - 1).*kEnd;
+    return rank;
+  }
+  static std::size_t length_in(std::size_t size_bytes, std::size_t unit) {
+    return std::min(kInboxUnitBytes, size_bytes - unit * kInboxUnitBytes);
+  }
+  Unit load_from(std::uint64_t src, std::size_t size_bytes, std::size_t unit) const {
+    Unit data{};
+    std::memcpy(data.data(), reinterpret_cast<const std::byte*>(src) + unit * kInboxUnitBytes,
+                length_in(size_bytes, unit));
+    return data;
+  }
+
+  void send_pieces() {
+    for (std::size_t number = first(); number < piece(last()).send_end; number = after(number)) {
+      std::size_t unit = 0;
+      const int rank = rank_of<&InboxPiece::send_end>(number, unit);
+      put(rank, unit, load_from(piece(rank).src, piece(rank).send_bytes, unit));
+    }
+  }
+
+  bool receive_piece(std::size_t number) const {
+    std::size_t unit = 0;
+    const int rank = rank_of<&InboxPiece::receive_end>(number, unit);
+    const InboxPiece& one = piece(rank);
+    Unit data{};
+    if (rank == command_.rank) {
+      data = load_from(one.src, one.receive_bytes, unit);
+    } else if (!take(rank, unit, data)) {
+      return false;
+    }
+    std::memcpy(reinterpret_cast<std::byte*>(one.dst) + unit * kInboxUnitBytes, data.data(),
+                length_in(one.receive_bytes, unit));
+    return true;
   }
 
   // False: not there yet.
@@ -199,6 +257,7 @@ class FakeBlock {
   }
 
   bool receive_unit(std::size_t unit) const {
+    if (in_pieces()) return receive_piece(unit);
     const auto op = static_cast<ReduceOp>(command_.op);
     const auto element = static_cast<Element>(command_.element);
     auto* const dst = reinterpret_cast<std::byte*>(command_.dst) + unit * kInboxUnitBytes;

@@ -385,5 +385,62 @@ TEST(HostInbox, who_is_left_out_is_neither_written_nor_awaited) {
   node.expect_intact();
 }
 
+// Each pair has a length of its own, among them none at all; blocks lie in any order.
+TEST(HostInbox, lengths_may_differ_by_pair) {
+  constexpr int kRanks = 4;
+  constexpr std::size_t kRoom = 1100;  // for a block
+  const auto length_of = [](int from, int to, unsigned call) {
+    constexpr std::size_t kMenu[] = {0, 1, 15, 16, 17, 100, 1023, 1024};
+    return kMenu[(static_cast<unsigned>(3 * from + 5 * to) + call) % std::size(kMenu)];
+  };
+  const auto place = [](int peer) {
+    return static_cast<std::size_t>(kRanks - 1 - peer) * kRoom + 3;
+  };
+  std::vector<Inbox> inboxes(kRanks, Inbox(kRanks));
+  std::vector<std::byte*> addresses;
+  for (Inbox& inbox : inboxes) addresses.push_back(inbox.data());
+  for (unsigned call = 1; call <= 8; ++call) {
+    std::vector<Bytes> sent;
+    std::vector<Bytes> received(kRanks, Bytes(kRanks * kRoom, kPoison));
+    std::vector<std::vector<InboxPart>> parts(kRanks, std::vector<InboxPart>(kRanks));
+    std::vector<InboxExchange> exchanges(kRanks);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      sent.push_back(pattern(kRanks * kRoom, call * kRanks + static_cast<unsigned>(rank)));
+      InboxExchange& exchange = exchanges[at];
+      exchange.inbox = addresses[at];
+      exchange.inbox_number = 1;
+      exchange.lane_bytes = kLaneBytes;
+      exchange.rank = rank;
+      exchange.epoch = call;
+      exchange.turn = call % kInboxLanesPerRank;
+      for (int peer = 0; peer < kRanks; ++peer) {
+        parts[at][static_cast<std::size_t>(peer)] = {.src = sent[at].data() + place(peer),
+                                                     .dst = received[at].data() + place(peer),
+                                                     .send_bytes = length_of(rank, peer, call),
+                                                     .receive_bytes = length_of(peer, rank, call)};
+        if (length_of(rank, peer, call) != 0) exchange.send_to |= inbox_bit(peer);
+        if (length_of(peer, rank, call) != 0) exchange.receive_from |= inbox_bit(peer);
+      }
+      exchange.parts = parts[at];
+    }
+    for (int rank = 0; rank < kRanks; ++rank)
+      inbox_send(exchanges[static_cast<std::size_t>(rank)], addresses);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      ASSERT_TRUE(inbox_receive(exchanges[at])) << call;
+      Bytes expected(kRanks * kRoom, kPoison);
+      for (int peer = 0; peer < kRanks; ++peer) {
+        const Bytes& theirs = sent[static_cast<std::size_t>(peer)];
+        const auto from = theirs.begin() + static_cast<std::ptrdiff_t>(place(rank));
+        std::copy(from, from + static_cast<std::ptrdiff_t>(length_of(peer, rank, call)),
+                  expected.begin() + static_cast<std::ptrdiff_t>(place(peer)));
+      }
+      EXPECT_EQ(expected, received[at]) << "call " << call << ", rank " << rank;
+      EXPECT_TRUE(inboxes[at].intact());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace accord::device

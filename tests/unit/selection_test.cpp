@@ -201,8 +201,9 @@ TEST(selection, the_rule_goes_by_size_and_ranks) {
   // More ranks than inboxes are for: short ones go through the host, long ones through regions.
   EXPECT_EQ(by_rule(Kind::alltoall, 65, 8), "staged");
   EXPECT_EQ(by_rule(Kind::alltoall, 65, 32 * kKiB), "node");
-  EXPECT_EQ(by_rule(Kind::alltoallv, 2, 8), "staged");
-  EXPECT_EQ(by_rule(Kind::alltoallv, 2, 16 * kKiB), "node-direct");
+  EXPECT_EQ(by_rule(Kind::alltoallv, 2, 8), "inbox");
+  EXPECT_EQ(by_rule(Kind::alltoallv, 2, 1536 * kKiB + 16), "node-direct");
+  EXPECT_EQ(by_rule(Kind::alltoallv, 65, 8), "staged");
 }
 
 TEST(selection, what_cannot_be_as_asked_goes_by_the_rule) {
