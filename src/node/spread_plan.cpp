@@ -17,10 +17,10 @@ SpreadPlan::SpreadPlan(const DirectPlan& plan, int rank, std::size_t region_byte
   for (int of = 0; of < size_; ++of)
     longest_bytes = std::max(longest_bytes, plan.share(of).length_bytes);
   const std::size_t granule_bytes = plan.granule_bytes();
-  const auto senders = static_cast<std::size_t>(size_ - 1);
+  const std::size_t slots = static_cast<std::size_t>(size_ - 1) * kPiecesInRegion;
   // A line is left for buffers that do not begin with one.
   const std::size_t room_bytes =
-      (region_bytes - granule_bytes) / senders / granule_bytes * granule_bytes;
+      (region_bytes - granule_bytes) / slots / granule_bytes * granule_bytes;
   pieces_ = std::max<std::size_t>(1, divide_up(longest_bytes, room_bytes));
   step_bytes_ = divide_up(divide_up(longest_bytes, pieces_), granule_bytes) * granule_bytes;
 }
@@ -31,9 +31,10 @@ DirectShare SpreadPlan::part(std::size_t piece) const {
   return {share_.source_bytes + low, share_.result_bytes + low, high - low};
 }
 
-std::size_t SpreadPlan::slot_bytes(int sender) const {
+std::size_t SpreadPlan::slot_bytes(std::size_t piece, int sender) const {
+  const auto senders = static_cast<std::size_t>(size_ - 1);
   const auto place = static_cast<std::size_t>((sender - rank_ - 1 + size_) % size_);
-  return place * step_bytes_;
+  return (piece % kPiecesInRegion * senders + place) * step_bytes_;
 }
 
 }  // namespace accord::node
