@@ -218,9 +218,10 @@ TEST(SpreadPlan, PiecesAreFewAndAlike) {
   EXPECT_EQ(1u, pieces(Kind::allreduce, 4, 64 * kMi));
   EXPECT_EQ(1u, pieces(Kind::allreduce, 4, 84 * kMi));
   EXPECT_EQ(2u, pieces(Kind::allreduce, 4, 128 * kMi));
+  EXPECT_EQ(2u, pieces(Kind::allreduce, 4, 96 * kMi));
   // But for the line that is left.
-  EXPECT_EQ(1u, pieces(Kind::allreduce, 2, 127 * kMi));
-  EXPECT_EQ(2u, pieces(Kind::allreduce, 2, 128 * kMi));
+  EXPECT_EQ(2u, pieces(Kind::allreduce, 2, 255 * kMi));
+  EXPECT_EQ(3u, pieces(Kind::allreduce, 2, 256 * kMi));
   EXPECT_EQ(4u, pieces(Kind::reduce_scatter_block, 4, 64 * kMi));
 }
 
