@@ -167,9 +167,14 @@ std::size_t DirectPlan::granule_bytes() const noexcept {
 
 // Of a result that several ranks make together.
 DirectShare DirectPlan::equal_share(int rank) const {
-  const auto workers = static_cast<std::size_t>(spares_root() ? call_.size - 1 : call_.size);
-  const auto place = static_cast<std::size_t>(
-      spares_root() ? (rank - call_.root - 1 + call_.size) % call_.size : rank);
+  const int size = call_.size;
+  const auto workers = static_cast<std::size_t>(burdens_root()  ? 1
+                                                : spares_root() ? size - 1
+                                                                : size);
+  const auto place =
+      static_cast<std::size_t>(burdens_root()  ? (rank - call_.root + size) % size
+                               : spares_root() ? (rank - call_.root - 1 + size) % size
+                                               : rank);
   const std::size_t granule = granule_bytes();
   const std::size_t bytes = call_.block_bytes;
   const std::size_t step = (bytes + workers * granule - 1) / (workers * granule) * granule;

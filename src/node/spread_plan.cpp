@@ -11,6 +11,9 @@ namespace {
 // reduces the first one (2 x H200, shares of 32 MiB: 264 GB/s in one piece).
 constexpr std::size_t kSharedPieceBytes = std::size_t{24} << 20;
 
+// Where nothing is stored by engines, nothing hides the reduction of the last piece.
+constexpr std::size_t kLonePieceBytes = std::size_t{32} << 20;
+
 constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -26,7 +29,9 @@ SpreadPlan::SpreadPlan(const DirectPlan& plan, int rank, std::size_t region_byte
   const std::size_t room_bytes =
       (region_bytes - granule_bytes) / slots / granule_bytes * granule_bytes;
   const std::size_t pieces_min = longest_bytes < kSharedPieceBytes ? 1 : kPiecesInRegion;
-  pieces_ = std::max(pieces_min, divide_up(longest_bytes, room_bytes));
+  const std::size_t most_bytes =
+      plan.shares_result() ? room_bytes : std::min(room_bytes, kLonePieceBytes);
+  pieces_ = std::max(pieces_min, divide_up(longest_bytes, most_bytes));
   step_bytes_ = divide_up(divide_up(longest_bytes, pieces_), granule_bytes) * granule_bytes;
 }
 

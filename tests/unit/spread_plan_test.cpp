@@ -223,6 +223,15 @@ TEST(SpreadPlan, PiecesAreFewAndAlike) {
   EXPECT_EQ(2u, pieces(Kind::allreduce, 2, 255 * kMi));
   EXPECT_EQ(3u, pieces(Kind::allreduce, 2, 256 * kMi));
   EXPECT_EQ(4u, pieces(Kind::reduce_scatter_block, 4, 64 * kMi));
+  EXPECT_EQ(8u, pieces(Kind::reduce, 2, 256 * kMi));
+}
+
+TEST(SpreadPlan, OfAReduceAmongTwoTheRootMakesAll) {
+  for (const int root : {0, 1}) {
+    const Call call = make_call(Kind::reduce, 2, 5000, root);
+    EXPECT_EQ(5000u, DirectPlan(call, 0, true).share(root).length_bytes);
+    EXPECT_EQ(0u, DirectPlan(call, 0, true).share(1 - root).length_bytes);
+  }
 }
 
 TEST(SpreadPlan, IsForLongReductionsAlone) {
