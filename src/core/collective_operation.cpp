@@ -233,9 +233,8 @@ Status CollectiveOperation::decide() {
 
 // Whether the ranks have something to join before they know how the call goes.
 bool CollectiveOperation::meet() {
-  if (joins_ && wants_library() && !all_.all_short() && !ccl_group().joined() &&
-      !ccl_group().declined) {
-    joining_ = std::make_unique<CclJoining>(ccl_group(), *call_.pipeline);
+  if (CclGroup* const group = ccl_group_to_join()) {
+    joining_ = std::make_unique<CclJoining>(*group, *call_.pipeline);
     return true;
   }
   NodeGroup* const group = goes_by_library() ? nullptr : group_to_join();
@@ -255,6 +254,14 @@ bool CollectiveOperation::wants_library() const {
 
 CclGroup& CollectiveOperation::ccl_group() const {
   return ccl_group_of(*queue_, *call_.pipeline->library);
+}
+
+// What the library cannot do needs no group of its own.
+CclGroup* CollectiveOperation::ccl_group_to_join() const {
+  if (!joins_ || !wants_library() || all_.all_short()) return nullptr;
+  CclGroup* const group = ccl_group().to_join();
+  if (group == nullptr || !group->is_to_share()) return group;
+  return CclPlan::exists(group->library, *call_.pipeline->exchange) ? group : nullptr;
 }
 
 bool CollectiveOperation::goes_by_library() const {
@@ -314,7 +321,7 @@ std::string CollectiveOperation::why_best_mode() const {
   const Mode mode = best_mode();
   if (mode == Mode::ccl) return "";
   if (wants_library())
-    return ccl_group().joined() ? reason::kNotByLibrary : ccl_group().why_declined;
+    return ccl_group().declined ? ccl_group().why_declined : reason::kNotByLibrary;
   if (mode == Mode::inbox || mode == Mode::node) return "";
   if (all_.all_short()) {
     const bool declined = queue_->regions.declined || queue_->inboxes.declined;

@@ -119,6 +119,11 @@ TEST(ccl_library, one_rank_alone) {
   EXPECT_OK(alone->enqueue({&work, 1}, nullptr));
   EXPECT_EQ(sum, numbers);
   EXPECT_OK(alone->check());
+  // Whoever else has it sees that it is no more, before it has come to its end.
+  EXPECT_TRUE(alone->give_up());
+  EXPECT_FALSE(alone->give_up());
+  EXPECT_FALSE(alone->enqueue({&work, 1}, nullptr).ok());
+  EXPECT_FALSE(alone->check().ok());
   alone->abort();
   EXPECT_FALSE(alone->enqueue({&work, 1}, nullptr).ok());
 }
