@@ -277,6 +277,7 @@ NodeGroup* CollectiveOperation::group_to_join() const {
   // Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
   // pairs that are too long for these.
   if (goes_by_pairs()) {
+    if (!pipeline.exchange->fits_regions) return nullptr;
     const bool wants_inboxes = pipeline.lane_bytes != 0 && turn_->number >= pipeline.inbox_calls &&
                                !queue_->inboxes.declined;
     if (all_.all_short() && !wants_inboxes && !queue_->inboxes.group) return nullptr;
