@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace accord::core {
 
 void CclPairs::Block::add(const Segment& part) {
@@ -25,12 +23,12 @@ void CclPairs::Block::add(const Segment& part) {
 
 std::vector<CclPairs::Block> CclPairs::blocks_of(const PipelineEnd& end, bool may_be_direct) const {
   PipelineEnd none = end;
-  const std::vector<Segment> segments = std::exchange(none.blocks, {});
-  const std::vector<int> peer_of = std::exchange(none.peers, {});
   none.segment = {};
+  none.blocks.clear();
+  none.peers.clear();
   std::vector<Block> blocks(static_cast<std::size_t>(peers().size()), Block{.end = none});
-  for (std::size_t i = 0; i < segments.size(); ++i)
-    blocks[peer_of.empty() ? i : static_cast<std::size_t>(peer_of[i])].add(segments[i]);
+  for (std::size_t i = 0; i < end.blocks.size(); ++i)
+    blocks[static_cast<std::size_t>(end.peer_of(i))].add(end.blocks[i]);
   for (Block& block : blocks) {
     block.is_direct = may_be_direct && block.size_bytes != 0 && is_direct(block.end, 0, 1);
     if (block.is_direct) block.place = block.end.address(0);

@@ -23,6 +23,9 @@ class CclPairs final : public CclCargo {
   std::vector<ccl::Work> works() const override;
   Status unpack(device::CopyTicket& ticket) override;
   Status mistake() const override { return mistake_; }
+  bool has_block_of(int peer) const override {
+    return incoming_[static_cast<std::size_t>(peer)].size_bytes != 0;
+  }
 
  private:
   // What this rank sends one peer, or receives from it: one message, also where several blocks are

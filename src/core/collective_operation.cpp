@@ -107,10 +107,10 @@ Operation::Phase CollectiveOperation::finish() {
 // What lies in the shadow of a block that did not come is none of the user's.
 Status CollectiveOperation::copy_out_arrived() {
   std::vector<Segment> arrived;
-  const std::vector<Segment>& blocks = call_.pipeline->out.blocks;
-  for (std::size_t peer = 0; peer < blocks.size(); ++peer) {
-    if (blocks[peer].count != 0 && exchange_->has_block_of(static_cast<int>(peer)))
-      arrived.push_back(blocks[peer]);
+  const PipelineEnd& out = call_.pipeline->out;
+  for (std::size_t i = 0; i < out.blocks.size(); ++i) {
+    if (out.blocks[i].count != 0 && exchange_->has_block_of(out.peer_of(i)))
+      arrived.push_back(out.blocks[i]);
   }
   return call_.recv.copy_out_only(arrived);
 }

@@ -31,6 +31,9 @@ struct PipelineEnd {
   // its number. Those of a pair are in one order on both of its ranks.
   std::vector<int> peers;
 
+  int peer_of(std::size_t block) const noexcept {
+    return peers.empty() ? static_cast<int>(block) : peers[block];
+  }
   bool present() const noexcept { return segment.count != 0; }
   // The CPU can work on the bytes as they lie.
   bool plain() const noexcept { return runtime == nullptr && (!present() || contiguous()); }
