@@ -30,8 +30,9 @@ class CclCargo {
   virtual std::vector<ccl::Work> works() const = 0;
   // Brings what was written to where the user wants it.
   virtual Status unpack(device::CopyTicket& ticket) = 0;
-  // A mistake of the program, told once all else is done.
+  // A mistake of the program, told once all else is done; and what has come in spite of it.
   virtual Status mistake() const { return {}; }
+  virtual bool has_block_of(int /*peer*/) const { return true; }
 
  protected:
   explicit CclCargo(CclGroup& group) : group_(group) {}

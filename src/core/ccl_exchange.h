@@ -22,6 +22,7 @@ class CclExchange final : public Exchange {
               CclTurn::Process process = CclTurn::Process::busy);
 
   Status advance(bool& done) override;
+  bool has_block_of(int peer) const override { return cargo_->has_block_of(peer); }
   void stop(bool& done) override;
   const char* path() const noexcept override { return group_.library.name(); }
 

@@ -43,7 +43,7 @@ Status accept(std::span<const CclRecord> records) {
 CclJoining::CclJoining(CclGroup& group, const Pipeline& pipeline)
     : group_(group),
       pipeline_(pipeline),
-      mailboxes_(group.node, pipeline, {}),
+      mailboxes_(group.node, pipeline, {.of_one_request = group.is_to_share()}),
       records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
 
 Status CclJoining::advance(HostPort& port, bool& done) {
@@ -54,8 +54,9 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   if (step_ == Step::mailboxes) {
     ACCORD_TRY(mailboxes_.advance(port, arrived));
     if (!arrived) return {};
-    if (group_.node.group) return tell();
-    done = true;
+    done = group_.is_to_share() || !group_.node.group;
+    if (!done) return tell();
+    if (group_.node.group) group_.share();
     if (!group_.node.declined) return {};
     decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
     if (pipeline_.rank == 0) warn_once(group_.why_declined);

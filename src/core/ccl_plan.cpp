@@ -174,15 +174,17 @@ ccl::Work CclPlan::work(accord_ccl_call call, const std::byte* send, std::byte* 
 
 std::vector<ccl::Work> CclPlan::works(const std::byte* in, std::byte* out) const {
   const auto whole = whole_call(call_);
-  // Whether its own block is in place only a root knows, and has then nothing to give the library.
-  const bool composed = !whole || !library_.supports(*whole, type_, op_) ||
-                        call_.kind == Kind::gather || call_.kind == Kind::scatter;
+  const bool composed = !whole || !library_.supports(*whole, type_, op_);
   if (composed && scatters_result(call_.kind)) return block_reductions(in, out);
   if (composed) return messages(in, out);
   if (call_.kind == Kind::bcast) {
     if (rank_ == call_.root) out = const_cast<std::byte*>(in);
     in = out;
   }
+  // A root in place has its own block among the others, where it is to stay.
+  if (call_.kind == Kind::gather && in == nullptr) in = out + block_first(rank_);
+  if (call_.kind == Kind::scatter && out == nullptr)
+    out = const_cast<std::byte*>(in) + block_first(rank_);
   return {work(*whole, in, out, call_.block_bytes, call_.root)};
 }
 

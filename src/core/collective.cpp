@@ -243,7 +243,6 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
                                                       CollectiveCall call) {
   fit_memory_to_call(*call.pipeline);
   call.pipeline->inbox_calls = 1;        // it is made to be repeated
-  call.pipeline->library = nullptr;      // whose communicators are in that order, too
   call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
   // What the ranks cannot do together they cannot do for one request.
   const auto own = std::make_shared<CommQueue>();
@@ -251,6 +250,8 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
     NodeGroup& copy = (*own).*group = (*queue).*group;
     copy.group.reset();
   }
+  if (ccl::Library* const library = call.pipeline->library)
+    own->ccls.push_back(std::make_shared<CclGroup>(*library, &ccl_group_of(*queue, *library)));
   const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,
                                                          CollectiveOperation::Form::persistent);

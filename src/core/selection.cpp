@@ -138,6 +138,7 @@ DeviceWays device_ways(const Question& question, const Asked& asked) {
   DeviceWays ways;
   if (way == Way::staged || (way == Way::pipelined && question.can_be_cut)) return ways;
   ways.library = library;
+  if (node::is_among_neighbours(question.kind)) return ways;
   const bool pairs = node::goes_by_pairs(question.kind);
   const std::size_t node_bytes = config().node_bytes;
   const std::size_t direct_bytes = config().direct_bytes;

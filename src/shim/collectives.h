@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "shim/kept_handles.h"
-#include "shim/neighbor_shapes.h"
-#include "shim/pair_exchanges.h"
+#include "shim/neighbor_exchanges.h"
 #include "shim/rank_order.h"
 #include "shim/story.h"
 #include "shim/uneven_exchanges.h"

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "node_world.h"
@@ -44,7 +45,8 @@ struct Call {
 
 struct Process {
   CclPlace place;
-  std::vector<Call> calls;  // under way or to come, in the order of this process
+  std::vector<Call> calls;                   // under way or to come, in the order of this process
+  std::vector<std::pair<int, int>> started;  // of which communicator, and which of its calls
 };
 
 class World {
@@ -96,6 +98,20 @@ class World {
     return false;
   }
 
+  // Whether any two processes have started the calls that both take part in in one order, so that
+  // these may all go by one communicator of the library.
+  bool started_in_one_order() const {
+    const auto common = [this](std::size_t process, std::size_t other) {
+      auto calls = processes_[process]->started;
+      std::erase_if(calls, [&](const auto& call) { return rank_of(call.first, other) < 0; });
+      return calls;
+    };
+    for (std::size_t one = 0; one < processes_.size(); ++one)
+      for (std::size_t other = 0; other < one; ++other)
+        if (common(one, other) != common(other, one)) return false;
+    return true;
+  }
+
  private:
   int rank_of(int comm, std::size_t process) const {
     const auto& processes = comms_[static_cast<std::size_t>(comm)].processes;
@@ -140,6 +156,7 @@ class World {
                                       company, CclTurn::Process::busy, process.place);
       if (!comes(*call.turn)) continue;
       call.started = true;
+      process.started.emplace_back(call.comm, call.sequence);
       ++started(call);
       return;
     }
@@ -159,6 +176,7 @@ TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
       world.add_comm({1, 0});
       world.add_calls(5, order);
       EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+      EXPECT_TRUE(world.started_in_one_order()) << "seed " << seed;
     }
   }
 }
@@ -173,6 +191,7 @@ TEST(ccl_turn, communicators_that_meet_in_a_ring) {
       world.add_comm({3, 2, 1, 0});
       world.add_calls(4, order);
       EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+      EXPECT_TRUE(world.started_in_one_order()) << "seed " << seed;
     }
   }
 }
