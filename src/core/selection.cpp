@@ -144,7 +144,8 @@ DeviceWays device_ways(const Question& question, const Asked& asked) {
   const std::size_t direct_bytes = config().direct_bytes;
   ways.regions =
       wants_regions(way) || (node_bytes != 0 && (pairs || question.size_bytes >= node_bytes));
-  ways.lane_bytes = wants_regions(way) ? 0 : lane_bytes(question);
+  // Pairs go by inboxes and regions or not at all.
+  ways.lane_bytes = wants_regions(way) || (pairs && !ways.regions) ? 0 : lane_bytes(question);
   // A table is for calls that come again and again, and making inboxes takes milliseconds.
   const bool at_once = way == Way::inbox && asked.origin != Origin::table;
   ways.inbox_calls = at_once ? 1 : static_cast<std::uint64_t>(config().inbox_calls);

@@ -20,7 +20,7 @@ bool gathers_all(Kind kind) { return kind == Kind::allgather || kind == Kind::al
 DirectPlan::DirectPlan(const Call& call, int rank, bool has_kernels)
     : call_(call), rank_(rank), form_(choose_form(has_kernels)) {}
 
-// Kernels store into peers' memory as fast as they read it, so one step does for what would be two.
+// Kernels store into peers' memory while they read from it, so one step does for what would be two.
 // A broadcast among two has nothing to share. Engines move long blocks faster than kernels, and
 // faster into a peer's memory than out of it (4 x H200, 64 MiB blocks: 379 and 361 GB/s; kernels
 // 349 and 322): so what kernels of long reductions would read out of peers' memory is fetched

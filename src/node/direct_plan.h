@@ -38,7 +38,7 @@ enum class DirectForm : std::uint32_t {
   pushes,      // each rank copies what it sends
   own_result,  // each rank's kernel makes what it receives
   shares,      // each rank's kernel makes a share and stores it in everybody's receive buffer
-  spread,      // the same, of what engines have fetched before
+  spread,      // each rank's kernel makes a share of what engines have fetched (spread_plan.h)
 };
 
 class DirectPlan {

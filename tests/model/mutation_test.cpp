@@ -159,7 +159,7 @@ TEST(Mutations, LentBufferLeftWhilePeersWriteIt) {
   }
 }
 
-// Long enough for twelve pieces.
+// Long enough for six pieces.
 TEST(Mutations, SlotsOfAReductionThatIsSpread) {
   constexpr std::size_t kElements = 6000;
   const auto body = [](Rank& rank) {
