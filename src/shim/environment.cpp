@@ -107,12 +107,12 @@ int Finalize() noexcept {
 #ifdef ACCORD_HAS_Session_init
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) noexcept {
   const int code = host::Session_init(info, errhandler, session);
-  if (code == MPI_SUCCESS) start_session_runtime(*session);
+  if (code == MPI_SUCCESS) start_session_runtime();
   return code;
 }
 
 int Session_finalize(MPI_Session* session) noexcept {
-  if (session != nullptr) stop_session_runtime(*session);
+  if (session != nullptr && *session != MPI_SESSION_NULL) stop_session_runtime();
   return host::Session_finalize(session);
 }
 

@@ -122,8 +122,8 @@ struct JobFacts {
 void start_runtime(const JobFacts& facts);
 void stop_runtime() noexcept;
 #ifdef ACCORD_HAS_Session_init
-void start_session_runtime(MPI_Session session);
-void stop_session_runtime(MPI_Session session) noexcept;
+void start_session_runtime();
+void stop_session_runtime() noexcept;
 #endif
 
 // A communicator of this process alone whose errors return: for questions that must not disturb the
