@@ -34,7 +34,8 @@ Status status_of(const accord_ccl_plugin& plugin, int code, const accord_ccl_err
 Status Communicator::enqueue(std::span<const Work> works, void* stream) {
   if (works.empty()) return {};
   if (made_ == nullptr) return {StatusCode::device_error, "a collective library was given up"};
-  accord_ccl_error error{};
+  accord_ccl_error error;
+  error.text[0] = '\0';
   const int code = plugin_.enqueue(made_, works.data(), works.size(), stream, &error);
   // What peers would have to take part in must not stay on the stream.
   if (code != 0) abort();
@@ -43,7 +44,8 @@ Status Communicator::enqueue(std::span<const Work> works, void* stream) {
 
 Status Communicator::check() {
   if (made_ == nullptr) return {};
-  accord_ccl_error error{};
+  accord_ccl_error error;
+  error.text[0] = '\0';
   return status_of(plugin_, plugin_.check(made_, &error), error);
 }
 
