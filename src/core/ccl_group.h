@@ -39,6 +39,7 @@ class CclGroup {
   ccl::Library& library;
   NodeGroup node;  // of mailboxes only
   std::shared_ptr<ccl::Communicator> communicator;
+  std::unique_ptr<device::LibraryStream> stream;  // where there is a communicator
   // Differs from that of any other communicator, equal on its ranks.
   std::uint64_t number = 0;
   bool declined = false;
