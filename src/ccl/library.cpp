@@ -36,7 +36,8 @@ Status given_up() { return {StatusCode::device_error, "a collective library was 
 Status Communicator::enqueue(std::span<const Work> works, void* stream) {
   if (works.empty()) return {};
   if (given_up_) return given_up();
-  accord_ccl_error error{};
+  accord_ccl_error error;
+  error.text[0] = '\0';
   const int code = plugin_.enqueue(made_, works.data(), works.size(), stream, &error);
   // What peers would have to take part in must not stay on the stream.
   if (code != 0 && give_up()) abort();
@@ -45,7 +46,8 @@ Status Communicator::enqueue(std::span<const Work> works, void* stream) {
 
 Status Communicator::check() {
   if (given_up_) return given_up();
-  accord_ccl_error error{};
+  accord_ccl_error error;
+  error.text[0] = '\0';
   return status_of(plugin_, plugin_.check(made_, &error), error);
 }
 

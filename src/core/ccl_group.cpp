@@ -40,6 +40,7 @@ CclGroup* CclGroup::to_join() {
 
 void CclGroup::share() {
   communicator = lender_->communicator;
+  stream = lender_->stream;
   number = lender_->number + 2 * ++lender_->borrowers_;
   lender_ = nullptr;
 }

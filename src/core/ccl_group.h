@@ -48,6 +48,7 @@ class CclGroup {
   ccl::Library& library;
   NodeGroup node;  // of mailboxes only
   std::shared_ptr<ccl::Communicator> communicator;
+  std::shared_ptr<device::LibraryStream> stream;  // where there is a communicator: its own
   // Differs from that of any other group, equal on its ranks.
   std::uint64_t number = 0;
   bool declined = false;

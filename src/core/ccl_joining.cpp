@@ -70,6 +70,7 @@ Status CclJoining::advance(HostPort& port, bool& done) {
     group_.number =
         std::hash<std::string_view>{}({records_[0].id.bytes, sizeof records_[0].id}) | 1;
     turn_.emplace(group_.mailboxes(), group_.number, CclTurn::Company::possible);
+    turn_->enter();
     step_ = Step::turn;
     return {};
   }
@@ -114,8 +115,9 @@ bool CclJoining::can_connect() {
 }
 
 Status CclJoining::wait_for_turn() {
-  if (turn_->may_enter() && turn_->all_enter() && turn_->comes()) {
+  if (turn_->all_entered() && turn_->comes()) {
     connect();
+    turn_->started();
     return {};
   }
   return group_.mailboxes().check_peers();
@@ -128,8 +130,10 @@ void CclJoining::connect() {
                         rank = pipeline_.rank, size = pipeline_.exchange->size,
                         runtime = &group_.mailboxes().runtime(),
                         device = group_.mailboxes().device()] {
-    connection->status = runtime->run_on(
-        device, [&] { return library->join(id, rank, size, connection->communicator); });
+    connection->status = runtime->make_stream(device, connection->stream);
+    if (connection->status.ok())
+      connection->status = runtime->run_on(
+          device, [&] { return library->join(id, rank, size, connection->communicator); });
     connection->done.store(true, std::memory_order_release);
   };
   step_ = Step::connecting;
@@ -177,6 +181,7 @@ void CclJoining::settle() {
     return;
   }
   group_.communicator = std::move(connection_->communicator);
+  group_.stream = std::move(connection_->stream);
 }
 
 void CclJoining::decline(const std::string& why) {

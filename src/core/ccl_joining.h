@@ -53,6 +53,7 @@ class CclJoining final : public Meeting {
     std::atomic<bool> done{false};
     Status status;
     std::unique_ptr<ccl::Communicator> communicator;
+    std::unique_ptr<device::LibraryStream> stream;
   };
 
   Status tell();

@@ -18,6 +18,7 @@ class CclPairs final : public CclCargo {
   CclPairs(CclGroup& group, const Pipeline& pipeline) : CclCargo(group), pipeline_(pipeline) {}
 
   Status pack(device::CopyTicket& ticket) override;
+  bool has_to_tell() const override { return true; }
   void tell_peers() override;
   void look_at_peers() override;
   std::vector<ccl::Work> works() const override;

@@ -121,6 +121,13 @@ bool can_go_by_library(CommQueue& queue, const Pipeline& pipeline) {
   return is_of(pipeline.in, runtime) && is_of(pipeline.out, runtime);
 }
 
+std::unique_ptr<Exchange> make_library_exchange(Engine& engine, CommQueue& queue,
+                                                const Pipeline& pipeline) {
+  return std::make_unique<CclExchange>(
+      ccl_group_of(queue, *pipeline.library), pipeline, CclTurn::Company::none,
+      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
+}
+
 std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
                                         Mode mode) {
   if (mode == Mode::inbox && node::goes_by_pairs(pipeline.exchange->kind)) {
@@ -132,9 +139,7 @@ std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const 
   }
   if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
   if (!can_go_by_library(queue, pipeline)) return nullptr;
-  return std::make_unique<CclExchange>(
-      ccl_group_of(queue, *pipeline.library), pipeline, CclTurn::Company::none,
-      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
+  return make_library_exchange(engine, queue, pipeline);
 }
 
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
@@ -264,11 +269,13 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
 
 std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
   if (!engine.idle()) return std::nullopt;
-  const bool by_library = can_go_by_library(queue, pipeline) && !pipeline.in_company;
-  const bool by_inbox = queue.modes.next_is(Mode::inbox, pipeline.key);
-  if (!by_inbox && !(by_library && queue.modes.next_is(Mode::ccl, pipeline.key)))
-    return std::nullopt;
-  const auto exchange = make_exchange(engine, queue, pipeline, by_inbox ? Mode::inbox : Mode::ccl);
+  const auto mode = queue.modes.next_if(pipeline.key, [&](Mode voted) {
+    return voted == Mode::inbox ||
+           (voted == Mode::ccl && !pipeline.in_company && can_go_by_library(queue, pipeline));
+  });
+  if (!mode) return std::nullopt;
+  const auto exchange = *mode == Mode::ccl ? make_library_exchange(engine, queue, pipeline)
+                                           : make_exchange(engine, queue, pipeline, *mode);
   set_last_path(exchange->path());
   return run_exchange(engine, *exchange);
 }
