@@ -99,13 +99,16 @@ struct Choice {
 
 Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
   Choice choice;
-  if (!call.pipeline) return choice;
-  choice.turn = engine.next_turn(queue, call.pipeline->key);
-  const VoteResult& voted = *choice.turn->result;
-  if (call.pipeline->library != nullptr && voted.known && voted.mode != Mode::ccl &&
-      call.pipeline->ballot == Ballot::device)
-    CclExchange::count_other_way();
+  if (call.pipeline) choice.turn = engine.next_turn(queue, call.pipeline->key);
   return choice;
+}
+
+// Where a library was asked for.
+void count_other_way(const Choice& choice, const CollectiveCall& call) {
+  if (!choice.turn || call.pipeline->library == nullptr) return;
+  const VoteResult& voted = *choice.turn->result;
+  if (voted.known && voted.mode != Mode::ccl && call.pipeline->ballot == Ballot::device)
+    CclExchange::count_other_way();
 }
 
 // A runtime copies to and from its own memory only.
@@ -142,11 +145,19 @@ std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const 
   return make_library_exchange(engine, queue, pipeline);
 }
 
+// What calls of several steps do each time costs too much of a short one.
+void tend_now_and_then(CommQueue& queue) {
+  constexpr unsigned kCallsPerTend = 64;
+  if (queue.regions.group && ++queue.short_calls % kCallsPerTend == 0)
+    queue.regions.group->offers().tend();
+}
+
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
 // communicator, and no other thread may start anything there.
-Status run_exchange(Engine& engine, Exchange& exchange) {
+Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange) {
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
+  tend_now_and_then(queue);
   Status status;
   unsigned polls = 0;
   const auto poll = [&](auto step) {
@@ -277,7 +288,7 @@ std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline
   const auto exchange = *mode == Mode::ccl ? make_library_exchange(engine, queue, pipeline)
                                            : make_exchange(engine, queue, pipeline, *mode);
   set_last_path(exchange->path());
-  return run_exchange(engine, *exchange);
+  return run_exchange(engine, queue, *exchange);
 }
 
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
@@ -289,6 +300,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
   const Choice choice = choose(engine, *queue, call);
+  count_other_way(choice, call);
   if (choice.whole()) {
     set_last_path("staged");
     if (call.story) call.story->took("staged", why(call, choice.turn));
@@ -300,7 +312,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
       set_last_path(path);
       if (call.story) call.story->took(path, why(call, choice.turn));
       repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
-      return run_exchange(engine, *exchange);
+      return run_exchange(engine, *queue, *exchange);
     }
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
@@ -320,7 +332,9 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
   const stages::Active active(call.story);
   const Choice choice = choose(engine, *queue, call);
   // In this order: once the queue is not busy, nobody writes the votes any more.
-  if (engine.busy(*queue) || !choice.whole()) {
+  const bool busy = engine.busy(*queue);
+  if (!busy) count_other_way(choice, call);
+  if (busy || !choice.whole()) {
     const std::uint64_t context = call.context;
     auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
                                                            CollectiveOperation::Form::nonblocking);

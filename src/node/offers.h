@@ -101,8 +101,8 @@ class Offers {
   Offers(const Offers&) = delete;
   Offers& operator=(const Offers&) = delete;
 
-  // At the start of every call: opens what peers offer and closes what they have withdrawn, and
-  // now and then looks whether the next of the own offers still exists.
+  // At the start of every call, of short ones now and then: opens what peers offer and closes what
+  // they have withdrawn, and now and then looks whether the next of the own offers still exists.
   void tend();
 
   // This call uses an allocation of this rank, which `readers` would reach into. True when
