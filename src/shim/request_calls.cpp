@@ -50,7 +50,7 @@ class Watch {
 };
 
 // Finishes one request the host MPI has completed; `code` is what it returned for this request.
-int settle(const Watched& one, const MPI_Status& status, int code) {
+int settle(const Watched& one, MPI_Status& status, int code) {
   core::Completion completion;
   if (code == MPI_SUCCESS) {
     completion = completion_of(status);
@@ -59,6 +59,12 @@ int settle(const Watched& one, const MPI_Status& status, int code) {
   }
   const auto comm = from_bits<MPI_Comm>(one.work->context);
   const int ours = raise(comm, requests().finish(one.bits, one.work, completion));
+  if (core::MessageInfo info; one.work->message(info)) {
+    status.MPI_SOURCE = info.source;
+    status.MPI_TAG = info.tag;
+    (void)host::Status_set_elements_x(&status, MPI_BYTE,
+                                      static_cast<MPI_Count>(info.received_bytes));
+  }
   return code != MPI_SUCCESS ? code : ours;
 }
 
@@ -315,6 +321,9 @@ int Request_free(MPI_Request* request) noexcept {
   const core::HostRequest bits = to_bits(*request);
   const auto work = requests().find(bits);
   if (!work) return host::Request_free(request);
+  if (work->active && !work->may_be_freed_active())
+    return raise(from_bits<MPI_Comm>(work->context),
+                 {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
   if (!work->active) return host::Request_free(request);
   engine().submit(std::make_shared<core::OrphanOperation>(bits, work,

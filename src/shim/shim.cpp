@@ -24,6 +24,7 @@
 #include "shim/comm_info.h"
 #include "shim/completion.h"
 #include "shim/kept_handles.h"
+#include "shim/partitioned.h"
 
 namespace accord::shim {
 namespace {
@@ -365,6 +366,7 @@ void start_runtime(const JobFacts& facts) {
       host::Comm_dup(MPI_COMM_SELF, &here.private_comm) == MPI_SUCCESS) {
     (void)host::Comm_set_errhandler(here.private_comm, MPI_ERRORS_RETURN);
   }
+  if (facts.partitioned) open_partitioned();
   int rank = 0;
   int size = 1;
   (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
@@ -418,6 +420,7 @@ void stop_runtime() noexcept {
   core::PairwiseExchange::report();
   core::CclExchange::report();
   here.port.world_model = false;
+  close_partitioned();
   free_kept_handles();
   if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);
   if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
