@@ -9,6 +9,7 @@
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
@@ -105,44 +106,80 @@ void arrivals() {
   }
 }
 
-// Requests with one tag match in the order of their inits; those of another communicator, made in
-// another order on each rank, are not touched by that.
+// Requests with one tag match in the order of their inits on each communicator, however it was made
+// and in whatever order the communicators are taken on each rank.
 void matching() {
-  MPI_Comm twin = MPI_COMM_NULL;
-  MPI_Comm part = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &twin);
-  MPI_Comm_split(twin, 0, rank, &part);
-  const auto make = [](MPI_Comm comm, bool on_device) {
-    return Pair({.sends = 2,
-                 .receives = 2,
-                 .ints = 64,
-                 .send_on_device = on_device,
-                 .receive_on_device = on_device,
-                 .comm = comm});
+  std::vector<MPI_Comm> comms(6, MPI_COMM_WORLD);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+  MPI_Comm_split(comms[1], 0, rank, &comms[2]);
+  MPI_Request made = MPI_REQUEST_NULL;
+  MPI_Comm_idup(MPI_COMM_WORLD, &comms[3], &made);
+  MPI_Wait(&made, MPI_STATUS_IGNORE);
+  MPI_Group everyone = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &everyone);
+  MPI_Comm_create_group(MPI_COMM_WORLD, everyone, 4, &comms[4]);
+  MPI_Group_free(&everyone);
+  const int periodic = 1;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &comms[5]);
+  // Those of rank r begin with communicator r; each says which it is, and its place there.
+  struct Named {
+    int name;
+    Pair pair;
   };
-  std::vector<Pair> pairs;
-  const std::vector<MPI_Comm> order = rank % 2 == 0
-                                          ? std::vector<MPI_Comm>{MPI_COMM_WORLD, twin, part}
-                                          : std::vector<MPI_Comm>{part, twin, MPI_COMM_WORLD};
-  for (int number = 0; number < 2; ++number)
-    for (const MPI_Comm comm : order) pairs.push_back(make(comm, number == 1));
-  // Each says which it is: its communicator and its place there.
-  const auto name_of = [&](std::size_t i) {
-    const MPI_Comm comm = order[i % 3];
-    return static_cast<int>(i / 3) * 10 + (comm == MPI_COMM_WORLD ? 1 : comm == twin ? 2 : 3);
-  };
-  for (std::size_t i = pairs.size(); i-- > 0;) {
-    pairs[i].start();
-    pairs[i].fill(name_of(i));
-    pairs[i].mark_backwards();
+  std::vector<Named> all;
+  const int count = static_cast<int>(comms.size());
+  for (int place = 0; place < 2; ++place) {
+    for (int i = 0; i < count; ++i) {
+      const int which = (i + rank) % count;
+      all.push_back({10 * place + which, Pair({.sends = 2,
+                                               .receives = 2,
+                                               .ints = 64,
+                                               .send_on_device = place == 1,
+                                               .receive_on_device = place == 1,
+                                               .comm = comms[static_cast<std::size_t>(which)]})});
+    }
   }
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    pairs[i].wait();
-    pairs[i].check(name_of(i), "matching");
-    pairs[i].free();
+  for (auto one = all.rbegin(); one != all.rend(); ++one) {
+    one->pair.start();
+    one->pair.fill(one->name);
+    one->pair.mark_backwards();
   }
-  MPI_Comm_free(&part);
-  MPI_Comm_free(&twin);
+  for (Named& one : all) {
+    one.pair.wait();
+    one.pair.check(one.name, "matching");
+    one.pair.free();
+  }
+  for (MPI_Comm& comm : comms)
+    if (comm != MPI_COMM_WORLD) MPI_Comm_free(&comm);
+}
+
+// What has been marked goes while its rank is in another blocking call.
+void meanwhile() {
+  for (const bool on_device : {false, true}) {
+    Pair pair({.sends = 4,
+               .receives = 4,
+               .ints = 4000,
+               .send_on_device = on_device,
+               .receive_on_device = on_device});
+    for (int round = 0; round < 3; ++round) {
+      pair.fill(round);
+      MPI_Start(&pair.send);
+      pair.mark_backwards();
+      if (rank == 0) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Start(&pair.receive);
+      } else {
+        ::usleep(2000);
+        MPI_Start(&pair.receive);
+        // What rank 0 sends comes to an end before rank 0 may leave the barrier.
+        if (rank == 1) MPI_Wait(&pair.receive, MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+      }
+      pair.wait();
+      pair.check(round, "meanwhile");
+    }
+    pair.free();
+  }
 }
 
 // A request freed without a start has its place in the order all the same.
@@ -421,6 +458,7 @@ int main(int argc, char** argv) {
   shapes();
   early();
   arrivals();
+  meanwhile();
   matching();
   freed_unused();
   arrays();
