@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "base/config.h"
 #include "core/partitioned_prequest.h"
 
 namespace accord::core {
@@ -86,7 +87,8 @@ Status Partitioned::outcome() {
 Status Partitioned::check_partition(std::int32_t low, std::int32_t high) const {
   if (low >= 0 && low <= high && high < call_.partitions) return {};
   return {StatusCode::invalid_argument,
-          fmt::format("partitions {} to {} of a request that has {}", low, high, call_.partitions)};
+          fmt::format("partitioned: partitions {} to {} of a request that has {}", low, high,
+                      call_.partitions)};
 }
 
 std::byte* Partitioned::for_kernels(const void* pointer) const {
@@ -148,6 +150,12 @@ Status TrackedPartitions::start() {
 void TrackedPartitions::started() {
   request_->renew();
   engine_.submit(request_, nullptr);
+  if (config().progress_thread == "on") meanwhile_.emplace(engine_);
+}
+
+Status TrackedPartitions::finish(const Completion&) {
+  meanwhile_.reset();
+  return request_->outcome();
 }
 
 bool TrackedPartitions::message(MessageInfo& info) const {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "accord/partitioned_layout.h"
@@ -120,7 +121,7 @@ class TrackedPartitions final : public Tracked {
 
   Status start() override;
   void started() override;
-  Status finish(const Completion&) override { return request_->outcome(); }
+  Status finish(const Completion&) override;
   bool may_be_freed_active() const noexcept override { return false; }
   bool message(MessageInfo& info) const override;
 
@@ -129,6 +130,8 @@ class TrackedPartitions final : public Tracked {
  private:
   Engine& engine_;
   std::shared_ptr<Partitioned> request_;
+  // While a round is under way, where the progress thread shall serve it between calls too.
+  std::optional<Engine::BlockingRegion> meanwhile_;
 };
 
 // The user's request for one; tracked.

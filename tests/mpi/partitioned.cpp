@@ -345,6 +345,28 @@ void sizes() {
   }
 }
 
+// MPI_Request_get_status leaves the request, and its status, to the call that completes it.
+void looked_at() {
+  Pair pair({.sends = 2,
+             .receives = 2,
+             .ints = 20,
+             .send_on_device = true,
+             .receive_on_device = true,
+             .tag = 6});
+  for (int round = 0; round < 2; ++round) {
+    pair.start();
+    pair.fill(round);
+    pair.mark_backwards();
+    MPI_Status status;
+    for (int flag = 0; flag == 0;) MPI_Request_get_status(pair.receive, &flag, &status);
+    expect(status.MPI_TAG == 6, "the tag that MPI_Request_get_status tells");
+    pair.check(round, "looked at");
+    pair.wait();
+    pair.check_status(20 * static_cast<int>(sizeof(int)));
+  }
+  pair.free();
+}
+
 void prepared() {
   Pair pair(
       {.sends = 2, .receives = 2, .ints = 32, .send_on_device = true, .receive_on_device = true});
@@ -466,6 +488,7 @@ int main(int argc, char** argv) {
   groups();
   gaps();
   sizes();
+  looked_at();
   prepared();
   mistakes();
   truncated();

@@ -10,6 +10,7 @@
 
 #include <accord/partitioned.cuh>
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,6 +117,34 @@ void early() {
     MPI_Start(&pair.receive);
     pair.wait();
     pair.check(round, "early");
+  }
+  pair.free();
+}
+
+// The progress thread moves what a kernel asks for while the program makes no call.
+void unattended() {
+  const Info info{{"accord_partitioned_copy", "engine"}};
+  Pair pair(on_device(info.get()));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest receive = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  MPIX_Prequest_create(&receive, pair.receive);
+  for (int round = 0; round < 3; ++round) {
+    pair.start();
+    MPI_Request both[] = {pair.send, pair.receive};
+    MPIX_Pbuf_prepare_all(2, both);
+    pair.fill(round);
+    launch(kPartitions, [=](int i) { (void)MPIX_Pready_block(i, send); });
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    bool arrived = false;
+    while (!arrived && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      arrived = true;
+      for (int i = 0; i < 4; ++i) arrived = arrived && MPIX_Parrived(i, receive) != 0;
+    }
+    expect(arrived, "nobody moves what a kernel asks for");
+    pair.wait();
+    pair.check(round, "unattended");
   }
   pair.free();
 }
@@ -261,6 +290,10 @@ int main(int argc, char** argv) {
     return 77;
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (argc > 1 && std::string(argv[1]) == "unattended") {
+    unattended();
+    return finish();
+  }
   for (const bool create_first : {true, false}) {
     blocks("kernel", Mover::kernel, create_first);
     blocks("engine", Mover::engine, create_first);
