@@ -28,23 +28,38 @@ typedef struct accord_prequest* MPIX_Prequest;
 
 namespace accord_partitioned {
 
-/* Memory order. Words are read by volatile loads and written by volatile stores, which go past the
- * L1 cache; a fence on the side that releases pairs with one on the side that acquires. The scope
- * is the system wherever the other side may be the host or another device. */
-#if ACCORD_PARTITIONED_GPU
-template <class Word>
-ACCORD_DEVICE Word load_acquire(const Word* word) {
-  const Word value = *static_cast<const volatile Word*>(word);
+/* Memory order. The scope is the system wherever the other side may be the host or another device.
+ * A release by the first thread of a group covers what the others have written: their barrier comes
+ * before it. */
+#if defined(__CUDACC__)
+ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
+  uint32_t value;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
+  asm volatile("st.release.sys.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
+/* Release and acquire among the threads of this device. */
+ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
+  uint64_t found;
+  asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(found)
+               : "l"(word), "l"(*expected), "l"(wanted)
+               : "memory");
+  const bool done = found == *expected;
+  *expected = found;
+  return done;
+}
+#elif defined(__HIPCC__)
+ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
+  const uint32_t value = *static_cast<const volatile uint32_t*>(word);
   __threadfence_system();
   return value;
 }
 ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
   __threadfence_system();
   *static_cast<volatile uint32_t*>(word) = value;
-}
-/* Release before and acquire after, among the threads of this device. */
-ACCORD_DEVICE uint64_t load_relaxed(const uint64_t* word) {
-  return *static_cast<const volatile uint64_t*>(word);
 }
 ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
   __threadfence();
@@ -57,19 +72,30 @@ ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted)
   return done;
 }
 #else
-template <class Word>
-ACCORD_DEVICE Word load_acquire(const Word* word) {
+ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
   return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
-ACCORD_DEVICE uint64_t load_relaxed(const uint64_t* word) {
-  return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
 ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
   return __atomic_compare_exchange_n(word, expected, wanted, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED);
+}
+#endif
+
+/* Words of which nothing is read afterwards that another side has written: what follows from them
+ * are writes, which no device does before it knows that it shall. So two such loads from host
+ * memory, a microsecond each, are under way at once. */
+#if ACCORD_PARTITIONED_GPU
+template <class Word>
+ACCORD_DEVICE Word load_early(const Word* word) {
+  return *static_cast<const volatile Word*>(word);
+}
+#else
+template <class Word>
+ACCORD_DEVICE Word load_early(const Word* word) {
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 #endif
 
@@ -122,7 +148,7 @@ ACCORD_DEVICE int fail(MPIX_Prequest preq, uint32_t error) {
 /* Counts one up towards `wanted` in this round. What is left from another round counts as nothing.
  * Returns the new count, or wanted + 1 where it had been reached. */
 ACCORD_DEVICE uint32_t count_up(uint64_t* word, uint32_t round, uint32_t wanted) {
-  uint64_t seen = load_relaxed(word);
+  uint64_t seen = load_early(word);
   for (;;) {
     const uint32_t before =
         static_cast<uint32_t>(seen >> 32) == round ? static_cast<uint32_t>(seen) : 0;
@@ -138,19 +164,15 @@ ACCORD_DEVICE int32_t partitions_of_transfer(MPIX_Prequest preq, int32_t transfe
   return left < preq->transfer_partitions ? left : preq->transfer_partitions;
 }
 
-/* Counts one mark of a partition. `complete`: its whole transfer is ready now. */
-ACCORD_DEVICE int mark(MPIX_Prequest preq, int32_t partition, uint32_t* round, bool* complete) {
-  if (preq->sends == 0) return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
-  if (partition < 0 || partition >= preq->partitions)
-    return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
-  *round = load_acquire(&preq->control->round);
-  if (*round == 0) return fail(preq, ACCORD_PARTITION_NOT_STARTED);
-  const uint32_t marks = count_up(&preq->partition_marks[partition], *round, preq->marks);
+/* Counts one mark of a partition in this round. `complete`: its whole transfer is ready now. */
+ACCORD_DEVICE int mark(MPIX_Prequest preq, int32_t partition, uint32_t round, bool* complete) {
+  if (round == 0) return fail(preq, ACCORD_PARTITION_NOT_STARTED);
+  const uint32_t marks = count_up(&preq->partition_marks[partition], round, preq->marks);
   if (marks > preq->marks) return fail(preq, ACCORD_PARTITION_TWICE);
   if (marks < preq->marks) return 0;
   const int32_t transfer = partition / preq->transfer_partitions;
   const uint32_t wanted = static_cast<uint32_t>(partitions_of_transfer(preq, transfer));
-  *complete = wanted == 1 || count_up(&preq->transfer_marks[transfer], *round, wanted) == wanted;
+  *complete = wanted == 1 || count_up(&preq->transfer_marks[transfer], round, wanted) == wanted;
   return 0;
 }
 
@@ -158,12 +180,10 @@ ACCORD_DEVICE uint64_t bytes_of_transfer(MPIX_Prequest preq, int32_t transfer) {
   return static_cast<uint64_t>(partitions_of_transfer(preq, transfer)) * preq->partition_bytes;
 }
 
-/* Whether this group shall move a transfer itself, and may: the receiver has started the round. */
-ACCORD_DEVICE bool moves_itself(MPIX_Prequest preq, uint64_t size_bytes, uint32_t round,
-                                unsigned threads) {
-  if (size_bytes > preq->kernel_bytes || size_bytes / threads > preq->thread_bytes) return false;
-  return load_acquire(&preq->connected) != 0 && preq->link.peer != NULL &&
-         load_acquire(preq->link.peer_ready) == round;
+/* Whether a group of so many threads shall move a transfer itself, where it can. */
+ACCORD_DEVICE bool may_move(MPIX_Prequest preq, uint64_t size_bytes, unsigned threads) {
+  return size_bytes <= preq->kernel_bytes && size_bytes / threads <= preq->thread_bytes &&
+         load_acquire(&preq->connected) != 0 && preq->link.peer != NULL;
 }
 
 template <class Unit>
@@ -194,23 +214,35 @@ ACCORD_DEVICE void copy(unsigned char* dst, const unsigned char* src, uint64_t s
   copy_units<unsigned char>(dst + done, src + done, size_bytes - done, group.rank(), group.size());
 }
 
+/* What the first thread of a group does: counts, and where a transfer is ready has the host move
+ * it, unless the group can, which it can only once the receiver has started the round. */
+ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, uint32_t* round,
+                       bool* moves) {
+  if (preq->sends == 0) return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
+  if (partition < 0 || partition >= preq->partitions)
+    return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
+  const int32_t transfer = partition / preq->transfer_partitions;
+  const bool may = may_move(preq, bytes_of_transfer(preq, transfer), threads);
+  const uint32_t receiver_round = may ? load_early(preq->link.peer_ready) : 0;
+  *round = load_early(&preq->control->round);
+  bool complete = false;
+  const int error = mark(preq, partition, *round, &complete);
+  *moves = complete && may && receiver_round == *round;
+  if (complete && !*moves) store_release(&preq->ready[transfer], *round);
+  return error;
+}
+
 /* All threads of the group have written what is theirs of the partition and call this. */
 template <class Group>
 ACCORD_DEVICE int ready(int32_t partition, MPIX_Prequest preq, Group group) {
   int error = 0;
   uint32_t round = 0;
-  bool complete = false;
   bool moves = false;
   group.sync();
-  const int32_t transfer = preq->sends != 0 ? partition / preq->transfer_partitions : 0;
   const bool leads = group.rank() == 0;
-  if (leads) {
-    error = mark(preq, partition, &round, &complete);
-    if (complete)
-      moves = moves_itself(preq, bytes_of_transfer(preq, transfer), round, group.size());
-    if (complete && !moves) store_release(&preq->ready[transfer], round);
-  }
+  if (leads) error = lead(preq, partition, group.size(), &round, &moves);
   if (!group.any(moves)) return error;
+  const int32_t transfer = partition / preq->transfer_partitions;
   const uint64_t first = static_cast<uint64_t>(transfer) * preq->link.transfer_bytes;
   copy(preq->link.peer + first, preq->buffer + first, bytes_of_transfer(preq, transfer), group);
   group.sync();

@@ -470,6 +470,31 @@ void truncated() {
   MPI_Comm_free(&comm);
 }
 
+// The host MPI carries them all: it gets no device memory, and kernels get none of its requests.
+void left_to_the_host() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  Ints ints(8, true);
+  MPI_Request request = MPI_REQUEST_NULL;
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(
+      MPI_Psend_init(ints.pointer(), 2, 4, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+      &error_class);
+  expect(error_class == MPI_ERR_BUFFER, "no error of device memory");
+  MPI_Error_class(
+      MPI_Precv_init(ints.pointer(), 2, 4, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+      &error_class);
+  expect(error_class == MPI_ERR_BUFFER, "no error of device memory");
+  Pair pair({.sends = 2, .receives = 2, .ints = 8});
+  MPIX_Prequest none = MPIX_PREQUEST_NULL;
+  expect_error(MPIX_Prequest_create(&none, pair.send), "a device request of the host MPI's");
+  pair.start();
+  pair.fill(1);
+  pair.mark_backwards();
+  pair.wait();
+  pair.check(1, "by the host MPI");
+  pair.free();
+}
+
 }  // namespace
 }  // namespace accord::test
 
@@ -477,6 +502,10 @@ int main(int argc, char** argv) {
   using namespace accord::test;
   MPI_Init(&argc, &argv);
   start();
+  if (argc > 1 && std::string(argv[1]) == "host") {
+    left_to_the_host();
+    return finish();
+  }
   shapes();
   early();
   arrivals();

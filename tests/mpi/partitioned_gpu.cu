@@ -211,6 +211,65 @@ void see_arrivals(const Exchange& on, const char* copy) {
   }
 }
 
+// What the calls around it cost, in microseconds: the first time and on average.
+void print_overheads(const Exchange& on) {
+  constexpr int kTimes = 20;
+  const char* const names[] = {"MPI_Psend_init", "MPI_Precv_init",    "MPIX_Prequest_create",
+                               "MPI_Start",      "MPIX_Pbuf_prepare", "MPIX_Prequest_free"};
+  double first[6] = {};
+  double sum[6] = {};
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Request send;
+    MPI_Request receive;
+    MPIX_Prequest device = MPIX_PREQUEST_NULL;
+    const MPI_Count count = static_cast<MPI_Count>(on.per_block());
+    double at[7];
+    MPI_Barrier(MPI_COMM_WORLD);
+    at[0] = MPI_Wtime();
+    MPI_Psend_init(on.to, on.blocks, count, MPI_FLOAT, on.peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &send);
+    at[1] = MPI_Wtime();
+    MPI_Precv_init(on.from, on.blocks, count, MPI_FLOAT, on.peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &receive);
+    at[2] = MPI_Wtime();
+    MPIX_Prequest_create(&device, send);
+    at[3] = MPI_Wtime();
+    MPI_Request both[] = {receive, send};
+    MPI_Startall(2, both);
+    at[4] = MPI_Wtime();
+    MPIX_Pbuf_prepare_all(2, both);
+    at[5] = MPI_Wtime();
+    MPI_Pready_range(0, on.blocks - 1, send);
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    at[6] = MPI_Wtime();
+    MPIX_Prequest_free(&device);
+    const double freed = MPI_Wtime() - at[6];
+    for (int call = 0; call < 6; ++call) {
+      const double us = (call < 5 ? at[call + 1] - at[call] : freed) * 1e6;
+      if (i == 0) first[call] = us;
+      sum[call] += us;
+    }
+    MPI_Request_free(&both[0]);
+    MPI_Request_free(&both[1]);
+  }
+  // Of a request that has met its other side: what a round costs.
+  Partitioned again(on, "auto", Group::block, "1");
+  double prepare = 0;
+  for (int i = 0; i <= kTimes; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    again.begin();
+    if (i > 0) prepare += (MPI_Wtime() - start) * 1e6 / kTimes;
+    again.make(i);
+    again.take();
+  }
+  if (rank != 0) return;
+  for (int call = 0; call < 6; ++call)
+    std::printf("%-22s first %8.1f us, mean %8.1f us\n", names[call], first[call],
+                sum[call] / kTimes);
+  std::printf("%-22s %33.1f us\n", "later rounds: MPI_Startall and MPIX_Pbuf_prepare_all", prepare);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -233,6 +292,14 @@ int main(int argc, char** argv) {
   check(cudaMalloc(&on.wrong, sizeof *on.wrong), "cudaMalloc");
   check(cudaMemset(on.wrong, 0, sizeof *on.wrong), "cudaMemset");
   check(cudaStreamCreateWithFlags(&on.stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  // The driver loads a kernel when it is first needed, which waits for those that run.
+  cudaFuncAttributes attributes;
+  check(cudaFuncGetAttributes(&attributes, add_and_mark), "cudaFuncGetAttributes");
+  check(cudaFuncGetAttributes(&attributes, add_only), "cudaFuncGetAttributes");
+  check(cudaFuncGetAttributes(&attributes, watch), "cudaFuncGetAttributes");
+  on.bytes = 65536;
+  on.blocks = 16;
+  print_overheads(on);
   if (rank == 0)
     std::printf("%10s %9s %9s %9s %9s %9s %7s %7s\n", "bytes", "send us", "kernel us", "engine us",
                 "warp us", "thread us", "kernel", "engine");
