@@ -26,13 +26,18 @@ using core::TrackedPartitions;
 // Messages of both ends over a communicator of Accord's own.
 class Messages final : public core::MessagePort {
  public:
-  explicit Messages(MPI_Comm comm) : comm_(comm) {}
+  explicit Messages(MPI_Comm comm) : comm_(comm) {
+    int processes = 0;
+    (void)host::Comm_size(comm, &processes);
+    sent_.resize(static_cast<std::size_t>(processes));
+  }
 
   Status send(int process, std::span<const std::byte> bytes, core::HostRequest& bits) override {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = host::Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, process,
                                  kTag, comm_, &request);
     bits = to_bits(request);
+    if (code == MPI_SUCCESS) ++sent_[static_cast<std::size_t>(process)];
     return Status::from_host(code);
   }
   Status probe(bool& found, int& process, std::size_t& size_bytes, std::uint64_t& bits) override {
@@ -57,14 +62,25 @@ class Messages final : public core::MessagePort {
     const int code =
         host::Imrecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, &message, &request);
     bits = to_bits(request);
+    ++received_;
     return Status::from_host(code);
   }
 
+  // Messages of other processes that are still to come once all have stopped sending. Collective.
+  int outstanding() {
+    int expected = 0;
+    (void)host::Reduce_scatter_block(sent_.data(), &expected, 1, MPI_INT, MPI_SUM, comm_);
+    return expected - received_;
+  }
+
+  int received() const noexcept { return received_; }
   MPI_Comm& comm() noexcept { return comm_; }
 
  private:
   static constexpr int kTag = 0;
   MPI_Comm comm_;
+  std::vector<int> sent_;  // by process
+  int received_ = 0;
 };
 
 struct Service {
@@ -88,9 +104,27 @@ void open_partitioned() noexcept {
   start_lineages();
 }
 
+namespace {
+
+// An MPI may complain of messages that nobody has received, such as what a sender says of a request
+// that its receiver has never started.
+void receive_the_rest() {
+  constexpr int kPollsMax = 100000;
+  const std::lock_guard<std::mutex> locked(service->table.mutex());
+  const int outstanding = service->messages.outstanding();
+  const int wanted = service->messages.received() + outstanding;
+  for (int polls = 0; service->messages.received() < wanted && polls < kPollsMax; ++polls) {
+    if (!service->table.poll().ok()) return;
+    engine().port().pause();
+  }
+}
+
+}  // namespace
+
 void close_partitioned() noexcept {
   if (service == nullptr) return;
   stop_lineages();
+  receive_the_rest();
   (void)host::Comm_free(&service->messages.comm());
   service = nullptr;
 }
