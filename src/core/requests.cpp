@@ -28,6 +28,13 @@ std::shared_ptr<Tracked> Requests::claim(HostRequest request) {
   return found->second;
 }
 
+std::shared_ptr<Tracked> Requests::look(HostRequest request) {
+  if (empty()) return nullptr;
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto found = table_.find(request);
+  return found == table_.end() ? nullptr : found->second;
+}
+
 void Requests::unclaim(const std::shared_ptr<Tracked>& work) {
   const std::lock_guard<std::mutex> locked(mutex_);
   work->claimed = false;

@@ -21,6 +21,14 @@
 
 namespace accord::core {
 
+// What the status of a request shall say of the message, where the host MPI's request does not
+// know.
+struct MessageInfo {
+  int source = 0;
+  int tag = 0;
+  std::uint64_t received_bytes = 0;
+};
+
 class Tracked {
  public:
   virtual ~Tracked() = default;
@@ -30,6 +38,9 @@ class Tracked {
   virtual void started() {}
   // The request has completed: puts the received bytes where the user wants them.
   virtual Status finish(const Completion& completion) = 0;
+  // Whether the user may free the request while it is active.
+  virtual bool may_be_freed_active() const noexcept { return true; }
+  virtual bool message(MessageInfo& /*info*/) const { return false; }
 
   std::uint64_t context = 0;  // the shim's: bits of the communicator that errors are raised on
   bool persistent = false;
@@ -50,6 +61,8 @@ class Requests {
   std::shared_ptr<Tracked> find(HostRequest request);
   std::shared_ptr<Tracked> claim(HostRequest request);
   void unclaim(const std::shared_ptr<Tracked>& work);
+  // Also what another thread is about to complete: of a persistent request, whose handle stays.
+  std::shared_ptr<Tracked> look(HostRequest request);
 
   // Before the host MPI starts a persistent request. No effect on one that is not tracked.
   Status start(HostRequest request);

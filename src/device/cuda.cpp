@@ -91,6 +91,10 @@ class CudaRuntime final : public DeviceRuntime {
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
+  Status host_pin(void* pages, std::size_t size_bytes) override {
+    return host_memory_.pin(cuda::driver(), pages, size_bytes);
+  }
+  void host_unpin(void* pages) noexcept override { host_memory_.unpin(cuda::driver(), pages); }
 
   Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
   Status free(void* pointer) override;

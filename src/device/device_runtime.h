@@ -178,6 +178,13 @@ class DeviceRuntime {
   virtual Status host_allocate(std::size_t size_bytes, void*& pointer) = 0;
   virtual void host_free(void* pointer, std::size_t size_bytes) noexcept = 0;
 
+  // Lets kernels reach whole pages of host memory that the caller has mapped, such as what it
+  // shares with another process; until host_unpin of the same address.
+  virtual Status host_pin(void* /*pages*/, std::size_t /*size_bytes*/) {
+    return Status(StatusCode::unsupported, "host memory for kernels: not on this runtime");
+  }
+  virtual void host_unpin(void* /*pages*/) noexcept {}
+
   // For accord_malloc: memory of the given kind on `device`.
   virtual Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) = 0;
   virtual Status free(void* pointer) = 0;

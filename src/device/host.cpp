@@ -132,6 +132,8 @@ class HostRuntime final : public DeviceRuntime {
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
+  Status host_pin(void*, std::size_t) override { return Status(); }
+  void host_unpin(void*) noexcept override {}
 
   Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
   Status free(void* pointer) override;

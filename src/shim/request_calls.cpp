@@ -49,16 +49,31 @@ class Watch {
   std::vector<Watched> watched_;
 };
 
+// Whether a request whose completion has been told is the user's to complete once more.
+enum class Told { completed, kept };
+
 // Finishes one request the host MPI has completed; `code` is what it returned for this request.
-int settle(const Watched& one, const MPI_Status& status, int code) {
-  core::Completion completion;
-  if (code == MPI_SUCCESS) {
-    completion = completion_of(status);
-  } else {
-    completion.failed = true;
+int settle(const Watched& one, MPI_Status& status, int code, Told told = Told::completed) {
+  core::MessageInfo info;
+  const bool knows_message = one.work->message(info);
+  int ours = MPI_SUCCESS;
+  // What has nothing to bring into place waits for the call that completes it, with its error.
+  if (told == Told::completed || !knows_message) {
+    core::Completion completion;
+    if (code == MPI_SUCCESS) {
+      completion = completion_of(status);
+    } else {
+      completion.failed = true;
+    }
+    const auto comm = from_bits<MPI_Comm>(one.work->context);
+    ours = raise(comm, requests().finish(one.bits, one.work, completion));
   }
-  const auto comm = from_bits<MPI_Comm>(one.work->context);
-  const int ours = raise(comm, requests().finish(one.bits, one.work, completion));
+  if (knows_message) {
+    status.MPI_SOURCE = info.source;
+    status.MPI_TAG = info.tag;
+    (void)host::Status_set_elements_x(&status, MPI_BYTE,
+                                      static_cast<MPI_Count>(info.received_bytes));
+  }
   return code != MPI_SUCCESS ? code : ours;
 }
 
@@ -96,14 +111,14 @@ class Statuses {
 // After a call that completed (some of) an array; `status_of` maps a watched request to its status,
 // or null when it is not among the completed ones. An error of ours becomes the array call's error.
 template <class StatusOf>
-int settle_array(const Watch& watched, int code, StatusOf status_of) {
+int settle_array(const Watch& watched, int code, StatusOf status_of, Told told = Told::completed) {
   int result = code;
   for (const Watched& one : watched) {
     MPI_Status* status = status_of(one.index);
     if (status == nullptr) continue;
     const int own_code = code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : MPI_SUCCESS;
     if (own_code == MPI_ERR_PENDING) continue;
-    const int settled = settle(one, *status, own_code);
+    const int settled = settle(one, *status, own_code, told);
     if (settled == own_code) continue;
     status->MPI_ERROR = settled;
     result = MPI_ERR_IN_STATUS;
@@ -232,14 +247,15 @@ namespace {
 
 // Waitsome and Testsome: the i-th status belongs to request indices[i].
 int settle_some(const Watch& watched, int code, const int* outcount, const int indices[],
-                MPI_Status* statuses) {
+                MPI_Status* statuses, Told told = Told::completed) {
   if (!settled_as_array(code) || *outcount == MPI_UNDEFINED) return code;
-  return settle_array(watched, code, [&](int index) -> MPI_Status* {
+  const auto status_of = [&](int index) -> MPI_Status* {
     for (int i = 0; i < *outcount; ++i) {
       if (indices[i] == index) return statuses + i;
     }
     return nullptr;
-  });
+  };
+  return settle_array(watched, code, status_of, told);
 }
 
 }  // namespace
@@ -315,6 +331,9 @@ int Request_free(MPI_Request* request) noexcept {
   const core::HostRequest bits = to_bits(*request);
   const auto work = requests().find(bits);
   if (!work) return host::Request_free(request);
+  if (work->active && !work->may_be_freed_active())
+    return raise(from_bits<MPI_Comm>(work->context),
+                 {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
   if (!work->active) return host::Request_free(request);
   engine().submit(std::make_shared<core::OrphanOperation>(bits, work,
@@ -337,7 +356,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexc
   Statuses statuses(status, 1, !watched.empty());
   const int code = host::Request_get_status(request, flag, statuses.get());
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle(watched.front(), *statuses.get(), code);
+  return settle(watched.front(), *statuses.get(), code, Told::kept);
 }
 
 #ifdef ACCORD_HAS_Request_get_status_all
@@ -350,7 +369,8 @@ int Request_get_status_all(int count, const MPI_Request array[], int* flag,
   Statuses statuses(given, count, !watched.empty());
   const int code = host::Request_get_status_all(count, array, flag, statuses.get());
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+  return settle_array(
+      watched, code, [&](int index) { return statuses.get() + index; }, Told::kept);
 }
 
 int Request_get_status_any(int count, const MPI_Request array[], int* index, int* flag,
@@ -365,7 +385,7 @@ int Request_get_status_any(int count, const MPI_Request array[], int* index, int
   const int code = host::Request_get_status_any(count, array, index, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
-    if (one.index == *index) return settle(one, *statuses.get(), code);
+    if (one.index == *index) return settle(one, *statuses.get(), code, Told::kept);
   }
   return code;
 }
@@ -379,7 +399,7 @@ int Request_get_status_some(int count, const MPI_Request array[], int* outcount,
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
   const int code = host::Request_get_status_some(count, array, outcount, indices, statuses.get());
-  return settle_some(watched, code, outcount, indices, statuses.get());
+  return settle_some(watched, code, outcount, indices, statuses.get(), Told::kept);
 }
 #endif
 

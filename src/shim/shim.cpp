@@ -24,6 +24,7 @@
 #include "shim/comm_info.h"
 #include "shim/completion.h"
 #include "shim/kept_handles.h"
+#include "shim/partitioned.h"
 #include "shim/private_comm.h"
 #include "shim/typemap.h"
 
@@ -374,6 +375,7 @@ void start_runtime(const JobFacts& facts) {
   // Which way calls of which size go, and that short ones may go one, selection says.
   if (facts.devices) votes_from_bytes = 1;
   here.private_comm.open_world();
+  if (facts.partitioned) open_partitioned();
   int rank = 0;
   int size = 1;
   (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
@@ -417,6 +419,7 @@ void stop_runtime() noexcept {
   core::PairwiseExchange::report();
   core::CclExchange::report();
   here.port.world_model = false;
+  close_partitioned();
   free_kept_handles();
   const std::lock_guard<std::mutex> locked(here.life_mutex);
   if (here.private_comm.close_world()) forget_host();

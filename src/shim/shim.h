@@ -116,6 +116,7 @@ struct JobFacts {
   bool devices = false;          // some rank has an accelerator
   bool program_threads = false;  // some rank's program may call from several threads
   bool same_tables = false;      // all ranks have read the same table
+  bool partitioned = false;      // Accord carries partitioned requests
 };
 
 // Called by the environment functions (MPI_Init and friends).
