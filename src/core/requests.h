@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "base/status.h"
@@ -20,6 +21,15 @@
 #include "core/staged_buffer.h"
 
 namespace accord::core {
+
+// What the status of a receive must say where the host MPI's own tells of a header, or of a message
+// that stands for another one.
+struct MessageFacts {
+  std::size_t size_bytes = 0;
+  bool has_origin = false;
+  int source = 0;
+  int tag = 0;
+};
 
 class Tracked {
  public:
@@ -35,6 +45,10 @@ class Tracked {
   bool persistent = false;
   bool claimed = false;  // some thread is about to complete it; under the lock of Requests
   bool active = true;    // false for a persistent request between its completion and its next start
+  bool finished = false;  // though the user has the request still, and has only asked about it
+  // A persistent receive whose message was there before its start: the host MPI knows of no start.
+  bool early = false;
+  std::optional<MessageFacts> facts;  // where the status needs them, once it is finished
 };
 
 class Requests {
@@ -57,9 +71,10 @@ class Requests {
   void started(HostRequest request);
 
   // After the host MPI said that `request` is complete (`work` as found before, since the handle is
-  // gone). Does nothing for one already finished.
+  // gone, unless the user has only asked about it). Does nothing for one already finished.
+  enum class Handle { gone, kept };
   Status finish(HostRequest request, const std::shared_ptr<Tracked>& work,
-                const Completion& completion);
+                const Completion& completion, Handle handle = Handle::gone);
 
   // Forgets a request the user frees while it is inactive.
   void forget(HostRequest request);
