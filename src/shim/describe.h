@@ -25,10 +25,16 @@ struct Told {
   const char* recv_memory = nullptr;
 };
 
+struct Substitute;
+
 class Description {
  public:
   core::StagedBuffer send;
   core::StagedBuffer recv;
+  // Where a receive may get a header (messages.h): what it would write. Else it has no type.
+  core::Segment landing;
+  std::shared_ptr<Substitute> substitute;  // of a matched message (held_messages.h), or null
+  bool looked_after = false;               // whatever it comes to, its request is ours to finish
   // False when an argument is wrong: the call goes to the host MPI as it is, which reports it.
   bool valid = true;
   Told told;

@@ -2,10 +2,12 @@
 // Copyright 2026 The Accord authors
 #include "shim/request_calls.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "shim/completion.h"
 #include "shim/shim.h"
+#include "shim/tracked_message.h"
 
 namespace accord::shim {
 namespace {
@@ -40,6 +42,13 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  // One that is through without the host MPI, to which it seems inactive; null: none.
+  const Watched* early() const noexcept {
+    const auto found = std::find_if(watched_.begin(), watched_.end(),
+                                    [](const Watched& one) { return one.work->early; });
+    return found == watched_.end() ? nullptr : &*found;
+  }
+
   bool empty() const noexcept { return watched_.empty(); }
   const Watched& front() const { return watched_.front(); }
   auto begin() const { return watched_.begin(); }
@@ -49,8 +58,11 @@ class Watch {
   std::vector<Watched> watched_;
 };
 
+using core::Requests;
+
 // Finishes one request the host MPI has completed; `code` is what it returned for this request.
-int settle(const Watched& one, const MPI_Status& status, int code) {
+int settle(const Watched& one, MPI_Status& status, int code,
+           Requests::Handle handle = Requests::Handle::gone) {
   core::Completion completion;
   if (code == MPI_SUCCESS) {
     completion = completion_of(status);
@@ -58,8 +70,25 @@ int settle(const Watched& one, const MPI_Status& status, int code) {
     completion.failed = true;
   }
   const auto comm = from_bits<MPI_Comm>(one.work->context);
-  const int ours = raise(comm, requests().finish(one.bits, one.work, completion));
+  const int ours = raise(comm, requests().finish(one.bits, one.work, completion, handle));
+  if (auto& facts = one.work->facts) {
+    // MPICH 5.0.2 forgets the status of a persistent request when it has told it.
+    if (!facts->has_origin) *facts = {facts->size_bytes, true, status.MPI_SOURCE, status.MPI_TAG};
+    correct(status, *facts);
+  }
   return code != MPI_SUCCESS ? code : ours;
+}
+
+// The same for one that is through without the host MPI, as one of an array.
+int settle_early(const Watched& one, int& index, MPI_Status& status,
+                 Requests::Handle handle = Requests::Handle::gone) {
+  index = one.index;
+  return settle(one, status, MPI_SUCCESS, handle);
+}
+int settle_early_of_some(const Watched& one, int& index, MPI_Status& status,
+                         Requests::Handle handle = Requests::Handle::gone) {
+  status.MPI_ERROR = settle_early(one, index, status, handle);
+  return status.MPI_ERROR == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_IN_STATUS;
 }
 
 // Blocks in the host MPI when nothing of ours needs progress, else polls the testing form.
@@ -96,14 +125,15 @@ class Statuses {
 // After a call that completed (some of) an array; `status_of` maps a watched request to its status,
 // or null when it is not among the completed ones. An error of ours becomes the array call's error.
 template <class StatusOf>
-int settle_array(const Watch& watched, int code, StatusOf status_of) {
+int settle_array(const Watch& watched, int code, StatusOf status_of,
+                 Requests::Handle handle = Requests::Handle::gone) {
   int result = code;
   for (const Watched& one : watched) {
     MPI_Status* status = status_of(one.index);
     if (status == nullptr) continue;
     const int own_code = code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : MPI_SUCCESS;
     if (own_code == MPI_ERR_PENDING) continue;
-    const int settled = settle(one, *status, own_code);
+    const int settled = settle(one, *status, own_code, handle);
     if (settled == own_code) continue;
     status->MPI_ERROR = settled;
     result = MPI_ERR_IN_STATUS;
@@ -122,6 +152,8 @@ int Wait(MPI_Request* request, MPI_Status* status) noexcept {
   }
   const Watch watched(1, request);
   Statuses statuses(status, 1, !watched.empty());
+  // One that is through is inactive to the host MPI, whose calls for one request and for all of an
+  // array then say that it is complete; those for any of an array pass it over.
   const int code = complete([&] { return host::Wait(request, statuses.get()); },
                             [&](bool& done) {
                               int flag = 0;
@@ -144,9 +176,9 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
 
 namespace {
 
-// Waitall where something of ours needs progress: one request after the other, since the testing
-// form of all at once is not to be trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a
-// persistent collective that went well).
+// Waitall where something of ours needs progress, or has to be done for each: one request after the
+// other, since the testing form of all at once is not to be trusted (MPICH 5.0.2's MPI_Testall says
+// MPI_ERR_IN_STATUS of a persistent collective that went well).
 int wait_in_turn(int count, MPI_Request array[], MPI_Status statuses[]) {
   std::vector<int> codes(static_cast<std::size_t>(count));
   bool failed = false;
@@ -169,7 +201,8 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
     const Region region(engine());
     return host::Waitall(count, array, given);
   }
-  if (array != nullptr && !engine().idle()) return wait_in_turn(count, array, given);
+  // A header's message is fetched while others are on their way.
+  if (array != nullptr && (!engine().idle() || listens())) return wait_in_turn(count, array, given);
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
   int code = MPI_SUCCESS;
@@ -198,6 +231,7 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noex
   }
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
+  if (const Watched* early = watched.early()) return settle_early(*early, *index, *statuses.get());
   const int code = complete([&] { return host::Waitany(count, array, index, statuses.get()); },
                             [&](bool& done) {
                               int flag = 0;
@@ -219,6 +253,10 @@ int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* s
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *flag = 1;
+    return settle_early(*early, *index, *statuses.get());
+  }
   *index = MPI_UNDEFINED;
   const int code = host::Testany(count, array, index, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
@@ -232,14 +270,17 @@ namespace {
 
 // Waitsome and Testsome: the i-th status belongs to request indices[i].
 int settle_some(const Watch& watched, int code, const int* outcount, const int indices[],
-                MPI_Status* statuses) {
+                MPI_Status* statuses, Requests::Handle handle = Requests::Handle::gone) {
   if (!settled_as_array(code) || *outcount == MPI_UNDEFINED) return code;
-  return settle_array(watched, code, [&](int index) -> MPI_Status* {
-    for (int i = 0; i < *outcount; ++i) {
-      if (indices[i] == index) return statuses + i;
-    }
-    return nullptr;
-  });
+  return settle_array(
+      watched, code,
+      [&](int index) -> MPI_Status* {
+        for (int i = 0; i < *outcount; ++i) {
+          if (indices[i] == index) return statuses + i;
+        }
+        return nullptr;
+      },
+      handle);
 }
 
 }  // namespace
@@ -252,6 +293,10 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
   }
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *outcount = 1;
+    return settle_early_of_some(*early, indices[0], *statuses.get());
+  }
   const int code =
       complete([&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
                [&](bool& done) {
@@ -269,6 +314,10 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *outcount = 1;
+    return settle_early_of_some(*early, indices[0], *statuses.get());
+  }
   const int code = host::Testsome(count, array, outcount, indices, statuses.get());
   return settle_some(watched, code, outcount, indices, statuses.get());
 }
@@ -276,9 +325,12 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
 int Start(MPI_Request* request) noexcept {
   if (quiet() || request == nullptr) return host::Start(request);
   engine().progress();
-  if (const auto work = requests().find(to_bits(*request))) {
+  const auto work = requests().find(to_bits(*request));
+  const ReceiveOrder ordered(work ? from_bits<MPI_Comm>(work->context) : MPI_COMM_NULL);
+  if (work) {
     const Status status = requests().start(to_bits(*request));
     if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
+    if (work->early) return MPI_SUCCESS;
   }
   const int code = host::Start(request);
   if (code == MPI_SUCCESS) requests().started(to_bits(*request));
@@ -287,9 +339,17 @@ int Start(MPI_Request* request) noexcept {
 
 namespace {
 
+// Handles of persistent requests stay as they are.
 int start_in_host(int count, MPI_Request array[]) {
-  const int code = host::Startall(count, array);
-  for (int i = 0; i < count && code == MPI_SUCCESS; ++i) requests().started(to_bits(array[i]));
+  std::vector<MPI_Request> begun(array, array + std::max(count, 0));
+  std::erase_if(begun, [](MPI_Request request) {
+    const auto work = requests().find(to_bits(request));
+    return work && work->early;
+  });
+  const int code = host::Startall(count < 0 ? count : static_cast<int>(begun.size()), begun.data());
+  for (const MPI_Request request : begun) {
+    if (code == MPI_SUCCESS) requests().started(to_bits(request));
+  }
   return code;
 }
 
@@ -297,6 +357,11 @@ int start_in_host(int count, MPI_Request array[]) {
 
 int Startall(int count, MPI_Request array[]) noexcept {
   if (quiet() || array == nullptr) return host::Startall(count, array);
+  if (must_post_receives()) {
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < count && code == MPI_SUCCESS; ++i) code = Start(array + i);
+    return code;
+  }
   engine().progress();
   for (int i = 0; i < count; ++i) {
     const auto work = requests().find(to_bits(array[i]));
@@ -316,7 +381,7 @@ int Request_free(MPI_Request* request) noexcept {
   const auto work = requests().find(bits);
   if (!work) return host::Request_free(request);
   requests().forget(bits);
-  if (!work->active) return host::Request_free(request);
+  if (!work->active || work->finished || work->early) return host::Request_free(request);
   engine().submit(std::make_shared<core::OrphanOperation>(bits, work,
                                                           [](core::HostRequest orphan) {
                                                             auto handle =
@@ -337,7 +402,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexc
   Statuses statuses(status, 1, !watched.empty());
   const int code = host::Request_get_status(request, flag, statuses.get());
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle(watched.front(), *statuses.get(), code);
+  return settle(watched.front(), *statuses.get(), code, Requests::Handle::kept);
 }
 
 #ifdef ACCORD_HAS_Request_get_status_all
@@ -350,7 +415,8 @@ int Request_get_status_all(int count, const MPI_Request array[], int* flag,
   Statuses statuses(given, count, !watched.empty());
   const int code = host::Request_get_status_all(count, array, flag, statuses.get());
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+  return settle_array(
+      watched, code, [&](int index) { return statuses.get() + index; }, Requests::Handle::kept);
 }
 
 int Request_get_status_any(int count, const MPI_Request array[], int* index, int* flag,
@@ -361,11 +427,15 @@ int Request_get_status_any(int count, const MPI_Request array[], int* index, int
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *flag = 1;
+    return settle_early(*early, *index, *statuses.get(), Requests::Handle::kept);
+  }
   *index = MPI_UNDEFINED;
   const int code = host::Request_get_status_any(count, array, index, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
-    if (one.index == *index) return settle(one, *statuses.get(), code);
+    if (one.index == *index) return settle(one, *statuses.get(), code, Requests::Handle::kept);
   }
   return code;
 }
@@ -378,8 +448,12 @@ int Request_get_status_some(int count, const MPI_Request array[], int* outcount,
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *outcount = 1;
+    return settle_early_of_some(*early, indices[0], *statuses.get(), Requests::Handle::kept);
+  }
   const int code = host::Request_get_status_some(count, array, outcount, indices, statuses.get());
-  return settle_some(watched, code, outcount, indices, statuses.get());
+  return settle_some(watched, code, outcount, indices, statuses.get(), Requests::Handle::kept);
 }
 #endif
 
