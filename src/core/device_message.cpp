@@ -37,19 +37,24 @@ Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer
 }  // namespace
 
 Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
-                    int receiver, MessageHeader& header, bool& posted) {
-  posted = false;
+                    int receiver, MessageHeader& header, Posted& posted) {
+  posted = Posted::no;
   const device::PointerInfo& where = buffer.where();
   if (!buffer.is_staged() || where.kind != device::MemoryKind::device || where.runtime == nullptr ||
       !outbox.attach(*where.runtime, where.device))
     return {};
   const std::size_t size_bytes = segment.size_bytes();
-  std::byte* const packed = outbox.reserve(receiver, size_bytes, header);
+  bool is_full = false;
+  std::byte* const packed = outbox.reserve(receiver, size_bytes, header, is_full);
+  if (is_full) posted = Posted::later;
   if (packed == nullptr) return {};
   const CopyBatch batch = copies(segment, buffer.user(), size_bytes, packed, Direction::pack);
   const Status copied = outbox.runtime().copy_batch(outbox.device(), batch);
-  posted = copied.ok();
-  if (!posted) outbox.withdraw(header);
+  if (copied.ok()) {
+    posted = Posted::yes;
+  } else {
+    outbox.withdraw(header);
+  }
   return copied;
 }
 

@@ -11,10 +11,11 @@
 
 namespace accord::core {
 
-// Packs `segment` of a buffer in device memory for `receiver`. `posted` says no where the message
-// cannot go that way; then, and after an error, there is no header.
+// Packs `segment` of a buffer in device memory for `receiver`. Unless `posted` says yes the message
+// cannot go that way, or not yet, and there is no header.
+enum class Posted { yes, no, later };
 Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
-                    int receiver, node::MessageHeader& header, bool& posted);
+                    int receiver, node::MessageHeader& header, Posted& posted);
 
 // Whether what the host MPI has received is a header for this rank. `host`: the pointer that it was
 // given for `segment`.

@@ -58,15 +58,20 @@ bool Outbox::may_hear_from(int sender) const noexcept {
   return followed_[static_cast<std::size_t>(sender)].load() != 0;
 }
 
-std::byte* Outbox::reserve(int receiver, std::size_t size_bytes, MessageHeader& header) {
+std::byte* Outbox::reserve(int receiver, std::size_t size_bytes, MessageHeader& header,
+                           bool& is_full) {
   const std::lock_guard locked(mutex_);
+  is_full = false;
   if (size_bytes > size_bytes_ || !make_memory()) return nullptr;
   std::int32_t offer = -1;
   (void)group_->offers().take_call();
   if (!group_->offers().use(memory_info_, receiver, offer)) return nullptr;
   reclaim();
   std::size_t first_bytes = 0;
-  if (free_slots_.empty() || !find_room(size_bytes, first_bytes)) return nullptr;
+  if (free_slots_.empty() || !find_room(size_bytes, first_bytes)) {
+    is_full = !has_given_up_;
+    return nullptr;
+  }
   const std::uint16_t number = free_slots_.back();
   free_slots_.pop_back();
   waiting_.emplace(first_bytes, Waiting{number, size_bytes});
@@ -83,6 +88,11 @@ std::byte* Outbox::reserve(int receiver, std::size_t size_bytes, MessageHeader& 
             .size_bytes = size_bytes};
   sent_.fetch_add(1, std::memory_order_relaxed);
   return memory_ + first_bytes;
+}
+
+void Outbox::give_up() noexcept {
+  const std::lock_guard locked(mutex_);
+  has_given_up_ = true;
 }
 
 bool Outbox::make_memory() {
@@ -115,6 +125,7 @@ void Outbox::reclaim() {
         slot.generation.load(std::memory_order_relaxed))
       return false;
     free_slots_.push_back(entry.second.slot);
+    has_given_up_ = false;
     return true;
   });
 }

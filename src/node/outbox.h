@@ -73,8 +73,10 @@ class Outbox {
   bool may_hear_from(int sender) const noexcept;
 
   // Device memory for a message to `receiver`, to be filled before the header is sent. Null where
-  // there is none, or the receiver does not reach it yet.
-  std::byte* reserve(int receiver, std::size_t size_bytes, MessageHeader& header);
+  // there is none, or the receiver does not reach it yet; `is_full` where there may be soon.
+  std::byte* reserve(int receiver, std::size_t size_bytes, MessageHeader& header, bool& is_full);
+  // It is not full any more in that sense, until a receiver has fetched something.
+  void give_up() noexcept;
   // The header was not sent after all, or has been taken back.
   void withdraw(const MessageHeader& header) noexcept;
 
@@ -115,6 +117,7 @@ class Outbox {
   bool has_failed_ = false;  // to make it
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> fetched_{0};
+  bool has_given_up_ = false;
   std::map<std::size_t, Waiting> waiting_;  // by where they begin
   std::vector<std::uint16_t> free_slots_;
 };

@@ -16,6 +16,9 @@ namespace {
 // Each keeps a descriptor of each other one, and what they share grows with the square.
 constexpr int kRanksMax = 64;
 
+// At least, of memory that is page-locked.
+constexpr std::size_t kStagedBytesPerNanosecond = 8;
+
 struct Neighbours {
   MPI_Comm comm = MPI_COMM_NULL;  // the ranks of this node
   std::shared_ptr<node::Group> group;
@@ -195,6 +198,28 @@ void attend(const core::StagedBuffer& buffer) noexcept {
     }
   }
   if (!has_blind_receives.load()) here.follow();
+}
+
+// Headers that the host MPI has yet to bring to the receivers go on meanwhile.
+Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
+                    node::MessageHeader& header, bool& posted) {
+  using Clock = std::chrono::steady_clock;
+  attend(buffer);
+  const auto end =
+      Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
+  for (;;) {
+    auto outcome = core::Posted::no;
+    ACCORD_TRY(core::post_message(outbox(), segment, buffer, receiver, header, outcome));
+    posted = outcome == core::Posted::yes;
+    if (outcome != core::Posted::later) return {};
+    if (Clock::now() >= end) {
+      outbox().give_up();
+      return {};
+    }
+    engine().progress();
+    engine().port().poke();
+    engine().port().pause();
+  }
 }
 
 int node_rank(MPI_Comm comm, int rank) noexcept {

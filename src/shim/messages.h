@@ -79,8 +79,12 @@ core::Segment landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype
   return segment.size_bytes() >= sizeof(node::MessageHeader) ? segment : core::Segment{};
 }
 
-// Puts what `buffer` holds where rank `dest` can fetch it. `posted` says no where it goes the usual
-// way.
+// Packs `segment` of a buffer for a rank of this node. Where there is no room, it waits for
+// receivers to make some, but no longer than staging takes.
+Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
+                    node::MessageHeader& header, bool& posted);
+
+// The same for rank `dest`. `posted` says no where the message goes the usual way.
 template <class C>
 Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, int dest,
                     MPI_Comm comm, node::MessageHeader& header, bool& posted) {
@@ -90,8 +94,7 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   if (segment.size_bytes() < std::max(config().p2p_bytes, sizeof header)) return {};
   const int receiver = node_rank(comm, dest);
   if (receiver < 0 || !takes_header(datatype)) return {};
-  attend(buffer);
-  return core::post_message(outbox(), segment, buffer, receiver, header, posted);
+  return post_message(buffer, segment, receiver, header, posted);
 }
 
 }  // namespace accord::shim

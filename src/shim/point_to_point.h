@@ -3,8 +3,9 @@
 //
 // Point-to-point calls. The host MPI matches. A device buffer is staged, or waits in device memory
 // for a receiver of the same node (messages.h): in either case a send has copied its data when the
-// call returns and never waits for a peer because of us. While an operation of ours is active, a
-// blocking call runs as its non-blocking twin with our progress loop.
+// call returns and waits for no peer because of us (for room, no longer than staging takes). While
+// an operation of ours is active, a blocking call runs as its non-blocking twin with our progress
+// loop.
 #pragma once
 
 #include <mpi.h>

@@ -50,9 +50,10 @@ class Processes {
   // Rank 0 can send rank 1 headers from here on.
   void introduce() {
     MessageHeader header;
+    bool is_full = false;
     for (int rank : {0, 1}) EXPECT_TRUE((*this)[rank].attach(device::host_runtime(), 0));
     for (int call = 0; call < 2; ++call)
-      EXPECT_EQ(nullptr, (*this)[0].reserve(1, kMessageBytes, header));
+      EXPECT_EQ(nullptr, (*this)[0].reserve(1, kMessageBytes, header, is_full));
     EXPECT_FALSE((*this)[1].may_hear_from(0));
     (*this)[1].follow();
     EXPECT_TRUE((*this)[1].may_hear_from(0));
@@ -75,15 +76,17 @@ TEST(Outbox, SendsNoHeaderBeforeTheReceiverHasOpenedIt) {
   Processes ranks(3);
   ranks.introduce();
   MessageHeader header;
-  EXPECT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header));
-  EXPECT_EQ(nullptr, ranks[0].reserve(2, kMessageBytes, header));
+  bool is_full = false;
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header, is_full));
+  EXPECT_EQ(nullptr, ranks[0].reserve(2, kMessageBytes, header, is_full));
 }
 
 TEST(Outbox, OnlyTheReceiverRecognisesAHeaderAndOnlyOnce) {
   Processes ranks(3);
   ranks.introduce();
   MessageHeader header;
-  ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header));
+  bool is_full = false;
+  ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header, is_full));
   EXPECT_TRUE(ranks[1].recognises(header));
   EXPECT_FALSE(ranks[0].recognises(header));
   EXPECT_FALSE(ranks[2].recognises(header));
@@ -104,18 +107,25 @@ TEST(Outbox, HasRoomAgainForWhatWasTakenOrWithdrawn) {
   Processes ranks(2);
   ranks.introduce();
   std::vector<MessageHeader> headers(kOutboxBytes / kMessageBytes);
+  bool is_full = false;
   for (MessageHeader& header : headers)
-    ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header));
+    ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header, is_full));
   MessageHeader more;
-  EXPECT_EQ(nullptr, ranks[0].reserve(1, 1, more));
+  EXPECT_EQ(nullptr, ranks[0].reserve(1, 1, more, is_full));
+  EXPECT_TRUE(is_full);
+  ranks[0].give_up();
+  EXPECT_EQ(nullptr, ranks[0].reserve(1, 1, more, is_full));
+  EXPECT_FALSE(is_full);
   ranks[1].took(headers[1]);
-  EXPECT_EQ(nullptr, ranks[0].reserve(1, kMessageBytes + 1, more));
+  EXPECT_EQ(nullptr, ranks[0].reserve(1, kMessageBytes + 1, more, is_full));
+  EXPECT_TRUE(is_full);
   ranks[0].withdraw(headers[2]);
-  std::byte* const first = ranks[0].reserve(1, 2 * kMessageBytes, more);
+  std::byte* const first = ranks[0].reserve(1, 2 * kMessageBytes, more, is_full);
   ASSERT_NE(nullptr, first);
   EXPECT_FALSE(ranks[1].recognises(headers[1]));
   EXPECT_TRUE(ranks[1].recognises(more));
-  EXPECT_EQ(nullptr, ranks[0].reserve(1, kOutboxBytes + 1, more));
+  EXPECT_EQ(nullptr, ranks[0].reserve(1, kOutboxBytes + 1, more, is_full));
+  EXPECT_FALSE(is_full);
 }
 
 TEST(Outbox, BringsAMessageToDeviceAndHost) {
@@ -130,9 +140,9 @@ TEST(Outbox, BringsAMessageToDeviceAndHost) {
   const core::Segment room = bytes(kMessageBytes + 1);
 
   MessageHeader header;
-  bool posted = false;
+  auto posted = core::Posted::no;
   EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_TRUE(posted);
+  ASSERT_EQ(core::Posted::yes, posted);
   core::StagedBuffer on_device = staged(to, room);
   std::memcpy(on_device.host(), &header, sizeof header);
   MessageHeader found;
@@ -143,7 +153,7 @@ TEST(Outbox, BringsAMessageToDeviceAndHost) {
   EXPECT_FALSE(core::find_header(ranks[1], room, on_device.host(), sizeof header, found));
 
   EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_TRUE(posted);
+  ASSERT_EQ(core::Posted::yes, posted);
   Bytes host(kMessageBytes);
   std::memcpy(host.data(), &header, sizeof header);
   core::StagedBuffer on_host = core::StagedBuffer::untouched(host.data());
@@ -157,9 +167,9 @@ TEST(Outbox, LeavesNoHeaderBehindWhereTheMessageIsTooLong) {
   const Buffer from(kMessageBytes);
   const core::Segment segment = bytes(kMessageBytes);
   MessageHeader header;
-  bool posted = false;
+  auto posted = core::Posted::no;
   EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_TRUE(posted);
+  ASSERT_EQ(core::Posted::yes, posted);
   Bytes host(kMessageBytes - 1, 0x55);
   std::memcpy(host.data(), &header, sizeof header);
   core::StagedBuffer buffer = core::StagedBuffer::untouched(host.data());
