@@ -4,7 +4,7 @@
 // Messages from a device to a rank of the same node, two ranks: they go by headers, and nobody can
 // tell. Run with an outbox of 64 KiB. What random calls seldom do is here: probes of several
 // messages in another order, receives that were probed before they start, buffers that are too
-// small, more messages than there is room for.
+// small, more messages than there is room for. "threads" is as where several threads may receive.
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -461,14 +461,11 @@ void requests() {
       });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  // As where several threads may receive.
-  const bool threads = argc > 1 && std::string(argv[1]) == "threads";
-  int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+void all_tests() {
+  // Too short for a header, so that it keeps nobody from getting any.
+  int word = 0;
+  MPI_Request request;
+  MPI_Irecv(&word, 1, MPI_INT, rank, kOtherTag, MPI_COMM_WORLD, &request);
   warm_up();
   paths();
   probes();
@@ -477,6 +474,19 @@ int main(int argc, char** argv) {
   no_room();
   truncation();
   paths();
+  MPI_Send(&rank, 1, MPI_INT, rank, kOtherTag, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "single";
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, mode == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  all_tests();
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }
