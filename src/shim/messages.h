@@ -29,20 +29,23 @@ void leave_messages() noexcept;
 // Only where messages_joined.
 node::Outbox& outbox() noexcept;
 
-// How long a receive is under way.
-enum class Lasts { call, request };
-
-// Whether a receive that begins now may get a header.
+// Receives that begin now may get headers.
 inline bool listens() noexcept { return messages_joined && device::any_active(); }
 
-// The same, and remembers one that nobody looks after.
+template <class C>
+bool has_room_for_header(C count, MPI_Datatype datatype) noexcept {
+  constexpr auto kSize = static_cast<MPI_Count>(sizeof(node::MessageHeader));
+  MPI_Count size = 0;
+  return count > 0 && datatype != MPI_DATATYPE_NULL &&
+         host::Type_size_x(datatype, &size) == MPI_SUCCESS && size > 0 &&
+         static_cast<MPI_Count>(count) >= (kSize + size - 1) / size;
+}
+
+// Whether a receive that begins now may get a header; remembers one that nobody looks after.
 template <class C>
 bool listens_for(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
   if (!messages_joined || device::any_active()) return messages_joined;
-  MPI_Count size = 0;
-  if ((lasts == Lasts::request || program_has_threads) && count > 0 &&
-      host::Type_size_x(datatype, &size) == MPI_SUCCESS && size > 0 &&
-      static_cast<MPI_Count>(count) >= static_cast<MPI_Count>(sizeof(node::MessageHeader)) / size)
+  if ((lasts == Lasts::request || program_has_threads) && has_room_for_header(count, datatype))
     has_blind_receives.store(true);
   return false;
 }
@@ -62,21 +65,10 @@ bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) noexcept;
 bool takes_header(MPI_Datatype datatype) noexcept;
 
 template <class C>
-core::Segment segment_of(C count, MPI_Datatype datatype) {
-  if (count <= 0) return {};
-  auto type = typemap(datatype);
-  return type ? core::Segment{std::move(type), static_cast<std::size_t>(count), 0}
-              : core::Segment{};
-}
-
-// What a receive writes, where it may get a header.
-template <class C>
-core::Segment landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype,
-                         Lasts lasts) {
+Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
   if (!listens_for(count, datatype, lasts)) return {};
   attend(buffer);
-  core::Segment segment = segment_of(count, datatype);
-  return segment.size_bytes() >= sizeof(node::MessageHeader) ? segment : core::Segment{};
+  return has_room_for_header(count, datatype) ? Landing(count, datatype, lasts) : Landing();
 }
 
 // Packs `segment` of a buffer for a rank of this node. Where there is no room, it waits for

@@ -149,7 +149,7 @@ inline int hand_over(Handle handle, MPI_Request request, std::shared_ptr<core::T
 template <class Make, class Track>
 int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Handle handle,
                   MPI_Request* request, Make make, Track track) noexcept {
-  const bool looked_after = d.looked_after || d.landing.type != nullptr || d.substitute;
+  const bool looked_after = d.looked_after || d.landing.is_present() || d.substitute;
   if (!d.valid || request == nullptr ||
       (!looked_after && !d.send.is_staged() && !d.recv.is_staged())) {
     tell(story, d);

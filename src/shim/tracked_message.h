@@ -48,15 +48,18 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
     d.substitute->conclude();
     d.substitute.reset();
   }
+  const std::size_t received_bytes = completion.received_bytes;
   node::MessageHeader header;
-  if (d.landing.type == nullptr ||
-      !core::find_header(outbox(), d.landing, d.recv.host(), completion.received_bytes, header))
-    return d.recv.copy_out(completion.received_bytes);
+  core::Segment segment;
+  if (d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
+  if (segment.type == nullptr ||
+      !core::find_header(outbox(), segment, d.recv.host(), received_bytes, header))
+    return d.recv.copy_out(received_bytes);
   if (!facts) facts.emplace();
   facts->size_bytes = header.size_bytes;
   core::set_last_path("node-p2p");
   if (story) story->took("node-p2p", core::reason::kByHeader);
-  return core::fetch_message(outbox(), d.landing, d.recv, header);
+  return core::fetch_message(outbox(), segment, d.recv, header);
 }
 
 // A receive (or a staged send: then nothing is copied out) that the user holds as a request of the
@@ -83,25 +86,6 @@ class TrackedMessage : public core::Tracked {
 
  private:
   Amount amount_;
-};
-
-// A datatype that its user may free meanwhile.
-class KeptType {
- public:
-  explicit KeptType(MPI_Datatype datatype) : handle_(datatype) {
-    if (!is_named(datatype)) is_copy_ = host::Type_dup(datatype, &handle_) == MPI_SUCCESS;
-  }
-  ~KeptType() {
-    if (is_copy_ && messages_joined) (void)host::Type_free(&handle_);
-  }
-  KeptType(const KeptType&) = delete;
-  KeptType& operator=(const KeptType&) = delete;
-
-  MPI_Datatype handle() const noexcept { return handle_; }
-
- private:
-  MPI_Datatype handle_;
-  bool is_copy_ = false;
 };
 
 // A persistent receive. One whose message is held already when it is started is through with it at
