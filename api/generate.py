@@ -22,6 +22,8 @@ from pathlib import Path
 
 FUNCTIONS = json.loads((Path(__file__).parent / "mpi_functions.json").read_text())
 BUFFER_NAMES = ("sendbuf", "recvbuf", "buffer")
+# Calls that make a communicator without all ranks of another one, and what tells two such calls apart.
+MADE_BY_MEMBERS = {"Comm_create_group": "tag", "Intercomm_create": "tag", "Comm_create_from_group": "name", "Intercomm_create_from_groups": "name"}
 ORIGIN_NAMES = ("origin_addr", "result_addr", "compare_addr")
 
 
@@ -165,13 +167,31 @@ def collective_wrapper(collective: str, name: str, treatment: str, prototypes: d
     return "\n".join([*lines, "}", ""])
 
 
+def lineage_of_made(base: str, prototype: Prototype, parents: list[str]) -> str:
+    """What names the communicator that a call has made; nothing where the host MPI copies the name, or none is made."""
+    made = [name for text, name in prototype.parameters if re.match(r"^MPI_Comm\s*\*\s*\w+$", text)]
+    if not made or base in ("Comm_free", "Comm_disconnect", "Comm_dup", "Comm_accept", "Comm_connect", "Comm_spawn", "Comm_spawn_multiple", "Comm_join"):
+        return ""
+    if base not in MADE_BY_MEMBERS:
+        return f"descend({parents[0]}, *{made[0]})"
+    parent = parents[0] if base == "Comm_create_group" else "MPI_COMM_NULL"
+    if MADE_BY_MEMBERS[base] == "tag":
+        return f"descend_by_members({parent}, static_cast<std::uint64_t>({prototype.names[-2]}), *{made[0]})"
+    strings = [name for text, name in prototype.parameters if "char" in text]
+    return f"descend_by_members({parent}, std::hash<std::string_view>{{}}({strings[0]}), *{made[0]})"
+
+
 def no_twin_wrapper(prototype: Prototype) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
     comms = [name for text, name in prototype.parameters if re.match(r"^MPI_Comm\s+\w+$", text)]
-    comms += [f"*{name}" for text, name in prototype.parameters if base in ("Comm_free", "Comm_disconnect")]
-    drain = f"  drain({comms[0]});\n" if comms else ""
+    drained = comms + [f"*{name}" for text, name in prototype.parameters if base in ("Comm_free", "Comm_disconnect")]
+    drain = f"  drain({drained[0]});\n" if drained else ""
+    lineage = lineage_of_made(base, prototype, comms)
+    call = f"return host::{base}({prototype.arguments});"
+    if lineage:
+        call = f"const int code = host::{base}({prototype.arguments});\n  if (code == MPI_SUCCESS) {lineage};\n  return code;"
     return (f"inline int {base}({prototype.declaration}) noexcept {{\n{drain}"
-            f"  const Region region(engine());\n  return host::{base}({prototype.arguments});\n}}\n")
+            f"  const Region region(engine());\n  {call}\n}}\n")
 
 
 def origin_wrapper(prototype: Prototype) -> str:

@@ -235,21 +235,39 @@ TEST(bench_peers, the_table_compares_with_the_best) {
   EXPECT_NE(text.find("|     nccl-window   2.000±0.010 |"), std::string::npos) << text;
 }
 
-TEST(bench_peers, the_record_names_the_best_and_its_setting) {
+std::vector<nlohmann::json> written_records(const RunFacts& facts) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("bench_test." + std::to_string(::getpid()));
   Options options;
   options.json_path = path;
-  RecordWriter(options, {}).write(with_peers());
+  RecordWriter(options, facts).write(with_peers());
   std::ifstream file(path);
   std::vector<nlohmann::json> records;
   for (std::string line; std::getline(file, line);) records.push_back(nlohmann::json::parse(line));
   std::filesystem::remove(path);
+  return records;
+}
+
+TEST(bench_peers, the_record_names_the_best_and_its_setting) {
+  const std::vector<nlohmann::json> records = written_records({});
   ASSERT_EQ(records.size(), 5U);
   EXPECT_EQ(records[0]["best_peer"], "nccl-window");
   EXPECT_DOUBLE_EQ(records[0]["best_ratio"]["value"], 2);
   EXPECT_EQ(records[2]["detail"], "NCCL 2.29.2, symmetric windows");
   EXPECT_FALSE(records[2].contains("best_peer"));
+}
+
+TEST(record, tells_the_settings_of_accord_that_are_no_defaults) {
+  const auto settings = accord_settings(
+      R"({"settings": [{"name": "ACCORD_NODE_BYTES", "value": "1", "origin": "environment"},
+                       {"name": "ACCORD_REGION_BYTES", "value": "8M", "origin": "default"}]})");
+  EXPECT_EQ(settings, (std::map<std::string, std::string>{{"ACCORD_NODE_BYTES", "1"}}));
+  EXPECT_TRUE(accord_settings("no JSON").empty());
+  RunFacts facts;
+  facts.settings = settings;
+  const std::vector<nlohmann::json> records = written_records(facts);
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records[0]["settings"], (nlohmann::json{{"ACCORD_NODE_BYTES", "1"}}));
 }
 
 TEST(bench_peers, nccl_is_either_plain_or_without_windows) {

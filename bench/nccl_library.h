@@ -10,26 +10,16 @@
 #include <memory>
 #include <string>
 
+#include "ccl/nccl_abi.h"
+
 namespace accord::bench {
 
 struct NcclUniqueId {
   char internal[128];
 };
 
-enum class NcclType : int {
-  int8 = 0,
-  uint8 = 1,
-  int32 = 2,
-  uint32 = 3,
-  int64 = 4,
-  uint64 = 5,
-  float16 = 6,
-  float32 = 7,
-  float64 = 8,
-  bfloat16 = 9,
-};
-
-enum class NcclOp : int { sum = 0, prod = 1, max = 2, min = 3 };
+using ccl::NcclOp;
+using ccl::NcclType;
 
 struct NcclLibrary {
   using Comm = void*;

@@ -37,6 +37,7 @@ json shared_keys(const Options& options, const RunFacts& facts) {
         {"device", facts.device_name}}},
       {"mpi_library", facts.mpi_library},
       {"accord", {{"version", facts.accord_version}, {"intercepts", facts.intercepted}}},
+      {"settings", facts.settings},
       {"table", table == nullptr ? "off" : table},
       {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
       {"command", options.command},
@@ -109,6 +110,16 @@ std::string accord_version(const std::string& info_json) {
     return info["version"];
   }
   return ACCORD_VERSION;
+}
+
+std::map<std::string, std::string> accord_settings(const std::string& info_json) {
+  std::map<std::string, std::string> settings;
+  const json info = json::parse(info_json, nullptr, false);
+  if (!info.is_object()) return settings;
+  for (const json& row : info.value("settings", json::array())) {
+    if (row.value("origin", "default") != "default") settings[row["name"]] = row["value"];
+  }
+  return settings;
 }
 
 std::string host_name() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -20,7 +21,8 @@ struct RunFacts {
   int ranks = 1;
   int local_ranks = 1;  // on the node of rank 0
   std::string mpi_library;
-  std::string accord_version;  // empty: Accord is not in the process
+  std::string accord_version;                   // empty: Accord is not in the process
+  std::map<std::string, std::string> settings;  // of Accord, by name
   bool intercepted = false;
   std::string runtime;
   std::string device_name;
@@ -43,6 +45,8 @@ class RecordWriter {
 
 // The version in what accord_info_json gave; that of accord.h where it gives none.
 std::string accord_version(const std::string& info_json);
+// The settings in it that are not left at their defaults.
+std::map<std::string, std::string> accord_settings(const std::string& info_json);
 
 // Of this machine, for the records and the first lines of the output.
 std::string host_name();

@@ -25,7 +25,9 @@ RunFacts facts_of(const Session& session) {
   facts.mpi_library = mpi_library_version();
   facts.intercepted = session.intercepted();
   if (session.accord != nullptr) {
-    facts.accord_version = accord_version(session.accord->info_json());
+    const std::string info = session.accord->info_json();
+    facts.accord_version = accord_version(info);
+    facts.settings = accord_settings(info);
     facts.runtime = session.accord->runtime_name();
   }
   if (session.cuda != nullptr) facts.device_name = session.cuda->device_name();

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <stdexcept>
+#include <string_view>
 
 #include "bench/environment.h"
 #include "bench/nccl_communicator.h"
@@ -300,11 +301,8 @@ class NcclWay : public Way {
   }
 
   std::string prepare(const Trial& trial) override {
-    Buffers mine = trial.buffers;
-    if (setting_ == Setting::window) {
-      reserve_windows(trial);
-      mine = windows_;
-    }
+    if (setting_ == Setting::window) reserve_windows(trial);
+    const Buffers mine = buffers(trial);
     operation_ = find_nccl_operation(trial.operation->name);
     call_.reset(new NcclCall{.nccl = communicator_->library(),
                              .comm = communicator_->comm(),
@@ -327,8 +325,14 @@ class NcclWay : public Way {
 
   void release() override { call_.reset(); }
 
+  // A symmetric window wants all ranks to name the same place of it, and of a broadcast one rank
+  // only sends and the others only receive. NCCL 2.28.3 was seen to hang in broadcasts of 2 MiB
+  // between a window and another one (2 x H200, after an all-to-all).
   Buffers buffers(const Trial& trial) const override {
-    return setting_ == Setting::window ? windows_ : trial.buffers;
+    if (setting_ != Setting::window) return trial.buffers;
+    Buffers mine = windows_;
+    if (std::string_view(trial.operation->name) == "bcast") mine.send = mine.recv;
+    return mine;
   }
 
   std::string detail() const override {

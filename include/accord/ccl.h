@@ -67,8 +67,10 @@ enum accord_ccl_call {
   ACCORD_CCL_RECV = 7,
   /* Not every library has these; Accord composes them of the two above where supports() says no. */
   ACCORD_CCL_ALLTOALL = 8, /* [ranks * count] elements each way */
-  ACCORD_CCL_GATHER = 9,   /* [count] elements of each rank to [ranks * count] of rank `peer` */
-  ACCORD_CCL_SCATTER = 10  /* the other way round */
+  /* [count] elements of each rank to [ranks * count] of rank `peer`, whose `send` may be its own
+     block of `recv`. */
+  ACCORD_CCL_GATHER = 9,
+  ACCORD_CCL_SCATTER = 10 /* the other way round */
 };
 
 struct accord_ccl_work {

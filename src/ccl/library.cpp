@@ -29,25 +29,30 @@ Status status_of(const accord_ccl_plugin& plugin, int code, const accord_ccl_err
   return {StatusCode::device_error, fmt::format("{}: {}", plugin.name, error.text)};
 }
 
+Status given_up() { return {StatusCode::device_error, "a collective library was given up"}; }
+
 }  // namespace
 
 Status Communicator::enqueue(std::span<const Work> works, void* stream) {
   if (works.empty()) return {};
-  if (made_ == nullptr) return {StatusCode::device_error, "a collective library was given up"};
-  accord_ccl_error error{};
+  if (given_up_) return given_up();
+  accord_ccl_error error;
+  error.text[0] = '\0';
   const int code = plugin_.enqueue(made_, works.data(), works.size(), stream, &error);
   // What peers would have to take part in must not stay on the stream.
-  if (code != 0) abort();
+  if (code != 0 && give_up()) abort();
   return status_of(plugin_, code, error);
 }
 
 Status Communicator::check() {
-  if (made_ == nullptr) return {};
-  accord_ccl_error error{};
+  if (given_up_) return given_up();
+  accord_ccl_error error;
+  error.text[0] = '\0';
   return status_of(plugin_, plugin_.check(made_, &error), error);
 }
 
 void Communicator::abort() noexcept {
+  given_up_ = true;
   if (made_ != nullptr) plugin_.abort(made_);
   made_ = nullptr;
 }

@@ -8,6 +8,7 @@
 
 #include <accord/ccl.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -22,7 +23,7 @@ namespace accord::ccl {
 using Work = accord_ccl_work;
 using Id = accord_ccl_id;
 
-// One rank's end of a communicator of a library. Not thread-safe.
+// One rank's end of a communicator of a library. Not thread-safe, but for what is said.
 class Communicator {
  public:
   Communicator(const accord_ccl_plugin& plugin, void* made) : plugin_(plugin), made_(made) {}
@@ -37,11 +38,15 @@ class Communicator {
   Status enqueue(std::span<const Work> works, void* stream);
   // An error of something that is under way.
   Status check();
+  // From here on nothing is asked of it but abort(), by whoever is told that it was the first to
+  // say so: that may take long, and so be left to another thread.
+  bool give_up() noexcept { return !given_up_.exchange(true); }
   void abort() noexcept;
 
  private:
   const accord_ccl_plugin& plugin_;
   void* made_;  // null: aborted
+  std::atomic<bool> given_up_{false};
 };
 
 // Never destroyed.

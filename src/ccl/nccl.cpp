@@ -14,26 +14,15 @@
 #include <memory>
 #include <string>
 
+#include "ccl/nccl_abi.h"
 #include "ccl/plugins.h"
 
 namespace accord::ccl {
 namespace {
 
-enum class Type : int {
-  none = -1,
-  int8 = 0,
-  uint8 = 1,
-  int32 = 2,
-  uint32 = 3,
-  int64 = 4,
-  uint64 = 5,
-  float16 = 6,
-  float32 = 7,
-  float64 = 8,
-  bfloat16 = 9,
-};
+using Type = NcclType;
+using Op = NcclOp;
 enum class Result : int { success = 0 };
-enum class Op : int {};
 using Comm = struct CommHandle*;
 
 struct Functions {
@@ -69,9 +58,9 @@ Result init_rank(void (*function)(), Comm* comm, int size, const accord_ccl_id& 
 
 constexpr Family kNccl{.prefix = "nccl",
                        .in_progress = Result{7},
-                       .prod = Op{1},
-                       .max = Op{2},
-                       .min = Op{3},
+                       .prod = Op::prod,
+                       .max = Op::max,
+                       .min = Op::min,
                        .floats_only = false,
                        .init_rank = init_rank<128>};
 // Its name is 1,024 bytes and their length. Nothing of it is ever in progress.
@@ -84,9 +73,9 @@ constexpr Family kHccl{.prefix = "hccl",
                        .init_rank = init_rank<1024 + sizeof(std::size_t)>};
 constexpr Family kOneccl{.prefix = "oneccl",
                          .in_progress = Result{6},
-                         .prod = Op{1},
-                         .max = Op{2},
-                         .min = Op{3},
+                         .prod = Op::prod,
+                         .max = Op::max,
+                         .min = Op::min,
                          .floats_only = false,
                          .init_rank = init_rank<4096>};
 

@@ -34,15 +34,6 @@ bool ModeTable::votes(std::uint64_t number) noexcept {
   return number <= kVotePeriod ? std::has_single_bit(number) : number % kVotePeriod == 0;
 }
 
-bool ModeTable::next_is(Mode mode, const Key& key) {
-  const auto found = entries_.find(key);
-  if (found == entries_.end() || votes(found->second.calls + 1)) return false;
-  const VoteResult& result = *found->second.latest;
-  if (!result.known || result.mode != mode) return false;
-  ++found->second.calls;
-  return true;
-}
-
 Turn ModeTable::next(const Key& key) {
   if (entries_.size() >= kKeysMax && !entries_.contains(key)) entries_.clear();
   Entry& entry = entries_[key];

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -75,10 +76,21 @@ class ModeTable {
   static constexpr std::uint64_t kVotePeriod = 1024;
 
   Turn next(const Key& key);
-  // Counts the next call of `key` if it does not vote and the votes so far say `mode`; else false,
-  // and no turn is taken. Needs no lock while nothing of this communicator is under way: then
-  // nobody else has to do with its table.
-  bool next_is(Mode mode, const Key& key);
+  // Counts the next call of `key` if it does not vote and the votes so far say a mode that
+  // `accepts`, and returns that; else nothing, and no turn is taken. Needs no lock while nothing of
+  // this communicator is under way: then nobody else has to do with its table.
+  template <class Accepts>
+  std::optional<Mode> next_if(const Key& key, Accepts accepts) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end() || votes(found->second.calls + 1)) return std::nullopt;
+    const VoteResult& result = *found->second.latest;
+    if (!result.known || !accepts(result.mode)) return std::nullopt;
+    ++found->second.calls;
+    return result.mode;
+  }
+  bool next_is(Mode mode, const Key& key) {
+    return next_if(key, [=](Mode voted) { return voted == mode; }).has_value();
+  }
 
  private:
   struct Entry {

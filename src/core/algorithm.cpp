@@ -52,6 +52,11 @@ constexpr NamedKind kKinds[] = {
     {"scatterv", Kind::scatterv},
     {"alltoallv", Kind::alltoallv},
     {"alltoallw", Kind::alltoallw},
+    {"neighbor_allgather", Kind::neighbor_allgather},
+    {"neighbor_allgatherv", Kind::neighbor_allgatherv},
+    {"neighbor_alltoall", Kind::neighbor_alltoall},
+    {"neighbor_alltoallv", Kind::neighbor_alltoallv},
+    {"neighbor_alltoallw", Kind::neighbor_alltoallw},
 };
 
 template <class Rows>

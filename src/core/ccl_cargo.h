@@ -24,14 +24,16 @@ class CclCargo {
 
   // Brings what is read to where the library can read it, and finds room for what it writes.
   virtual Status pack(device::CopyTicket& ticket) = 0;
-  // Before this rank enters the call, and once all have.
+  // Before this rank enters the call, if there is anything to tell, and once all have.
+  virtual bool has_to_tell() const { return false; }
   virtual void tell_peers() {}
   virtual void look_at_peers() {}
   virtual std::vector<ccl::Work> works() const = 0;
   // Brings what was written to where the user wants it.
   virtual Status unpack(device::CopyTicket& ticket) = 0;
-  // A mistake of the program, told once all else is done.
+  // A mistake of the program, told once all else is done; and what has come in spite of it.
   virtual Status mistake() const { return {}; }
+  virtual bool has_block_of(int /*peer*/) const { return true; }
 
  protected:
   explicit CclCargo(CclGroup& group) : group_(group) {}

@@ -40,8 +40,6 @@ Status CclExchange::advance(bool& done) {
   bool ready = false;
   switch (state_) {
     case State::begin:
-      // Nothing is asked of a library that was given up.
-      ACCORD_TRY(group_.mailboxes().check_peers());
       stages::enter(stages::Stage::copy_in);
       ACCORD_TRY(cargo_->pack(copy_in_));
       state_ = State::packing;
@@ -53,23 +51,34 @@ Status CclExchange::advance(bool& done) {
       stages::enter(stages::Stage::wait);
       [[fallthrough]];
     case State::entering:
-      if (!turn_.may_enter()) break;
-      cargo_->tell_peers();
+      if (cargo_->has_to_tell()) {
+        if (!turn_.may_tell()) break;
+        cargo_->tell_peers();
+      }
+      turn_.enter();
+      if (!cargo_->has_to_tell()) works_ = cargo_->works();  // while the peers get to know
       state_ = State::meeting;
       [[fallthrough]];
     case State::meeting:
-      if (!turn_.all_enter()) break;
-      cargo_->look_at_peers();
+      if (!turn_.all_entered()) break;
+      // Nothing is asked of a library that was given up. The mailboxes have just been read, so that
+      // costs nothing here.
+      ACCORD_TRY(group_.mailboxes().check_peers());
+      if (cargo_->has_to_tell()) {
+        cargo_->look_at_peers();
+        works_ = cargo_->works();
+      }
       state_ = State::starting;
       [[fallthrough]];
     case State::starting:
       if (!turn_.comes()) break;
       stages::enter(stages::Stage::move);
       ACCORD_TRY(launch());
+      turn_.started();
       state_ = State::running;
       [[fallthrough]];
     case State::running:
-      ACCORD_TRY(poll(work_, ready));
+      ACCORD_TRY(poll_library(ready));
       if (!ready) break;
       // What failed may have ended all the same.
       ACCORD_TRY(group_.communicator->check());
@@ -104,25 +113,38 @@ void CclExchange::stop(bool& done) {
   done = true;
   if (state_ == State::done) return;
   group_.give_up();
-  for (device::CopyTicket* ticket : {&copy_in_, &work_, &copy_out_}) {
-    bool ended = true;
-    if (!poll(*ticket, ended).ok()) ended = true;
+  const auto wait = [&](auto poll_one) {
+    bool ended = false;
+    if (!poll_one(ended).ok()) ended = true;
     done = done && ended;
-  }
+  };
+  for (device::CopyTicket* ticket : {&copy_in_, &copy_out_})
+    wait([&](bool& ended) { return poll(*ticket, ended); });
+  wait([&](bool& ended) { return poll_library(ended); });
   if (done) turn_.end();
 }
 
 Status CclExchange::launch() {
-  const auto works = cargo_->works();
-  if (works.empty()) return {};
-  return runtime().enqueue_begin(
-      group_.mailboxes().device(),
-      [&](void* stream) { return group_.communicator->enqueue(works, stream); }, work_);
+  if (works_.empty()) return {};
+  const auto enqueue = [this](void* stream) {
+    return group_.communicator->enqueue(works_, stream);
+  };
+  ACCORD_TRY(group_.stream->enqueue(enqueue));
+  launched_ = true;
+  return {};
 }
 
 Status CclExchange::poll(device::CopyTicket& ticket, bool& done) {
   done = ticket.handle == nullptr;
   return done ? Status() : runtime().copy_done(ticket, done);
+}
+
+Status CclExchange::poll_library(bool& done) {
+  done = !launched_;
+  if (done) return {};
+  const Status status = group_.stream->poll(done);
+  launched_ = !done;
+  return status;
 }
 
 }  // namespace accord::core

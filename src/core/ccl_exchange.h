@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/ccl_cargo.h"
 #include "core/ccl_group.h"
@@ -22,6 +23,7 @@ class CclExchange final : public Exchange {
               CclTurn::Process process = CclTurn::Process::busy);
 
   Status advance(bool& done) override;
+  bool has_block_of(int peer) const override { return cargo_->has_block_of(peer); }
   void stop(bool& done) override;
   const char* path() const noexcept override { return group_.library.name(); }
 
@@ -35,6 +37,7 @@ class CclExchange final : public Exchange {
 
   Status launch();
   Status poll(device::CopyTicket& ticket, bool& done);
+  Status poll_library(bool& done);
   Status check();
   device::DeviceRuntime& runtime() const { return group_.mailboxes().runtime(); }
 
@@ -43,8 +46,9 @@ class CclExchange final : public Exchange {
   std::unique_ptr<CclCargo> cargo_;
   State state_ = State::begin;
   device::CopyTicket copy_in_;
-  device::CopyTicket work_;
   device::CopyTicket copy_out_;
+  std::vector<ccl::Work> works_;
+  bool launched_ = false;  // and not yet known to have ended
   unsigned checks_ = 0;
 };
 

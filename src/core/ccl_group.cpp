@@ -29,6 +29,22 @@ CclGroup::~CclGroup() {
   if (scratch_ != nullptr) (void)runtime.free(scratch_);
 }
 
+CclGroup* CclGroup::to_join() {
+  if (joined() || declined) return nullptr;
+  if (lender_ == nullptr || lender_->joined()) return this;
+  if (!lender_->declined) return lender_;
+  declined = true;
+  why_declined = lender_->why_declined;
+  return nullptr;
+}
+
+void CclGroup::share() {
+  communicator = lender_->communicator;
+  stream = lender_->stream;
+  number = lender_->number + 2 * ++lender_->borrowers_;
+  lender_ = nullptr;
+}
+
 Status CclGroup::scratch(std::size_t size_bytes, std::byte*& memory) {
   if (scratch_bytes_ < size_bytes) {
     device::DeviceRuntime& runtime = mailboxes().runtime();
@@ -48,8 +64,8 @@ Status CclGroup::scratch(std::size_t size_bytes, std::byte*& memory) {
 
 // A library may not come back from that, so nobody waits for it.
 void CclGroup::give_up() noexcept {
-  auto& failed = mailboxes().own_mailbox().failed;
-  if (failed.exchange(1, std::memory_order_acq_rel) != 0 || !communicator) return;
+  mailboxes().own_mailbox().failed.store(1, std::memory_order_release);
+  if (!communicator || !communicator->give_up()) return;
   const auto abort = [broken = communicator, runtime = &mailboxes().runtime(),
                       device = mailboxes().device()] {
     (void)runtime->run_on(device, [&] {

@@ -43,7 +43,7 @@ Status accept(std::span<const CclRecord> records) {
 CclJoining::CclJoining(CclGroup& group, const Pipeline& pipeline)
     : group_(group),
       pipeline_(pipeline),
-      mailboxes_(group.node, pipeline, {}),
+      mailboxes_(group.node, pipeline, {.of_one_request = group.is_to_share()}),
       records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
 
 Status CclJoining::advance(HostPort& port, bool& done) {
@@ -54,8 +54,9 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   if (step_ == Step::mailboxes) {
     ACCORD_TRY(mailboxes_.advance(port, arrived));
     if (!arrived) return {};
-    if (group_.node.group) return tell();
-    done = true;
+    done = group_.is_to_share() || !group_.node.group;
+    if (!done) return tell();
+    if (group_.node.group) group_.share();
     if (!group_.node.declined) return {};
     decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
     if (pipeline_.rank == 0) warn_once(group_.why_declined);
@@ -69,6 +70,7 @@ Status CclJoining::advance(HostPort& port, bool& done) {
     group_.number =
         std::hash<std::string_view>{}({records_[0].id.bytes, sizeof records_[0].id}) | 1;
     turn_.emplace(group_.mailboxes(), group_.number, CclTurn::Company::possible);
+    turn_->enter();
     step_ = Step::turn;
     return {};
   }
@@ -113,8 +115,9 @@ bool CclJoining::can_connect() {
 }
 
 Status CclJoining::wait_for_turn() {
-  if (turn_->may_enter() && turn_->all_enter() && turn_->comes()) {
+  if (turn_->all_entered() && turn_->comes()) {
     connect();
+    turn_->started();
     return {};
   }
   return group_.mailboxes().check_peers();
@@ -127,8 +130,10 @@ void CclJoining::connect() {
                         rank = pipeline_.rank, size = pipeline_.exchange->size,
                         runtime = &group_.mailboxes().runtime(),
                         device = group_.mailboxes().device()] {
-    connection->status = runtime->run_on(
-        device, [&] { return library->join(id, rank, size, connection->communicator); });
+    connection->status = runtime->make_stream(device, connection->stream);
+    if (connection->status.ok())
+      connection->status = runtime->run_on(
+          device, [&] { return library->join(id, rank, size, connection->communicator); });
     connection->done.store(true, std::memory_order_release);
   };
   step_ = Step::connecting;
@@ -176,6 +181,7 @@ void CclJoining::settle() {
     return;
   }
   group_.communicator = std::move(connection_->communicator);
+  group_.stream = std::move(connection_->stream);
 }
 
 void CclJoining::decline(const std::string& why) {

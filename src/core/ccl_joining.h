@@ -6,6 +6,7 @@
 // and vote once each has it or has failed. The library waits for peers while it makes one, so that
 // is done by a thread, and in its turn as a call is (ccl_turn.h), since some make one at a time.
 // Whoever fails says so in its mailbox, and the others then leave their threads to themselves.
+// Those of a persistent request only need mailboxes: the library's communicator they share.
 #pragma once
 
 #include <accord/ccl.h>
@@ -52,6 +53,7 @@ class CclJoining final : public Meeting {
     std::atomic<bool> done{false};
     Status status;
     std::unique_ptr<ccl::Communicator> communicator;
+    std::unique_ptr<device::LibraryStream> stream;
   };
 
   Status tell();

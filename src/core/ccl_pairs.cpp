@@ -4,21 +4,34 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace accord::core {
 
+void CclPairs::Block::add(const Segment& part) {
+  const std::size_t part_bytes = part.count != 0 ? part.size_bytes() : 0;
+  ++parts;
+  parts_hash = (parts_hash ^ part_bytes) * 1099511628211ull + 1;
+  if (part_bytes == 0) return;
+  if (size_bytes == 0) {
+    end.segment = part;
+  } else {
+    if (end.blocks.empty()) end.blocks.push_back(end.segment);
+    end.blocks.push_back(part);
+    end.segment = {Typemap::contiguous(1), size_bytes + part_bytes, 0};
+  }
+  size_bytes += part_bytes;
+}
+
 std::vector<CclPairs::Block> CclPairs::blocks_of(const PipelineEnd& end, bool may_be_direct) const {
-  std::vector<Block> blocks(static_cast<std::size_t>(peers().size()));
-  PipelineEnd one = end;
-  const std::vector<Segment> segments = std::exchange(one.blocks, {});
-  for (std::size_t peer = 0; peer < segments.size(); ++peer) {
-    Block& block = blocks[peer];
-    one.segment = segments[peer];
-    block.end = one;
-    block.size_bytes = one.segment.size_bytes();
-    block.is_direct = may_be_direct && block.size_bytes != 0 && is_direct(one, 0, 1);
-    if (block.is_direct) block.place = one.address(0);
+  PipelineEnd none = end;
+  none.segment = {};
+  none.blocks.clear();
+  none.peers.clear();
+  std::vector<Block> blocks(static_cast<std::size_t>(peers().size()), Block{.end = none});
+  for (std::size_t i = 0; i < end.blocks.size(); ++i)
+    blocks[static_cast<std::size_t>(end.peer_of(i))].add(end.blocks[i]);
+  for (Block& block : blocks) {
+    block.is_direct = may_be_direct && block.size_bytes != 0 && is_direct(block.end, 0, 1);
+    if (block.is_direct) block.place = block.end.address(0);
   }
   return blocks;
 }
@@ -53,33 +66,42 @@ Status CclPairs::pack(device::CopyTicket& ticket) {
   return begin(batch, ticket);
 }
 
+namespace {
+
+Status disagreement(int peer, std::uint64_t sent, std::uint64_t received, std::uint64_t several) {
+  if (((sent | received) & several) != 0)
+    return {StatusCode::mismatch,
+            fmt::format("rank {} sends other blocks than this rank receives from it", peer)};
+  return {sent > received ? StatusCode::truncated : StatusCode::mismatch,
+          fmt::format("rank {} sends {} bytes where this rank receives {}", peer, sent, received)};
+}
+
+}  // namespace
+
 // A parcel's lane is not used here: its place tells what the sender of the parcel expects.
 void CclPairs::tell_peers() {
   for (int peer = 0; peer < peers().size(); ++peer) {
     node::Parcel& parcel = peers().parcel(peers().rank(), peer);
-    parcel.size_bytes = outgoing_[static_cast<std::size_t>(peer)].size_bytes;
-    parcel.lane_bytes = incoming_[static_cast<std::size_t>(peer)].size_bytes;
+    parcel.size_bytes = outgoing_[static_cast<std::size_t>(peer)].told();
+    parcel.lane_bytes = incoming_[static_cast<std::size_t>(peer)].told();
   }
 }
 
 void CclPairs::look_at_peers() {
   for (int peer = 0; peer < peers().size(); ++peer) {
     const node::Parcel& parcel = peers().parcel(peer, peers().rank());
-    std::size_t& sent = outgoing_[static_cast<std::size_t>(peer)].size_bytes;
-    std::size_t& received = incoming_[static_cast<std::size_t>(peer)].size_bytes;
-    if (parcel.size_bytes != received) {
-      keep_first(mistake_,
-                 {parcel.size_bytes > received ? StatusCode::truncated : StatusCode::mismatch,
-                  fmt::format("rank {} sends {} bytes where this rank receives {}", peer,
-                              parcel.size_bytes, received)});
-      received = 0;
+    Block& sent = outgoing_[static_cast<std::size_t>(peer)];
+    Block& received = incoming_[static_cast<std::size_t>(peer)];
+    if (parcel.size_bytes != received.told()) {
+      keep_first(mistake_, disagreement(peer, parcel.size_bytes, received.told(), kSeveral));
+      received.size_bytes = 0;
     }
-    if (parcel.lane_bytes != sent) {
-      keep_first(
-          mistake_,
-          {StatusCode::mismatch,
-           fmt::format("rank {} does not receive the {} bytes that this rank sends", peer, sent)});
-      sent = 0;
+    if (parcel.lane_bytes != sent.told()) {
+      keep_first(mistake_,
+                 {StatusCode::mismatch,
+                  fmt::format("rank {} does not receive the {} bytes that this rank sends", peer,
+                              sent.size_bytes)});
+      sent.size_bytes = 0;
     }
   }
 }

@@ -114,9 +114,9 @@ void CclPlan::find_type() {
 
 void CclPlan::find_ranges(bool in_place) {
   const bool is_root = rank_ == call_.root;
-  const Range whole{0, block_first(call_.size)};
-  const Range own{block_first(rank_), block_bytes(rank_)};
-  const Range first{0, own.length_bytes};
+  const auto whole = [this] { return Range{0, block_first(call_.size)}; };
+  const auto own = [this] { return Range{block_first(rank_), block_bytes(rank_)}; };
+  const Range first{0, block_bytes(rank_)};
   switch (call_.kind) {
     case Kind::bcast:
       (is_root ? in_ : out_) = first;
@@ -130,26 +130,26 @@ void CclPlan::find_ranges(bool in_place) {
       break;
     case Kind::allgather:
     case Kind::allgatherv:
-      in_ = in_place ? own : first;
-      out_ = whole;
+      in_ = in_place ? own() : first;
+      out_ = whole();
       // The library's own call writes that too, with what is there.
-      if (in_place && !whole_call(call_)) kept_ = own;
+      if (in_place && !whole_call(call_)) kept_ = own();
       break;
     case Kind::alltoall:
-      in_ = out_ = whole;
+      in_ = out_ = whole();
       needs_apart_ = true;
       break;
     case Kind::gather:
       if (!(is_root && in_place)) in_ = first;
-      if (is_root) out_ = whole;
-      if (is_root && in_place) kept_ = own;
+      if (is_root) out_ = whole();
+      if (is_root && in_place) kept_ = own();
       break;
     case Kind::scatter:
-      if (is_root) in_ = whole;
+      if (is_root) in_ = whole();
       if (!(is_root && in_place)) out_ = first;
       break;
     default:  // reduce_scatter, reduce_scatter_block
-      in_ = whole;
+      in_ = whole();
       out_ = first;
       needs_apart_ = true;
   }
@@ -174,15 +174,17 @@ ccl::Work CclPlan::work(accord_ccl_call call, const std::byte* send, std::byte* 
 
 std::vector<ccl::Work> CclPlan::works(const std::byte* in, std::byte* out) const {
   const auto whole = whole_call(call_);
-  // Whether its own block is in place only a root knows, and has then nothing to give the library.
-  const bool composed = !whole || !library_.supports(*whole, type_, op_) ||
-                        call_.kind == Kind::gather || call_.kind == Kind::scatter;
+  const bool composed = !whole || !library_.supports(*whole, type_, op_);
   if (composed && scatters_result(call_.kind)) return block_reductions(in, out);
   if (composed) return messages(in, out);
   if (call_.kind == Kind::bcast) {
     if (rank_ == call_.root) out = const_cast<std::byte*>(in);
     in = out;
   }
+  // A root in place has its own block among the others, where it is to stay.
+  if (call_.kind == Kind::gather && in == nullptr) in = out + block_first(rank_);
+  if (call_.kind == Kind::scatter && out == nullptr)
+    out = const_cast<std::byte*>(in) + block_first(rank_);
   return {work(*whole, in, out, call_.block_bytes, call_.root)};
 }
 

@@ -7,13 +7,16 @@
 namespace accord::core {
 namespace {
 
-// Whether `holds` says so of every rank's mailbox.
+// Whether `holds` says so of every rank's mailbox. Looks at all of them in any case: mailboxes that
+// peers have written come from their caches, and so they come at the same time.
 template <class Holds>
 bool of_all(node::Group& group, Holds holds) {
+  bool all = true;
   for (int peer = 0; peer < group.size(); ++peer) {
-    if (!holds(group.mailbox(peer))) return false;
+    const bool one = holds(group.mailbox(peer));
+    all = all && one;
   }
-  return true;
+  return all;
 }
 
 }  // namespace
@@ -56,11 +59,14 @@ CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, Proc
       call_(group.take(1)),
       precedence_(company == Company::none ? 0 : number) {}
 
-bool CclTurn::may_enter() const {
+bool CclTurn::may_tell() const {
   return state_ != State::begin ||
          all_saw(group_.own_mailbox().reduced.load(std::memory_order_relaxed) >> 1);
 }
 
+// Some may not have read this rank's answer for the call before. What they find instead, once it
+// has its place from the start, tells them no less: the other answer was a yes, too, since that
+// call has come.
 void CclTurn::enter() {
   node::Mailbox& own = group_.own_mailbox();
   attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
@@ -70,8 +76,7 @@ void CclTurn::enter() {
   state_ = State::entering;
 }
 
-bool CclTurn::all_enter() {
-  if (state_ == State::begin) enter();
+bool CclTurn::all_entered() {
   if (state_ != State::entering) return true;
   const bool all = of_all(group_, [this](const node::Mailbox& peer) {
     return peer.filled.load(std::memory_order_acquire) > call_;
@@ -94,9 +99,7 @@ bool CclTurn::comes() {
     }
     case State::answered: {
       if (!all_answered()) break;
-      const bool granted = all_say_yes();
-      group_.own_mailbox().drained.store(attempt_, std::memory_order_release);
-      if (!granted) {
+      if (!all_say_yes()) {
         try_again();
         break;
       }
@@ -104,6 +107,7 @@ bool CclTurn::comes() {
       [[fallthrough]];
     }
     case State::granted:
+    case State::running:
       return true;
     case State::begin:
     case State::entering:
@@ -113,7 +117,15 @@ bool CclTurn::comes() {
   return false;
 }
 
+// Not earlier: peers may yet have to read this mailbox, and shall not wait for it to come back.
+void CclTurn::started() {
+  if (state_ != State::granted) return;
+  note_answers();
+  state_ = State::running;
+}
+
 void CclTurn::end() {
+  started();
   if (state_ != State::ended) place_.leave(*this);
   state_ = State::ended;
 }
@@ -122,7 +134,12 @@ void CclTurn::answer(bool yes) {
   group_.own_mailbox().reduced.store(attempt_ << 1 | (yes ? 1 : 0), std::memory_order_release);
 }
 
+void CclTurn::note_answers() {
+  group_.own_mailbox().drained.store(attempt_, std::memory_order_release);
+}
+
 void CclTurn::try_again() {
+  note_answers();
   place_.give_back(*this);
   ++attempt_;
   state_ = State::trying;
@@ -134,7 +151,8 @@ bool CclTurn::all_saw(std::uint64_t attempt) const {
   });
 }
 
-// None can be further: that waits until this rank has seen all answers.
+// One can be further, with a yes to the next call (enter); an answer of any other kind waits until
+// this rank has seen all.
 bool CclTurn::all_answered() const {
   return of_all(group_, [this](const node::Mailbox& peer) {
     return peer.reduced.load(std::memory_order_acquire) >> 1 >= attempt_;

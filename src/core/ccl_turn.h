@@ -66,24 +66,28 @@ class CclTurn {
   CclTurn(const CclTurn&) = delete;
   CclTurn& operator=(const CclTurn&) = delete;
 
-  // To be polled one after the other once this rank's buffers are ready, each until it says yes.
-  // What ranks have told each other for earlier calls has been read.
-  bool may_enter() const;
-  // All ranks have entered the call.
-  bool all_enter();
-  // All start it now.
+  // Where ranks tell each other something for a call, to be polled first: what they have told for
+  // earlier calls has been read.
+  bool may_tell() const;
+  // Once this rank's buffers are ready.
+  void enter();
+  // To be polled one after the other, each until it says yes: all ranks have entered the call;
+  bool all_entered();
+  // all start it now.
   bool comes();
+  // Once this rank has started it.
+  void started();
   // The call is over on this rank.
   void end();
 
  private:
-  enum class State { begin, entering, trying, answered, granted, ended };
+  enum class State { begin, entering, trying, answered, granted, running, ended };
 
   bool all_saw(std::uint64_t attempt) const;
   bool all_answered() const;
   bool all_say_yes() const;
-  void enter();
   void answer(bool yes);
+  void note_answers();
   void try_again();
 
   node::Group& group_;

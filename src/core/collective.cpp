@@ -99,13 +99,16 @@ struct Choice {
 
 Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
   Choice choice;
-  if (!call.pipeline) return choice;
-  choice.turn = engine.next_turn(queue, call.pipeline->key);
-  const VoteResult& voted = *choice.turn->result;
-  if (call.pipeline->library != nullptr && voted.known && voted.mode != Mode::ccl &&
-      call.pipeline->ballot == Ballot::device)
-    CclExchange::count_other_way();
+  if (call.pipeline) choice.turn = engine.next_turn(queue, call.pipeline->key);
   return choice;
+}
+
+// Where a library was asked for.
+void count_other_way(const Choice& choice, const CollectiveCall& call) {
+  if (!choice.turn || call.pipeline->library == nullptr) return;
+  const VoteResult& voted = *choice.turn->result;
+  if (voted.known && voted.mode != Mode::ccl && call.pipeline->ballot == Ballot::device)
+    CclExchange::count_other_way();
 }
 
 // A runtime copies to and from its own memory only.
@@ -121,6 +124,13 @@ bool can_go_by_library(CommQueue& queue, const Pipeline& pipeline) {
   return is_of(pipeline.in, runtime) && is_of(pipeline.out, runtime);
 }
 
+std::unique_ptr<Exchange> make_library_exchange(Engine& engine, CommQueue& queue,
+                                                const Pipeline& pipeline) {
+  return std::make_unique<CclExchange>(
+      ccl_group_of(queue, *pipeline.library), pipeline, CclTurn::Company::none,
+      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
+}
+
 std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
                                         Mode mode) {
   if (mode == Mode::inbox && node::goes_by_pairs(pipeline.exchange->kind)) {
@@ -132,16 +142,22 @@ std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const 
   }
   if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
   if (!can_go_by_library(queue, pipeline)) return nullptr;
-  return std::make_unique<CclExchange>(
-      ccl_group_of(queue, *pipeline.library), pipeline, CclTurn::Company::none,
-      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
+  return make_library_exchange(engine, queue, pipeline);
+}
+
+// What calls of several steps do each time costs too much of a short one.
+void tend_now_and_then(CommQueue& queue) {
+  constexpr unsigned kCallsPerTend = 64;
+  if (queue.regions.group && ++queue.short_calls % kCallsPerTend == 0)
+    queue.regions.group->offers().tend();
 }
 
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
 // communicator, and no other thread may start anything there.
-Status run_exchange(Engine& engine, Exchange& exchange) {
+Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange) {
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
+  tend_now_and_then(queue);
   Status status;
   unsigned polls = 0;
   const auto poll = [&](auto step) {
@@ -243,7 +259,6 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
                                                       CollectiveCall call) {
   fit_memory_to_call(*call.pipeline);
   call.pipeline->inbox_calls = 1;        // it is made to be repeated
-  call.pipeline->library = nullptr;      // whose communicators are in that order, too
   call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
   // What the ranks cannot do together they cannot do for one request.
   const auto own = std::make_shared<CommQueue>();
@@ -251,6 +266,8 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
     NodeGroup& copy = (*own).*group = (*queue).*group;
     copy.group.reset();
   }
+  if (ccl::Library* const library = call.pipeline->library)
+    own->ccls.push_back(std::make_shared<CclGroup>(*library, &ccl_group_of(*queue, *library)));
   const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,
                                                          CollectiveOperation::Form::persistent);
@@ -263,13 +280,15 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
 
 std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
   if (!engine.idle()) return std::nullopt;
-  const bool by_library = can_go_by_library(queue, pipeline) && !pipeline.in_company;
-  const bool by_inbox = queue.modes.next_is(Mode::inbox, pipeline.key);
-  if (!by_inbox && !(by_library && queue.modes.next_is(Mode::ccl, pipeline.key)))
-    return std::nullopt;
-  const auto exchange = make_exchange(engine, queue, pipeline, by_inbox ? Mode::inbox : Mode::ccl);
+  const auto mode = queue.modes.next_if(pipeline.key, [&](Mode voted) {
+    return voted == Mode::inbox ||
+           (voted == Mode::ccl && !pipeline.in_company && can_go_by_library(queue, pipeline));
+  });
+  if (!mode) return std::nullopt;
+  const auto exchange = *mode == Mode::ccl ? make_library_exchange(engine, queue, pipeline)
+                                           : make_exchange(engine, queue, pipeline, *mode);
   set_last_path(exchange->path());
-  return run_exchange(engine, *exchange);
+  return run_exchange(engine, queue, *exchange);
 }
 
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
@@ -281,6 +300,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
   const Choice choice = choose(engine, *queue, call);
+  count_other_way(choice, call);
   if (choice.whole()) {
     set_last_path("staged");
     if (call.story) call.story->took("staged", why(call, choice.turn));
@@ -292,7 +312,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
       set_last_path(path);
       if (call.story) call.story->took(path, why(call, choice.turn));
       repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
-      return run_exchange(engine, *exchange);
+      return run_exchange(engine, *queue, *exchange);
     }
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
@@ -312,7 +332,9 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
   const stages::Active active(call.story);
   const Choice choice = choose(engine, *queue, call);
   // In this order: once the queue is not busy, nobody writes the votes any more.
-  if (engine.busy(*queue) || !choice.whole()) {
+  const bool busy = engine.busy(*queue);
+  if (!busy) count_other_way(choice, call);
+  if (busy || !choice.whole()) {
     const std::uint64_t context = call.context;
     auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
                                                            CollectiveOperation::Form::nonblocking);

@@ -107,10 +107,10 @@ Operation::Phase CollectiveOperation::finish() {
 // What lies in the shadow of a block that did not come is none of the user's.
 Status CollectiveOperation::copy_out_arrived() {
   std::vector<Segment> arrived;
-  const std::vector<Segment>& blocks = call_.pipeline->out.blocks;
-  for (std::size_t peer = 0; peer < blocks.size(); ++peer) {
-    if (blocks[peer].count != 0 && exchange_->has_block_of(static_cast<int>(peer)))
-      arrived.push_back(blocks[peer]);
+  const PipelineEnd& out = call_.pipeline->out;
+  for (std::size_t i = 0; i < out.blocks.size(); ++i) {
+    if (out.blocks[i].count != 0 && exchange_->has_block_of(out.peer_of(i)))
+      arrived.push_back(out.blocks[i]);
   }
   return call_.recv.copy_out_only(arrived);
 }
@@ -233,9 +233,8 @@ Status CollectiveOperation::decide() {
 
 // Whether the ranks have something to join before they know how the call goes.
 bool CollectiveOperation::meet() {
-  if (joins_ && wants_library() && !all_.all_short() && !ccl_group().joined() &&
-      !ccl_group().declined) {
-    joining_ = std::make_unique<CclJoining>(ccl_group(), *call_.pipeline);
+  if (CclGroup* const group = ccl_group_to_join()) {
+    joining_ = std::make_unique<CclJoining>(*group, *call_.pipeline);
     return true;
   }
   NodeGroup* const group = goes_by_library() ? nullptr : group_to_join();
@@ -257,6 +256,14 @@ CclGroup& CollectiveOperation::ccl_group() const {
   return ccl_group_of(*queue_, *call_.pipeline->library);
 }
 
+// What the library cannot do needs no group of its own.
+CclGroup* CollectiveOperation::ccl_group_to_join() const {
+  if (!joins_ || !wants_library() || all_.all_short()) return nullptr;
+  CclGroup* const group = ccl_group().to_join();
+  if (group == nullptr || !group->is_to_share()) return group;
+  return CclPlan::exists(group->library, *call_.pipeline->exchange) ? group : nullptr;
+}
+
 bool CollectiveOperation::goes_by_library() const {
   return wants_library() && ccl_group().joined() &&
          CclPlan::exists(ccl_group().library, *call_.pipeline->exchange);
@@ -270,6 +277,7 @@ NodeGroup* CollectiveOperation::group_to_join() const {
   // Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
   // pairs that are too long for these.
   if (goes_by_pairs()) {
+    if (!pipeline.exchange->fits_regions) return nullptr;
     const bool wants_inboxes = pipeline.lane_bytes != 0 && turn_->number >= pipeline.inbox_calls &&
                                !queue_->inboxes.declined;
     if (all_.all_short() && !wants_inboxes && !queue_->inboxes.group) return nullptr;
@@ -314,7 +322,7 @@ std::string CollectiveOperation::why_best_mode() const {
   const Mode mode = best_mode();
   if (mode == Mode::ccl) return "";
   if (wants_library())
-    return ccl_group().joined() ? reason::kNotByLibrary : ccl_group().why_declined;
+    return ccl_group().declined ? ccl_group().why_declined : reason::kNotByLibrary;
   if (mode == Mode::inbox || mode == Mode::node) return "";
   if (all_.all_short()) {
     const bool declined = queue_->regions.declined || queue_->inboxes.declined;

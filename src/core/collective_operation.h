@@ -73,6 +73,7 @@ class CollectiveOperation final : public Operation {
   bool meet();
   bool wants_library() const;
   CclGroup& ccl_group() const;
+  CclGroup* ccl_group_to_join() const;
   bool goes_by_library() const;
   NodeGroup* group_to_join() const;
   bool goes_by_pairs() const;

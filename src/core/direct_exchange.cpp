@@ -156,22 +156,17 @@ bool DirectExchange::lend(const PipelineEnd& end, int users, std::size_t first_b
 bool DirectExchange::reads_survive() const {
   if (!overlap(pipeline_.in, pipeline_.out)) return true;
   if (plan_.reduces() && group_->size() > kInPlaceRanksMax) return false;
-  switch (pipeline_.exchange->kind) {
-    case node::Kind::allgather:
-    case node::Kind::allgatherv:
-      return pipeline_.in_place;  // its own block, which nobody writes
-    case node::Kind::alltoall:
-      return false;
-    default:
-      break;
-  }
-  const bool same = pipeline_.in.address(0) == pipeline_.out.address(0);
+  const node::Kind kind = pipeline_.exchange->kind;
+  if (kind == node::Kind::alltoall) return false;
+  if (kind == node::Kind::allgather || kind == node::Kind::allgatherv)
+    return pipeline_.in_place;  // its own block, which nobody writes
   if (plan_.readers_of_in() == node::kNobody) return true;
   // A share is written only once the only rank that reads it has reduced it; a block of this rank
   // alone lies where others have theirs.
   const bool in_shares =
       plan_.form() == node::DirectForm::shares || plan_.form() == node::DirectForm::spread;
-  return in_shares && same && plan_.writers_of_out() != node::kNobody;
+  return in_shares && plan_.writers_of_out() != node::kNobody &&
+         pipeline_.in.address(0) == pipeline_.out.address(0);
 }
 
 bool DirectExchange::gathered(bool& direct) const {

@@ -5,7 +5,7 @@
 // like NodeExchange. Each rank first says whether its buffers may be reached: plain memory
 // of the device, opened by the peers that need it (node/offers.h), and such that what this rank
 // writes never overtakes what its peers read. One no and all ranks decline together. Then each does
-// its part, one kernel or one batch of copies, or both in turn (spread_reduction.h).
+// its part, one kernel or one batch of copies, or both at once (spread_reduction.h).
 // Peers reach into the buffers of a rank, and store there, so its call ends only when they are done
 // too.
 #pragma once

@@ -78,6 +78,7 @@ struct CommQueue {
   NodeGroup regions;
   NodeGroup inboxes;
   std::vector<std::shared_ptr<CclGroup>> ccls;  // one a library that calls have asked for
+  unsigned short_calls = 0;                     // blocking ones of one step
 };
 
 class Engine {

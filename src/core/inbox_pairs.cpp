@@ -14,6 +14,12 @@ std::size_t size_of(const std::vector<Segment>& blocks, std::size_t rank) {
   return blocks.empty() ? 0 : blocks[rank].size_bytes();
 }
 
+// In page-locked memory every part begins with a unit: kernels load others byte by byte.
+std::size_t whole_units(std::size_t size_bytes) {
+  return (size_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes *
+         device::kInboxUnitBytes;
+}
+
 }  // namespace
 
 InboxPairs::InboxPairs(std::shared_ptr<node::Group> inboxes, std::shared_ptr<node::Group> regions,
@@ -48,7 +54,8 @@ void InboxPairs::describe() {
   const auto own = static_cast<std::size_t>(group_->rank());
   if (parts_[own].send_bytes == parts_[own].receive_bytes) return;
   exchange.send_to &= ~device::inbox_bit(group_->rank());
-  if (parts_[own].receive_bytes != 0) refuse(group_->rank(), size_of(pipeline_.in.blocks, own));
+  if (parts_[own].receive_bytes != 0 || size_of(pipeline_.out.blocks, own) == 0)
+    refuse(group_->rank(), size_of(pipeline_.in.blocks, own));
 }
 
 Status InboxPairs::advance(bool& done) {
@@ -105,7 +112,8 @@ Status InboxPairs::begin() {
   const bool out_direct = is_direct(pipeline_.out, pipeline_.out.blocks);
   std::size_t bounce_bytes = 0;
   for (const device::InboxPart& part : parts_)
-    bounce_bytes += (in_direct ? 0 : part.send_bytes) + (out_direct ? 0 : part.receive_bytes);
+    bounce_bytes += (in_direct ? 0 : whole_units(part.send_bytes)) +
+                    (out_direct ? 0 : whole_units(part.receive_bytes));
   if (bounce_bytes != 0) ACCORD_TRY(group_->bounce_memory(bounce_bytes, bounce_));
   std::byte* next = bounce_;
   const auto place = [&](bool direct, const PipelineEnd& end, std::size_t rank,
@@ -113,7 +121,7 @@ Status InboxPairs::begin() {
     if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
     const Segment& block = end.blocks[rank];
     return direct ? at(end.user, block.offset_bytes + block.type->low_bytes())
-                  : std::exchange(next, next + size_bytes);
+                  : std::exchange(next, next + whole_units(size_bytes));
   };
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
     parts_[rank].src = place(in_direct, pipeline_.in, rank, parts_[rank].send_bytes);

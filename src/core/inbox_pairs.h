@@ -5,7 +5,8 @@
 // what fits into a lane goes by these, all in one step, and longer pairs pair by pair behind it
 // (pairwise_exchange.h). Both ranks of a pair know which way it goes by its size. Each rank writes
 // down what it sends whom, so that ranks which disagree get an error like that of a
-// PairwiseExchange instead of waiting.
+// PairwiseExchange instead of waiting; but nobody looks for what comes from a rank of which nothing
+// is expected.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,13 @@ struct PipelineEnd {
   Segment segment;             // no elements: this rank has no such end
   // Where elements do not simply follow one another: blocks of them, whose packed forms do.
   std::vector<Segment> blocks;
+  // Of calls that go pair by pair: for or from whom each block is, where that is not the rank with
+  // its number. Those of a pair are in one order on both of its ranks.
+  std::vector<int> peers;
 
+  int peer_of(std::size_t block) const noexcept {
+    return peers.empty() ? static_cast<int>(block) : peers[block];
+  }
   bool present() const noexcept { return segment.count != 0; }
   // The CPU can work on the bytes as they lie.
   bool plain() const noexcept { return runtime == nullptr && (!present() || contiguous()); }

@@ -28,6 +28,13 @@ std::shared_ptr<Tracked> Requests::claim(HostRequest request) {
   return found->second;
 }
 
+std::shared_ptr<Tracked> Requests::look(HostRequest request) {
+  if (empty()) return nullptr;
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto found = table_.find(request);
+  return found == table_.end() ? nullptr : found->second;
+}
+
 void Requests::unclaim(const std::shared_ptr<Tracked>& work) {
   const std::lock_guard<std::mutex> locked(mutex_);
   work->claimed = false;
@@ -48,14 +55,14 @@ void Requests::started(HostRequest request) {
 }
 
 Status Requests::finish(HostRequest request, const std::shared_ptr<Tracked>& work,
-                        const Completion& completion, Handle handle) {
+                        const Completion& completion, Ended ended) {
   bool was_finished = false;
   {
     const std::lock_guard<std::mutex> locked(mutex_);
     work->claimed = false;
     if (!work->active) return {};
-    was_finished = std::exchange(work->finished, handle == Handle::kept);
-    work->active = handle == Handle::kept;
+    was_finished = std::exchange(work->finished, ended == Ended::kept);
+    work->active = ended == Ended::kept;
     const auto found = table_.find(request);
     // Not the entry of a newer request with the same handle.
     if (!work->active && !work->persistent && found != table_.end() && found->second == work) {

@@ -22,13 +22,13 @@
 
 namespace accord::core {
 
-// What the status of a receive must say where the host MPI's own tells of a header, or of a message
-// that stands for another one.
-struct MessageFacts {
-  std::size_t size_bytes = 0;
-  bool has_origin = false;
+// What the status of a request shall say of the message, where the host MPI's request does not
+// know.
+struct MessageInfo {
   int source = 0;
   int tag = 0;
+  std::uint64_t received_bytes = 0;
+  bool has_origin = true;  // else the host MPI knows source and tag
 };
 
 class Tracked {
@@ -40,6 +40,12 @@ class Tracked {
   virtual void started() {}
   // The request has completed: puts the received bytes where the user wants them.
   virtual Status finish(const Completion& completion) = 0;
+  // Whether the user may free the request while it is active.
+  virtual bool may_be_freed_active() const noexcept { return true; }
+  virtual bool message(MessageInfo& info) const {
+    if (facts) info = *facts;
+    return facts.has_value();
+  }
 
   std::uint64_t context = 0;  // the shim's: bits of the communicator that errors are raised on
   bool persistent = false;
@@ -48,7 +54,7 @@ class Tracked {
   bool finished = false;  // though the user has the request still, and has only asked about it
   // A persistent receive whose message was there before its start: the host MPI knows of no start.
   bool early = false;
-  std::optional<MessageFacts> facts;  // where the status needs them, once it is finished
+  std::optional<MessageInfo> facts;  // what message() tells, once it is finished
 };
 
 class Requests {
@@ -64,6 +70,8 @@ class Requests {
   std::shared_ptr<Tracked> find(HostRequest request);
   std::shared_ptr<Tracked> claim(HostRequest request);
   void unclaim(const std::shared_ptr<Tracked>& work);
+  // Also what another thread is about to complete: of a persistent request, whose handle stays.
+  std::shared_ptr<Tracked> look(HostRequest request);
 
   // Before the host MPI starts a persistent request. No effect on one that is not tracked.
   Status start(HostRequest request);
@@ -72,9 +80,9 @@ class Requests {
 
   // After the host MPI said that `request` is complete (`work` as found before, since the handle is
   // gone, unless the user has only asked about it). Does nothing for one already finished.
-  enum class Handle { gone, kept };
+  enum class Ended { completed, kept };
   Status finish(HostRequest request, const std::shared_ptr<Tracked>& work,
-                const Completion& completion, Handle handle = Handle::gone);
+                const Completion& completion, Ended ended = Ended::completed);
 
   // Forgets a request the user frees while it is inactive.
   void forget(HostRequest request);

@@ -34,8 +34,8 @@ std::size_t one_shot_bytes(Shots shots, int ranks) {
   return ranks == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
 }
 
-// Only allreduce by itself. The port of a reduce's root has nothing to do while engines bring what
-// is reduced, and of reduce_scatter they bring no more than its kernel reads by itself.
+// Only allreduce by itself: where engines store nothing, nothing fills their pauses between pieces
+// (2 x H200, 256 MiB: reduce_scatter 295 GB/s, its kernel alone 312; reduce 329 and 348).
 std::size_t spread_bytes(Shots shots, Kind kind) {
   if (shots == Shots::spread) return 1;
   const bool is_worth_it = kind == Kind::allreduce && config().spread_bytes != 0;
@@ -138,12 +138,14 @@ DeviceWays device_ways(const Question& question, const Asked& asked) {
   DeviceWays ways;
   if (way == Way::staged || (way == Way::pipelined && question.can_be_cut)) return ways;
   ways.library = library;
+  if (node::is_among_neighbours(question.kind)) return ways;
   const bool pairs = node::goes_by_pairs(question.kind);
   const std::size_t node_bytes = config().node_bytes;
   const std::size_t direct_bytes = config().direct_bytes;
   ways.regions =
       wants_regions(way) || (node_bytes != 0 && (pairs || question.size_bytes >= node_bytes));
-  ways.lane_bytes = wants_regions(way) ? 0 : lane_bytes(question);
+  // Pairs go by inboxes and regions or not at all.
+  ways.lane_bytes = wants_regions(way) || (pairs && !ways.regions) ? 0 : lane_bytes(question);
   // A table is for calls that come again and again, and making inboxes takes milliseconds.
   const bool at_once = way == Way::inbox && asked.origin != Origin::table;
   ways.inbox_calls = at_once ? 1 : static_cast<std::uint64_t>(config().inbox_calls);

@@ -13,122 +13,115 @@ SpreadReduction::SpreadReduction(node::Group& group, const node::Call& call,
       op_(call.op),
       element_(call.element),
       plan_(plan, group.rank(), group.slot_bytes() * node::Group::kSlots),
-      ends_(std::move(ends)),
-      base_(group.take(plan_.pieces())) {}
+      ends_(std::move(ends)) {}
 
 Status SpreadReduction::advance(bool& done) {
-  for (bool moved = true; moved && piece_ < plan_.pieces();) {
-    const State before = state_;
-    ACCORD_TRY(step());
-    moved = state_ != before;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int step = kFetch; step < kSteps; ++step) {
+      Progress& progress = steps_[static_cast<std::size_t>(step)];
+      const std::size_t ended = progress.ended;
+      if (progress.is_under_way) ACCORD_TRY(poll(progress));
+      moved = moved || progress.ended > ended;
+      if (progress.is_under_way || !may_begin(static_cast<Step>(step))) continue;
+      ACCORD_TRY(begin(static_cast<Step>(step), progress.ended));
+      progress.is_under_way = true;
+      moved = true;
+    }
   }
-  done = piece_ == plan_.pieces();
-  return {};
-}
-
-Status SpreadReduction::step() {
-  node::Mailbox& own = group_.own_mailbox();
-  bool ended = false;
-  switch (state_) {
-    case State::before:
-      if (!all_have(&node::Mailbox::drained, piece_)) break;
-      ACCORD_TRY(begin_fetch());
-      state_ = State::fetching;
-      break;
-    case State::fetching:
-      ACCORD_TRY(poll(ended));
-      if (!ended) break;
-      own.filled.store(base_ + piece_ + 1, std::memory_order_release);
-      state_ = State::between;
-      break;
-    case State::between:
-      if (!all_have(&node::Mailbox::filled, piece_ + 1)) break;
-      ACCORD_TRY(begin_reduce());
-      state_ = State::reducing;
-      break;
-    case State::reducing:
-      ACCORD_TRY(poll(ended));
-      if (!ended) break;
-      ++piece_;
-      own.reduced.store(base_ + piece_, std::memory_order_release);
-      own.drained.store(base_ + piece_, std::memory_order_release);
-      state_ = State::before;
-      break;
-  }
+  done = steps_[kStore].ended == plan_.pieces();
   return {};
 }
 
 void SpreadReduction::stop(bool& done) {
-  if (poll(done).ok()) return;
-  ticket_ = {};
   done = true;
+  for (Progress& progress : steps_) {
+    if (!progress.is_under_way) continue;
+    if (!poll(progress).ok()) progress = {};
+    done = done && !progress.is_under_way;
+  }
 }
 
 stages::Stage SpreadReduction::stage() const noexcept {
-  if (state_ == State::fetching) return stages::Stage::move;
-  return state_ == State::reducing ? stages::Stage::reduce : stages::Stage::wait;
+  return steps_[kReduce].is_under_way ? stages::Stage::reduce : stages::Stage::move;
+}
+
+// A piece is fetched into slots that the kernel has done with.
+bool SpreadReduction::may_begin(Step step) const {
+  const std::size_t piece = steps_[step].ended;
+  if (piece == plan_.pieces()) return false;
+  if (step == kFetch) return piece < steps_[kReduce].ended + node::SpreadPlan::kPiecesInRegion;
+  return piece < steps_[step - 1].ended;
+}
+
+Status SpreadReduction::begin(Step step, std::size_t piece) {
+  if (plan_.part(piece).length_bytes == 0) return {};
+  if (step == kFetch) return begin_fetch(piece);
+  return step == kReduce ? begin_reduce(piece) : begin_store(piece);
 }
 
 // In one batch, awaited once; not from the same rank as all others at the same time.
-Status SpreadReduction::begin_fetch() {
-  const node::DirectShare part = plan_.part(piece_);
-  if (part.length_bytes == 0) return {};
+Status SpreadReduction::begin_fetch(std::size_t piece) {
+  const node::DirectShare part = plan_.part(piece);
   std::vector<device::Copy> copies;
   for (int step = 1; step < group_.size(); ++step) {
     const int peer = (group_.rank() + step) % group_.size();
     copies.push_back(
-        {.dst = slot(peer),
+        {.dst = slot(piece, peer),
          .src = ends_.contributions[static_cast<std::size_t>(peer)] + part.source_bytes,
          .row_bytes = part.length_bytes});
   }
-  return group_.runtime().copy_begin(group_.device(), copies, ticket_);
+  return group_.runtime().copy_begin(group_.device(), copies, steps_[kFetch].ticket);
 }
 
 // In the order of the ranks, as on every other way.
-Status SpreadReduction::begin_reduce() {
-  const node::DirectShare part = plan_.part(piece_);
-  if (part.length_bytes == 0) return {};
+Status SpreadReduction::begin_reduce(std::size_t piece) {
+  const node::DirectShare part = plan_.part(piece);
   std::vector<const void*> sources;
   for (int rank = 0; rank < group_.size(); ++rank) {
     sources.push_back(rank == group_.rank()
                           ? ends_.contributions[static_cast<std::size_t>(rank)] + part.source_bytes
-                          : slot(rank));
+                          : slot(piece, rank));
   }
-  std::vector<void*> targets;
-  for (std::byte* const result : ends_.results) targets.push_back(result + part.result_bytes);
   return group_.runtime().reduce_begin(
       group_.device(),
-      {.dst = targets[0],
+      {.dst = ends_.results[0] + part.result_bytes,
        .sources = sources,
        .count = part.length_bytes / device::element_bytes(element_),
        .op = op_,
        .element = element_,
-       .copies = std::span(targets).subspan(1),
        .home = group_.slot(group_.rank(), 0)},
-      ticket_);
+      steps_[kReduce].ticket);
 }
 
-Status SpreadReduction::poll(bool& done) {
-  done = ticket_.handle == nullptr;
-  return done ? Status() : group_.runtime().copy_done(ticket_, done);
-}
-
-bool SpreadReduction::all_have(std::atomic<std::uint64_t> node::Mailbox::*counter,
-                               std::size_t pieces) const {
-  for (int peer = 0; peer < group_.size(); ++peer) {
-    if ((group_.mailbox(peer).*counter).load(std::memory_order_acquire) < base_ + pieces)
-      return false;
+// Where there are several results the first one is this rank's own.
+Status SpreadReduction::begin_store(std::size_t piece) {
+  const node::DirectShare part = plan_.part(piece);
+  std::vector<device::Copy> copies;
+  for (std::size_t other = 1; other < ends_.results.size(); ++other) {
+    copies.push_back({.dst = ends_.results[other] + part.result_bytes,
+                      .src = ends_.results[0] + part.result_bytes,
+                      .row_bytes = part.length_bytes});
   }
-  return true;
+  return group_.runtime().copy_begin(group_.device(), copies, steps_[kStore].ticket);
 }
 
-std::byte* SpreadReduction::slot(int sender) const {
+Status SpreadReduction::poll(Progress& progress) {
+  bool ended = progress.ticket.handle == nullptr;
+  if (!ended) ACCORD_TRY(group_.runtime().copy_done(progress.ticket, ended));
+  if (!ended) return {};
+  progress.is_under_way = false;
+  ++progress.ended;
+  return {};
+}
+
+std::byte* SpreadReduction::slot(std::size_t piece, int sender) const {
   // As far off a vector as the own contribution is, so that the kernel can take vectors of all.
   constexpr std::uintptr_t kVectorBytes = 16;
   const std::byte* const own = ends_.contributions[static_cast<std::size_t>(group_.rank())];
   const std::uintptr_t off =
       reinterpret_cast<std::uintptr_t>(own + plan_.part(0).source_bytes) % kVectorBytes;
-  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(sender) + off;
+  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(piece, sender) + off;
 }
 
 }  // namespace accord::core

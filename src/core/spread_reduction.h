@@ -3,16 +3,15 @@
 //
 // What a rank does in a reduction that is spread over copy engines and kernels
 // (node/spread_plan.h), once all ranks are there and their buffers can be reached: engines fetch
-// what the others have for a piece of its share into its exchange region, then its kernel reduces
-// that in local memory, in the order of the ranks, and stores the result where it belongs. All
-// ranks fetch, and all store, at the same time: engines that fetch while kernels store lose a tenth
-// (4 x H200, 256 MiB: 302 GB/s instead of 332). A state machine like NodeExchange; a piece counts
-// as one chunk of the mailboxes.
+// what the others have for a piece of its share into its exchange region, its kernel reduces that
+// in local memory, in the order of the ranks, and engines store the result with the others, where
+// all want it (a kernel stores more slowly; 2 x H200, 256 MiB: 352 GB/s instead of 364). The three
+// overlap, each with its own piece, and no rank waits for another: what it fetches and where it
+// stores is nobody else's business in this call. A state machine like NodeExchange.
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "base/stages.h"
@@ -25,7 +24,7 @@ class SpreadReduction {
  public:
   struct Ends {
     std::vector<const std::byte*> contributions;  // byte 0 of each rank's
-    std::vector<std::byte*> results;              // byte 0 of those that its kernel makes
+    std::vector<std::byte*> results;              // byte 0 of those that its share goes to
   };
 
   // To be made in the order of the communicator's calls, when all ranks have begun this one and
@@ -40,24 +39,28 @@ class SpreadReduction {
   stages::Stage stage() const noexcept;
 
  private:
-  enum class State { before, fetching, between, reducing };
+  // What is done with a piece, one after the other; each with one piece at a time.
+  enum Step { kFetch, kReduce, kStore, kSteps };
+  struct Progress {
+    std::size_t ended = 0;  // pieces
+    bool is_under_way = false;
+    device::CopyTicket ticket;
+  };
 
-  Status step();
-  Status begin_fetch();
-  Status begin_reduce();
-  Status poll(bool& done);
-  bool all_have(std::atomic<std::uint64_t> node::Mailbox::*counter, std::size_t pieces) const;
-  std::byte* slot(int sender) const;
+  bool may_begin(Step step) const;
+  Status begin(Step step, std::size_t piece);
+  Status begin_fetch(std::size_t piece);
+  Status begin_reduce(std::size_t piece);
+  Status begin_store(std::size_t piece);
+  Status poll(Progress& progress);
+  std::byte* slot(std::size_t piece, int sender) const;
 
   node::Group& group_;
   const device::ReduceOp op_;
   const device::Element element_;
   const node::SpreadPlan plan_;
   const Ends ends_;
-  const std::uint64_t base_;  // number of the first piece in the group's life
-  State state_ = State::before;
-  std::size_t piece_ = 0;
-  device::CopyTicket ticket_;
+  std::array<Progress, kSteps> steps_;
 };
 
 }  // namespace accord::core

@@ -24,6 +24,7 @@
 #include "device/cuda_pack.h"
 #include "device/cuda_reduce.h"
 #include "device/cuda_share.h"
+#include "device/cuda_stream.h"
 #include "device/device_runtime.h"
 
 namespace accord::device {
@@ -85,12 +86,15 @@ class CudaRuntime final : public DeviceRuntime {
   Status inbox_server(int device, InboxServer*& server) override;
 
   Status run_on(int device, const std::function<Status()>& work) override;
-  Status enqueue_begin(int device, const std::function<Status(void*)>& work,
-                       CopyTicket& ticket) override;
+  Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
   std::uint64_t exclusive_device(int device) override;
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
+  Status host_pin(void* pages, std::size_t size_bytes) override {
+    return host_memory_.pin(cuda::driver(), pages, size_bytes);
+  }
+  void host_unpin(void* pages) noexcept override { host_memory_.unpin(cuda::driver(), pages); }
 
   Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
   Status free(void* pointer) override;
@@ -313,14 +317,12 @@ Status CudaRuntime::run_on(int device, const std::function<Status()>& work) {
   return work();
 }
 
-Status CudaRuntime::enqueue_begin(int device, const std::function<Status(void*)>& work,
-                                  CopyTicket& ticket) {
-  ticket.handle = nullptr;
-  const Driver* driver = cuda::driver();
-  if (driver == nullptr) return no_driver();
-  ContextScope scope(*driver);
-  ACCORD_TRY(status_of(*driver, scope.enter_owner(device, nullptr), "library: context"));
-  return cuda::begin_work(*driver, scope, work, ticket);
+Status CudaRuntime::make_stream(int device, std::unique_ptr<LibraryStream>& stream) {
+  ACCORD_TRY(check_device(device));
+  ACCORD_TRY(keep_primary(device));
+  ContextScope scope(*cuda::driver());
+  ACCORD_TRY(status_of(*cuda::driver(), scope.enter_owner(device, nullptr), "library: context"));
+  return cuda::make_stream(*cuda::driver(), scope, stream);
 }
 
 Status CudaRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {

@@ -62,6 +62,20 @@ bool HostMemory::cut(const Driver& driver, std::size_t size_bytes, void*& pointe
   return true;
 }
 
+Status HostMemory::pin(const Driver* driver, void* pages, std::size_t size_bytes) {
+  if (driver == nullptr) return Status(StatusCode::unsupported, "cuda: no driver");
+  ContextScope scope(*driver);
+  if (!scope.enter_any()) return Status(StatusCode::unsupported, "cuda: no context yet");
+  return status_of(*driver, driver->host_memory_register(pages, size_bytes, kHostRegisterPortable),
+                   symbol::host_memory_register);
+}
+
+void HostMemory::unpin(const Driver* driver, void* pages) noexcept {
+  if (driver == nullptr) return;
+  ContextScope scope(*driver);
+  if (scope.enter_any()) (void)driver->host_memory_unregister(pages);
+}
+
 // What is left of the old slab goes to the idle lists, its largest pieces first.
 bool HostMemory::add_slab(const Driver& driver) {
   ContextScope scope(driver);

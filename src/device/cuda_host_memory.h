@@ -27,6 +27,10 @@ class HostMemory {
   // `size_bytes` as given to allocate.
   void free(const Driver* driver, void* pointer, std::size_t size_bytes) noexcept;
 
+  // Page-locks memory that is the caller's, for kernels of all devices.
+  static Status pin(const Driver* driver, void* pages, std::size_t size_bytes);
+  static void unpin(const Driver* driver, void* pages) noexcept;
+
  private:
   enum class Origin { plain, registered, driver };
 

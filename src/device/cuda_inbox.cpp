@@ -177,8 +177,12 @@ class Kernel {
     const bool resident = !has_left();
     linger_us_ = linger_us(resident);
     const InboxCommand command = command_of(ticket, linger_us_);
-    if (!ticket.exchange.parts.empty()) write_pieces(ticket.exchange, control_->pieces);
-    for (unsigned block = 0; block < blocks_; ++block) ring(control_->doorbells[block], command);
+    const std::size_t count = ticket.exchange.parts.size();
+    if (count != 0) write_pieces(ticket.exchange, control_->pieces[0]);
+    for (unsigned block = 0; block < blocks_; ++block) {
+      if (block != 0) std::copy_n(control_->pieces[0], count, control_->pieces[block]);
+      ring(control_->doorbells[block], command);
+    }
     return resident ? Status() : give_up_on_error(ticket, start());
   }
 

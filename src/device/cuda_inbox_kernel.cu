@@ -430,7 +430,7 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     __syncthreads();
     if (block.leaving) break;
     linger_ns = block.command.linger_us * 1000u;
-    const bool all = execute(block, control.pieces);
+    const bool all = execute(block, control.pieces[blockIdx.x]);
     if (threadIdx.x == 0) {
       const std::uint64_t word = number << 1 | (all ? 0 : 1);
       if ((block.command.flags & kInboxToHost) != 0) {

@@ -89,6 +89,21 @@ struct DeviceLink {
   int performance_rank = 0;  // as the vendor ranks the link, 0 is the best; -1: unknown
 };
 
+// A stream for a library that brings kernels of its own. Made once and kept, since what a device
+// takes to be made ready for each call is as long as a tenth of a small one. For one piece of work,
+// and one thread, at a time.
+class LibraryStream {
+ public:
+  virtual ~LibraryStream() = default;
+
+  // Calls `work` with the device current to this thread, and with a stream of the vendor's (null:
+  // there is none, and what the library does is done when it returns). Where `work` fails it must
+  // have left nothing on the stream that waits for others.
+  virtual Status enqueue(const std::function<Status(void* stream)>& work) = 0;
+  // Sets `done` once that has ended, with its error if it had one.
+  virtual Status poll(bool& done) = 0;
+};
+
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
@@ -144,15 +159,12 @@ class DeviceRuntime {
     return Status(StatusCode::unsupported, "inbox exchanges: not on this runtime");
   }
 
-  // For libraries that bring kernels of their own. run_on calls `work` with `device` current to
-  // this thread; enqueue_begin also gives it a stream of the vendor's (null: there is none, and
-  // what the library does is done when it returns) for what copy_done shall be asked after. Where
-  // `work` fails it must have left nothing on the stream that waits for others.
+  // For libraries that bring kernels of their own: calls `work` with `device` current to this
+  // thread, and makes a stream of that device.
   virtual Status run_on(int /*device*/, const std::function<Status()>& /*work*/) {
     return Status(StatusCode::unsupported, "collective libraries: not on this runtime");
   }
-  virtual Status enqueue_begin(int /*device*/, const std::function<Status(void* stream)>& /*work*/,
-                               CopyTicket& /*ticket*/) {
+  virtual Status make_stream(int /*device*/, std::unique_ptr<LibraryStream>& /*stream*/) {
     return Status(StatusCode::unsupported, "collective libraries: not on this runtime");
   }
   // Where such a library finds what is at `pointer`, which is memory of this runtime.
@@ -165,6 +177,13 @@ class DeviceRuntime {
   // by host_free.
   virtual Status host_allocate(std::size_t size_bytes, void*& pointer) = 0;
   virtual void host_free(void* pointer, std::size_t size_bytes) noexcept = 0;
+
+  // Lets kernels reach whole pages of host memory that the caller has mapped, such as what it
+  // shares with another process; until host_unpin of the same address.
+  virtual Status host_pin(void* /*pages*/, std::size_t /*size_bytes*/) {
+    return Status(StatusCode::unsupported, "host memory for kernels: not on this runtime");
+  }
+  virtual void host_unpin(void* /*pages*/) noexcept {}
 
   // For accord_malloc: memory of the given kind on `device`.
   virtual Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) = 0;

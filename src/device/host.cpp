@@ -84,6 +84,23 @@ class HostInboxServer final : public InboxServer {
   const HostArena& arena_;
 };
 
+// The work is done at once; only that it is may be told late.
+class HostStream final : public LibraryStream {
+ public:
+  Status enqueue(const std::function<Status(void*)>& work) override {
+    ACCORD_TRY(work(nullptr));
+    polls_left_ = copy_polls();
+    return Status();
+  }
+  Status poll(bool& done) override {
+    done = polls_left_ <= 0 || --polls_left_ <= 0;
+    return Status();
+  }
+
+ private:
+  long polls_left_ = 0;
+};
+
 class HostRuntime final : public DeviceRuntime {
  public:
   const char* name() const noexcept override { return "host"; }
@@ -102,8 +119,7 @@ class HostRuntime final : public DeviceRuntime {
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
 
   Status run_on(int device, const std::function<Status()>& work) override;
-  Status enqueue_begin(int device, const std::function<Status(void*)>& work,
-                       CopyTicket& ticket) override;
+  Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
   void* address_for_library(void* pointer) noexcept override;
   std::uint64_t exclusive_device(int /*device*/) override {
     return device::exclusive_device() ? 1 : 0;
@@ -116,6 +132,8 @@ class HostRuntime final : public DeviceRuntime {
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
+  Status host_pin(void*, std::size_t) override { return Status(); }
+  void host_unpin(void*) noexcept override {}
 
   Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
   Status free(void* pointer) override;
@@ -229,13 +247,10 @@ Status HostRuntime::run_on(int device, const std::function<Status()>& work) {
   return work();
 }
 
-// The work is done at once; only that it is may be told late.
-Status HostRuntime::enqueue_begin(int device, const std::function<Status(void*)>& work,
-                                  CopyTicket& ticket) {
-  ticket.handle = nullptr;
+Status HostRuntime::make_stream(int device, std::unique_ptr<LibraryStream>& stream) {
   ACCORD_TRY(check_device(device));
-  ACCORD_TRY(work(nullptr));
-  return begin(std::make_unique<PendingWork>(), ticket);
+  stream = std::make_unique<HostStream>();
+  return Status();
 }
 
 void* HostRuntime::address_for_library(void* pointer) noexcept {

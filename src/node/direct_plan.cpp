@@ -20,7 +20,7 @@ bool gathers_all(Kind kind) { return kind == Kind::allgather || kind == Kind::al
 DirectPlan::DirectPlan(const Call& call, int rank, bool has_kernels)
     : call_(call), rank_(rank), form_(choose_form(has_kernels)) {}
 
-// Kernels store into peers' memory as fast as they read it, so one step does for what would be two.
+// Kernels store into peers' memory while they read from it, so one step does for what would be two.
 // A broadcast among two has nothing to share. Engines move long blocks faster than kernels, and
 // faster into a peer's memory than out of it (4 x H200, 64 MiB blocks: 379 and 361 GB/s; kernels
 // 349 and 322): so what kernels of long reductions would read out of peers' memory is fetched
@@ -167,9 +167,14 @@ std::size_t DirectPlan::granule_bytes() const noexcept {
 
 // Of a result that several ranks make together.
 DirectShare DirectPlan::equal_share(int rank) const {
-  const auto workers = static_cast<std::size_t>(spares_root() ? call_.size - 1 : call_.size);
-  const auto place = static_cast<std::size_t>(
-      spares_root() ? (rank - call_.root - 1 + call_.size) % call_.size : rank);
+  const int size = call_.size;
+  const auto workers = static_cast<std::size_t>(burdens_root()  ? 1
+                                                : spares_root() ? size - 1
+                                                                : size);
+  const auto place =
+      static_cast<std::size_t>(burdens_root()  ? (rank - call_.root + size) % size
+                               : spares_root() ? (rank - call_.root - 1 + size) % size
+                                               : rank);
   const std::size_t granule = granule_bytes();
   const std::size_t bytes = call_.block_bytes;
   const std::size_t step = (bytes + workers * granule - 1) / (workers * granule) * granule;

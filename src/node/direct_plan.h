@@ -38,7 +38,7 @@ enum class DirectForm : std::uint32_t {
   pushes,      // each rank copies what it sends
   own_result,  // each rank's kernel makes what it receives
   shares,      // each rank's kernel makes a share and stores it in everybody's receive buffer
-  spread,      // the same, of what engines have fetched before
+  spread,      // each rank's kernel makes a share of what engines have fetched (spread_plan.h)
 };
 
 class DirectPlan {
@@ -90,8 +90,10 @@ class DirectPlan {
     return call_.kind == Kind::reduce_scatter_block || call_.kind == Kind::reduce_scatter;
   }
   // Bcast, and reduce among more than two: the root leaves the shares to the others. Its links
-  // have enough to do with what all send it, or fetch from it.
+  // have enough to do with what all send it, or fetch from it. Of a reduce among two it makes all:
+  // the other's contribution has to come to it in any case.
   bool spares_root() const noexcept;
+  bool burdens_root() const noexcept { return call_.kind == Kind::reduce && call_.size == 2; }
   DirectShare equal_share(int rank) const;
   bool has_result(int rank) const noexcept;
   bool has_own_move(bool in_place) const noexcept;

@@ -33,13 +33,6 @@ Status from_errno(StatusCode code, const char* what) {
   return {code, fmt::format("node: {}: {}", what, std::strerror(errno))};
 }
 
-// Equal in processes of this kernel, whatever containers they are in.
-std::uint64_t node_number() {
-  std::string text;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-  return std::hash<std::string>{}(text) | 1;
-}
-
 // Where sockets can be that processes in different network namespaces reach.
 std::array<std::string, 2> meeting_places() {
   const char* temporary = std::getenv("TMPDIR");
@@ -68,6 +61,12 @@ Graveyard& graveyard() {
 }
 
 }  // namespace
+
+std::uint64_t node_number() {
+  std::string text;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+  return std::hash<std::string>{}(text) | 1;
+}
 
 Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int device, Use use,
                       Record& mine) {

@@ -29,6 +29,9 @@
 
 namespace accord::node {
 
+// Equal in processes of this kernel, whatever containers they are in.
+std::uint64_t node_number();
+
 // What a rank tells the others when a group is joined: plain bytes.
 struct Record {
   static constexpr std::size_t kHandleBytesMax = 192;

@@ -248,8 +248,22 @@ Status Offers::try_kernels(const void* memory, bool& known) {
 
 bool Offers::trial_ended() noexcept {
   if (!trial_.ended()) return false;
-  if (tried_ != nullptr) (void)handle_cache().close(std::exchange(tried_, nullptr));
+  if (tried_.start != nullptr) end_tried();
   return true;
+}
+
+// What a late trial has shown of an import counts as long as its owner offers the same.
+void Offers::end_tried() noexcept {
+  const Tried tried = std::exchange(tried_, {});
+  Import& import = imports_[static_cast<std::size_t>(tried.owner)][tried.number];
+  if (import.generation != tried.generation || !trial_.outcome().ok()) {
+    (void)handle_cache().close(tried.start);
+    return;
+  }
+  import.start = tried.start;
+  answers(rank_, tried.owner)
+      .opened[tried.number]
+      .store(tried.generation, std::memory_order_release);
 }
 
 // Makes an offer, for show. Without a place for it nothing happens: there may be one in a later
@@ -362,9 +376,9 @@ void Offers::follow(int owner) {
     mine.opened[i].store(0, std::memory_order_relaxed);
     close(imports[i]);
   }
-  // What is offered while the device runs no kernel of ours is for a later call.
-  if (!trial_ended()) return;
   for (std::size_t i = 0; i < imports.size(); ++i) {
+    // What is offered while the device runs no kernel of ours is for a later call.
+    if (!trial_ended()) return;
     const Offer& offer = theirs.offers[i];
     const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
     const int readers = offer.readers.load(std::memory_order_relaxed);
@@ -408,9 +422,13 @@ Status Offers::open(int owner, std::size_t number, Import& import) {
   bool known = false;
   Status reached = try_kernels(import.start, known);
   if (known && reached.ok()) return {};
-  tried_ = std::exchange(import.start, nullptr);
-  (void)trial_ended();
-  return reached.ok() ? Trial::unended() : reached;
+  void* const start = std::exchange(import.start, nullptr);
+  if (!known) {
+    tried_ = {owner, number, import.generation, start};
+    return Trial::unended();
+  }
+  (void)handle_cache().close(start);
+  return reached;
 }
 
 void Offers::close(Import& import) noexcept {

@@ -101,8 +101,8 @@ class Offers {
   Offers(const Offers&) = delete;
   Offers& operator=(const Offers&) = delete;
 
-  // At the start of every call: opens what peers offer and closes what they have withdrawn, and
-  // now and then looks whether the next of the own offers still exists.
+  // At the start of every call, of short ones now and then: opens what peers offer and closes what
+  // they have withdrawn, and now and then looks whether the next of the own offers still exists.
   void tend();
 
   // This call uses an allocation of this rank, which `readers` would reach into. True when
@@ -144,13 +144,20 @@ class Offers {
     Descriptor descriptor;
     std::vector<bool> sent;  // to these ranks
   };
-  // A peer's offer that was looked at: `start` null where it could not be opened.
+  // A peer's offer that was looked at: `start` null where it could not be opened, or is on trial.
   struct Import {
     std::uint32_t generation = 0;
     std::uint32_t withdrawn = 0;  // no parcel up to this generation is kept
     void* start = nullptr;
   };
   using Imports = std::array<Import, Board::kOffers>;
+  // An import whose trial was given up on, open for as long as that goes on.
+  struct Tried {
+    int owner = -1;
+    std::size_t number = 0;
+    std::uint32_t generation = 0;
+    void* start = nullptr;
+  };
 
   Answers& answers(int reader, int owner) const noexcept {
     return answers_[reader * size_ + owner];
@@ -173,6 +180,7 @@ class Offers {
   void follow(int owner);
   void drop_withdrawn(int owner, std::size_t number, Import& import);
   Status open(int owner, std::size_t number, Import& import);
+  void end_tried() noexcept;
   void close(Import& import) noexcept;
 
   int rank_ = 0;
@@ -191,7 +199,7 @@ class Offers {
   unsigned calls_since_look_ = 0;
   std::vector<Imports> imports_;  // by owner
   Trial trial_;
-  void* tried_ = nullptr;  // an import given up on, open for as long as the trial of it goes on
+  Tried tried_;
   std::uint64_t calls_ = 0;
 };
 

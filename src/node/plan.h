@@ -32,10 +32,17 @@ enum class Kind : std::uint32_t {
   scatterv,
   alltoallv,
   alltoallw,
+  neighbor_allgather,
+  neighbor_allgatherv,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
 };
 
 // No size of such a call is common to all ranks: it goes pair by pair (pairs.h).
 constexpr bool goes_by_pairs(Kind kind) noexcept { return kind >= Kind::gatherv; }
+// Between neighbours of a topology; any two ranks may be so several times.
+constexpr bool is_among_neighbours(Kind kind) noexcept { return kind >= Kind::neighbor_allgather; }
 
 // So that filling and fetching overlap; see plan.cpp.
 std::size_t chunk_bytes_wanted(std::size_t block_bytes) noexcept;

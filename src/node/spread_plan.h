@@ -2,9 +2,9 @@
 // Copyright 2026 The Accord authors
 //
 // How a long reduction goes where copy engines fetch what the other ranks have for this rank's
-// share, into a slot a sender of its exchange region, and its kernel then works on local memory: as
-// many pieces as it takes, one after the other, the same number on all ranks. Pure arithmetic on
-// what is equal on all ranks.
+// share, into a slot a sender of its exchange region, and its kernel then works on local memory: in
+// as many pieces as it takes, with slots for two of them, so that one is fetched while the kernel
+// has another. Pure arithmetic on what is equal on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,14 @@ class SpreadPlan {
   // `plan` has the form of shares that are spread.
   SpreadPlan(const DirectPlan& plan, int rank, std::size_t region_bytes);
 
+  // Pieces that have slots at the same time.
+  static constexpr std::size_t kPiecesInRegion = 2;
+
   std::size_t pieces() const noexcept { return pieces_; }
   // Of this rank's share; of shorter shares the last pieces are empty.
   DirectShare part(std::size_t piece) const;
   // Where in the region lies what `sender` has for it.
-  std::size_t slot_bytes(int sender) const;
+  std::size_t slot_bytes(std::size_t piece, int sender) const;
 
  private:
   int rank_;

@@ -13,7 +13,8 @@ Status Trial::run(device::DeviceRuntime& runtime, int device, const device::Redu
   static std::atomic<bool> warned{false};
   runtime_ = &runtime;
   const auto give_up = std::chrono::steady_clock::now() + patience;
-  ACCORD_TRY(runtime.reduce_begin(device, reduction, ticket_));
+  outcome_ = runtime.reduce_begin(device, reduction, ticket_);
+  ACCORD_TRY(outcome_);
   do {
     ACCORD_TRY(poll(done));
   } while (!done && std::chrono::steady_clock::now() < give_up);
@@ -33,9 +34,9 @@ bool Trial::ended() noexcept {
 Status Trial::poll(bool& done) {
   done = ticket_.handle == nullptr;
   if (done) return {};
-  Status polled = runtime_->copy_done(ticket_, done);
-  if (done || !polled.ok()) ticket_ = {};
-  return polled;
+  outcome_ = runtime_->copy_done(ticket_, done);
+  if (done || !outcome_.ok()) ticket_ = {};
+  return outcome_;
 }
 
 }  // namespace accord::node

@@ -23,6 +23,8 @@ class Trial {
              bool& done);
   // Nothing of it is under way.
   bool ended() noexcept;
+  // What it has shown, also one that ended after it was given up on.
+  const Status& outcome() const noexcept { return outcome_; }
   // What to say of memory of which it is not known.
   static Status unended() {
     return {StatusCode::unsupported, "node: the device has run no kernel of this library in time"};
@@ -33,6 +35,7 @@ class Trial {
 
   device::DeviceRuntime* runtime_ = nullptr;
   device::CopyTicket ticket_;
+  Status outcome_;
 };
 
 }  // namespace accord::node

@@ -222,8 +222,7 @@ const std::string& library_directory() {
 }
 
 bool is_provided_by_accord(std::string_view name) noexcept {
-  return name.starts_with("MPIX_Query_") || name == "MPIX_GPU_query_support" ||
-         name.starts_with("PMPIX_Query_") || name == "PMPIX_GPU_query_support";
+  return name.starts_with("MPIX_") || name.starts_with("PMPIX_");
 }
 
 int accord_resolve(Trampoline* trampoline, const void* caller) try {

@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "shim/kept_handles.h"
-#include "shim/neighbor_shapes.h"
-#include "shim/pair_exchanges.h"
+#include "shim/neighbor_exchanges.h"
 #include "shim/rank_order.h"
 #include "shim/story.h"
 #include "shim/uneven_exchanges.h"
@@ -131,10 +130,11 @@ std::shared_ptr<RankOrderReduction> make_rank_order(const Shape& call, const Com
 }
 
 inline void put_in_rank_order(core::CollectiveCall& described,
-                              std::shared_ptr<RankOrderReduction> ordered) {
+                              std::shared_ptr<RankOrderReduction> ordered,
+                              decltype(&RankOrderReduction::start) issue) {
   described.block = [ordered](const void* send, void* recv) { return ordered->block(send, recv); };
-  described.issue = with_bits([ordered](const void* send, void* recv, MPI_Request* request) {
-    return ordered->start(send, recv, request);
+  described.issue = with_bits([ordered, issue](const void* send, void* recv, MPI_Request* request) {
+    return ((*ordered).*issue)(send, recv, request);
   });
   described.conclude = [ordered](void* recv) { return ordered->reduce_into(recv); };
 }
@@ -221,7 +221,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   described.block = std::ref(block);  // both outlive the call
   described.issue = std::ref(issue_bits);
   if (auto ordered = make_rank_order(call, *state))
-    put_in_rank_order(described, std::move(ordered));
+    put_in_rank_order(described, std::move(ordered), &RankOrderReduction::start);
   bool repeatable = false;
   const Status status = core::run_collective(engine(), state->queue, described, repeatable);
   if (repeatable) keep(call, *state, described);
@@ -244,7 +244,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
     return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   described.issue = with_bits(issue);
-  if (ordered) put_in_rank_order(described, std::move(ordered));
+  if (ordered) put_in_rank_order(described, std::move(ordered), &RankOrderReduction::start);
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =
       core::start_collective(engine(), requests(), state->queue, std::move(described), bits);
@@ -270,12 +270,7 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
     return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   described.issue = with_bits(issue);
-  if (ordered) {
-    put_in_rank_order(described, ordered);
-    described.issue = with_bits([ordered](const void* send, void* recv, MPI_Request* made) {
-      return ordered->init(send, recv, made);
-    });
-  }
+  if (ordered) put_in_rank_order(described, std::move(ordered), &RankOrderReduction::init);
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =
       core::init_collective(engine(), requests(), state->queue, std::move(described), bits);

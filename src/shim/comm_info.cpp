@@ -54,9 +54,10 @@ void keep(MPI_Comm comm, CommState& state, Choice choice) {
     (void)host::Comm_delete_attr(comm, keyval);
   }
   state.algorithms = std::move(choice);
-  // What was voted on so far was for the ways there were.
+  // What was voted on so far was for the ways there were, and so were the calls that are kept.
   state.queue->modes = {};
   state.last = {};
+  state.repeated = {};
 }
 
 // Takes from `info` what it says of algorithms. Collective: ranks that went different ways would

@@ -21,6 +21,12 @@ int wanted_level(int required) {
   return wanted ? MPI_THREAD_MULTIPLE : required;
 }
 
+// One rank that has an accelerator is reason enough.
+bool wants_partitioned() {
+  const std::string& setting = config().partitioned;
+  return setting == "accord" || (setting == "auto" && device::accelerator_present());
+}
+
 // What all ranks must know alike, in one reduction: the facts of the job, and whether the settings
 // that decide together are equal everywhere.
 Status agree(JobFacts& facts) {
@@ -28,8 +34,8 @@ Status agree(JobFacts& facts) {
   // Of none, too: one that a rank cannot use is no table for the others either.
   const auto table = static_cast<std::int64_t>(core::configured_table().hash() >> 1);
   std::int64_t words[] = {
-      hash,  ~hash, facts.threads ? 1 : 0, facts.devices ? 0 : 1, facts.program_threads ? 0 : 1,
-      table, ~table};
+      hash,  ~hash,  facts.threads ? 1 : 0,    facts.devices ? 0 : 1, facts.program_threads ? 0 : 1,
+      table, ~table, facts.partitioned ? 0 : 1};
   ACCORD_TRY(
       Status::from_host(host::Allreduce(MPI_IN_PLACE, words, static_cast<int>(std::size(words)),
                                         MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
@@ -37,6 +43,7 @@ Status agree(JobFacts& facts) {
   facts.devices = words[3] == 0;
   facts.program_threads = words[4] == 0;
   facts.same_tables = words[5] == ~words[6];
+  facts.partitioned = words[7] == 0;
   facts.same_settings = words[0] == ~words[1];
   if (facts.same_settings) return {};
   return {StatusCode::invalid_argument,
@@ -49,7 +56,8 @@ int after_init(int required) {
   (void)host::Query_thread(&level);
   JobFacts facts{.threads = level == MPI_THREAD_MULTIPLE && config().progress_thread != "off",
                  .devices = device::accelerator_present(),
-                 .program_threads = required == MPI_THREAD_MULTIPLE};
+                 .program_threads = required == MPI_THREAD_MULTIPLE,
+                 .partitioned = wants_partitioned()};
   Status status = agree(facts);
   start_runtime(facts);
   keep_first(status, config_status());
@@ -108,12 +116,12 @@ int Finalize() noexcept {
 #ifdef ACCORD_HAS_Session_init
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) noexcept {
   const int code = host::Session_init(info, errhandler, session);
-  if (code == MPI_SUCCESS) start_session_runtime(*session);
+  if (code == MPI_SUCCESS) start_session_runtime();
   return code;
 }
 
 int Session_finalize(MPI_Session* session) noexcept {
-  if (session != nullptr) stop_session_runtime(*session);
+  if (session != nullptr && *session != MPI_SESSION_NULL) stop_session_runtime();
   return host::Session_finalize(session);
 }
 

@@ -50,11 +50,12 @@ class TrackedExchange final : public core::Tracked {
                   std::vector<std::byte> sent)
       : description_(std::move(d)), sent_(std::move(sent)) {
     context = to_bits(comm);
-    facts = {0, true, held.source, held.tag};
+    origin_ = {held.source, held.tag, 0, true};
   }
   Status finish(const core::Completion&) override {
     ACCORD_TRY(operation->status());
-    facts->size_bytes = operation->completion().received_bytes;
+    facts = origin_;
+    facts->received_bytes = operation->completion().received_bytes;
     return finish_receive(description_, operation->completion(), facts);
   }
   Description& description() noexcept { return description_; }
@@ -64,6 +65,7 @@ class TrackedExchange final : public core::Tracked {
 
  private:
   Description description_;
+  core::MessageInfo origin_;
   std::vector<std::byte> sent_;  // what goes out where it would else be received into
 };
 

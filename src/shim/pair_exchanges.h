@@ -75,16 +75,16 @@ core::Segment block(C count, MPI_Datatype datatype, MPI_Aint offset_bytes) {
   return {typemap(datatype), static_cast<std::size_t>(count), offset_bytes};
 }
 
-// One end, of the blocks of all ranks, where block_of(rank) gives them.
+// One end, of so many blocks, where block_of(block) gives them: one a rank, unless the end says
+// otherwise.
 template <class BlockOf>
-core::PipelineEnd end_of_blocks(const core::StagedBuffer& buffer, const CommState& state,
-                                BlockOf block_of) {
-  std::vector<core::Segment> blocks(static_cast<std::size_t>(state.size));
+core::PipelineEnd end_of_blocks(const core::StagedBuffer& buffer, int count, BlockOf block_of) {
+  std::vector<core::Segment> blocks(static_cast<std::size_t>(count));
   std::size_t total_bytes = 0;
   auto bytes = core::Typemap::contiguous(1);
-  for (int rank = 0; rank < state.size; ++rank) {
-    core::Segment& one = blocks[static_cast<std::size_t>(rank)];
-    one = block_of(rank);
+  for (int block = 0; block < count; ++block) {
+    core::Segment& one = blocks[static_cast<std::size_t>(block)];
+    one = block_of(block);
     if (one.count != 0 && !one.type) bytes.reset();  // the call is for the host MPI to refuse
     total_bytes += one.count == 0 || one.type ? one.size_bytes() : 1;
   }
@@ -96,7 +96,7 @@ core::PipelineEnd end_of_blocks(const core::StagedBuffer& buffer, const CommStat
 // All is for, or from, the root.
 inline core::PipelineEnd end_at_root(const core::StagedBuffer& buffer, const CommState& state,
                                      int root, core::Segment whole) {
-  return end_of_blocks(buffer, state,
+  return end_of_blocks(buffer, state.size,
                        [&](int rank) { return rank == root ? whole : core::Segment(); });
 }
 
@@ -107,7 +107,7 @@ core::PipelineEnd end_by_counts(const core::StagedBuffer& buffer, const CommStat
                                 const C* counts, const D* displacements, MPI_Datatype datatype,
                                 int skipped) {
   const MPI_Aint extent = extent_of(datatype);
-  return end_of_blocks(buffer, state, [&](int rank) {
+  return end_of_blocks(buffer, state.size, [&](int rank) {
     if (rank == skipped) return core::Segment();
     return block(counts[rank], datatype, static_cast<MPI_Aint>(displacements[rank]) * extent);
   });
@@ -116,7 +116,7 @@ template <class C, class D>
 core::PipelineEnd end_by_types(const core::StagedBuffer& buffer, const CommState& state,
                                const C* counts, const D* displacements, const MPI_Datatype* types,
                                int skipped) {
-  return end_of_blocks(buffer, state, [&](int rank) {
+  return end_of_blocks(buffer, state.size, [&](int rank) {
     if (rank == skipped) return core::Segment();
     return block(counts[rank], types[rank], static_cast<MPI_Aint>(displacements[rank]));
   });

@@ -368,7 +368,7 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
       [&](MPI_Request* request) { return twin(d.send.host(), d.recv.host(), request); }, &told);
   if (told.MPI_SOURCE == kUntold)
     return raise_for(d.substitute, code);  // has failed, and see has_error_function
-  std::optional<core::MessageFacts> facts;
+  std::optional<core::MessageInfo> facts;
   Status received;
   if (code == MPI_SUCCESS) {
     stages::enter(stages::Stage::copy_out);

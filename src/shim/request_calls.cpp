@@ -58,36 +58,40 @@ class Watch {
   std::vector<Watched> watched_;
 };
 
-using core::Requests;
+// Whether a request whose completion has been told is the user's to complete once more.
+using Ended = core::Requests::Ended;
 
 // Finishes one request the host MPI has completed; `code` is what it returned for this request.
-int settle(const Watched& one, MPI_Status& status, int code,
-           Requests::Handle handle = Requests::Handle::gone) {
-  core::Completion completion;
-  if (code == MPI_SUCCESS) {
-    completion = completion_of(status);
-  } else {
-    completion.failed = true;
+int settle(const Watched& one, MPI_Status& status, int code, Ended ended = Ended::completed) {
+  core::MessageInfo info;
+  int ours = MPI_SUCCESS;
+  // What has nothing to bring into place waits for the call that completes it, with its error.
+  if (ended == Ended::completed || !one.work->message(info)) {
+    core::Completion completion;
+    if (code == MPI_SUCCESS) {
+      completion = completion_of(status);
+    } else {
+      completion.failed = true;
+    }
+    const auto comm = from_bits<MPI_Comm>(one.work->context);
+    ours = raise(comm, requests().finish(one.bits, one.work, completion, ended));
   }
-  const auto comm = from_bits<MPI_Comm>(one.work->context);
-  const int ours = raise(comm, requests().finish(one.bits, one.work, completion, handle));
-  if (auto& facts = one.work->facts) {
-    // MPICH 5.0.2 forgets the status of a persistent request when it has told it.
-    if (!facts->has_origin) *facts = {facts->size_bytes, true, status.MPI_SOURCE, status.MPI_TAG};
-    correct(status, *facts);
-  }
+  // MPICH 5.0.2 forgets the status of a persistent request when it has told it.
+  if (auto& facts = one.work->facts; facts && !facts->has_origin)
+    *facts = {status.MPI_SOURCE, status.MPI_TAG, facts->received_bytes, true};
+  if (one.work->message(info)) correct(status, info);
   return code != MPI_SUCCESS ? code : ours;
 }
 
 // The same for one that is through without the host MPI, as one of an array.
 int settle_early(const Watched& one, int& index, MPI_Status& status,
-                 Requests::Handle handle = Requests::Handle::gone) {
+                 Ended ended = Ended::completed) {
   index = one.index;
-  return settle(one, status, MPI_SUCCESS, handle);
+  return settle(one, status, MPI_SUCCESS, ended);
 }
 int settle_early_of_some(const Watched& one, int& index, MPI_Status& status,
-                         Requests::Handle handle = Requests::Handle::gone) {
-  status.MPI_ERROR = settle_early(one, index, status, handle);
+                         Ended ended = Ended::completed) {
+  status.MPI_ERROR = settle_early(one, index, status, ended);
   return status.MPI_ERROR == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_IN_STATUS;
 }
 
@@ -126,14 +130,14 @@ class Statuses {
 // or null when it is not among the completed ones. An error of ours becomes the array call's error.
 template <class StatusOf>
 int settle_array(const Watch& watched, int code, StatusOf status_of,
-                 Requests::Handle handle = Requests::Handle::gone) {
+                 Ended ended = Ended::completed) {
   int result = code;
   for (const Watched& one : watched) {
     MPI_Status* status = status_of(one.index);
     if (status == nullptr) continue;
     const int own_code = code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : MPI_SUCCESS;
     if (own_code == MPI_ERR_PENDING) continue;
-    const int settled = settle(one, *status, own_code, handle);
+    const int settled = settle(one, *status, own_code, ended);
     if (settled == own_code) continue;
     status->MPI_ERROR = settled;
     result = MPI_ERR_IN_STATUS;
@@ -270,17 +274,15 @@ namespace {
 
 // Waitsome and Testsome: the i-th status belongs to request indices[i].
 int settle_some(const Watch& watched, int code, const int* outcount, const int indices[],
-                MPI_Status* statuses, Requests::Handle handle = Requests::Handle::gone) {
+                MPI_Status* statuses, Ended ended = Ended::completed) {
   if (!settled_as_array(code) || *outcount == MPI_UNDEFINED) return code;
-  return settle_array(
-      watched, code,
-      [&](int index) -> MPI_Status* {
-        for (int i = 0; i < *outcount; ++i) {
-          if (indices[i] == index) return statuses + i;
-        }
-        return nullptr;
-      },
-      handle);
+  const auto status_of = [&](int index) -> MPI_Status* {
+    for (int i = 0; i < *outcount; ++i) {
+      if (indices[i] == index) return statuses + i;
+    }
+    return nullptr;
+  };
+  return settle_array(watched, code, status_of, ended);
 }
 
 }  // namespace
@@ -380,6 +382,9 @@ int Request_free(MPI_Request* request) noexcept {
   const core::HostRequest bits = to_bits(*request);
   const auto work = requests().find(bits);
   if (!work) return host::Request_free(request);
+  if (work->active && !work->may_be_freed_active())
+    return raise(from_bits<MPI_Comm>(work->context),
+                 {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
   if (!work->active || work->finished || work->early) return host::Request_free(request);
   engine().submit(std::make_shared<core::OrphanOperation>(bits, work,
@@ -402,7 +407,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexc
   Statuses statuses(status, 1, !watched.empty());
   const int code = host::Request_get_status(request, flag, statuses.get());
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle(watched.front(), *statuses.get(), code, Requests::Handle::kept);
+  return settle(watched.front(), *statuses.get(), code, Ended::kept);
 }
 
 #ifdef ACCORD_HAS_Request_get_status_all
@@ -416,7 +421,7 @@ int Request_get_status_all(int count, const MPI_Request array[], int* flag,
   const int code = host::Request_get_status_all(count, array, flag, statuses.get());
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
   return settle_array(
-      watched, code, [&](int index) { return statuses.get() + index; }, Requests::Handle::kept);
+      watched, code, [&](int index) { return statuses.get() + index; }, Ended::kept);
 }
 
 int Request_get_status_any(int count, const MPI_Request array[], int* index, int* flag,
@@ -429,13 +434,13 @@ int Request_get_status_any(int count, const MPI_Request array[], int* index, int
   Statuses statuses(status, 1, !watched.empty());
   if (const Watched* early = watched.early()) {
     *flag = 1;
-    return settle_early(*early, *index, *statuses.get(), Requests::Handle::kept);
+    return settle_early(*early, *index, *statuses.get(), Ended::kept);
   }
   *index = MPI_UNDEFINED;
   const int code = host::Request_get_status_any(count, array, index, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
-    if (one.index == *index) return settle(one, *statuses.get(), code, Requests::Handle::kept);
+    if (one.index == *index) return settle(one, *statuses.get(), code, Ended::kept);
   }
   return code;
 }
@@ -450,10 +455,10 @@ int Request_get_status_some(int count, const MPI_Request array[], int* outcount,
   Statuses statuses(given, count, !watched.empty());
   if (const Watched* early = watched.early()) {
     *outcount = 1;
-    return settle_early_of_some(*early, indices[0], *statuses.get(), Requests::Handle::kept);
+    return settle_early_of_some(*early, indices[0], *statuses.get(), Ended::kept);
   }
   const int code = host::Request_get_status_some(count, array, outcount, indices, statuses.get());
-  return settle_some(watched, code, outcount, indices, statuses.get(), Requests::Handle::kept);
+  return settle_some(watched, code, outcount, indices, statuses.get(), Ended::kept);
 }
 #endif
 

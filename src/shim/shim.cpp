@@ -26,6 +26,9 @@
 #include "shim/held_messages.h"
 #include "shim/kept_handles.h"
 #include "shim/messages.h"
+#include "shim/partitioned.h"
+#include "shim/private_comm.h"
+#include "shim/typemap.h"
 
 namespace accord::shim {
 namespace {
@@ -148,10 +151,8 @@ struct Runtime {
   Port port;
   core::Engine engine{port};
   core::Requests requests;
-  MPI_Comm private_comm = MPI_COMM_NULL;
-#ifdef ACCORD_HAS_Session_init
-  std::uint64_t private_comm_session = 0;  // bits of its owner where it was made without MPI_Init
-#endif
+  std::mutex life_mutex;  // sessions come and go on any thread
+  PrivateComm private_comm;
   int comm_keyval = MPI_KEYVAL_INVALID;
   std::mutex errors_mutex;
   std::map<std::string, int> error_codes;  // one per text: an MPI library has room for few
@@ -258,7 +259,7 @@ bool has_error_function(MPI_Comm comm) noexcept {
   return !predefined;
 }
 
-MPI_Comm private_comm() noexcept { return runtime().private_comm; }
+MPI_Comm private_comm() noexcept { return runtime().private_comm.get(); }
 
 namespace {
 
@@ -330,7 +331,7 @@ void drain(MPI_Comm comm) noexcept {
 
 namespace {
 
-void make_keyval() {
+void make_keyvals() {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) return;
   votes_from_bytes = config().pipeline_bytes;
@@ -339,7 +340,18 @@ void make_keyval() {
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
                                  nullptr);
   make_info_keyval();
+  make_type_keyval();
   for (const std::string& warning : config_warnings()) log::warn("{}", warning);
+}
+
+// What the host MPI made for us ends with it.
+void forget_host() noexcept {
+  Runtime& here = runtime();
+  if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
+  free_info_keyval();
+  free_type_keyval();
+  const std::lock_guard<std::mutex> locked(here.errors_mutex);
+  here.error_codes.clear();
 }
 
 void warn_of_algorithms(const JobFacts& facts) {
@@ -357,17 +369,16 @@ void warn_of_algorithms(const JobFacts& facts) {
 
 void start_runtime(const JobFacts& facts) {
   Runtime& here = runtime();
-  make_keyval();
+  const std::lock_guard<std::mutex> locked(here.life_mutex);
+  make_keyvals();
   here.engine.allow_threads(facts.threads);
   here.port.world_model = true;
   devices_in_job = facts.devices;
   program_has_threads = facts.program_threads;
   // Which way calls of which size go, and that short ones may go one, selection says.
   if (facts.devices) votes_from_bytes = 1;
-  if (here.private_comm == MPI_COMM_NULL &&
-      host::Comm_dup(MPI_COMM_SELF, &here.private_comm) == MPI_SUCCESS) {
-    (void)host::Comm_set_errhandler(here.private_comm, MPI_ERRORS_RETURN);
-  }
+  here.private_comm.open_world();
+  if (facts.partitioned) open_partitioned();
   int rank = 0;
   int size = 1;
   (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
@@ -385,29 +396,19 @@ void start_runtime(const JobFacts& facts) {
 }
 
 #ifdef ACCORD_HAS_Session_init
-// Without MPI_Init there is no MPI_COMM_SELF: the session's own process set of this process stands
-// in.
-void start_session_runtime(MPI_Session session) {
-  Runtime& here = runtime();
-  make_keyval();
-  if (here.private_comm != MPI_COMM_NULL) return;
-  MPI_Group self = MPI_GROUP_NULL;
-  if (host::Group_from_session_pset(session, "mpi://SELF", &self) != MPI_SUCCESS) return;
-  if (host::Comm_create_from_group(self, "accord", MPI_INFO_NULL, MPI_ERRORS_RETURN,
-                                   &here.private_comm) == MPI_SUCCESS) {
-    here.private_comm_session = to_bits(session);
-  }
-  (void)host::Group_free(&self);
+void start_session_runtime() {
+  const std::lock_guard<std::mutex> locked(runtime().life_mutex);
+  make_keyvals();
+  runtime().private_comm.open_session();
 }
 
-void stop_session_runtime(MPI_Session session) noexcept {
+void stop_session_runtime() noexcept {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
-  if (!here.port.world_model) stages::finish(-1);
-  if (here.private_comm != MPI_COMM_NULL && here.private_comm_session == to_bits(session)) {
-    (void)host::Comm_free(&here.private_comm);
-    here.private_comm_session = 0;
-  }
+  const std::lock_guard<std::mutex> locked(here.life_mutex);
+  if (!here.private_comm.close_session()) return;
+  stages::finish(-1);
+  forget_host();
 }
 #endif
 
@@ -423,10 +424,10 @@ void stop_runtime() noexcept {
   core::CclExchange::report();
   leave_messages();
   here.port.world_model = false;
+  close_partitioned();
   free_kept_handles();
-  if (here.private_comm != MPI_COMM_NULL) (void)host::Comm_free(&here.private_comm);
-  if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
-  free_info_keyval();
+  const std::lock_guard<std::mutex> locked(here.life_mutex);
+  if (here.private_comm.close_world()) forget_host();
 }
 
 }  // namespace accord::shim

@@ -126,14 +126,15 @@ struct JobFacts {
   bool program_threads = false;  // some rank's program may call from several threads
   bool same_tables = false;      // all ranks have read the same table
   bool same_settings = false;    // where they must be equal
+  bool partitioned = false;      // Accord carries partitioned requests
 };
 
 // Called by the environment functions (MPI_Init and friends).
 void start_runtime(const JobFacts& facts);
 void stop_runtime() noexcept;
 #ifdef ACCORD_HAS_Session_init
-void start_session_runtime(MPI_Session session);
-void stop_session_runtime(MPI_Session session) noexcept;
+void start_session_runtime();
+void stop_session_runtime() noexcept;
 #endif
 
 // A communicator of this process alone whose errors return: for questions that must not disturb the

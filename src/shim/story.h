@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "shim/pair_exchanges.h"
+#include "shim/neighbor_exchanges.h"
 #include "shim/uneven_exchanges.h"
 
 namespace accord::shim {
@@ -60,8 +60,11 @@ const char* why_no_exchange(const Shape& call, const CommState& state,
     return reason::kHostOnly;
   } else {
     if (!devices_in_job) return reason::kNoDevices;
-    if (const auto sketch = outline(call, state); sketch && sketch->asked.for_host())
-      return reason::of(sketch->asked.origin);
+    const auto sketch = outline(call, state);
+    if (sketch && sketch->asked.for_host()) return reason::of(sketch->asked.origin);
+    if constexpr (AmongNeighbours<Shape>) {
+      if (sketch && sketch->asked.algorithm.library == nullptr) return reason::kHostOnly;
+    }
     if (config().node_bytes == 0) return reason::kNodeOff;
     if constexpr (requires { call.op; }) {
       if (device_element(device_op(call.op), call.datatype,

@@ -3,12 +3,11 @@
 //
 // This rank's neighbours in a communicator with a topology, in the order of the blocks of a
 // neighbourhood collective. Blocks of absent neighbours (MPI_PROC_NULL at the edge of a grid) are
-// neither read nor written.
+// neither read nor written. A rank may be a neighbour several times, and its own.
 #pragma once
 
 #include <mpi.h>
 
-#include <cstddef>
 #include <vector>
 
 namespace accord::shim {
@@ -20,25 +19,35 @@ class Neighbours {
   // visit(block) for each neighbour that this rank receives from.
   template <class Visit>
   void each_in(Visit visit) const {
-    each(in_, visit);
+    each(sources_, visit);
   }
   // The same for those that it sends to.
   template <class Visit>
   void each_out(Visit visit) const {
-    each(out_, visit);
+    each(destinations_, visit);
   }
+
+  struct Edge {
+    int block;
+    int rank;
+  };
+  // The edges that there are. Those between two ranks are in one order on both of them.
+  std::vector<Edge> in() const;
+  std::vector<Edge> out() const;
 
  private:
   template <class Visit>
-  void each(int blocks, Visit& visit) const {
-    for (int block = 0; block < blocks; ++block) {
-      if (absent_.empty() || absent_[static_cast<std::size_t>(block)] == 0) visit(block);
+  void each(const std::vector<int>& ranks, Visit& visit) const {
+    int block = 0;
+    for (const int rank : ranks) {
+      if (rank != MPI_PROC_NULL) visit(block);
+      ++block;
     }
   }
 
-  int in_ = 0;
-  int out_ = 0;
-  std::vector<char> absent_;  // by block; empty: all there
+  std::vector<int> sources_;
+  std::vector<int> destinations_;
+  bool is_grid_ = false;
 };
 
 }  // namespace accord::shim

@@ -26,12 +26,13 @@ inline int raise_for(const std::shared_ptr<Substitute>& substitute, int code) no
   return code;
 }
 
-inline void correct(MPI_Status& status, const core::MessageFacts& facts) noexcept {
+inline void correct(MPI_Status& status, const core::MessageInfo& facts) noexcept {
   if (facts.has_origin) {
     status.MPI_SOURCE = facts.source;
     status.MPI_TAG = facts.tag;
   }
-  (void)host::Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(facts.size_bytes));
+  (void)host::Status_set_elements_x(&status, MPI_BYTE,
+                                    static_cast<MPI_Count>(facts.received_bytes));
 }
 
 // How much of a receive buffer is copied out: what the status tells, or all of it (with its old
@@ -41,10 +42,10 @@ enum class Amount { by_status, whole };
 // What comes of a receive that the host MPI has completed: brings what a header stands for, and
 // tells what the status shall say.
 inline Status finish_receive(Description& d, const core::Completion& completion,
-                             std::optional<core::MessageFacts>& facts,
+                             std::optional<core::MessageInfo>& facts,
                              const stages::Story& story = nullptr) {
   if (d.substitute) {
-    facts = {completion.received_bytes, true, d.substitute->source, d.substitute->tag};
+    facts = {d.substitute->source, d.substitute->tag, completion.received_bytes, true};
     d.substitute->conclude();
     d.substitute.reset();
   }
@@ -55,8 +56,8 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   if (segment.type == nullptr ||
       !core::find_header(outbox(), segment, d.recv.host(), received_bytes, header))
     return d.recv.copy_out(received_bytes);
-  if (!facts) facts.emplace();
-  facts->size_bytes = header.size_bytes;
+  if (!facts) facts.emplace().has_origin = false;
+  facts->received_bytes = header.size_bytes;
   core::set_last_path("node-p2p");
   if (story) story->took("node-p2p", core::reason::kByHeader);
   return core::fetch_message(outbox(), segment, d.recv, header);
@@ -117,10 +118,10 @@ class PersistentReceive final : public TrackedMessage {
     MPI_Status told;
     const auto substitute = held.substitute;
     const int code = receive_(description_.recv.host(), &held.handle, &told);
-    facts = {0, true, held.source, held.tag};
+    facts = {held.source, held.tag, 0, true};
     if (code != MPI_SUCCESS) return Status::from_host(raise_for(substitute, code));
     const core::Completion completion = completion_of(told);
-    facts->size_bytes = completion.received_bytes;
+    facts->received_bytes = completion.received_bytes;
     description_.substitute = substitute;
     return finish_receive(description_, completion, facts);
   }

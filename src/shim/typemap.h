@@ -25,4 +25,8 @@ std::shared_ptr<const core::Typemap> known_typemap(MPI_Datatype datatype) noexce
 // Whether the datatype is predefined (its handle is never reused).
 bool is_named(MPI_Datatype datatype) noexcept;
 
+// Of the attribute; a program may end MPI and begin it anew in another session.
+void make_type_keyval() noexcept;
+void free_type_keyval() noexcept;
+
 }  // namespace accord::shim

@@ -96,25 +96,4 @@ inline int refuse_device_in_file(MPI_File fh, const char* name) noexcept {
                                   std::string(name) + " on device memory is not supported"));
 }
 
-// Partitioned communication on device memory is not supported yet.
-#ifdef ACCORD_HAS_Psend_init
-inline int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype,
-                      int dest, int tag, MPI_Comm comm, MPI_Info info,
-                      MPI_Request* request) noexcept {
-  if (device::must_stage(buf)) {
-    return raise(
-        comm, Status(StatusCode::unsupported, "MPI_Psend_init on device memory is not supported"));
-  }
-  return host::Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
-}
-inline int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
-                      int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
-  if (device::must_stage(buf)) {
-    return raise(
-        comm, Status(StatusCode::unsupported, "MPI_Precv_init on device memory is not supported"));
-  }
-  return host::Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request);
-}
-#endif
-
 }  // namespace accord::shim

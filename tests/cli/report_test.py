@@ -173,6 +173,14 @@ def test_sections_of_one_file_are_told_apart(accord: Accord, tmp_path: Path) -> 
     assert page.texts["h2"] == ["node · 2 ranks · blocking", "node · 2 ranks · persistent"]
 
 
+def test_calls_under_other_settings_are_a_section_of_their_own(tmp_path: Path) -> None:
+    settings = {"ACCORD_REGION_BYTES": "64K", "ACCORD_NODE_BYTES": "1"}
+    records = [ours(8), ours(8, settings={}), ours(8, settings=settings)]
+    default, other = read_sections(write(tmp_path / "r.jsonl", *records))
+    assert "settings" not in default.facts and default.repeated == 1
+    assert other.facts["settings"] == "ACCORD_NODE_BYTES=1 ACCORD_REGION_BYTES=64K"
+
+
 @pytest.mark.usefixtures("libraries")
 def test_without_peers(accord: Accord, tmp_path: Path) -> None:
     file = write(tmp_path / "r.jsonl", ours(8), ours(64))

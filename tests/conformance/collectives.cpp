@@ -271,6 +271,8 @@ void require_call(const Run& run, const Comm& comm, Kind kind, Form form) {
   require(run, call_name(kind, form).c_str());
   if (is_inter(comm)) require(run, (call_name(kind, form) + " between groups").c_str());
   if (is_neighbour(kind) && comm.distinct_edges) require(run, "neighbours in a directed graph");
+  if (kind >= Kind::neighbor_alltoall && comm.doubled_sides && form != Form::blocking)
+    require(run, "one rank on both sides, not blocking");
 }
 
 bool in_place_works(const Run& run, const CollectiveCall& call) {

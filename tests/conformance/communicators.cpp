@@ -97,6 +97,8 @@ void Communicators::add_cart(const char* name, std::vector<int> dims, std::vecto
   owned_.push_back(handle);
   comm.topology = true;
   for (int d = 0; d < dimensions; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    comm.doubled_sides = comm.doubled_sides || (periods[i] != 0 && dims[i] <= 2);
     int source = 0;
     int destination = 0;
     check(api_.Cart_shift(handle, d, 1, &source, &destination), "Cart_shift");

@@ -23,6 +23,7 @@ struct Comm {
   int group = 0;             // which of an inter-communicator's two groups this process is in
   bool topology = false;
   bool distinct_edges = false;  // no pair of neighbours has two edges: counts may differ by edge
+  bool doubled_sides = false;   // of a grid: one rank is on both sides of another, or of itself
   std::vector<int> sources;
   std::vector<int> destinations;
 

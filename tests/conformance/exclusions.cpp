@@ -168,6 +168,11 @@ constexpr std::array kExclusions = {
               {4, 0},
               {5, 0},
               "truncates messages or never completes"},
+    Exclusion{"one rank on both sides, not blocking",
+              Vendor::open_mpi,
+              {4, 0},
+              {5, 0},
+              "takes the block of the other side, unlike the blocking form"},
     Exclusion{"persistent buffered sends",
               Vendor::open_mpi,
               {4, 0},
@@ -228,11 +233,14 @@ constexpr std::array kExclusions = {
               {4, 0},
               {4, 0},
               "Waitany and its kin report an inactive persistent collective again and again"},
-    Exclusion{"Testall of a persistent collective",
-              Vendor::mpich,
-              {4, 0},
-              {5, 0},
-              "MPI_Testall says MPI_ERR_IN_STATUS with no error in the status"},
+    Exclusion{
+        "Testall of a persistent collective",
+        Vendor::mpich,
+        {4, 0},
+        {5, 0},
+        "on host memory without Accord, too, MPI_Testall completes a round that went well, "
+        "and then raises MPI_ERR_IN_STATUS with MPI_SUCCESS in every status: where errors are "
+        "fatal the program ends before anybody could look at them"},
 };
 
 bool hit(const Run& run, const Exclusion& exclusion) {

@@ -97,15 +97,16 @@ MUTATIONS = {
         ),
     },
     "spread_reduction.cpp": {
-        "reduce_unfetched": (
-            "case State::fetching:\n      ACCORD_TRY(poll(ended));\n      if (",
-            "!ended",
-            "false",
+        "reduce_unfetched": ("return piece < ", "steps_[step - 1].ended", "plan_.pieces()"),
+        "refetch_unreduced": (
+            "return piece < ",
+            "steps_[kReduce].ended + node::SpreadPlan::kPiecesInRegion",
+            "plan_.pieces()",
         ),
-        "end_unreduced": (
-            "case State::reducing:\n      ACCORD_TRY(poll(ended));\n      if (",
-            "!ended",
-            "false",
+        "end_unstored": (
+            "done = ",
+            "steps_[kStore].ended == plan_.pieces()",
+            "steps_[kFetch].ended == plan_.pieces()",
         ),
     },
     "pairwise_exchange.cpp": {

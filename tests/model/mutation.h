@@ -45,13 +45,14 @@ enum class Mutation {
   keep_old_words,       // an inbox holds words of whatever the memory was used for before
   settle_unread,        // a rank ends a direct call while peers reach into its buffers
   reach_unarrived,  // a rank takes what a peer said of an earlier call for what it says of this one
-  end_unreduced,    // a piece counts as reduced before its kernel has ended
-  reduce_unfetched,  // a piece is reduced before all of it has come
-  refill_unread,     // a rank sends again through a region that a peer may still read
-  leave_lent,        // a rank ends its call while peers reach into its buffer
-  share_sequence,    // a persistent call goes by the groups of its communicator
-  rank_dies,         // no mistake: the process of `dead_rank` is gone
-  decline_alone,     // a rank goes by its own vote on whether the ranks can share their regions
+  end_unstored,     // a call ends before all that it stores with the others is there
+  reduce_unfetched,   // a piece is reduced before all of it has come
+  refetch_unreduced,  // a piece is fetched over one that the kernel has yet to reduce
+  refill_unread,      // a rank sends again through a region that a peer may still read
+  leave_lent,         // a rank ends its call while peers reach into its buffer
+  share_sequence,     // a persistent call goes by the groups of its communicator
+  rank_dies,          // no mistake: the process of `dead_rank` is gone
+  decline_alone,      // a rank goes by its own vote on whether the ranks can share their regions
 };
 
 // Those of the running job.

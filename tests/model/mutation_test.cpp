@@ -182,7 +182,8 @@ TEST(Mutations, SlotsOfAReductionThatIsSpread) {
   shim.exchange.direct = true;
   shim.exchange.spread = true;
   EXPECT_EQ(first_failure(Mutation::none, shim, body), "");
-  for (const Mutation mistake : {Mutation::reduce_unfetched, Mutation::end_unreduced}) {
+  for (const Mutation mistake :
+       {Mutation::reduce_unfetched, Mutation::refetch_unreduced, Mutation::end_unstored}) {
     const std::string message = first_failure(mistake, shim, body);
     EXPECT_NE(message.find("receive buffer"), std::string::npos)
         << "mistake " << static_cast<int>(mistake) << ": " << message;

@@ -139,7 +139,7 @@ TEST(Scenario, BlockingCallBehindNonblockingOnesOfItsKey) {
 
 // Buffers that are used again and again are reached by the peers themselves, under every schedule;
 // what a rank writes into its send buffer once its call is complete reaches nobody. Copy engines
-// spread 24,000 bytes in several pieces, since a region of 12 KiB takes half of it.
+// spread 24,000 bytes in several pieces, since a region of 12 KiB takes a quarter of it.
 TEST(Scenario, CollectivesOnTheSameBuffersGoStraightBetweenThem) {
   struct Way {
     std::size_t elements;

@@ -12,6 +12,9 @@ namespace {
 // Polls of one thread without any event after which it has seen all there is to see: every delay of
 // the modelled world is far shorter, and so is the longest time for which a lock is held in turns.
 constexpr unsigned kStuckPolls = 1500;
+// From here on it most likely waits for ever: to take turns at that is what a deadlock costs.
+constexpr unsigned kIdlePolls = kStuckPolls / 4;
+constexpr std::uint64_t kIdleSwitchOneIn = 64;
 // Far above what any program of the tests needs.
 constexpr std::uint64_t kStepsMax = 10'000'000;
 // Free mode: no event for so long is a deadlock, even on a loaded machine under a sanitizer.
@@ -90,7 +93,8 @@ void Scheduler::yield() {
   }
   if (++me.polls >= kStuckPolls && stuck()) report_deadlock();
   if (++steps_ > kStepsMax) fail("the run does not end: " + std::to_string(kStepsMax) + " steps");
-  if (me.polls >= kStuckPolls || random_.below(switch_one_in_) == 0) pass_baton(&me);
+  const std::uint64_t switch_one_in = me.polls >= kIdlePolls ? kIdleSwitchOneIn : switch_one_in_;
+  if (me.polls >= kStuckPolls || random_.below(switch_one_in) == 0) pass_baton(&me);
 }
 
 void Scheduler::pass_baton(Thread* from) {

@@ -8,6 +8,7 @@
 //   plugin     only sums of floats go by the library, which is the example's
 //   lacks      rank 1 has no library
 //   fails      the library fails in the midst of a call: an error, but never wrong data
+//   fails_persistent  the same of persistent requests, of which there are several
 //   company    calls of two communicators, started in different orders
 #include <accord/accord.h>
 #include <mpi.h>
@@ -17,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -130,6 +132,43 @@ void check_pairs(const std::string& path) {
   }
 }
 
+// Whether there are persistent collectives.
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define HAS_PERSISTENT 1
+#else
+#define HAS_PERSISTENT 0
+#endif
+
+#if HAS_PERSISTENT
+// A request by a library has nothing of its own but mailboxes: what the library cannot do goes by
+// the same way as if there were none.
+void check_persistent(const std::string& path) {
+  const DeviceBuffer send = on_device(contribution<float>(rank));
+  const DeviceBuffer recv = on_device(std::vector<float>(kCount));
+  const DeviceBuffer shorts = on_device(contribution<short>(rank));
+  MPI_Request sum_of_floats = MPI_REQUEST_NULL;
+  MPI_Request sum_of_shorts = MPI_REQUEST_NULL;
+  MPI_Allreduce_init(send.pointer(), recv.pointer(), kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &sum_of_floats);
+  expect_path(path, "initialisation of a sum");
+  MPI_Allreduce_init(MPI_IN_PLACE, shorts.pointer(), kCount, MPI_SHORT, MPI_SUM, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &sum_of_shorts);
+  expect_path("node", "initialisation of a sum of short");
+  MPI_Request* const first = rank % 2 == 0 ? &sum_of_floats : &sum_of_shorts;
+  MPI_Request* const second = rank % 2 == 0 ? &sum_of_shorts : &sum_of_floats;
+  MPI_Start(first);
+  MPI_Start(second);
+  check_sum<float>(MPI_FLOAT, path, "sum of float beside persistent ones");
+  MPI_Wait(&sum_of_shorts, MPI_STATUS_IGNORE);
+  MPI_Wait(&sum_of_floats, MPI_STATUS_IGNORE);
+  expect_path(path, "persistent sum");
+  expect(contents<float>(recv) == sum<float>(size), "persistent sum: wrong result");
+  expect(contents<short>(shorts) == sum<short>(size), "persistent sum of short: wrong result");
+  MPI_Request_free(&sum_of_floats);
+  MPI_Request_free(&sum_of_shorts);
+}
+#endif
+
 // A library has no operation for bits; what it is given else, it does.
 void check_way(const std::string& path) {
   check_sum<int>(MPI_INT, path, "sum of int");
@@ -137,6 +176,9 @@ void check_way(const std::string& path) {
   check_sum<short>(MPI_SHORT, "node", "sum of short");
   check_bcast(path);
   check_pairs(path == "node" ? "node-pairs" : path);
+#if HAS_PERSISTENT
+  check_persistent(path);
+#endif
   const DeviceBuffer bits = on_device(contribution<int>(rank));
   MPI_Allreduce(MPI_IN_PLACE, bits.pointer(), kCount, MPI_INT, MPI_BXOR, MPI_COMM_WORLD);
   expect_path("node", "bitwise operation");
@@ -182,6 +224,42 @@ void check_failure() {
 #endif
   std::fprintf(stderr, "rank %d was told: %s\n", rank, told.c_str());
 }
+
+#if HAS_PERSISTENT
+// They share the library's communicator: once it has failed, all of them do, and so do other calls.
+void check_persistent_failure() {
+  constexpr std::size_t kRequests = 3;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const DeviceBuffer send = on_device(contribution<float>(rank));
+  std::vector<std::unique_ptr<DeviceBuffer>> recvs;
+  std::array<MPI_Request, kRequests> requests{};
+  for (MPI_Request& request : requests) {
+    recvs.emplace_back(new DeviceBuffer(on_device(std::vector<float>(kCount))));
+    MPI_Allreduce_init(send.pointer(), recvs.back()->pointer(), kCount, MPI_FLOAT, MPI_SUM,
+                       MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    expect_path("nccl", "initialisation");
+  }
+  constexpr int kRounds = 5;
+  unsigned errors = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    errors = 0;
+    for (std::size_t i = 0; i < kRequests; ++i)
+      MPI_Start(&requests[(i + static_cast<std::size_t>(rank)) % kRequests]);
+    for (std::size_t i = 0; i < kRequests; ++i) {
+      const int code = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+      if (code != MPI_SUCCESS) ++errors;
+      if (code == MPI_SUCCESS)
+        expect(contents<float>(*recvs[i]) == sum<float>(size), "a success with a wrong result");
+    }
+  }
+  expect(errors == kRequests, "a request goes on with a library that has failed");
+  const DeviceBuffer recv = on_device(std::vector<float>(kCount));
+  const int code =
+      MPI_Allreduce(send.pointer(), recv.pointer(), kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  expect(code != MPI_SUCCESS, "a call goes on with a library that has failed");
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+}
+#endif
 
 // Each rank starts and awaits them in an order of its own, and some ranks block in a call of a
 // third communicator meanwhile.
@@ -233,6 +311,10 @@ int main(int argc, char** argv) {
   if (accord_device_count() > 0) accord_set_device(rank % accord_device_count());
   if (matter == "fails") {
     check_failure();
+#if HAS_PERSISTENT
+  } else if (matter == "fails_persistent") {
+    check_persistent_failure();
+#endif
   } else if (matter == "plugin") {
     check_plugin();
   } else if (matter == "company") {
@@ -241,7 +323,7 @@ int main(int argc, char** argv) {
     check_way(matter == "lacks" ? "node" : argc > 2 ? argv[2] : "nccl");
   }
   int all_failures = 0;
-  if (matter == "fails") {  // the communicator is not fit for more
+  if (matter.starts_with("fails")) {  // the communicator is not fit for more
     all_failures = failures;
   } else {
     MPI_Allreduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -3,7 +3,7 @@
 //
 // The info key "accord_algorithm": what it says counts for its communicator, goes on with a
 // duplicate, changes what later calls do, and is taken only where all ranks say the same. The
-// argument is the way that calls go where no info counts.
+// argument is the way that calls go where no info counts; or "libraries", of which there are two.
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -125,6 +125,26 @@ void disagreement() {
   MPI_Comm_free(&regions);
 }
 
+// Calls on the same buffers, which are kept and not described anew: a library that was given up for
+// another one is not asked by them.
+void libraries() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const DeviceBuffer send(std::vector<std::byte>(kCount * sizeof(int)));
+  const DeviceBuffer recv(std::vector<std::byte>(kCount * sizeof(int)));
+  for (const char* const library : {"nccl", "msccl", "nccl"}) {
+    set(comm, library);
+    for (int call = 0; call < 8; ++call) {
+      MPI_Allreduce(send.pointer(), recv.pointer(), kCount, MPI_INT, MPI_SUM, comm);
+      if (std::string(library) == accord_last_path()) continue;
+      std::fprintf(stderr, "rank %d, call %d: by %s instead of %s\n", rank, call,
+                   accord_last_path(), library);
+      ++failures;
+    }
+  }
+  MPI_Comm_free(&comm);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,7 +153,9 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   by_default = argc > 1 ? argv[1] : "inbox";
   const bool overruled = argc > 2;
-  if (overruled) {
+  if (by_default == "libraries") {
+    libraries();
+  } else if (overruled) {
     MPI_Comm comm = duplicate(MPI_COMM_WORLD, "node");
     expect_way(comm, by_default, "ACCORD_ALGORITHM counts more");
     MPI_Comm_free(&comm);

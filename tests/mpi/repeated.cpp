@@ -9,7 +9,9 @@
 
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device_buffer.h"
@@ -104,6 +106,41 @@ void gather_and_scatter() {
   }
 }
 
+// Device memory of this process, its peers' included: the host runtime's is mapped files.
+int mappings() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("memfd:accord (deleted)") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+// What peers have opened and the program frees they close, although only short calls follow.
+void freed_memory_is_closed() {
+  constexpr int kLong = 1 << 18;
+  constexpr int kShortCalls = 3000;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  auto send = std::make_unique<DeviceBuffer>(bytes_of(numbers(kLong, 0)));
+  auto recv = std::make_unique<DeviceBuffer>(bytes_of(numbers(kLong, 0)));
+  for (int call = 0; call < kCalls; ++call)
+    MPI_Allreduce(send->pointer(), recv->pointer(), kLong, MPI_INT, MPI_MAX, comm);
+  const bool was_lent = std::strcmp(accord_last_path(), "node-direct") == 0;
+  send.reset();
+  recv.reset();
+  MPI_Barrier(comm);
+  const int open = mappings();
+  const DeviceBuffer few(bytes_of(numbers(kCount, 0)));
+  for (int call = 0; call < kShortCalls; ++call)
+    MPI_Allreduce(MPI_IN_PLACE, few.pointer(), kCount, MPI_INT, MPI_MAX, comm);
+  if (!was_lent || mappings() > open) {
+    std::fprintf(stderr, "rank %d: %d mappings, %d before%s\n", rank, mappings(), open,
+                 was_lent ? "" : "; nothing was lent");
+    ++failures;
+  }
+  MPI_Comm_free(&comm);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -121,6 +158,7 @@ int main(int argc, char** argv) {
   }
   reduce_host_and_in_place();
   gather_and_scatter();
+  freed_memory_is_closed();
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) std::printf("%d failures\n", failures);
   MPI_Finalize();

@@ -108,6 +108,38 @@ TEST(ccl_plan, the_librarys_own_alltoall_where_it_has_one) {
   EXPECT_EQ(whole[0].count, 4u);
 }
 
+// A root in place has its block where it is to stay, and the library is told so.
+TEST(ccl_plan, the_librarys_own_gather_and_scatter_where_it_has_them) {
+  const Call gather{.kind = Kind::gather, .size = 3, .root = 1, .block_bytes = 4};
+  const Call scatter{.kind = Kind::scatter, .size = 3, .root = 1, .block_bytes = 4};
+  std::byte block[4];
+  std::byte blocks[12];
+  const auto works_of = [&](const Call& call, int rank, bool in_place, std::byte* in,
+                            std::byte* out) {
+    const auto works = CclPlan(library("rccl"), call, rank, in_place).works(in, out);
+    EXPECT_EQ(works.size(), 1u);
+    return works.at(0);
+  };
+  for (const bool in_place : {false, true}) {
+    ccl::Work work = works_of(gather, 1, in_place, in_place ? nullptr : block, blocks);
+    EXPECT_EQ(work.call, ACCORD_CCL_GATHER);
+    EXPECT_EQ(work.count, 4u);
+    EXPECT_EQ(work.peer, 1);
+    EXPECT_EQ(work.send, in_place ? blocks + 4 : block);
+    EXPECT_EQ(work.recv, blocks);
+    work = works_of(scatter, 1, in_place, blocks, in_place ? nullptr : block);
+    EXPECT_EQ(work.call, ACCORD_CCL_SCATTER);
+    EXPECT_EQ(work.send, blocks);
+    EXPECT_EQ(work.recv, in_place ? blocks + 4 : block);
+    work = works_of(gather, 0, in_place, block, nullptr);
+    EXPECT_EQ(work.send, block);
+    EXPECT_EQ(work.recv, nullptr);
+    work = works_of(scatter, 2, in_place, nullptr, block);
+    EXPECT_EQ(work.send, nullptr);
+    EXPECT_EQ(work.recv, block);
+  }
+}
+
 // One rank's side of a call: what is read and written, and what is asked of the library.
 struct Side {
   Bytes in;

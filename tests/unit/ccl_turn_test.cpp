@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "node_world.h"
@@ -23,7 +24,8 @@ using core::CclPlace;
 using core::CclTurn;
 using Company = CclTurn::Company;
 
-bool comes(CclTurn& turn) { return turn.may_enter() && turn.all_enter() && turn.comes(); }
+// To be asked again and again.
+bool comes(CclTurn& turn) { return turn.all_entered() && turn.comes(); }
 
 // A communicator, of some of the processes.
 struct Comm {
@@ -44,7 +46,8 @@ struct Call {
 
 struct Process {
   CclPlace place;
-  std::vector<Call> calls;  // under way or to come, in the order of this process
+  std::vector<Call> calls;                   // under way or to come, in the order of this process
+  std::vector<std::pair<int, int>> started;  // of which communicator, and which of its calls
 };
 
 class World {
@@ -96,6 +99,20 @@ class World {
     return false;
   }
 
+  // Whether any two processes have started the calls that both take part in in one order, so that
+  // these may all go by one communicator of the library.
+  bool started_in_one_order() const {
+    const auto common = [this](std::size_t process, std::size_t other) {
+      auto calls = processes_[process]->started;
+      std::erase_if(calls, [&](const auto& call) { return rank_of(call.first, other) < 0; });
+      return calls;
+    };
+    for (std::size_t one = 0; one < processes_.size(); ++one)
+      for (std::size_t other = 0; other < one; ++other)
+        if (common(one, other) != common(other, one)) return false;
+    return true;
+  }
+
  private:
   int rank_of(int comm, std::size_t process) const {
     const auto& processes = comms_[static_cast<std::size_t>(comm)].processes;
@@ -134,12 +151,17 @@ class World {
       Call& call = *one;
       const auto comm = static_cast<std::size_t>(call.comm);
       if (random_() % 4 == 0 && !call.turn) continue;
-      if (!call.turn)
-        call.turn =
-            std::make_unique<CclTurn>(comms_[comm].world->group(call.rank), comms_[comm].number,
-                                      company, CclTurn::Process::busy, process.place);
+      if (!call.turn) {
+        const bool idle = company == Company::none && random_() % 2 == 0;
+        call.turn = std::make_unique<CclTurn>(
+            comms_[comm].world->group(call.rank), comms_[comm].number, company,
+            idle ? CclTurn::Process::idle : CclTurn::Process::busy, process.place);
+        call.turn->enter();
+      }
       if (!comes(*call.turn)) continue;
+      call.turn->started();
       call.started = true;
+      process.started.emplace_back(call.comm, call.sequence);
       ++started(call);
       return;
     }
@@ -159,6 +181,7 @@ TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
       world.add_comm({1, 0});
       world.add_calls(5, order);
       EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+      EXPECT_TRUE(world.started_in_one_order()) << "seed " << seed;
     }
   }
 }
@@ -173,6 +196,7 @@ TEST(ccl_turn, communicators_that_meet_in_a_ring) {
       world.add_comm({3, 2, 1, 0});
       world.add_calls(4, order);
       EXPECT_TRUE(world.run(Company::possible)) << "seed " << seed;
+      EXPECT_TRUE(world.started_in_one_order()) << "seed " << seed;
     }
   }
 }
@@ -186,6 +210,7 @@ TEST(ccl_turn, two_calls_do_not_keep_each_other_from_starting) {
                      {one.group(1), 3, Company::possible, CclTurn::Process::busy, places[1]}};
   CclTurn second[] = {{other.group(0), 5, Company::possible, CclTurn::Process::busy, places[0]},
                       {other.group(1), 5, Company::possible, CclTurn::Process::busy, places[1]}};
+  for (CclTurn* turn : {&first[0], &second[1], &second[0], &first[1]}) turn->enter();
   bool come[2] = {};
   for (int poll = 0; poll < 100; ++poll) {
     come[0] = comes(first[0]);
@@ -210,11 +235,14 @@ TEST(ccl_turn, nobody_starts_before_all_have_come) {
   CclPlace places[3];
   CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::busy, places[0]);
   CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
+  first.enter();
+  second.enter();
   for (int poll = 0; poll < 10; ++poll) {
     EXPECT_FALSE(comes(first));
     EXPECT_FALSE(comes(second));
   }
   CclTurn third(world.group(2), 1, Company::none, CclTurn::Process::busy, places[2]);
+  third.enter();
   bool come[3] = {};
   for (int poll = 0; poll < 10; ++poll) {
     come[0] = comes(first);
@@ -232,16 +260,53 @@ TEST(ccl_turn, where_nothing_else_is_under_way_all_start_once_all_have_come) {
   for (int call = 0; call < 3; ++call) {
     CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
     CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::idle, places[1]);
+    first.enter();
     EXPECT_FALSE(comes(first));
+    second.enter();
     EXPECT_TRUE(comes(second));
     EXPECT_TRUE(comes(first));
   }
   // One that is busy takes a look more.
   CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
   CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
+  first.enter();
   EXPECT_FALSE(comes(first));
+  second.enter();
   EXPECT_TRUE(comes(second));
   EXPECT_TRUE(comes(first));
+}
+
+// Nor does one wait for those who have not yet seen that the call before may start. It does before
+// it tells them something anew.
+TEST(ccl_turn, a_call_is_entered_while_others_are_late_for_the_one_before) {
+  NodeWorld world(2, 64 << 10, 1);
+  CclPlace places[2];
+  const auto make = [&](int rank, CclTurn::Process process) {
+    return std::make_unique<CclTurn>(world.group(rank), 1, Company::none, process, places[rank]);
+  };
+  for (const auto next : {CclTurn::Process::idle, CclTurn::Process::busy}) {
+    auto late = make(1, CclTurn::Process::idle);
+    auto early = make(0, CclTurn::Process::idle);
+    late->enter();
+    early->enter();
+    EXPECT_TRUE(comes(*early));
+    early.reset();
+    early = make(0, next);
+    EXPECT_FALSE(early->may_tell());
+    early->enter();
+    EXPECT_FALSE(comes(*early));
+    EXPECT_TRUE(comes(*late));
+    late.reset();
+    late = make(1, next);
+    EXPECT_TRUE(late->may_tell());
+    late->enter();
+    bool come[2] = {};
+    for (int poll = 0; poll < 3; ++poll) {
+      come[0] = comes(*early);
+      come[1] = comes(*late);
+    }
+    EXPECT_TRUE(come[0] && come[1]);
+  }
 }
 
 // As after an error: its place is free for others.
@@ -251,6 +316,8 @@ TEST(ccl_turn, a_call_that_ends_early_gives_its_place_back) {
   CclPlace place;
   CclTurn first(one.group(0), 1, Company::none, CclTurn::Process::busy, place);
   CclTurn second(other.group(0), 2, Company::none, CclTurn::Process::busy, place);
+  first.enter();
+  second.enter();
   EXPECT_TRUE(comes(first));
   EXPECT_FALSE(comes(second));
   first.end();

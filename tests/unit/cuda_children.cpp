@@ -21,6 +21,7 @@ using device::classify;
 using device::CopyTicket;
 using device::Element;
 using device::ExportedMemory;
+using device::LibraryStream;
 using device::MemoryKind;
 using device::must_stage;
 using device::PointerInfo;
@@ -103,6 +104,16 @@ int bare() {
   return 0;
 }
 
+// Nothing of a stream that went with its context, and that the new context does not have, either.
+bool refuses(LibraryStream& stream) {
+  bool called = false;
+  const Status status = stream.enqueue([&](void*) {
+    called = true;
+    return Status();
+  });
+  return !status.ok() && !called;
+}
+
 int reset() {
   CHECK(driver().init(0) == Result::success);
   void* staging = nullptr;
@@ -123,12 +134,16 @@ int reset() {
     CHECK(seen_by_thread);
     Context popped = nullptr;
     CHECK(driver().context_pop(&popped) == Result::success);
+    std::unique_ptr<LibraryStream> stream;
+    CHECK(cuda_runtime().make_stream(0, stream).ok());
     CHECK(program().primary_reset(0) == Result::success);
+    CHECK(refuses(*stream));
     CHECK(classify(pointer_to(address)).kind == MemoryKind::host);
     void* own = nullptr;
     CHECK(cuda_runtime().allocate(0, MemoryKind::device, 5000, own).ok());
     CHECK(copy_one(own, data.data(), 5000).ok());
     CHECK(contents(own, 5000) == data);
+    CHECK(refuses(*stream));
     CHECK(cuda_runtime().free(own).ok());
   }
   cuda_runtime().host_free(staging, 5000);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -169,38 +170,36 @@ TEST_F(Cuda, tickets) {
 TEST_F(Cuda, libraries_work_on_a_stream_of_the_primary_context) {
   std::byte* memory = allocate(1000);
   const auto data = pattern(1000, 3);
+  std::unique_ptr<LibraryStream> stream;
+  ASSERT_OK(runtime_.make_stream(0, stream));
   const auto use = [&](Context before) {
     Context inside = nullptr;
-    CopyTicket ticket;
     EXPECT_OK(runtime_.run_on(0, [&] {
       EXPECT_CUDA(driver().context_get_current(&inside));
       return Status();
     }));
     EXPECT_EQ(primary_, inside);
-    EXPECT_OK(runtime_.enqueue_begin(
-        0,
-        [&](void* stream) {
-          EXPECT_NE(nullptr, stream);
-          EXPECT_CUDA(driver().context_get_current(&inside));
-          EXPECT_CUDA(driver().copy_async(cuda::address_of(memory), cuda::address_of(data.data()),
-                                          1000, static_cast<cuda::Stream>(stream)));
-          return Status();
-        },
-        ticket));
+    EXPECT_OK(stream->enqueue([&](void* vendors) {
+      EXPECT_NE(nullptr, vendors);
+      EXPECT_CUDA(driver().context_get_current(&inside));
+      EXPECT_CUDA(driver().copy_async(cuda::address_of(memory), cuda::address_of(data.data()), 1000,
+                                      static_cast<cuda::Stream>(vendors)));
+      return Status();
+    }));
     EXPECT_EQ(primary_, inside);
     bool done = false;
-    while (!done) EXPECT_OK(runtime_.copy_done(ticket, done));
+    while (!done) EXPECT_OK(stream->poll(done));
     EXPECT_CUDA(driver().context_get_current(&inside));
     EXPECT_EQ(before, inside);
   };
   use(primary_);
   EXPECT_EQ(data, contents(memory, data.size()));
   std::thread([&] { use(nullptr); }).join();
-  CopyTicket ticket;
   const Status refused{StatusCode::device_error, "refused"};
-  EXPECT_CODE(device_error, runtime_.enqueue_begin(
-                                0, [&](void*) { return refused; }, ticket));
-  EXPECT_EQ(nullptr, ticket.handle);
+  EXPECT_CODE(device_error, stream->enqueue([&](void*) { return refused; }));
+  bool done = false;
+  EXPECT_OK(stream->poll(done));
+  EXPECT_TRUE(done);
   EXPECT_NE(0u, runtime_.exclusive_device(0));
   EXPECT_FALSE(runtime_.run_on(1000, [] { return Status(); }).ok());
 }

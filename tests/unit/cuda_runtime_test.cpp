@@ -6,6 +6,7 @@
 // of their own are children: this program again with --child=NAME, since CUDA does not survive a
 // fork.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <memory>
@@ -191,6 +192,18 @@ TEST_F(Cuda, captures_of_the_program_survive) {
   EXPECT_CUDA(program().graph_destroy(graph));
   EXPECT_CUDA(program().stream_destroy(stream));
   EXPECT_EQ(data, contents(memory, 1000));
+}
+
+// Pages that are the caller's, such as those shared with another process.
+TEST_F(Cuda, pins_pages_of_the_caller) {
+  constexpr std::size_t kBytes = 4096;
+  void* pages = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, pages);
+  ASSERT_OK(runtime_.host_pin(pages, kBytes));
+  EXPECT_EQ(MemoryKind::pinned, info(pages).kind);
+  runtime_.host_unpin(pages);
+  EXPECT_EQ(MemoryKind::host, info(pages).kind);
+  munmap(pages, kBytes);
 }
 
 TEST_F(Cuda, errors_are_told_and_do_no_harm) {

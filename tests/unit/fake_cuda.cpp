@@ -301,6 +301,7 @@ Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 Result cuStreamDestroy_v2(Stream stream) {
   const std::lock_guard lock(state.mutex);
+  if (!usable(stream)) std::abort();  // freed with its context
   state.streams.erase(stream);
   delete stream;
   return Result::success;

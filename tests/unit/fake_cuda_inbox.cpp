@@ -156,7 +156,7 @@ class FakeBlock {
   int last() const {
     return static_cast<int>(std::bit_width(command_.send_to | command_.receive_from)) - 1;
   }
-  const InboxPiece& piece(int rank) const { return control_->pieces[rank]; }
+  const InboxPiece& piece(int rank) const { return control_->pieces[index_][rank]; }
   std::size_t units() const {
     if (in_pieces()) return piece(last()).receive_end;
     return (command_.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;

@@ -43,6 +43,10 @@ class ForwardingRuntime : public device::DeviceRuntime {
   void host_free(void* pointer, std::size_t size_bytes) noexcept final {
     inner_.host_free(pointer, size_bytes);
   }
+  Status host_pin(void* pages, std::size_t size_bytes) final {
+    return inner_.host_pin(pages, size_bytes);
+  }
+  void host_unpin(void* pages) noexcept final { inner_.host_unpin(pages); }
   Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
                   void*& pointer) final {
     return inner_.allocate(device, kind, size_bytes, pointer);

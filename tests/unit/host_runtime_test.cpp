@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <set>
 
@@ -349,25 +350,22 @@ TEST_F(HostRuntime, tickets) {
 TEST_F(HostRuntime, libraries_find_device_memory) {
   std::byte* memory = allocate(500);
   const auto data = pattern(400, 9);
-  CopyTicket ticket;
-  EXPECT_OK(runtime_.enqueue_begin(
-      0,
-      [&](void* stream) {
-        EXPECT_EQ(nullptr, stream);
-        std::memcpy(runtime_.address_for_library(memory + 100), data.data(), data.size());
-        return Status();
-      },
-      ticket));
+  std::unique_ptr<LibraryStream> stream;
+  ASSERT_OK(runtime_.make_stream(0, stream));
+  EXPECT_OK(stream->enqueue([&](void* vendors) {
+    EXPECT_EQ(nullptr, vendors);
+    std::memcpy(runtime_.address_for_library(memory + 100), data.data(), data.size());
+    return Status();
+  }));
   bool done = false;
-  for (int polls = 0; !done && polls < 100; ++polls) EXPECT_OK(runtime_.copy_done(ticket, done));
+  for (int polls = 0; !done && polls < 100; ++polls) EXPECT_OK(stream->poll(done));
   EXPECT_TRUE(done);
   EXPECT_EQ(data, contents(memory + 100, data.size()));
   int plain = 0;
   EXPECT_EQ(&plain, runtime_.address_for_library(&plain));
   const Status refused{StatusCode::device_error, "refused"};
-  EXPECT_CODE(device_error, runtime_.enqueue_begin(
-                                0, [&](void*) { return refused; }, ticket));
-  EXPECT_EQ(nullptr, ticket.handle);
+  EXPECT_CODE(device_error, stream->enqueue([&](void*) { return refused; }));
+  EXPECT_FALSE(runtime_.make_stream(1000, stream).ok());
 }
 
 TEST_F(HostRuntime, host_memory_is_plain) {

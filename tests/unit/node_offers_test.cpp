@@ -309,6 +309,51 @@ TEST(Offers, MemoryIsTriedAgainOnceKernelsRun) {
   EXPECT_EQ(1, lend(mine, other));
 }
 
+// The same of what peers offer, of which one is on trial at a time.
+TEST(Offers, WhatPeersOfferIsReachedOnceKernelsRun) {
+  const ShortPatience patience;
+  KernelRuntime runtime;
+  NodeWorld world(2, kRegionBytes, 24, runtime);
+  node::Offers& mine = world.group(0).offers();
+  node::Offers& theirs = world.group(1).offers();
+  const std::size_t handles = node::handle_cache().handles();
+  const Buffer first(100), second(200);
+  EXPECT_EQ(0, lend(mine, first));
+  EXPECT_EQ(1, lend(mine, second));
+  const auto is_reached = [&](const Buffer& buffer) {
+    std::int32_t offer = -1;
+    return mine.use(buffer.end(1).memory, node::kEveryone, offer);
+  };
+  runtime.is_busy = true;
+  for (int call = 0; call < 3; ++call) theirs.tend();
+  EXPECT_FALSE(is_reached(first) || is_reached(second));
+  runtime.is_busy = false;
+  theirs.tend();
+  EXPECT_TRUE(is_reached(first) && is_reached(second));
+  theirs.close();
+  EXPECT_EQ(handles, node::handle_cache().handles());
+}
+
+// Unless its owner has withdrawn it meanwhile.
+TEST(Offers, WhatWasWithdrawnDuringItsTrialIsClosed) {
+  const ShortPatience patience;
+  KernelRuntime runtime;
+  NodeWorld world(2, kRegionBytes, 25, runtime);
+  node::Offers& mine = world.group(0).offers();
+  node::Offers& theirs = world.group(1).offers();
+  const std::size_t handles = node::handle_cache().handles();
+  Buffer freed(100);
+  const Buffer other(200);
+  EXPECT_EQ(0, lend(mine, freed));
+  runtime.is_busy = true;
+  theirs.tend();
+  runtime.is_busy = false;
+  freed.free();
+  EXPECT_EQ(1, lend(mine, other));
+  for (int call = 0; call < 2; ++call) theirs.tend();
+  EXPECT_EQ(handles + 1, node::handle_cache().handles());
+}
+
 TEST(Offers, WhatAKernelMayYetReadStaysOpen) {
   const ShortPatience patience;
   KernelRuntime runtime;

@@ -232,6 +232,19 @@ TEST(selection, inboxes_are_made_at_once_only_where_somebody_insists) {
   EXPECT_EQ(device_ways(small, {}).inbox_calls, 16U);
 }
 
+TEST(selection, among_neighbours_by_a_library_or_the_host_mpi) {
+  const Question question{.kind = Kind::neighbor_alltoallv, .ranks = 4, .longest_bytes = 1 << 20};
+  for (const Way way : {Way::automatic, Way::node, Way::direct, Way::inbox}) {
+    EXPECT_FALSE(device_ways(question, {{way}, Origin::setting}).any());
+    EXPECT_EQ(outcome(question, {{way}, Origin::setting}), Algorithm{Way::staged});
+  }
+  const Algorithm by_library{.way = Way::ccl, .library = ccl::find("nccl")};
+  const DeviceWays ways = device_ways(question, {by_library, Origin::setting});
+  EXPECT_EQ(ways.library, by_library.library);
+  EXPECT_FALSE(ways.regions || ways.direct || ways.lane_bytes != 0);
+  EXPECT_EQ(outcome(question, {by_library, Origin::setting}), by_library);
+}
+
 TEST(selection, every_algorithm_has_a_name_of_its_own) {
   for (const AlgorithmRow& one : all_algorithms()) {
     EXPECT_EQ(find_algorithm(one.name), one.value);

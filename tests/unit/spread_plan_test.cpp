@@ -71,9 +71,11 @@ class World {
       pieces = std::max(pieces, plans.back().pieces());
     }
     const auto step = [&](int rank, std::size_t piece) {
-      if (piece >= plans[at(rank)].pieces()) return;
-      fetch(plans[at(rank)], rank, piece);
-      reduce(plans[at(rank)], rank, piece);
+      const SpreadPlan& plan = plans[at(rank)];
+      if (piece >= plan.pieces()) return;
+      if (piece == 0) fetch(plan, rank, piece);
+      if (piece + 1 < plan.pieces()) fetch(plan, rank, piece + 1);
+      reduce(plan, rank, piece);
     };
     for (std::size_t turn = 0; turn < pieces * plans.size(); ++turn) {
       const bool by_rank = case_.first == First::call;
@@ -109,7 +111,7 @@ class World {
     const DirectShare part = plan.part(piece);
     for (int sender = 0; sender < case_.call.size; ++sender) {
       if (sender == rank) continue;
-      const std::size_t slot = plan.slot_bytes(sender);
+      const std::size_t slot = plan.slot_bytes(piece, sender);
       ASSERT_EQ(0u, slot % 256) << name(case_);
       ASSERT_LE(slot + part.length_bytes, case_.region_bytes) << name(case_);
       std::memcpy(regions_[at(rank)].data() + slot, in_[at(sender)].data() + part.source_bytes,
@@ -124,7 +126,7 @@ class World {
       sum[i] = in_[at(rank)][part.source_bytes + i];
       for (int sender = 0; sender < case_.call.size; ++sender) {
         if (sender == rank) continue;
-        const std::size_t slot = plan.slot_bytes(sender);
+        const std::size_t slot = plan.slot_bytes(piece, sender);
         sum[i] = static_cast<unsigned char>(sum[i] + regions_[at(rank)][slot + i]);
       }
     }
@@ -214,12 +216,22 @@ TEST(SpreadPlan, PiecesAreFewAndAlike) {
     return plan.pieces();
   };
   EXPECT_EQ(1u, pieces(Kind::allreduce, 4, 64 * kMi));
-  EXPECT_EQ(1u, pieces(Kind::allreduce, 4, 168 * kMi));
-  EXPECT_EQ(2u, pieces(Kind::allreduce, 4, 256 * kMi));
+  EXPECT_EQ(1u, pieces(Kind::allreduce, 4, 84 * kMi));
+  EXPECT_EQ(2u, pieces(Kind::allreduce, 4, 128 * kMi));
+  EXPECT_EQ(2u, pieces(Kind::allreduce, 4, 96 * kMi));
   // But for the line that is left.
-  EXPECT_EQ(1u, pieces(Kind::allreduce, 2, 255 * kMi));
-  EXPECT_EQ(2u, pieces(Kind::allreduce, 2, 256 * kMi));
-  EXPECT_EQ(2u, pieces(Kind::reduce_scatter_block, 4, 64 * kMi));
+  EXPECT_EQ(2u, pieces(Kind::allreduce, 2, 255 * kMi));
+  EXPECT_EQ(3u, pieces(Kind::allreduce, 2, 256 * kMi));
+  EXPECT_EQ(4u, pieces(Kind::reduce_scatter_block, 4, 64 * kMi));
+  EXPECT_EQ(8u, pieces(Kind::reduce, 2, 256 * kMi));
+}
+
+TEST(SpreadPlan, OfAReduceAmongTwoTheRootMakesAll) {
+  for (const int root : {0, 1}) {
+    const Call call = make_call(Kind::reduce, 2, 5000, root);
+    EXPECT_EQ(5000u, DirectPlan(call, 0, true).share(root).length_bytes);
+    EXPECT_EQ(0u, DirectPlan(call, 0, true).share(1 - root).length_bytes);
+  }
 }
 
 TEST(SpreadPlan, IsForLongReductionsAlone) {

@@ -3,7 +3,7 @@
 """Reads the JSON lines of `accord bench --json` (bench/README.md lists their keys) into sections.
 
 A section holds what may be compared: the records of one file that share machine, ranks, element type,
-memory and versions. A record this cannot make sense of is named by file and line.
+memory, settings and versions. A record this cannot make sense of is named by file and line.
 """
 
 from __future__ import annotations
@@ -168,6 +168,7 @@ def _joined(*words: object) -> str:
 def _facts(record: dict[str, Any]) -> dict[str, str]:
     """What all records of a section share, in words; nothing that the record leaves out."""
     machine, accord = _object(record, "machine"), _object(record, "accord")
+    settings = _object(record, "settings")
     cores = f"{machine['cores']} cores" if "cores" in machine else ""
     local = machine.get("local_ranks")
     spread = f"{local} ranks on the first" if local not in (None, record.get("ranks")) else ""
@@ -185,6 +186,7 @@ def _facts(record: dict[str, Any]) -> dict[str, str]:
             str(record.get("mpi_library", "")).split("\n")[0].replace(":", " ").split()
         ),
         "Accord": _joined(accord.get("version"), intercepts),
+        "settings": " ".join(f"{name}={value}" for name, value in sorted(settings.items())),
     }
     return {name: text for name, text in facts.items() if text}
 

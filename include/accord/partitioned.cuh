@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright 2026 The Accord authors
+ *
+ * What kernels call on partitioned requests, for CUDA and HIP (C++11). Compiled by a C++ compiler
+ * for the CPU, the same functions serve threads that stand for kernels on the embedded host
+ * runtime. A kernel gets the MPIX_Prequest of MPIX_Prequest_create by value. Nothing here waits for
+ * a peer or traps: a wrong use is returned, does nothing else, and becomes an MPI error when the
+ * host completes the request.
+ */
+#ifndef ACCORD_PARTITIONED_CUH
+#define ACCORD_PARTITIONED_CUH
+
+#include <stddef.h>
+
+#include "accord/partitioned_layout.h"
+
+#ifndef ACCORD_PARTITIONED_H
+typedef struct accord_prequest* MPIX_Prequest;
+#endif
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define ACCORD_PARTITIONED_GPU 1
+#define ACCORD_DEVICE static __device__ __forceinline__
+#else
+#define ACCORD_PARTITIONED_GPU 0
+#define ACCORD_DEVICE static inline
+#endif
+
+namespace accord_partitioned {
+
+/* Memory order. The scope is the system wherever the other side may be the host or another device.
+ * A release by the first thread of a group covers what the others have written: their barrier comes
+ * before it. */
+#if defined(__CUDACC__)
+ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
+  uint32_t value;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
+  asm volatile("st.release.sys.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
+/* Release and acquire among the threads of this device. */
+ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
+  uint64_t found;
+  asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(found)
+               : "l"(word), "l"(*expected), "l"(wanted)
+               : "memory");
+  const bool done = found == *expected;
+  *expected = found;
+  return done;
+}
+#elif defined(__HIPCC__)
+ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
+  const uint32_t value = *static_cast<const volatile uint32_t*>(word);
+  __threadfence_system();
+  return value;
+}
+ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
+  __threadfence_system();
+  *static_cast<volatile uint32_t*>(word) = value;
+}
+ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
+  __threadfence();
+  const uint64_t found = static_cast<uint64_t>(atomicCAS(
+      reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(*expected),
+      static_cast<unsigned long long>(wanted)));
+  __threadfence();
+  const bool done = found == *expected;
+  *expected = found;
+  return done;
+}
+#else
+ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
+  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
+  return __atomic_compare_exchange_n(word, expected, wanted, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
+}
+#endif
+
+/* Words of which nothing is read afterwards that another side has written: what follows from them
+ * are writes, which no device does before it knows that it shall. So two such loads from host
+ * memory, a microsecond each, are under way at once. */
+#if ACCORD_PARTITIONED_GPU
+template <class Word>
+ACCORD_DEVICE Word load_early(const Word* word) {
+  return *static_cast<const volatile Word*>(word);
+}
+#else
+template <class Word>
+ACCORD_DEVICE Word load_early(const Word* word) {
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+#endif
+
+/* The threads that make a partition ready together. */
+struct Thread {
+  ACCORD_DEVICE unsigned rank() { return 0; }
+  ACCORD_DEVICE unsigned size() { return 1; }
+  ACCORD_DEVICE void sync() {}
+  ACCORD_DEVICE bool any(bool mine) { return mine; }
+};
+#if ACCORD_PARTITIONED_GPU
+struct Warp {
+  ACCORD_DEVICE unsigned thread() {
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  }
+  ACCORD_DEVICE unsigned rank() { return thread() % warpSize; }
+  /* The last warp of a block may be smaller. */
+  ACCORD_DEVICE unsigned size() {
+    const unsigned width = warpSize;
+    const unsigned left = blockDim.x * blockDim.y * blockDim.z - thread() / width * width;
+    return left < width ? left : width;
+  }
+#if defined(__HIPCC__)
+  ACCORD_DEVICE void sync() { __builtin_amdgcn_wave_barrier(); }
+  ACCORD_DEVICE bool any(bool mine) { return __any(mine) != 0; }
+#else
+  ACCORD_DEVICE unsigned mask() { return size() == 32 ? 0xffffffffu : (1u << size()) - 1u; }
+  ACCORD_DEVICE void sync() { __syncwarp(mask()); }
+  ACCORD_DEVICE bool any(bool mine) { return __any_sync(mask(), mine) != 0; }
+#endif
+};
+struct Block {
+  ACCORD_DEVICE unsigned rank() {
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  }
+  ACCORD_DEVICE unsigned size() { return blockDim.x * blockDim.y * blockDim.z; }
+  ACCORD_DEVICE void sync() { __syncthreads(); }
+  ACCORD_DEVICE bool any(bool mine) { return __syncthreads_or(mine ? 1 : 0) != 0; }
+};
+#else
+typedef Thread Warp; /* a thread of the CPU is a whole warp or block */
+typedef Thread Block;
+#endif
+
+ACCORD_DEVICE int fail(MPIX_Prequest preq, uint32_t error) {
+  if (load_acquire(&preq->control->error) == 0) store_release(&preq->control->error, error);
+  return static_cast<int>(error);
+}
+
+/* Counts one up towards `wanted` in this round. What is left from another round counts as nothing.
+ * Returns the new count, or wanted + 1 where it had been reached. */
+ACCORD_DEVICE uint32_t count_up(uint64_t* word, uint32_t round, uint32_t wanted) {
+  uint64_t seen = load_early(word);
+  for (;;) {
+    const uint32_t before =
+        static_cast<uint32_t>(seen >> 32) == round ? static_cast<uint32_t>(seen) : 0;
+    if (before >= wanted) return wanted + 1;
+    const uint64_t next = static_cast<uint64_t>(round) << 32 | (before + 1);
+    if (exchange(word, &seen, next)) return before + 1;
+  }
+}
+
+ACCORD_DEVICE int32_t partitions_of_transfer(MPIX_Prequest preq, int32_t transfer) {
+  const int32_t first = transfer * preq->transfer_partitions;
+  const int32_t left = preq->partitions - first;
+  return left < preq->transfer_partitions ? left : preq->transfer_partitions;
+}
+
+/* Counts one mark of a partition in this round. `complete`: its whole transfer is ready now. */
+ACCORD_DEVICE int mark(MPIX_Prequest preq, int32_t partition, uint32_t round, bool* complete) {
+  if (round == 0) return fail(preq, ACCORD_PARTITION_NOT_STARTED);
+  const uint32_t marks = count_up(&preq->partition_marks[partition], round, preq->marks);
+  if (marks > preq->marks) return fail(preq, ACCORD_PARTITION_TWICE);
+  if (marks < preq->marks) return 0;
+  const int32_t transfer = partition / preq->transfer_partitions;
+  const uint32_t wanted = static_cast<uint32_t>(partitions_of_transfer(preq, transfer));
+  *complete = wanted == 1 || count_up(&preq->transfer_marks[transfer], round, wanted) == wanted;
+  return 0;
+}
+
+ACCORD_DEVICE uint64_t bytes_of_transfer(MPIX_Prequest preq, int32_t transfer) {
+  return static_cast<uint64_t>(partitions_of_transfer(preq, transfer)) * preq->partition_bytes;
+}
+
+/* Whether a group of so many threads shall move a transfer itself, where it can. */
+ACCORD_DEVICE bool may_move(MPIX_Prequest preq, uint64_t size_bytes, unsigned threads) {
+  return size_bytes <= preq->kernel_bytes && size_bytes / threads <= preq->thread_bytes &&
+         load_acquire(&preq->connected) != 0 && preq->link.peer != NULL;
+}
+
+template <class Unit>
+ACCORD_DEVICE void copy_units(unsigned char* dst, const unsigned char* src, uint64_t size_bytes,
+                              unsigned first, unsigned step) {
+  Unit* const to = reinterpret_cast<Unit*>(dst);
+  const Unit* const from = reinterpret_cast<const Unit*>(src);
+  const uint64_t units = size_bytes / sizeof(Unit);
+  for (uint64_t i = first; i < units; i += step) to[i] = from[i];
+}
+
+struct alignas(16) Wide {
+  uint64_t words[2];
+};
+
+template <class Group>
+ACCORD_DEVICE void copy(unsigned char* dst, const unsigned char* src, uint64_t size_bytes,
+                        Group group) {
+  const uint64_t bits = reinterpret_cast<uintptr_t>(dst) | reinterpret_cast<uintptr_t>(src);
+  uint64_t done = 0;
+  if (bits % sizeof(Wide) == 0) {
+    copy_units<Wide>(dst, src, size_bytes, group.rank(), group.size());
+    done = size_bytes / sizeof(Wide) * sizeof(Wide);
+  } else if (bits % sizeof(uint32_t) == 0) {
+    copy_units<uint32_t>(dst, src, size_bytes, group.rank(), group.size());
+    done = size_bytes / sizeof(uint32_t) * sizeof(uint32_t);
+  }
+  copy_units<unsigned char>(dst + done, src + done, size_bytes - done, group.rank(), group.size());
+}
+
+/* What the first thread of a group does: counts, and where a transfer is ready has the host move
+ * it, unless the group can, which it can only once the receiver has started the round. */
+ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, uint32_t* round,
+                       bool* moves) {
+  if (preq->sends == 0) return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
+  if (partition < 0 || partition >= preq->partitions)
+    return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
+  const int32_t transfer = partition / preq->transfer_partitions;
+  const bool may = may_move(preq, bytes_of_transfer(preq, transfer), threads);
+  const uint32_t receiver_round = may ? load_early(preq->link.peer_ready) : 0;
+  *round = load_early(&preq->control->round);
+  bool complete = false;
+  const int error = mark(preq, partition, *round, &complete);
+  *moves = complete && may && receiver_round == *round;
+  if (complete && !*moves) store_release(&preq->ready[transfer], *round);
+  return error;
+}
+
+/* All threads of the group have written what is theirs of the partition and call this. */
+template <class Group>
+ACCORD_DEVICE int ready(int32_t partition, MPIX_Prequest preq, Group group) {
+  int error = 0;
+  uint32_t round = 0;
+  bool moves = false;
+  group.sync();
+  const bool leads = group.rank() == 0;
+  if (leads) error = lead(preq, partition, group.size(), &round, &moves);
+  if (!group.any(moves)) return error;
+  const int32_t transfer = partition / preq->transfer_partitions;
+  const uint64_t first = static_cast<uint64_t>(transfer) * preq->link.transfer_bytes;
+  copy(preq->link.peer + first, preq->buffer + first, bytes_of_transfer(preq, transfer), group);
+  group.sync();
+  if (leads) store_release(&preq->link.arrived[transfer], round);
+  return error;
+}
+
+}  // namespace accord_partitioned
+
+/* Marks a partition of a send request ready, as MPI_Pready does: what the calling thread has
+ * written of it is there. A partition is ready after as many calls as the info key "accord_marks"
+ * says (1); of _warp and _block, which all threads of a warp or block must call together, a whole
+ * warp or block makes one. The larger the group, the more threads there are to move the data.
+ * Called once the request has been started. Returns 0 or one of ACCORD_PARTITION_*, of _warp and
+ * _block to its first thread. */
+ACCORD_DEVICE int MPIX_Pready_thread(int partition, MPIX_Prequest preq) {
+  return accord_partitioned::ready(partition, preq, accord_partitioned::Thread());
+}
+ACCORD_DEVICE int MPIX_Pready_warp(int partition, MPIX_Prequest preq) {
+  return accord_partitioned::ready(partition, preq, accord_partitioned::Warp());
+}
+ACCORD_DEVICE int MPIX_Pready_block(int partition, MPIX_Prequest preq) {
+  return accord_partitioned::ready(partition, preq, accord_partitioned::Block());
+}
+ACCORD_DEVICE int MPIX_Pready(int partition, MPIX_Prequest preq) {
+  return MPIX_Pready_thread(partition, preq);
+}
+
+/* The same of all partitions from `low` to `high`, both included. */
+ACCORD_DEVICE int MPIX_Pready_range(int low, int high, MPIX_Prequest preq) {
+  int error = 0;
+  if (low > high) error = accord_partitioned::fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
+  for (int partition = low; partition <= high && error == 0; ++partition)
+    error = MPIX_Pready_thread(partition, preq);
+  return error;
+}
+
+/* Whether a partition of a receive request has arrived in the round under way: 1 or 0. Once it says
+ * 1, the calling thread sees the data. Also 0 after a wrong use. */
+ACCORD_DEVICE int MPIX_Parrived(int partition, MPIX_Prequest preq) {
+  using namespace accord_partitioned;
+  uint32_t error = 0;
+  if (preq->sends != 0) error = ACCORD_PARTITION_OTHER_SIDE;
+  if (partition < 0 || partition >= preq->partitions) error = ACCORD_PARTITION_OUT_OF_RANGE;
+  if (error != 0) return fail(preq, error), 0;
+  const uint32_t round = load_acquire(&preq->control->round);
+  if (round == 0 || load_acquire(&preq->connected) == 0) return 0;
+  const uint64_t low = static_cast<uint64_t>(partition) * preq->partition_bytes;
+  uint64_t high = low + preq->partition_bytes;
+  if (high > preq->link.total_bytes) high = preq->link.total_bytes;
+  if (low >= high) return 1;
+  const uint64_t transfer_bytes = preq->link.transfer_bytes;
+  for (uint64_t i = low / transfer_bytes; i <= (high - 1) / transfer_bytes; ++i)
+    if (load_acquire(&preq->link.arrived[i]) != round) return 0;
+  return 1;
+}
+
+/* The index of one of these partitions that has arrived, or -1. */
+ACCORD_DEVICE int MPIX_Parrived_any(int count, const int partitions[], MPIX_Prequest preq) {
+  for (int i = 0; i < count; ++i)
+    if (MPIX_Parrived(partitions[i], preq) != 0) return i;
+  return -1;
+}
+
+/* The number of the round that the host started last, from 1: what a kernel waits for that serves
+ * many rounds. */
+ACCORD_DEVICE unsigned MPIX_Pround(MPIX_Prequest preq) {
+  return accord_partitioned::load_acquire(&preq->control->round);
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright 2026 The Accord authors
+ *
+ * What the library and the kernels that include accord/partitioned.cuh agree on. Not for programs.
+ * A round is what lies between an MPI_Start and the completion of the request; rounds are numbered
+ * from 1 and wrap. A word that holds the number of the round says yes for that round and no for any
+ * other, so nothing has to be reset between rounds.
+ */
+#ifndef ACCORD_PARTITIONED_LAYOUT_H
+#define ACCORD_PARTITIONED_LAYOUT_H
+
+#include <stdint.h>
+
+/* In host memory that the device reaches. */
+struct accord_partition_control {
+  uint32_t round; /* by the host: the round that was started last */
+  uint32_t error; /* by kernels: the first ACCORD_PARTITION_* they ran into in this round; by the
+                     host: 0 */
+};
+
+#define ACCORD_PARTITION_OUT_OF_RANGE 1
+#define ACCORD_PARTITION_TWICE 2 /* marked ready more often than it takes */
+#define ACCORD_PARTITION_NOT_STARTED 3
+#define ACCORD_PARTITION_OTHER_SIDE 4 /* ready on a receive request, or arrived on a send request \
+                                       */
+
+/* On the device; only the host writes it, but for the counters that it points to. */
+struct accord_prequest {
+  uint32_t sends; /* 1: of MPI_Psend_init, 0: of MPI_Precv_init */
+  int32_t partitions;
+  uint64_t partition_bytes;
+  struct accord_partition_control* control;
+
+  /* Senders only. */
+  int32_t transfer_partitions; /* of all transfers but the last */
+  uint32_t marks;              /* of kernels that make a partition ready */
+  uint64_t* partition_marks;   /* one a partition: round << 32 | marks so far */
+  uint64_t* transfer_marks;    /* one a transfer: round << 32 | partitions that are ready */
+  uint32_t* ready;             /* one a transfer, in host memory: the host shall move it */
+  const unsigned char* buffer;
+  /* Transfers up to this size are moved by kernels, by groups with a thread for each so many bytes.
+   */
+  uint64_t kernel_bytes;
+  uint64_t thread_bytes;
+
+  /* What is known once the two sides have met: the host may write it while kernels run, and then
+   * says so. */
+  struct accord_partition_link {
+    uint64_t transfer_bytes; /* of all transfers but the last */
+    uint64_t total_bytes;    /* that are sent */
+    uint32_t* arrived;       /* one a transfer, in host memory: it lies in the receiver's buffer */
+    uint32_t* peer_ready;    /* in host memory: the round that the receiver has started */
+    unsigned char* peer;     /* senders: the receiver's buffer, where kernels reach it; else null */
+  } link;
+  uint32_t connected; /* 1: the link is valid */
+};
+
+#endif

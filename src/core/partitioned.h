@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A partitioned request: an operation that is entered anew at each MPI_Start. The message is cut
+// twice, into the partitions of either side, and into transfers, a number of the sender's
+// partitions each, which move and arrive as a whole; all three are ranges of the packed bytes.
+// What MPI_Pready and MPI_Parrived need is atomic, so that threads and kernels may mark
+// partitions while others wait. Knows no mpi.h.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "accord/partitioned_layout.h"
+#include "core/engine.h"
+#include "core/partitioned_table.h"
+#include "core/pipeline_end.h"
+#include "core/requests.h"
+
+namespace accord::core {
+
+class DevicePrequest;
+
+// Who moves what a kernel marks ready.
+enum class PartitionCopy { automatic, kernel, engine };
+
+struct PartitionedCall {
+  PipelineEnd end;
+  Envelope envelope;
+  std::int32_t partitions = 0;
+  std::uint64_t partition_bytes = 0;
+  std::int32_t peer_rank = 0;  // in the call's communicator, for the status
+  // Of senders: as their info asks.
+  std::int32_t transfer_partitions = 1;
+  std::uint32_t marks = 1;
+  PartitionCopy copy = PartitionCopy::automatic;
+};
+
+class Partitioned : public Operation {
+ public:
+  ~Partitioned() override;
+
+  std::uint32_t number() const noexcept { return number_; }
+
+  // A round begins: before the operation is submitted.
+  void renew();
+  Phase advance(HostPort& host) override;
+  // What went wrong in the round that has ended.
+  Status outcome();
+
+  // All of `low` to `high`, both included.
+  virtual Status pready(std::int32_t low, std::int32_t high) = 0;
+  virtual Status parrived(std::int32_t partition, bool& arrived) = 0;
+  // This side has done what MPIX_Pbuf_prepare promises, for the round under way.
+  bool prepared() const noexcept { return prepared_.load(std::memory_order_acquire) == round(); }
+  bool started() const noexcept { return started_.load(std::memory_order_acquire); }
+
+  // Bytes that have come, for the status; of a sender 0.
+  virtual std::uint64_t received_bytes() const noexcept { return 0; }
+  std::int32_t peer_rank() const noexcept { return call_.peer_rank; }
+  std::int32_t tag() const noexcept { return call_.envelope.tag; }
+
+  Status create_prequest(accord_prequest*& prequest);
+  void free_prequest();
+
+ protected:
+  Partitioned(PartitionedTable& table, PartitionedCall call);
+
+  // Under the table's lock. `done`: this side is through with the round.
+  virtual Status step(HostPort& host, bool& done) = 0;
+  // After an error: nothing is under way any more.
+  virtual bool drained(HostPort& host) = 0;
+  virtual void begin_round() = 0;
+  virtual void describe(accord_prequest& prequest) const = 0;
+  virtual std::size_t transfers() const noexcept = 0;
+
+  Status make_words(std::size_t words);
+  std::atomic<std::uint32_t>& word(std::size_t number) const noexcept { return words_[number]; }
+  std::uint32_t round() const noexcept { return round_.load(std::memory_order_acquire); }
+  bool has_peer() const noexcept { return call_.envelope.process >= 0; }
+  Status check_partition(std::int32_t low, std::int32_t high) const;
+  // So that kernels reach what the two sides share, where there is that already.
+  virtual Status pin_board() = 0;
+  bool has_prequest() const noexcept { return has_prequest_.load(std::memory_order_relaxed); }
+  // Lets kernels know what the two sides have found out about each other.
+  Status connect_prequest();
+  device::DeviceRuntime* runtime() const noexcept {
+    return call_.end.on_device ? call_.end.runtime : nullptr;
+  }
+  std::byte* for_kernels(const void* pointer) const;
+
+  PartitionedTable& table_;
+  PartitionedCall call_;
+  std::uint32_t number_ = 0;
+  std::atomic<std::uint32_t> prepared_{0};  // the last round that was
+
+ private:
+  std::atomic<std::uint32_t> round_{0};
+  std::atomic<bool> started_{false};
+  // accord_partition_control, then what the side has asked for; where kernels can be, page-locked.
+  device::StagingBuffer pinned_words_;
+  std::vector<std::uint32_t> plain_words_;
+  accord_partition_control* control_ = nullptr;
+  std::atomic<std::uint32_t>* words_ = nullptr;
+  std::unique_ptr<DevicePrequest> prequest_;
+  std::atomic<bool> has_prequest_{false};
+};
+
+// How the `Requests` table sees it.
+class TrackedPartitions final : public Tracked {
+ public:
+  TrackedPartitions(Engine& engine, std::shared_ptr<Partitioned> request,
+                    std::uint64_t context_bits);
+  ~TrackedPartitions() override { engine_.let_go(*request_); }
+  TrackedPartitions(const TrackedPartitions&) = delete;
+  TrackedPartitions& operator=(const TrackedPartitions&) = delete;
+
+  Status start() override;
+  void started() override;
+  Status finish(const Completion&) override;
+  bool may_be_freed_active() const noexcept override { return false; }
+  bool message(MessageInfo& info) const override;
+
+  Partitioned& request() const noexcept { return *request_; }
+
+ private:
+  Engine& engine_;
+  std::shared_ptr<Partitioned> request_;
+  // While a round is under way, where the progress thread shall serve it between calls too.
+  std::optional<Engine::BlockingRegion> meanwhile_;
+};
+
+// The user's request for one; tracked.
+Status hold_partitioned(Engine& engine, Requests& requests, std::shared_ptr<Partitioned> request,
+                        std::uint64_t context_bits, HostRequest& held);
+
+}  // namespace accord::core

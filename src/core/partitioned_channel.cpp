@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/partitioned_channel.h"
+
+#include <cstring>
+#include <utility>
+
+#include "device/registry.h"
+
+namespace accord::core {
+namespace {
+
+// Messages that one poll accepts: others have work to do, too.
+constexpr int kMessagesPerPoll = 16;
+
+}  // namespace
+
+Status PartitionedChannel::post(int process, const wire::Header& header,
+                                std::span<const std::byte> body) {
+  Outgoing message;
+  message.bytes.resize(sizeof header + body.size());
+  std::memcpy(message.bytes.data(), &header, sizeof header);
+  if (!body.empty()) std::memcpy(message.bytes.data() + sizeof header, body.data(), body.size());
+  ACCORD_TRY(messages_.send(process, message.bytes, message.request));
+  outgoing_.push_back(std::move(message));
+  return {};
+}
+
+Status PartitionedChannel::take_in() {
+  for (int i = 0; i < kMessagesPerPoll; ++i) {
+    bool found = false;
+    Incoming message{};
+    std::uint64_t handle = 0;
+    ACCORD_TRY(messages_.probe(found, message.process, message.size_bytes, handle));
+    if (!found) return {};
+    ACCORD_TRY(device::staging_pool().acquire(&device::default_runtime(), message.size_bytes,
+                                              message.buffer));
+    ACCORD_TRY(messages_.receive(
+        handle, {static_cast<std::byte*>(message.buffer.data()), message.size_bytes},
+        message.request));
+    incoming_.push_back(std::move(message));
+  }
+  return {};
+}
+
+Status PartitionedChannel::poll(const Deliver& deliver) {
+  bool done = true;
+  while (!outgoing_.empty() && done) {
+    ACCORD_TRY(host_.test(outgoing_.front().request, done));
+    if (done) outgoing_.pop_front();
+  }
+  ACCORD_TRY(take_in());
+  Status status;
+  while (!incoming_.empty()) {
+    Incoming& first = incoming_.front();
+    ACCORD_TRY(host_.test(first.request, done));
+    if (!done) break;
+    Incoming message = std::move(first);
+    incoming_.pop_front();
+    wire::Header header;
+    const auto* bytes = static_cast<const std::byte*>(message.buffer.data());
+    if (message.size_bytes < sizeof header) continue;
+    std::memcpy(&header, bytes, sizeof header);
+    keep_first(status, deliver(message.process, header,
+                               {bytes + sizeof header, message.size_bytes - sizeof header},
+                               message.buffer));
+  }
+  return status;
+}
+
+}  // namespace accord::core

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The receiver's end of partitioned communication. Once it knows its sender it tells it how its
+// buffer is reached: by messages, or, within a node, through a board of pages in shared memory and,
+// where it can be exported, the buffer itself. Then it says of each round that it has started.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/partitioned.h"
+#include "node/partition_board.h"
+
+namespace accord::core {
+
+class PartitionedReceive final : public Partitioned {
+ public:
+  PartitionedReceive(PartitionedTable& table, PartitionedCall call);
+  ~PartitionedReceive() override;
+
+  Status open();
+
+  Status pready(std::int32_t low, std::int32_t high) override;
+  Status parrived(std::int32_t partition, bool& arrived) override;
+  std::uint64_t received_bytes() const noexcept override { return hello_.total_bytes; }
+
+  // By the table, under its lock.
+  void meet(const wire::Hello& hello);
+  Status declined();
+  Status take(const wire::Header& header, std::span<const std::byte> body,
+              device::StagingBuffer& buffer);
+
+ private:
+  // What has come by a message, on its way into the user's buffer.
+  struct Unpacking {
+    std::size_t transfer;
+    std::uint64_t length_bytes;
+    device::StagingBuffer buffer;
+    device::CopyTicket ticket;
+  };
+
+  Status step(HostPort& host, bool& done) override;
+  bool drained(HostPort& host) override;
+  void begin_round() override;
+  void describe(accord_prequest& prequest) const override;
+  std::size_t transfers() const noexcept override { return 0; }
+  Status pin_board() override;
+
+  std::uint64_t bytes_of(std::size_t transfer) const noexcept;
+  bool on_node() const noexcept;
+  Status welcome();
+  Status lend_buffer(wire::Welcome& welcome, node::Descriptor& descriptor) const;
+  Status tell_ready();
+  Status unpack();
+
+  bool met_ = false;
+  wire::Hello hello_;
+  bool truncated_ = false;
+  // The sender knows what it takes. Until then the welcome as it will be.
+  bool welcomed_ = false;
+  bool prepared_welcome_ = false;
+  wire::Welcome welcome_;
+  node::Descriptor memory_descriptor_;
+  bool shares_board_ = false;  // with the sender; else nobody but this side's kernels looks at it
+  node::PartitionBoard board_;
+  std::atomic<bool> has_board_{false};
+  std::uint32_t told_round_ = 0;  // the last one that the sender was told of
+
+  // Of the round under way.
+  std::vector<std::size_t> missing_;      // transfers
+  std::vector<std::uint64_t> got_bytes_;  // by transfer, by messages
+  std::vector<Unpacking> unpacking_;
+};
+
+}  // namespace accord::core

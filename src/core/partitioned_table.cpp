@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/partitioned_table.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "core/partitioned_receive.h"
+#include "core/partitioned_send.h"
+#include "node/group.h"
+
+namespace accord::core {
+namespace {
+
+template <class Record>
+bool read(std::span<const std::byte> body, Record& record) {
+  if (body.size() != sizeof record) return false;
+  std::memcpy(&record, body.data(), sizeof record);
+  return true;
+}
+
+// ACCORD_TEST_PARTITIONED: "messages" as where the ranks share no node, "decline" as where senders
+// cannot map what receivers share.
+bool test_asks_for(std::string_view what) {
+  const char* const text = std::getenv("ACCORD_TEST_PARTITIONED");
+  return text != nullptr && what == text;
+}
+
+}  // namespace
+
+PartitionedTable::PartitionedTable(MessagePort& messages, HostPort& host, int own_process)
+    : own_process_(own_process),
+      channel_(messages, host),
+      has_port_(!test_asks_for("messages") && port_.open().ok()),
+      declines_(test_asks_for("decline")),
+      node_(node::node_number()),
+      network_(node::DescriptorPort::network()) {}
+
+std::uint32_t PartitionedTable::enter(Partitioned& request) {
+  while (++last_number_ == 0 || requests_.contains(last_number_)) {
+  }
+  requests_[last_number_] = &request;
+  return last_number_;
+}
+
+void PartitionedTable::leave(const Partitioned& request, const Envelope& envelope) {
+  requests_.erase(request.number());
+  const auto waiting = waiting_.find(key_of(envelope));
+  if (waiting != waiting_.end()) {
+    std::ranges::replace_if(
+        waiting->second, [&](const Partitioned* one) { return one == &request; }, nullptr);
+  }
+  std::erase_if(prequests_, [&](const auto& entry) { return entry.second == &request; });
+}
+
+void PartitionedTable::expect(PartitionedReceive& request, const Envelope& envelope) {
+  const auto hellos = hellos_.find(key_of(envelope));
+  if (hellos == hellos_.end()) {
+    waiting_[key_of(envelope)].push_back(&request);
+    return;
+  }
+  const wire::Hello hello = hellos->second.front();
+  hellos->second.pop_front();
+  if (hellos->second.empty()) hellos_.erase(hellos);
+  request.meet(hello);
+}
+
+void PartitionedTable::meet(int process, const wire::Hello& hello) {
+  const Key key = key_of({process, hello.lineage, hello.tag});
+  const auto waiting = waiting_.find(key);
+  if (waiting == waiting_.end()) {
+    hellos_[key].push_back(hello);
+    return;
+  }
+  PartitionedReceive* const request = waiting->second.front();
+  waiting->second.pop_front();
+  if (waiting->second.empty()) waiting_.erase(waiting);
+  if (request != nullptr) request->meet(hello);
+}
+
+Status PartitionedTable::poll() {
+  return channel_.poll(
+      [this](int process, const wire::Header& header, std::span<const std::byte> body,
+             device::StagingBuffer& buffer) { return deliver(process, header, body, buffer); });
+}
+
+// What is for a request that has been freed is for nobody.
+Status PartitionedTable::deliver(int process, const wire::Header& header,
+                                 std::span<const std::byte> body, device::StagingBuffer& buffer) {
+  if (header.kind == wire::Kind::hello) {
+    wire::Hello hello;
+    if (read(body, hello)) meet(process, hello);
+    return {};
+  }
+  const auto found = requests_.find(header.to);
+  if (found == requests_.end()) return {};
+  if (auto* const send = dynamic_cast<PartitionedSend*>(found->second)) {
+    wire::Welcome welcome;
+    if (header.kind == wire::Kind::ready) send->note_ready(header.round);
+    if (header.kind == wire::Kind::welcome && read(body, welcome))
+      return send->welcomed(welcome, header.round);
+    return {};
+  }
+  auto& receive = static_cast<PartitionedReceive&>(*found->second);
+  if (header.kind == wire::Kind::decline) return receive.declined();
+  if (header.kind == wire::Kind::data) return receive.take(header, body, buffer);
+  return {};
+}
+
+void PartitionedTable::note_prequest(const void* prequest, Partitioned* request) {
+  if (request == nullptr) {
+    prequests_.erase(prequest);
+  } else {
+    prequests_[prequest] = request;
+  }
+}
+
+Partitioned* PartitionedTable::owner_of(const void* prequest) {
+  const auto found = prequests_.find(prequest);
+  return found == prequests_.end() ? nullptr : found->second;
+}
+
+}  // namespace accord::core

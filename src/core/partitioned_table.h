@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The partitioned requests of this process: which send request of another process a receive request
+// belongs to, and whose a message is. Requests of one pair of processes, communicator and tag match
+// in the order of their *_init calls, as MPI has it. Knows no mpi.h.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/partitioned_channel.h"
+#include "node/descriptor_port.h"
+
+namespace accord::core {
+
+class Partitioned;
+class PartitionedReceive;
+
+// Where a message belongs: equal on both ends.
+struct Envelope {
+  int process = -1;  // the other end, a rank of MPI_COMM_WORLD; -1: there is none
+  std::uint64_t lineage = 0;
+  std::int32_t tag = 0;
+};
+
+class PartitionedTable {
+ public:
+  PartitionedTable(MessagePort& messages, HostPort& host, int own_process);
+  PartitionedTable(const PartitionedTable&) = delete;
+  PartitionedTable& operator=(const PartitionedTable&) = delete;
+
+  // Protects the table and everything of its requests but what is atomic there.
+  std::mutex& mutex() noexcept { return mutex_; }
+
+  // What follows is for whoever holds the lock.
+  std::uint32_t enter(Partitioned& request);
+  // One that still waits for its sender keeps its place: that sender shall not get the next one.
+  void leave(const Partitioned& request, const Envelope& envelope);
+  // Until PartitionedReceive::meet, which may be at once.
+  void expect(PartitionedReceive& request, const Envelope& envelope);
+  Status poll();
+
+  PartitionedChannel& channel() noexcept { return channel_; }
+  node::DescriptorPort& port() noexcept { return port_; }
+  bool has_port() const noexcept { return has_port_; }
+  bool declines() const noexcept { return declines_; }
+  int own_process() const noexcept { return own_process_; }
+  std::uint64_t node() const noexcept { return node_; }
+  std::uint64_t network() const noexcept { return network_; }
+
+  // By the address that kernels know it by.
+  void note_prequest(const void* prequest, Partitioned* request);
+  Partitioned* owner_of(const void* prequest);
+
+ private:
+  using Key = std::tuple<int, std::uint64_t, std::int32_t>;
+  static Key key_of(const Envelope& envelope) {
+    return {envelope.process, envelope.lineage, envelope.tag};
+  }
+
+  Status deliver(int process, const wire::Header& header, std::span<const std::byte> body,
+                 device::StagingBuffer& buffer);
+  void meet(int process, const wire::Hello& hello);
+
+  std::mutex mutex_;
+  const int own_process_;
+  PartitionedChannel channel_;
+  node::DescriptorPort port_;
+  bool has_port_ = false;
+  bool declines_ = false;
+  std::uint64_t node_ = 0;
+  std::uint64_t network_ = 0;
+  std::uint32_t last_number_ = 0;
+  std::unordered_map<std::uint32_t, Partitioned*> requests_;
+  // Of each key one of the two is empty. A null pointer is a request that has been freed.
+  std::map<Key, std::deque<PartitionedReceive*>> waiting_;
+  std::map<Key, std::deque<wire::Hello>> hellos_;
+  std::unordered_map<const void*, Partitioned*> prequests_;
+};
+
+}  // namespace accord::core

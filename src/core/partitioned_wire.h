@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What the two ends of a partitioned request tell each other through the host MPI: plain bytes, a
+// header and, by its kind, a record or data behind it. Known to partitioned_*.cpp only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "node/descriptor_port.h"
+
+namespace accord::core::wire {
+
+enum class Kind : std::uint32_t {
+  hello = 1,  // sender to receiver: a Hello; at MPI_Psend_init
+  welcome,    // receiver to sender: a Welcome; once it is started and has the hello
+  decline,    // sender to receiver: it cannot use the board
+  ready,      // receiver to sender, where there is no board: it has started this round
+  data,       // sender to receiver: bytes of a transfer, where they are not written into its memory
+};
+
+struct Header {
+  Kind kind{};
+  std::uint32_t to = 0;  // number of the request at its owner; of a hello nothing
+  std::uint32_t round = 0;
+  std::int32_t transfer = 0;
+  std::uint64_t first_bytes = 0;   // of data: where it lies in the packed form of the whole message
+  std::uint64_t length_bytes = 0;  // of what follows
+};
+
+struct Hello {
+  std::uint64_t lineage = 0;  // of the communicator
+  std::int32_t tag = 0;
+  std::uint32_t sender = 0;  // number of the request there
+  std::int32_t transfers = 0;
+  std::uint32_t dense = 0;  // the send buffer has no gaps
+  std::uint64_t transfer_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  std::uint64_t node = 0;
+  std::uint64_t network = 0;  // node::DescriptorPort::network
+  node::PortAddress port;
+};
+
+struct Welcome {
+  static constexpr std::size_t kHandleBytesMax = 192;
+  std::uint32_t receiver = 0;   // number of the request there
+  std::uint32_t truncated = 0;  // there is no room for the message: nothing shall be sent
+  std::uint32_t has_board = 0;  // its descriptor is the parcel's first
+  std::uint32_t has_memory = 0;
+  std::uint32_t with_descriptor = 0;  // the memory's is the parcel's second
+  std::uint32_t handle_bytes = 0;
+  std::uint64_t vendor = 0;  // of the memory: its runtime's name, hashed
+  std::uint64_t process = 0;
+  std::uint64_t base = 0;
+  std::uint64_t buffer_id = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t offset_bytes = 0;  // of the first byte received, in the allocation
+  std::byte handle[kHandleBytesMax]{};
+};
+
+}  // namespace accord::core::wire

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Streams for libraries that bring kernels of their own. Called by cuda.cpp.
+#pragma once
+
+#include <memory>
+
+#include "device/cuda_copy.h"
+#include "device/cuda_driver.h"
+#include "device/device_runtime.h"
+
+namespace accord::device::cuda {
+
+// Of the scope's context, which somebody holds for as long as the stream lives.
+Status make_stream(const Driver& driver, const ContextScope& scope,
+                   std::unique_ptr<LibraryStream>& stream);
+
+}  // namespace accord::device::cuda

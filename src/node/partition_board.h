@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What the two ends of a partitioned request share within a node: pages in which the receiver says
+// that it has started a round, and the sender, or a kernel of its, that a transfer has arrived. A
+// word that holds the number of the round says yes for that round, so nothing is reset between
+// rounds. A receiver whose sender is elsewhere has such pages for itself. Knows no MPI and no
+// vendor.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+#include "device/device_runtime.h"
+#include "node/descriptor.h"
+
+namespace accord::node {
+
+class PartitionBoard {
+ public:
+  // What the sender says of its side, for good.
+  enum class Attached : std::uint32_t {
+    no = 0,
+    board,   // it looks here, and sends the data as messages
+    memory,  // it writes into the receiver's buffer
+  };
+
+  PartitionBoard() = default;
+  ~PartitionBoard();
+  PartitionBoard(const PartitionBoard&) = delete;
+  PartitionBoard& operator=(const PartitionBoard&) = delete;
+
+  // By the receiver. The descriptor is closed with the board.
+  Status make(std::int32_t transfers);
+  const Descriptor& descriptor() const noexcept { return descriptor_; }
+  // By the sender, of the receiver's.
+  Status map(const Descriptor& descriptor, std::int32_t transfers);
+  // Lets the devices of a runtime reach it.
+  Status pin(device::DeviceRuntime& runtime);
+
+  bool mapped() const noexcept { return head_ != nullptr; }
+  bool pinned() const noexcept { return pinned_by_ != nullptr; }
+
+  std::atomic<std::uint32_t>& ready() const noexcept { return head_->ready; }
+  std::atomic<Attached>& attached() const noexcept { return head_->attached; }
+  std::atomic<std::uint32_t>& arrived(std::size_t transfer) const noexcept {
+    return words_[transfer];
+  }
+  // For kernels.
+  std::uint32_t* ready_word() const noexcept {
+    return reinterpret_cast<std::uint32_t*>(&head_->ready);
+  }
+  std::uint32_t* arrived_words() const noexcept { return reinterpret_cast<std::uint32_t*>(words_); }
+
+ private:
+  // One writer a line.
+  struct Head {
+    alignas(128) std::atomic<std::uint32_t> ready{0};
+    alignas(128) std::atomic<Attached> attached{Attached::no};
+  };
+  static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+  Status map_pages(int descriptor, std::int32_t transfers);
+
+  Descriptor descriptor_;
+  Head* head_ = nullptr;
+  std::atomic<std::uint32_t>* words_ = nullptr;
+  std::size_t size_bytes_ = 0;
+  device::DeviceRuntime* pinned_by_ = nullptr;
+};
+
+}  // namespace accord::node

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/lineage.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shim/shim.h"
+
+namespace accord::shim {
+namespace {
+
+struct Lineage {
+  std::uint64_t number = 0;
+  std::uint64_t children = 0;
+};
+
+int keyval = MPI_KEYVAL_INVALID;
+
+constexpr std::uint64_t kWorld = 1;
+constexpr std::uint64_t kSelf = 2;
+
+// A finaliser of 64 bits: flips half of the bits for each one that differs.
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = a * 0x9e3779b97f4a7c15ull + b;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t next_child(Lineage& parent) { return mixed(parent.number, ++parent.children) | 4; }
+
+int copy_lineage(MPI_Comm, int, void*, void* given, void* copy, int* copied) {
+  *static_cast<void**>(copy) = new Lineage{next_child(*static_cast<Lineage*>(given)), 0};
+  *copied = 1;
+  return MPI_SUCCESS;
+}
+int delete_lineage(MPI_Comm, int, void* value, void*) {
+  delete static_cast<Lineage*>(value);
+  return MPI_SUCCESS;
+}
+
+Lineage* find(MPI_Comm comm) {
+  void* value = nullptr;
+  int found = 0;
+  if (keyval == MPI_KEYVAL_INVALID || comm == MPI_COMM_NULL ||
+      host::Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS || found == 0)
+    return nullptr;
+  return static_cast<Lineage*>(value);
+}
+
+void name(MPI_Comm comm, std::uint64_t number) {
+  if (comm == MPI_COMM_NULL) return;
+  auto made = std::make_unique<Lineage>(Lineage{number, 0});
+  if (host::Comm_set_attr(comm, keyval, made.get()) == MPI_SUCCESS) (void)made.release();
+}
+
+// Of the ranks of a group in MPI_COMM_WORLD; nothing where some are not in it.
+std::optional<std::uint64_t> hash_of_members(MPI_Comm comm, int (*group_of)(MPI_Comm, MPI_Group*)) {
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  int size = 0;
+  if (host::Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS) return std::nullopt;
+  std::vector<int> in_world;
+  if (group_of(comm, &group) == MPI_SUCCESS) {
+    (void)host::Group_size(group, &size);
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    in_world.resize(ranks.size(), MPI_UNDEFINED);
+    (void)host::Group_translate_ranks(group, size, ranks.data(), world, in_world.data());
+    (void)host::Group_free(&group);
+  }
+  (void)host::Group_free(&world);
+  if (in_world.empty() || std::ranges::count(in_world, MPI_UNDEFINED) != 0) return std::nullopt;
+  return std::accumulate(in_world.begin(), in_world.end(), std::uint64_t{0},
+                         [](std::uint64_t hash, int rank) {
+                           return mixed(hash, static_cast<std::uint64_t>(rank) + 1);
+                         });
+}
+
+// How often these members have made a communicator with this tag.
+std::uint64_t count_of(std::uint64_t members_and_tag) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& counts = *new std::map<std::uint64_t, std::uint64_t>;
+  const std::lock_guard<std::mutex> locked(mutex);
+  return ++counts[members_and_tag];
+}
+
+}  // namespace
+
+std::uint64_t lineage_of(MPI_Comm comm) noexcept {
+  const Lineage* const found = find(comm);
+  return found != nullptr ? found->number : 0;
+}
+
+void descend(MPI_Comm parent, MPI_Comm child) noexcept {
+  if (Lineage* const found = find(parent)) name(child, next_child(*found));
+}
+
+void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noexcept {
+  if (keyval == MPI_KEYVAL_INVALID || child == MPI_COMM_NULL) return;
+  int inter = 0;
+  (void)host::Comm_test_inter(child, &inter);
+  const auto group_of = [](MPI_Comm comm, MPI_Group* group) {
+    return host::Comm_group(comm, group);
+  };
+  const auto remote_group_of = [](MPI_Comm comm, MPI_Group* group) {
+    return host::Comm_remote_group(comm, group);
+  };
+  auto local = hash_of_members(child, group_of);
+  auto remote = inter != 0 ? hash_of_members(child, remote_group_of) : local;
+  if (!local || !remote) return;
+  const std::uint64_t key = mixed(mixed(mixed(lineage_of(parent), tag), std::min(*local, *remote)),
+                                  std::max(*local, *remote));
+  name(child, mixed(key, count_of(key)) | 4);
+}
+
+void start_lineages() noexcept {
+  if (keyval != MPI_KEYVAL_INVALID ||
+      host::Comm_create_keyval(copy_lineage, delete_lineage, &keyval, nullptr) != MPI_SUCCESS)
+    return;
+  name(MPI_COMM_WORLD, kWorld);
+  name(MPI_COMM_SELF, kSelf);
+}
+void stop_lineages() noexcept {
+  if (keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&keyval);
+}
+
+}  // namespace accord::shim

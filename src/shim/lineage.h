@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A number for each communicator, the same on all its ranks and different for any two that a pair
+// of ranks has in common, without a message: it follows from the parent's number and how many
+// communicators the parent's ranks have made of it before, since all of them make these in the same
+// order. Kept only where Accord carries partitioned requests, which are matched by it. An
+// attribute, so that the host MPI names duplicates, whichever call makes them.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace accord::shim {
+
+// 0: none, as of communicators with processes of another MPI_COMM_WORLD.
+std::uint64_t lineage_of(MPI_Comm comm) noexcept;
+
+// After a call of all ranks of `parent` that has made `child`, which may be MPI_COMM_NULL here.
+void descend(MPI_Comm parent, MPI_Comm child) noexcept;
+// After one of the ranks of `child` alone, which `tag` tells from others of theirs.
+void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noexcept;
+
+void start_lineages() noexcept;
+void stop_lineages() noexcept;
+
+}  // namespace accord::shim
