@@ -43,6 +43,8 @@ void Requests::unclaim(const std::shared_ptr<Tracked>& work) {
 Status Requests::start(HostRequest request) {
   const auto work = find(request);
   if (!work) return {};
+  work->facts.reset();
+  work->early = false;
   ACCORD_TRY(work->start());
   work->active = true;
   return {};
@@ -53,20 +55,22 @@ void Requests::started(HostRequest request) {
 }
 
 Status Requests::finish(HostRequest request, const std::shared_ptr<Tracked>& work,
-                        const Completion& completion) {
+                        const Completion& completion, Ended ended) {
+  bool was_finished = false;
   {
     const std::lock_guard<std::mutex> locked(mutex_);
     work->claimed = false;
     if (!work->active) return {};
-    work->active = false;
+    was_finished = std::exchange(work->finished, ended == Ended::kept);
+    work->active = ended == Ended::kept;
     const auto found = table_.find(request);
     // Not the entry of a newer request with the same handle.
-    if (!work->persistent && found != table_.end() && found->second == work) {
+    if (!work->active && !work->persistent && found != table_.end() && found->second == work) {
       table_.erase(found);
       count_.store(table_.size(), std::memory_order_release);
     }
   }
-  return work->finish(completion);
+  return was_finished ? Status() : work->finish(completion);
 }
 
 void Requests::forget(HostRequest request) {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "base/status.h"
@@ -27,6 +28,7 @@ struct MessageInfo {
   int source = 0;
   int tag = 0;
   std::uint64_t received_bytes = 0;
+  bool has_origin = true;  // else the host MPI knows source and tag
 };
 
 class Tracked {
@@ -40,12 +42,19 @@ class Tracked {
   virtual Status finish(const Completion& completion) = 0;
   // Whether the user may free the request while it is active.
   virtual bool may_be_freed_active() const noexcept { return true; }
-  virtual bool message(MessageInfo& /*info*/) const { return false; }
+  virtual bool message(MessageInfo& info) const {
+    if (facts) info = *facts;
+    return facts.has_value();
+  }
 
   std::uint64_t context = 0;  // the shim's: bits of the communicator that errors are raised on
   bool persistent = false;
   bool claimed = false;  // some thread is about to complete it; under the lock of Requests
   bool active = true;    // false for a persistent request between its completion and its next start
+  bool finished = false;  // though the user has the request still, and has only asked about it
+  // A persistent receive whose message was there before its start: the host MPI knows of no start.
+  bool early = false;
+  std::optional<MessageInfo> facts;  // what message() tells, once it is finished
 };
 
 class Requests {
@@ -70,9 +79,10 @@ class Requests {
   void started(HostRequest request);
 
   // After the host MPI said that `request` is complete (`work` as found before, since the handle is
-  // gone). Does nothing for one already finished.
+  // gone, unless the user has only asked about it). Does nothing for one already finished.
+  enum class Ended { completed, kept };
   Status finish(HostRequest request, const std::shared_ptr<Tracked>& work,
-                const Completion& completion);
+                const Completion& completion, Ended ended = Ended::completed);
 
   // Forgets a request the user frees while it is inactive.
   void forget(HostRequest request);

@@ -84,10 +84,11 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   mine.node = node_number();
   mine.network = DescriptorPort::network();
   std::ranges::transform(meeting_places(), mine.directories.begin(), directory_number);
-  mine.without_device = device < 0 ? 1 : 0;
+  const bool lacks_device = device < 0 && !use.of_messages;
+  mine.without_device = lacks_device ? 1 : 0;
   if (use.of_one_request && ++groups_of_one_request > kOfOneRequestMax)
     return {StatusCode::unsupported, "node: too many persistent requests have memory of their own"};
-  if (device < 0) return {StatusCode::unsupported, "node: this rank uses no device yet"};
+  if (lacks_device) return {StatusCode::unsupported, "node: this rank uses no device yet"};
   const bool inboxes = use.region_bytes == 0;
   if (use.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size))
     return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
@@ -168,7 +169,12 @@ Status Group::make_mailboxes() {
     new (manifests_ + peer) Manifest;
   }
   for (int pair = 0; pair < size_ * size_; ++pair) new (parcels_ + pair) Parcel;
-  Offers::make(parcels_ + size_ * size_, size_);
+  Offers::make(offers_memory(), size_);
+  if (!use_.of_messages) return {};
+  for (int peer = 0; peer < size_; ++peer) new (outboxes_ + peer) OutboxBoard;
+  auto& cookie = outboxes_[0].cookie;
+  if (::getentropy(cookie.data(), sizeof cookie) != 0)
+    return from_errno(StatusCode::unsupported, "getentropy");
   return {};
 }
 
@@ -179,6 +185,10 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
   mailboxes_ = static_cast<Mailbox*>(memory);
   manifests_ = reinterpret_cast<Manifest*>(mailboxes_ + size_);
   parcels_ = reinterpret_cast<Parcel*>(manifests_ + size_);
+  if (use_.of_messages) {
+    outboxes_ =
+        reinterpret_cast<OutboxBoard*>(static_cast<std::byte*>(offers_memory()) + offers_bytes());
+  }
   return {};
 }
 
@@ -268,12 +278,19 @@ Status Group::open() {
     if (static_cast<int>(peer) != rank_) ACCORD_TRY(open_peer(peer));
   }
   records_.clear();
+  if (use_.of_messages) ports_ = std::move(ports);
   if (!use_.of_memory()) return {};
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
-  offers_.attach(parcels_ + size_ * size_, rank_, *runtime_, device_, reduces_ ? scratch : nullptr,
-                 port_, std::move(ports));
+  offers_.attach(offers_memory(), rank_, *runtime_, device_, reduces_ ? scratch : nullptr, port_,
+                 std::move(ports));
   return try_to_reduce();
+}
+
+void Group::attach(device::DeviceRuntime& runtime, int device) {
+  runtime_ = &runtime;
+  device_ = device;
+  offers_.attach(offers_memory(), rank_, runtime, device, nullptr, port_, ports_);
 }
 
 Status Group::open_peer(std::size_t peer) {

@@ -23,6 +23,7 @@
 #include "node/descriptor_port.h"
 #include "node/life_line.h"
 #include "node/offers.h"
+#include "node/outbox.h"
 #include "node/pairs.h"
 #include "node/trial.h"
 
@@ -70,6 +71,7 @@ struct Use {
   std::size_t region_bytes = 0;  // an exchange region of this size a rank; else
   std::size_t lane_bytes = 0;    // an inbox with lanes of this size; else there are mailboxes alone
   bool of_one_request = false;   // of a persistent one, instead of a communicator
+  bool of_messages = false;      // of processes that send each other messages (outbox.h)
 
   bool of_memory() const noexcept { return region_bytes != 0 || lane_bytes != 0; }
 };
@@ -153,8 +155,14 @@ class Group {
     return parcels_[sender * size_ + receiver];
   }
 
-  // Users' own memory that the ranks lend each other; groups of regions.
+  // Users' own memory that the ranks lend each other; groups of regions. Of messages: the memory of
+  // their outboxes, once this rank has said on which device.
   Offers& offers() noexcept { return offers_; }
+
+  // Groups of messages. A rank may join before it uses a device: it lends and opens memory of this
+  // one from now on.
+  void attach(device::DeviceRuntime& runtime, int device);
+  OutboxBoard& outbox(int rank) const noexcept { return outboxes_[rank]; }
 
   // Numbers the chunks of a call; calls of a communicator come in the same order on all ranks.
   std::uint64_t take(std::size_t chunks) noexcept;
@@ -170,6 +178,12 @@ class Group {
 
  private:
   Status make_mailboxes();
+  void* offers_memory() const noexcept { return parcels_ + size_ * size_; }
+  // With what it takes for what follows to be aligned.
+  std::size_t offers_bytes() const noexcept {
+    constexpr std::size_t kAlignment = alignof(OutboxBoard);
+    return (Offers::shared_bytes(size_) + kAlignment - 1) / kAlignment * kAlignment;
+  }
   Status prepare_inbox(Record& mine);
   Status address_inboxes();
   Status try_to_reduce();
@@ -180,7 +194,7 @@ class Group {
   std::size_t shared_bytes() const noexcept {
     const auto ranks = static_cast<std::size_t>(size_);
     return (sizeof(Mailbox) + sizeof(Manifest)) * ranks + sizeof(Parcel) * ranks * ranks +
-           Offers::shared_bytes(size_);
+           offers_bytes() + (use_.of_messages ? sizeof(OutboxBoard) * ranks : 0);
   }
   bool abandoned() noexcept;
 
@@ -203,8 +217,10 @@ class Group {
   std::vector<std::uint64_t> known_begun_;  // by rank
   Manifest* manifests_ = nullptr;           // behind the mailboxes, by sender
   Parcel* parcels_ = nullptr;               // behind these, by sender and receiver
+  OutboxBoard* outboxes_ = nullptr;         // at the end, by rank
   DescriptorPort port_;
-  Offers offers_;  // its boards lie behind the parcels
+  std::vector<PortAddress> ports_;  // by rank; groups of messages
+  Offers offers_;                   // its boards lie behind the parcels
   Trial trial_;
   Descriptor memory_descriptor_;
   Descriptor mailbox_descriptor_;

@@ -10,6 +10,7 @@
 
 #include "base/stages.h"
 #include "core/staged_buffer.h"
+#include "shim/landing.h"
 #include "shim/shim.h"
 #include "shim/typemap.h"
 
@@ -25,10 +26,15 @@ struct Told {
   const char* recv_memory = nullptr;
 };
 
+struct Substitute;
+
 class Description {
  public:
   core::StagedBuffer send;
   core::StagedBuffer recv;
+  Landing landing;                         // where a receive may get a header
+  std::shared_ptr<Substitute> substitute;  // of a matched message (held_messages.h), or null
+  bool looked_after = false;               // whatever it comes to, its request is ours to finish
   // False when an argument is wrong: the call goes to the host MPI as it is, which reports it.
   bool valid = true;
   Told told;

@@ -44,7 +44,8 @@ Status agree(JobFacts& facts) {
   facts.program_threads = words[4] == 0;
   facts.same_tables = words[5] == ~words[6];
   facts.partitioned = words[7] == 0;
-  if (words[0] == ~words[1]) return {};
+  facts.same_settings = words[0] == ~words[1];
+  if (facts.same_settings) return {};
   return {StatusCode::invalid_argument,
           "an ACCORD_ setting that must be equal on all ranks differs (see the scope column of "
           "`accord info`)"};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Point-to-point calls. The host MPI matches; a device buffer is staged, so a send has copied its
-// data when the call returns and never waits for a peer because of us. While an operation of ours
-// is active, a blocking call runs as its non-blocking twin with our progress loop.
+// Point-to-point calls. The host MPI matches. A device buffer is staged, or waits in device memory
+// for a receiver of the same node (messages.h): in either case a send has copied its data when the
+// call returns and waits for no peer because of us (for room, no longer than staging takes). While
+// an operation of ours is active, a blocking call runs as its non-blocking twin with our progress
+// loop.
 #pragma once
 
 #include <mpi.h>
@@ -12,36 +14,11 @@
 
 #include "shim/collectives.h"
 #include "shim/completion.h"
+#include "shim/messages.h"
+#include "shim/request_calls.h"
+#include "shim/tracked_message.h"
 
 namespace accord::shim {
-
-// How much of a receive buffer is copied out: what the status tells, or all of it (with its old
-// content before).
-enum class Amount { by_status, whole };
-
-// A staged receive (or send: then nothing is copied out) that the user holds as a request of the
-// host MPI.
-class TrackedMessage final : public core::Tracked {
- public:
-  TrackedMessage(MPI_Comm comm, core::StagedBuffer send, core::StagedBuffer recv, Amount amount)
-      : send_(std::move(send)), recv_(std::move(recv)), amount_(amount) {
-    context = to_bits(comm);
-  }
-  Status start() override {
-    ACCORD_TRY(send_.copy_in());
-    return recv_.copy_in();
-  }
-  Status finish(const core::Completion& completion) override {
-    if (completion.failed || completion.cancelled) return {};
-    return recv_.copy_out(amount_ == Amount::whole ? core::StagedBuffer::kAll
-                                                   : completion.received_bytes);
-  }
-
- private:
-  core::StagedBuffer send_;
-  core::StagedBuffer recv_;
-  Amount amount_;
-};
 
 // Runs a non-blocking host call to its end while our own operations go on.
 template <class Twin>
@@ -57,13 +34,24 @@ int run_twin(Twin twin, MPI_Status* status) {
   return code;
 }
 
-// A message is staged; its shadows are filled next.
+// A message is staged, or there is nothing to stage; its shadows are filled next.
 inline void begin_message(const stages::Story& story, const Description& d) {
-  core::set_last_path("staged");
+  const bool staged = d.send.is_staged() || d.recv.is_staged();
+  if (staged) core::set_last_path("staged");
   if (!story) return;
   tell(story, d);
-  story->took("staged", core::reason::kPointToPoint);
+  story->took(staged ? "staged" : "host",
+              staged ? core::reason::kPointToPoint : core::reason::kNothingStaged);
   stages::enter(stages::Stage::copy_in);
+}
+
+// A message waits in device memory; its header is sent next.
+inline void begin_header(const stages::Story& story, const Description& d) {
+  core::set_last_path("node-p2p");
+  if (!story) return;
+  tell(story, d);
+  story->took("node-p2p", core::reason::kByHeader);
+  stages::enter(stages::Stage::host_mpi);
 }
 
 // `native` blocks, `twin` does not; either may be called, on the pointers given to it.
@@ -76,28 +64,58 @@ int run_blocking(Native native, Twin twin, MPI_Status* status) {
   return run_twin(twin, status);
 }
 
+// What a send gives to the host MPI: its own arguments on another pointer, or a header.
+template <class C>
+struct Sent {
+  const void* buf;
+  C count;
+  MPI_Datatype datatype;
+};
+
+template <class C>
+Sent<C> sent_header(const node::MessageHeader& header) {
+  return {&header, C{sizeof header}, MPI_BYTE};
+}
+
+// Whether a send may go by a header: not one that the host MPI buffers.
+enum class Mode { direct, buffered };
+
 template <class C, class Native, class Twin>
-int blocking_send(const char* name, const void* buf, C count, MPI_Datatype datatype, MPI_Comm comm,
+int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
                   Native native, Twin twin) noexcept {
-  if (engine().idle() && !needs_us(buf)) {
+  if (engine().idle() && !needs_us(call.buf)) {
     const Region region(engine());
-    return native(buf);
+    return native(call);
   }
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   Description d;
-  d.send = Description::buffer(buf);
-  d.reads(d.send, count, datatype);
-  if (!d.valid) return native(buf);
-  begin_message(story, d);
-  Status status = d.send.open();
-  if (status.ok()) status = d.send.copy_in();
+  d.send = Description::buffer(call.buf);
+  d.reads(d.send, call.count, call.datatype);
+  if (!d.valid) return native(call);
+  node::MessageHeader header;
+  bool posted = false;
+  Status status;
+  if (mode == Mode::direct) {
+    stages::enter(stages::Stage::move);
+    status = post_message(d.send, call.count, call.datatype, dest, comm, header, posted);
+  }
+  Sent<C> sent = posted ? sent_header<C>(header) : call;
+  if (posted) {
+    begin_header(story, d);
+  } else {
+    begin_message(story, d);
+    if (status.ok()) status = d.send.open();
+    if (status.ok()) status = d.send.copy_in();
+    sent.buf = d.send.host();
+  }
   if (!status.ok()) return raise(comm, status);
   stages::enter(stages::Stage::host_mpi);
-  const void* host_buf = d.send.host();
-  return run_blocking([&] { return native(host_buf); },
-                      [&](MPI_Request* request) { return twin(host_buf, request); },
-                      MPI_STATUS_IGNORE);
+  const int code =
+      run_blocking([&] { return native(sent); },
+                   [&](MPI_Request* request) { return twin(sent, request); }, MPI_STATUS_IGNORE);
+  if (posted && code != MPI_SUCCESS) outbox().withdraw(header);
+  return code;
 }
 
 // What the handle of a non-blocking or persistent call is.
@@ -127,13 +145,13 @@ inline int hand_over(Handle handle, MPI_Request request, std::shared_ptr<core::T
 }
 
 // Both directions of a non-blocking or persistent call; `make` is the host call on the pointers
-// given to it.
-template <class Make>
-int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
-                 MPI_Request* request, Make make, Amount amount = Amount::by_status) noexcept {
-  const stages::Story story = begin_story(name);
-  const stages::Active active(story);
-  if (!d.valid || request == nullptr || (!d.send.is_staged() && !d.recv.is_staged())) {
+// given to it, `track` what remembers the description.
+template <class Make, class Track>
+int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Handle handle,
+                  MPI_Request* request, Make make, Track track) noexcept {
+  const bool looked_after = d.looked_after || d.landing.is_present() || d.substitute;
+  if (!d.valid || request == nullptr ||
+      (!looked_after && !d.send.is_staged() && !d.recv.is_staged())) {
     tell(story, d);
     hand_to_host(story, core::reason::kNothingStaged);
     if (!engine().idle()) engine().progress();
@@ -154,9 +172,17 @@ int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
     *request = before;  // no request: the call has failed, and see has_error_function
     return code;
   }
-  return hand_over(
-      handle, *request,
-      std::make_shared<TrackedMessage>(comm, std::move(d.send), std::move(d.recv), amount));
+  return hand_over(handle, *request, track(std::move(d)));
+}
+
+template <class Make>
+int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
+                 MPI_Request* request, Make make, Amount amount = Amount::by_status) noexcept {
+  const stages::Story story = begin_story(name);
+  const stages::Active active(story);
+  return issue_request(story, comm, std::move(d), handle, request, make, [&](Description issued) {
+    return std::make_shared<TrackedMessage>(comm, std::move(issued), amount);
+  });
 }
 
 template <class C>
@@ -167,70 +193,159 @@ Description description_of_send(const void* buf, C count, MPI_Datatype datatype)
   return d;
 }
 template <class C>
-Description description_of_recv(void* buf, C count, MPI_Datatype datatype) {
+Description description_of_recv(void* buf, C count, MPI_Datatype datatype,
+                                Lasts lasts = Lasts::request) {
   Description d;
   d.recv = Description::buffer(buf);
   d.writes(d.recv, count, datatype);
+  d.landing = landing_of(d.recv, count, datatype, lasts);
   return d;
 }
 
-#define ACCORD_SEND(Name, Twin)                                                   \
-  template <class C>                                                              \
-  int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag,    \
-           MPI_Comm comm) noexcept {                                              \
-    return blocking_send(                                                         \
-        "MPI_" #Name, buf, count, datatype, comm,                                 \
-        [&](const void* host_buf) {                                               \
-          return host::Name(host_buf, count, datatype, dest, tag, comm);          \
-        },                                                                        \
-        [&](const void* host_buf, MPI_Request* request) {                         \
-          return host::Twin(host_buf, count, datatype, dest, tag, comm, request); \
-        });                                                                       \
+// A non-blocking send, by a header where it can.
+template <class C, class Make>
+int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
+               MPI_Request* request, Make make) noexcept {
+  const stages::Story story = begin_story(name);
+  const stages::Active active(story);
+  Description d = description_of_send(call.buf, call.count, call.datatype);
+  node::MessageHeader header;
+  bool posted = false;
+  if (mode == Mode::direct && d.valid && request != nullptr) {
+    stages::enter(stages::Stage::move);
+    const Status status =
+        post_message(d.send, call.count, call.datatype, dest, comm, header, posted);
+    if (!status.ok()) return raise(comm, status);
   }
-ACCORD_SEND(Send, Isend)
-ACCORD_SEND(Ssend, Issend)
-ACCORD_SEND(Rsend, Irsend)
-ACCORD_SEND(Bsend, Ibsend)
-#undef ACCORD_SEND
-
-#define ACCORD_SEND_REQUEST(Name, handle)                                                      \
-  template <class C>                                                                           \
-  int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,  \
-           MPI_Request* request) noexcept {                                                    \
-    if (engine().idle() && !needs_us(buf))                                                     \
-      return host::Name(buf, count, datatype, dest, tag, comm, request);                       \
-    return make_request("MPI_" #Name, comm, description_of_send(buf, count, datatype), handle, \
-                        request, [&](const void* send, void*) {                                \
-                          return host::Name(send, count, datatype, dest, tag, comm, request);  \
-                        });                                                                    \
+  if (posted) {
+    begin_header(story, d);
+    auto work = std::make_shared<TrackedHeader>(comm, header);
+    const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+    const int code = make(sent_header<C>(work->header));
+    if (code == MPI_SUCCESS && *request != MPI_REQUEST_NULL)
+      return hand_over(Handle::send, *request, std::move(work));
+    outbox().withdraw(header);
+    *request = before;
+    return code;
   }
-ACCORD_SEND_REQUEST(Isend, Handle::send)
-ACCORD_SEND_REQUEST(Issend, Handle::send)
-ACCORD_SEND_REQUEST(Irsend, Handle::send)
-ACCORD_SEND_REQUEST(Ibsend, Handle::send)
-ACCORD_SEND_REQUEST(Send_init, Handle::persistent)
-ACCORD_SEND_REQUEST(Ssend_init, Handle::persistent)
-ACCORD_SEND_REQUEST(Rsend_init, Handle::persistent)
-ACCORD_SEND_REQUEST(Bsend_init, Handle::persistent)
-#undef ACCORD_SEND_REQUEST
+  return issue_request(
+      story, comm, std::move(d), Handle::send, request,
+      [&](const void* send, void*) {
+        return make(Sent<C>{send, call.count, call.datatype});
+      },
+      [&](Description issued) {
+        return std::make_shared<TrackedMessage>(comm, std::move(issued), Amount::by_status);
+      });
+}
 
-#define ACCORD_RECV_REQUEST(Name, handle)                                                       \
+#define ACCORD_SEND(Name, Twin, mode)                                                           \
   template <class C>                                                                            \
-  int Name(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,       \
+  int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag,                  \
+           MPI_Comm comm) noexcept {                                                            \
+    return blocking_send(                                                                       \
+        "MPI_" #Name, Sent<C>{buf, count, datatype}, dest, comm, mode,                          \
+        [&](const Sent<C>& sent) {                                                              \
+          return host::Name(sent.buf, sent.count, sent.datatype, dest, tag, comm);              \
+        },                                                                                      \
+        [&](const Sent<C>& sent, MPI_Request* request) {                                        \
+          return host::Twin(sent.buf, sent.count, sent.datatype, dest, tag, comm, request);     \
+        });                                                                                     \
+  }                                                                                             \
+  template <class C>                                                                            \
+  int Twin(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,   \
            MPI_Request* request) noexcept {                                                     \
     if (engine().idle() && !needs_us(buf))                                                      \
-      return host::Name(buf, count, datatype, source, tag, comm, request);                      \
-    return make_request("MPI_" #Name, comm, description_of_recv(buf, count, datatype), handle,  \
-                        request, [&](const void*, void* recv) {                                 \
-                          return host::Name(recv, count, datatype, source, tag, comm, request); \
-                        });                                                                     \
+      return host::Twin(buf, count, datatype, dest, tag, comm, request);                        \
+    return start_send("MPI_" #Twin, Sent<C>{buf, count, datatype}, dest, comm, mode, request,   \
+                      [&](const Sent<C>& sent) {                                                \
+                        return host::Twin(sent.buf, sent.count, sent.datatype, dest, tag, comm, \
+                                          request);                                             \
+                      });                                                                       \
   }
-ACCORD_RECV_REQUEST(Irecv, source == MPI_PROC_NULL ? Handle::nothing : Handle::receive)
-ACCORD_RECV_REQUEST(Recv_init, Handle::persistent)
-#undef ACCORD_RECV_REQUEST
+ACCORD_SEND(Send, Isend, Mode::direct)
+ACCORD_SEND(Ssend, Issend, Mode::direct)
+ACCORD_SEND(Rsend, Irsend, Mode::direct)
+ACCORD_SEND(Bsend, Ibsend, Mode::buffered)
+#undef ACCORD_SEND
 
-// No rank, and none of the constants that stand for one: the source of a status nobody has set.
-constexpr int kUntold = -0x5ca1ab1e;
+// What a persistent send gives to the host MPI is the same each time, so that it never goes by a
+// header.
+#define ACCORD_SEND_INIT(Name)                                                                \
+  template <class C>                                                                          \
+  int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, \
+           MPI_Request* request) noexcept {                                                   \
+    if (engine().idle() && !needs_us(buf))                                                    \
+      return host::Name(buf, count, datatype, dest, tag, comm, request);                      \
+    return make_request("MPI_" #Name, comm, description_of_send(buf, count, datatype),        \
+                        Handle::persistent, request, [&](const void* send, void*) {           \
+                          return host::Name(send, count, datatype, dest, tag, comm, request); \
+                        });                                                                   \
+  }
+ACCORD_SEND_INIT(Send_init)
+ACCORD_SEND_INIT(Ssend_init)
+ACCORD_SEND_INIT(Rsend_init)
+ACCORD_SEND_INIT(Bsend_init)
+#undef ACCORD_SEND_INIT
+
+// The host MPI may take a receive as it is: nothing of ours has to progress or to be staged, and no
+// header may come.
+template <class C>
+bool passes_receive(const void* buf, C count, MPI_Datatype datatype, Lasts lasts) noexcept {
+  return engine().idle() && !needs_us(buf) && !listens_for(count, datatype, lasts);
+}
+
+// A non-blocking receive of a matched message. An error of ours is raised on `comm`.
+template <class C>
+int start_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
+                  MPI_Message* message, MPI_Request* request) noexcept {
+  const bool nothing = message != nullptr && *message == MPI_MESSAGE_NO_PROC;
+  return make_request(name, comm, std::move(d), nothing ? Handle::nothing : Handle::receive,
+                      request, [&](const void*, void* recv) {
+                        return host::Imrecv(recv, count, datatype, message, request);
+                      });
+}
+
+template <class C>
+int Irecv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+          MPI_Request* request) noexcept {
+  if (passes_receive(buf, count, datatype, Lasts::request))
+    return host::Irecv(buf, count, datatype, source, tag, comm, request);
+  Description d = description_of_recv(buf, count, datatype);
+  const ReceiveOrder ordered(comm);
+  if (HeldMessage held; take_held(source, tag, comm, held)) {
+    d.substitute = std::move(held.substitute);
+    return start_matched("MPI_Irecv", comm, std::move(d), count, datatype, &held.handle, request);
+  }
+  const Handle handle = source == MPI_PROC_NULL ? Handle::nothing : Handle::receive;
+  return make_request("MPI_Irecv", comm, std::move(d), handle, request,
+                      [&](const void*, void* recv) {
+                        return host::Irecv(recv, count, datatype, source, tag, comm, request);
+                      });
+}
+
+template <class C>
+int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+              MPI_Request* request) noexcept {
+  if (passes_receive(buf, count, datatype, Lasts::request))
+    return host::Recv_init(buf, count, datatype, source, tag, comm, request);
+  const stages::Story story = begin_story("MPI_Recv_init");
+  const stages::Active active(story);
+  Description d = description_of_recv(buf, count, datatype);
+  d.looked_after = listens();
+  return issue_request(
+      story, comm, std::move(d), Handle::persistent, request,
+      [&](const void*, void* recv) {
+        return host::Recv_init(recv, count, datatype, source, tag, comm, request);
+      },
+      [&](Description issued) {
+        const auto type = std::make_shared<KeptType>(datatype);
+        return std::make_shared<PersistentReceive>(
+            comm, std::move(issued), source, tag,
+            [count, type](void* recv, MPI_Message* message, MPI_Status* told) {
+              return host::Mrecv(recv, count, type->handle(), message, told);
+            });
+      });
+}
 
 // Blocking calls that receive: stages, runs, and copies out as many bytes as the status tells.
 template <class Native, class Twin>
@@ -251,41 +366,25 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
   const int code = run_blocking(
       [&] { return native(d.send.host(), d.recv.host(), &told); },
       [&](MPI_Request* request) { return twin(d.send.host(), d.recv.host(), request); }, &told);
-  if (told.MPI_SOURCE == kUntold) return code;  // has failed, and see has_error_function
+  if (told.MPI_SOURCE == kUntold)
+    return raise_for(d.substitute, code);  // has failed, and see has_error_function
+  std::optional<core::MessageInfo> facts;
+  Status received;
+  if (code == MPI_SUCCESS) {
+    stages::enter(stages::Stage::copy_out);
+    received = finish_receive(d, completion_of(told), facts, story);
+  }
+  if (facts) correct(told, *facts);
   if (status != MPI_STATUS_IGNORE) *status = told;
-  if (code != MPI_SUCCESS) return code;
-  stages::enter(stages::Stage::copy_out);
-  return raise(comm, d.recv.copy_out(completion_of(told).received_bytes));
+  return code != MPI_SUCCESS ? raise_for(d.substitute, code) : raise(comm, received);
 }
 
+// A blocking receive of a matched message.
 template <class C>
-int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-         MPI_Status* status) noexcept {
-  if (engine().idle() && !needs_us(buf)) {
-    const Region region(engine());
-    return host::Recv(buf, count, datatype, source, tag, comm, status);
-  }
+int receive_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
+                    MPI_Message* message, MPI_Status* status) noexcept {
   return blocking_receive(
-      "MPI_Recv", comm, description_of_recv(buf, count, datatype), status,
-      [&](const void*, void* recv, MPI_Status* told) {
-        return host::Recv(recv, count, datatype, source, tag, comm, told);
-      },
-      [&](const void*, void* recv, MPI_Request* request) {
-        return host::Irecv(recv, count, datatype, source, tag, comm, request);
-      });
-}
-
-// Matched messages. The message handle names no communicator: errors of ours go to MPI_COMM_SELF's
-// handler.
-template <class C>
-int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
-          MPI_Status* status) noexcept {
-  if (engine().idle() && !needs_us(buf)) {
-    const Region region(engine());
-    return host::Mrecv(buf, count, datatype, message, status);
-  }
-  return blocking_receive(
-      "MPI_Mrecv", MPI_COMM_SELF, description_of_recv(buf, count, datatype), status,
+      name, comm, std::move(d), status,
       [&](const void*, void* recv, MPI_Status* told) {
         return host::Mrecv(recv, count, datatype, message, told);
       },
@@ -295,16 +394,63 @@ int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
 }
 
 template <class C>
+int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+         MPI_Status* status) noexcept {
+  if (passes_receive(buf, count, datatype, Lasts::call)) {
+    const Region region(engine());
+    return host::Recv(buf, count, datatype, source, tag, comm, status);
+  }
+  if (must_post_receives()) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = Irecv(buf, count, datatype, source, tag, comm, &request);
+    return code != MPI_SUCCESS ? code : Wait(&request, status);
+  }
+  Description d = description_of_recv(buf, count, datatype, Lasts::call);
+  if (HeldMessage held; take_held(source, tag, comm, held)) {
+    d.substitute = std::move(held.substitute);
+    return receive_matched("MPI_Recv", comm, std::move(d), count, datatype, &held.handle, status);
+  }
+  return blocking_receive(
+      "MPI_Recv", comm, std::move(d), status,
+      [&](const void*, void* recv, MPI_Status* told) {
+        return host::Recv(recv, count, datatype, source, tag, comm, told);
+      },
+      [&](const void*, void* recv, MPI_Request* request) {
+        return host::Irecv(recv, count, datatype, source, tag, comm, request);
+      });
+}
+
+// A matched message as one of ours. The handle names no communicator: errors of ours go to
+// MPI_COMM_SELF's handler, where it does not stand for a message that we have read.
+template <class C>
+Description description_of_matched(void* buf, C count, MPI_Datatype datatype, Lasts lasts,
+                                   const MPI_Message* message, MPI_Comm& comm) {
+  Description d = description_of_recv(buf, count, datatype, lasts);
+  if (message != nullptr) d.substitute = claim_substitute(*message);
+  comm = d.substitute ? d.substitute->comm : MPI_COMM_SELF;
+  return d;
+}
+
+template <class C>
+int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
+          MPI_Status* status) noexcept {
+  if (passes_receive(buf, count, datatype, Lasts::call)) {
+    const Region region(engine());
+    return host::Mrecv(buf, count, datatype, message, status);
+  }
+  MPI_Comm comm = MPI_COMM_SELF;
+  Description d = description_of_matched(buf, count, datatype, Lasts::call, message, comm);
+  return receive_matched("MPI_Mrecv", comm, std::move(d), count, datatype, message, status);
+}
+
+template <class C>
 int Imrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
            MPI_Request* request) noexcept {
-  if (engine().idle() && !needs_us(buf))
+  if (passes_receive(buf, count, datatype, Lasts::request))
     return host::Imrecv(buf, count, datatype, message, request);
-  const bool nothing = message != nullptr && *message == MPI_MESSAGE_NO_PROC;
-  return make_request("MPI_Imrecv", MPI_COMM_SELF, description_of_recv(buf, count, datatype),
-                      nothing ? Handle::nothing : Handle::receive, request,
-                      [&](const void*, void* recv) {
-                        return host::Imrecv(recv, count, datatype, message, request);
-                      });
+  MPI_Comm comm = MPI_COMM_SELF;
+  Description d = description_of_matched(buf, count, datatype, Lasts::request, message, comm);
+  return start_matched("MPI_Imrecv", comm, std::move(d), count, datatype, message, request);
 }
 
 }  // namespace accord::shim

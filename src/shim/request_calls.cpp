@@ -2,10 +2,12 @@
 // Copyright 2026 The Accord authors
 #include "shim/request_calls.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "shim/completion.h"
 #include "shim/shim.h"
+#include "shim/tracked_message.h"
 
 namespace accord::shim {
 namespace {
@@ -40,6 +42,13 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  // One that is through without the host MPI, to which it seems inactive; null: none.
+  const Watched* early() const noexcept {
+    const auto found = std::find_if(watched_.begin(), watched_.end(),
+                                    [](const Watched& one) { return one.work->early; });
+    return found == watched_.end() ? nullptr : &*found;
+  }
+
   bool empty() const noexcept { return watched_.empty(); }
   const Watched& front() const { return watched_.front(); }
   auto begin() const { return watched_.begin(); }
@@ -50,15 +59,14 @@ class Watch {
 };
 
 // Whether a request whose completion has been told is the user's to complete once more.
-enum class Told { completed, kept };
+using Ended = core::Requests::Ended;
 
 // Finishes one request the host MPI has completed; `code` is what it returned for this request.
-int settle(const Watched& one, MPI_Status& status, int code, Told told = Told::completed) {
+int settle(const Watched& one, MPI_Status& status, int code, Ended ended = Ended::completed) {
   core::MessageInfo info;
-  const bool knows_message = one.work->message(info);
   int ours = MPI_SUCCESS;
   // What has nothing to bring into place waits for the call that completes it, with its error.
-  if (told == Told::completed || !knows_message) {
+  if (ended == Ended::completed || !one.work->message(info)) {
     core::Completion completion;
     if (code == MPI_SUCCESS) {
       completion = completion_of(status);
@@ -66,15 +74,25 @@ int settle(const Watched& one, MPI_Status& status, int code, Told told = Told::c
       completion.failed = true;
     }
     const auto comm = from_bits<MPI_Comm>(one.work->context);
-    ours = raise(comm, requests().finish(one.bits, one.work, completion));
+    ours = raise(comm, requests().finish(one.bits, one.work, completion, ended));
   }
-  if (knows_message) {
-    status.MPI_SOURCE = info.source;
-    status.MPI_TAG = info.tag;
-    (void)host::Status_set_elements_x(&status, MPI_BYTE,
-                                      static_cast<MPI_Count>(info.received_bytes));
-  }
+  // MPICH 5.0.2 forgets the status of a persistent request when it has told it.
+  if (auto& facts = one.work->facts; facts && !facts->has_origin)
+    *facts = {status.MPI_SOURCE, status.MPI_TAG, facts->received_bytes, true};
+  if (one.work->message(info)) correct(status, info);
   return code != MPI_SUCCESS ? code : ours;
+}
+
+// The same for one that is through without the host MPI, as one of an array.
+int settle_early(const Watched& one, int& index, MPI_Status& status,
+                 Ended ended = Ended::completed) {
+  index = one.index;
+  return settle(one, status, MPI_SUCCESS, ended);
+}
+int settle_early_of_some(const Watched& one, int& index, MPI_Status& status,
+                         Ended ended = Ended::completed) {
+  status.MPI_ERROR = settle_early(one, index, status, ended);
+  return status.MPI_ERROR == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_IN_STATUS;
 }
 
 // Blocks in the host MPI when nothing of ours needs progress, else polls the testing form.
@@ -111,14 +129,15 @@ class Statuses {
 // After a call that completed (some of) an array; `status_of` maps a watched request to its status,
 // or null when it is not among the completed ones. An error of ours becomes the array call's error.
 template <class StatusOf>
-int settle_array(const Watch& watched, int code, StatusOf status_of, Told told = Told::completed) {
+int settle_array(const Watch& watched, int code, StatusOf status_of,
+                 Ended ended = Ended::completed) {
   int result = code;
   for (const Watched& one : watched) {
     MPI_Status* status = status_of(one.index);
     if (status == nullptr) continue;
     const int own_code = code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : MPI_SUCCESS;
     if (own_code == MPI_ERR_PENDING) continue;
-    const int settled = settle(one, *status, own_code, told);
+    const int settled = settle(one, *status, own_code, ended);
     if (settled == own_code) continue;
     status->MPI_ERROR = settled;
     result = MPI_ERR_IN_STATUS;
@@ -137,6 +156,8 @@ int Wait(MPI_Request* request, MPI_Status* status) noexcept {
   }
   const Watch watched(1, request);
   Statuses statuses(status, 1, !watched.empty());
+  // One that is through is inactive to the host MPI, whose calls for one request and for all of an
+  // array then say that it is complete; those for any of an array pass it over.
   const int code = complete([&] { return host::Wait(request, statuses.get()); },
                             [&](bool& done) {
                               int flag = 0;
@@ -159,9 +180,9 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
 
 namespace {
 
-// Waitall where something of ours needs progress: one request after the other, since the testing
-// form of all at once is not to be trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a
-// persistent collective that went well).
+// Waitall where something of ours needs progress, or has to be done for each: one request after the
+// other, since the testing form of all at once is not to be trusted (MPICH 5.0.2's MPI_Testall says
+// MPI_ERR_IN_STATUS of a persistent collective that went well).
 int wait_in_turn(int count, MPI_Request array[], MPI_Status statuses[]) {
   std::vector<int> codes(static_cast<std::size_t>(count));
   bool failed = false;
@@ -184,7 +205,8 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
     const Region region(engine());
     return host::Waitall(count, array, given);
   }
-  if (array != nullptr && !engine().idle()) return wait_in_turn(count, array, given);
+  // A header's message is fetched while others are on their way.
+  if (array != nullptr && (!engine().idle() || listens())) return wait_in_turn(count, array, given);
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
   int code = MPI_SUCCESS;
@@ -213,6 +235,7 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noex
   }
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
+  if (const Watched* early = watched.early()) return settle_early(*early, *index, *statuses.get());
   const int code = complete([&] { return host::Waitany(count, array, index, statuses.get()); },
                             [&](bool& done) {
                               int flag = 0;
@@ -234,6 +257,10 @@ int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* s
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *flag = 1;
+    return settle_early(*early, *index, *statuses.get());
+  }
   *index = MPI_UNDEFINED;
   const int code = host::Testany(count, array, index, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
@@ -247,7 +274,7 @@ namespace {
 
 // Waitsome and Testsome: the i-th status belongs to request indices[i].
 int settle_some(const Watch& watched, int code, const int* outcount, const int indices[],
-                MPI_Status* statuses, Told told = Told::completed) {
+                MPI_Status* statuses, Ended ended = Ended::completed) {
   if (!settled_as_array(code) || *outcount == MPI_UNDEFINED) return code;
   const auto status_of = [&](int index) -> MPI_Status* {
     for (int i = 0; i < *outcount; ++i) {
@@ -255,7 +282,7 @@ int settle_some(const Watch& watched, int code, const int* outcount, const int i
     }
     return nullptr;
   };
-  return settle_array(watched, code, status_of, told);
+  return settle_array(watched, code, status_of, ended);
 }
 
 }  // namespace
@@ -268,6 +295,10 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
   }
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *outcount = 1;
+    return settle_early_of_some(*early, indices[0], *statuses.get());
+  }
   const int code =
       complete([&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
                [&](bool& done) {
@@ -285,6 +316,10 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *outcount = 1;
+    return settle_early_of_some(*early, indices[0], *statuses.get());
+  }
   const int code = host::Testsome(count, array, outcount, indices, statuses.get());
   return settle_some(watched, code, outcount, indices, statuses.get());
 }
@@ -292,9 +327,12 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
 int Start(MPI_Request* request) noexcept {
   if (quiet() || request == nullptr) return host::Start(request);
   engine().progress();
-  if (const auto work = requests().find(to_bits(*request))) {
+  const auto work = requests().find(to_bits(*request));
+  const ReceiveOrder ordered(work ? from_bits<MPI_Comm>(work->context) : MPI_COMM_NULL);
+  if (work) {
     const Status status = requests().start(to_bits(*request));
     if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
+    if (work->early) return MPI_SUCCESS;
   }
   const int code = host::Start(request);
   if (code == MPI_SUCCESS) requests().started(to_bits(*request));
@@ -303,9 +341,17 @@ int Start(MPI_Request* request) noexcept {
 
 namespace {
 
+// Handles of persistent requests stay as they are.
 int start_in_host(int count, MPI_Request array[]) {
-  const int code = host::Startall(count, array);
-  for (int i = 0; i < count && code == MPI_SUCCESS; ++i) requests().started(to_bits(array[i]));
+  std::vector<MPI_Request> begun(array, array + std::max(count, 0));
+  std::erase_if(begun, [](MPI_Request request) {
+    const auto work = requests().find(to_bits(request));
+    return work && work->early;
+  });
+  const int code = host::Startall(count < 0 ? count : static_cast<int>(begun.size()), begun.data());
+  for (const MPI_Request request : begun) {
+    if (code == MPI_SUCCESS) requests().started(to_bits(request));
+  }
   return code;
 }
 
@@ -313,6 +359,11 @@ int start_in_host(int count, MPI_Request array[]) {
 
 int Startall(int count, MPI_Request array[]) noexcept {
   if (quiet() || array == nullptr) return host::Startall(count, array);
+  if (must_post_receives()) {
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < count && code == MPI_SUCCESS; ++i) code = Start(array + i);
+    return code;
+  }
   engine().progress();
   for (int i = 0; i < count; ++i) {
     const auto work = requests().find(to_bits(array[i]));
@@ -335,7 +386,7 @@ int Request_free(MPI_Request* request) noexcept {
     return raise(from_bits<MPI_Comm>(work->context),
                  {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
-  if (!work->active) return host::Request_free(request);
+  if (!work->active || work->finished || work->early) return host::Request_free(request);
   engine().submit(std::make_shared<core::OrphanOperation>(bits, work,
                                                           [](core::HostRequest orphan) {
                                                             auto handle =
@@ -356,7 +407,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexc
   Statuses statuses(status, 1, !watched.empty());
   const int code = host::Request_get_status(request, flag, statuses.get());
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle(watched.front(), *statuses.get(), code, Told::kept);
+  return settle(watched.front(), *statuses.get(), code, Ended::kept);
 }
 
 #ifdef ACCORD_HAS_Request_get_status_all
@@ -370,7 +421,7 @@ int Request_get_status_all(int count, const MPI_Request array[], int* flag,
   const int code = host::Request_get_status_all(count, array, flag, statuses.get());
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
   return settle_array(
-      watched, code, [&](int index) { return statuses.get() + index; }, Told::kept);
+      watched, code, [&](int index) { return statuses.get() + index; }, Ended::kept);
 }
 
 int Request_get_status_any(int count, const MPI_Request array[], int* index, int* flag,
@@ -381,11 +432,15 @@ int Request_get_status_any(int count, const MPI_Request array[], int* index, int
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *flag = 1;
+    return settle_early(*early, *index, *statuses.get(), Ended::kept);
+  }
   *index = MPI_UNDEFINED;
   const int code = host::Request_get_status_any(count, array, index, flag, statuses.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
-    if (one.index == *index) return settle(one, *statuses.get(), code, Told::kept);
+    if (one.index == *index) return settle(one, *statuses.get(), code, Ended::kept);
   }
   return code;
 }
@@ -398,8 +453,12 @@ int Request_get_status_some(int count, const MPI_Request array[], int* outcount,
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (const Watched* early = watched.early()) {
+    *outcount = 1;
+    return settle_early_of_some(*early, indices[0], *statuses.get(), Ended::kept);
+  }
   const int code = host::Request_get_status_some(count, array, outcount, indices, statuses.get());
-  return settle_some(watched, code, outcount, indices, statuses.get(), Told::kept);
+  return settle_some(watched, code, outcount, indices, statuses.get(), Ended::kept);
 }
 #endif
 

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "shim/held_exchange.h"
 #include "shim/point_to_point.h"
 
 namespace accord::shim {
@@ -16,54 +17,82 @@ template <class C>
 int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
              void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
              MPI_Comm comm, MPI_Status* status) noexcept {
-  const auto native = [&](const void* send, void* recv, MPI_Status* told) {
-    return host::Sendrecv(send, sendcount, sendtype, dest, sendtag, recv, recvcount, recvtype,
-                          source, recvtag, comm, told);
-  };
-  if (engine().idle() && !needs_us(sendbuf) && !needs_us(recvbuf)) {
+  if (!needs_us(sendbuf) && passes_receive(recvbuf, recvcount, recvtype, Lasts::call)) {
     const Region region(engine());
-    return native(sendbuf, recvbuf, status);
+    return host::Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+                          source, recvtag, comm, status);
   }
-  Description d = description_of_recv(recvbuf, recvcount, recvtype);
+  Description d = description_of_recv(recvbuf, recvcount, recvtype, Lasts::call);
   d.send = Description::buffer(sendbuf);
   d.reads(d.send, sendcount, sendtype);
-  core::StagedBuffer& send = d.send;
-  MPI_Request send_request = MPI_REQUEST_NULL;
-  // The send's shadow is kept here until the send is complete too.
-  Status staged = d.valid ? send.open() : Status();
-  if (staged.ok() && d.valid) staged = send.copy_in();
+  // The send's shadow is kept here until the send is complete too, or its header.
+  core::StagedBuffer kept = std::move(d.send);
+  Sent<C> sent{sendbuf, sendcount, sendtype};
+  node::MessageHeader header;
+  bool posted = false;
+  Status staged;
+  if (d.valid) staged = post_message(kept, sendcount, sendtype, dest, comm, header, posted);
+  if (posted) {
+    sent = sent_header<C>(header);
+  } else if (d.valid && staged.ok()) {
+    staged = kept.open();
+    if (staged.ok()) staged = kept.copy_in();
+    sent.buf = kept.host();
+  }
   if (!staged.ok()) return raise(comm, staged);
-  const void* send_host = d.valid ? send.host() : sendbuf;
-  core::StagedBuffer kept = std::move(send);
-  d.send = core::StagedBuffer::untouched(send_host);
+  d.send = core::StagedBuffer::untouched(sent.buf);
+  HeldMessage held;
+  const bool is_held = take_held(source, recvtag, comm, held);
+  d.substitute = std::move(held.substitute);
+  MPI_Request send_request = MPI_REQUEST_NULL;
+  const auto twin = [&](const void*, void* recv, MPI_Request* request) {
+    const int failed = is_held
+                           ? host::Imrecv(recv, recvcount, recvtype, &held.handle, request)
+                           : host::Irecv(recv, recvcount, recvtype, source, recvtag, comm, request);
+    return failed != MPI_SUCCESS ? failed
+                                 : host::Isend(sent.buf, sent.count, sent.datatype, dest, sendtag,
+                                               comm, &send_request);
+  };
   const int code = blocking_receive(
-      "MPI_Sendrecv", comm, std::move(d), status, native,
-      [&](const void* from, void* recv, MPI_Request* request) {
-        if (const int failed =
-                host::Irecv(recv, recvcount, recvtype, source, recvtag, comm, request))
-          return failed;
-        return host::Isend(from, sendcount, sendtype, dest, sendtag, comm, &send_request);
-      });
+      "MPI_Sendrecv", comm, std::move(d), status,
+      [&](const void* from, void* recv, MPI_Status* told) {
+        if (is_held)
+          return run_twin([&](MPI_Request* request) { return twin(from, recv, request); }, told);
+        return host::Sendrecv(sent.buf, sent.count, sent.datatype, dest, sendtag, recv, recvcount,
+                              recvtype, source, recvtag, comm, told);
+      },
+      twin);
   if (send_request == MPI_REQUEST_NULL) return code;
-  const int sent = run_twin(
+  const int sending = run_twin(
       [&](MPI_Request* request) {
         *request = send_request;
         return MPI_SUCCESS;
       },
       MPI_STATUS_IGNORE);
-  return code != MPI_SUCCESS ? code : sent;
+  return code != MPI_SUCCESS ? code : sending;
+}
+
+// What a buffer of host memory holds, to be sent as MPI_PACKED: that matches any type.
+template <class C>
+int pack(const void* buf, C count, MPI_Datatype datatype, MPI_Comm comm,
+         std::vector<std::byte>& packed, C& size) {
+  C room{};
+  if (const int code = host::Pack_size(count, datatype, comm, &room)) return code;
+  packed.resize(static_cast<std::size_t>(room) + 1);
+  size = 0;
+  return host::Pack(buf, count, datatype, packed.data(), room, &size, comm);
 }
 
 template <class C>
 int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int sendtag, int source,
                      int recvtag, MPI_Comm comm, MPI_Status* status) noexcept {
-  if (engine().idle() && !needs_us(buf)) {
+  if (passes_receive(buf, count, datatype, Lasts::call)) {
     const Region region(engine());
     return host::Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
                                   status);
   }
-  if (engine().idle()) {
-    Description d = description_of_recv(buf, count, datatype);
+  if (engine().idle() && !listens()) {
+    Description d = description_of_recv(buf, count, datatype, Lasts::call);
     d.reads(d.recv, count, datatype);
     return blocking_receive(
         "MPI_Sendrecv_replace", comm, std::move(d), status,
@@ -77,15 +106,11 @@ int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int se
     return Sendrecv(buf, count, datatype, dest, sendtag, buf, count, datatype, source, recvtag,
                     comm, status);
   }
-  // Host memory with no non-blocking twin at hand: what goes out is packed first. MPI_PACKED
-  // matches any type.
+  // Host memory with no non-blocking twin at hand: what goes out is packed first.
+  std::vector<std::byte> packed;
   C size{};
-  if (const int code = host::Pack_size(count, datatype, comm, &size)) return code;
-  std::vector<std::byte> packed(static_cast<std::size_t>(size) + 1);
-  C position{};
-  if (const int code = host::Pack(buf, count, datatype, packed.data(), size, &position, comm))
-    return code;
-  return Sendrecv(packed.data(), position, MPI_PACKED, dest, sendtag, buf, count, datatype, source,
+  if (const int code = pack(buf, count, datatype, comm, packed, size)) return code;
+  return Sendrecv(packed.data(), size, MPI_PACKED, dest, sendtag, buf, count, datatype, source,
                   recvtag, comm, status);
 }
 
@@ -97,6 +122,13 @@ inline Handle handle_of_both(int dest, int source) {
   return dest == MPI_PROC_NULL ? Handle::nothing : Handle::send;
 }
 
+inline Status open_both(Description& d) {
+  ACCORD_TRY(d.send.open());
+  ACCORD_TRY(d.recv.open());
+  ACCORD_TRY(d.send.copy_in());
+  return d.recv.copy_in();
+}
+
 template <class C>
 int Isendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
               void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
@@ -105,6 +137,18 @@ int Isendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest,
   d.reads(d.recv, recvcount, recvtype);
   d.send = Description::buffer(sendbuf);
   d.reads(d.send, sendcount, sendtype);
+  const ReceiveOrder ordered(comm);
+  if (HeldMessage held; d.valid && request != nullptr && take_held(source, recvtag, comm, held)) {
+    if (const Status opened = open_both(d); !opened.ok()) return raise(comm, opened);
+    return exchange_held(
+        comm, std::move(d), held, {}, request,
+        [&](void* recv, MPI_Message* message, MPI_Request* made) {
+          return host::Imrecv(recv, recvcount, recvtype, message, made);
+        },
+        [&](const void* send, MPI_Request* made) {
+          return host::Isend(send, sendcount, sendtype, dest, sendtag, comm, made);
+        });
+  }
   return make_request(
       "MPI_Isendrecv", comm, std::move(d), handle_of_both(dest, source), request,
       [&](const void* send, void* recv) {
@@ -119,6 +163,21 @@ int Isendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int s
                       int recvtag, MPI_Comm comm, MPI_Request* request) noexcept {
   Description d = description_of_recv(buf, count, datatype);
   d.reads(d.recv, count, datatype);
+  const ReceiveOrder ordered(comm);
+  if (HeldMessage held; d.valid && request != nullptr && take_held(source, recvtag, comm, held)) {
+    if (const Status opened = open_both(d); !opened.ok()) return raise(comm, opened);
+    std::vector<std::byte> packed;
+    C size{};
+    if (const int code = pack(d.recv.host(), count, datatype, comm, packed, size)) return code;
+    return exchange_held(
+        comm, std::move(d), held, std::move(packed), request,
+        [&](void* recv, MPI_Message* message, MPI_Request* made) {
+          return host::Imrecv(recv, count, datatype, message, made);
+        },
+        [&](const void* send, MPI_Request* made) {
+          return host::Isend(send, size, MPI_PACKED, dest, sendtag, comm, made);
+        });
+  }
   return make_request(
       "MPI_Isendrecv_replace", comm, std::move(d), handle_of_both(dest, source), request,
       [&](const void*, void* recv) {
@@ -131,24 +190,24 @@ int Isendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int s
 
 inline int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) noexcept {
   engine().progress();
-  return host::Iprobe(source, tag, comm, flag, status);
+  return iprobe(source, tag, comm, flag, status);
 }
 
 inline int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                    MPI_Status* status) noexcept {
   engine().progress();
-  return host::Improbe(source, tag, comm, flag, message, status);
+  return improbe(source, tag, comm, flag, message, status);
 }
 
 inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) noexcept {
-  if (engine().idle()) {
+  if (engine().idle() && !listens()) {
     const Region region(engine());
     return host::Probe(source, tag, comm, status);
   }
   int code = MPI_SUCCESS;
-  int flag = 0;
   engine().wait_until([&] {
-    code = host::Iprobe(source, tag, comm, &flag, status);
+    int flag = kUntold;
+    code = iprobe(source, tag, comm, &flag, status);
     return flag != 0 || code != MPI_SUCCESS;
   });
   return code;
@@ -156,14 +215,14 @@ inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) noexcep
 
 inline int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
                   MPI_Status* status) noexcept {
-  if (engine().idle()) {
+  if (engine().idle() && !listens()) {
     const Region region(engine());
     return host::Mprobe(source, tag, comm, message, status);
   }
   int code = MPI_SUCCESS;
-  int flag = 0;
   engine().wait_until([&] {
-    code = host::Improbe(source, tag, comm, &flag, message, status);
+    int flag = kUntold;
+    code = improbe(source, tag, comm, &flag, message, status);
     return flag != 0 || code != MPI_SUCCESS;
   });
   return code;

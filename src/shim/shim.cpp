@@ -23,7 +23,9 @@
 #include "preload/shim_abi.h"
 #include "shim/comm_info.h"
 #include "shim/completion.h"
+#include "shim/held_messages.h"
 #include "shim/kept_handles.h"
+#include "shim/messages.h"
 #include "shim/partitioned.h"
 #include "shim/private_comm.h"
 #include "shim/typemap.h"
@@ -141,7 +143,7 @@ class Port final : public core::HostPort {
   static inline thread_local unsigned pauses_ = 0;
   static inline thread_local unsigned pokes_ = 0;
   std::mutex placeholders_mutex_;
-  int placeholders_ = kTypemapTag + 1;  // numbers from there up to here are in use or free
+  int placeholders_ = kSubstituteTag + 1;  // numbers from there up to here are in use or free
   std::vector<int> free_placeholders_;
 };
 
@@ -312,6 +314,7 @@ CommState* find_comm_state(MPI_Comm comm) noexcept {
   if (state->inter) (void)host::Comm_remote_size(comm, &state->remote_size);
   state->mixed_worlds = !state->inter && has_foreign_ranks(comm, state->size);
   state->algorithms = inherited_algorithms(comm);
+  state->held = make_held_messages();
   if (host::Comm_set_attr(comm, runtime().comm_keyval, state.get()) != MPI_SUCCESS) return nullptr;
   return state.release();
 }
@@ -382,6 +385,7 @@ void start_runtime(const JobFacts& facts) {
   (void)host::Comm_size(MPI_COMM_WORLD, &size);
   log::set_rank(rank);
   if (facts.same_tables) core::use_table();
+  if (facts.devices && facts.same_settings && config().p2p_bytes != 0) join_messages();
   // The same on all ranks, so that one says it.
   if (rank == 0) warn_of_algorithms(facts);
   if (!ccl::problem().empty()) log::warn("{}", ccl::problem());
@@ -418,6 +422,7 @@ void stop_runtime() noexcept {
   core::DirectExchange::report();
   core::PairwiseExchange::report();
   core::CclExchange::report();
+  leave_messages();
   here.port.world_model = false;
   close_partitioned();
   free_kept_handles();

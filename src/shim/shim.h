@@ -10,6 +10,8 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "base/config.h"
 #include "base/status.h"
@@ -58,6 +60,8 @@ int raise_on_file(MPI_File file, const Status& status) noexcept;
 // Whether errors on `comm` go to a function of the user's. MPICH 5.0.2 returns MPI_SUCCESS after it
 // has called one, so that a failed call cannot be told from one that went well.
 bool has_error_function(MPI_Comm comm) noexcept;
+// So it is told by what a call sets: no rank, none of the constants that stand for one, no flag.
+inline constexpr int kUntold = -0x5ca1ab1e;
 
 // What was found out about the last collective on host buffers that might have gone another way: as
 // a rule the next one is the same. Handles of what is not predefined never lead to such a way, so
@@ -78,6 +82,8 @@ struct LastCollective {
   }
 };
 
+struct HeldMessages;  // held_messages.h
+
 // What Accord keeps for a communicator: an attribute, freed with it.
 struct CommState {
   std::shared_ptr<core::CommQueue> queue = std::make_shared<core::CommQueue>();
@@ -92,6 +98,9 @@ struct CommState {
   std::shared_ptr<const core::AlgorithmChoice> algorithms;
   LastCollective last;
   RepeatedCalls repeated;
+  std::once_flag node_ranks_known;
+  std::vector<int> node_ranks;  // by rank: its number among those that send it messages, or -1
+  std::shared_ptr<HeldMessages> held;
 };
 
 // Null for an invalid communicator: the host MPI will say so.
@@ -116,6 +125,7 @@ struct JobFacts {
   bool devices = false;          // some rank has an accelerator
   bool program_threads = false;  // some rank's program may call from several threads
   bool same_tables = false;      // all ranks have read the same table
+  bool same_settings = false;    // where they must be equal
   bool partitioned = false;      // Accord carries partitioned requests
 };
 
@@ -130,8 +140,10 @@ void stop_session_runtime() noexcept;
 // A communicator of this process alone whose errors return: for questions that must not disturb the
 // user's error handlers.
 MPI_Comm private_comm() noexcept;
-// The tag of messages on it by which datatypes are explored; those above stand for operations.
+// The tags of messages on it by which datatypes are explored, and of those that stand for others
+// (held_messages.h); those above stand for operations.
 inline constexpr int kTypemapTag = 0;
+inline constexpr int kSubstituteTag = 1;
 
 // Error code of this ABI for a Status, with its text attached.
 int error_code(const Status& status) noexcept;

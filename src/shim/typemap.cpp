@@ -176,7 +176,7 @@ bool is_named(MPI_Datatype datatype) noexcept {
          combiner == MPI_COMBINER_NAMED;
 }
 
-TypemapPointer typemap(MPI_Datatype datatype) noexcept {
+TypemapPointer known_typemap(MPI_Datatype datatype) noexcept {
   if (datatype == MPI_DATATYPE_NULL) return nullptr;
   NamedTypes& named = named_types();
   {
@@ -195,8 +195,14 @@ TypemapPointer typemap(MPI_Datatype datatype) noexcept {
   }
   void* value = nullptr;
   int found = 0;
-  if (host::Type_get_attr(datatype, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
-  if (found != 0) return *static_cast<TypemapPointer*>(value);
+  if (host::Type_get_attr(datatype, keyval, &value, &found) != MPI_SUCCESS || found == 0)
+    return nullptr;
+  return *static_cast<TypemapPointer*>(value);
+}
+
+TypemapPointer typemap(MPI_Datatype datatype) noexcept {
+  TypemapPointer known = known_typemap(datatype);
+  if (known || datatype == MPI_DATATYPE_NULL || is_named(datatype)) return known;
   TypemapPointer made = build(datatype, false);
   if (!made) return nullptr;
   auto kept = std::make_unique<TypemapPointer>(made);

@@ -18,6 +18,10 @@ namespace accord::shim {
 // call.
 std::shared_ptr<const core::Typemap> typemap(MPI_Datatype datatype) noexcept;
 
+// The same where it costs nothing, since the datatype is predefined or has been asked about before;
+// else null.
+std::shared_ptr<const core::Typemap> known_typemap(MPI_Datatype datatype) noexcept;
+
 // Whether the datatype is predefined (its handle is never reused).
 bool is_named(MPI_Datatype datatype) noexcept;
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/held_messages.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "shim/messages.h"
+
+namespace accord::shim {
+namespace {
+
+// Substitutes whose handle the program has.
+struct Claims {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Substitute>> by_handle;
+  std::atomic<std::size_t> count{0};
+};
+Claims& claims() {
+  static Claims& instance = *new Claims;
+  return instance;
+}
+
+MPI_Count length_of(const MPI_Status& status) {
+  MPI_Count size = 0;
+  (void)host::Get_elements_x(&status, MPI_BYTE, &size);
+  return size;
+}
+
+void tell(const HeldMessage& message, MPI_Status* status) {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = message.source;
+  status->MPI_TAG = message.tag;
+  (void)host::Status_set_elements_x(status, MPI_BYTE, message.size_bytes);
+  (void)host::Status_set_cancelled(status, 0);
+}
+
+// Reads a message that may be a header, and puts a substitute into its place. It has arrived whole,
+// or is about to: messages this short do not wait for their receiver.
+int read(MPI_Comm comm, HeldMessage& message) {
+  static std::mutex& one_message = *new std::mutex;  // two threads' substitutes must not cross
+  auto substitute = std::make_shared<Substitute>();
+  auto& bytes = substitute->bytes;
+  constexpr int kSize = sizeof bytes;
+  if (const int code =
+          host::Mrecv(bytes.data(), kSize, MPI_BYTE, &message.handle, MPI_STATUS_IGNORE))
+    return code;
+  node::MessageHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (outbox().recognises(header)) message.size_bytes = static_cast<MPI_Count>(header.size_bytes);
+  substitute->comm = comm;
+  substitute->source = message.source;
+  substitute->tag = message.tag;
+  const std::lock_guard<std::mutex> locked(one_message);
+  if (const int code = host::Isend(bytes.data(), kSize, MPI_BYTE, 0, kSubstituteTag, private_comm(),
+                                   &substitute->sending))
+    return code;
+  message.substitute = substitute;
+  return host::Mprobe(0, kSubstituteTag, private_comm(), &message.handle, MPI_STATUS_IGNORE);
+}
+
+auto find(std::deque<HeldMessage>& messages, int source, int tag) {
+  return std::find_if(messages.begin(), messages.end(), [&](const HeldMessage& message) {
+    return (source == MPI_ANY_SOURCE || source == message.source) &&
+           (tag == MPI_ANY_TAG || tag == message.tag);
+  });
+}
+
+// Takes messages of `source` out of the host MPI's queue, up to the first one with that tag.
+int hold(int source, int tag, MPI_Comm comm, HeldMessages& held) {
+  for (;;) {
+    HeldMessage message;
+    MPI_Status status;
+    int flag = 0;
+    if (const int code = host::Improbe(source, MPI_ANY_TAG, comm, &flag, &message.handle, &status))
+      return code;
+    if (flag == 0) return MPI_SUCCESS;  // another thread has received it
+    message.source = status.MPI_SOURCE;
+    message.tag = status.MPI_TAG;
+    message.size_bytes = length_of(status);
+    if (may_be_header(comm, message.source, message.size_bytes)) {
+      if (const int code = read(comm, message)) return code;
+    }
+    held.messages.push_back(std::move(message));
+    held.count.store(held.messages.size(), std::memory_order_release);
+    if (status.MPI_TAG == tag) return MPI_SUCCESS;
+  }
+}
+
+HeldMessages* held_of(MPI_Comm comm) noexcept {
+  CommState* const state = listens() ? comm_state(comm) : nullptr;
+  return state == nullptr ? nullptr : state->held.get();
+}
+
+void take(HeldMessages& held, std::deque<HeldMessage>::iterator at, HeldMessage& found) {
+  found = std::move(*at);
+  held.messages.erase(at);
+  held.count.store(held.messages.size(), std::memory_order_release);
+}
+
+void give_out(const HeldMessage& message) {
+  if (!message.substitute) return;
+  Claims& all = claims();
+  const std::lock_guard<std::mutex> locked(all.mutex);
+  all.by_handle[to_bits(message.handle)] = message.substitute;
+  all.count.store(all.by_handle.size(), std::memory_order_release);
+}
+
+}  // namespace
+
+std::shared_ptr<HeldMessages> make_held_messages() { return std::make_shared<HeldMessages>(); }
+
+int iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) noexcept {
+  HeldMessages* const held = held_of(comm);
+  if (held == nullptr || flag == nullptr) return host::Iprobe(source, tag, comm, flag, status);
+  const std::lock_guard<std::recursive_mutex> locked(held->mutex);
+  for (;;) {
+    if (const auto at = find(held->messages, source, tag); at != held->messages.end()) {
+      tell(*at, status);
+      *flag = 1;
+      return MPI_SUCCESS;
+    }
+    MPI_Status found;
+    int present = kUntold;
+    const int code = host::Iprobe(source, tag, comm, &present, &found);
+    if (code != MPI_SUCCESS || present == kUntold) return code;
+    *flag = present;
+    if (present == 0) return MPI_SUCCESS;
+    if (!may_be_header(comm, found.MPI_SOURCE, length_of(found))) {
+      if (status != MPI_STATUS_IGNORE) *status = found;
+      return MPI_SUCCESS;
+    }
+    if (const int failed = hold(found.MPI_SOURCE, found.MPI_TAG, comm, *held)) return failed;
+  }
+}
+
+int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+            MPI_Status* status) noexcept {
+  HeldMessages* const held = held_of(comm);
+  if (held == nullptr || flag == nullptr || message == nullptr)
+    return host::Improbe(source, tag, comm, flag, message, status);
+  const std::lock_guard<std::recursive_mutex> locked(held->mutex);
+  HeldMessage found;
+  if (const auto at = find(held->messages, source, tag); at != held->messages.end()) {
+    take(*held, at, found);
+    *flag = 1;
+  } else {
+    MPI_Status probed;
+    int present = kUntold;
+    const int code = host::Improbe(source, tag, comm, &present, message, &probed);
+    if (code != MPI_SUCCESS || present == kUntold) return code;
+    *flag = present;
+    if (present == 0) return MPI_SUCCESS;
+    const MPI_Count size = length_of(probed);
+    if (!may_be_header(comm, probed.MPI_SOURCE, size)) {
+      if (status != MPI_STATUS_IGNORE) *status = probed;
+      return MPI_SUCCESS;
+    }
+    found = {*message, probed.MPI_SOURCE, probed.MPI_TAG, size, nullptr};
+    if (const int failed = read(comm, found)) return failed;
+  }
+  tell(found, status);
+  give_out(found);
+  *message = found.handle;
+  return MPI_SUCCESS;
+}
+
+bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept {
+  HeldMessages* const held = held_of(comm);
+  if (held == nullptr || held->count.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard<std::recursive_mutex> locked(held->mutex);
+  const auto at = find(held->messages, source, tag);
+  if (at == held->messages.end()) return false;
+  take(*held, at, found);
+  return true;
+}
+
+bool must_post_receives() noexcept { return program_has_threads && listens(); }
+
+ReceiveOrder::ReceiveOrder(MPI_Comm comm) noexcept {
+  if (!must_post_receives()) return;
+  if (HeldMessages* const held = held_of(comm))
+    locked_ = std::unique_lock<std::recursive_mutex>(held->mutex);
+}
+
+std::shared_ptr<Substitute> claim_substitute(MPI_Message message) noexcept {
+  Claims& all = claims();
+  if (all.count.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::lock_guard<std::mutex> locked(all.mutex);
+  const auto found = all.by_handle.find(to_bits(message));
+  if (found == all.by_handle.end()) return nullptr;
+  auto substitute = std::move(found->second);
+  all.by_handle.erase(found);
+  all.count.store(all.by_handle.size(), std::memory_order_release);
+  return substitute;
+}
+
+}  // namespace accord::shim

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/messages.h"
+
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "base/log.h"
+#include "node/group.h"
+
+namespace accord::shim {
+namespace {
+
+// Each keeps a descriptor of each other one, and what they share grows with the square.
+constexpr int kRanksMax = 64;
+
+// At least, of memory that is page-locked.
+constexpr std::size_t kStagedBytesPerNanosecond = 8;
+
+struct Neighbours {
+  MPI_Comm comm = MPI_COMM_NULL;  // the ranks of this node
+  std::shared_ptr<node::Group> group;
+  std::optional<node::Outbox> outbox;
+};
+
+// Never destroyed: MPI may be called from destructors of the program.
+Neighbours& neighbours() {
+  static Neighbours& instance = *new Neighbours;
+  return instance;
+}
+
+// Whether all ranks of the node could; takes what their sockets bring meanwhile.
+bool all_could(bool could) {
+  Neighbours& here = neighbours();
+  const int mine = could ? 1 : 0;
+  int all = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (host::Iallreduce(&mine, &all, 1, MPI_INT, MPI_MIN, here.comm, &request) != MPI_SUCCESS)
+    return false;
+  for (int done = 0; done == 0; engine().port().pause()) {
+    here.group->receive();
+    if (host::Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+  }
+  return all != 0;
+}
+
+Status send_all(node::Group& group) {
+  for (bool sent = false; !sent; engine().port().pause()) {
+    ACCORD_TRY(group.send(sent));
+    group.receive();
+  }
+  return {};
+}
+
+// All ranks of the node or none.
+Status join_group() {
+  Neighbours& here = neighbours();
+  int rank = 0;
+  int size = 1;
+  ACCORD_TRY(Status::from_host(host::Comm_rank(here.comm, &rank)));
+  ACCORD_TRY(Status::from_host(host::Comm_size(here.comm, &size)));
+  if (size == 1) return {StatusCode::unsupported, "this rank is alone on its node"};
+  if (size > kRanksMax) return {StatusCode::unsupported, "too many ranks on this node"};
+  here.group = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
+  node::Record mine;
+  const Status made =
+      here.group->prepare(rank, size, device::default_runtime(), -1, {.of_messages = true}, mine);
+  std::vector<node::Record> records(static_cast<std::size_t>(size));
+  constexpr int kRecordBytes = sizeof mine;
+  ACCORD_TRY(Status::from_host(host::Allgather(&mine, kRecordBytes, MPI_BYTE, records.data(),
+                                               kRecordBytes, MPI_BYTE, here.comm)));
+  ACCORD_TRY(made);
+  ACCORD_TRY(here.group->accept(records));
+  Status status = send_all(*here.group);
+  const bool all_sent = all_could(status.ok());
+  ACCORD_TRY(status);
+  if (all_sent) status = here.group->open();
+  const bool all_open = all_could(all_sent && status.ok());
+  ACCORD_TRY(status);
+  if (all_open) return {};
+  return {StatusCode::unsupported, "another rank cannot take part"};
+}
+
+void let_go() noexcept {
+  Neighbours& here = neighbours();
+  here.outbox.reset();
+  here.group.reset();
+  if (here.comm != MPI_COMM_NULL) (void)host::Comm_free(&here.comm);
+}
+
+// The size in bytes that all basic elements of a type have, where a header is so many of them; 0:
+// they differ, or nothing is known.
+std::size_t common_element(MPI_Datatype datatype);
+
+std::size_t named_element(MPI_Datatype datatype) {
+  MPI_Count size = 0;
+  if (datatype == MPI_PACKED || host::Type_size_x(datatype, &size) != MPI_SUCCESS) return 0;
+  // Others of 16 bytes have padding that some MPIs do not move.
+  const bool is_complex = datatype == MPI_C_DOUBLE_COMPLEX || datatype == MPI_DOUBLE_COMPLEX ||
+                          datatype == MPI_CXX_DOUBLE_COMPLEX;
+  return is_complex || size == 1 || size == 2 || size == 4 || size == 8
+             ? static_cast<std::size_t>(size)
+             : 0;
+}
+
+std::size_t common_element(MPI_Datatype datatype) {
+  int integer_count = 0;
+  int address_count = 0;
+  int datatype_count = 0;
+  int combiner = 0;
+  if (datatype == MPI_DATATYPE_NULL ||
+      host::slot::Type_get_envelope(datatype, &integer_count, &address_count, &datatype_count,
+                                    &combiner) != MPI_SUCCESS)
+    return 0;
+  if (combiner == MPI_COMBINER_NAMED) return named_element(datatype);
+  std::vector<int> integers(static_cast<std::size_t>(integer_count) + 1);
+  std::vector<MPI_Aint> addresses(static_cast<std::size_t>(address_count) + 1);
+  std::vector<MPI_Datatype> parts(static_cast<std::size_t>(datatype_count), MPI_DATATYPE_NULL);
+  if (parts.empty() ||
+      host::slot::Type_get_contents(datatype, integer_count, address_count, datatype_count,
+                                    integers.data(), addresses.data(), parts.data()) != MPI_SUCCESS)
+    return 0;
+  std::size_t common = common_element(parts[0]);
+  for (MPI_Datatype& part : parts) {
+    if (common != 0 && part != parts[0] && common_element(part) != common) common = 0;
+  }
+  for (MPI_Datatype& part : parts) {
+    if (!is_named(part)) (void)host::Type_free(&part);
+  }
+  return common;
+}
+
+void find_node_ranks(MPI_Comm comm, CommState& state) {
+  if (state.inter) return;
+  MPI_Group theirs = MPI_GROUP_NULL;
+  MPI_Group node = MPI_GROUP_NULL;
+  std::vector<int> ranks(static_cast<std::size_t>(state.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> found(ranks.size(), MPI_UNDEFINED);
+  if (host::Comm_group(comm, &theirs) != MPI_SUCCESS) return;
+  if (host::Comm_group(neighbours().comm, &node) == MPI_SUCCESS) {
+    (void)host::Group_translate_ranks(theirs, state.size, ranks.data(), node, found.data());
+    (void)host::Group_free(&node);
+  }
+  (void)host::Group_free(&theirs);
+  for (int& rank : found) {
+    if (rank == MPI_UNDEFINED || rank == neighbours().group->rank()) rank = -1;
+  }
+  state.node_ranks = std::move(found);
+}
+
+}  // namespace
+
+void join_messages() {
+  Neighbours& here = neighbours();
+  Status joined = Status::from_host(
+      host::Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here.comm));
+  if (joined.ok()) {
+    (void)host::Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN);
+    joined = join_group();
+  }
+  messages_joined = joined.ok();
+  if (messages_joined) {
+    here.outbox.emplace(here.group, config().outbox_bytes);
+  } else {
+    log::info("messages are staged through the host: {}", joined.message());
+    let_go();
+  }
+}
+
+// A message may wait until its receiver comes here, too, and nothing is freed that a peer has open.
+void leave_messages() noexcept {
+  if (!messages_joined) return;
+  messages_joined = false;
+  Neighbours& here = neighbours();
+  (void)host::Barrier(here.comm);
+  const auto [sent, fetched] = here.outbox->counters();
+  log::info("node: this rank has sent {} messages by headers and fetched {}", sent, fetched);
+  here.outbox->close();
+  (void)host::Barrier(here.comm);
+  let_go();
+}
+
+node::Outbox& outbox() noexcept { return *neighbours().outbox; }
+
+void attend(const core::StagedBuffer& buffer) noexcept {
+  node::Outbox& here = outbox();
+  if (!here.is_attached()) {
+    const device::PointerInfo& where = buffer.where();
+    if (buffer.is_staged() && where.kind == device::MemoryKind::device) {
+      (void)here.attach(*where.runtime, where.device);
+    } else {
+      device::DeviceRuntime& runtime = device::default_runtime();
+      const int device = runtime.device_in_use();
+      if (device >= 0) (void)here.attach(runtime, device);
+    }
+  }
+  if (!has_blind_receives.load()) here.follow();
+}
+
+// Headers that the host MPI has yet to bring to the receivers go on meanwhile.
+Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
+                    node::MessageHeader& header, bool& posted) {
+  using Clock = std::chrono::steady_clock;
+  attend(buffer);
+  const auto end =
+      Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
+  for (;;) {
+    auto outcome = core::Posted::no;
+    ACCORD_TRY(core::post_message(outbox(), segment, buffer, receiver, header, outcome));
+    posted = outcome == core::Posted::yes;
+    if (outcome != core::Posted::later) return {};
+    if (Clock::now() >= end) {
+      outbox().give_up();
+      return {};
+    }
+    engine().progress();
+    engine().port().poke();
+    engine().port().pause();
+  }
+}
+
+int node_rank(MPI_Comm comm, int rank) noexcept {
+  CommState* const state = comm_state(comm);
+  if (state == nullptr) return -1;
+  std::call_once(state->node_ranks_known, [&] { find_node_ranks(comm, *state); });
+  const auto index = static_cast<std::size_t>(rank);
+  return rank >= 0 && index < state->node_ranks.size() ? state->node_ranks[index] : -1;
+}
+
+bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) noexcept {
+  if (!messages_joined || size_bytes != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
+    return false;
+  const int sender = node_rank(comm, source);
+  return sender >= 0 && outbox().may_hear_from(sender);
+}
+
+bool takes_header(MPI_Datatype datatype) noexcept { return common_element(datatype) != 0; }
+
+}  // namespace accord::shim

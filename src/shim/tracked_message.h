@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What happens when the host MPI has completed a message: its bytes go where the user wants them,
+// and the status tells what has come.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/reasons.h"
+#include "shim/completion.h"
+#include "shim/held_messages.h"
+#include "shim/messages.h"
+#include "shim/story.h"
+
+namespace accord::shim {
+
+// An error of a message that stands for another one is raised where that came from.
+inline int raise_for(const std::shared_ptr<Substitute>& substitute, int code) noexcept {
+  if (code != MPI_SUCCESS && substitute) (void)host::Comm_call_errhandler(substitute->comm, code);
+  return code;
+}
+
+inline void correct(MPI_Status& status, const core::MessageInfo& facts) noexcept {
+  if (facts.has_origin) {
+    status.MPI_SOURCE = facts.source;
+    status.MPI_TAG = facts.tag;
+  }
+  (void)host::Status_set_elements_x(&status, MPI_BYTE,
+                                    static_cast<MPI_Count>(facts.received_bytes));
+}
+
+// How much of a receive buffer is copied out: what the status tells, or all of it (with its old
+// content before).
+enum class Amount { by_status, whole };
+
+// What comes of a receive that the host MPI has completed: brings what a header stands for, and
+// tells what the status shall say.
+inline Status finish_receive(Description& d, const core::Completion& completion,
+                             std::optional<core::MessageInfo>& facts,
+                             const stages::Story& story = nullptr) {
+  if (d.substitute) {
+    facts = {d.substitute->source, d.substitute->tag, completion.received_bytes, true};
+    d.substitute->conclude();
+    d.substitute.reset();
+  }
+  const std::size_t received_bytes = completion.received_bytes;
+  node::MessageHeader header;
+  core::Segment segment;
+  if (d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
+  if (segment.type == nullptr ||
+      !core::find_header(outbox(), segment, d.recv.host(), received_bytes, header))
+    return d.recv.copy_out(received_bytes);
+  if (!facts) facts.emplace().has_origin = false;
+  facts->received_bytes = header.size_bytes;
+  core::set_last_path("node-p2p");
+  if (story) story->took("node-p2p", core::reason::kByHeader);
+  return core::fetch_message(outbox(), segment, d.recv, header);
+}
+
+// A receive (or a staged send: then nothing is copied out) that the user holds as a request of the
+// host MPI.
+class TrackedMessage : public core::Tracked {
+ public:
+  TrackedMessage(MPI_Comm comm, Description d, Amount amount)
+      : description_(std::move(d)), amount_(amount) {
+    context = to_bits(comm);
+  }
+  Status start() override {
+    ACCORD_TRY(description_.send.copy_in());
+    return description_.recv.copy_in();
+  }
+  Status finish(const core::Completion& completion) override {
+    if (completion.failed || completion.cancelled) return {};
+    core::Completion known = completion;
+    if (amount_ == Amount::whole) known.received_bytes = core::StagedBuffer::kAll;
+    return finish_receive(description_, known, facts);
+  }
+
+ protected:
+  Description description_;
+
+ private:
+  Amount amount_;
+};
+
+// A persistent receive. One whose message is held already when it is started is through with it at
+// once, without the host MPI, for which the request stays inactive.
+class PersistentReceive final : public TrackedMessage {
+ public:
+  using Receive = std::function<int(void* recv, MPI_Message* message, MPI_Status* told)>;
+
+  PersistentReceive(MPI_Comm comm, Description d, int source, int tag, Receive receive)
+      : TrackedMessage(comm, std::move(d), Amount::by_status),
+        comm_(comm),
+        source_(source),
+        tag_(tag),
+        receive_(std::move(receive)) {}
+
+  Status start() override {
+    ACCORD_TRY(TrackedMessage::start());
+    HeldMessage held;
+    early = take_held(source_, tag_, comm_, held);
+    if (early) outcome_ = receive_now(held);
+    return {};
+  }
+  Status finish(const core::Completion& completion) override {
+    return early ? outcome_ : TrackedMessage::finish(completion);
+  }
+
+ private:
+  Status receive_now(HeldMessage& held) {
+    MPI_Status told;
+    const auto substitute = held.substitute;
+    const int code = receive_(description_.recv.host(), &held.handle, &told);
+    facts = {held.source, held.tag, 0, true};
+    if (code != MPI_SUCCESS) return Status::from_host(raise_for(substitute, code));
+    const core::Completion completion = completion_of(told);
+    facts->received_bytes = completion.received_bytes;
+    description_.substitute = substitute;
+    return finish_receive(description_, completion, facts);
+  }
+
+  MPI_Comm comm_;
+  int source_;
+  int tag_;
+  Receive receive_;
+  Status outcome_;
+};
+
+// A send of a header that the user holds as a request.
+class TrackedHeader final : public core::Tracked {
+ public:
+  TrackedHeader(MPI_Comm comm, const node::MessageHeader& sent) : header(sent) {
+    context = to_bits(comm);
+  }
+  Status finish(const core::Completion& completion) override {
+    if (completion.failed || completion.cancelled) outbox().withdraw(header);
+    return {};
+  }
+
+  const node::MessageHeader header;
+};
+
+}  // namespace accord::shim
