@@ -223,8 +223,9 @@ ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, 
     return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
   const int32_t transfer = partition / preq->transfer_partitions;
   const bool may = may_move(preq, bytes_of_transfer(preq, transfer), threads);
-  const uint32_t receiver_round = may ? load_early(preq->link.peer_ready) : 0;
-  *round = load_early(&preq->control->round);
+  const int32_t line = partition % ACCORD_PARTITION_LINES;
+  const uint32_t receiver_round = may ? load_early(&preq->link.peer_ready[line].round) : 0;
+  *round = load_early(&preq->control->started[line].round);
   bool complete = false;
   const int error = mark(preq, partition, *round, &complete);
   *moves = complete && may && receiver_round == *round;
@@ -288,7 +289,8 @@ ACCORD_DEVICE int MPIX_Parrived(int partition, MPIX_Prequest preq) {
   if (preq->sends != 0) error = ACCORD_PARTITION_OTHER_SIDE;
   if (partition < 0 || partition >= preq->partitions) error = ACCORD_PARTITION_OUT_OF_RANGE;
   if (error != 0) return fail(preq, error), 0;
-  const uint32_t round = load_acquire(&preq->control->round);
+  const uint32_t round =
+      load_acquire(&preq->control->started[partition % ACCORD_PARTITION_LINES].round);
   if (round == 0 || load_acquire(&preq->connected) == 0) return 0;
   const uint64_t low = static_cast<uint64_t>(partition) * preq->partition_bytes;
   uint64_t high = low + preq->partition_bytes;
@@ -310,7 +312,12 @@ ACCORD_DEVICE int MPIX_Parrived_any(int count, const int partitions[], MPIX_Preq
 /* The number of the round that the host started last, from 1: what a kernel waits for that serves
  * many rounds. */
 ACCORD_DEVICE unsigned MPIX_Pround(MPIX_Prequest preq) {
-  return accord_partitioned::load_acquire(&preq->control->round);
+#if ACCORD_PARTITIONED_GPU
+  const unsigned line = blockIdx.x % ACCORD_PARTITION_LINES;
+#else
+  const unsigned line = 0;
+#endif
+  return accord_partitioned::load_acquire(&preq->control->started[line].round);
 }
 
 #endif

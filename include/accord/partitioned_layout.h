@@ -11,18 +11,30 @@
 
 #include <stdint.h>
 
+/* The number of a round in host memory, where kernels look for it. Written to so many lines alike,
+ * since loads of one line by several blocks wait for one another, a microsecond each (H200); a
+ * partition has that of its number modulo the lines. */
+#define ACCORD_PARTITION_LINES 64
+struct accord_partition_line {
+  uint32_t round;
+  uint32_t unused[31];
+};
+
 /* In host memory that the device reaches. */
 struct accord_partition_control {
-  uint32_t round; /* by the host: the round that was started last */
+  /* By the host: the round that was started last. */
+  struct accord_partition_line started[ACCORD_PARTITION_LINES];
   uint32_t error; /* by kernels: the first ACCORD_PARTITION_* they ran into in this round; by the
                      host: 0 */
+  uint32_t unused[31];
 };
 
 #define ACCORD_PARTITION_OUT_OF_RANGE 1
 #define ACCORD_PARTITION_TWICE 2 /* marked ready more often than it takes */
 #define ACCORD_PARTITION_NOT_STARTED 3
-#define ACCORD_PARTITION_OTHER_SIDE 4 /* ready on a receive request, or arrived on a send request \
-                                       */
+#define ACCORD_PARTITION_OTHER_SIDE                             \
+  4 /* ready on a receive request, or arrived on a send request \
+     */
 
 /* On the device; only the host writes it, but for the counters that it points to. */
 struct accord_prequest {
@@ -49,8 +61,9 @@ struct accord_prequest {
     uint64_t transfer_bytes; /* of all transfers but the last */
     uint64_t total_bytes;    /* that are sent */
     uint32_t* arrived;       /* one a transfer, in host memory: it lies in the receiver's buffer */
-    uint32_t* peer_ready;    /* in host memory: the round that the receiver has started */
-    unsigned char* peer;     /* senders: the receiver's buffer, where kernels reach it; else null */
+    /* In host memory: the round that the receiver has started, ACCORD_PARTITION_LINES of them. */
+    const struct accord_partition_line* peer_ready;
+    unsigned char* peer; /* senders: the receiver's buffer, where kernels reach it; else null */
   } link;
   uint32_t connected; /* 1: the link is valid */
 };

@@ -62,7 +62,8 @@ void Partitioned::renew() {
   round_.store(round() + 1, std::memory_order_release);
   begin_round();
   std::atomic_ref(control_->error).store(0, std::memory_order_relaxed);
-  std::atomic_ref(control_->round).store(round(), std::memory_order_release);
+  for (accord_partition_line& line : control_->started)
+    std::atomic_ref(line.round).store(round(), std::memory_order_release);
   started_.store(true, std::memory_order_release);
 }
 

@@ -67,7 +67,7 @@ void PartitionedReceive::describe(accord_prequest& shown) const {
   shown.link = {.transfer_bytes = hello_.transfer_bytes,
                 .total_bytes = hello_.total_bytes,
                 .arrived = board_.arrived_words(),
-                .peer_ready = board_.ready_word(),
+                .peer_ready = board_.ready_lines(),
                 .peer = nullptr};
   shown.connected = 1;
 }
@@ -116,7 +116,7 @@ Status PartitionedReceive::welcome() {
   }
   memory_descriptor_.close();
   shares_board_ = welcome_.has_board != 0;
-  board_.ready().store(round(), std::memory_order_release);
+  board_.set_ready(round());
   welcomed_ = true;
   told_round_ = round();
   return table_.channel().post(call_.envelope.process,
@@ -155,7 +155,7 @@ Status PartitionedReceive::declined() {
 
 Status PartitionedReceive::tell_ready() {
   told_round_ = round();
-  board_.ready().store(round(), std::memory_order_release);
+  board_.set_ready(round());
   if (shares_board_) return {};
   return table_.channel().post(call_.envelope.process,
                                {.kind = wire::Kind::ready, .to = hello_.sender, .round = round()});

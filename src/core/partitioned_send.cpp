@@ -77,7 +77,7 @@ std::uint64_t PartitionedSend::bytes_of(std::size_t transfer) const noexcept {
 
 bool PartitionedSend::receiver_is_ready() const noexcept {
   if (dropped_) return true;
-  if (board_.mapped()) return board_.ready().load(std::memory_order_acquire) == round();
+  if (board_.mapped()) return board_.ready() == round();
   return welcomed_ && told_round_ == round();
 }
 
@@ -135,7 +135,7 @@ void PartitionedSend::describe(accord_prequest& shown) const {
   shown.link = {.transfer_bytes = transfer_bytes(),
                 .total_bytes = total_bytes(),
                 .arrived = board_.arrived_words(),
-                .peer_ready = board_.ready_word(),
+                .peer_ready = board_.ready_lines(),
                 .peer = reinterpret_cast<unsigned char*>(for_kernels(memory_))};
   shown.connected = 1;
 }

@@ -8,6 +8,8 @@
 // vendor.
 #pragma once
 
+#include <accord/partitioned_layout.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -43,21 +45,26 @@ class PartitionBoard {
   bool mapped() const noexcept { return head_ != nullptr; }
   bool pinned() const noexcept { return pinned_by_ != nullptr; }
 
-  std::atomic<std::uint32_t>& ready() const noexcept { return head_->ready; }
+  // The round that the receiver has started.
+  std::uint32_t ready() const noexcept {
+    return std::atomic_ref(head_->ready[0].round).load(std::memory_order_acquire);
+  }
+  void set_ready(std::uint32_t round) noexcept {
+    for (accord_partition_line& line : head_->ready)
+      std::atomic_ref(line.round).store(round, std::memory_order_release);
+  }
   std::atomic<Attached>& attached() const noexcept { return head_->attached; }
   std::atomic<std::uint32_t>& arrived(std::size_t transfer) const noexcept {
     return words_[transfer];
   }
   // For kernels.
-  std::uint32_t* ready_word() const noexcept {
-    return reinterpret_cast<std::uint32_t*>(&head_->ready);
-  }
+  const accord_partition_line* ready_lines() const noexcept { return head_->ready; }
   std::uint32_t* arrived_words() const noexcept { return reinterpret_cast<std::uint32_t*>(words_); }
 
  private:
   // One writer a line.
   struct Head {
-    alignas(128) std::atomic<std::uint32_t> ready{0};
+    alignas(128) accord_partition_line ready[ACCORD_PARTITION_LINES]{};
     alignas(128) std::atomic<Attached> attached{Attached::no};
   };
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));

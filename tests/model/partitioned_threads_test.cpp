@@ -52,7 +52,7 @@ class Ends {
         .transfer_bytes = kTransferPartitions * kPartitionBytes,
         .total_bytes = sizeof from,
         .arrived = arrived,
-        .peer_ready = &receiver_ready,
+        .peer_ready = receiver_ready,
         .peer = kernels_move ? to : nullptr};
     send = {.sends = 1,
             .partitions = kPartitions,
@@ -87,6 +87,9 @@ class Ends {
   static void store(std::uint32_t& word, std::uint32_t value) {
     std::atomic_ref(word).store(value, std::memory_order_release);
   }
+  static void store(accord_partition_line (&lines)[ACCORD_PARTITION_LINES], std::uint32_t round) {
+    for (accord_partition_line& line : lines) store(line.round, round);
+  }
   static std::uint32_t load(std::uint32_t& word) {
     return std::atomic_ref(word).load(std::memory_order_acquire);
   }
@@ -115,7 +118,7 @@ class Ends {
   std::uint64_t transfer_marks[kTransfers]{};
   std::uint32_t ready[kTransfers]{};
   std::uint32_t arrived[kTransfers]{};
-  std::uint32_t receiver_ready = 0;
+  accord_partition_line receiver_ready[ACCORD_PARTITION_LINES]{};
   unsigned char from[kPartitions * kPartitionBytes]{};
   unsigned char to[sizeof from]{};
 };
@@ -123,9 +126,9 @@ class Ends {
 void run_kernels(bool kernels_move) {
   Ends ends(kernels_move);
   for (std::uint32_t round = 1; round <= 200; ++round) {
-    Ends::store(ends.receive_control.round, round);
+    Ends::store(ends.receive_control.started, round);
     Ends::store(ends.receiver_ready, round);
-    Ends::store(ends.send_control.round, round);
+    Ends::store(ends.send_control.started, round);
     // Two threads make a partition, each one half of it.
     auto senders = launch(2, [&](int half) {
       constexpr std::size_t kHalf = Ends::kPartitionBytes / 2;
@@ -158,7 +161,7 @@ TEST(partitioned_threads, kernels_ask_the_host) { run_kernels(false); }
 // Where the round has begun but the receiver is not in it yet, nothing is written into its memory.
 TEST(partitioned_threads, kernels_wait_for_nobody) {
   Ends ends(true);
-  Ends::store(ends.send_control.round, 1);
+  Ends::store(ends.send_control.started, 1);
   for (int mark = 0; mark < 2; ++mark) EXPECT_EQ(MPIX_Pready_range(0, 1, &ends.send), 0);
   EXPECT_EQ(ends.ready[0], 1u);
   EXPECT_EQ(ends.arrived[0], 0u);
@@ -171,8 +174,8 @@ TEST(partitioned_threads, rounds_wrap) {
   Ends ends(true);
   for (std::uint32_t round : {0xfffffffeu, 0xffffffffu, 1u, 2u}) {
     Ends::store(ends.receiver_ready, round);
-    Ends::store(ends.receive_control.round, round);
-    Ends::store(ends.send_control.round, round);
+    Ends::store(ends.receive_control.started, round);
+    Ends::store(ends.send_control.started, round);
     EXPECT_EQ(MPIX_Parrived(2, &ends.receive), 0);
     for (int mark = 0; mark < 2; ++mark)
       EXPECT_EQ(MPIX_Pready_range(0, Ends::kPartitions - 1, &ends.send), 0);
