@@ -243,6 +243,7 @@ ACCORD_DEVICE int ready(int32_t partition, MPIX_Prequest preq, Group group) {
   const bool leads = group.rank() == 0;
   if (leads) error = lead(preq, partition, group.size(), &round, &moves);
   if (!group.any(moves)) return error;
+  group.sync(); /* what the first thread knows of, the others see */
   const int32_t transfer = partition / preq->transfer_partitions;
   const uint64_t first = static_cast<uint64_t>(transfer) * preq->link.transfer_bytes;
   copy(preq->link.peer + first, preq->buffer + first, bytes_of_transfer(preq, transfer), group);
@@ -317,7 +318,7 @@ ACCORD_DEVICE unsigned MPIX_Pround(MPIX_Prequest preq) {
 #else
   const unsigned line = 0;
 #endif
-  return accord_partitioned::load_acquire(&preq->control->started[line].round);
+  return accord_partitioned::load_acquire(&preq->control->told[line].round);
 }
 
 #endif

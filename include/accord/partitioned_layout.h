@@ -22,8 +22,10 @@ struct accord_partition_line {
 
 /* In host memory that the device reaches. */
 struct accord_partition_control {
-  /* By the host: the round that was started last. */
+  /* By the host: the round that was started last; and the same for MPIX_Pround, once all of the
+   * first are written, so that who has seen it there sees it in all of them. */
   struct accord_partition_line started[ACCORD_PARTITION_LINES];
+  struct accord_partition_line told[ACCORD_PARTITION_LINES];
   uint32_t error; /* by kernels: the first ACCORD_PARTITION_* they ran into in this round; by the
                      host: 0 */
   uint32_t unused[31];

@@ -59,18 +59,21 @@ Status Partitioned::make_words(std::size_t words) {
 void Partitioned::renew() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   status_ = {};
-  round_.store(round() + 1, std::memory_order_release);
+  constexpr std::uint32_t kNone = 0;  // of words that nobody has written yet
+  round_.store(round() + 1 == kNone ? 1 : round() + 1, std::memory_order_release);
   begin_round();
   std::atomic_ref(control_->error).store(0, std::memory_order_relaxed);
-  for (accord_partition_line& line : control_->started)
-    std::atomic_ref(line.round).store(round(), std::memory_order_release);
+  for (auto* const lines : {&control_->started, &control_->told}) {
+    for (accord_partition_line& line : *lines)
+      std::atomic_ref(line.round).store(round(), std::memory_order_release);
+  }
   started_.store(true, std::memory_order_release);
 }
 
 Operation::Phase Partitioned::advance(HostPort& host) {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   bool done = false;
-  if (status_.ok()) status_ = step(host, done);
+  if (status_.ok()) keep_first(status_, step(host, done));  // which may have failed it by itself
   if (!status_.ok()) done = drained(host);
   if (!done) return Phase::issued;
   started_.store(false, std::memory_order_release);

@@ -64,6 +64,9 @@ class Partitioned : public Operation {
   std::int32_t peer_rank() const noexcept { return call_.peer_rank; }
   std::int32_t tag() const noexcept { return call_.envelope.tag; }
 
+  // Under the table's lock: the round under way ends with the first error.
+  void fail_on_error(Status status) { keep_first(status_, std::move(status)); }
+
   Status create_prequest(accord_prequest*& prequest);
   void free_prequest();
 

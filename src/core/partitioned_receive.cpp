@@ -63,6 +63,7 @@ void PartitionedReceive::begin_round() {
 }
 
 void PartitionedReceive::describe(accord_prequest& shown) const {
+  shown.connected = has_peer() ? 0 : 1;  // what comes from nobody, no bytes, is there
   if (!board_.pinned()) return;
   shown.link = {.transfer_bytes = hello_.transfer_bytes,
                 .total_bytes = hello_.total_bytes,
@@ -115,6 +116,7 @@ Status PartitionedReceive::welcome() {
     }
   }
   memory_descriptor_.close();
+  board_.close_descriptor();
   shares_board_ = welcome_.has_board != 0;
   board_.set_ready(round());
   welcomed_ = true;
@@ -210,8 +212,10 @@ Status PartitionedReceive::unpack() {
   Status status;
   std::erase_if(unpacking_, [&](Unpacking& part) {
     bool done = false;
-    keep_first(status, call_.end.copied(part.ticket, done));
+    const Status copied = call_.end.copied(part.ticket, done);
+    keep_first(status, copied);
     if (!done) return false;
+    if (!copied.ok()) return true;
     got_bytes_[part.transfer] += part.length_bytes;
     if (got_bytes_[part.transfer] == bytes_of(part.transfer))
       board_.arrived(part.transfer).store(round(), std::memory_order_release);

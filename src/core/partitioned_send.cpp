@@ -258,10 +258,13 @@ Status PartitionedSend::finish_batches() {
   Status status;
   std::erase_if(batches_, [&](Batch& batch) {
     bool done = batch.ticket.handle == nullptr;
-    if (!done) keep_first(status, runtime()->copy_done(batch.ticket, done));
-    if (!done) return false;
-    for (const std::size_t transfer : batch.transfers)
-      board_.arrived(transfer).store(round(), std::memory_order_release);
+    Status copied;
+    if (!done) copied = runtime()->copy_done(batch.ticket, done);
+    if (!done && copied.ok()) return false;
+    keep_first(status, copied);
+    for (const std::size_t transfer : batch.transfers) {
+      if (copied.ok()) board_.arrived(transfer).store(round(), std::memory_order_release);
+    }
     moving_ -= batch.transfers.size();
     return true;
   });

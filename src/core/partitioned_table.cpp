@@ -86,7 +86,8 @@ Status PartitionedTable::poll() {
              device::StagingBuffer& buffer) { return deliver(process, header, body, buffer); });
 }
 
-// What is for a request that has been freed is for nobody.
+// What is for a request that has been freed is for nobody, and an error is that request's own,
+// whichever one has looked for messages.
 Status PartitionedTable::deliver(int process, const wire::Header& header,
                                  std::span<const std::byte> body, device::StagingBuffer& buffer) {
   if (header.kind == wire::Kind::hello) {
@@ -100,12 +101,12 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
     wire::Welcome welcome;
     if (header.kind == wire::Kind::ready) send->note_ready(header.round);
     if (header.kind == wire::Kind::welcome && read(body, welcome))
-      return send->welcomed(welcome, header.round);
+      send->fail_on_error(send->welcomed(welcome, header.round));
     return {};
   }
   auto& receive = static_cast<PartitionedReceive&>(*found->second);
-  if (header.kind == wire::Kind::decline) return receive.declined();
-  if (header.kind == wire::Kind::data) return receive.take(header, body, buffer);
+  if (header.kind == wire::Kind::decline) receive.fail_on_error(receive.declined());
+  if (header.kind == wire::Kind::data) receive.fail_on_error(receive.take(header, body, buffer));
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "base/status.h"
 #include "device/device_runtime.h"
@@ -45,14 +46,16 @@ class PartitionBoard {
   bool mapped() const noexcept { return head_ != nullptr; }
   bool pinned() const noexcept { return pinned_by_ != nullptr; }
 
-  // The round that the receiver has started.
+  // The round that the receiver has started: in all lines once it is in the last one.
   std::uint32_t ready() const noexcept {
-    return std::atomic_ref(head_->ready[0].round).load(std::memory_order_acquire);
+    return std::atomic_ref(std::end(head_->ready)[-1].round).load(std::memory_order_acquire);
   }
   void set_ready(std::uint32_t round) noexcept {
     for (accord_partition_line& line : head_->ready)
       std::atomic_ref(line.round).store(round, std::memory_order_release);
   }
+  // Once nobody is to be given it any more.
+  void close_descriptor() noexcept { descriptor_.close(); }
   std::atomic<Attached>& attached() const noexcept { return head_->attached; }
   std::atomic<std::uint32_t>& arrived(std::size_t transfer) const noexcept {
     return words_[transfer];

@@ -76,11 +76,12 @@ Status join_group() {
   Status status = send_all(*here.group);
   const bool all_sent = all_could(status.ok());
   ACCORD_TRY(status);
-  if (all_sent) status = here.group->open();
-  const bool all_open = all_could(all_sent && status.ok());
+  const Status declined(StatusCode::unsupported, "another rank cannot take part");
+  if (!all_sent) return declined;  // which the one that could not send knows, too
+  status = here.group->open();
+  const bool all_open = all_could(status.ok());
   ACCORD_TRY(status);
-  if (all_open) return {};
-  return {StatusCode::unsupported, "another rank cannot take part"};
+  return all_open ? Status() : declined;
 }
 
 void let_go() noexcept {

@@ -180,7 +180,7 @@ void read_info(MPI_Info info, core::PartitionedCall& call) {
   if (info == MPI_INFO_NULL) return;
   read_number(info, "accord_marks", call.marks);
   read_number(info, "accord_transfer_partitions", call.transfer_partitions);
-  call.transfer_partitions = std::min(call.transfer_partitions, call.partitions);
+  call.transfer_partitions = std::clamp(call.transfer_partitions, 1, std::max(call.partitions, 1));
   char value[MPI_MAX_INFO_VAL + 1] = "";
   int found = 0;
   if (host::Info_get(info, "accord_partitioned_copy", MPI_MAX_INFO_VAL, value, &found) ==
@@ -207,7 +207,7 @@ int process_of(MPI_Comm comm, bool inter, int rank) {
 // Whether Accord carries the request, with all there is to say of it. Where an argument is wrong
 // the host MPI shall say so.
 bool describe(const Arguments& given, core::PartitionedCall& call) {
-  if (service == nullptr || given.partitions <= 0 || given.count < 0 || given.tag < 0 ||
+  if (service == nullptr || given.partitions < 0 || given.count < 0 || given.tag < 0 ||
       given.request == nullptr)
     return false;
   const CommState* const state = comm_state(given.comm);

@@ -304,6 +304,12 @@ CommState* find_comm_state(MPI_Comm comm) noexcept {
   if (host::Comm_get_attr(comm, runtime().comm_keyval, &value, &found) != MPI_SUCCESS)
     return nullptr;
   if (found != 0) return static_cast<CommState*>(value);
+  // Two threads may come with a communicator for the first time at once.
+  static std::recursive_mutex& making = *new std::recursive_mutex;
+  const std::lock_guard<std::recursive_mutex> locked(making);
+  if (host::Comm_get_attr(comm, runtime().comm_keyval, &value, &found) != MPI_SUCCESS)
+    return nullptr;
+  if (found != 0) return static_cast<CommState*>(value);
   auto state = std::make_unique<CommState>();
   int inter = 0;
   if (host::Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;

@@ -259,6 +259,17 @@ void special_ranks() {
     expect(statuses[1].MPI_SOURCE == MPI_PROC_NULL, "the source of nothing");
   }
   for (MPI_Request& request : nobody) MPI_Request_free(&request);
+  // Of no partitions at all.
+  MPI_Request nothing[2];
+  MPI_Psend_init(ints.pointer(), 0, 4, MPI_INT, (rank + 1) % size, 5, MPI_COMM_WORLD, MPI_INFO_NULL,
+                 &nothing[0]);
+  MPI_Precv_init(ints.pointer(), 0, 4, MPI_INT, (rank + size - 1) % size, 5, MPI_COMM_WORLD,
+                 MPI_INFO_NULL, &nothing[1]);
+  for (int round = 0; round < 2; ++round) {
+    expect_ok(MPI_Startall(2, nothing), "Startall of no partitions");
+    expect_ok(MPI_Waitall(2, nothing, MPI_STATUSES_IGNORE), "no partitions");
+  }
+  for (MPI_Request& request : nothing) MPI_Request_free(&request);
 }
 
 void groups() {

@@ -234,6 +234,20 @@ void resident() {
   pair.free();
 }
 
+// What comes from nobody is there at once, for kernels as for the host.
+void nobody() {
+  Ints ints(8, true);
+  MPI_Request receive = MPI_REQUEST_NULL;
+  MPI_Precv_init(ints.pointer(), 2, 4, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+                 &receive);
+  MPIX_Prequest request = MPIX_PREQUEST_NULL;
+  expect_ok(MPIX_Prequest_create(&request, receive), "Prequest_create of MPI_PROC_NULL");
+  MPI_Start(&receive);
+  expect(MPIX_Parrived(1, request) == 1, "nothing from nobody has not arrived");
+  expect_ok(MPI_Wait(&receive, MPI_STATUS_IGNORE), "MPI_PROC_NULL");
+  MPI_Request_free(&receive);
+}
+
 // A wrong use does nothing but make the round an error, on this side alone.
 void mistakes() {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -303,6 +317,7 @@ int main(int argc, char** argv) {
   gathered("engine", Mover::engine);
   shared();
   resident();
+  nobody();
   mistakes();
   return finish();
 }
