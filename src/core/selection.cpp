@@ -35,7 +35,7 @@ std::size_t one_shot_bytes(Shots shots, int ranks) {
 }
 
 // Only allreduce by itself: where engines store nothing, nothing fills their pauses between pieces
-// (2 x H200, 256 MiB: reduce_scatter 295 GB/s, its kernel alone 312; reduce 329 and 348).
+// (2 x H200, 256 MiB: reduce_scatter 295 GB/s, its kernel alone 312; reduce 329 and 357).
 std::size_t spread_bytes(Shots shots, Kind kind) {
   if (shots == Shots::spread) return 1;
   const bool is_worth_it = kind == Kind::allreduce && config().spread_bytes != 0;

@@ -4,7 +4,8 @@
 // Messages from a device to a rank of the same node: the host MPI matches a header in their stead,
 // and the receiver fetches them from device memory of the sender (core/device_message.h). Who may
 // send headers is agreed at MPI_Init, so that every receive is looked after, of host memory too.
-// Until a device is in use that costs nothing, and the rank gets no headers.
+// That costs each receive something, so no job does it that has not asked for it
+// (ACCORD_P2P_BYTES); a rank gets no headers until it uses a device.
 #pragma once
 
 #include <mpi.h>
