@@ -26,7 +26,9 @@
 
 namespace {
 
+using accord::test::contents;
 using accord::test::DeviceBuffer;
+using accord::test::on_device;
 
 constexpr int kCount = 1000;
 constexpr int kCalls = 5;
@@ -34,19 +36,6 @@ constexpr int kCalls = 5;
 int rank = 0;
 int size = 0;
 int failures = 0;
-
-template <class Number>
-DeviceBuffer on_device(const std::vector<Number>& numbers) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
-  return DeviceBuffer({bytes, bytes + numbers.size() * sizeof(Number)});
-}
-template <class Number>
-std::vector<Number> contents(const DeviceBuffer& buffer) {
-  const std::vector<std::byte> bytes = buffer.contents();
-  std::vector<Number> numbers(bytes.size() / sizeof(Number));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
-}
 
 // Element i of what `sender` contributes.
 template <class Number>

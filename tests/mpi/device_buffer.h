@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 namespace accord::test {
@@ -37,5 +38,18 @@ class DeviceBuffer {
   void* pointer_ = nullptr;
   std::size_t size_bytes_;
 };
+
+template <class Number>
+DeviceBuffer on_device(const std::vector<Number>& numbers) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+  return DeviceBuffer({bytes, bytes + numbers.size() * sizeof(Number)});
+}
+template <class Number = int>
+std::vector<Number> contents(const DeviceBuffer& buffer) {
+  const std::vector<std::byte> bytes = buffer.contents();
+  std::vector<Number> numbers(bytes.size() / sizeof(Number));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
 
 }  // namespace accord::test

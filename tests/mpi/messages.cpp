@@ -20,7 +20,9 @@
 
 namespace {
 
+using accord::test::contents;
 using accord::test::DeviceBuffer;
+using accord::test::on_device;
 using Numbers = std::vector<int>;
 
 constexpr int kCount = 2000;    // of ints in an ordinary message
@@ -47,15 +49,8 @@ std::vector<std::byte> bytes_of(const Numbers& values) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
   return {bytes, bytes + values.size() * sizeof(int)};
 }
-DeviceBuffer on_device(const Numbers& values) { return DeviceBuffer(bytes_of(values)); }
 DeviceBuffer empty(int count = kCount) {
   return on_device(Numbers(static_cast<std::size_t>(count), -1));
-}
-Numbers contents(const DeviceBuffer& buffer) {
-  const std::vector<std::byte> bytes = buffer.contents();
-  Numbers values(bytes.size() / sizeof(int));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
 }
 
 void check_status(const MPI_Status& status, int count, int tag) {

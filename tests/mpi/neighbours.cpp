@@ -25,7 +25,9 @@
 
 namespace {
 
+using accord::test::contents;
 using accord::test::DeviceBuffer;
+using accord::test::on_device;
 using Numbers = std::vector<int>;
 using Ranks = std::vector<int>;
 
@@ -43,17 +45,6 @@ void expect(bool good, const std::string& what) {
   if (good) return;
   std::fprintf(stderr, "rank %d: %s\n", rank, what.c_str());
   ++failures;
-}
-
-DeviceBuffer on_device(const Numbers& numbers) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
-  return DeviceBuffer({bytes, bytes + numbers.size() * sizeof(int)});
-}
-Numbers contents(const DeviceBuffer& buffer) {
-  const std::vector<std::byte> bytes = buffer.contents();
-  Numbers numbers(bytes.size() / sizeof(int));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
 }
 
 // Element i of what `sender` has in its block.

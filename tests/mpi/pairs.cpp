@@ -19,7 +19,9 @@
 
 namespace {
 
+using accord::test::contents;
 using accord::test::DeviceBuffer;
+using accord::test::on_device;
 using Numbers = std::vector<int>;
 
 constexpr int kLong = 5000;  // elements: more than ACCORD_NODE_BYTES, and than a lane of a region
@@ -84,16 +86,6 @@ int sent(int peer, int i) { return value(rank, peer, i); }
 int received(int peer, int i) { return value(peer, rank, i); }
 
 Numbers untouched(int room) { return Numbers(static_cast<std::size_t>(room), kUntouched); }
-DeviceBuffer on_device(const Numbers& numbers) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
-  return DeviceBuffer({bytes, bytes + numbers.size() * sizeof(int)});
-}
-Numbers contents(const DeviceBuffer& buffer) {
-  const std::vector<std::byte> bytes = buffer.contents();
-  Numbers numbers(bytes.size() / sizeof(int));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
-}
 DeviceBuffer all_sent(const Blocks& blocks) {
   Numbers numbers = untouched(blocks.room);
   blocks.write(numbers, sent);

@@ -19,7 +19,9 @@
 
 namespace {
 
+using accord::test::contents;
 using accord::test::DeviceBuffer;
+using accord::test::on_device;
 using Numbers = std::vector<int>;
 
 constexpr int kCount = 301;
@@ -45,17 +47,6 @@ Numbers sum(int ranks, int first, int count) {
     for (int from = 0; from < ranks; ++from)
       numbers[static_cast<std::size_t>(i)] += value(from, first + i);
   }
-  return numbers;
-}
-
-DeviceBuffer on_device(const Numbers& numbers) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
-  return DeviceBuffer({bytes, bytes + numbers.size() * sizeof(int)});
-}
-Numbers contents(const DeviceBuffer& buffer) {
-  const std::vector<std::byte> bytes = buffer.contents();
-  Numbers numbers(bytes.size() / sizeof(int));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
   return numbers;
 }
 
