@@ -60,18 +60,12 @@ Status SpreadReduction::begin(Step step, std::size_t piece) {
   return step == kReduce ? begin_reduce(piece) : begin_store(piece);
 }
 
-// In one batch, awaited once; not from the same rank as all others at the same time.
 Status SpreadReduction::begin_fetch(std::size_t piece) {
-  const node::DirectShare part = plan_.part(piece);
-  std::vector<device::Copy> copies;
-  for (int step = 1; step < group_.size(); ++step) {
-    const int peer = (group_.rank() + step) % group_.size();
-    copies.push_back(
-        {.dst = slot(piece, peer),
-         .src = ends_.contributions[static_cast<std::size_t>(peer)] + part.source_bytes,
-         .row_bytes = part.length_bytes});
-  }
-  return group_.runtime().copy_begin(group_.device(), copies, steps_[kFetch].ticket);
+  if (!plan_.fetches()) return {};
+  const device::Copy copy{.dst = slot(piece),
+                          .src = contribution(1 - group_.rank(), piece),
+                          .row_bytes = plan_.part(piece).length_bytes};
+  return group_.runtime().copy_begin(group_.device(), {&copy, 1}, steps_[kFetch].ticket);
 }
 
 // In the order of the ranks, as on every other way.
@@ -79,9 +73,8 @@ Status SpreadReduction::begin_reduce(std::size_t piece) {
   const node::DirectShare part = plan_.part(piece);
   std::vector<const void*> sources;
   for (int rank = 0; rank < group_.size(); ++rank) {
-    sources.push_back(rank == group_.rank()
-                          ? ends_.contributions[static_cast<std::size_t>(rank)] + part.source_bytes
-                          : slot(piece, rank));
+    const bool fetched = plan_.fetches() && rank != group_.rank();
+    sources.push_back(fetched ? slot(piece) : contribution(rank, piece));
   }
   return group_.runtime().reduce_begin(
       group_.device(),
@@ -115,13 +108,16 @@ Status SpreadReduction::poll(Progress& progress) {
   return {};
 }
 
-std::byte* SpreadReduction::slot(std::size_t piece, int sender) const {
+const std::byte* SpreadReduction::contribution(int rank, std::size_t piece) const {
+  return ends_.contributions[static_cast<std::size_t>(rank)] + plan_.part(piece).source_bytes;
+}
+
+std::byte* SpreadReduction::slot(std::size_t piece) const {
   // As far off a vector as the own contribution is, so that the kernel can take vectors of all.
   constexpr std::uintptr_t kVectorBytes = 16;
-  const std::byte* const own = ends_.contributions[static_cast<std::size_t>(group_.rank())];
   const std::uintptr_t off =
-      reinterpret_cast<std::uintptr_t>(own + plan_.part(0).source_bytes) % kVectorBytes;
-  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(piece, sender) + off;
+      reinterpret_cast<std::uintptr_t>(contribution(group_.rank(), 0)) % kVectorBytes;
+  return group_.slot(group_.rank(), 0) + plan_.slot_bytes(piece) + off;
 }
 
 }  // namespace accord::core

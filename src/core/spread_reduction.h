@@ -3,11 +3,12 @@
 //
 // What a rank does in a reduction that is spread over copy engines and kernels
 // (node/spread_plan.h), once all ranks are there and their buffers can be reached: engines fetch
-// what the others have for a piece of its share into its exchange region, its kernel reduces that
-// in local memory, in the order of the ranks, and engines store the result with the others, where
-// all want it (a kernel stores more slowly; 2 x H200, pieces of 32 MiB: 348 GB/s instead of 364).
-// The three overlap, each with its own piece, and no rank waits for another: what it fetches and
-// where it stores is nobody else's business in this call. A state machine like NodeExchange.
+// what the other one has for a piece of its share into its exchange region, its kernel reduces that
+// in local memory, or reads it from all ranks where there are more, in the order of the ranks, and
+// engines store the result with the others, where all want it (a kernel stores more slowly; 2 x
+// H200, pieces of 32 MiB: 348 GB/s instead of 364; 4 x H200, 1 GiB: 320 instead of 356). The three
+// overlap, each with its own piece, and no rank waits for another: what it fetches and where it
+// stores is nobody else's business in this call. A state machine like NodeExchange.
 #pragma once
 
 #include <array>
@@ -53,7 +54,8 @@ class SpreadReduction {
   Status begin_reduce(std::size_t piece);
   Status begin_store(std::size_t piece);
   Status poll(Progress& progress);
-  std::byte* slot(std::size_t piece, int sender) const;
+  const std::byte* contribution(int rank, std::size_t piece) const;
+  std::byte* slot(std::size_t piece) const;
 
   node::Group& group_;
   const device::ReduceOp op_;

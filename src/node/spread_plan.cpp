@@ -19,15 +19,19 @@ constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 
 }  // namespace
 
 SpreadPlan::SpreadPlan(const DirectPlan& plan, int rank, std::size_t region_bytes)
-    : rank_(rank), size_(plan.size()), share_(plan.share(rank)) {
+    : size_(plan.size()), share_(plan.share(rank)) {
   std::size_t longest_bytes = 0;
   for (int of = 0; of < size_; ++of)
     longest_bytes = std::max(longest_bytes, plan.share(of).length_bytes);
   const std::size_t granule_bytes = plan.granule_bytes();
-  const std::size_t slots = static_cast<std::size_t>(size_ - 1) * kPiecesInRegion;
+  if (!fetches()) {
+    pieces_ = 1;
+    step_bytes_ = longest_bytes;
+    return;
+  }
   // A line is left for buffers that do not begin with one.
   const std::size_t room_bytes =
-      (region_bytes - granule_bytes) / slots / granule_bytes * granule_bytes;
+      (region_bytes - granule_bytes) / kPiecesInRegion / granule_bytes * granule_bytes;
   const std::size_t pieces_min = longest_bytes < kShareInTwoBytes ? 1 : kPiecesInRegion;
   const std::size_t most_bytes =
       plan.shares_result() ? room_bytes : std::min(room_bytes, kLonePieceBytes);
@@ -41,10 +45,8 @@ DirectShare SpreadPlan::part(std::size_t piece) const {
   return {share_.source_bytes + low, share_.result_bytes + low, high - low};
 }
 
-std::size_t SpreadPlan::slot_bytes(std::size_t piece, int sender) const {
-  const auto senders = static_cast<std::size_t>(size_ - 1);
-  const auto place = static_cast<std::size_t>((sender - rank_ - 1 + size_) % size_);
-  return (piece % kPiecesInRegion * senders + place) * step_bytes_;
+std::size_t SpreadPlan::slot_bytes(std::size_t piece) const {
+  return piece % kPiecesInRegion * step_bytes_;
 }
 
 }  // namespace accord::node

@@ -138,40 +138,43 @@ TEST(Scenario, BlockingCallBehindNonblockingOnesOfItsKey) {
 }
 
 // Buffers that are used again and again are reached by the peers themselves, under every schedule;
-// what a rank writes into its send buffer once its call is complete reaches nobody. Copy engines
-// spread 24,000 bytes in several pieces, since a region of 12 KiB takes a quarter of it.
+// what a rank writes into its send buffer once its call is complete reaches nobody. Of two ranks
+// copy engines spread 24,000 bytes in several pieces, since slots in a region of 12 KiB take half
+// of a share.
 TEST(Scenario, CollectivesOnTheSameBuffersGoStraightBetweenThem) {
   struct Way {
     std::size_t elements;
     std::size_t one_shot_bytes;
     bool spread;
     bool in_place;
+    int ranks;
   };
   ShimOptions shim;
   shim.exchange.node_bytes = 1;
   shim.exchange.direct = true;
-  for (const Way& way : {Way{600, 0, false, false}, Way{600, 1 << 20, false, false},
-                         Way{3000, 0, true, false}, Way{3000, 0, true, true}}) {
+  for (const Way& way : {Way{600, 0, false, false, 3}, Way{600, 1 << 20, false, false, 3},
+                         Way{3000, 0, true, false, 2}, Way{3000, 0, true, true, 2},
+                         Way{3000, 0, true, false, 3}, Way{3000, 0, true, true, 3}}) {
     shim.exchange.one_shot_bytes = way.one_shot_bytes;
     shim.exchange.spread = way.spread;
     const auto before = core::DirectExchange::counters();
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       RunOptions options;
       options.seed = seed;
-      const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+      const std::string message = run_ranks(way.ranks, options, shim, [&](Rank& rank) {
         Allreduce reduce(Place::device_a, way.elements, 5);
         reduce.args.in_place = way.in_place;
         for (std::int64_t round = 0; round < 12; ++round) {
           (way.in_place ? reduce.recv : reduce.send).fill(numbers(way.elements, round));
           (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
           std::vector<std::int64_t> sums = numbers(way.elements, round);
-          for (std::int64_t& value : sums) value *= 3;
+          for (std::int64_t& value : sums) value *= way.ranks;
           expect(rank, reduce.recv, sums);
         }
       });
       ASSERT_EQ(message, "") << "seed " << seed << ", one shot " << way.one_shot_bytes
-                             << (way.spread ? ", spread" : "")
-                             << (way.in_place ? ", in place" : "");
+                             << (way.spread ? ", spread" : "") << (way.in_place ? ", in place" : "")
+                             << ", " << way.ranks << " ranks";
     }
     const auto after = core::DirectExchange::counters();
     EXPECT_GT(after.direct, before.direct + 100);
