@@ -59,7 +59,7 @@ accord_prequest* DevicePrequest::for_kernels() const noexcept {
 
 Status DevicePrequest::create(accord_prequest shown, std::size_t transfers) {
   const std::size_t counters =
-      shown.sends != 0 ? static_cast<std::size_t>(shown.partitions) + transfers : 0;
+      (shown.sides & ACCORD_PARTITION_SENDS) != 0 ? static_cast<std::size_t>(shown.partitions) + transfers : 0;
   const std::size_t used_bytes = sizeof shown + counters * sizeof(std::uint64_t);
   constexpr std::size_t kLeastBytes = 1024;
   size_bytes_ = std::bit_ceil(std::max(used_bytes, kLeastBytes));
