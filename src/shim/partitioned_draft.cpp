@@ -156,8 +156,10 @@ void PartitionedDraft::fill(core::PartitionArea& area, const Cells& cells) {
         {segment, static_cast<std::ptrdiff_t>(cell.count) * type->extent_bytes()});
     total_bytes += segment.size_bytes();
   }
-  if (total_bytes == 0) return;
-  if (cells.buffer == MPI_BOTTOM || cells.buffer == MPI_IN_PLACE) return refuse(MPI_ERR_BUFFER);
+  if (cells.buffer == MPI_BOTTOM || cells.buffer == MPI_IN_PLACE) {
+    if (total_bytes > 0) refuse(MPI_ERR_BUFFER);
+    return;
+  }
   area.end = pipeline_end(Description::buffer(cells.buffer), 0, MPI_BYTE);
 }
 
