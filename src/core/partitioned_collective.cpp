@@ -37,7 +37,8 @@ Status PartitionedCollective::open() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   ACCORD_TRY(make_words(2 * partitions()));
   if (plan_.reduction.type)
-    ACCORD_TRY(work_.open(std::move(plan_.reduction), call_.partitions, staging_runtime()));
+    ACCORD_TRY(
+        work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime()));
   table_.enter(*this);
   return {};
 }
@@ -187,10 +188,15 @@ Status PartitionedCollective::advance(std::int32_t partition, Track& track) {
         if (!moved(track, status)) return status;
         ACCORD_TRY(put(partition, track));
         break;
+      case Stage::lifting:
+        if (!moved(track, status)) return status;
+        ACCORD_TRY(put_lifted(partition, track));
+        break;
       case Stage::moving:
         if (!moved(track, status)) return status;
         track.taken_bytes += track.under_way.length_bytes;
         track.under_way = {};
+        track.lifted.put_back();
         track.stage = Stage::taking;
         break;
       case Stage::done:
@@ -303,10 +309,21 @@ Status PartitionedCollective::put(std::int32_t partition, Track& track) {
   const Arrived& piece = track.under_way;
   track.stage = Track::Stage::moving;
   track.mover = into.runtime;
+  if (step.combine != Combine::store && work_.on_device()) {
+    track.stage = Track::Stage::lifting;
+    return work_.lift(piece.bytes, piece.length_bytes, track.lifted, track.ticket);
+  }
   if (step.combine != Combine::store)
     return work_.combine(step.combine, into, track.taken_bytes, piece.bytes, piece.length_bytes);
   return into.copy(PipelineEnd::Direction::unpack, track.taken_bytes, piece.length_bytes,
                    piece.bytes, track.ticket);
+}
+
+Status PartitionedCollective::put_lifted(std::int32_t partition, Track& track) {
+  const Step& step = plan_.schedule[track.step];
+  track.stage = Track::Stage::moving;
+  return work_.combine_lifted(step.combine, part(step.into, partition), track.taken_bytes,
+                              track.lifted, track.under_way.length_bytes, track.ticket);
 }
 
 bool PartitionedCollective::moved(Track& track, Status& status) {

@@ -4,8 +4,8 @@
 // A partitioned collective on one rank: each partition, once it is marked ready here, goes through
 // the schedule by itself, by messages of the host MPI between the ranks. Nothing is sent to a rank
 // that has not started the round, so none has to keep what comes early; who gives or gets says so
-// to those it does that with. All in host memory, from and to which the user's buffers are copied
-// where they are on a device.
+// to those it does that with. What goes from rank to rank is in host memory, from and to which the
+// user's buffers are copied where they are on a device.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,8 @@ class PartitionedCollective final : public Partitioned {
       giving,   // what goes out is on its way to the host MPI
       taking,
       packing,  // what this rank takes of its own
-      moving,   // what has come into its place
+      lifting,  // what has come, to the device that combines it
+      moving,   // what has come, into its place
       done
     };
     Stage stage = Stage::unmarked;
@@ -75,6 +76,7 @@ class PartitionedCollective final : public Partitioned {
     std::uint64_t wanted_bytes = 0;  // that the step takes
     std::uint64_t taken_bytes = 0;
     Arrived under_way;
+    DeviceScrap lifted;
     device::DeviceRuntime* mover = nullptr;
     device::CopyTicket ticket;
   };
@@ -116,6 +118,7 @@ class PartitionedCollective final : public Partitioned {
   Status take_next(std::int32_t partition, Track& track);
   Status take_own(std::int32_t partition, Track& track);
   Status put(std::int32_t partition, Track& track);
+  Status put_lifted(std::int32_t partition, Track& track);
   bool moved(Track& track, Status& status);
 
   Status send(HostPort& host);

@@ -188,7 +188,7 @@ void PartitionedDraft::check_operation(MPI_Datatype datatype, MPI_Op op) {
 }
 
 core::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype datatype,
-                                                 MPI_Op op) {
+                                                 MPI_Op op, Made made) {
   check_operation(datatype, op);
   if (!good()) return {};
   int commutes = 0;
@@ -200,12 +200,15 @@ core::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype
   const bool commutative = commutes != 0 && !wants_rank_order;
   agree(canonical_op(op));
   const auto local = std::make_shared<LocalReduction>(datatype, op);
-  plan_.reduction = {.type = type,
-                     .count = count,
-                     .commutative = commutative,
-                     .reduce = [local](const void* in, void* inout, std::size_t elements) {
-                       return local->reduce(in, inout, elements);
-                     }};
+  plan_.reduction = {
+      .type = type,
+      .count = count,
+      .commutative = commutative,
+      .reduce = [local](const void* in, void* inout,
+                        std::size_t elements) { return local->reduce(in, inout, elements); },
+      .op = device_op(op),
+      .element = device_element(device_op(op), datatype, type->size_bytes()),
+      .in_result = made == Made::in_result};
   return {.rank = rank(),
           .size = size(),
           .count = count,

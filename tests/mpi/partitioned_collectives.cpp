@@ -6,618 +6,18 @@
 // by the host and by threads that stand for kernels, in several rounds, several requests at once.
 #include "partitioned_collectives.h"
 
-#include <accord/accord.h>
 #include <mpi.h>
 
-#include <cmath>
-#include <cstdint>
+#include <complex>
 #include <cstdlib>
+#include <iterator>
+
+#include "partitioned_makers.h"
 
 #if ACCORD_TEST_PARTITIONED
 
 namespace accord::test {
 namespace {
-
-// One after the other, x -> a x + b modulo 2^16: not commutative.
-std::uint32_t composed(std::uint32_t first, std::uint32_t second) {
-  const std::uint32_t a = (first >> 16) * (second >> 16);
-  const std::uint32_t b = (second >> 16) * (first & 0xffff) + (second & 0xffff);
-  return a << 16 | (b & 0xffff);
-}
-void compose(void* in, void* inout, int* count, MPI_Datatype*) {
-  for (int i = 0; i < *count; ++i) {
-    auto& second = static_cast<std::uint32_t*>(inout)[i];
-    second = composed(static_cast<const std::uint32_t*>(in)[i], second);
-  }
-}
-// Of two words and one that is a gap.
-void compose_apart(void* in, void* inout, int* count, MPI_Datatype*) {
-  for (int i = 0; i < *count * 3; ++i) {
-    auto& second = static_cast<std::uint32_t*>(inout)[i];
-    if (i % 3 != 2) second = composed(static_cast<const std::uint32_t*>(in)[i], second);
-  }
-}
-
-// Small whole numbers, so that the order of additions does not matter.
-void to_doubles(std::vector<std::byte>& bytes) {
-  for (std::size_t i = 0; i + sizeof(double) <= bytes.size(); i += sizeof(double)) {
-    const double value = static_cast<int>(bytes[i]) - 100;
-    std::memcpy(bytes.data() + i, &value, sizeof value);
-  }
-}
-void to_pairs(std::vector<std::byte>& bytes) {
-  struct Pair {
-    double value;
-    int index;
-  };
-  for (std::size_t i = 0; i + sizeof(Pair) <= bytes.size(); i += sizeof(Pair)) {
-    const double value = static_cast<int>(bytes[i]) % 4;
-    std::memcpy(bytes.data() + i, &value, sizeof value);
-  }
-}
-
-struct Operation {
-  MPI_Datatype datatype = MPI_DATATYPE_NULL;
-  MPI_Op op = MPI_OP_NULL;
-  std::size_t element_bytes = 4;
-  std::size_t used_bytes = 4;
-  std::function<void(std::vector<std::byte>&)> tame = {};
-  bool of_users = false;
-};
-
-// What is made once and freed at the end.
-struct Made {
-  MPI_Op compose = MPI_OP_NULL;
-  MPI_Op compose_apart = MPI_OP_NULL;
-  MPI_Datatype apart = MPI_DATATYPE_NULL;   // two words and a gap
-  MPI_Datatype spread = MPI_DATATYPE_NULL;  // every other word of three
-  MPI_Comm reversed = MPI_COMM_NULL;
-  MPI_Comm grid = MPI_COMM_NULL;
-  MPI_Comm wide_grid = MPI_COMM_NULL;  // with an edge
-  MPI_Comm graph = MPI_COMM_NULL;
-
-  Made() {
-    MPI_Op_create(test::compose, 0, &compose);
-    MPI_Op_create(test::compose_apart, 0, &compose_apart);
-    MPI_Datatype pair = MPI_DATATYPE_NULL;
-    MPI_Type_contiguous(2, MPI_UINT32_T, &pair);
-    MPI_Type_create_resized(pair, 0, 12, &apart);
-    MPI_Type_commit(&apart);
-    MPI_Type_free(&pair);
-    MPI_Type_vector(2, 1, 2, MPI_UINT32_T, &spread);
-    MPI_Type_commit(&spread);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
-    const int periodic[] = {1, 1};
-    const int closed[] = {1, 0};
-    const int dims[] = {size, 1};
-    MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periodic, 0, &grid);
-    MPI_Cart_create(MPI_COMM_WORLD, 1, dims, closed + 1, 0, &wide_grid);
-    // To the next rank twice and to itself; rank 0 gives to nobody else.
-    const int next[] = {(rank + 1) % size, (rank + 1) % size, rank};
-    const int before[] = {(rank + size - 1) % size, (rank + size - 1) % size, rank};
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 3, before, MPI_UNWEIGHTED, 3, next,
-                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
-  }
-  void free() {
-    MPI_Op_free(&compose);
-    MPI_Op_free(&compose_apart);
-    MPI_Type_free(&apart);
-    MPI_Type_free(&spread);
-    for (MPI_Comm* comm : {&reversed, &grid, &wide_grid, &graph}) MPI_Comm_free(comm);
-  }
-};
-
-Operation any_operation(Random& common, const Made& made) {
-  switch (common.below(9)) {
-    case 0:
-      return {MPI_INT, MPI_SUM};
-    case 1:
-      return {MPI_INT, MPI_MAX};
-    case 2:
-      return {MPI_UNSIGNED, MPI_PROD};
-    case 3:
-      return {MPI_BYTE, MPI_BXOR, 1, 1};
-    case 4:
-      return {MPI_SHORT, MPI_LAND, 2, 2};
-    case 5:
-      return {MPI_DOUBLE, MPI_SUM, 8, 8, to_doubles};
-    case 6:
-      return {MPI_DOUBLE_INT, MPI_MAXLOC, 16, 12, to_pairs};
-    case 7:
-      return {MPI_UINT32_T, made.compose, 4, 4, {}, true};
-    default:
-      return {made.apart, made.compose_apart, 12, 8, {}, true};
-  }
-}
-
-// What random collectives are made of; drawn alike on all ranks.
-struct Drawn {
-  int partitions;
-  int count;  // of a partition
-  int root;
-  bool in_place;
-  MPI_Comm comm;
-  MPI_Comm neighbours;
-  int own;
-  int ranks;
-  MPI_Datatype datatype;
-  std::size_t extent;
-  Operation operation;
-  std::vector<int> counts;   // by rank, of a partition
-  std::vector<int> whole;    // of all
-  std::vector<int> offsets;  // in elements, with some between them
-
-  int total() const { return partitions * count; }
-  std::size_t blocks_bytes() const { return total_elements() * extent; }
-  std::size_t total_elements() const {
-    return static_cast<std::size_t>(offsets.back() + whole.back());
-  }
-};
-
-Drawn draw(Random& common, const Made& made) {
-  constexpr int kPartitions[] = {1, 2, 3, 7, 16};
-  constexpr int kCounts[] = {0, 1, 2, 5, 64, 300, 5000};
-  Drawn drawn{};
-  drawn.partitions = kPartitions[common.below(5)];
-  drawn.count = kCounts[common.below(7)];
-  drawn.in_place = common.below(3) == 0;
-  constexpr int kSelf = 5;
-  const int which = common.below(kSelf + 1);
-  drawn.comm = which == kSelf ? MPI_COMM_SELF : which > 2 ? made.reversed : MPI_COMM_WORLD;
-  const MPI_Comm neighbourhoods[] = {made.grid, made.wide_grid, made.graph};
-  drawn.neighbours = neighbourhoods[common.below(3)];
-  MPI_Comm_rank(drawn.comm, &drawn.own);
-  MPI_Comm_size(drawn.comm, &drawn.ranks);
-  drawn.root = common.below(size) % drawn.ranks;
-  drawn.operation = any_operation(common, made);
-  const bool spread = common.below(2) != 0;
-  drawn.datatype = spread ? made.spread : MPI_INT;
-  drawn.extent = spread ? 12 : 4;
-  int next = 0;
-  for (int i = 0; i < drawn.ranks; ++i) {
-    drawn.counts.push_back(common.below(3) == 0 ? 0 : common.below(40));
-    drawn.whole.push_back(drawn.counts.back() * drawn.partitions);
-    drawn.offsets.push_back(next);
-    next += drawn.whole.back() + common.below(3);
-  }
-  return drawn;
-}
-
-Collective base(const char* name, const Drawn& d, std::size_t send_bytes, std::size_t recv_bytes) {
-  Collective made;
-  made.name = name;
-  made.partitions = d.partitions;
-  made.send_bytes = send_bytes;
-  made.recv_bytes = recv_bytes;
-  made.in_place = d.in_place;
-  return made;
-}
-std::size_t bytes_of(const Drawn& d, int elements) {
-  return static_cast<std::size_t>(elements) * d.extent;
-}
-
-Collective reduction(const char* name, const Drawn& d, int send_count, int recv_count) {
-  Collective made = base(name, d, static_cast<std::size_t>(send_count) * d.operation.element_bytes,
-                         static_cast<std::size_t>(recv_count) * d.operation.element_bytes);
-  if (d.in_place) made.recv_bytes = std::max(made.recv_bytes, made.send_bytes);
-  made.element_bytes = d.operation.element_bytes;
-  made.used_bytes = d.operation.used_bytes;
-  made.tame = d.operation.tame;
-  return made;
-}
-
-Collective allreduce(const Drawn& d) {
-  Collective made = reduction("allreduce", d, d.total(), d.total());
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pallreduce_init(send, recv, d.partitions, d.count, d.operation.datatype,
-                                d.operation.op, d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Allreduce(send, recv, d.total(), d.operation.datatype, d.operation.op, d.comm);
-  };
-  return made;
-}
-
-Collective scan(const Drawn& d) {
-  Collective made = reduction("scan", d, d.total(), d.total());
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pscan_init(send, recv, d.partitions, d.count, d.operation.datatype, d.operation.op,
-                           d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Scan(send, recv, d.total(), d.operation.datatype, d.operation.op, d.comm);
-  };
-  return made;
-}
-
-// Rank 0 gets nothing, and the buffer that it names is not looked at; but some MPIs write there.
-Collective exscan(const Drawn& d) {
-  Collective made = reduction("exscan", d, d.total(), d.own > 0 ? d.total() : 0);
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pexscan_init(send, recv, d.partitions, d.count, d.operation.datatype,
-                             d.operation.op, d.comm, MPI_INFO_NULL, request);
-  };
-  const std::size_t bytes = made.send_bytes;
-  made.ordinary = [=](const void* send, void* recv) {
-    std::vector<std::byte> unused(d.own == 0 ? bytes + 1 : 0);
-    if (d.own == 0 && send == MPI_IN_PLACE) std::memcpy(unused.data(), recv, bytes);
-    return MPI_Exscan(send, d.own == 0 ? unused.data() : recv, d.total(), d.operation.datatype,
-                      d.operation.op, d.comm);
-  };
-  return made;
-}
-
-Collective reduce(const Drawn& d) {
-  Collective made = reduction("reduce", d, d.total(), d.own == d.root ? d.total() : 0);
-  made.gets = d.own == d.root;
-  made.in_place = d.in_place && made.gets;
-  if (!made.gets) made.recv_bytes = 0;
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Preduce_init(send, recv, d.partitions, d.count, d.operation.datatype,
-                             d.operation.op, d.root, d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Reduce(send, recv, d.total(), d.operation.datatype, d.operation.op, d.root, d.comm);
-  };
-  return made;
-}
-
-// This rank's part of an allreduce: MPICH 5.0.2 crashes in reductions that scatter by an operation
-// that does not commute, on types with gaps.
-int part_of_allreduce(const Drawn& d, const void* send, void* recv, int first, int count,
-                      int total) {
-  const std::size_t element = d.operation.element_bytes;
-  std::vector<std::byte> all(static_cast<std::size_t>(total) * element + 1);
-  if (send == MPI_IN_PLACE) std::memcpy(all.data(), recv, all.size() - 1);
-  const int code =
-      MPI_Allreduce(send, all.data(), total, d.operation.datatype, d.operation.op, d.comm);
-  std::memcpy(recv, all.data() + static_cast<std::size_t>(first) * element,
-              static_cast<std::size_t>(count) * element);
-  return code;
-}
-
-// In place, what lies behind the result is used up.
-Collective reduce_scatter(const Drawn& d) {
-  const int total = std::accumulate(d.whole.begin(), d.whole.end(), 0);
-  const int own = d.whole[static_cast<std::size_t>(d.own)];
-  Collective made = reduction("reduce_scatter", d, total, own);
-  made.compared_bytes = static_cast<std::size_t>(own) * d.operation.element_bytes;
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Preduce_scatter_init(send, recv, d.partitions, d.counts.data(),
-                                     d.operation.datatype, d.operation.op, d.comm, MPI_INFO_NULL,
-                                     request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    if (d.operation.of_users) {
-      const int first = std::accumulate(d.whole.begin(), d.whole.begin() + d.own, 0);
-      return part_of_allreduce(d, send, recv, first, own, total);
-    }
-    return MPI_Reduce_scatter(send, recv, d.whole.data(), d.operation.datatype, d.operation.op,
-                              d.comm);
-  };
-  return made;
-}
-
-Collective reduce_scatter_block(const Drawn& d) {
-  Collective made = reduction("reduce_scatter_block", d, d.ranks * d.total(), d.total());
-  made.compared_bytes = static_cast<std::size_t>(d.total()) * d.operation.element_bytes;
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Preduce_scatter_block_init(send, recv, d.partitions, d.count, d.operation.datatype,
-                                           d.operation.op, d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    if (d.operation.of_users)
-      return part_of_allreduce(d, send, recv, d.own * d.total(), d.total(), d.ranks * d.total());
-    return MPI_Reduce_scatter_block(send, recv, d.total(), d.operation.datatype, d.operation.op,
-                                    d.comm);
-  };
-  return made;
-}
-
-// The root's buffer, and the others'.
-Collective bcast(const Drawn& d) {
-  Collective made = base("bcast", d, 0, bytes_of(d, d.total()));
-  made.gives = d.own == d.root;
-  made.init = [=](const void*, void* buffer, MPI_Request* request) {
-    return MPIX_Pbcast_init(buffer, d.partitions, d.count, d.datatype, d.root, d.comm,
-                            MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void*, void* buffer) {
-    return MPI_Bcast(buffer, d.total(), d.datatype, d.root, d.comm);
-  };
-  return made;
-}
-
-Collective allgather(const Drawn& d) {
-  Collective made = base("allgather", d, bytes_of(d, d.total()), bytes_of(d, d.ranks * d.total()));
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pallgather_init(send, d.partitions, d.count, d.datatype, recv, d.count, d.datatype,
-                                d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Allgather(send, d.total(), d.datatype, recv, d.total(), d.datatype, d.comm);
-  };
-  return made;
-}
-
-Collective allgatherv(const Drawn& d) {
-  const auto own = static_cast<std::size_t>(d.own);
-  Collective made = base("allgatherv", d, bytes_of(d, d.whole[own]), d.blocks_bytes());
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pallgatherv_init(send, d.partitions, d.counts[own], d.datatype, recv,
-                                 d.counts.data(), d.offsets.data(), d.datatype, d.comm,
-                                 MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Allgatherv(send, d.whole[own], d.datatype, recv, d.whole.data(), d.offsets.data(),
-                          d.datatype, d.comm);
-  };
-  return made;
-}
-
-Collective gather(const Drawn& d) {
-  Collective made = base("gather", d, bytes_of(d, d.total()),
-                         d.own == d.root ? bytes_of(d, d.ranks * d.total()) : 0);
-  made.gets = d.own == d.root;
-  made.in_place = d.in_place && made.gets;
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pgather_init(send, d.partitions, d.count, d.datatype, recv, d.count, d.datatype,
-                             d.root, d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Gather(send, d.total(), d.datatype, recv, d.total(), d.datatype, d.root, d.comm);
-  };
-  return made;
-}
-
-Collective gatherv(const Drawn& d) {
-  const auto own = static_cast<std::size_t>(d.own);
-  Collective made =
-      base("gatherv", d, bytes_of(d, d.whole[own]), d.own == d.root ? d.blocks_bytes() : 0);
-  made.gets = d.own == d.root;
-  made.in_place = d.in_place && made.gets;
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pgatherv_init(send, d.partitions, d.counts[own], d.datatype, recv, d.counts.data(),
-                              d.offsets.data(), d.datatype, d.root, d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Gatherv(send, d.whole[own], d.datatype, recv, d.whole.data(), d.offsets.data(),
-                       d.datatype, d.root, d.comm);
-  };
-  return made;
-}
-
-// The buffer of which each rank gets a part is the one that is sent, which need not be in place.
-Collective scatter(const Drawn& d) {
-  const bool is_root = d.own == d.root;
-  Collective made =
-      base("scatter", d, is_root ? bytes_of(d, d.ranks * d.total()) : 0, bytes_of(d, d.total()));
-  made.gives = is_root;
-  made.in_place = false;
-  const bool stays = d.in_place && is_root;
-  if (stays) made.recv_bytes = 0;
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pscatter_init(send, d.partitions, d.count, d.datatype, stays ? MPI_IN_PLACE : recv,
-                              d.count, d.datatype, d.root, d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Scatter(send, d.total(), d.datatype, stays ? MPI_IN_PLACE : recv, d.total(),
-                       d.datatype, d.root, d.comm);
-  };
-  return made;
-}
-
-Collective scatterv(const Drawn& d) {
-  const auto own = static_cast<std::size_t>(d.own);
-  const bool is_root = d.own == d.root;
-  Collective made = base("scatterv", d, is_root ? d.blocks_bytes() : 0, bytes_of(d, d.whole[own]));
-  made.gives = is_root;
-  made.in_place = false;
-  const bool stays = d.in_place && is_root;
-  if (stays) made.recv_bytes = 0;
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pscatterv_init(send, d.partitions, d.counts.data(), d.offsets.data(), d.datatype,
-                               stays ? MPI_IN_PLACE : recv, d.counts[own], d.datatype, d.root,
-                               d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Scatterv(send, d.whole.data(), d.offsets.data(), d.datatype,
-                        stays ? MPI_IN_PLACE : recv, d.whole[own], d.datatype, d.root, d.comm);
-  };
-  return made;
-}
-
-Collective alltoall(const Drawn& d) {
-  const std::size_t bytes = bytes_of(d, d.ranks * d.total());
-  Collective made = base("alltoall", d, bytes, bytes);
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Palltoall_init(send, d.partitions, d.count, d.datatype, recv, d.count, d.datatype,
-                               d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Alltoall(send, d.total(), d.datatype, recv, d.total(), d.datatype, d.comm);
-  };
-  return made;
-}
-
-// What two ranks exchange follows from both of their numbers, alike both ways.
-struct Uneven {
-  std::vector<int> counts;
-  std::vector<int> whole;
-  std::vector<int> offsets;
-  std::vector<int> offsets_bytes;
-  std::vector<MPI_Datatype> types;
-  std::size_t bytes = 0;
-
-  explicit Uneven(const Drawn& d) : types(static_cast<std::size_t>(d.ranks), d.datatype) {
-    int next = 0;
-    const int own = d.counts[static_cast<std::size_t>(d.own)];
-    for (const int other : d.counts) {
-      counts.push_back((own * other) % 23);
-      whole.push_back(counts.back() * d.partitions);
-      offsets.push_back(next);
-      offsets_bytes.push_back(next * static_cast<int>(d.extent));
-      next += whole.back() + 1;
-    }
-    bytes = bytes_of(d, next);
-  }
-};
-
-Collective alltoallv(const Drawn& d) {
-  const Uneven u(d);
-  Collective made = base("alltoallv", d, u.bytes, u.bytes);
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Palltoallv_init(send, d.partitions, u.counts.data(), u.offsets.data(), d.datatype,
-                                recv, u.counts.data(), u.offsets.data(), d.datatype, d.comm,
-                                MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Alltoallv(send, u.whole.data(), u.offsets.data(), d.datatype, recv, u.whole.data(),
-                         u.offsets.data(), d.datatype, d.comm);
-  };
-  return made;
-}
-
-Collective alltoallw(const Drawn& d) {
-  const Uneven u(d);
-  Collective made = base("alltoallw", d, u.bytes, u.bytes);
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Palltoallw_init(send, d.partitions, u.counts.data(), u.offsets_bytes.data(),
-                                u.types.data(), recv, u.counts.data(), u.offsets_bytes.data(),
-                                u.types.data(), d.comm, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Alltoallw(send, u.whole.data(), u.offsets_bytes.data(), u.types.data(), recv,
-                         u.whole.data(), u.offsets_bytes.data(), u.types.data(), d.comm);
-  };
-  return made;
-}
-
-// Neighbours: the number of an edge says how much it carries, for neighbourhoods that look alike
-// from everywhere.
-struct Edges {
-  int in = 0;
-  int out = 0;
-  std::vector<int> counts;
-  std::vector<int> whole;
-  std::vector<int> offsets;
-  std::vector<MPI_Aint> offsets_bytes;
-  std::vector<MPI_Datatype> types;
-  std::size_t bytes = 0;
-
-  explicit Edges(const Drawn& d) {
-    int kind = MPI_UNDEFINED;
-    MPI_Topo_test(d.neighbours, &kind);
-    if (kind == MPI_CART) {
-      MPI_Cartdim_get(d.neighbours, &in);
-      in = out = 2 * in;
-    } else {
-      int weighted = 0;
-      MPI_Dist_graph_neighbors_count(d.neighbours, &in, &out, &weighted);
-    }
-    int next = 0;
-    for (int i = 0; i < in; ++i) {
-      // What goes one way along a dimension comes from the other side; along both it is as much.
-      counts.push_back(kind == MPI_CART ? 3 * (i / 2) + 2 : d.count % 50);
-      whole.push_back(counts.back() * d.partitions);
-      offsets.push_back(next);
-      offsets_bytes.push_back(next * static_cast<MPI_Aint>(d.extent));
-      types.push_back(d.datatype);
-      next += whole.back() + 1;
-    }
-    bytes = bytes_of(d, next);
-  }
-};
-
-Collective among_neighbours(const char* name, const Drawn& d, std::size_t send_bytes,
-                            std::size_t recv_bytes) {
-  Collective made = base(name, d, send_bytes, recv_bytes);
-  made.in_place = false;
-  return made;
-}
-
-Collective neighbor_allgather(const Drawn& d) {
-  const Edges e(d);
-  Collective made = among_neighbours("neighbor_allgather", d, bytes_of(d, d.total()),
-                                     bytes_of(d, e.in * d.total()));
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pneighbor_allgather_init(send, d.partitions, d.count, d.datatype, recv, d.count,
-                                         d.datatype, d.neighbours, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Neighbor_allgather(send, d.total(), d.datatype, recv, d.total(), d.datatype,
-                                  d.neighbours);
-  };
-  return made;
-}
-
-// As much from each: a rank gives all the same.
-Collective neighbor_allgatherv(const Drawn& d) {
-  const Edges e(d);
-  const std::vector<int> counts(static_cast<std::size_t>(e.in), 4);
-  const std::vector<int> whole(static_cast<std::size_t>(e.in), 4 * d.partitions);
-  std::vector<int> offsets;
-  for (int i = 0; i < e.in; ++i) offsets.push_back(i * (4 * d.partitions + 2));
-  Collective made = among_neighbours("neighbor_allgatherv", d, bytes_of(d, 4 * d.partitions),
-                                     bytes_of(d, e.in * (4 * d.partitions + 2)));
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pneighbor_allgatherv_init(send, d.partitions, 4, d.datatype, recv, counts.data(),
-                                          offsets.data(), d.datatype, d.neighbours, MPI_INFO_NULL,
-                                          request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Neighbor_allgatherv(send, 4 * d.partitions, d.datatype, recv, whole.data(),
-                                   offsets.data(), d.datatype, d.neighbours);
-  };
-  return made;
-}
-
-Collective neighbor_alltoall(const Drawn& d) {
-  const Edges e(d);
-  Collective made = among_neighbours("neighbor_alltoall", d, bytes_of(d, e.out * d.total()),
-                                     bytes_of(d, e.in * d.total()));
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pneighbor_alltoall_init(send, d.partitions, d.count, d.datatype, recv, d.count,
-                                        d.datatype, d.neighbours, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Neighbor_alltoall(send, d.total(), d.datatype, recv, d.total(), d.datatype,
-                                 d.neighbours);
-  };
-  return made;
-}
-
-Collective neighbor_alltoallv(const Drawn& d) {
-  const Edges e(d);
-  Collective made = among_neighbours("neighbor_alltoallv", d, e.bytes, e.bytes);
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pneighbor_alltoallv_init(send, d.partitions, e.counts.data(), e.offsets.data(),
-                                         d.datatype, recv, e.counts.data(), e.offsets.data(),
-                                         d.datatype, d.neighbours, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Neighbor_alltoallv(send, e.whole.data(), e.offsets.data(), d.datatype, recv,
-                                  e.whole.data(), e.offsets.data(), d.datatype, d.neighbours);
-  };
-  return made;
-}
-
-Collective neighbor_alltoallw(const Drawn& d) {
-  const Edges e(d);
-  Collective made = among_neighbours("neighbor_alltoallw", d, e.bytes, e.bytes);
-  made.init = [=](const void* send, void* recv, MPI_Request* request) {
-    return MPIX_Pneighbor_alltoallw_init(send, d.partitions, e.counts.data(),
-                                         e.offsets_bytes.data(), e.types.data(), recv,
-                                         e.counts.data(), e.offsets_bytes.data(), e.types.data(),
-                                         d.neighbours, MPI_INFO_NULL, request);
-  };
-  made.ordinary = [=](const void* send, void* recv) {
-    return MPI_Neighbor_alltoallw(send, e.whole.data(), e.offsets_bytes.data(), e.types.data(),
-                                  recv, e.whole.data(), e.offsets_bytes.data(), e.types.data(),
-                                  d.neighbours);
-  };
-  return made;
-}
 
 using Maker = Collective (*)(const Drawn&);
 constexpr Maker kMakers[] = {allgather,
@@ -670,6 +70,99 @@ void run(Random& common, Random& own, const Made& made, Maker only) {
   for (auto& one : all) one->free();
 }
 
+// Small numbers of one predefined type, with every operation that it is for.
+template <class Number, class Make>
+void reduce_type(const std::string& name, MPI_Datatype datatype, const std::vector<MPI_Op>& ops,
+                 Make number) {
+  constexpr int kPartitions = 3;
+  constexpr int kCount = 5;
+  std::vector<Number> mine;
+  for (int i = 0; i < kPartitions * kCount; ++i) mine.push_back(number((rank + i) % 4, rank));
+  const auto* const bytes = reinterpret_cast<const std::byte*>(mine.data());
+  Bytes from(mine.size() * sizeof(Number), true);
+  Bytes to(from.size(), true);
+  from.set({bytes, bytes + from.size()});
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const std::string what = name + " by its operation " + std::to_string(i);
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<Number> wanted(mine.size());
+    expect_ok(MPI_Allreduce(mine.data(), wanted.data(), kPartitions * kCount, datatype, ops[i],
+                            MPI_COMM_WORLD),
+              what);
+    expect_ok(MPIX_Pallreduce_init(from.pointer(), to.pointer(), kPartitions, kCount, datatype,
+                                   ops[i], MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+              what);
+    MPI_Start(&request);
+    MPI_Pready_range(0, kPartitions - 1, request);
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), what);
+    MPI_Request_free(&request);
+    std::vector<Number> got(mine.size());
+    const std::vector<std::byte> result = to.get();
+    std::memcpy(static_cast<void*>(got.data()), result.data(), result.size());
+    expect(got == wanted, what + " is wrong");
+  }
+}
+
+template <class Number>
+void reduce_numbers(const std::string& name, MPI_Datatype datatype,
+                    const std::vector<MPI_Op>& ops) {
+  reduce_type<Number>(name, datatype, ops, [](int value, int) {
+    return static_cast<Number>(static_cast<short>(value));
+  });
+}
+
+template <class Value>
+struct ValueAndIndex {
+  Value value;
+  int index;
+  bool operator==(const ValueAndIndex&) const = default;
+};
+template <class Value>
+void reduce_pairs(const std::string& name, MPI_Datatype datatype) {
+  reduce_type<ValueAndIndex<Value>>(name, datatype, {MPI_MINLOC, MPI_MAXLOC},
+                                    [](int value, int index) {
+                                      return ValueAndIndex<Value>{static_cast<Value>(value), index};
+                                    });
+}
+
+void types() {
+  const std::vector<MPI_Op> of_complex = {MPI_SUM, MPI_PROD};
+  const std::vector<MPI_Op> of_floats = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
+  const std::vector<MPI_Op> logical = {MPI_LAND, MPI_LOR, MPI_LXOR};
+  const std::vector<MPI_Op> bitwise = {MPI_BAND, MPI_BOR, MPI_BXOR};
+  std::vector<MPI_Op> all = of_floats;
+  for (const auto& more : {logical, bitwise}) all.insert(all.end(), more.begin(), more.end());
+  reduce_numbers<signed char>("signed char", MPI_SIGNED_CHAR, all);
+  reduce_numbers<unsigned char>("unsigned char", MPI_UNSIGNED_CHAR, all);
+  reduce_numbers<short>("short", MPI_SHORT, all);
+  reduce_numbers<unsigned short>("unsigned short", MPI_UNSIGNED_SHORT, all);
+  reduce_numbers<int>("int", MPI_INT, all);
+  reduce_numbers<unsigned>("unsigned", MPI_UNSIGNED, all);
+  reduce_numbers<long>("long", MPI_LONG, all);
+  reduce_numbers<unsigned long>("unsigned long", MPI_UNSIGNED_LONG, all);
+  reduce_numbers<long long>("long long", MPI_LONG_LONG, all);
+  reduce_numbers<unsigned long long>("unsigned long long", MPI_UNSIGNED_LONG_LONG, all);
+  reduce_numbers<MPI_Aint>("MPI_Aint", MPI_AINT, of_floats);
+  reduce_numbers<MPI_Offset>("MPI_Offset", MPI_OFFSET, of_floats);
+  reduce_numbers<MPI_Count>("MPI_Count", MPI_COUNT, of_floats);
+  reduce_numbers<unsigned char>("byte", MPI_BYTE, bitwise);
+  reduce_type<unsigned char>("bool", MPI_C_BOOL, logical,
+                             [](int value, int) { return static_cast<unsigned char>(value % 2); });
+  reduce_numbers<float>("float", MPI_FLOAT, of_floats);
+  reduce_numbers<double>("double", MPI_DOUBLE, of_floats);
+  reduce_numbers<long double>("long double", MPI_LONG_DOUBLE, of_floats);
+  reduce_numbers<std::complex<float>>("float complex", MPI_C_FLOAT_COMPLEX, of_complex);
+  reduce_numbers<std::complex<double>>("double complex", MPI_C_DOUBLE_COMPLEX, of_complex);
+  reduce_numbers<std::complex<long double>>("long double complex", MPI_C_LONG_DOUBLE_COMPLEX,
+                                            of_complex);
+  reduce_pairs<float>("float and int", MPI_FLOAT_INT);
+  reduce_pairs<double>("double and int", MPI_DOUBLE_INT);
+  reduce_pairs<long>("long and int", MPI_LONG_INT);
+  reduce_pairs<int>("two int", MPI_2INT);
+  reduce_pairs<short>("short and int", MPI_SHORT_INT);
+  reduce_pairs<long double>("long double and int", MPI_LONG_DOUBLE_INT);
+}
+
 }  // namespace
 }  // namespace accord::test
 
@@ -687,6 +180,7 @@ int main(int argc, char** argv) {
   for (const Maker maker : kMakers)
     for (int i = 0; i < 4; ++i) run(common, own, made, maker);
   for (int i = 0; i < cases && failures == 0; ++i) run(common, own, made, nullptr);
+  types();
   made.free();
   return finish();
 }
