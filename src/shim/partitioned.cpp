@@ -87,9 +87,11 @@ struct Service {
   Service(MPI_Comm comm, int process) : messages(comm), table(messages, engine().port(), process) {}
   Messages messages;
   core::PartitionedTable table;
+  bool closed = false;
 };
 
-// Never destroyed, since requests that the program has not freed refer to it.
+// Never destroyed, since requests that the program has not freed refer to it: it may do so in
+// MPI_Finalize still, when MPI_COMM_SELF goes.
 Service* service = nullptr;
 
 }  // namespace
@@ -122,11 +124,11 @@ void receive_the_rest() {
 }  // namespace
 
 void close_partitioned() noexcept {
-  if (service == nullptr) return;
+  if (service == nullptr || service->closed) return;
   stop_lineages();
   receive_the_rest();
   (void)host::Comm_free(&service->messages.comm());
-  service = nullptr;
+  service->closed = true;
 }
 
 namespace {
@@ -207,8 +209,8 @@ int process_of(MPI_Comm comm, bool inter, int rank) {
 // Whether Accord carries the request, with all there is to say of it. Where an argument is wrong
 // the host MPI shall say so.
 bool describe(const Arguments& given, core::PartitionedCall& call) {
-  if (service == nullptr || given.partitions < 0 || given.count < 0 || given.tag < 0 ||
-      given.request == nullptr)
+  if (service == nullptr || service->closed || given.partitions < 0 || given.count < 0 ||
+      given.tag < 0 || given.request == nullptr)
     return false;
   const CommState* const state = comm_state(given.comm);
   const std::uint64_t lineage = lineage_of(given.comm);

@@ -97,6 +97,42 @@ void truncated() {
   MPI_Comm_free(&comm);
 }
 
+int raised = 0;
+void count_error(MPI_Comm*, int*, ...) { ++raised; }
+
+// A request lives longer than its communicator, whose error handler keeps its errors. A new
+// communicator that may get the old one's handle gets none of them.
+void outlives_its_communicator() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm next = MPI_COMM_NULL;
+  MPI_Errhandler counts = MPI_ERRHANDLER_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_create_errhandler(count_error, &counts);
+  MPI_Comm_set_errhandler(comm, counts);
+  MPI_Errhandler_free(&counts);
+  Pair pair({.sends = 2,
+             .receives = 2,
+             .ints = 32,
+             .send_on_device = true,
+             .receive_on_device = true,
+             .comm = comm});
+  MPI_Comm_free(&comm);
+  MPI_Comm_dup(MPI_COMM_WORLD, &next);
+  MPI_Comm_set_errhandler(next, MPI_ERRORS_ARE_FATAL);
+  for (int round = 0; round < 2; ++round) {
+    raised = 0;
+    expect_error(MPI_Pready(0, pair.send), "a Pready between rounds");
+    expect(raised == 1, "an error that the handler of a freed communicator does not get");
+    pair.start();
+    pair.fill(round);
+    pair.mark_backwards();
+    pair.wait();
+    pair.check_from((rank + size - 1) % size, round, "without its communicator");
+  }
+  pair.free();
+  MPI_Comm_free(&next);
+}
+
 // The host MPI carries them all: it gets no device memory, and kernels get none of its requests.
 void left_to_the_host() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -134,6 +170,7 @@ int main(int argc, char** argv) {
   } else {
     mistakes();
     truncated();
+    outlives_its_communicator();
   }
   return finish();
 }

@@ -290,6 +290,29 @@ void mistakes() {
   MPI_Comm_free(&comm);
 }
 
+// What MPI_Finalize calls when it deletes the attributes of MPI_COMM_SELF, as the last moment at
+// which a library may free what it has.
+struct Last {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPIX_Prequest on_device = MPIX_PREQUEST_NULL;
+};
+int free_at_last(MPI_Comm, int, void* value, void*) {
+  Last& last = *static_cast<Last*>(value);
+  expect_ok(MPIX_Prequest_free(&last.on_device), "Prequest_free in MPI_Finalize");
+  expect(last.on_device == MPIX_PREQUEST_NULL, "a device request freed in MPI_Finalize");
+  expect_ok(MPI_Request_free(&last.request), "Request_free in MPI_Finalize");
+  return MPI_SUCCESS;
+}
+void freed_at_last() {
+  static Last last;
+  static Ints ints(8, true);
+  MPI_Psend_init(ints.pointer(), 2, 4, MPI_INT, 0, 77, MPI_COMM_SELF, MPI_INFO_NULL, &last.request);
+  expect_ok(MPIX_Prequest_create(&last.on_device, last.request), "Prequest_create");
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_last, &keyval, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, keyval, &last);
+}
+
 }  // namespace
 }  // namespace accord::test
 
@@ -319,6 +342,7 @@ int main(int argc, char** argv) {
   resident();
   nobody();
   mistakes();
+  freed_at_last();
   return finish();
 }
 
