@@ -9,12 +9,16 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "core/partitioned_channel.h"
 #include "node/descriptor_port.h"
+#include "node/shared_pages.h"
 
 namespace accord::core {
 
@@ -44,6 +48,20 @@ class PartitionedTable {
   // Until PartitionedReceive::meet, which may be at once.
   void expect(PartitionedReceive& request, const Envelope& envelope);
   Status poll();
+  // Messages are received from here on, but nobody gets them.
+  void close() noexcept { closed_ = true; }
+
+  // Pages of another process, which names them to this one: by the descriptor the first time.
+  Status pages_of(int process, std::uint32_t number, const node::Descriptor* descriptor,
+                  std::shared_ptr<node::SharedPages>& pages);
+  // Whether pages of `boards` have been named to a process, and that they have.
+  bool knows_pages(int process, std::uint32_t number) const {
+    return named_.contains({process, number});
+  }
+  void note_pages(int process, std::uint32_t number) { named_.insert({process, number}); }
+  // Of what this side alone, and of what a sender may look at too.
+  node::PageShelf& words() noexcept { return words_; }
+  node::PageShelf& boards() noexcept { return boards_; }
 
   PartitionedChannel& channel() noexcept { return channel_; }
   node::DescriptorPort& port() noexcept { return port_; }
@@ -63,8 +81,10 @@ class PartitionedTable {
     return {envelope.process, envelope.lineage, envelope.tag};
   }
 
+  Status answer_for_nobody(int process, const wire::Header& header,
+                           std::span<const std::byte> body);
   Status deliver(int process, const wire::Header& header, std::span<const std::byte> body,
-                 device::StagingBuffer& buffer);
+                 PartitionedChannel::Letter& letter);
   void meet(int process, const wire::Hello& hello);
 
   std::mutex mutex_;
@@ -73,6 +93,11 @@ class PartitionedTable {
   node::DescriptorPort port_;
   bool has_port_ = false;
   bool declines_ = false;
+  bool closed_ = false;
+  node::PageShelf words_;
+  node::PageShelf boards_;
+  std::map<std::pair<int, std::uint32_t>, std::shared_ptr<node::SharedPages>> pages_;
+  std::set<std::pair<int, std::uint32_t>> named_;
   std::uint64_t node_ = 0;
   std::uint64_t network_ = 0;
   std::uint32_t last_number_ = 0;

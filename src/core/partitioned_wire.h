@@ -18,6 +18,7 @@ enum class Kind : std::uint32_t {
   decline,    // sender to receiver: it cannot use the board
   ready,      // receiver to sender, where there is no board: it has started this round
   data,       // sender to receiver: bytes of a transfer, where they are not written into its memory
+  failed,     // either way, where there is no board: this round has been given up
 };
 
 struct Header {
@@ -46,11 +47,15 @@ struct Welcome {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::uint32_t receiver = 0;   // number of the request there
   std::uint32_t truncated = 0;  // there is no room for the message: nothing shall be sent
-  std::uint32_t has_board = 0;  // its descriptor is the parcel's first
+  std::uint32_t has_board = 0;  // at this place of these pages of the receiver's
+  std::uint32_t pages = 0;
+  std::uint32_t with_pages = 0;  // their descriptor is the parcel's first: the first time that they
+                                 // are named to this process
   std::uint32_t has_memory = 0;
-  std::uint32_t with_descriptor = 0;  // the memory's is the parcel's second
+  std::uint32_t with_descriptor = 0;  // the memory's is the parcel's last
   std::uint32_t handle_bytes = 0;
-  std::uint64_t vendor = 0;  // of the memory: its runtime's name, hashed
+  std::uint64_t board_bytes = 0;  // from the start of the pages
+  std::uint64_t vendor = 0;       // of the memory: its runtime's name, hashed
   std::uint64_t process = 0;
   std::uint64_t base = 0;
   std::uint64_t buffer_id = 0;

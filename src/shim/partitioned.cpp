@@ -113,6 +113,7 @@ namespace {
 void receive_the_rest() {
   constexpr int kPollsMax = 100000;
   const std::lock_guard<std::mutex> locked(service->table.mutex());
+  service->table.close();
   const int outstanding = service->messages.outstanding();
   const int wanted = service->messages.received() + outstanding;
   for (int polls = 0; service->messages.received() < wanted && polls < kPollsMax; ++polls) {
@@ -348,6 +349,7 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) noexcept {
                    {StatusCode::invalid_argument,
                     std::string(kName) + " of a request that has not been started"});
   }
+  for (const auto& work : works) work->request().let_open(true);
   // One that has ended, well or not, has nothing left to prepare.
   engine().wait_until([&] {
     return std::ranges::all_of(works, [](const auto& work) {
@@ -355,6 +357,7 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) noexcept {
       return request.prepared() || request.phase() == core::Operation::Phase::done;
     });
   });
+  for (const auto& work : works) work->request().let_open(false);
   return MPI_SUCCESS;
 }
 

@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,45 @@ void truncated() {
   MPI_Comm_free(&comm);
 }
 
+// Where one side fails the other one's round ends with an error too. Here a buffer is gone: of the
+// sender, or, where it is the receiver that writes there, of the receiver.
+void broken(bool at_sender, bool receive_on_device) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  void* from = nullptr;
+  void* on_device = nullptr;
+  accord_malloc(&from, 8 * sizeof(int), ACCORD_MEMORY_DEVICE);
+  accord_malloc(&on_device, 8 * sizeof(int), ACCORD_MEMORY_DEVICE);
+  int on_host[8] = {};
+  MPI_Request send = MPI_REQUEST_NULL;
+  MPI_Request receive = MPI_REQUEST_NULL;
+  MPI_Psend_init(from, 2, 4, MPI_INT, (rank + 1) % size, 0, comm, MPI_INFO_NULL, &send);
+  MPI_Precv_init(receive_on_device ? on_device : on_host, 2, 4, MPI_INT, (rank + size - 1) % size,
+                 0, comm, MPI_INFO_NULL, &receive);
+  for (int round = 0; round < 2; ++round) {
+    MPI_Start(&receive);
+    MPI_Start(&send);
+    if (round == 1) {
+      MPI_Barrier(MPI_COMM_WORLD);  // all are through with what is freed now
+      accord_free(at_sender ? from : on_device);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    // In the last round of a broken receiver the sender has something left to do when it is told.
+    MPI_Pready(0, send);
+    if (at_sender || round == 0) MPI_Pready(1, send);
+    const int received = MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    const int sent = MPI_Wait(&send, MPI_STATUS_IGNORE);
+    expect((received == MPI_SUCCESS) == (round == 0), "the receiver of a broken round");
+    expect((sent == MPI_SUCCESS) == (round == 0), "the sender of a broken round");
+  }
+  MPI_Request_free(&send);
+  MPI_Request_free(&receive);
+  MPI_Barrier(MPI_COMM_WORLD);
+  accord_free(at_sender ? on_device : from);
+  MPI_Comm_free(&comm);
+}
+
 int raised = 0;
 void count_error(MPI_Comm*, int*, ...) { ++raised; }
 
@@ -171,6 +211,9 @@ int main(int argc, char** argv) {
     mistakes();
     truncated();
     outlives_its_communicator();
+    for (const bool receive_on_device : {false, true}) broken(true, receive_on_device);
+    // Else the sender writes into the receiver's memory, which it keeps.
+    if (std::getenv("ACCORD_TEST_PARTITIONED") != nullptr) broken(false, true);
   }
   return finish();
 }

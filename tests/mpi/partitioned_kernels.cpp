@@ -7,11 +7,15 @@
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <accord/partitioned.cuh>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -63,12 +67,13 @@ enum class Mover { kernel, engine };
 // the receiver's memory, or has asked the host to.
 bool moved_by(Mover mover, MPIX_Prequest preq, int transfers) {
   const unsigned now = MPIX_Pround(preq);
+  const accord_partitioned::View seen = accord_partitioned::view(preq);
   int arrived = 0;
   int asked = 0;
   for (int i = 0; i < transfers; ++i) {
-    if (preq->connected != 0 && accord_partitioned::load_acquire(&preq->link.arrived[i]) == now)
+    if (seen.connected && accord_partitioned::load_acquire(&seen.fields->link.arrived[i]) == now)
       ++arrived;
-    if (accord_partitioned::load_acquire(&preq->ready[i]) == now) ++asked;
+    if (accord_partitioned::load_acquire(&seen.fields->ready[i]) == now) ++asked;
   }
   return mover == Mover::kernel ? arrived == transfers && asked == 0 : asked == transfers;
 }
@@ -290,6 +295,141 @@ void mistakes() {
   MPI_Comm_free(&comm);
 }
 
+// The host and a kernel mark the same partition, in either order: whoever comes second is told, and
+// the round is the other one's.
+void marked_by_both(const char* copy) {
+  const Info info{{"accord_partitioned_copy", copy}};
+  Pair pair(on_device(info.get()));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  for (int round = 0; round < 4; ++round) {
+    pair.start();
+    MPI_Request both[] = {pair.send, pair.receive};
+    MPIX_Pbuf_prepare_all(2, both);
+    pair.fill(round);
+    if (round % 2 == 0) {
+      expect_ok(MPI_Pready(2, pair.send), "Pready");
+      expect(MPIX_Pready(2, send) == ACCORD_PARTITION_TWICE, "a kernel's mark after the host's");
+    } else {
+      expect(MPIX_Pready(2, send) == 0, "a kernel's mark");
+      expect(MPI_Pready(2, pair.send) != MPI_SUCCESS, "the host's mark after a kernel's");
+    }
+    for (int i = 0; i < kPartitions; ++i)
+      if (i != 2) expect(MPIX_Pready(i, send) == 0, "another mark");
+    const bool went_well = MPI_Wait(&pair.send, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    expect(went_well == (round % 2 != 0), "the error of a kernel's second mark");
+    expect_ok(MPI_Wait(&pair.receive, MPI_STATUS_IGNORE), "Wait of a receive");
+    pair.check(round, "marked by both");
+  }
+  pair.free();
+}
+
+// A mark between rounds counts for none, and is an error of the next one.
+void between_rounds() {
+  Pair pair(on_device(MPI_INFO_NULL));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  for (int round = 0; round < 4; ++round) {
+    const bool early = round % 2 == 0;
+    if (early) expect(MPIX_Pready(0, send) != 0, "a mark between rounds");
+    pair.start();
+    pair.fill(round);
+    expect(MPIX_Pready_range(0, kPartitions - 1, send) == 0, "marks after one between rounds");
+    const bool went_well = MPI_Wait(&pair.send, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    expect(went_well == !early, "the error of a mark between rounds");
+    expect_ok(MPI_Wait(&pair.receive, MPI_STATUS_IGNORE), "Wait of a receive");
+    pair.check(round, "between rounds");
+  }
+  pair.free();
+}
+
+// To oneself: by the kernel on one device, by a copy engine to another one, which its kernels need
+// not reach (ACCORD_HOST_DEVICES=2).
+void to_oneself() {
+  const Info info{{"accord_partitioned_copy", "kernel"}};
+  for (int other = 0; other < accord_device_count(); ++other) {
+    (void)accord_set_device(0);
+    Ints from(kInts, true);
+    (void)accord_set_device(other);
+    Ints to(kInts, true);
+    MPI_Request both[2];
+    MPI_Psend_init(from.pointer(), kPartitions, kInts / kPartitions, MPI_INT, 0, 0, MPI_COMM_SELF,
+                   info.get(), &both[0]);
+    MPI_Precv_init(to.pointer(), 1, kInts, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &both[1]);
+    MPIX_Prequest send = MPIX_PREQUEST_NULL;
+    MPIX_Prequest_create(&send, both[0]);
+    for (int round = 0; round < 2; ++round) {
+      const std::vector<int> values(kInts, 10 * other + round);
+      from.set(values);
+      MPI_Startall(2, both);
+      MPIX_Pbuf_prepare_all(2, both);
+      launch(kPartitions, [=](int i) { (void)MPIX_Pready_block(i, send); });
+      expect(moved_by(other == 0 ? Mover::kernel : Mover::engine, send, kPartitions),
+             "who moves between devices");
+      expect_ok(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), "to oneself");
+      expect(to.get() == values, "what was sent to oneself");
+    }
+    for (MPI_Request& request : both) MPI_Request_free(&request);
+  }
+  (void)accord_set_device(0);
+}
+
+// A kernel runs until it has seen everything arrive, and its host, which has prepared nothing, only
+// waits: it may call nothing that waits for that kernel. In the first round the data goes some
+// other way; from the second one on the kernel moves it.
+void only_waited_for(const char* kernel_file) {
+  const Info info{{"accord_partitioned_copy", "kernel"}};
+  Pair pair(on_device(info.get()));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest receive = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  MPIX_Prequest_create(&receive, pair.receive);
+  for (int round = 0; round < 3; ++round) {
+    pair.start();
+    pair.fill(round);
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::fclose(std::fopen(kernel_file, "w"));
+    bool arrived = false;
+    bool moved = false;
+    std::thread kernel([&] {
+      for (int i = 0; i < kPartitions; ++i) (void)MPIX_Pready_block(i, send);
+      moved = moved_by(Mover::kernel, send, kPartitions);
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      while (!arrived && std::chrono::steady_clock::now() < give_up) {
+        arrived = true;
+        for (int i = 0; i < 4; ++i) arrived = arrived && MPIX_Parrived(i, receive) != 0;
+        std::this_thread::yield();
+      }
+      std::remove(kernel_file);
+    });
+    pair.wait();
+    kernel.join();
+    expect(arrived, "a kernel waits for a host that waits for it");
+    if (std::getenv("ACCORD_TEST_PARTITIONED") == nullptr)
+      expect(moved == (round > 0), "who moves in a round that was not prepared");
+    pair.check(round, "only waited for");
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  pair.free();
+}
+
+// Where memory cannot be page-locked (ACCORD_TEST_PIN=none) kernels get no requests, and the host's
+// work all the same.
+void without_page_locking() {
+  Pair pair(on_device(MPI_INFO_NULL));
+  for (MPI_Request one : {pair.send, pair.receive}) {
+    MPIX_Prequest none = MPIX_PREQUEST_NULL;
+    expect(MPIX_Prequest_create(&none, one) != MPI_SUCCESS && none == MPIX_PREQUEST_NULL,
+           "a device request in memory that kernels cannot reach");
+  }
+  pair.start();
+  pair.fill(0);
+  pair.mark_backwards();
+  pair.wait();
+  pair.check(0, "without page-locked memory");
+  pair.free();
+}
+
 // What MPI_Finalize calls when it deletes the attributes of MPI_COMM_SELF, as the last moment at
 // which a library may free what it has.
 struct Last {
@@ -318,6 +458,13 @@ void freed_at_last() {
 
 int main(int argc, char** argv) {
   using namespace accord::test;
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  char kernel_file[] = "/tmp/accord-kernel-XXXXXX";
+  if (what == "waited") {
+    ::close(::mkstemp(kernel_file));
+    std::remove(kernel_file);
+    ::setenv("ACCORD_TEST_KERNEL_FILE", kernel_file, 1);
+  }
   // Threads here do not call MPI.
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -327,10 +474,11 @@ int main(int argc, char** argv) {
     return 77;
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (argc > 1 && std::string(argv[1]) == "unattended") {
-    unattended();
-    return finish();
-  }
+  if (what == "unattended") unattended();
+  if (what == "oneself") to_oneself();
+  if (what == "waited") only_waited_for(kernel_file);
+  if (what == "unpinned") without_page_locking();
+  if (!what.empty()) return finish();
   for (const bool create_first : {true, false}) {
     blocks("kernel", Mover::kernel, create_first);
     blocks("engine", Mover::engine, create_first);
@@ -339,6 +487,8 @@ int main(int argc, char** argv) {
   gathered("kernel", Mover::kernel);
   gathered("engine", Mover::engine);
   shared();
+  for (const char* const copy : {"kernel", "engine"}) marked_by_both(copy);
+  between_rounds();
   resident();
   nobody();
   mistakes();
