@@ -62,6 +62,7 @@ Status Partitioned::make_words(std::size_t words) {
 void Partitioned::renew() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   status_ = {};
+  begin_story();
   round_.store(next_round(round()), std::memory_order_release);
   begin_round();
   if (prequest_ != nullptr) prequest_->progress();
@@ -83,13 +84,16 @@ Operation::Phase Partitioned::advance(HostPort& host) {
     if (!is_told) tell_failure(gave_up_ = round());
     done = drained(host);
   }
+  stages::enter(stage());
   if (!done) return Phase::issued;
+  if (story_) story_->took(path(), call_.copy == PartitionCopy::automatic ? "" : "asked for");
   started_.store(false, std::memory_order_release);
   return Phase::done;
 }
 
 Status Partitioned::outcome() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
+  story_.reset();
   Status status = status_;
   keep_first(status, error_of_kernel(
                          std::atomic_ref(control_->error).exchange(0, std::memory_order_acquire)));
@@ -105,6 +109,15 @@ Status Partitioned::check_partition(std::int32_t low, std::int32_t high) const {
 
 std::byte* Partitioned::for_kernels(const void* pointer) const {
   return static_cast<std::byte*>(runtime()->address_for_library(const_cast<void*>(pointer)));
+}
+
+void Partitioned::begin_story() {
+  const bool sends = transfers() != 0;
+  story_ = stages::begin(sends ? "psend" : "precv");
+  if (story_)
+    story_->describe(fmt::format("{} B {}, {} partitions {} {}", own_bytes(),
+                                 call_.end.on_device ? "device" : "host", call_.partitions,
+                                 sends ? "to" : "from", call_.peer_rank));
 }
 
 void Partitioned::keep_staging() const {

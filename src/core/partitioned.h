@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "accord/partitioned_layout.h"
 #include "core/engine.h"
@@ -101,8 +102,12 @@ class Partitioned : public Operation {
   virtual void tell_failure(std::uint32_t round) = 0;
   virtual void describe(accord_prequest& prequest) const = 0;
   virtual std::size_t transfers() const noexcept = 0;
+  // For people: the way that the data of this round has gone, and what it is doing now.
+  virtual std::string path() const = 0;
+  virtual stages::Stage stage() const = 0;
 
   Status make_words(std::size_t words);
+  void begin_story();
   std::atomic<std::uint32_t>& word(std::size_t number) const noexcept { return words_[number]; }
   std::uint32_t round() const noexcept { return round_.load(std::memory_order_acquire); }
   bool has_peer() const noexcept { return call_.envelope.process >= 0; }

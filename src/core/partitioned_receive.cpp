@@ -59,6 +59,7 @@ Status PartitionedReceive::parrived(std::int32_t partition, bool& arrived) {
 }
 
 void PartitionedReceive::begin_round() {
+  by_messages_ = false;
   lend_buffer();
   show_board();
   if (!welcomed_) keep_staging();
@@ -264,12 +265,24 @@ Status PartitionedReceive::unpack() {
     keep_first(status, copied);
     if (!done) return false;
     if (!copied.ok()) return true;
+    by_messages_ = true;
     got_bytes_[part.transfer] += part.length_bytes;
     if (got_bytes_[part.transfer] == bytes_of(part.transfer))
       board_.arrived(part.transfer).store(round(), std::memory_order_release);
     return true;
   });
   return status;
+}
+
+// Into this side's memory the sender writes, or its kernel: it knows which.
+std::string PartitionedReceive::path() const {
+  if (hello_.transfers == 0) return "nothing";
+  return by_messages_ ? "messages" : "straight";
+}
+
+stages::Stage PartitionedReceive::stage() const {
+  if (!unpacking_.empty()) return stages::Stage::copy_out;
+  return missing_.empty() && met_ ? stages::Stage::finish : stages::Stage::wait;
 }
 
 bool PartitionedReceive::drained(HostPort&) {

@@ -45,6 +45,8 @@ class PartitionedReceive final : public Partitioned {
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return 0; }
+  std::string path() const override;
+  stages::Stage stage() const override;
   Status pin_board() override;
   void tell_failure(std::uint32_t round) override;
 
@@ -77,6 +79,7 @@ class PartitionedReceive final : public Partitioned {
   std::vector<std::size_t> missing_;      // transfers
   std::vector<std::uint64_t> got_bytes_;  // by transfer, by messages
   std::vector<Unpacking> unpacking_;
+  bool by_messages_ = false;
 };
 
 }  // namespace accord::core

@@ -114,6 +114,7 @@ Status PartitionedSend::pready(std::int32_t low, std::int32_t high) {
 
 void PartitionedSend::begin_round() {
   by_messages_ = false;
+  moved_ = {};
   reach(Opening::allowed, round());
   if (memory_ == nullptr) keep_staging();
   waiting_.resize(transfers_);
@@ -238,7 +239,7 @@ Status PartitionedSend::step(HostPort& host, bool& done) {
   // Once there is a board, nothing more comes by messages.
   if (!dropped_ && !board_.mapped()) ACCORD_TRY(table_.poll());
   // What kernels have moved has arrived whatever the receiver does now: it may be a round ahead.
-  std::erase_if(waiting_, [&](std::size_t transfer) { return has_arrived(transfer); });
+  moved_.kernel += std::erase_if(waiting_, [&](std::size_t one) { return has_arrived(one); });
   if (may_open()) reach(Opening::allowed, by_messages_ ? next_round(round()) : round());
   if (receiver_is_ready()) {
     prepared_.store(round(), std::memory_order_release);
@@ -247,6 +248,7 @@ Status PartitionedSend::step(HostPort& host, bool& done) {
   ACCORD_TRY(finish_batches());
   ACCORD_TRY(send_pieces(host));
   done = waiting_.empty() && moving_ == 0;
+  if (done) table_.note_moved(moved_);
   // What is under way ends by itself.
   if (!waiting_.empty() && given_up_by_peer(board_, node::PartitionBoard::End::receiver))
     return {StatusCode::device_error, "partitioned: the receiver has given up after an error"};
@@ -263,6 +265,7 @@ Status PartitionedSend::issue() {
   });
   if (ready.empty()) return {};
   moving_ += ready.size();
+  (memory_ != nullptr ? moved_.engine : moved_.messages) += ready.size();
   if (memory_ != nullptr) return copy(ready);
   const std::uint64_t piece_bytes = longest_piece();
   left_bytes_.resize(transfers_);
@@ -296,6 +299,22 @@ Status PartitionedSend::copy(const std::vector<std::size_t>& ready) {
   if (!copies.empty()) ACCORD_TRY(runtime()->copy_begin(call_.end.device, copies, batch.ticket));
   batches_.push_back(std::move(batch));
   return {};
+}
+
+std::string PartitionedSend::path() const {
+  std::string ways;
+  const auto add = [&](std::uint64_t count, const char* way) {
+    if (count != 0) ways += (ways.empty() ? "" : " and ") + std::string(way);
+  };
+  add(moved_.kernel, "kernel");
+  add(moved_.engine, "engine");
+  add(moved_.messages, "messages");
+  return ways.empty() ? "nothing" : ways;
+}
+
+stages::Stage PartitionedSend::stage() const {
+  if (moving_ == 0) return waiting_.empty() ? stages::Stage::finish : stages::Stage::wait;
+  return batches_.empty() ? stages::Stage::host_mpi : stages::Stage::move;
 }
 
 Status PartitionedSend::finish_batches() {

@@ -53,6 +53,8 @@ class PartitionedSend final : public Partitioned {
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return transfers_; }
+  std::string path() const override;
+  stages::Stage stage() const override;
   Status pin_board() override;
   void tell_failure(std::uint32_t round) override;
 
@@ -92,6 +94,7 @@ class PartitionedSend final : public Partitioned {
   bool connected_ = false;  // kernels have been told, if there are any
 
   // Of the round under way.
+  PartitionedTable::Moved moved_;
   bool by_messages_ = false;          // some data has gone that way
   std::vector<std::size_t> waiting_;  // transfers that nobody has begun to move
   std::vector<Batch> batches_;

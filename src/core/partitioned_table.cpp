@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/log.h"
 #include "core/partitioned_receive.h"
 #include "core/partitioned_send.h"
 #include "node/group.h"
@@ -137,6 +138,18 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
   if (header.kind == wire::Kind::decline) receive.fail_on_error(receive.declined());
   if (header.kind == wire::Kind::data) receive.fail_on_error(receive.take(header, body, letter));
   return {};
+}
+
+void PartitionedTable::note_moved(const Moved& round) {
+  moved_.kernel += round.kernel;
+  moved_.engine += round.engine;
+  moved_.messages += round.messages;
+}
+
+void PartitionedTable::report() {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  log::info("partitioned: {} transfers by kernels, {} by copy engines, {} by messages",
+            moved_.kernel, moved_.engine, moved_.messages);
 }
 
 void PartitionedTable::note_prequest(const void* prequest, Partitioned* request) {

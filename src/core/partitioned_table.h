@@ -63,6 +63,16 @@ class PartitionedTable {
   node::PageShelf& words() noexcept { return words_; }
   node::PageShelf& boards() noexcept { return boards_; }
 
+  // Transfers that have been sent, by who has moved them.
+  struct Moved {
+    std::uint64_t kernel = 0;
+    std::uint64_t engine = 0;
+    std::uint64_t messages = 0;
+  };
+  void note_moved(const Moved& round);
+  // Says how many, for people.
+  void report();
+
   PartitionedChannel& channel() noexcept { return channel_; }
   node::DescriptorPort& port() noexcept { return port_; }
   bool has_port() const noexcept { return has_port_; }
@@ -94,6 +104,7 @@ class PartitionedTable {
   bool has_port_ = false;
   bool declines_ = false;
   bool closed_ = false;
+  Moved moved_;
   node::PageShelf words_;
   node::PageShelf boards_;
   std::map<std::pair<int, std::uint32_t>, std::shared_ptr<node::SharedPages>> pages_;

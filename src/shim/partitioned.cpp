@@ -127,6 +127,7 @@ void receive_the_rest() {
 void close_partitioned() noexcept {
   if (service == nullptr || service->closed) return;
   stop_lineages();
+  service->table.report();
   receive_the_rest();
   (void)host::Comm_free(&service->messages.comm());
   service->closed = true;
