@@ -140,9 +140,25 @@ typedef Thread Warp; /* a thread of the CPU is a whole warp or block */
 typedef Thread Block;
 #endif
 
-ACCORD_DEVICE int fail(MPIX_Prequest preq, uint32_t error) {
+ACCORD_DEVICE int fail(const accord_prequest* preq, uint32_t error) {
   if (load_acquire(&preq->control->error) == 0) store_release(&preq->control->error, error);
   return static_cast<int>(error);
+}
+
+/* Where the fields of a request are now. */
+struct View {
+  const accord_prequest* fields;
+  bool connected;
+};
+ACCORD_DEVICE View view(MPIX_Prequest preq) {
+  View seen = {preq, false};
+  uint32_t state = load_acquire(&preq->state);
+  if (state == ACCORD_PARTITION_STATE_ELSEWHERE) {
+    seen.fields = preq->image;
+    state = load_acquire(&seen.fields->state);
+  }
+  seen.connected = state == ACCORD_PARTITION_STATE_CONNECTED;
+  return seen;
 }
 
 /* Counts one up towards `wanted` in this round. What is left from another round counts as nothing.
@@ -158,32 +174,37 @@ ACCORD_DEVICE uint32_t count_up(uint64_t* word, uint32_t round, uint32_t wanted)
   }
 }
 
-ACCORD_DEVICE int32_t partitions_of_transfer(MPIX_Prequest preq, int32_t transfer) {
+ACCORD_DEVICE int32_t partitions_of_transfer(const accord_prequest* preq, int32_t transfer) {
   const int32_t first = transfer * preq->transfer_partitions;
   const int32_t left = preq->partitions - first;
   return left < preq->transfer_partitions ? left : preq->transfer_partitions;
 }
 
 /* Counts one mark of a partition in this round. `complete`: its whole transfer is ready now. */
-ACCORD_DEVICE int mark(MPIX_Prequest preq, int32_t partition, uint32_t round, bool* complete) {
+ACCORD_DEVICE int mark(const accord_prequest* preq, int32_t partition, uint64_t rounds,
+                       bool* complete) {
+  const uint32_t round = static_cast<uint32_t>(rounds);
   if (round == 0) return fail(preq, ACCORD_PARTITION_NOT_STARTED);
+  const int32_t of = partition / preq->transfer_partitions;
+  if (static_cast<uint32_t>(rounds >> 32) == round && load_acquire(&preq->ready[of]) == round)
+    return fail(preq, ACCORD_PARTITION_TWICE);
   const uint32_t marks = count_up(&preq->partition_marks[partition], round, preq->marks);
   if (marks > preq->marks) return fail(preq, ACCORD_PARTITION_TWICE);
   if (marks < preq->marks) return 0;
-  const int32_t transfer = partition / preq->transfer_partitions;
-  const uint32_t wanted = static_cast<uint32_t>(partitions_of_transfer(preq, transfer));
-  *complete = wanted == 1 || count_up(&preq->transfer_marks[transfer], round, wanted) == wanted;
+  const uint32_t wanted = static_cast<uint32_t>(partitions_of_transfer(preq, of));
+  *complete = wanted == 1 || count_up(&preq->transfer_marks[of], round, wanted) == wanted;
   return 0;
 }
 
-ACCORD_DEVICE uint64_t bytes_of_transfer(MPIX_Prequest preq, int32_t transfer) {
+ACCORD_DEVICE uint64_t bytes_of_transfer(const accord_prequest* preq, int32_t transfer) {
   return static_cast<uint64_t>(partitions_of_transfer(preq, transfer)) * preq->partition_bytes;
 }
 
 /* Whether a group of so many threads shall move a transfer itself, where it can. */
-ACCORD_DEVICE bool may_move(MPIX_Prequest preq, uint64_t size_bytes, unsigned threads) {
-  return size_bytes <= preq->kernel_bytes && size_bytes / threads <= preq->thread_bytes &&
-         load_acquire(&preq->connected) != 0 && preq->link.peer != NULL;
+ACCORD_DEVICE bool may_move(const View& seen, uint64_t size_bytes, unsigned threads) {
+  return size_bytes <= seen.fields->kernel_bytes &&
+         size_bytes / threads <= seen.fields->thread_bytes && seen.connected &&
+         seen.fields->link.peer != NULL;
 }
 
 template <class Unit>
@@ -216,19 +237,21 @@ ACCORD_DEVICE void copy(unsigned char* dst, const unsigned char* src, uint64_t s
 
 /* What the first thread of a group does: counts, and where a transfer is ready has the host move
  * it, unless the group can, which it can only once the receiver has started the round. */
-ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, uint32_t* round,
+ACCORD_DEVICE int lead(const View& seen, int32_t partition, unsigned threads, uint32_t* round,
                        bool* moves) {
+  const accord_prequest* const preq = seen.fields;
   if ((preq->sides & ACCORD_PARTITION_SENDS) == 0)
     return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
   if (partition < 0 || partition >= preq->partitions)
     return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
   const int32_t transfer = partition / preq->transfer_partitions;
-  const bool may = may_move(preq, bytes_of_transfer(preq, transfer), threads);
+  const bool may = may_move(seen, bytes_of_transfer(preq, transfer), threads);
   const int32_t line = partition % ACCORD_PARTITION_LINES;
   const uint32_t receiver_round = may ? load_early(&preq->link.peer_ready[line].round) : 0;
-  *round = load_early(&preq->control->started[line].round);
+  const uint64_t rounds = load_early(&preq->control->started[line].rounds);
+  *round = static_cast<uint32_t>(rounds);
   bool complete = false;
-  const int error = mark(preq, partition, *round, &complete);
+  const int error = mark(preq, partition, rounds, &complete);
   *moves = complete && may && receiver_round == *round;
   if (complete && !*moves) store_release(&preq->ready[transfer], *round);
   return error;
@@ -236,15 +259,21 @@ ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, 
 
 /* All threads of the group have written what is theirs of the partition and call this. */
 template <class Group>
-ACCORD_DEVICE int ready(int32_t partition, MPIX_Prequest preq, Group group) {
+ACCORD_DEVICE int ready(int32_t partition, MPIX_Prequest request, Group group) {
   int error = 0;
   uint32_t round = 0;
   bool moves = false;
+  View seen = {request, false};
   group.sync();
   const bool leads = group.rank() == 0;
-  if (leads) error = lead(preq, partition, group.size(), &round, &moves);
+  if (leads) {
+    seen = view(request);
+    error = lead(seen, partition, group.size(), &round, &moves);
+  }
   if (!group.any(moves)) return error;
+  const bool is_elsewhere = group.any(seen.fields != request);
   group.sync(); /* what the first thread knows of, the others see */
+  const accord_prequest* const preq = is_elsewhere ? request->image : request;
   const int32_t transfer = partition / preq->transfer_partitions;
   const uint64_t first = static_cast<uint64_t>(transfer) * preq->link.transfer_bytes;
   copy(preq->link.peer + first, preq->buffer + first, bytes_of_transfer(preq, transfer), group);
@@ -277,7 +306,9 @@ ACCORD_DEVICE int MPIX_Pready(int partition, MPIX_Prequest preq) {
 /* The same of all partitions from `low` to `high`, both included. */
 ACCORD_DEVICE int MPIX_Pready_range(int low, int high, MPIX_Prequest preq) {
   int error = 0;
-  if (low > high) error = accord_partitioned::fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
+  if (low > high)
+    error = accord_partitioned::fail(accord_partitioned::view(preq).fields,
+                                     ACCORD_PARTITION_OUT_OF_RANGE);
   for (int partition = low; partition <= high && error == 0; ++partition)
     error = MPIX_Pready_thread(partition, preq);
   return error;
@@ -285,15 +316,17 @@ ACCORD_DEVICE int MPIX_Pready_range(int low, int high, MPIX_Prequest preq) {
 
 /* Whether a partition of a receive request has arrived in the round under way: 1 or 0. Once it says
  * 1, the calling thread sees the data. Also 0 after a wrong use. */
-ACCORD_DEVICE int MPIX_Parrived(int partition, MPIX_Prequest preq) {
+ACCORD_DEVICE int MPIX_Parrived(int partition, MPIX_Prequest request) {
   using namespace accord_partitioned;
+  const View seen = view(request);
+  const accord_prequest* const preq = seen.fields;
   uint32_t error = 0;
   if ((preq->sides & ACCORD_PARTITION_RECEIVES) == 0) error = ACCORD_PARTITION_OTHER_SIDE;
   if (partition < 0 || partition >= preq->partitions) error = ACCORD_PARTITION_OUT_OF_RANGE;
   if (error != 0) return fail(preq, error), 0;
-  const uint32_t round =
-      load_acquire(&preq->control->started[partition % ACCORD_PARTITION_LINES].round);
-  if (round == 0 || load_acquire(&preq->connected) == 0) return 0;
+  const uint32_t round = static_cast<uint32_t>(
+      load_early(&preq->control->started[partition % ACCORD_PARTITION_LINES].rounds));
+  if (round == 0 || !seen.connected) return 0;
   const uint64_t low = static_cast<uint64_t>(partition) * preq->partition_bytes;
   uint64_t high = low + preq->partition_bytes;
   if (high > preq->link.total_bytes) high = preq->link.total_bytes;
@@ -319,7 +352,8 @@ ACCORD_DEVICE unsigned MPIX_Pround(MPIX_Prequest preq) {
 #else
   const unsigned line = 0;
 #endif
-  return accord_partitioned::load_acquire(&preq->control->told[line].round);
+  using namespace accord_partitioned;
+  return load_acquire(&view(preq).fields->control->told[line].round);
 }
 
 #endif

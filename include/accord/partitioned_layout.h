@@ -20,14 +20,22 @@ struct accord_partition_line {
   uint32_t unused[31];
 };
 
+/* The same where kernels look at each mark: the round and, in the upper half, the last one in which
+ * the host itself has marked a partition of this line, since then the mark may be the second one.
+ */
+struct accord_partition_start {
+  uint64_t rounds;
+  uint64_t unused[15];
+};
+
 /* In host memory that the device reaches. */
 struct accord_partition_control {
   /* By the host: the round that was started last; and the same for MPIX_Pround, once all of the
    * first are written, so that who has seen it there sees it in all of them. */
-  struct accord_partition_line started[ACCORD_PARTITION_LINES];
+  struct accord_partition_start started[ACCORD_PARTITION_LINES];
   struct accord_partition_line told[ACCORD_PARTITION_LINES];
-  uint32_t error; /* by kernels: the first ACCORD_PARTITION_* they ran into in this round; by the
-                     host: 0 */
+  uint32_t error; /* by kernels: the first ACCORD_PARTITION_* they ran into since a round ended; by
+                     the host, which then tells of it: 0 */
   uint32_t unused[31];
 };
 
@@ -41,8 +49,16 @@ struct accord_partition_control {
 #define ACCORD_PARTITION_SENDS 1
 #define ACCORD_PARTITION_RECEIVES 2
 
-/* On the device; only the host writes it, but for the counters that it points to. */
+/* What ACCORD_PARTITION_STATE_* says of a request's fields. */
+#define ACCORD_PARTITION_STATE_ELSEWHERE 0 /* not here yet: look at the image */
+#define ACCORD_PARTITION_STATE_ALONE 1     /* all but the link */
+#define ACCORD_PARTITION_STATE_CONNECTED 2
+
+/* On the device, and its image in host memory; only the host writes it, but for the counters that
+ * it points to. The host writes the image at once and has it copied to the device later, while
+ * kernels may run, so that it waits for no driver: `state`, which goes last, says what is there. */
 struct accord_prequest {
+  const struct accord_prequest* image; /* for good, whatever request this place is used for */
   uint32_t sides; /* ACCORD_PARTITION_SENDS and _RECEIVES */
   int32_t partitions;
   uint64_t partition_bytes;
@@ -60,8 +76,7 @@ struct accord_prequest {
   uint64_t kernel_bytes;
   uint64_t thread_bytes;
 
-  /* What is known once the two sides have met: the host may write it while kernels run, and then
-   * says so. */
+  /* What is known once the two sides have met. */
   struct accord_partition_link {
     uint64_t transfer_bytes; /* of all transfers but the last */
     uint64_t total_bytes;    /* that are sent */
@@ -70,7 +85,7 @@ struct accord_prequest {
     const struct accord_partition_line* peer_ready;
     unsigned char* peer; /* senders: the receiver's buffer, where kernels reach it; else null */
   } link;
-  uint32_t connected; /* 1: the link is valid */
+  uint32_t state;
 };
 
 #endif

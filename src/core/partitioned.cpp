@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/config.h"
 #include "core/partitioned_prequest.h"
+#include "device/staging_pool.h"
 
 namespace accord::core {
 namespace {
@@ -34,57 +36,67 @@ Status error_of_kernel(std::uint32_t error) {
 
 }  // namespace
 
+std::uint64_t longest_piece() noexcept {
+  constexpr std::uint64_t kMost = 1 << 30;
+  return std::clamp<std::uint64_t>(config().chunk_bytes, 1, kMost);
+}
+
 Partitioned::Partitioned(PartitionedTable& table, PartitionedCall call)
     : table_(table), call_(std::move(call)) {}
 
 Partitioned::~Partitioned() = default;
 
 Status Partitioned::make_words(std::size_t words) {
-  std::uint32_t* memory = nullptr;
-  if (runtime() != nullptr) {
-    ACCORD_TRY(device::staging_pool().acquire(
-        runtime(), (kControlWords + words) * sizeof(std::uint32_t), pinned_words_));
-    memory = static_cast<std::uint32_t*>(pinned_words_.data());
-    std::fill_n(memory, kControlWords + words, 0u);
-  } else {
-    plain_words_.resize(kControlWords + words);
-    memory = plain_words_.data();
-  }
+  ACCORD_TRY(
+      table_.words().take((kControlWords + words) * sizeof(std::uint32_t), memory_of_words_));
+  // Where it cannot be page-locked there are no kernels: MPIX_Prequest_create says so.
+  if (runtime() != nullptr) (void)memory_of_words_.pages()->pin(*runtime());
+  auto* const memory = reinterpret_cast<std::uint32_t*>(memory_of_words_.data());
   control_ = reinterpret_cast<accord_partition_control*>(memory);
   words_ = reinterpret_cast<std::atomic<std::uint32_t>*>(memory + kControlWords);
   return {};
 }
 
-// Kernels may look at the control at any time, so the round is told once all is ready for it.
+// Kernels may look at the control at any time, so the round is told once all is ready for it. What
+// they have done wrong between rounds is left for the one that begins to tell of.
 void Partitioned::renew() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   status_ = {};
-  constexpr std::uint32_t kNone = 0;  // of words that nobody has written yet
-  round_.store(round() + 1 == kNone ? 1 : round() + 1, std::memory_order_release);
+  begin_story();
+  round_.store(next_round(round()), std::memory_order_release);
   begin_round();
-  std::atomic_ref(control_->error).store(0, std::memory_order_relaxed);
-  for (auto* const lines : {&control_->started, &control_->told}) {
-    for (accord_partition_line& line : *lines)
-      std::atomic_ref(line.round).store(round(), std::memory_order_release);
-  }
+  if (prequest_ != nullptr) prequest_->progress();
+  for (accord_partition_start& line : control_->started)
+    std::atomic_ref(line.rounds).store(round(), std::memory_order_release);
+  for (accord_partition_line& line : control_->told)
+    std::atomic_ref(line.round).store(round(), std::memory_order_release);
   started_.store(true, std::memory_order_release);
 }
 
 Operation::Phase Partitioned::advance(HostPort& host) {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   bool done = false;
+  if (prequest_ != nullptr) prequest_->progress();
   if (status_.ok()) keep_first(status_, step(host, done));  // which may have failed it by itself
-  if (!status_.ok()) done = drained(host);
+  if (!status_.ok()) {
+    // The sender of a message that is too long is told before it sends anything.
+    const bool is_told = gave_up_ == round() || status_.code() == StatusCode::truncated;
+    if (!is_told) tell_failure(gave_up_ = round());
+    done = drained(host);
+  }
+  stages::enter(stage());
   if (!done) return Phase::issued;
+  if (story_) story_->took(path(), call_.copy == PartitionCopy::automatic ? "" : "asked for");
   started_.store(false, std::memory_order_release);
   return Phase::done;
 }
 
 Status Partitioned::outcome() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
+  story_.reset();
   Status status = status_;
-  keep_first(status,
-             error_of_kernel(std::atomic_ref(control_->error).load(std::memory_order_acquire)));
+  keep_first(status, error_of_kernel(
+                         std::atomic_ref(control_->error).exchange(0, std::memory_order_acquire)));
   return status;
 }
 
@@ -99,6 +111,36 @@ std::byte* Partitioned::for_kernels(const void* pointer) const {
   return static_cast<std::byte*>(runtime()->address_for_library(const_cast<void*>(pointer)));
 }
 
+void Partitioned::begin_story() {
+  const bool sends = transfers() != 0;
+  story_ = stages::begin(sends ? "psend" : "precv");
+  if (story_)
+    story_->describe(fmt::format("{} B {}, {} partitions {} {}", own_bytes(),
+                                 call_.end.on_device ? "device" : "host", call_.partitions,
+                                 sends ? "to" : "from", call_.peer_rank));
+}
+
+void Partitioned::keep_staging() const {
+  if (!has_prequest()) return;
+  const std::uint64_t size_bytes = std::min(own_bytes(), longest_piece()) + sizeof(wire::Header);
+  device::StagingBuffer buffers[2];
+  for (device::StagingBuffer& buffer : buffers)
+    (void)device::staging_pool().acquire(runtime(), size_bytes, buffer);
+}
+
+bool Partitioned::given_up_by_peer(const node::PartitionBoard& board,
+                                   node::PartitionBoard::End peer) const {
+  std::uint32_t failed = peer_failed_;
+  if (failed == 0 && board.mapped()) failed = board.failed(peer).load(std::memory_order_acquire);
+  return failed != 0 && !is_before(failed, round());
+}
+
+void Partitioned::note_host_mark(std::int32_t partition) const noexcept {
+  const std::uint64_t now = round();
+  accord_partition_start& line = control_->started[partition % ACCORD_PARTITION_LINES];
+  std::atomic_ref(line.rounds).store(now << 32 | now, std::memory_order_release);
+}
+
 Status Partitioned::create_prequest(accord_prequest*& prequest) {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   if (runtime() == nullptr)
@@ -106,8 +148,10 @@ Status Partitioned::create_prequest(accord_prequest*& prequest) {
             "MPIX_Prequest_create: the request's buffer is not in memory of a device"};
   if (prequest_ != nullptr)
     return {StatusCode::invalid_argument, "MPIX_Prequest_create: the request has one already"};
+  ACCORD_TRY(memory_of_words_.pages()->pin(*runtime()));
   ACCORD_TRY(pin_board());
   accord_prequest shown{};
+  shown.state = ACCORD_PARTITION_STATE_ALONE;
   shown.partitions = call_.partitions;
   shown.partition_bytes = call_.partition_bytes;
   shown.control = control_;
@@ -116,6 +160,7 @@ Status Partitioned::create_prequest(accord_prequest*& prequest) {
   ACCORD_TRY(made->create(shown, transfers()));
   prequest_ = std::move(made);
   has_prequest_ = true;
+  keep_staging();
   prequest = prequest_->for_kernels();
   table_.note_prequest(prequest, this);
   return {};
@@ -129,12 +174,11 @@ void Partitioned::free_prequest() {
   has_prequest_ = false;
 }
 
-Status Partitioned::connect_prequest() {
-  if (prequest_ == nullptr) return {};
-  ACCORD_TRY(pin_board());
+void Partitioned::connect_prequest() {
+  if (prequest_ == nullptr) return;
   accord_prequest shown{};
   describe(shown);
-  return shown.connected != 0 ? prequest_->connect(shown.link) : Status();
+  if (shown.state == ACCORD_PARTITION_STATE_CONNECTED) prequest_->connect(shown.link);
 }
 
 TrackedPartitions::TrackedPartitions(Engine& engine, std::shared_ptr<Partitioned> request,

@@ -15,6 +15,9 @@ namespace {
 // Messages that one poll accepts: others have work to do, too.
 constexpr int kMessagesPerPoll = 16;
 
+// All but data is shorter.
+constexpr std::size_t kPlainBytes = 1024;
+
 }  // namespace
 
 std::uint64_t longest_piece() {
@@ -40,11 +43,14 @@ Status PartitionedChannel::take_in() {
     std::uint64_t handle = 0;
     ACCORD_TRY(messages_.probe(found, message.process, message.size_bytes, handle));
     if (!found) return {};
-    ACCORD_TRY(device::staging_pool().acquire(&device::default_runtime(), message.size_bytes,
-                                              message.buffer));
-    ACCORD_TRY(messages_.receive(
-        handle, {static_cast<std::byte*>(message.buffer.data()), message.size_bytes},
-        message.request));
+    if (message.size_bytes <= kPlainBytes) {
+      message.letter.plain.resize(kPlainBytes);
+    } else {
+      ACCORD_TRY(device::staging_pool().acquire(&device::default_runtime(), message.size_bytes,
+                                                message.letter.staging));
+    }
+    ACCORD_TRY(
+        messages_.receive(handle, {message.letter.data(), message.size_bytes}, message.request));
     incoming_.push_back(std::move(message));
   }
   return {};
@@ -65,12 +71,12 @@ Status PartitionedChannel::poll(const Deliver& deliver) {
     Incoming message = std::move(first);
     incoming_.pop_front();
     wire::Header header;
-    const auto* bytes = static_cast<const std::byte*>(message.buffer.data());
+    const std::byte* const bytes = message.letter.data();
     if (message.size_bytes < sizeof header) continue;
     std::memcpy(&header, bytes, sizeof header);
     keep_first(status, deliver(message.process, header,
                                {bytes + sizeof header, message.size_bytes - sizeof header},
-                               message.buffer));
+                               message.letter));
   }
   return status;
 }

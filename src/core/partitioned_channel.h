@@ -51,10 +51,19 @@ class PartitionedChannel {
     return messages_.send(process, bytes, request);
   }
 
-  // Hands over what has come: the header and what follows it; the buffer may be taken.
-  using Deliver =
-      std::function<Status(int process, const wire::Header& header, std::span<const std::byte> body,
-                           device::StagingBuffer& buffer)>;
+  // Memory of a message: plain where that is short, since more of the other kind may have to wait
+  // for kernels. Its bytes stay where they are when it is moved.
+  struct Letter {
+    device::StagingBuffer staging;
+    std::vector<std::byte> plain;
+    std::byte* data() noexcept {
+      return plain.empty() ? static_cast<std::byte*>(staging.data()) : plain.data();
+    }
+  };
+
+  // Hands over what has come: the header and what follows it; the letter may be taken.
+  using Deliver = std::function<Status(int process, const wire::Header& header,
+                                       std::span<const std::byte> body, Letter& letter)>;
   Status poll(const Deliver& deliver);
 
  private:
@@ -65,7 +74,7 @@ class PartitionedChannel {
   struct Incoming {
     int process;
     std::size_t size_bytes;
-    device::StagingBuffer buffer;
+    Letter letter;
     HostRequest request;
   };
 

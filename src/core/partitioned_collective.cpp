@@ -87,7 +87,7 @@ void PartitionedCollective::describe(accord_prequest& shown) const {
                 .arrived = reinterpret_cast<std::uint32_t*>(&arrival(0)),
                 .peer_ready = nullptr,
                 .peer = nullptr};
-  shown.connected = 1;
+  shown.state = ACCORD_PARTITION_STATE_CONNECTED;
 }
 
 void PartitionedCollective::note_ready(int process, const wire::Header& header) {
@@ -118,14 +118,15 @@ Status PartitionedCollective::tell_peers() {
 
 // What is left of a round that has failed is for nobody.
 void PartitionedCollective::take(int process, const wire::Header& header,
-                                 std::span<const std::byte> body, device::StagingBuffer& buffer) {
+                                 std::span<const std::byte> body,
+                                 PartitionedChannel::Letter& letter) {
   if (!started() || header.round != round()) return;
   if (header.transfer < 0 || header.transfer >= call_.partitions ||
       header.length_bytes != body.size()) {
     mismatch_ = true;
     return;
   }
-  arrived_[{header.transfer, process}].push_back({.buffer = std::move(buffer),
+  arrived_[{header.transfer, process}].push_back({.letter = std::move(letter),
                                                   .bytes = const_cast<std::byte*>(body.data()),
                                                   .first_bytes = header.first_bytes,
                                                   .length_bytes = header.length_bytes});
@@ -295,8 +296,9 @@ Status PartitionedCollective::take_own(std::int32_t partition, Track& track) {
     std::memcpy(copy.dst, copy.src, length);
     return {};
   }
-  ACCORD_TRY(device::staging_pool().acquire(&staging_runtime(), length, track.under_way.buffer));
-  track.under_way.bytes = static_cast<std::byte*>(track.under_way.buffer.data());
+  ACCORD_TRY(
+      device::staging_pool().acquire(&staging_runtime(), length, track.under_way.letter.staging));
+  track.under_way.bytes = static_cast<std::byte*>(track.under_way.letter.staging.data());
   track.mover = from.runtime;
   track.stage = Track::Stage::packing;
   return from.copy(PipelineEnd::Direction::pack, 0, length, track.under_way.bytes, track.ticket);

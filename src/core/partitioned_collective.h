@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/partitioned.h"
+#include "core/partitioned_channel.h"
 #include "core/partitioned_work.h"
 
 namespace accord::core {
@@ -47,12 +48,12 @@ class PartitionedCollective final : public Partitioned {
   // By the table, under its lock.
   void note_ready(int process, const wire::Header& header);
   void take(int process, const wire::Header& header, std::span<const std::byte> body,
-            device::StagingBuffer& buffer);
+            PartitionedChannel::Letter& letter);
 
  private:
   // What has come and no step has taken yet.
   struct Arrived {
-    device::StagingBuffer buffer;
+    PartitionedChannel::Letter letter;
     std::byte* bytes = nullptr;
     std::uint64_t first_bytes = 0;
     std::uint64_t length_bytes = 0;

@@ -17,7 +17,8 @@ constexpr std::size_t kMessagesOnTheirWay = 16;
 }  // namespace
 
 Status PartitionedCollective::send(HostPort& host) {
-  for (auto next = queued_.begin(); next != queued_.end() && messages_.size() < kMessagesOnTheirWay;) {
+  for (auto next = queued_.begin();
+       next != queued_.end() && messages_.size() < kMessagesOnTheirWay;) {
     const auto message = next++;
     if (!is_ready(process_of(message->peer))) continue;
     ACCORD_TRY(pack(*message));

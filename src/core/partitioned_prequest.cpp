@@ -2,39 +2,169 @@
 // Copyright 2026 The Accord authors
 #include "core/partitioned_prequest.h"
 
+#include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "node/shared_pages.h"
+
 namespace accord::core {
+namespace {
+
+using Place = DevicePrequest::Place;
+
+// Places of one size on one device, cut from slabs that are never given back. A place is as good as
+// new only once the device has written zeros over what its last request has left.
+class Places {
+ public:
+  Places(device::DeviceRuntime& runtime, int device, std::size_t place_bytes)
+      : runtime_(runtime), device_(device), place_bytes_(place_bytes) {}
+
+  Status take(Place& place) {
+    const std::lock_guard lock(mutex_);
+    clean();
+    if (idle_.empty()) ACCORD_TRY(add_slab());
+    place = idle_.back();
+    idle_.pop_back();
+    return {};
+  }
+  // `ticket`: of the last copy there, which may be under way still.
+  void put_back(const Place& place, device::CopyTicket ticket) {
+    const std::lock_guard lock(mutex_);
+    used_.push_back({place, ticket, false});
+    clean();
+  }
+
+ private:
+  struct Used {
+    Place place;
+    device::CopyTicket ticket;
+    bool is_clean;
+  };
+  static constexpr std::size_t kSlabBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kKept = offsetof(accord_prequest, sides);
+
+  // A place whose copies fail is not used again.
+  void clean() {
+    std::erase_if(used_, [&](Used& one) {
+      bool done = one.ticket.handle == nullptr;
+      if (!done && !runtime_.copy_done(one.ticket, done).ok()) return true;
+      if (!done) return false;
+      if (std::exchange(one.is_clean, true)) return idle_.push_back(one.place), true;
+      const device::Copy zeros{.dst = one.place.memory + kKept,
+                               .src = one.place.zeros,
+                               .row_bytes = place_bytes_ - kKept};
+      return !runtime_.copy_begin(device_, {&zeros, 1}, one.ticket).ok();
+    });
+  }
+
+  Status add_slab() {
+    const std::size_t count = std::max<std::size_t>(kSlabBytes / place_bytes_, 1);
+    auto pages = std::make_unique<node::SharedPages>();
+    ACCORD_TRY(pages->make(place_bytes_ + count * sizeof(accord_prequest)));
+    ACCORD_TRY(pages->pin(runtime_));
+    auto* const images = reinterpret_cast<accord_prequest*>(pages->data() + place_bytes_);
+    std::vector<std::byte> bytes(count * place_bytes_);
+    for (std::size_t i = 0; i < count; ++i) {
+      const accord_prequest* const image = images + i;
+      std::memcpy(bytes.data() + i * place_bytes_, &image, sizeof image);
+    }
+    void* slab = nullptr;
+    ACCORD_TRY(runtime_.allocate(device_, device::MemoryKind::device, bytes.size(), slab));
+    const device::Copy copy{.dst = slab, .src = bytes.data(), .row_bytes = bytes.size()};
+    if (const Status status = runtime_.copy(device_, {&copy, 1}); !status.ok()) {
+      (void)runtime_.free(slab);
+      return status;
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      idle_.push_back(
+          {static_cast<std::byte*>(slab) + i * place_bytes_, images + i, pages->data()});
+    pages_.push_back(std::move(pages));
+    return {};
+  }
+
+  device::DeviceRuntime& runtime_;
+  const int device_;
+  const std::size_t place_bytes_;
+  std::mutex mutex_;
+  std::vector<Place> idle_;
+  std::vector<Used> used_;
+  std::vector<std::unique_ptr<node::SharedPages>> pages_;
+};
+
+// Never destroyed: the driver may be gone when static objects are.
+Places& places(device::DeviceRuntime& runtime, int device, std::size_t place_bytes) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& all =
+      *new std::map<std::tuple<device::DeviceRuntime*, int, std::size_t>, std::unique_ptr<Places>>;
+  const std::lock_guard lock(mutex);
+  auto& found = all[{&runtime, device, place_bytes}];
+  if (found == nullptr) found = std::make_unique<Places>(runtime, device, place_bytes);
+  return *found;
+}
+
+}  // namespace
+
+DevicePrequest::~DevicePrequest() {
+  if (place_.memory != nullptr)
+    places(runtime_, device_, size_bytes_).put_back(place_, std::exchange(ticket_, {}));
+}
+
 accord_prequest* DevicePrequest::for_kernels() const noexcept {
-  return static_cast<accord_prequest*>(runtime_.address_for_library(memory_.data()));
+  return static_cast<accord_prequest*>(runtime_.address_for_library(place_.memory));
 }
 
 Status DevicePrequest::create(accord_prequest shown, std::size_t transfers) {
   const std::size_t counters = (shown.sides & ACCORD_PARTITION_SENDS) != 0
                                    ? static_cast<std::size_t>(shown.partitions) + transfers
                                    : 0;
-  const std::size_t used_bytes = sizeof shown + counters * sizeof(std::uint64_t);
-  ACCORD_TRY(memory_.take(runtime_, device_, used_bytes));
+  constexpr std::size_t kLeastBytes = 1024;
+  size_bytes_ =
+      std::bit_ceil(std::max(sizeof shown + counters * sizeof(std::uint64_t), kLeastBytes));
+  ACCORD_TRY(places(runtime_, device_, size_bytes_).take(place_));
   auto* const first = reinterpret_cast<std::uint64_t*>(for_kernels() + 1);
+  shown.image = place_.image;
   shown.partition_marks = first;
   shown.transfer_marks = first + shown.partitions;
-  std::vector<std::byte> bytes(used_bytes);
-  std::memcpy(bytes.data(), &shown, sizeof shown);
-  return write(0, bytes.data(), bytes.size());
+  const std::uint32_t state = std::exchange(shown.state, ACCORD_PARTITION_STATE_ELSEWHERE);
+  std::memcpy(place_.image, &shown, sizeof shown);
+  say(state);
+  return {};
 }
 
-// The word that kernels look at comes last, and by itself.
-Status DevicePrequest::connect(const accord_prequest::accord_partition_link& link) {
-  const std::uint32_t connected = 1;
-  ACCORD_TRY(write(offsetof(accord_prequest, link), &link, sizeof link));
-  return write(offsetof(accord_prequest, connected), &connected, sizeof connected);
+void DevicePrequest::say(std::uint32_t state) {
+  std::atomic_ref(place_.image->state).store(state, std::memory_order_release);
+  is_due_ = true;
 }
 
-Status DevicePrequest::write(std::size_t offset_bytes, const void* bytes, std::size_t size_bytes) {
-  const device::Copy copy{
-      .dst = memory_.data() + offset_bytes, .src = bytes, .row_bytes = size_bytes};
-  return runtime_.copy(device_, {&copy, 1});
+// A copy that is under way reads the image, which is not changed meanwhile.
+void DevicePrequest::connect(const accord_prequest::accord_partition_link& link) {
+  next_link_ = link;
+  progress();
+}
+
+// The state goes last, since it says that all the rest is there.
+void DevicePrequest::progress() {
+  bool done = ticket_.handle == nullptr;
+  if (!done && (!runtime_.copy_done(ticket_, done).ok() || done)) ticket_ = {};
+  if (ticket_.handle != nullptr) return;
+  if (next_link_) {
+    place_.image->link = *std::exchange(next_link_, std::nullopt);
+    say(ACCORD_PARTITION_STATE_CONNECTED);
+  }
+  if (!std::exchange(is_due_, false)) return;
+  constexpr std::size_t kState = offsetof(accord_prequest, state);
+  const device::Copy copies[] = {
+      {.dst = place_.memory, .src = place_.image, .row_bytes = kState},
+      {.dst = place_.memory + kState, .src = &place_.image->state, .row_bytes = sizeof(uint32_t)}};
+  if (!runtime_.copy_begin(device_, copies, ticket_).ok()) ticket_ = {};
 }
 
 }  // namespace accord::core

@@ -23,6 +23,10 @@ PartitionedReceive::~PartitionedReceive() {
 Status PartitionedReceive::open() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   ACCORD_TRY(make_words(0));
+  // There as early as can be, since kernels may wait for it by the time the sender is known; it has
+  // room for some hundred transfers in any case.
+  if (has_peer()) ACCORD_TRY(board_.make(table_.boards(), call_.partitions));
+  if (has_peer() && runtime() != nullptr) (void)board_.pin(*runtime());
   number_ = table_.enter(*this);
   if (has_peer()) table_.expect(*this, call_.envelope);
   return {};
@@ -31,9 +35,8 @@ Status PartitionedReceive::open() {
 void PartitionedReceive::meet(const wire::Hello& hello) {
   met_ = true;
   hello_ = hello;
-  truncated_ =
-      hello.total_bytes > call_.partition_bytes * static_cast<std::uint64_t>(call_.partitions);
-  begin_round();
+  truncated_ = hello.total_bytes > own_bytes();
+  list_missing();
 }
 
 Status PartitionedReceive::pready(std::int32_t, std::int32_t) {
@@ -56,22 +59,36 @@ Status PartitionedReceive::parrived(std::int32_t partition, bool& arrived) {
 }
 
 void PartitionedReceive::begin_round() {
+  by_messages_ = false;
+  lend_buffer();
+  show_board();
+  if (!welcomed_) keep_staging();
+  list_missing();
+}
+
+void PartitionedReceive::list_missing() {
   const auto transfers = static_cast<std::size_t>(hello_.transfers);
   missing_.resize(transfers);
   std::iota(missing_.begin(), missing_.end(), std::size_t{0});
   got_bytes_.assign(transfers, 0);
 }
 
+// One that has been made since, for a sender of more transfers than there was room for.
+void PartitionedReceive::show_board() {
+  if (has_prequest() && has_board_ && !board_.pinned() && pin_board().ok()) connect_prequest();
+}
+
 void PartitionedReceive::describe(accord_prequest& shown) const {
   shown.sides = ACCORD_PARTITION_RECEIVES;
-  shown.connected = has_peer() ? 0 : 1;  // what comes from nobody, no bytes, is there
-  if (!board_.pinned()) return;
+  // What comes from nobody, no bytes, is there.
+  if (!has_peer()) shown.state = ACCORD_PARTITION_STATE_CONNECTED;
+  if (!has_board_ || !board_.pinned()) return;
   shown.link = {.transfer_bytes = hello_.transfer_bytes,
                 .total_bytes = hello_.total_bytes,
                 .arrived = board_.arrived_words(),
                 .peer_ready = board_.ready_lines(),
                 .peer = nullptr};
-  shown.connected = 1;
+  shown.state = ACCORD_PARTITION_STATE_CONNECTED;
 }
 
 Status PartitionedReceive::pin_board() {
@@ -90,48 +107,67 @@ bool PartitionedReceive::on_node() const noexcept {
 
 // Several attempts where the sender's socket is full.
 Status PartitionedReceive::welcome() {
+  const int process = call_.envelope.process;
   if (!prepared_welcome_) {
     welcome_.receiver = number_;
     welcome_.truncated = truncated_ ? 1 : 0;
-    ACCORD_TRY(board_.make(hello_.transfers));
+    ACCORD_TRY(board_.make(table_.boards(), hello_.transfers));
     if (on_node() && !truncated_) {
+      const node::PageSlot& slot = board_.slot();
       welcome_.has_board = 1;
-      if (hello_.dense != 0) welcome_.has_memory = lend_buffer(welcome_, memory_descriptor_).ok();
+      welcome_.pages = slot.pages_number();
+      welcome_.board_bytes = slot.offset_bytes();
+      welcome_.with_pages = table_.knows_pages(process, slot.pages_number()) ? 0 : 1;
+    }
+    if (welcome_.has_board == 0 || hello_.dense == 0) {
+      welcome_.has_memory = welcome_.with_descriptor = 0;
+      memory_descriptor_.close();
     }
     has_board_.store(true, std::memory_order_release);
-    ACCORD_TRY(connect_prequest());
+    connect_prequest();
     prepared_welcome_ = true;
   }
-  if (welcome_.has_board != 0) {
-    int descriptors[] = {board_.descriptor().number(), memory_descriptor_.number()};
-    const std::size_t count = memory_descriptor_.is_open() ? 2 : 1;
-    bool sent = false;
-    const node::ParcelLabel label{.from = table_.own_process(),
-                                  .item = static_cast<std::int32_t>(hello_.sender),
-                                  .generation = 1};
-    const Status status = table_.port().send(hello_.port, label, {descriptors, count}, sent);
-    if (!status.ok()) {
-      welcome_.has_board = welcome_.has_memory = 0;
-    } else if (!sent) {
-      return {};
-    }
-  }
+  bool sent = true;
+  if (welcome_.has_board != 0) ACCORD_TRY(send_descriptors(sent));
+  if (!sent) return {};
   memory_descriptor_.close();
-  board_.close_descriptor();
-  shares_board_ = welcome_.has_board != 0;
+  if (welcome_.has_board != 0) board_.share();
   board_.set_ready(round());
   welcomed_ = true;
   told_round_ = round();
-  return table_.channel().post(call_.envelope.process,
-                               {.kind = wire::Kind::welcome, .to = hello_.sender, .round = round()},
-                               welcome_);
+  return table_.channel().post(
+      process, {.kind = wire::Kind::welcome, .to = hello_.sender, .round = round()}, welcome_);
 }
 
-Status PartitionedReceive::lend_buffer(wire::Welcome& welcome, node::Descriptor& descriptor) const {
+// Where they do not get there, the data goes by messages.
+Status PartitionedReceive::send_descriptors(bool& sent) {
+  std::vector<int> descriptors;
+  if (welcome_.with_pages != 0) descriptors.push_back(board_.slot().pages()->descriptor().number());
+  if (welcome_.with_descriptor != 0) descriptors.push_back(memory_descriptor_.number());
+  if (descriptors.empty()) return {};
+  const node::ParcelLabel label{.from = table_.own_process(),
+                                .item = static_cast<std::int32_t>(hello_.sender),
+                                .generation = 1};
+  if (!table_.port().send(hello_.port, label, descriptors, sent).ok()) {
+    welcome_.has_board = welcome_.has_memory = 0;
+    sent = true;
+  } else if (sent) {
+    table_.note_pages(call_.envelope.process, welcome_.pages);
+  }
+  return {};
+}
+
+// Once, before the sender is known: to ask the driver for it may wait for kernels.
+void PartitionedReceive::lend_buffer() {
+  if (std::exchange(tried_to_lend_, true) || !has_peer() || !table_.has_port()) return;
+  welcome_.has_memory = fill_lent(welcome_, memory_descriptor_).ok() ? 1 : 0;
+}
+
+Status PartitionedReceive::fill_lent(wire::Welcome& welcome, node::Descriptor& descriptor) const {
   const PipelineEnd& end = call_.end;
   std::uint64_t offset_bytes = 0;
   if (runtime() == nullptr || !end.present() || !end.contiguous() ||
-      !end.offset_in_memory(0, hello_.total_bytes, offset_bytes))
+      !end.offset_in_memory(0, own_bytes(), offset_bytes))
     return {StatusCode::unsupported, "partitioned: no buffer that can be lent"};
   device::ExportedMemory exported;
   ACCORD_TRY(runtime()->export_memory(end.memory.base, exported));
@@ -152,16 +188,25 @@ Status PartitionedReceive::lend_buffer(wire::Welcome& welcome, node::Descriptor&
 
 // The sender cannot map the board: it is told of rounds by messages.
 Status PartitionedReceive::declined() {
-  shares_board_ = false;
+  board_.unshare();
+  if (gave_up_ != 0) tell_failure(gave_up_);
   return told_round_ == 0 ? Status() : tell_ready();
 }
 
 Status PartitionedReceive::tell_ready() {
   told_round_ = round();
   board_.set_ready(round());
-  if (shares_board_) return {};
+  if (board_.shared()) return {};
   return table_.channel().post(call_.envelope.process,
                                {.kind = wire::Kind::ready, .to = hello_.sender, .round = round()});
+}
+
+void PartitionedReceive::tell_failure(std::uint32_t failed) {
+  if (board_.mapped())
+    board_.failed(node::PartitionBoard::End::receiver).store(failed, std::memory_order_release);
+  if (!met_ || board_.shared()) return;
+  (void)table_.channel().post(call_.envelope.process,
+                              {.kind = wire::Kind::failed, .to = hello_.sender, .round = failed});
 }
 
 Status PartitionedReceive::step(HostPort&, bool& done) {
@@ -170,18 +215,18 @@ Status PartitionedReceive::step(HostPort&, bool& done) {
     done = true;
     return {};
   }
-  using Attached = node::PartitionBoard::Attached;
-  const bool all_by_board = welcomed_ && shares_board_ &&
-                            board_.attached().load(std::memory_order_acquire) == Attached::memory;
+  const std::uint32_t straight_from =
+      board_.shared() ? board_.straight_from().load(std::memory_order_acquire) : 0;
+  const bool all_by_board = straight_from != 0 && !is_before(round(), straight_from);
   if (!all_by_board) ACCORD_TRY(table_.poll());
   if (!met_) return {};
   if (!welcomed_) ACCORD_TRY(welcome());
   if (!welcomed_) return {};
   if (truncated_)
-    return {
-        StatusCode::truncated,
-        fmt::format("partitioned: {} bytes are sent where there is room for {}", hello_.total_bytes,
-                    call_.partition_bytes * static_cast<std::uint64_t>(call_.partitions))};
+    return {StatusCode::truncated,
+            fmt::format("partitioned: {} bytes are sent where there is room for {}",
+                        hello_.total_bytes, own_bytes())};
+  if (may_open()) show_board();
   if (told_round_ != round()) ACCORD_TRY(tell_ready());
   prepared_.store(round(), std::memory_order_release);
   ACCORD_TRY(unpack());
@@ -189,18 +234,22 @@ Status PartitionedReceive::step(HostPort&, bool& done) {
     return board_.arrived(transfer).load(std::memory_order_acquire) == round();
   });
   done = missing_.empty();
+  if (!done && given_up_by_peer(board_, node::PartitionBoard::End::sender))
+    return {StatusCode::device_error, "partitioned: the sender has given up after an error"};
   return {};
 }
 
 Status PartitionedReceive::take(const wire::Header& header, std::span<const std::byte> body,
-                                device::StagingBuffer& buffer) {
+                                PartitionedChannel::Letter& letter) {
+  // Of a round that has been given up here.
+  if (is_before(header.round, round()) || !started() || !status_.ok()) return {};
   if (header.round != round() || header.transfer < 0 || header.transfer >= hello_.transfers ||
       header.length_bytes != body.size() ||
       header.first_bytes + header.length_bytes > hello_.total_bytes)
     return {StatusCode::mismatch, "partitioned: a message that nobody waits for"};
   Unpacking part{.transfer = static_cast<std::size_t>(header.transfer),
                  .length_bytes = header.length_bytes,
-                 .buffer = std::move(buffer),
+                 .letter = std::move(letter),
                  .ticket = {}};
   if (part.length_bytes > 0)
     ACCORD_TRY(call_.end.copy(PipelineEnd::Direction::unpack, header.first_bytes, part.length_bytes,
@@ -217,12 +266,24 @@ Status PartitionedReceive::unpack() {
     keep_first(status, copied);
     if (!done) return false;
     if (!copied.ok()) return true;
+    by_messages_ = true;
     got_bytes_[part.transfer] += part.length_bytes;
     if (got_bytes_[part.transfer] == bytes_of(part.transfer))
       board_.arrived(part.transfer).store(round(), std::memory_order_release);
     return true;
   });
   return status;
+}
+
+// Into this side's memory the sender writes, or its kernel: it knows which.
+std::string PartitionedReceive::path() const {
+  if (hello_.transfers == 0) return "nothing";
+  return by_messages_ ? "messages" : "straight";
+}
+
+stages::Stage PartitionedReceive::stage() const {
+  if (!unpacking_.empty()) return stages::Stage::copy_out;
+  return missing_.empty() && met_ ? stages::Stage::finish : stages::Stage::wait;
 }
 
 bool PartitionedReceive::drained(HostPort&) {

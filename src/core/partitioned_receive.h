@@ -29,14 +29,14 @@ class PartitionedReceive final : public Partitioned {
   void meet(const wire::Hello& hello);
   Status declined();
   Status take(const wire::Header& header, std::span<const std::byte> body,
-              device::StagingBuffer& buffer);
+              PartitionedChannel::Letter& letter);
 
  private:
   // What has come by a message, on its way into the user's buffer.
   struct Unpacking {
     std::size_t transfer;
     std::uint64_t length_bytes;
-    device::StagingBuffer buffer;
+    PartitionedChannel::Letter letter;
     device::CopyTicket ticket;
   };
 
@@ -45,12 +45,19 @@ class PartitionedReceive final : public Partitioned {
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return 0; }
+  std::string path() const override;
+  stages::Stage stage() const override;
   Status pin_board() override;
+  void tell_failure(std::uint32_t round) override;
 
   std::uint64_t bytes_of(std::size_t transfer) const noexcept;
   bool on_node() const noexcept;
+  void list_missing();
+  void show_board();
   Status welcome();
-  Status lend_buffer(wire::Welcome& welcome, node::Descriptor& descriptor) const;
+  void lend_buffer();
+  Status fill_lent(wire::Welcome& welcome, node::Descriptor& descriptor) const;
+  Status send_descriptors(bool& sent);
   Status tell_ready();
   Status unpack();
 
@@ -60,10 +67,11 @@ class PartitionedReceive final : public Partitioned {
   // The sender knows what it takes. Until then the welcome as it will be.
   bool welcomed_ = false;
   bool prepared_welcome_ = false;
+  bool tried_to_lend_ = false;
   wire::Welcome welcome_;
   node::Descriptor memory_descriptor_;
-  bool shares_board_ = false;  // with the sender; else nobody but this side's kernels looks at it
-  node::PartitionBoard board_;
+  node::PartitionBoard
+      board_;  // where it is not shared, nobody but this side's kernels looks at it
   std::atomic<bool> has_board_{false};
   std::uint32_t told_round_ = 0;  // the last one that the sender was told of
 
@@ -71,6 +79,7 @@ class PartitionedReceive final : public Partitioned {
   std::vector<std::size_t> missing_;      // transfers
   std::vector<std::uint64_t> got_bytes_;  // by transfer, by messages
   std::vector<Unpacking> unpacking_;
+  bool by_messages_ = false;
 };
 
 }  // namespace accord::core

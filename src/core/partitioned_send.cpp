@@ -11,13 +11,16 @@
 #include <numeric>
 #include <utility>
 
+#include "device/registry.h"
 #include "node/handle_cache.h"
 
 namespace accord::core {
 namespace {
 
-// Pieces on their way by the host MPI at once, each with staging memory of its own.
+// Pieces on their way by the host MPI at once, each with staging memory of its own; fewer where
+// kernels run, since more memory might have to wait for them.
 constexpr std::size_t kMessagesMax = 8;
+constexpr std::size_t kMessagesWithKernels = 2;
 
 // Where kernels move the data if nobody says otherwise: a block of 256 threads moves 64 KiB in a
 // few microseconds, which is what it takes the host to start a copy engine.
@@ -51,7 +54,7 @@ Status PartitionedSend::open() {
                           .transfers = static_cast<std::int32_t>(transfers_),
                           .dense = runtime() != nullptr && call_.end.contiguous() ? 1u : 0u,
                           .transfer_bytes = transfer_bytes(),
-                          .total_bytes = total_bytes(),
+                          .total_bytes = own_bytes(),
                           .node = table_.has_port() ? table_.node() : 0,
                           .network = table_.network(),
                           .port = table_.port().address()};
@@ -76,7 +79,8 @@ bool PartitionedSend::receiver_is_ready() const noexcept {
 
 // Also by a kernel, where it writes into the receiver's memory itself.
 bool PartitionedSend::has_arrived(std::size_t transfer) const noexcept {
-  return memory_ != nullptr && board_.arrived(transfer).load(std::memory_order_acquire) == round();
+  return reaches_.load(std::memory_order_acquire) &&
+         board_.arrived(transfer).load(std::memory_order_acquire) == round();
 }
 
 Status PartitionedSend::parrived(std::int32_t, bool&) {
@@ -95,18 +99,24 @@ Status PartitionedSend::pready(std::int32_t low, std::int32_t high) {
   for (std::int32_t partition = low; partition <= high; ++partition) {
     const auto transfer = static_cast<std::size_t>(partition / call_.transfer_partitions);
     auto& marked = partition_rounds_[static_cast<std::size_t>(partition)];
-    const bool moved = word(transfer).load(std::memory_order_acquire) == now;
+    const bool moved =
+        word(transfer).load(std::memory_order_acquire) == now || has_arrived(transfer);
     if (marked.exchange(now, std::memory_order_acq_rel) == now || moved)
       return {StatusCode::invalid_argument,
               fmt::format("MPI_Pready: partition {} is ready already", partition)};
     if (transfer_counts_[transfer].fetch_add(1, std::memory_order_acq_rel) + 1 ==
         partitions_of(transfer))
       word(transfer).store(now, std::memory_order_release);
+    note_host_mark(partition);
   }
   return {};
 }
 
 void PartitionedSend::begin_round() {
+  by_messages_ = false;
+  moved_ = {};
+  reach(Opening::allowed, round());
+  if (memory_ == nullptr) keep_staging();
   waiting_.resize(transfers_);
   std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
   for (auto& count : transfer_counts_) count.store(0, std::memory_order_relaxed);
@@ -117,7 +127,7 @@ void PartitionedSend::describe(accord_prequest& shown) const {
   shown.transfer_partitions = call_.transfer_partitions;
   shown.marks = call_.marks;
   shown.ready = reinterpret_cast<std::uint32_t*>(&word(0));
-  const bool moves = call_.copy != PartitionCopy::engine && memory_ != nullptr && board_.pinned();
+  const bool moves = call_.copy != PartitionCopy::engine && kernels_reach_ && board_.pinned();
   if (call_.end.contiguous())
     shown.buffer = reinterpret_cast<const unsigned char*>(for_kernels(call_.end.address(0)));
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
@@ -126,11 +136,11 @@ void PartitionedSend::describe(accord_prequest& shown) const {
   shown.thread_bytes = always ? kAny : kThreadBytes;
   if (!moves) return;  // kernels need not know more
   shown.link = {.transfer_bytes = transfer_bytes(),
-                .total_bytes = total_bytes(),
+                .total_bytes = own_bytes(),
                 .arrived = board_.arrived_words(),
                 .peer_ready = board_.ready_lines(),
                 .peer = reinterpret_cast<unsigned char*>(for_kernels(memory_))};
-  shown.connected = 1;
+  shown.state = ACCORD_PARTITION_STATE_CONNECTED;
 }
 
 // Where it cannot be, the host moves all.
@@ -144,55 +154,93 @@ Status PartitionedSend::welcomed(const wire::Welcome& welcome, std::uint32_t rou
   receiver_ = welcome.receiver;
   told_round_ = round_started;
   dropped_ = welcome.truncated != 0;
+  if (gave_up_ != 0) tell_failure(gave_up_);
   if (dropped_ || welcome.has_board == 0) return {};
-  if (open_board(welcome).ok()) return connect_prequest();
+  if (open_board(welcome).ok()) {
+    const bool is_clean = started() && !by_messages_;
+    reach(may_open() ? Opening::allowed : Opening::no, is_clean ? round() : next_round(round()));
+    return {};
+  }
   return table_.channel().post(call_.envelope.process,
                                {.kind = wire::Kind::decline, .to = receiver_});
 }
 
 Status PartitionedSend::open_board(const wire::Welcome& welcome) {
   std::vector<node::Descriptor> parcel;
+  const std::size_t wanted = welcome.with_pages + welcome.with_descriptor;
   const node::ParcelLabel label{
       .from = call_.envelope.process, .item = static_cast<std::int32_t>(number_), .generation = 1};
-  if (!table_.port().take(label, parcel) || parcel.empty() || table_.declines())
+  if (wanted != 0 && (!table_.port().take(label, parcel) || parcel.size() != wanted))
     return {StatusCode::unsupported, "partitioned: the receiver's descriptors have not come"};
-  ACCORD_TRY(board_.map(parcel.front(), static_cast<std::int32_t>(transfers_)));
-  // Without the memory the data goes by messages.
-  const bool reached =
-      welcome.has_memory != 0 &&
-      open_memory(welcome,
-                  welcome.with_descriptor != 0 && parcel.size() > 1 ? parcel[1].number() : -1)
-          .ok();
-  board_.attached().store(
-      reached ? node::PartitionBoard::Attached::memory : node::PartitionBoard::Attached::board,
-      std::memory_order_release);
+  if (table_.declines()) return {StatusCode::unsupported, "partitioned: a test declines"};
+  std::shared_ptr<node::SharedPages> pages;
+  ACCORD_TRY(table_.pages_of(call_.envelope.process, welcome.pages,
+                             welcome.with_pages != 0 ? &parcel.front() : nullptr, pages));
+  ACCORD_TRY(
+      board_.map(std::move(pages), welcome.board_bytes, static_cast<std::int32_t>(transfers_)));
+  lent_ = welcome;
+  if (welcome.with_descriptor != 0) lent_descriptor_ = std::move(parcel.back());
+  is_lent_ = welcome.has_memory != 0 && runtime() != nullptr && call_.end.contiguous() &&
+             welcome.vendor == std::hash<std::string_view>{}(runtime()->name());
   return {};
 }
 
-Status PartitionedSend::open_memory(const wire::Welcome& welcome, int descriptor) {
-  if (runtime() == nullptr || !call_.end.contiguous() ||
-      welcome.vendor != std::hash<std::string_view>{}(runtime()->name()))
-    return {StatusCode::unsupported, "partitioned: not from device memory to device memory"};
-  if (welcome.process == table_.port().address().process) {
-    memory_ = reinterpret_cast<std::byte*>(welcome.base + welcome.offset_bytes);
-    return {};
+// Opens the receiver's buffer, from `from_round` on; later, where it is not open here already and
+// that is not allowed now. Without it the data goes by messages.
+void PartitionedSend::reach(Opening opening, std::uint32_t from_round) {
+  if (is_lent_) {
+    if (!find_memory(opening) && opening == Opening::no) return;
+    is_lent_ = false;
+    lent_descriptor_.close();
+    if (memory_ != nullptr) {
+      board_.straight_from().store(from_round, std::memory_order_release);
+      reaches_.store(true, std::memory_order_release);
+    }
   }
-  const node::PeerMemory memory{.process = welcome.process,
-                                .descriptor = descriptor,
-                                .base = welcome.base,
-                                .buffer_id = welcome.buffer_id,
-                                .size_bytes = welcome.size_bytes,
-                                .handle = {welcome.handle, welcome.handle_bytes}};
-  ACCORD_TRY(node::handle_cache().open(*runtime(), call_.end.device, memory, opened_));
-  memory_ = static_cast<std::byte*>(opened_) + welcome.offset_bytes;
-  return {};
+  if (memory_ == nullptr) return;
+  if (has_prequest() && !board_.pinned() && opening == Opening::allowed) (void)pin_board();
+  if (!connected_) connect_prequest();
+  connected_ = board_.pinned();
+}
+
+bool PartitionedSend::find_memory(Opening opening) {
+  if (lent_.process == table_.port().address().process) {
+    memory_ = reinterpret_cast<std::byte*>(lent_.base + lent_.offset_bytes);
+    // Copy engines reach any of this process's devices, kernels only where one has peer access to
+    // the other.
+    kernels_reach_ = device::classify(memory_).device == call_.end.device;
+    return true;
+  }
+  const node::PeerMemory memory{.process = lent_.process,
+                                .descriptor = lent_descriptor_.number(),
+                                .base = lent_.base,
+                                .buffer_id = lent_.buffer_id,
+                                .size_bytes = lent_.size_bytes,
+                                .handle = {lent_.handle, lent_.handle_bytes}};
+  auto& cache = node::handle_cache();
+  if (!cache.reuse(*runtime(), call_.end.device, memory, opened_) &&
+      (opening == Opening::no || !cache.open(*runtime(), call_.end.device, memory, opened_).ok()))
+    return false;
+  memory_ = static_cast<std::byte*>(opened_) + lent_.offset_bytes;
+  kernels_reach_ = true;
+  return true;
+}
+
+void PartitionedSend::tell_failure(std::uint32_t failed) {
+  if (board_.mapped()) {
+    board_.failed(node::PartitionBoard::End::sender).store(failed, std::memory_order_release);
+  } else if (welcomed_) {
+    (void)table_.channel().post(call_.envelope.process,
+                                {.kind = wire::Kind::failed, .to = receiver_, .round = failed});
+  }
 }
 
 Status PartitionedSend::step(HostPort& host, bool& done) {
   // Once there is a board, nothing more comes by messages.
   if (!dropped_ && !board_.mapped()) ACCORD_TRY(table_.poll());
   // What kernels have moved has arrived whatever the receiver does now: it may be a round ahead.
-  std::erase_if(waiting_, [&](std::size_t transfer) { return has_arrived(transfer); });
+  moved_.kernel += std::erase_if(waiting_, [&](std::size_t one) { return has_arrived(one); });
+  if (may_open()) reach(Opening::allowed, by_messages_ ? next_round(round()) : round());
   if (receiver_is_ready()) {
     prepared_.store(round(), std::memory_order_release);
     ACCORD_TRY(issue());
@@ -200,6 +248,10 @@ Status PartitionedSend::step(HostPort& host, bool& done) {
   ACCORD_TRY(finish_batches());
   ACCORD_TRY(send_pieces(host));
   done = waiting_.empty() && moving_ == 0;
+  if (done) table_.note_moved(moved_);
+  // What is under way ends by itself.
+  if (!waiting_.empty() && given_up_by_peer(board_, node::PartitionBoard::End::receiver))
+    return {StatusCode::device_error, "partitioned: the receiver has given up after an error"};
   return {};
 }
 
@@ -213,9 +265,11 @@ Status PartitionedSend::issue() {
   });
   if (ready.empty()) return {};
   moving_ += ready.size();
+  (memory_ != nullptr ? moved_.engine : moved_.messages) += ready.size();
   if (memory_ != nullptr) return copy(ready);
   const std::uint64_t piece_bytes = longest_piece();
   left_bytes_.resize(transfers_);
+  by_messages_ = true;
   for (const std::size_t transfer : ready) {
     left_bytes_[transfer] = bytes_of(transfer);
     std::uint64_t first = 0;
@@ -247,6 +301,22 @@ Status PartitionedSend::copy(const std::vector<std::size_t>& ready) {
   return {};
 }
 
+std::string PartitionedSend::path() const {
+  std::string ways;
+  const auto add = [&](std::uint64_t count, const char* way) {
+    if (count != 0) ways += (ways.empty() ? "" : " and ") + std::string(way);
+  };
+  add(moved_.kernel, "kernel");
+  add(moved_.engine, "engine");
+  add(moved_.messages, "messages");
+  return ways.empty() ? "nothing" : ways;
+}
+
+stages::Stage PartitionedSend::stage() const {
+  if (moving_ == 0) return waiting_.empty() ? stages::Stage::finish : stages::Stage::wait;
+  return batches_.empty() ? stages::Stage::host_mpi : stages::Stage::move;
+}
+
 Status PartitionedSend::finish_batches() {
   Status status;
   std::erase_if(batches_, [&](Batch& batch) {
@@ -265,7 +335,8 @@ Status PartitionedSend::finish_batches() {
 }
 
 Status PartitionedSend::send_pieces(HostPort& host) {
-  while (!pieces_.empty() && messages_.size() < kMessagesMax) ACCORD_TRY(send_piece());
+  const std::size_t most = has_prequest() ? kMessagesWithKernels : kMessagesMax;
+  while (!pieces_.empty() && messages_.size() < most) ACCORD_TRY(send_piece());
   Status status;
   std::erase_if(messages_, [&](Message& message) {
     bool done = false;

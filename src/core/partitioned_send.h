@@ -53,13 +53,13 @@ class PartitionedSend final : public Partitioned {
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return transfers_; }
+  std::string path() const override;
+  stages::Stage stage() const override;
   Status pin_board() override;
+  void tell_failure(std::uint32_t round) override;
 
   std::uint64_t transfer_bytes() const noexcept {
     return call_.partition_bytes * static_cast<std::uint64_t>(call_.transfer_partitions);
-  }
-  std::uint64_t total_bytes() const noexcept {
-    return call_.partition_bytes * static_cast<std::uint64_t>(call_.partitions);
   }
   std::uint64_t bytes_of(std::size_t transfer) const noexcept;
   std::uint32_t partitions_of(std::size_t transfer) const noexcept;
@@ -67,7 +67,9 @@ class PartitionedSend final : public Partitioned {
   bool has_arrived(std::size_t transfer) const noexcept;
 
   Status open_board(const wire::Welcome& welcome);
-  Status open_memory(const wire::Welcome& welcome, int descriptor);
+  enum class Opening { allowed, no };
+  void reach(Opening opening, std::uint32_t from_round);
+  bool find_memory(Opening opening);
   Status issue();
   Status copy(const std::vector<std::size_t>& ready);
   Status finish_batches();
@@ -82,10 +84,18 @@ class PartitionedSend final : public Partitioned {
   std::uint32_t receiver_ = 0;
   std::uint32_t told_round_ = 0;  // without a board: the last one it has started
   node::PartitionBoard board_;
-  void* opened_ = nullptr;       // in the handle cache
-  std::byte* memory_ = nullptr;  // its buffer, here; null: by messages
+  bool is_lent_ = false;  // its buffer can be opened, as soon as that is allowed
+  wire::Welcome lent_;
+  node::Descriptor lent_descriptor_;
+  void* opened_ = nullptr;            // in the handle cache
+  std::byte* memory_ = nullptr;       // its buffer, here; null: by messages
+  std::atomic<bool> reaches_{false};  // memory_ is there
+  bool kernels_reach_ = false;
+  bool connected_ = false;  // kernels have been told, if there are any
 
   // Of the round under way.
+  PartitionedTable::Moved moved_;
+  bool by_messages_ = false;          // some data has gone that way
   std::vector<std::size_t> waiting_;  // transfers that nobody has begun to move
   std::vector<Batch> batches_;
   struct Piece {

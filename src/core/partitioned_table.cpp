@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/log.h"
 #include "core/partitioned_collective.h"
 #include "core/partitioned_receive.h"
 #include "core/partitioned_send.h"
@@ -99,26 +100,55 @@ void PartitionedTable::leave(const PartitionedCollective& request) {
 }
 
 Status PartitionedTable::poll() {
-  return channel_.poll(
-      [this](int process, const wire::Header& header, std::span<const std::byte> body,
-             device::StagingBuffer& buffer) { return deliver(process, header, body, buffer); });
+  return channel_.poll([this](int process, const wire::Header& header,
+                              std::span<const std::byte> body, PartitionedChannel::Letter& letter) {
+    return deliver(process, header, body, letter);
+  });
+}
+
+Status PartitionedTable::pages_of(int process, std::uint32_t number,
+                                  const node::Descriptor* descriptor,
+                                  std::shared_ptr<node::SharedPages>& pages) {
+  auto& known = pages_[{process, number}];
+  if (known == nullptr) {
+    if (descriptor == nullptr)
+      return {StatusCode::unsupported, "partitioned: the receiver's pages are not known here"};
+    auto mapped = std::make_shared<node::SharedPages>();
+    ACCORD_TRY(mapped->map(*descriptor));
+    known = std::move(mapped);
+  }
+  pages = known;
+  return {};
+}
+
+// A sender that has been freed sends nothing any more, and does not look at the board.
+Status PartitionedTable::answer_for_nobody(int process, const wire::Header& header,
+                                           std::span<const std::byte> body) {
+  wire::Welcome welcome;
+  if (header.kind != wire::Kind::welcome || !read(body, welcome)) return {};
+  ACCORD_TRY(channel_.post(process, {.kind = wire::Kind::decline, .to = welcome.receiver}));
+  return channel_.post(process,
+                       {.kind = wire::Kind::failed, .to = welcome.receiver, .round = header.round});
 }
 
 // What is for a request that has been freed is for nobody, and an error is that request's own,
 // whichever one has looked for messages.
 Status PartitionedTable::deliver(int process, const wire::Header& header,
-                                 std::span<const std::byte> body, device::StagingBuffer& buffer) {
+                                 std::span<const std::byte> body,
+                                 PartitionedChannel::Letter& letter) {
+  if (closed_) return {};
   if (header.kind == wire::Kind::hello) {
     wire::Hello hello;
     if (read(body, hello)) meet(process, hello);
     return {};
   }
   if (header.kind == wire::Kind::collective_ready || header.kind == wire::Kind::collective_data) {
-    deliver_to_collective(process, header, body, buffer);
+    deliver_to_collective(process, header, body, letter);
     return {};
   }
   const auto found = requests_.find(header.to);
-  if (found == requests_.end()) return {};
+  if (found == requests_.end()) return answer_for_nobody(process, header, body);
+  if (header.kind == wire::Kind::failed) found->second->note_failure_of_peer(header.round);
   if (auto* const send = dynamic_cast<PartitionedSend*>(found->second)) {
     wire::Welcome welcome;
     if (header.kind == wire::Kind::ready) send->note_ready(header.round);
@@ -128,13 +158,13 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
   }
   auto& receive = static_cast<PartitionedReceive&>(*found->second);
   if (header.kind == wire::Kind::decline) receive.fail_on_error(receive.declined());
-  if (header.kind == wire::Kind::data) receive.fail_on_error(receive.take(header, body, buffer));
+  if (header.kind == wire::Kind::data) receive.fail_on_error(receive.take(header, body, letter));
   return {};
 }
 
 void PartitionedTable::deliver_to_collective(int process, const wire::Header& header,
                                              std::span<const std::byte> body,
-                                             device::StagingBuffer& buffer) {
+                                             PartitionedChannel::Letter& letter) {
   const CollectiveName name{header.lineage, header.to};
   const bool is_ready = header.kind == wire::Kind::collective_ready;
   const auto found = collectives_.find(name);
@@ -146,8 +176,20 @@ void PartitionedTable::deliver_to_collective(int process, const wire::Header& he
   if (is_ready) {
     found->second->note_ready(process, header);
   } else {
-    found->second->take(process, header, body, buffer);
+    found->second->take(process, header, body, letter);
   }
+}
+
+void PartitionedTable::note_moved(const Moved& round) {
+  moved_.kernel += round.kernel;
+  moved_.engine += round.engine;
+  moved_.messages += round.messages;
+}
+
+void PartitionedTable::report() {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  log::info("partitioned: {} transfers by kernels, {} by copy engines, {} by messages",
+            moved_.kernel, moved_.engine, moved_.messages);
 }
 
 void PartitionedTable::note_prequest(const void* prequest, Partitioned* request) {

@@ -10,13 +10,17 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/partitioned_channel.h"
 #include "node/descriptor_port.h"
+#include "node/shared_pages.h"
 
 namespace accord::core {
 
@@ -60,6 +64,30 @@ class PartitionedTable {
   void enter(PartitionedCollective& request);
   void leave(const PartitionedCollective& request);
   Status poll();
+  // Messages are received from here on, but nobody gets them.
+  void close() noexcept { closed_ = true; }
+
+  // Pages of another process, which names them to this one: by the descriptor the first time.
+  Status pages_of(int process, std::uint32_t number, const node::Descriptor* descriptor,
+                  std::shared_ptr<node::SharedPages>& pages);
+  // Whether pages of `boards` have been named to a process, and that they have.
+  bool knows_pages(int process, std::uint32_t number) const {
+    return named_.contains({process, number});
+  }
+  void note_pages(int process, std::uint32_t number) { named_.insert({process, number}); }
+  // Of what this side alone, and of what a sender may look at too.
+  node::PageShelf& words() noexcept { return words_; }
+  node::PageShelf& boards() noexcept { return boards_; }
+
+  // Transfers that have been sent, by who has moved them.
+  struct Moved {
+    std::uint64_t kernel = 0;
+    std::uint64_t engine = 0;
+    std::uint64_t messages = 0;
+  };
+  void note_moved(const Moved& round);
+  // Says how many, for people.
+  void report();
 
   PartitionedChannel& channel() noexcept { return channel_; }
   node::DescriptorPort& port() noexcept { return port_; }
@@ -79,11 +107,13 @@ class PartitionedTable {
     return {envelope.process, envelope.lineage, envelope.tag};
   }
 
+  Status answer_for_nobody(int process, const wire::Header& header,
+                           std::span<const std::byte> body);
   Status deliver(int process, const wire::Header& header, std::span<const std::byte> body,
-                 device::StagingBuffer& buffer);
+                 PartitionedChannel::Letter& letter);
   void meet(int process, const wire::Hello& hello);
   void deliver_to_collective(int process, const wire::Header& header,
-                             std::span<const std::byte> body, device::StagingBuffer& buffer);
+                             std::span<const std::byte> body, PartitionedChannel::Letter& letter);
 
   std::mutex mutex_;
   const int own_process_;
@@ -91,6 +121,12 @@ class PartitionedTable {
   node::DescriptorPort port_;
   bool has_port_ = false;
   bool declines_ = false;
+  bool closed_ = false;
+  Moved moved_;
+  node::PageShelf words_;
+  node::PageShelf boards_;
+  std::map<std::pair<int, std::uint32_t>, std::shared_ptr<node::SharedPages>> pages_;
+  std::set<std::pair<int, std::uint32_t>> named_;
   std::uint64_t node_ = 0;
   std::uint64_t network_ = 0;
   std::uint32_t last_number_ = 0;

@@ -21,6 +21,7 @@ enum class Kind : std::uint32_t {
   // Of collectives, whose requests are known by the communicator and their number on it.
   collective_ready,  // to whom data is given or from whom it is taken: this round has been started
   collective_data,   // bytes that a step gives
+  failed,            // either way, where there is no board: this round has been given up
 };
 
 // Aligned, since what follows is worked on where it has arrived.
@@ -53,11 +54,15 @@ struct Welcome {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::uint32_t receiver = 0;   // number of the request there
   std::uint32_t truncated = 0;  // there is no room for the message: nothing shall be sent
-  std::uint32_t has_board = 0;  // its descriptor is the parcel's first
+  std::uint32_t has_board = 0;  // at this place of these pages of the receiver's
+  std::uint32_t pages = 0;
+  std::uint32_t with_pages = 0;  // their descriptor is the parcel's first: the first time that they
+                                 // are named to this process
   std::uint32_t has_memory = 0;
-  std::uint32_t with_descriptor = 0;  // the memory's is the parcel's second
+  std::uint32_t with_descriptor = 0;  // the memory's is the parcel's last
   std::uint32_t handle_bytes = 0;
-  std::uint64_t vendor = 0;  // of the memory: its runtime's name, hashed
+  std::uint64_t board_bytes = 0;  // from the start of the pages
+  std::uint64_t vendor = 0;       // of the memory: its runtime's name, hashed
   std::uint64_t process = 0;
   std::uint64_t base = 0;
   std::uint64_t buffer_id = 0;

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "core/requests.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace accord::core {
@@ -71,6 +72,18 @@ Status Requests::finish(HostRequest request, const std::shared_ptr<Tracked>& wor
     }
   }
   return was_finished ? Status() : work->finish(completion);
+}
+
+bool Requests::any_in(std::uint64_t context) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  return std::ranges::any_of(table_,
+                             [&](const auto& entry) { return entry.second->context == context; });
+}
+
+void Requests::change_context(std::uint64_t from, std::uint64_t to) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  for (auto& [request, work] : table_)
+    if (work->context == from) work->context = to;
 }
 
 void Requests::forget(HostRequest request) {

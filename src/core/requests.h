@@ -47,7 +47,8 @@ class Tracked {
     return facts.has_value();
   }
 
-  std::uint64_t context = 0;  // the shim's: bits of the communicator that errors are raised on
+  // The shim's: bits of the communicator that errors are raised on. Changes when that is freed.
+  std::atomic<std::uint64_t> context{0};
   bool persistent = false;
   bool claimed = false;  // some thread is about to complete it; under the lock of Requests
   bool active = true;    // false for a persistent request between its completion and its next start
@@ -83,6 +84,10 @@ class Requests {
   enum class Ended { completed, kept };
   Status finish(HostRequest request, const std::shared_ptr<Tracked>& work,
                 const Completion& completion, Ended ended = Ended::completed);
+
+  // Whether there is work of this context, and the one that it shall have from now on.
+  bool any_in(std::uint64_t context);
+  void change_context(std::uint64_t from, std::uint64_t to);
 
   // Forgets a request the user frees while it is inactive.
   void forget(HostRequest request);

@@ -59,6 +59,20 @@ bool exclusive_device() {
   return exclusive;
 }
 
+// ACCORD_TEST_KERNEL_FILE: while this file exists, a kernel of this process runs for which a driver
+// makes those wait that allocate, page-lock, export or open memory. Also ACCORD_TEST_PIN=none: no
+// memory can be page-locked.
+void wait_for_kernel() {
+  static const char* const path = std::getenv("ACCORD_TEST_KERNEL_FILE");
+  while (path != nullptr && access(path, F_OK) == 0) usleep(500);
+}
+Status pin_pages() {
+  wait_for_kernel();
+  static const bool refuses = std::getenv("ACCORD_TEST_PIN") != nullptr;
+  if (refuses) return {StatusCode::no_memory, "page-locked memory: a test asks for none"};
+  return {};
+}
+
 // Equal in all processes of this machine and nowhere else, as the UUID of a real device is.
 std::string boot_id() {
   std::string id;
@@ -132,7 +146,7 @@ class HostRuntime final : public DeviceRuntime {
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
-  Status host_pin(void*, std::size_t) override { return Status(); }
+  Status host_pin(void*, std::size_t) override { return pin_pages(); }
   void host_unpin(void*) noexcept override {}
 
   Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
@@ -313,6 +327,7 @@ Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
 }
 
 Status HostRuntime::host_allocate(std::size_t size_bytes, void*& pointer) {
+  wait_for_kernel();
   pointer = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pointer != MAP_FAILED) return Status();
   pointer = nullptr;
@@ -325,6 +340,7 @@ void HostRuntime::host_free(void* pointer, std::size_t size_bytes) noexcept {
 }
 
 Status HostRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {
+  wait_for_kernel();
   pointer = nullptr;
   ACCORD_TRY(check_device(device));
   if (kind == MemoryKind::host) {
@@ -342,6 +358,7 @@ Status HostRuntime::free(void* pointer) {
 }
 
 Status HostRuntime::export_memory(const void* pointer, ExportedMemory& exported) {
+  wait_for_kernel();
   const HostAllocationRef owner = arena_.find(pointer);
   if (owner == nullptr) {
     return Status(StatusCode::invalid_argument,
@@ -369,6 +386,7 @@ Status HostRuntime::export_memory(const void* pointer, ExportedMemory& exported)
 }
 
 Status HostRuntime::open_memory(int device, const ExportedMemory& exported, void*& pointer) {
+  wait_for_kernel();
   pointer = nullptr;
   ACCORD_TRY(check_device(device));
   HostHandle handle;

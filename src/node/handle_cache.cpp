@@ -12,12 +12,7 @@ Status HandleCache::open(device::DeviceRuntime& runtime, int device, const PeerM
                          void*& start) {
   const Key key{&runtime, device, memory.process, memory.base, memory.buffer_id};
   const std::lock_guard lock(mutex_);
-  if (const auto known = mappings_.find(key); known != mappings_.end()) {
-    ++counters_.hits;
-    ++known->second.users;
-    start = known->second.start;
-    return {};
-  }
+  if (reuse_locked(key, start)) return {};
   ++counters_.misses;
   Mapping mapping{nullptr, memory.size_bytes, 1};
   Status status;
@@ -35,6 +30,21 @@ Status HandleCache::open(device::DeviceRuntime& runtime, int device, const PeerM
   start = mapping.start;
   mappings_.emplace(key, mapping);
   return {};
+}
+
+bool HandleCache::reuse(device::DeviceRuntime& runtime, int device, const PeerMemory& memory,
+                        void*& start) {
+  const std::lock_guard lock(mutex_);
+  return reuse_locked({&runtime, device, memory.process, memory.base, memory.buffer_id}, start);
+}
+
+bool HandleCache::reuse_locked(const Key& key, void*& start) {
+  const auto known = mappings_.find(key);
+  if (known == mappings_.end()) return false;
+  ++counters_.hits;
+  ++known->second.users;
+  start = known->second.start;
+  return true;
 }
 
 Status HandleCache::close(void* start) {

@@ -50,6 +50,8 @@ class HandleCache {
   // `start` becomes where the allocation lies here, until close() of the same place.
   Status open(device::DeviceRuntime& runtime, int device, const PeerMemory& memory, void*& start);
   Status close(void* start);
+  // The same as open where the allocation is open already; else does nothing and says no.
+  bool reuse(device::DeviceRuntime& runtime, int device, const PeerMemory& memory, void*& start);
 
   Counters counters() const;
   std::size_t handles() const;
@@ -69,6 +71,8 @@ class HandleCache {
     std::uint64_t size_bytes = 0;
     std::size_t users = 0;
   };
+
+  bool reuse_locked(const Key& key, void*& start);
 
   Limits limits_;
   mutable std::mutex mutex_;

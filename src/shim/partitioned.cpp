@@ -87,9 +87,11 @@ struct Service {
   Service(MPI_Comm comm, int process) : messages(comm), table(messages, engine().port(), process) {}
   Messages messages;
   core::PartitionedTable table;
+  bool closed = false;
 };
 
-// Never destroyed, since requests that the program has not freed refer to it.
+// Never destroyed, since requests that the program has not freed refer to it: it may do so in
+// MPI_Finalize still, when MPI_COMM_SELF goes.
 Service* service = nullptr;
 
 }  // namespace
@@ -111,6 +113,7 @@ namespace {
 void receive_the_rest() {
   constexpr int kPollsMax = 100000;
   const std::lock_guard<std::mutex> locked(service->table.mutex());
+  service->table.close();
   const int outstanding = service->messages.outstanding();
   const int wanted = service->messages.received() + outstanding;
   for (int polls = 0; service->messages.received() < wanted && polls < kPollsMax; ++polls) {
@@ -122,11 +125,12 @@ void receive_the_rest() {
 }  // namespace
 
 void close_partitioned() noexcept {
-  if (service == nullptr) return;
+  if (service == nullptr || service->closed) return;
   stop_lineages();
+  service->table.report();
   receive_the_rest();
   (void)host::Comm_free(&service->messages.comm());
-  service = nullptr;
+  service->closed = true;
 }
 
 namespace {
@@ -215,8 +219,8 @@ int process_of(MPI_Comm comm, bool inter, int rank) {
 // Whether Accord carries the request, with all there is to say of it. Where an argument is wrong
 // the host MPI shall say so.
 bool describe(const Arguments& given, core::PartitionedCall& call) {
-  if (service == nullptr || given.partitions < 0 || given.count < 0 || given.tag < 0 ||
-      given.request == nullptr)
+  if (service == nullptr || service->closed || given.partitions < 0 || given.count < 0 ||
+      given.tag < 0 || given.request == nullptr)
     return false;
   const CommState* const state = comm_state(given.comm);
   const std::uint64_t lineage = lineage_of(given.comm);
@@ -354,6 +358,7 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) noexcept {
                    {StatusCode::invalid_argument,
                     std::string(kName) + " of a request that has not been started"});
   }
+  for (const auto& work : works) work->request().let_open(true);
   // One that has ended, well or not, has nothing left to prepare.
   engine().wait_until([&] {
     return std::ranges::all_of(works, [](const auto& work) {
@@ -361,6 +366,7 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) noexcept {
       return request.prepared() || request.phase() == core::Operation::Phase::done;
     });
   });
+  for (const auto& work : works) work->request().let_open(false);
   return MPI_SUCCESS;
 }
 

@@ -23,6 +23,7 @@
 #include "preload/shim_abi.h"
 #include "shim/comm_info.h"
 #include "shim/completion.h"
+#include "shim/freed_comms.h"
 #include "shim/held_messages.h"
 #include "shim/kept_handles.h"
 #include "shim/messages.h"
@@ -169,7 +170,8 @@ Runtime& runtime() {
 std::atomic<std::uint64_t> states_gone{0};
 CommState* find_comm_state(MPI_Comm comm) noexcept;
 
-int delete_comm_state(MPI_Comm, int, void* value, void*) {
+int delete_comm_state(MPI_Comm comm, int, void* value, void*) {
+  inherit_requests(comm);
   states_gone.fetch_add(1);
   delete static_cast<CommState*>(value);
   return MPI_SUCCESS;
@@ -432,6 +434,7 @@ void stop_runtime() noexcept {
   here.port.world_model = false;
   close_partitioned();
   free_kept_handles();
+  free_heirs();
   const std::lock_guard<std::mutex> locked(here.life_mutex);
   if (here.private_comm.close_world()) forget_host();
 }

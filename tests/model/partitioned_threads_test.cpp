@@ -42,7 +42,8 @@ class Ends {
         .arrived = arrived,
         .peer_ready = receiver_ready,
         .peer = kernels_move ? to : nullptr};
-    send = {.sides = ACCORD_PARTITION_SENDS,
+    send = {.image = &send,
+            .sides = ACCORD_PARTITION_SENDS,
             .partitions = kPartitions,
             .partition_bytes = kPartitionBytes,
             .control = &send_control,
@@ -55,8 +56,9 @@ class Ends {
             .kernel_bytes = sizeof from,
             .thread_bytes = sizeof from,
             .link = link,
-            .connected = 1};
-    receive = {.sides = ACCORD_PARTITION_RECEIVES,
+            .state = ACCORD_PARTITION_STATE_CONNECTED};
+    receive = {.image = &receive,
+               .sides = ACCORD_PARTITION_RECEIVES,
                .partitions = kTransfers,
                .partition_bytes = kTransferPartitions * kPartitionBytes,
                .control = &receive_control,
@@ -69,7 +71,7 @@ class Ends {
                .kernel_bytes = 0,
                .thread_bytes = 0,
                .link = link,
-               .connected = 1};
+               .state = ACCORD_PARTITION_STATE_CONNECTED};
   }
 
   static void store(std::uint32_t& word, std::uint32_t value) {
@@ -77,6 +79,10 @@ class Ends {
   }
   static void store(accord_partition_line (&lines)[ACCORD_PARTITION_LINES], std::uint32_t round) {
     for (accord_partition_line& line : lines) store(line.round, round);
+  }
+  static void store(accord_partition_start (&lines)[ACCORD_PARTITION_LINES], std::uint32_t round) {
+    for (accord_partition_start& line : lines)
+      std::atomic_ref(line.rounds).store(round, std::memory_order_release);
   }
   static std::uint32_t load(std::uint32_t& word) {
     return std::atomic_ref(word).load(std::memory_order_acquire);

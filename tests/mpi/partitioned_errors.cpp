@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -187,6 +188,81 @@ void collectives_differ() {
   MPI_Comm_free(&comm);
 }
 
+// Where one side fails the other one's round ends with an error too. Here a buffer is gone: of the
+// sender, or, where it is the receiver that writes there, of the receiver.
+void broken(bool at_sender, bool receive_on_device) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  void* from = nullptr;
+  void* on_device = nullptr;
+  accord_malloc(&from, 8 * sizeof(int), ACCORD_MEMORY_DEVICE);
+  accord_malloc(&on_device, 8 * sizeof(int), ACCORD_MEMORY_DEVICE);
+  int on_host[8] = {};
+  MPI_Request send = MPI_REQUEST_NULL;
+  MPI_Request receive = MPI_REQUEST_NULL;
+  MPI_Psend_init(from, 2, 4, MPI_INT, (rank + 1) % size, 0, comm, MPI_INFO_NULL, &send);
+  MPI_Precv_init(receive_on_device ? on_device : on_host, 2, 4, MPI_INT, (rank + size - 1) % size,
+                 0, comm, MPI_INFO_NULL, &receive);
+  for (int round = 0; round < 2; ++round) {
+    MPI_Start(&receive);
+    MPI_Start(&send);
+    if (round == 1) {
+      MPI_Barrier(MPI_COMM_WORLD);  // all are through with what is freed now
+      accord_free(at_sender ? from : on_device);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    // In the last round of a broken receiver the sender has something left to do when it is told.
+    MPI_Pready(0, send);
+    if (at_sender || round == 0) MPI_Pready(1, send);
+    const int received = MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    const int sent = MPI_Wait(&send, MPI_STATUS_IGNORE);
+    expect((received == MPI_SUCCESS) == (round == 0), "the receiver of a broken round");
+    expect((sent == MPI_SUCCESS) == (round == 0), "the sender of a broken round");
+  }
+  MPI_Request_free(&send);
+  MPI_Request_free(&receive);
+  MPI_Barrier(MPI_COMM_WORLD);
+  accord_free(at_sender ? on_device : from);
+  MPI_Comm_free(&comm);
+}
+
+int raised = 0;
+void count_error(MPI_Comm*, int*, ...) { ++raised; }
+
+// A request lives longer than its communicator, whose error handler keeps its errors. A new
+// communicator that may get the old one's handle gets none of them.
+void outlives_its_communicator() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm next = MPI_COMM_NULL;
+  MPI_Errhandler counts = MPI_ERRHANDLER_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_create_errhandler(count_error, &counts);
+  MPI_Comm_set_errhandler(comm, counts);
+  MPI_Errhandler_free(&counts);
+  Pair pair({.sends = 2,
+             .receives = 2,
+             .ints = 32,
+             .send_on_device = true,
+             .receive_on_device = true,
+             .comm = comm});
+  MPI_Comm_free(&comm);
+  MPI_Comm_dup(MPI_COMM_WORLD, &next);
+  MPI_Comm_set_errhandler(next, MPI_ERRORS_ARE_FATAL);
+  for (int round = 0; round < 2; ++round) {
+    raised = 0;
+    expect_error(MPI_Pready(0, pair.send), "a Pready between rounds");
+    expect(raised == 1, "an error that the handler of a freed communicator does not get");
+    pair.start();
+    pair.fill(round);
+    pair.mark_backwards();
+    pair.wait();
+    pair.check_from((rank + size - 1) % size, round, "without its communicator");
+  }
+  pair.free();
+  MPI_Comm_free(&next);
+}
+
 // The host MPI carries them all: it gets no device memory, and kernels get none of its requests.
 void left_to_the_host() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -229,6 +305,10 @@ int main(int argc, char** argv) {
     truncated();
     collective_mistakes();
     if (size == 2) collectives_differ();
+    outlives_its_communicator();
+    for (const bool receive_on_device : {false, true}) broken(true, receive_on_device);
+    // Else the sender writes into the receiver's memory, which it keeps.
+    if (std::getenv("ACCORD_TEST_PARTITIONED") != nullptr) broken(false, true);
   }
   return finish();
 }

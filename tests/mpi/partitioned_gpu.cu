@@ -6,10 +6,13 @@
 // each; the first pair prints. Run by hand, with Accord preloaded, on a machine with at least two
 // GPUs:
 //
-//   accord run -n 2 accord_partitioned_gpu_mpich [iterations]
+//   accord run -n 2 accord_partitioned_gpu_mpich [iterations [file]]
+//   accord report --html page file
 //
-// Time is half of a round trip: from the launch of the kernel that makes the data to the completion
-// of the receive, as goodput has it. Every message is checked, but not while time is taken.
+// The file gets the lines that `accord report` draws: blocks, warps and threads that mark, and the
+// engine, against MPI_Send. What the calls around it cost says accord_partitioned_costs. Time is
+// half of a round trip: from the launch of the kernel that makes the data to the completion of the
+// receive, as goodput has it. Every message is checked, but not while time is taken.
 #include <accord/partitioned.h>
 #include <cuda_runtime.h>
 #include <mpi.h>
@@ -18,13 +21,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::size_t kBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kBytesMax = std::size_t{16} << 20;
 
 int rank = 0;
 int failures = 0;
@@ -211,63 +215,89 @@ void see_arrivals(const Exchange& on, const char* copy) {
   }
 }
 
-// What the calls around it cost, in microseconds: the first time and on average.
-void print_overheads(const Exchange& on) {
-  constexpr int kTimes = 20;
-  const char* const names[] = {"MPI_Psend_init", "MPI_Precv_init",    "MPIX_Prequest_create",
-                               "MPI_Start",      "MPIX_Pbuf_prepare", "MPIX_Prequest_free"};
-  double first[6] = {};
-  double sum[6] = {};
-  for (int i = 0; i < kTimes; ++i) {
-    MPI_Request send;
-    MPI_Request receive;
-    MPIX_Prequest device = MPIX_PREQUEST_NULL;
-    const MPI_Count count = static_cast<MPI_Count>(on.per_block());
-    double at[7];
-    MPI_Barrier(MPI_COMM_WORLD);
-    at[0] = MPI_Wtime();
-    MPI_Psend_init(on.to, on.blocks, count, MPI_FLOAT, on.peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &send);
-    at[1] = MPI_Wtime();
-    MPI_Precv_init(on.from, on.blocks, count, MPI_FLOAT, on.peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &receive);
-    at[2] = MPI_Wtime();
-    MPIX_Prequest_create(&device, send);
-    at[3] = MPI_Wtime();
-    MPI_Request both[] = {receive, send};
-    MPI_Startall(2, both);
-    at[4] = MPI_Wtime();
-    MPIX_Pbuf_prepare_all(2, both);
-    at[5] = MPI_Wtime();
-    MPI_Pready_range(0, on.blocks - 1, send);
-    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
-    at[6] = MPI_Wtime();
-    MPIX_Prequest_free(&device);
-    const double freed = MPI_Wtime() - at[6];
-    for (int call = 0; call < 6; ++call) {
-      const double us = (call < 5 ? at[call + 1] - at[call] : freed) * 1e6;
-      if (i == 0) first[call] = us;
-      sum[call] += us;
-    }
-    MPI_Request_free(&both[0]);
-    MPI_Request_free(&both[1]);
+struct Way {
+  const char* name;
+  const char* copy;
+  Group group;
+  const char* marks;
+};
+// The first one is what the others are drawn against.
+constexpr Way kWays[] = {{"block", "kernel", Group::block, "1"},
+                         {"engine", "engine", Group::block, "1"},
+                         {"warp", "kernel", Group::warp, "8"},
+                         {"thread", "kernel", Group::thread, "256"}};
+constexpr int kWayCount = 4;
+
+// Where `accord report` reads them: a line for each way and size.
+class Records {
+ public:
+  Records(const char* path, int ranks, const char* command) : ranks_(ranks), command_(command) {
+    if (path != nullptr) file_ = std::fopen(path, "w");
+    cudaDeviceProp properties;
+    check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+    device_ = properties.name;
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    for (const char* at = text; *at != '\0' && *at != '\n'; ++at)
+      if (*at != '"' && *at != '\\' && *at >= ' ') library_ += *at;
   }
-  // Of a request that has met its other side: what a round costs.
-  Partitioned again(on, "auto", Group::block, "1");
-  double prepare = 0;
-  for (int i = 0; i <= kTimes; ++i) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
-    again.begin();
-    if (i > 0) prepare += (MPI_Wtime() - start) * 1e6 / kTimes;
-    again.make(i);
-    again.take();
+  ~Records() {
+    if (file_ != nullptr) std::fclose(file_);
   }
+  Records(const Records&) = delete;
+  Records& operator=(const Records&) = delete;
+
+  void write(const char* way, std::size_t bytes, double us, double ours_us, bool correct) {
+    if (file_ == nullptr) return;
+    std::fprintf(file_,
+                 "{\"operation\": \"partitioned\", \"way\": \"%s\", \"ours\": %s, "
+                 "\"size_bytes\": %zu, \"median_us\": %.3f, \"bandwidth_gb_s\": %.6f, "
+                 "\"bus_bandwidth_gb_s\": %.6f, \"correct\": %s, ",
+                 way, way == kWays[0].name ? "true" : "false", bytes, us,
+                 static_cast<double>(bytes) / us / 1e3, static_cast<double>(bytes) / us / 1e3,
+                 correct ? "true" : "false");
+    if (way != kWays[0].name) std::fprintf(file_, "\"ratio\": {\"value\": %.4f}, ", us / ours_us);
+    std::fprintf(file_,
+                 "\"ranks\": %d, \"type\": \"float32\", \"send_memory\": \"device\", "
+                 "\"recv_memory\": \"device\", \"machine\": {\"device\": \"%s\", \"runtime\": "
+                 "\"cuda\"}, \"mpi_library\": \"%s\", \"command\": \"%s\"}\n",
+                 ranks_, device_.c_str(), library_.c_str(), command_);
+    std::fflush(file_);
+  }
+
+ private:
+  int ranks_;
+  const char* command_;
+  std::string device_;
+  std::string library_;
+  std::FILE* file_ = nullptr;
+};
+
+void compare(const Exchange& on, int iterations, Records& records) {
+  for (const char* copy : {"kernel", "engine"}) see_arrivals(on, copy);
+  int failed[kWayCount + 1];
+  double times[kWayCount + 1];
+  Plain plain(on);
+  const int before = failures;
+  times[kWayCount] = time_of(plain, on, iterations, "send");
+  failed[kWayCount] = failures - before;
+  for (int i = 0; i < kWayCount; ++i) {
+    const int before_this = failures;
+    Partitioned way(on, kWays[i].copy, kWays[i].group, kWays[i].marks);
+    times[i] = time_of(way, on, iterations, kWays[i].name);
+    failed[i] = failures - before_this;
+  }
+  MPI_Allreduce(MPI_IN_PLACE, failed, kWayCount + 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank != 0) return;
-  for (int call = 0; call < 6; ++call)
-    std::printf("%-22s first %8.1f us, mean %8.1f us\n", names[call], first[call],
-                sum[call] / kTimes);
-  std::printf("%-22s %33.1f us\n", "later rounds: MPI_Startall and MPIX_Pbuf_prepare_all", prepare);
+  std::printf("%10zu %9.1f", on.bytes, times[kWayCount]);
+  for (int i = 0; i < kWayCount; ++i) {
+    std::printf(" %9.1f", times[i]);
+    records.write(kWays[i].name, on.bytes, times[i], times[0], failed[i] == 0);
+  }
+  records.write("kernel, synchronise, send", on.bytes, times[kWayCount], times[0],
+                failed[kWayCount] == 0);
+  std::printf(" %6.2fx %6.2fx\n", times[kWayCount] / times[0], times[kWayCount] / times[1]);
 }
 
 }  // namespace
@@ -297,34 +327,17 @@ int main(int argc, char** argv) {
   check(cudaFuncGetAttributes(&attributes, add_and_mark), "cudaFuncGetAttributes");
   check(cudaFuncGetAttributes(&attributes, add_only), "cudaFuncGetAttributes");
   check(cudaFuncGetAttributes(&attributes, watch), "cudaFuncGetAttributes");
-  on.bytes = 65536;
-  on.blocks = 16;
-  print_overheads(on);
-  if (rank == 0)
-    std::printf("%10s %9s %9s %9s %9s %9s %7s %7s\n", "bytes", "send us", "kernel us", "engine us",
-                "warp us", "thread us", "kernel", "engine");
+  Records records(rank == 0 && argc > 2 ? argv[2] : nullptr, size,
+                  "accord run accord_partitioned_gpu");
+  if (rank == 0) {
+    std::printf("%10s %9s", "bytes", "send us");
+    for (const Way& way : kWays) std::printf(" %9s", way.name);
+    std::printf(" %7s %7s\n", "block", "engine");
+  }
   for (on.bytes = 1024; on.bytes <= kBytesMax; on.bytes *= 2) {
-    // Blocks of 1 KiB and more, as many as there are processors to run them at once.
+    // Blocks of 4 KiB and more, as many as there are processors to run them at once.
     on.blocks = static_cast<int>(std::clamp<std::size_t>(on.bytes / 4096, 1, 64));
-    for (const char* copy : {"kernel", "engine"}) see_arrivals(on, copy);
-    Plain plain(on);
-    const double send = time_of(plain, on, iterations, "send");
-    double times[4] = {};
-    const struct {
-      const char* copy;
-      Group group;
-      const char* marks;
-    } ways[] = {{"kernel", Group::block, "1"},
-                {"engine", Group::block, "1"},
-                {"auto", Group::warp, "8"},
-                {"auto", Group::thread, "256"}};
-    for (int i = 0; i < 4; ++i) {
-      Partitioned way(on, ways[i].copy, ways[i].group, ways[i].marks);
-      times[i] = time_of(way, on, iterations, ways[i].copy);
-    }
-    if (rank == 0)
-      std::printf("%10zu %9.1f %9.1f %9.1f %9.1f %9.1f %6.2fx %6.2fx\n", on.bytes, send, times[0],
-                  times[1], times[2], times[3], send / times[0], send / times[1]);
+    compare(on, on.bytes > (std::size_t{1} << 20) ? iterations / 4 + 1 : iterations, records);
   }
   int failures_anywhere = 0;
   MPI_Allreduce(&failures, &failures_anywhere, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

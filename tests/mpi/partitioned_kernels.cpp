@@ -3,7 +3,10 @@
 //
 // Kernels that mark partitions and see them arrive, on the embedded host runtime: a kernel is a
 // number of threads that call the functions of accord/partitioned.cuh, and memory of the device is
-// written by accord_memcpy.
+// written by accord_memcpy. Kernels and what a driver may refuse or keep waiting are in
+// partitioned_drivers.cpp.
+#include "partitioned_kernels.h"
+
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
@@ -15,63 +18,10 @@
 #include <thread>
 #include <vector>
 
-#include "partitioned.h"
-
 #if ACCORD_TEST_PARTITIONED
 
 namespace accord::test {
 namespace {
-
-constexpr int kPartitions = 8;
-constexpr int kInts = 8 * 32;
-
-// Calls body(thread) by so many threads, and returns when all have.
-template <class Body>
-void launch(int threads, Body body) {
-  std::vector<std::thread> all;
-  for (int i = 0; i < threads; ++i) all.emplace_back([=] { body(i); });
-  for (std::thread& one : all) one.join();
-}
-
-class Info {
- public:
-  Info(std::initializer_list<std::pair<const char*, const char*>> entries) {
-    MPI_Info_create(&info_);
-    for (const auto& [key, value] : entries) MPI_Info_set(info_, key, value);
-  }
-  ~Info() { MPI_Info_free(&info_); }
-  Info(const Info&) = delete;
-  Info& operator=(const Info&) = delete;
-  MPI_Info get() const { return info_; }
-
- private:
-  MPI_Info info_ = MPI_INFO_NULL;
-};
-
-PairOptions on_device(MPI_Info info) {
-  return {.sends = kPartitions,
-          .receives = 4,
-          .ints = kInts,
-          .send_on_device = true,
-          .receive_on_device = true,
-          .info = info};
-}
-
-enum class Mover { kernel, engine };
-
-// Whether, as far as this rank can tell without a call, the kernel has written all transfers into
-// the receiver's memory, or has asked the host to.
-bool moved_by(Mover mover, MPIX_Prequest preq, int transfers) {
-  const unsigned now = MPIX_Pround(preq);
-  int arrived = 0;
-  int asked = 0;
-  for (int i = 0; i < transfers; ++i) {
-    if (preq->connected != 0 && accord_partitioned::load_acquire(&preq->link.arrived[i]) == now)
-      ++arrived;
-    if (accord_partitioned::load_acquire(&preq->ready[i]) == now) ++asked;
-  }
-  return mover == Mover::kernel ? arrived == transfers && asked == 0 : asked == transfers;
-}
 
 // A block marks each partition. Both ways to move, the device request made before or after the
 // first start.
@@ -290,6 +240,77 @@ void mistakes() {
   MPI_Comm_free(&comm);
 }
 
+// The host and a kernel mark the same partition, in either order: whoever comes second is told, and
+// the round is the other one's.
+void marked_by_both(const char* copy) {
+  const Info info{{"accord_partitioned_copy", copy}};
+  Pair pair(on_device(info.get()));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  for (int round = 0; round < 4; ++round) {
+    pair.start();
+    MPI_Request both[] = {pair.send, pair.receive};
+    MPIX_Pbuf_prepare_all(2, both);
+    pair.fill(round);
+    if (round % 2 == 0) {
+      expect_ok(MPI_Pready(2, pair.send), "Pready");
+      expect(MPIX_Pready(2, send) == ACCORD_PARTITION_TWICE, "a kernel's mark after the host's");
+    } else {
+      expect(MPIX_Pready(2, send) == 0, "a kernel's mark");
+      expect(MPI_Pready(2, pair.send) != MPI_SUCCESS, "the host's mark after a kernel's");
+    }
+    for (int i = 0; i < kPartitions; ++i)
+      if (i != 2) expect(MPIX_Pready(i, send) == 0, "another mark");
+    const bool went_well = MPI_Wait(&pair.send, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    expect(went_well == (round % 2 != 0), "the error of a kernel's second mark");
+    expect_ok(MPI_Wait(&pair.receive, MPI_STATUS_IGNORE), "Wait of a receive");
+    pair.check(round, "marked by both");
+  }
+  pair.free();
+}
+
+// A mark between rounds counts for none, and is an error of the next one.
+void between_rounds() {
+  Pair pair(on_device(MPI_INFO_NULL));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  for (int round = 0; round < 4; ++round) {
+    const bool early = round % 2 == 0;
+    if (early) expect(MPIX_Pready(0, send) != 0, "a mark between rounds");
+    pair.start();
+    pair.fill(round);
+    expect(MPIX_Pready_range(0, kPartitions - 1, send) == 0, "marks after one between rounds");
+    const bool went_well = MPI_Wait(&pair.send, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    expect(went_well == !early, "the error of a mark between rounds");
+    expect_ok(MPI_Wait(&pair.receive, MPI_STATUS_IGNORE), "Wait of a receive");
+    pair.check(round, "between rounds");
+  }
+  pair.free();
+}
+
+// What MPI_Finalize calls when it deletes the attributes of MPI_COMM_SELF, as the last moment at
+// which a library may free what it has.
+struct Last {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPIX_Prequest on_device = MPIX_PREQUEST_NULL;
+};
+int free_at_last(MPI_Comm, int, void* value, void*) {
+  Last& last = *static_cast<Last*>(value);
+  expect_ok(MPIX_Prequest_free(&last.on_device), "Prequest_free in MPI_Finalize");
+  expect(last.on_device == MPIX_PREQUEST_NULL, "a device request freed in MPI_Finalize");
+  expect_ok(MPI_Request_free(&last.request), "Request_free in MPI_Finalize");
+  return MPI_SUCCESS;
+}
+void freed_at_last() {
+  static Last last;
+  static Ints ints(8, true);
+  MPI_Psend_init(ints.pointer(), 2, 4, MPI_INT, 0, 77, MPI_COMM_SELF, MPI_INFO_NULL, &last.request);
+  expect_ok(MPIX_Prequest_create(&last.on_device, last.request), "Prequest_create");
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_last, &keyval, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, keyval, &last);
+}
+
 }  // namespace
 }  // namespace accord::test
 
@@ -316,9 +337,12 @@ int main(int argc, char** argv) {
   gathered("kernel", Mover::kernel);
   gathered("engine", Mover::engine);
   shared();
+  for (const char* const copy : {"kernel", "engine"}) marked_by_both(copy);
+  between_rounds();
   resident();
   nobody();
   mistakes();
+  freed_at_last();
   return finish();
 }
 

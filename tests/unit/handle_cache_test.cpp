@@ -95,6 +95,23 @@ TEST(HandleCache, OpensOnceAndClosesWithTheLastUser) {
   EXPECT_EQ(0u, counters.refusals);
 }
 
+// Where nothing may be opened: only what others have open is to be had, and counts as used.
+TEST(HandleCache, ReusesWhatIsOpenAndOpensNothing) {
+  HandleCache cache;
+  Exported exported;
+  void* first = nullptr;
+  void* second = nullptr;
+  EXPECT_FALSE(cache.reuse(device::host_runtime(), 0, exported.memory(), second));
+  EXPECT_EQ(cache.handles(), 0u);
+  EXPECT_OK(open(cache, exported, first));
+  EXPECT_TRUE(cache.reuse(device::host_runtime(), 0, exported.memory(), second));
+  EXPECT_EQ(first, second);
+  EXPECT_OK(cache.close(first));
+  EXPECT_EQ(cache.handles(), 1u);
+  EXPECT_OK(cache.close(second));
+  EXPECT_EQ(cache.handles(), 0u);
+}
+
 TEST(HandleCache, AnAddressUsedAgainIsAnotherAllocation) {
   HandleCache cache;
   auto before = std::make_unique<Exported>();

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Kernels of partitioned communication where a driver refuses something or makes it wait, as the
+// embedded host runtime does when it is asked to: another device that kernels do not reach
+// ("oneself"), calls that wait for a kernel ("waited"), no page-locked memory ("unpinned").
+#include <accord/accord.h>
+#include <accord/partitioned.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <accord/partitioned.cuh>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "partitioned_kernels.h"
+
+#if ACCORD_TEST_PARTITIONED
+
+namespace accord::test {
+namespace {
+
+// To oneself: by the kernel on one device, by a copy engine to another one, which its kernels need
+// not reach (ACCORD_HOST_DEVICES=2).
+void to_oneself() {
+  const Info info{{"accord_partitioned_copy", "kernel"}};
+  for (int other = 0; other < accord_device_count(); ++other) {
+    (void)accord_set_device(0);
+    Ints from(kInts, true);
+    (void)accord_set_device(other);
+    Ints to(kInts, true);
+    MPI_Request both[2];
+    MPI_Psend_init(from.pointer(), kPartitions, kInts / kPartitions, MPI_INT, 0, 0, MPI_COMM_SELF,
+                   info.get(), &both[0]);
+    MPI_Precv_init(to.pointer(), 1, kInts, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &both[1]);
+    MPIX_Prequest send = MPIX_PREQUEST_NULL;
+    MPIX_Prequest_create(&send, both[0]);
+    for (int round = 0; round < 2; ++round) {
+      const std::vector<int> values(kInts, 10 * other + round);
+      from.set(values);
+      MPI_Startall(2, both);
+      MPIX_Pbuf_prepare_all(2, both);
+      launch(kPartitions, [=](int i) { (void)MPIX_Pready_block(i, send); });
+      expect(moved_by(other == 0 ? Mover::kernel : Mover::engine, send, kPartitions),
+             "who moves between devices");
+      expect_ok(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), "to oneself");
+      expect(to.get() == values, "what was sent to oneself");
+    }
+    for (MPI_Request& request : both) MPI_Request_free(&request);
+  }
+  (void)accord_set_device(0);
+}
+
+// A kernel runs until it has seen everything arrive, and its host, which has prepared nothing, only
+// waits: it may call nothing that waits for that kernel. In the first round the data goes some
+// other way; from the second one on the kernel moves it.
+void only_waited_for(const char* kernel_file) {
+  const Info info{{"accord_partitioned_copy", "kernel"}};
+  Pair pair(on_device(info.get()));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest receive = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  MPIX_Prequest_create(&receive, pair.receive);
+  for (int round = 0; round < 3; ++round) {
+    pair.start();
+    pair.fill(round);
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::fclose(std::fopen(kernel_file, "w"));
+    bool arrived = false;
+    bool moved = false;
+    std::thread kernel([&] {
+      for (int i = 0; i < kPartitions; ++i) (void)MPIX_Pready_block(i, send);
+      moved = moved_by(Mover::kernel, send, kPartitions);
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      while (!arrived && std::chrono::steady_clock::now() < give_up) {
+        arrived = true;
+        for (int i = 0; i < 4; ++i) arrived = arrived && MPIX_Parrived(i, receive) != 0;
+        std::this_thread::yield();
+      }
+      std::remove(kernel_file);
+    });
+    pair.wait();
+    kernel.join();
+    expect(arrived, "a kernel waits for a host that waits for it");
+    if (std::getenv("ACCORD_TEST_PARTITIONED") == nullptr)
+      expect(moved == (round > 0), "who moves in a round that was not prepared");
+    pair.check(round, "only waited for");
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  pair.free();
+}
+
+// Where memory cannot be page-locked (ACCORD_TEST_PIN=none) kernels get no requests, and the host's
+// work all the same.
+void without_page_locking() {
+  Pair pair(on_device(MPI_INFO_NULL));
+  for (MPI_Request one : {pair.send, pair.receive}) {
+    MPIX_Prequest none = MPIX_PREQUEST_NULL;
+    expect(MPIX_Prequest_create(&none, one) != MPI_SUCCESS && none == MPIX_PREQUEST_NULL,
+           "a device request in memory that kernels cannot reach");
+  }
+  pair.start();
+  pair.fill(0);
+  pair.mark_backwards();
+  pair.wait();
+  pair.check(0, "without page-locked memory");
+  pair.free();
+}
+
+}  // namespace
+}  // namespace accord::test
+
+int main(int argc, char** argv) {
+  using namespace accord::test;
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  char kernel_file[] = "/tmp/accord-kernel-XXXXXX";
+  if (what == "waited") {
+    ::close(::mkstemp(kernel_file));
+    std::remove(kernel_file);
+    ::setenv("ACCORD_TEST_KERNEL_FILE", kernel_file, 1);
+  }
+  // Threads here do not call MPI.
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  start();
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (what == "oneself") {
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    to_oneself();
+  } else if (what == "waited") {
+    only_waited_for(kernel_file);
+  } else if (what == "unpinned") {
+    without_page_locking();
+  } else {
+    expect(false, "oneself, waited or unpinned");
+  }
+  return finish();
+}
+
+#else
+
+int main() { return 77; }
+
+#endif
