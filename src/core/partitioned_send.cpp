@@ -115,6 +115,8 @@ Status PartitionedSend::pready(std::int32_t low, std::int32_t high) {
 void PartitionedSend::begin_round() {
   by_messages_ = false;
   moved_ = {};
+  // The receiver may have started already.
+  if (!welcomed_ && !dropped_) fail_on_error(table_.poll());
   reach(Opening::allowed, round());
   if (memory_ == nullptr) keep_staging();
   waiting_.resize(transfers_);

@@ -60,11 +60,13 @@ bool exclusive_device() {
 }
 
 // ACCORD_TEST_KERNEL_FILE: while this file exists, a kernel of this process runs for which a driver
-// makes those wait that allocate, page-lock, export or open memory. Also ACCORD_TEST_PIN=none: no
-// memory can be page-locked.
+// makes those wait that allocate, page-lock, export or open memory; another one tells that some had
+// to. Also ACCORD_TEST_PIN=none: no memory can be page-locked.
 void wait_for_kernel() {
   static const char* const path = std::getenv("ACCORD_TEST_KERNEL_FILE");
-  while (path != nullptr && access(path, F_OK) == 0) usleep(500);
+  if (path == nullptr || access(path, F_OK) != 0) return;
+  std::ofstream(std::string(path) + ".waited");
+  while (access(path, F_OK) == 0) usleep(500);
 }
 Status pin_pages() {
   wait_for_kernel();
