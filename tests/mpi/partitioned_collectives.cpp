@@ -70,6 +70,30 @@ void run(Random& common, Random& own, const Made& made, Maker only) {
   for (auto& one : all) one->free();
 }
 
+// A rank without neighbours on one side has no buffer for it, and still takes part: in a line, the
+// first one gets nothing and the last one gives nothing.
+void line() {
+  const int before = rank - 1;
+  const int next = rank + 1;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0 ? 1 : 0, &before, MPI_UNWEIGHTED,
+                                 next < size ? 1 : 0, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &comm);
+  const int mine[] = {rank, rank + 100};
+  int got[] = {-1, -1};
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pneighbor_allgather_init(next < size ? mine : nullptr, 2, 1, MPI_INT,
+                                          rank > 0 ? got : nullptr, 1, MPI_INT, comm, MPI_INFO_NULL,
+                                          &request),
+            "Pneighbor_allgather_init in a line");
+  MPI_Start(&request);
+  MPI_Pready_range(0, 1, request);
+  expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "a line");
+  expect(rank == 0 || (got[0] == before && got[1] == before + 100), "a line is wrong");
+  MPI_Request_free(&request);
+  MPI_Comm_free(&comm);
+}
+
 // Small numbers of one predefined type, with every operation that it is for.
 template <class Number, class Make>
 void reduce_type(const std::string& name, MPI_Datatype datatype, const std::vector<MPI_Op>& ops,
@@ -181,6 +205,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 4; ++i) run(common, own, made, maker);
   for (int i = 0; i < cases && failures == 0; ++i) run(common, own, made, nullptr);
   types();
+  line();
   made.free();
   return finish();
 }
