@@ -70,6 +70,38 @@ void run(Random& common, Random& own, const Made& made, Maker only) {
   for (auto& one : all) one->free();
 }
 
+// The program may free what it has named once the request is made.
+void freed_handles() {
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;
+  MPI_Op_create(compose, 0, &op);
+  MPI_Type_contiguous(1, MPI_UINT32_T, &datatype);
+  MPI_Type_commit(&datatype);
+  const std::vector<std::uint32_t> mine(6, 0x00030001u + static_cast<unsigned>(rank));
+  std::vector<std::uint32_t> wanted(mine.size());
+  expect_ok(MPI_Allreduce(mine.data(), wanted.data(), 6, datatype, op, MPI_COMM_WORLD),
+            "Allreduce");
+  std::vector<std::uint32_t> got(mine.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pallreduce_init(mine.data(), got.data(), 3, 2, datatype, op, MPI_COMM_WORLD,
+                                 MPI_INFO_NULL, &request),
+            "Pallreduce_init");
+  MPI_Op_free(&op);
+  MPI_Type_free(&datatype);
+  for (int round = 0; round < 2; ++round) {
+    // What takes the places of the freed ones.
+    MPI_Op other = MPI_OP_NULL;
+    MPI_Op_create(compose_apart, 0, &other);
+    std::fill(got.begin(), got.end(), 0u);
+    MPI_Start(&request);
+    MPI_Pready_range(0, 2, request);
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "a reduction by a freed operation");
+    expect(got == wanted, "a reduction by a freed operation is wrong");
+    MPI_Op_free(&other);
+  }
+  MPI_Request_free(&request);
+}
+
 // A rank without neighbours on one side has no buffer for it, and still takes part: in a line, the
 // first one gets nothing and the last one gives nothing.
 void line() {
@@ -206,6 +238,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < cases && failures == 0; ++i) run(common, own, made, nullptr);
   types();
   line();
+  freed_handles();
   made.free();
   return finish();
 }
