@@ -108,7 +108,7 @@ class PartitionedCollective final : public Partitioned {
   int process_of(int rank) const { return plan_.processes[static_cast<std::size_t>(rank)]; }
   device::DeviceRuntime& staging_runtime() const;
   PipelineEnd part(const Place& place, std::int32_t partition) const;
-  bool is_ready(int peer) const;
+  bool is_ready(int process) const;
 
   Status tell_peers();
   // Goes on with a partition as far as it can.

@@ -70,6 +70,62 @@ void run(Random& common, Random& own, const Made& made, Maker only) {
   for (auto& one : all) one->free();
 }
 
+// The program may free what it has named once the request is made.
+void freed_handles() {
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;
+  MPI_Op_create(compose, 0, &op);
+  MPI_Type_contiguous(1, MPI_UINT32_T, &datatype);
+  MPI_Type_commit(&datatype);
+  const std::vector<std::uint32_t> mine(6, 0x00030001u + static_cast<unsigned>(rank));
+  std::vector<std::uint32_t> wanted(mine.size());
+  expect_ok(MPI_Allreduce(mine.data(), wanted.data(), 6, datatype, op, MPI_COMM_WORLD),
+            "Allreduce");
+  std::vector<std::uint32_t> got(mine.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pallreduce_init(mine.data(), got.data(), 3, 2, datatype, op, MPI_COMM_WORLD,
+                                 MPI_INFO_NULL, &request),
+            "Pallreduce_init");
+  MPI_Op_free(&op);
+  MPI_Type_free(&datatype);
+  for (int round = 0; round < 2; ++round) {
+    // What takes the places of the freed ones.
+    MPI_Op other = MPI_OP_NULL;
+    MPI_Op_create(compose_apart, 0, &other);
+    std::fill(got.begin(), got.end(), 0u);
+    MPI_Start(&request);
+    MPI_Pready_range(0, 2, request);
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "a reduction by a freed operation");
+    expect(got == wanted, "a reduction by a freed operation is wrong");
+    MPI_Op_free(&other);
+  }
+  MPI_Request_free(&request);
+}
+
+// A rank without neighbours on one side has no buffer for it, and still takes part: in a line, the
+// first one gets nothing and the last one gives nothing.
+void line() {
+  const int before = rank - 1;
+  const int next = rank + 1;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0 ? 1 : 0, &before, MPI_UNWEIGHTED,
+                                 next < size ? 1 : 0, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &comm);
+  const int mine[] = {rank, rank + 100};
+  int got[] = {-1, -1};
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pneighbor_allgather_init(next < size ? mine : nullptr, 2, 1, MPI_INT,
+                                          rank > 0 ? got : nullptr, 1, MPI_INT, comm, MPI_INFO_NULL,
+                                          &request),
+            "Pneighbor_allgather_init in a line");
+  MPI_Start(&request);
+  MPI_Pready_range(0, 1, request);
+  expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "a line");
+  expect(rank == 0 || (got[0] == before && got[1] == before + 100), "a line is wrong");
+  MPI_Request_free(&request);
+  MPI_Comm_free(&comm);
+}
+
 // Small numbers of one predefined type, with every operation that it is for.
 template <class Number, class Make>
 void reduce_type(const std::string& name, MPI_Datatype datatype, const std::vector<MPI_Op>& ops,
@@ -181,6 +237,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 4; ++i) run(common, own, made, maker);
   for (int i = 0; i < cases && failures == 0; ++i) run(common, own, made, nullptr);
   types();
+  line();
+  freed_handles();
   made.free();
   return finish();
 }
