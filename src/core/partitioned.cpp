@@ -36,11 +36,6 @@ Status error_of_kernel(std::uint32_t error) {
 
 }  // namespace
 
-std::uint64_t longest_piece() noexcept {
-  constexpr std::uint64_t kMost = 1 << 30;
-  return std::clamp<std::uint64_t>(config().chunk_bytes, 1, kMost);
-}
-
 Partitioned::Partitioned(PartitionedTable& table, PartitionedCall call)
     : table_(table), call_(std::move(call)) {}
 
@@ -112,12 +107,12 @@ std::byte* Partitioned::for_kernels(const void* pointer) const {
 }
 
 void Partitioned::begin_story() {
-  const bool sends = transfers() != 0;
-  story_ = stages::begin(sends ? "psend" : "precv");
-  if (story_)
-    story_->describe(fmt::format("{} B {}, {} partitions {} {}", own_bytes(),
-                                 call_.end.on_device ? "device" : "host", call_.partitions,
-                                 sends ? "to" : "from", call_.peer_rank));
+  story_ = stages::begin(call_name());
+  if (!story_) return;
+  const char* const towards = transfers() != 0 ? "to" : "from";
+  const std::string peer = has_peer() ? fmt::format(" {} {}", towards, call_.peer_rank) : "";
+  story_->describe(fmt::format("{} B {}, {} partitions{}", own_bytes(),
+                               call_.end.on_device ? "device" : "host", call_.partitions, peer));
 }
 
 void Partitioned::keep_staging() const {
@@ -132,6 +127,10 @@ bool Partitioned::given_up_by_peer(const node::PartitionBoard& board,
                                    node::PartitionBoard::End peer) const {
   std::uint32_t failed = peer_failed_;
   if (failed == 0 && board.mapped()) failed = board.failed(peer).load(std::memory_order_acquire);
+  return is_of_now(failed);
+}
+
+bool Partitioned::is_of_now(std::uint32_t failed) const {
   return failed != 0 && !is_before(failed, round());
 }
 

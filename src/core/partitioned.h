@@ -38,9 +38,6 @@ constexpr bool is_before(std::uint32_t round, std::uint32_t other) noexcept {
   return static_cast<std::int32_t>(round - other) < 0;
 }
 
-// Bytes of a message with data, at most; with its header its count fits an int.
-std::uint64_t longest_piece() noexcept;
-
 // Who moves what a kernel marks ready.
 enum class PartitionCopy { automatic, kernel, engine };
 
@@ -102,7 +99,8 @@ class Partitioned : public Operation {
   virtual void tell_failure(std::uint32_t round) = 0;
   virtual void describe(accord_prequest& prequest) const = 0;
   virtual std::size_t transfers() const noexcept = 0;
-  // For people: the way that the data of this round has gone, and what it is doing now.
+  // For people: what it is, the way that the data of this round has gone, and what it is doing now.
+  virtual const char* call_name() const = 0;
   virtual std::string path() const = 0;
   virtual stages::Stage stage() const = 0;
 
@@ -126,6 +124,7 @@ class Partitioned : public Operation {
   // Whether the other side has said, by a message or by its word on the board, that it has given up
   // the round under way, or a later one: then it is over here, too.
   bool given_up_by_peer(const node::PartitionBoard& board, node::PartitionBoard::End peer) const;
+  bool given_up_by_peer() const { return is_of_now(peer_failed_); }
   // The host has marked a partition itself: kernels look closer at those of its line.
   void note_host_mark(std::int32_t partition) const noexcept;
   device::DeviceRuntime* runtime() const noexcept {
@@ -140,6 +139,9 @@ class Partitioned : public Operation {
   std::uint32_t gave_up_ = 0;               // the last round; 0: none
 
  private:
+  // Whether a round that has failed is the one under way, or a later one.
+  bool is_of_now(std::uint32_t failed) const;
+
   std::atomic<std::uint32_t> round_{0};
   std::atomic<bool> started_{false};
   // accord_partition_control, then what the side has asked for; where kernels can be, page-locked.

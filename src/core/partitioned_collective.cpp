@@ -90,7 +90,8 @@ void PartitionedCollective::describe(accord_prequest& shown) const {
   shown.state = ACCORD_PARTITION_STATE_CONNECTED;
 }
 
-void PartitionedCollective::note_ready(int process, const wire::Header& header) {
+void PartitionedCollective::note(int process, const wire::Header& header) {
+  if (header.kind == wire::Kind::collective_failed) return note_failure_of_peer(header.round);
   const auto peer = peers_.find(process);
   if (peer == peers_.end() || header.first_bytes != plan_.fingerprint) {
     mismatch_ = true;
@@ -104,16 +105,23 @@ bool PartitionedCollective::is_ready(int process) const {
   return static_cast<std::int32_t>(peers_.at(process) - round()) >= 0;
 }
 
-Status PartitionedCollective::tell_peers() {
-  told_round_ = round();
+Status PartitionedCollective::tell_peers(wire::Kind kind, std::uint32_t told_round) {
   for (const auto& [process, round_started] : peers_) {
-    ACCORD_TRY(table_.channel().post(process, {.kind = wire::Kind::collective_ready,
+    ACCORD_TRY(table_.channel().post(process, {.kind = kind,
                                                .to = plan_.name.number,
-                                               .round = round(),
+                                               .round = told_round,
                                                .first_bytes = plan_.fingerprint,
                                                .lineage = plan_.name.lineage}));
   }
   return {};
+}
+
+void PartitionedCollective::tell_failure(std::uint32_t failed) {
+  (void)tell_peers(wire::Kind::collective_failed, failed);
+}
+
+stages::Stage PartitionedCollective::stage() const {
+  return messages_.empty() ? stages::Stage::wait : stages::Stage::move;
 }
 
 // What is left of a round that has failed is for nobody.
@@ -133,7 +141,8 @@ void PartitionedCollective::take(int process, const wire::Header& header,
 }
 
 Status PartitionedCollective::step(HostPort& host, bool& done) {
-  if (told_round_ != round()) ACCORD_TRY(tell_peers());
+  if (told_round_ != round())
+    ACCORD_TRY(tell_peers(wire::Kind::collective_ready, told_round_ = round()));
   if (!peers_.empty()) ACCORD_TRY(table_.poll());
   if (mismatch_)
     return {StatusCode::mismatch,
@@ -149,6 +158,8 @@ Status PartitionedCollective::step(HostPort& host, bool& done) {
   ACCORD_TRY(status);
   ACCORD_TRY(send(host));
   done = open_.empty() && queued_.empty() && messages_.empty();
+  if (!done && given_up_by_peer())
+    return {StatusCode::device_error, "partitioned: another rank has given up after an error"};
   return {};
 }
 

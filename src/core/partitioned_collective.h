@@ -46,7 +46,7 @@ class PartitionedCollective final : public Partitioned {
   Status parrived(std::int32_t partition, bool& arrived) override;
 
   // By the table, under its lock.
-  void note_ready(int process, const wire::Header& header);
+  void note(int process, const wire::Header& header);
   void take(int process, const wire::Header& header, std::span<const std::byte> body,
             PartitionedChannel::Letter& letter);
 
@@ -100,6 +100,10 @@ class PartitionedCollective final : public Partitioned {
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return partitions(); }
   Status pin_board() override { return {}; }
+  const char* call_name() const override { return "pcollective"; }
+  std::string path() const override { return peers_.empty() ? "nothing" : "messages"; }
+  stages::Stage stage() const override;
+  void tell_failure(std::uint32_t round) override;
 
   std::size_t partitions() const noexcept { return static_cast<std::size_t>(call_.partitions); }
   std::atomic<std::uint32_t>& arrival(std::int32_t partition) const noexcept {
@@ -110,7 +114,7 @@ class PartitionedCollective final : public Partitioned {
   PipelineEnd part(const Place& place, std::int32_t partition) const;
   bool is_ready(int process) const;
 
-  Status tell_peers();
+  Status tell_peers(wire::Kind kind, std::uint32_t round);
   // Goes on with a partition as far as it can.
   Status advance(std::int32_t partition, Track& track);
   bool begin_step(std::int32_t partition, Track& track);

@@ -27,6 +27,7 @@ class DevicePrequest {
   };
 
   DevicePrequest(device::DeviceRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
+  ~DevicePrequest();
   DevicePrequest(const DevicePrequest&) = delete;
   DevicePrequest& operator=(const DevicePrequest&) = delete;
 

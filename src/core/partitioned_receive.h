@@ -45,6 +45,7 @@ class PartitionedReceive final : public Partitioned {
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return 0; }
+  const char* call_name() const override { return "precv"; }
   std::string path() const override;
   stages::Stage stage() const override;
   Status pin_board() override;

@@ -53,6 +53,7 @@ class PartitionedSend final : public Partitioned {
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return transfers_; }
+  const char* call_name() const override { return "psend"; }
   std::string path() const override;
   stages::Stage stage() const override;
   Status pin_board() override;

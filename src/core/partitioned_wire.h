@@ -19,9 +19,10 @@ enum class Kind : std::uint32_t {
   ready,      // receiver to sender, where there is no board: it has started this round
   data,       // sender to receiver: bytes of a transfer, where they are not written into its memory
   // Of collectives, whose requests are known by the communicator and their number on it.
-  collective_ready,  // to whom data is given or from whom it is taken: this round has been started
-  collective_data,   // bytes that a step gives
-  failed,            // either way, where there is no board: this round has been given up
+  collective_ready,   // to whom data is given or from whom it is taken: this round has been started
+  collective_data,    // bytes that a step gives
+  collective_failed,  // to all who are told of a start: this round has been given up
+  failed,             // either way, where there is no board: this round has been given up
 };
 
 // Aligned, since what follows is worked on where it has arrived.
