@@ -227,7 +227,7 @@ int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   start();
-  const int cases = argc > 1 ? std::atoi(argv[1]) : 100;
+  const int cases = argc > 1 ? std::atoi(argv[1]) : 60;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   Random common(seed);
