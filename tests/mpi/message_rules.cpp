@@ -17,20 +17,14 @@
 #include <thread>
 #include <vector>
 
-#include "device_buffer.h"
+#include "message_buffers.h"
 
 namespace {
 
-using accord::test::contents;
-using accord::test::DeviceBuffer;
-using accord::test::on_device;
-using Numbers = std::vector<int>;
+using namespace accord::test;
 
-constexpr int kCount = 4096;
-constexpr int kTag = 5;
 constexpr int kOtherTag = 6;
 constexpr int kNeverTag = 7;
-constexpr int kEarlyTag = 8;
 
 int rank = 0;
 int failures = 0;
@@ -40,15 +34,6 @@ void expect(bool good, const std::string& how) {
   if (good) return;
   std::fprintf(stderr, "rank %d: %s: %s\n", rank, test_name, how.c_str());
   ++failures;
-}
-
-Numbers numbers(int first, int count = kCount) {
-  Numbers made(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) made[static_cast<std::size_t>(i)] = first + i;
-  return made;
-}
-void write(const DeviceBuffer& buffer, const Numbers& values) {
-  (void)accord_memcpy(buffer.pointer(), values.data(), values.size() * sizeof(int));
 }
 
 void sync() { MPI_Barrier(MPI_COMM_WORLD); }
@@ -100,20 +85,6 @@ class SharedNumbers {
   MPI_Comm pair_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
   int* start_ = nullptr;
-};
-
-// Both ranks send and receive in the same two buffers until they are lent to each other.
-struct Buffers {
-  DeviceBuffer out = on_device(numbers(0));
-  DeviceBuffer in = on_device(Numbers(kCount, -1));
-
-  void warm_up() const {
-    if (rank > 1) return;
-    for (int round = 0; round < 12; ++round) {
-      MPI_Sendrecv(out.pointer(), kCount, MPI_INT, 1 - rank, kTag, in.pointer(), kCount, MPI_INT,
-                   1 - rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-  }
 };
 
 using Send = std::function<void(const DeviceBuffer&)>;
@@ -389,12 +360,12 @@ void freed_receive() {
 }
 
 // A persistent receive too short for a header, from before the first use of a device.
-void single() {
+void all_tests() {
   int word = -1;
   MPI_Request early = MPI_REQUEST_NULL;
   if (rank == 1) MPI_Recv_init(&word, 1, MPI_INT, 0, kEarlyTag, MPI_COMM_WORLD, &early);
   const Buffers buffers;
-  buffers.warm_up();
+  buffers.warm_up(rank);
   test(
       "an early request",
       [&] {
@@ -420,75 +391,16 @@ void single() {
   freed_receive();
 }
 
-// Messages of both ranks at once while another thread of rank 1 probes without end, and takes each
-// of them out of the host MPI's queue.
-void exchanges_while_probing(const Buffers& buffers) {
-  constexpr int kRounds = 150;
-  test_name = "exchanges while probing";
-  std::atomic<bool> stop{false};
-  std::thread prober;
-  sync();
-  if (rank == 1) {
-    prober = std::thread([&] {
-      int flag = 0;
-      while (!stop) MPI_Iprobe(0, kTag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-    });
-  }
-  for (int i = 0; rank < 2 && i < kRounds; ++i) {
-    const int peer = 1 - rank;
-    const Numbers expected = numbers(10 * i + peer);
-    write(buffers.out, numbers(10 * i + rank));
-    MPI_Sendrecv(buffers.out.pointer(), kCount, MPI_INT, peer, kTag, buffers.in.pointer(), kCount,
-                 MPI_INT, peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (contents(buffers.in) != expected) expect(false, "wrong data");
-    MPI_Sendrecv_replace(buffers.out.pointer(), kCount, MPI_INT, peer, kTag, peer, kTag,
-                         MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (contents(buffers.out) != expected) expect(false, "wrong data in place");
-  }
-  stop = true;
-  if (prober.joinable()) prober.join();
-  sync();
-}
-
-void threads() {
-  test_name = "an early probe";
-  MPI_Status status;
-  std::thread prober;
-  if (rank == 1) {
-    prober = std::thread([&] { MPI_Probe(0, kEarlyTag, MPI_COMM_WORLD, &status); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  const Buffers buffers;
-  buffers.warm_up();
-  if (rank == 0) {
-    MPI_Send(buffers.out.pointer(), kCount, MPI_INT, 1, kEarlyTag, MPI_COMM_WORLD);
-    expect(std::string(accord_last_path()) == "node-p2p",
-           std::string("went by ") + accord_last_path());
-  }
-  if (rank == 1) {
-    prober.join();
-    int count = 0;
-    MPI_Get_count(&status, MPI_INT, &count);
-    expect(count == kCount, "counts " + std::to_string(count));
-    MPI_Recv(buffers.in.pointer(), kCount, MPI_INT, 0, kEarlyTag, MPI_COMM_WORLD, &status);
-    expect(contents(buffers.in) == numbers(0), "wrong data");
-  }
-  exchanges_while_probing(buffers);
-  used_again(buffers);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool several = argc > 1 && std::string(argv[1]) == "threads";
-  const int wanted = several ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
   int provided = -1;
   int asked = -1;
-  MPI_Init_thread(&argc, &argv, wanted, &provided);
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Query_thread(&asked);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  expect(provided == wanted && asked == wanted, "told of another thread level");
-  several ? threads() : single();
+  expect(provided == MPI_THREAD_FUNNELED && asked == provided, "told of another thread level");
+  all_tests();
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }
