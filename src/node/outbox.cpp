@@ -59,16 +59,12 @@ void Outbox::announce() noexcept {
 void Outbox::follow() {
   if (!is_attached()) return;
   known_news_.store(group_->outbox(0).news.load(std::memory_order_acquire));
-  bool has_news = false;
   for (int peer = 0; peer < group_->size(); ++peer) {
     const std::uint64_t posted =
         group_->offers().board(peer).posted.load(std::memory_order_acquire);
-    auto& followed = followed_[static_cast<std::size_t>(peer)];
-    if (followed.load() == posted) continue;
-    followed.store(posted);  // before the sender can know that what it lends is open
-    has_news = true;
+    // Before the sender can know that what it lends is open.
+    followed_[static_cast<std::size_t>(peer)].store(posted);
   }
-  if (!has_news) return;
   const std::lock_guard locked(mutex_);
   group_->offers().tend();
   announce();

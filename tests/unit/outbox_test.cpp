@@ -309,6 +309,16 @@ TEST_F(Loan, EndsWhereTheMessageIsTooLong) {
   expect_all_room();
 }
 
+TEST_F(Loan, OfWhatWasFreedIsTakenBackThoughNothingIsSentAnyMore) {
+  fetch();
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_FALSE(ranks_[1].has_news());
+  from_.free();
+  for (std::size_t look = 0; look < node::Offers::kCallsPerLook * node::Board::kOffers; ++look)
+    ranks_[0].follow();
+  EXPECT_TRUE(ranks_[1].has_news());
+}
+
 TEST_F(Loan, HoldsItsOfferThoughItIsLongIdle) {
   // Allocations that want an offer of their own, more than there are.
   std::vector<std::unique_ptr<Buffer>> others;
