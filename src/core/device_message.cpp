@@ -6,6 +6,8 @@
 
 #include <limits>
 
+#include "device/staging_pool.h"
+
 namespace accord::core {
 namespace {
 
@@ -24,14 +26,44 @@ bool is_on(const node::Outbox& outbox, const StagedBuffer& buffer) {
          buffer.where().runtime == &outbox.runtime() && buffer.where().device == outbox.device();
 }
 
+// A scattered buffer that no kernel reaches: by way of host memory in one piece, since copies of
+// its rows take a microsecond each.
+Status scatter(node::Outbox& outbox, const Segment& segment, void* host, const std::byte* packed,
+               std::size_t size_bytes) {
+  device::StagingBuffer whole;
+  ACCORD_TRY(device::staging_pool().acquire(&outbox.runtime(), size_bytes, whole));
+  const device::Copy copy{.dst = whole.data(), .src = packed, .row_bytes = size_bytes};
+  ACCORD_TRY(outbox.runtime().copy(outbox.device(), {&copy, 1}));
+  device::copy_on_host(copies(segment, host, size_bytes, whole.data(), Direction::unpack));
+  return {};
+}
+
 Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
-              const MessageHeader& header) {
+              const std::byte* packed, std::size_t size_bytes) {
   const bool direct = is_on(outbox, buffer);
-  auto* const packed = const_cast<std::byte*>(outbox.find(header));
-  const CopyBatch batch = copies(segment, direct ? buffer.user() : buffer.host(), header.size_bytes,
-                                 packed, Direction::unpack);
-  ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
-  return direct ? Status() : buffer.copy_out(header.size_bytes);
+  const CopyBatch batch = copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
+                                 const_cast<std::byte*>(packed), Direction::unpack);
+  const bool is_one_run = batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
+                          batch.plain.copies()[0].rows == 1;
+  if (direct && is_one_run) {
+    ACCORD_TRY(
+        outbox.fetch(static_cast<std::byte*>(batch.plain.copies()[0].dst), packed, size_bytes));
+  } else if (direct || is_one_run) {
+    ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
+  } else {
+    ACCORD_TRY(scatter(outbox, segment, buffer.host(), packed, size_bytes));
+  }
+  return direct ? Status() : buffer.copy_out(size_bytes);
+}
+
+// The buffer as one run of bytes, where it is one.
+node::Outbox::Source source_of(const Segment& segment, const StagedBuffer& buffer,
+                               std::size_t size_bytes) {
+  const CopyBatch batch = copies(segment, buffer.user(), size_bytes, nullptr, Direction::pack);
+  if (!batch.laid_out.empty() || batch.plain.copies().size() != 1) return {};
+  const device::Copy& run = batch.plain.copies()[0];
+  if (run.rows != 1) return {};
+  return {.start = static_cast<const std::byte*>(run.src), .memory = buffer.where()};
 }
 
 }  // namespace
@@ -44,17 +76,15 @@ Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBu
       !outbox.attach(*where.runtime, where.device))
     return {};
   const std::size_t size_bytes = segment.size_bytes();
-  bool is_full = false;
-  std::byte* const packed = outbox.reserve(receiver, size_bytes, header, is_full);
-  if (is_full) posted = Posted::later;
-  if (packed == nullptr) return {};
-  const CopyBatch batch = copies(segment, buffer.user(), size_bytes, packed, Direction::pack);
+  const node::Outbox::Room room =
+      outbox.reserve(receiver, size_bytes, source_of(segment, buffer, size_bytes), header);
+  if (room.is_full) posted = Posted::later;
+  if (room.start == nullptr && !room.is_lent) return {};
+  posted = Posted::yes;
+  if (room.is_lent) return {};
+  const CopyBatch batch = copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
   const Status copied = outbox.runtime().copy_batch(outbox.device(), batch);
-  if (copied.ok()) {
-    posted = Posted::yes;
-  } else {
-    outbox.withdraw(header);
-  }
+  if (!copied.ok()) outbox.fail(header);
   return copied;
 }
 
@@ -72,17 +102,25 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
                      const MessageHeader& header) {
   Status status;
   if (header.size_bytes <= segment.size_bytes()) {
-    status = unpack(outbox, segment, buffer, header);
+    const std::byte* packed = nullptr;
+    status = outbox.begin_fetch(header, packed);
+    if (status.ok()) {
+      status = unpack(outbox, segment, buffer, packed, header.size_bytes);
+      using Fetched = node::Outbox::Fetched;
+      outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
+    }
   } else {
-    // No header stays behind in the user's memory, where it might be taken for one anew.
-    MessageHeader nothing;
-    device::copy_on_host(
-        copies(segment, buffer.host(), sizeof nothing, &nothing, Direction::unpack));
+    outbox.dismiss(header);
     status = {StatusCode::truncated,
               fmt::format("a message of {} bytes is longer than the {} bytes to receive",
                           header.size_bytes, segment.size_bytes())};
   }
-  outbox.took(header);
+  // No header stays behind in the user's memory, where it might be taken for one anew.
+  if (!status.ok()) {
+    MessageHeader nothing;
+    device::copy_on_host(
+        copies(segment, buffer.host(), sizeof nothing, &nothing, Direction::unpack));
+  }
   return status;
 }
 

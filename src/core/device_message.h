@@ -11,8 +11,9 @@
 
 namespace accord::core {
 
-// Packs `segment` of a buffer in device memory for `receiver`. Unless `posted` says yes the message
-// cannot go that way, or not yet, and there is no header.
+// Readies `segment` of a buffer in device memory for `receiver`: lends it or packs it. Unless
+// `posted` says yes the message cannot go that way, or not yet, and there is no header. After an
+// error there is one all the same, which brings the receiver an error, too.
 enum class Posted { yes, no, later };
 Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
                     int receiver, node::MessageHeader& header, Posted& posted);

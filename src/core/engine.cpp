@@ -30,26 +30,38 @@ class Locked {
 
 Engine::~Engine() { stop_thread(); }
 
+void Engine::enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue) {
+  Locked locked(port_, mutex_, waiting_);
+  operation->phase_.store(Operation::Phase::queued, std::memory_order_release);
+  operation->queue_ = std::move(queue);
+  if (operation->queue_) operation->queue_->waiting.push_back(operation.get());
+  active_.push_back(operation);
+  // Counted before blocked_ is read, as enter_blocking counts itself before it reads this: one of
+  // the two sees the other.
+  (operation->is_awaited_ ? active_count_ : unawaited_count_).fetch_add(1);
+}
+
 void Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue) {
-  {
-    Locked locked(port_, mutex_, waiting_);
-    operation->phase_.store(Operation::Phase::queued, std::memory_order_release);
-    operation->queue_ = std::move(queue);
-    if (operation->queue_) operation->queue_->waiting.push_back(operation.get());
-    active_.push_back(operation);
-    // Counted before blocked_ is read, as enter_blocking counts itself before it reads this: one of
-    // the two sees the other.
-    active_count_.fetch_add(1);
-  }
+  enter(std::move(operation), std::move(queue));
   progress();
   if (threads_allowed_ && blocked_.load() > 0) wake_thread();
 }
 
+void Engine::submit_unawaited(std::shared_ptr<Operation> operation) {
+  operation->is_awaited_ = false;
+  enter(std::move(operation), nullptr);
+}
+
+Status Engine::promise(Operation& operation, HostRequest& request) {
+  ACCORD_TRY(port_.grequest_start(operation.request_));
+  operation.has_request_ = true;
+  request = operation.request_;
+  return {};
+}
+
 Status Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue,
                       HostRequest& request) {
-  ACCORD_TRY(port_.grequest_start(operation->request_));
-  operation->has_request_ = true;
-  request = operation->request_;
+  ACCORD_TRY(promise(*operation, request));
   submit(std::move(operation), std::move(queue));
   return {};
 }
@@ -77,7 +89,7 @@ void Engine::advance(Operation& operation) {
 }
 
 void Engine::progress() {
-  if (idle() || waiting_.load() > 0) return;
+  if ((idle() && unawaited_count_.load() == 0) || waiting_.load() > 0) return;
   if (!mutex_.try_lock()) return;  // whoever holds it does what we would do
   const std::unique_lock<std::recursive_mutex> locked(mutex_, std::adopt_lock);
   if (in_progress_) return;
@@ -86,13 +98,17 @@ void Engine::progress() {
     const std::shared_ptr<Operation> operation = active_[i];
     advance(*operation);
   }
-  const auto finished = std::remove_if(active_.begin(), active_.end(), [](const auto& operation) {
+  const auto is_done = [](const auto& operation) {
     return operation->phase() == Operation::Phase::done;
-  });
-  const auto count = static_cast<std::size_t>(active_.end() - finished);
-  active_.erase(finished, active_.end());
+  };
+  const auto awaited =
+      static_cast<std::size_t>(std::ranges::count_if(active_, [&](const auto& operation) {
+        return is_done(operation) && operation->is_awaited_;
+      }));
+  const std::size_t unawaited = std::erase_if(active_, is_done) - awaited;
   in_progress_ = false;
-  if (count > 0) active_count_.fetch_sub(count);
+  if (awaited > 0) active_count_.fetch_sub(awaited);
+  if (unawaited > 0) unawaited_count_.fetch_sub(unawaited);
 }
 
 bool Engine::busy(const CommQueue& queue) {

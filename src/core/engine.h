@@ -59,6 +59,7 @@ class Operation {
   std::shared_ptr<CommQueue> queue_;
   HostRequest request_ = 0;
   bool has_request_ = false;
+  bool is_awaited_ = true;
   static constexpr int kNoPlaceholder = -1;
   int placeholder_ = kNoPlaceholder;
 };
@@ -97,7 +98,9 @@ class Engine {
   // One that is done may be entered again.
   void submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
 
-  // The same, and gives the user a real request that completes with the operation.
+  // Gives the user a real request that completes with the operation, which is entered later.
+  Status promise(Operation& operation, HostRequest& request);
+  // Both at once.
   Status submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue,
                 HostRequest& request);
 
@@ -109,6 +112,10 @@ class Engine {
     return port_.placeholder_init(request, operation.placeholder_);
   }
   void let_go(Operation& operation) { port_.placeholder_release(operation.placeholder_); }
+
+  // Enters an operation that nobody waits for: moved on with the others, but for as long as nothing
+  // else is active the caller may block inside the host MPI.
+  void submit_unawaited(std::shared_ptr<Operation> operation);
 
   // One pass over all active operations. Returns at once when another thread is at it.
   void progress();
@@ -161,6 +168,7 @@ class Engine {
   void stop_thread();
 
  private:
+  void enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
   void advance(Operation& operation);
   void enter_blocking();
   void leave_blocking() noexcept;
@@ -173,6 +181,7 @@ class Engine {
   bool in_progress_ = false;     // a callback of the host MPI may call back into us
   std::vector<std::shared_ptr<Operation>> active_;
   std::atomic<std::size_t> active_count_{0};
+  std::atomic<std::size_t> unawaited_count_{0};  // not among these
 
   bool threads_allowed_ = false;
   std::atomic<std::size_t> blocked_{0};  // threads inside blocking host calls

@@ -40,6 +40,10 @@ class Tracked {
   virtual void started() {}
   // The request has completed: puts the received bytes where the user wants them.
   virtual Status finish(const Completion& completion) = 0;
+  // The user asks whether the request is complete.
+  virtual void wanted() {}
+  // Of an `early` one: whether it is complete.
+  virtual bool early_is_through() { return true; }
   // Whether the user may free the request while it is active.
   virtual bool may_be_freed_active() const noexcept { return true; }
   virtual bool message(MessageInfo& info) const {
@@ -53,7 +57,8 @@ class Tracked {
   bool claimed = false;  // some thread is about to complete it; under the lock of Requests
   bool active = true;    // false for a persistent request between its completion and its next start
   bool finished = false;  // though the user has the request still, and has only asked about it
-  // A persistent receive whose message was there before its start: the host MPI knows of no start.
+  // A persistent receive whose message was held when it was started, so that another request of the
+  // host MPI brings it: for the user's own one there was no start.
   bool early = false;
   std::optional<MessageInfo> facts;  // what message() tells, once it is finished
 };

@@ -387,6 +387,12 @@ std::uint64_t Group::take(std::size_t chunks) noexcept {
   return first;
 }
 
+Status Group::check_peer(int peer) {
+  if (++checks_ % kChecksPerLook != 0 || !life_lines_[static_cast<std::size_t>(peer)]->is_cut())
+    return {};
+  return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
+}
+
 Status Group::check_peers() {
   const bool look = ++checks_ % kChecksPerLook == 0;
   for (int peer = 0; peer < size_; ++peer) {

@@ -169,6 +169,8 @@ class Group {
 
   // An error once a peer has given up or its process is gone. Now and then a system call.
   Status check_peers();
+  // The same of one, as to its process alone.
+  Status check_peer(int peer);
 
   // Closes the peers' regions; frees the own one once all peers have closed it (at once where they
   // cannot have opened it), until then it is kept for a later call of retire or bury.

@@ -342,7 +342,8 @@ int Offers::place_for(const Own& own) {
   }
   Own* idle = nullptr;
   for (Own& other : own_) {
-    if (other.offer >= 0 && (idle == nullptr || other.last_call < idle->last_call)) idle = &other;
+    if (other.offer < 0 || slots_[static_cast<std::size_t>(other.offer)].holders != 0) continue;
+    if (idle == nullptr || other.last_call < idle->last_call) idle = &other;
   }
   if (idle != nullptr && idle->last_call + kIdleCalls <= calls_) withdraw(*idle);
   return -1;
@@ -435,6 +436,14 @@ void Offers::close(Import& import) noexcept {
   if (import.start != nullptr) (void)handle_cache().close(import.start);
   import.start = nullptr;
   import.generation = 0;
+}
+
+const std::byte* Offers::find(int owner, const Place& place,
+                              std::uint32_t generation) const noexcept {
+  const Import& import =
+      imports_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(place.offer)];
+  if (import.start == nullptr || import.generation != generation) return nullptr;
+  return static_cast<const std::byte*>(import.start) + place.offset_bytes;
 }
 
 std::byte* Offers::address(int owner, const Place& place) const noexcept {

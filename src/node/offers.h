@@ -116,6 +116,15 @@ class Offers {
   // Where a place of a peer lies here. Only of a record that says direct.
   std::byte* address(int owner, const Place& place) const noexcept;
 
+  // For what lasts longer than a call. While an own offer is held, it gives way to no other; which
+  // one it is its generation says, and where that lies with a reader, or null where it is not open.
+  void hold(std::int32_t offer) noexcept { ++slots_[static_cast<std::size_t>(offer)].holders; }
+  void let_go(std::int32_t offer) noexcept { --slots_[static_cast<std::size_t>(offer)].holders; }
+  std::uint32_t generation(std::int32_t offer) const noexcept {
+    return slots_[static_cast<std::size_t>(offer)].generation;
+  }
+  const std::byte* find(int owner, const Place& place, std::uint32_t generation) const noexcept;
+
   // Numbers the calls that bring a record; they come in the same order on all ranks.
   std::uint64_t take_call() noexcept { return calls_++; }
 
@@ -137,7 +146,8 @@ class Offers {
   struct Slot {
     std::uint32_t generation = 0;  // the last one given
     bool live = false;             // not withdrawn
-    std::uint64_t withdrawn = 0;   // Board::posted then
+    int holders = 0;
+    std::uint64_t withdrawn = 0;  // Board::posted then
     bool held = false;
     std::uint64_t base = 0;
     std::uint64_t buffer_id = 0;

@@ -2,6 +2,9 @@
 // Copyright 2026 The Accord authors
 #include "node/outbox.h"
 
+#include <fmt/format.h>
+#include <sched.h>
+
 #include <numeric>
 
 #include "base/log.h"
@@ -18,6 +21,7 @@ Outbox::Outbox(std::shared_ptr<Group> group, std::size_t size_bytes)
     : group_(std::move(group)),
       size_bytes_(size_bytes),
       followed_(static_cast<std::size_t>(group_->size())),
+      own_(OutboxBoard::kSlots),
       free_slots_(OutboxBoard::kSlots) {
   std::iota(free_slots_.rbegin(), free_slots_.rend(), std::uint16_t{0});
 }
@@ -38,56 +42,101 @@ bool Outbox::attach(device::DeviceRuntime& runtime, int device) {
 device::DeviceRuntime& Outbox::runtime() const noexcept { return group_->runtime(); }
 int Outbox::device() const noexcept { return group_->device(); }
 
+bool Outbox::has_news() const noexcept {
+  return group_->outbox(0).news.load(std::memory_order_acquire) !=
+         known_news_.load(std::memory_order_relaxed);
+}
+
+// Tells the peers to look at what this rank lends.
+void Outbox::announce() noexcept {
+  const std::uint64_t posted =
+      group_->offers().board(group_->rank()).posted.load(std::memory_order_relaxed);
+  if (posted == announced_) return;
+  announced_ = posted;
+  group_->outbox(0).news.fetch_add(1, std::memory_order_release);
+}
+
 void Outbox::follow() {
   if (!is_attached()) return;
-  bool has_news = false;
+  known_news_.store(group_->outbox(0).news.load(std::memory_order_acquire));
   for (int peer = 0; peer < group_->size(); ++peer) {
     const std::uint64_t posted =
         group_->offers().board(peer).posted.load(std::memory_order_acquire);
-    auto& followed = followed_[static_cast<std::size_t>(peer)];
-    if (followed.load() == posted) continue;
-    followed.store(posted);  // before the sender can know that what it lends is open
-    has_news = true;
+    // Before the sender can know that what it lends is open.
+    followed_[static_cast<std::size_t>(peer)].store(posted);
   }
-  if (!has_news) return;
   const std::lock_guard locked(mutex_);
   group_->offers().tend();
+  announce();
 }
 
 bool Outbox::may_hear_from(int sender) const noexcept {
   return followed_[static_cast<std::size_t>(sender)].load() != 0;
 }
 
-std::byte* Outbox::reserve(int receiver, std::size_t size_bytes, MessageHeader& header,
-                           bool& is_full) {
+// Whether a user's buffer may be lent: memory of the device on which receivers open it, all of it.
+bool Outbox::is_within(const Source& source, std::size_t size_bytes) const noexcept {
+  const device::PointerInfo& memory = source.memory;
+  const auto* const base = static_cast<const std::byte*>(memory.base);
+  return source.start != nullptr && memory.kind == device::MemoryKind::device &&
+         memory.runtime == &runtime() && memory.device == device() && source.start >= base &&
+         source.start + size_bytes <= base + memory.size_bytes;
+}
+
+Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source& source,
+                             MessageHeader& header) {
+  constexpr unsigned kCallsPerLook = 16;
   const std::lock_guard locked(mutex_);
-  is_full = false;
-  if (size_bytes > size_bytes_ || !make_memory()) return nullptr;
+  Room room;
+  if (size_bytes > size_bytes_ || !make_memory()) return room;
+  node::Offers& offers = group_->offers();
+  // What was freed is withdrawn though nothing comes from the peers.
+  if (++calls_ % kCallsPerLook == 0) offers.tend();
+  (void)offers.take_call();
+  std::int32_t home = -1;
+  const bool is_open = offers.use(memory_info_, receiver, home);
   std::int32_t offer = -1;
-  (void)group_->offers().take_call();
-  if (!group_->offers().use(memory_info_, receiver, offer)) return nullptr;
+  room.is_lent =
+      is_open && is_within(source, size_bytes) && offers.use(source.memory, receiver, offer);
+  announce();
+  if (!is_open) return {};
   reclaim();
   std::size_t first_bytes = 0;
-  if (free_slots_.empty() || !find_room(size_bytes, first_bytes)) {
-    is_full = !has_given_up_;
-    return nullptr;
-  }
+  if (free_slots_.empty() || !find_room(size_bytes, first_bytes))
+    return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_};
   const std::uint16_t number = free_slots_.back();
   free_slots_.pop_back();
   waiting_.emplace(first_bytes, Waiting{number, size_bytes});
+  own_[number] = {.first_bytes = first_bytes,
+                  .size_bytes = size_bytes,
+                  .home = home,
+                  .home_generation = offers.generation(home),
+                  .source = room.is_lent ? source.start : nullptr};
   OutboxSlot& slot = group_->outbox(group_->rank()).slots[number];
-  std::uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
+  auto generation = static_cast<std::uint32_t>(slot.state.load(std::memory_order_relaxed) >> 8) + 1;
   if (generation == 0) ++generation;
   slot.receiver = receiver;
-  slot.place = {offer, first_bytes};
-  slot.generation.store(generation, std::memory_order_release);
+  if (room.is_lent) {
+    offers.hold(offer);
+    const auto* const base = static_cast<const std::byte*>(source.memory.base);
+    slot.place = {offer, static_cast<std::uint64_t>(source.start - base)};
+    slot.offer_generation = offers.generation(offer);
+    lent_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    room.start = memory_ + first_bytes;
+    slot.place = {home, first_bytes};
+    slot.offer_generation = own_[number].home_generation;
+  }
+  offers.hold(home);
+  slot.state.store(OutboxSlot::state_of(generation, room.is_lent ? Stage::lent : Stage::waiting),
+                   std::memory_order_release);
   header = {.cookie = group_->outbox(0).cookie,
             .generation = generation,
             .sender = static_cast<std::uint16_t>(group_->rank()),
             .slot = number,
             .size_bytes = size_bytes};
   sent_.fetch_add(1, std::memory_order_relaxed);
-  return memory_ + first_bytes;
+  return room;
 }
 
 void Outbox::give_up() noexcept {
@@ -118,13 +167,17 @@ bool Outbox::find_room(std::size_t size_bytes, std::size_t& first_bytes) const {
 }
 
 void Outbox::reclaim() {
-  const OutboxBoard& own = group_->outbox(group_->rank());
+  const OutboxBoard& board = group_->outbox(group_->rank());
   std::erase_if(waiting_, [&](const auto& entry) {
-    const OutboxSlot& slot = own.slots[entry.second.slot];
-    if (slot.taken.load(std::memory_order_acquire) !=
-        slot.generation.load(std::memory_order_relaxed))
-      return false;
-    free_slots_.push_back(entry.second.slot);
+    const std::uint16_t number = entry.second.slot;
+    const OutboxSlot& slot = board.slots[number];
+    Own& own = own_[number];
+    const auto stage = static_cast<Stage>(slot.state.load(std::memory_order_acquire) & 0xff);
+    if (stage == Stage::taken) end_loan(own, slot);
+    // Of one that has failed its sender has to learn first.
+    if ((stage != Stage::taken && stage != Stage::failed) || own.source != nullptr) return false;
+    group_->offers().let_go(own.home);
+    free_slots_.push_back(number);
     has_given_up_ = false;
     return true;
   });
@@ -134,26 +187,129 @@ OutboxSlot& Outbox::slot(const MessageHeader& header) const noexcept {
   return group_->outbox(header.sender).slots[header.slot];
 }
 
-void Outbox::withdraw(const MessageHeader& header) noexcept { took(header); }
+// None where the slot is of another message.
+Stage Outbox::stage(const MessageHeader& header) const noexcept {
+  const std::uint64_t state = slot(header).state.load(std::memory_order_acquire);
+  return state >> 8 == header.generation ? static_cast<Stage>(state & 0xff) : Stage::none;
+}
+
+bool Outbox::change(const MessageHeader& header, Stage from, Stage to) noexcept {
+  std::uint64_t expected = OutboxSlot::state_of(header.generation, from);
+  return slot(header).state.compare_exchange_strong(
+      expected, OutboxSlot::state_of(header.generation, to), std::memory_order_acq_rel);
+}
+
+void Outbox::end_loan(Own& own, const OutboxSlot& slot) noexcept {
+  if (own.source == nullptr) return;
+  own.source = nullptr;
+  group_->offers().let_go(slot.place.offer);
+}
+
+void Outbox::withdraw(const MessageHeader& header) noexcept {
+  const std::lock_guard locked(mutex_);
+  if (change(header, Stage::lent, Stage::taken)) end_loan(own_[header.slot], slot(header));
+  (void)change(header, Stage::waiting, Stage::taken);
+}
+
+void Outbox::fail(const MessageHeader& header) noexcept {
+  slot(header).state.store(OutboxSlot::state_of(header.generation, Stage::broken),
+                           std::memory_order_release);
+}
+
+bool Outbox::is_lent(const MessageHeader& header) const {
+  const std::lock_guard locked(mutex_);
+  return own_[header.slot].source != nullptr;
+}
+
+Status Outbox::look(const MessageHeader& header, Loan& loan) {
+  const std::lock_guard locked(mutex_);
+  loan = Loan::ended;
+  Own& own = own_[header.slot];
+  const Stage now = stage(header);
+  if (now == Stage::none || own.source == nullptr) return {};
+  if (now == Stage::lent || now == Stage::fetching) {
+    loan = now == Stage::lent ? Loan::untouched : Loan::being_read;
+    return group_->check_peer(slot(header).receiver);
+  }
+  end_loan(own, slot(header));
+  if (now != Stage::failed) return {};
+  return {StatusCode::device_error,
+          fmt::format("node: rank {} could not read the message", slot(header).receiver)};
+}
+
+Status Outbox::move(const MessageHeader& header) {
+  const std::lock_guard locked(mutex_);
+  Own& own = own_[header.slot];
+  if (own.source == nullptr || !change(header, Stage::lent, Stage::moving)) return {};
+  const device::Copy copy{
+      .dst = memory_ + own.first_bytes, .src = own.source, .row_bytes = own.size_bytes};
+  const Status copied = runtime().copy(device(), {&copy, 1});
+  OutboxSlot& its = slot(header);
+  end_loan(own, its);
+  its.place = {own.home, own.first_bytes};
+  its.offer_generation = own.home_generation;
+  its.state.store(
+      OutboxSlot::state_of(header.generation, copied.ok() ? Stage::waiting : Stage::broken),
+      std::memory_order_release);
+  moved_.fetch_add(1, std::memory_order_relaxed);
+  return copied;
+}
 
 bool Outbox::recognises(const MessageHeader& header) const noexcept {
   if (header.cookie != group_->outbox(0).cookie || header.sender >= group_->size() ||
       header.slot >= OutboxBoard::kSlots)
     return false;
-  const OutboxSlot& its = slot(header);
-  return its.generation.load(std::memory_order_acquire) == header.generation &&
-         its.taken.load(std::memory_order_relaxed) != header.generation &&
-         its.receiver == group_->rank();
+  const Stage now = stage(header);
+  return now != Stage::none && now != Stage::taken && now != Stage::failed &&
+         slot(header).receiver == group_->rank();
 }
 
-const std::byte* Outbox::find(const MessageHeader& header) {
+Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start) {
   fetched_.fetch_add(1, std::memory_order_relaxed);
+  const OutboxSlot& its = slot(header);
+  while (!change(header, Stage::waiting, Stage::fetching) &&
+         !change(header, Stage::lent, Stage::fetching)) {
+    if (stage(header) != Stage::moving) {
+      (void)change(header, Stage::broken, Stage::taken);
+      return {StatusCode::device_error,
+              fmt::format("node: rank {} could not send the message", header.sender)};
+    }
+    ::sched_yield();
+    const std::lock_guard locked(mutex_);
+    ACCORD_TRY(group_->check_peer(header.sender));
+  }
   const std::lock_guard locked(mutex_);
-  return group_->offers().address(header.sender, slot(header).place);
+  start = group_->offers().find(header.sender, its.place, its.offer_generation);
+  if (start != nullptr) return {};
+  end_fetch(header, Fetched::no);
+  return {StatusCode::device_error,
+          fmt::format("node: rank {} no longer lends the message", header.sender)};
 }
 
-void Outbox::took(const MessageHeader& header) noexcept {
-  slot(header).taken.store(header.generation, std::memory_order_release);
+Status Outbox::fetch(std::byte* to, const std::byte* start, std::size_t size_bytes) {
+  const device::Copy copy{.dst = to, .src = start, .row_bytes = size_bytes};
+  bool done = false;
+  ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
+  return done ? Status() : runtime().copy(device(), {&copy, 1});
+}
+
+void Outbox::end_fetch(const MessageHeader& header, Fetched fetched) noexcept {
+  slot(header).state.store(
+      OutboxSlot::state_of(header.generation,
+                           fetched == Fetched::yes ? Stage::taken : Stage::failed),
+      std::memory_order_release);
+}
+
+// What its sender is moving is soon at its end.
+void Outbox::dismiss(const MessageHeader& header) noexcept {
+  const auto end = [&](Stage from) { return change(header, from, Stage::taken); };
+  while (!end(Stage::waiting) && !end(Stage::lent) && !end(Stage::broken) &&
+         stage(header) == Stage::moving)
+    ::sched_yield();
+}
+
+Outbox::Counters Outbox::counters() const noexcept {
+  return {sent_.load(), lent_.load(), moved_.load(), fetched_.load()};
 }
 
 void Outbox::close() noexcept {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Messages between two ranks of a node that wait in device memory of their sender. The sender packs
-// a message there before it tells anybody of it, the receiver fetches it whenever it has matched
-// it, and neither ever waits for the other. What goes by the host MPI is a header of 32 bytes. The
-// memory is lent once to each receiver (offers.h); until a receiver has opened it, it gets no
-// header. Knows no MPI and no vendor. Thread-safe.
+// Messages between two ranks of a node that wait in device memory of their sender. What goes by the
+// host MPI is a header of 32 bytes, and the receiver fetches the message whenever it has matched
+// that. A message is packed into the sender's outbox before anybody is told of it, or, where it is
+// one run of bytes in memory that the receiver has opened, lies in the user's buffer, with room for
+// it in the outbox: it is moved there once its sender wants the buffer back and nobody has begun to
+// fetch it. So neither side ever needs the other to go on. Memory is lent once to each receiver
+// (offers.h); until a receiver has opened it, it gets no header. Knows no MPI and no vendor.
+// Thread-safe.
 #pragma once
 
 #include <array>
@@ -20,6 +23,7 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 #include "node/offers.h"
+#include "node/quick_copy.h"
 
 namespace accord::node {
 
@@ -35,19 +39,38 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 32);
 
-// A message that waits. Written by its sender while nobody knows of it, but for `taken`.
+// What has become of a message.
+enum class Stage : std::uint8_t {
+  none,
+  lent,      // in the user's buffer
+  moving,    // its sender moves it from there to the outbox
+  waiting,   // in the outbox
+  broken,    // its sender could not copy it there, as its receiver has yet to learn
+  fetching,  // its receiver copies it
+  taken,     // nobody will fetch it any more
+  failed,    // nor this one: its receiver could not copy it
+};
+
+// A message that waits. Written by its sender while nobody knows of it, or while it moves it.
 struct OutboxSlot {
-  std::atomic<std::uint32_t> generation{0};  // of the message, never the same again; 0: none yet
-  std::atomic<std::uint32_t> taken{0};       // the last one that nobody will fetch any more
+  // Generation of the message, never the same again, and its stage.
+  std::atomic<std::uint64_t> state{0};
   std::int32_t receiver = -1;
+  std::uint32_t offer_generation = 0;
   Place place;
+
+  static constexpr std::uint64_t state_of(std::uint32_t generation, Stage stage) noexcept {
+    return std::uint64_t{generation} << 8 | static_cast<std::uint64_t>(stage);
+  }
 };
 
 // What the ranks of a group share of their outboxes: one a rank.
 struct alignas(128) OutboxBoard {
   static constexpr std::size_t kSlots = 512;
   std::array<std::uint64_t, 2> cookie{};  // rank 0's is everybody's
-  OutboxSlot slots[kSlots];
+  // Rank 0's counts what all ranks have changed of what they lend.
+  alignas(64) std::atomic<std::uint64_t> news{0};
+  alignas(64) OutboxSlot slots[kSlots];
 };
 
 class Outbox {
@@ -66,32 +89,66 @@ class Outbox {
   device::DeviceRuntime& runtime() const noexcept;
   int device() const noexcept;
 
+  // Whether peers lend something new, or no longer what they did. Costs a load.
+  bool has_news() const noexcept;
   // Opens what peers lend, so that they may send headers: not to be called by a rank that has
   // receives under way which nobody would look for a header in.
   void follow();
   // Whether this rank may ever have got a header from `sender`.
   bool may_hear_from(int sender) const noexcept;
 
-  // Device memory for a message to `receiver`, to be filled before the header is sent. Null where
-  // there is none, or the receiver does not reach it yet; `is_full` where there may be soon.
-  std::byte* reserve(int receiver, std::size_t size_bytes, MessageHeader& header, bool& is_full);
+  // The sender's side.
+
+  // A message in a user's buffer, one run of bytes; `memory` is what classify says of it.
+  struct Source {
+    const std::byte* start = nullptr;
+    device::PointerInfo memory;
+  };
+  // Device memory for a message to `receiver`, to be filled before the header is sent; null where
+  // `source` is lent instead (`is_lent`), where there is none, or the receiver does not reach it
+  // yet; `is_full` where there may be soon.
+  struct Room {
+    std::byte* start = nullptr;
+    bool is_lent = false;
+    bool is_full = false;
+  };
+  Room reserve(int receiver, std::size_t size_bytes, const Source& source, MessageHeader& header);
   // It is not full any more in that sense, until a receiver has fetched something.
   void give_up() noexcept;
   // The header was not sent after all, or has been taken back.
   void withdraw(const MessageHeader& header) noexcept;
+  // The room could not be filled: the receiver shall find an error in the message's stead.
+  void fail(const MessageHeader& header) noexcept;
+
+  bool is_lent(const MessageHeader& header) const;
+  enum class Loan { ended, untouched, being_read };
+  // Whether the buffer that a header stands for is its user's again; an error where the receiver
+  // could not read it, or is gone.
+  Status look(const MessageHeader& header, Loan& loan);
+  // Ends an untouched loan: moves the message to the outbox. No effect where it is being read.
+  Status move(const MessageHeader& header);
+
+  // The receiver's side.
 
   // Whether this is the header of a message that waits for this rank.
   bool recognises(const MessageHeader& header) const noexcept;
-  // Where that lies, and that it need not any longer.
-  const std::byte* find(const MessageHeader& header);
-  void took(const MessageHeader& header) noexcept;
+  // Where that lies, until `end_fetch`. Waits while its sender moves it.
+  Status begin_fetch(const MessageHeader& header, const std::byte*& start);
+  enum class Fetched { yes, no };
+  void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
+  // To memory of this rank on its device, one run of bytes as all that waits here is.
+  Status fetch(std::byte* to, const std::byte* start, std::size_t size_bytes);
+  // It is not wanted.
+  void dismiss(const MessageHeader& header) noexcept;
 
   // Messages that went this way.
   struct Counters {
     std::uint64_t sent = 0;
+    std::uint64_t lent = 0;   // of these, from the user's buffer
+    std::uint64_t moved = 0;  // of these, to the outbox after all
     std::uint64_t fetched = 0;
   };
-  Counters counters() const noexcept { return {sent_.load(), fetched_.load()}; }
+  Counters counters() const noexcept;
 
   // Closes what peers lend. Once all have, the memory may go.
   void close() noexcept;
@@ -101,8 +158,21 @@ class Outbox {
     std::uint16_t slot;
     std::size_t size_bytes;
   };
+  // Of this rank's own messages, by slot.
+  struct Own {
+    std::size_t first_bytes = 0;  // of its room
+    std::size_t size_bytes = 0;
+    std::int32_t home = -1;  // the offer of the outbox
+    std::uint32_t home_generation = 0;
+    const std::byte* source = nullptr;  // not null while it is lent, or its end is yet to be told
+  };
 
   bool make_memory();
+  void announce() noexcept;
+  bool is_within(const Source& source, std::size_t size_bytes) const noexcept;
+  void end_loan(Own& own, const OutboxSlot& slot) noexcept;
+  bool change(const MessageHeader& header, Stage from, Stage to) noexcept;
+  Stage stage(const MessageHeader& header) const noexcept;
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   void reclaim();
   OutboxSlot& slot(const MessageHeader& header) const noexcept;
@@ -112,12 +182,19 @@ class Outbox {
   mutable std::mutex mutex_;
   std::atomic<bool> attached_{false};
   std::vector<std::atomic<std::uint64_t>> followed_;  // by rank: changes of its offers acted upon
+  std::atomic<std::uint64_t> known_news_{0};
+  std::uint64_t announced_ = 0;  // changes of the own offers
   std::byte* memory_ = nullptr;
   device::PointerInfo memory_info_;
   bool has_failed_ = false;  // to make it
   std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> lent_{0};
+  std::atomic<std::uint64_t> moved_{0};
   std::atomic<std::uint64_t> fetched_{0};
   bool has_given_up_ = false;
+  unsigned calls_ = 0;
+  std::vector<Own> own_;
+  QuickCopy quick_copy_;
   std::map<std::size_t, Waiting> waiting_;  // by where they begin
   std::vector<std::uint16_t> free_slots_;
 };

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "shim/environment.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -51,12 +52,24 @@ Status agree(JobFacts& facts) {
           "`accord info`)"};
 }
 
+// What the program has been told that it may do with threads: no more than it has asked for where
+// that was raised for the progress thread. Other programs are told what the host MPI says.
+int told_level = MPI_THREAD_SINGLE;
+bool is_level_raised = false;
+
+void tell_level(int required) {
+  (void)host::Query_thread(&told_level);
+  is_level_raised = wanted_level(required) != required;
+  if (is_level_raised) told_level = std::min(told_level, required);
+}
+
 int after_init(int required) {
+  tell_level(required);
   int level = MPI_THREAD_SINGLE;
   (void)host::Query_thread(&level);
   JobFacts facts{.threads = level == MPI_THREAD_MULTIPLE && config().progress_thread != "off",
                  .devices = device::accelerator_present(),
-                 .program_threads = required == MPI_THREAD_MULTIPLE,
+                 .program_threads = told_level == MPI_THREAD_MULTIPLE,
                  .partitioned = wants_partitioned()};
   Status status = agree(facts);
   start_runtime(facts);
@@ -104,8 +117,17 @@ int Init(int* argc, char*** argv) noexcept {
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) noexcept {
-  const int code = host::Init_thread(argc, argv, wanted_level(required), provided);
-  return code == MPI_SUCCESS ? after_init(required) : code;
+  int code = host::Init_thread(argc, argv, wanted_level(required), provided);
+  if (code != MPI_SUCCESS) return code;
+  code = after_init(required);
+  if (provided != nullptr) *provided = told_level;
+  return code;
+}
+
+int Query_thread(int* provided) noexcept {
+  const int code = host::Query_thread(provided);
+  if (code == MPI_SUCCESS && is_level_raised) *provided = told_level;
+  return code;
 }
 
 int Finalize() noexcept {

@@ -12,6 +12,7 @@ namespace accord::shim {
 
 int Init(int* argc, char*** argv) noexcept;
 int Init_thread(int* argc, char*** argv, int required, int* provided) noexcept;
+int Query_thread(int* provided) noexcept;
 int Finalize() noexcept;
 #ifdef ACCORD_HAS_Session_init
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) noexcept;

@@ -82,20 +82,26 @@ int hold(int source, int tag, MPI_Comm comm, HeldMessages& held) {
       if (const int code = read(comm, message)) return code;
     }
     held.messages.push_back(std::move(message));
-    held.count.store(held.messages.size(), std::memory_order_release);
+    held_count.fetch_add(1);
     if (status.MPI_TAG == tag) return MPI_SUCCESS;
   }
 }
 
 HeldMessages* held_of(MPI_Comm comm) noexcept {
-  CommState* const state = listens() ? comm_state(comm) : nullptr;
+  CommState* const state = may_listen() ? comm_state(comm) : nullptr;
   return state == nullptr ? nullptr : state->held.get();
 }
 
 void take(HeldMessages& held, std::deque<HeldMessage>::iterator at, HeldMessage& found) {
   found = std::move(*at);
   held.messages.erase(at);
-  held.count.store(held.messages.size(), std::memory_order_release);
+  held_count.fetch_sub(1);
+}
+
+// For a probe.
+std::unique_lock<std::recursive_mutex> lock_after_receives(HeldMessages& held) {
+  while (held.receives_waiting.load() != 0) engine().port().pause();
+  return std::unique_lock<std::recursive_mutex>(held.mutex);
 }
 
 void give_out(const HeldMessage& message) {
@@ -113,7 +119,7 @@ std::shared_ptr<HeldMessages> make_held_messages() { return std::make_shared<Hel
 int iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) noexcept {
   HeldMessages* const held = held_of(comm);
   if (held == nullptr || flag == nullptr) return host::Iprobe(source, tag, comm, flag, status);
-  const std::lock_guard<std::recursive_mutex> locked(held->mutex);
+  const auto locked = lock_after_receives(*held);
   for (;;) {
     if (const auto at = find(held->messages, source, tag); at != held->messages.end()) {
       tell(*at, status);
@@ -139,7 +145,7 @@ int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
   HeldMessages* const held = held_of(comm);
   if (held == nullptr || flag == nullptr || message == nullptr)
     return host::Improbe(source, tag, comm, flag, message, status);
-  const std::lock_guard<std::recursive_mutex> locked(held->mutex);
+  const auto locked = lock_after_receives(*held);
   HeldMessage found;
   if (const auto at = find(held->messages, source, tag); at != held->messages.end()) {
     take(*held, at, found);
@@ -166,8 +172,8 @@ int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
 }
 
 bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept {
-  HeldMessages* const held = held_of(comm);
-  if (held == nullptr || held->count.load(std::memory_order_acquire) == 0) return false;
+  HeldMessages* const held = holds_messages() ? held_of(comm) : nullptr;
+  if (held == nullptr) return false;
   const std::lock_guard<std::recursive_mutex> locked(held->mutex);
   const auto at = find(held->messages, source, tag);
   if (at == held->messages.end()) return false;
@@ -175,12 +181,17 @@ bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept 
   return true;
 }
 
-bool must_post_receives() noexcept { return program_has_threads && listens(); }
+bool must_post_receives() noexcept {
+  return messages_joined && program_has_threads && device::any_active();
+}
 
 ReceiveOrder::ReceiveOrder(MPI_Comm comm) noexcept {
   if (!must_post_receives()) return;
-  if (HeldMessages* const held = held_of(comm))
-    locked_ = std::unique_lock<std::recursive_mutex>(held->mutex);
+  HeldMessages* const held = held_of(comm);
+  if (held == nullptr) return;
+  held->receives_waiting.fetch_add(1);
+  locked_ = std::unique_lock<std::recursive_mutex>(held->mutex);
+  held->receives_waiting.fetch_sub(1);
 }
 
 std::shared_ptr<Substitute> claim_substitute(MPI_Message message) noexcept {

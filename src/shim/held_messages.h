@@ -40,11 +40,22 @@ struct HeldMessage {
   std::shared_ptr<Substitute> substitute;
 };
 
+// Of all communicators.
+inline std::atomic<std::size_t> held_count{0};
+inline bool holds_messages() noexcept { return held_count.load(std::memory_order_acquire) != 0; }
+
 // Of one communicator; those of one source in the order in which they were sent.
 struct HeldMessages {
   std::recursive_mutex mutex;
+  // Receives that are about to lock it: a thread that probes without end lets them have it, which
+  // the mutex alone would not.
+  std::atomic<int> receives_waiting{0};
   std::deque<HeldMessage> messages;
-  std::atomic<std::size_t> count{0};
+
+  HeldMessages() = default;
+  HeldMessages(const HeldMessages&) = delete;
+  HeldMessages& operator=(const HeldMessages&) = delete;
+  ~HeldMessages() { held_count.fetch_sub(messages.size()); }
 };
 
 std::shared_ptr<HeldMessages> make_held_messages();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "shim/canonical.h"
@@ -18,6 +19,13 @@ struct Kept {
   std::vector<MPI_Datatype> datatypes;
   std::vector<MPI_Op> ops;
   std::atomic<bool> any{false};
+
+  // Of datatypes that KeptTypes name.
+  struct Use {
+    int count = 0;
+    bool is_freed = false;  // by the program
+  };
+  std::unordered_map<std::uint64_t, Use> uses;
 };
 
 // Never destroyed: MPI may be called from destructors of the program.
@@ -54,17 +62,43 @@ void free_kept_handles() noexcept {
   for (MPI_Op& op : ops) (void)host::Op_free(&op);
 }
 
+KeptType::KeptType(MPI_Datatype datatype) : handle_(datatype) {
+  const std::lock_guard<std::mutex> locked(kept().mutex);
+  ++kept().uses[to_bits(datatype)].count;
+}
+
+KeptType::~KeptType() {
+  bool is_freed = false;
+  {
+    const std::lock_guard<std::mutex> locked(kept().mutex);
+    const auto use = kept().uses.find(to_bits(handle_));
+    if (--use->second.count != 0) return;
+    is_freed = use->second.is_freed;
+    kept().uses.erase(use);
+  }
+  if (is_freed) (void)Type_free(&handle_);
+}
+
 int Type_free(MPI_Datatype* datatype) noexcept {
   free_kept_handles();
   // Mistakes are the host MPI's to report.
-  if (needs_no_handles() || datatype == nullptr || *datatype == MPI_DATATYPE_NULL ||
-      is_named(*datatype))
+  if (datatype == nullptr || *datatype == MPI_DATATYPE_NULL || is_named(*datatype))
     return host::Type_free(datatype);
-  const std::lock_guard<std::mutex> locked(kept().mutex);
-  kept().datatypes.push_back(*datatype);
-  kept().any = true;
-  *datatype = MPI_DATATYPE_NULL;
-  return MPI_SUCCESS;
+  {
+    const std::lock_guard<std::mutex> locked(kept().mutex);
+    if (const auto use = kept().uses.find(to_bits(*datatype)); use != kept().uses.end()) {
+      use->second.is_freed = true;
+      *datatype = MPI_DATATYPE_NULL;
+      return MPI_SUCCESS;
+    }
+    if (!needs_no_handles()) {
+      kept().datatypes.push_back(*datatype);
+      kept().any = true;
+      *datatype = MPI_DATATYPE_NULL;
+      return MPI_SUCCESS;
+    }
+  }
+  return host::Type_free(datatype);
 }
 
 int Op_free(MPI_Op* op) noexcept {

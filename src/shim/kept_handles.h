@@ -25,4 +25,19 @@ class HandleUse {
   HandleUse& operator=(const HandleUse&) = delete;
 };
 
+// A datatype that lives on in the host MPI as long as this does, though the program frees it
+// meanwhile. No copy of it: making one would call the program's attribute functions.
+class KeptType {
+ public:
+  explicit KeptType(MPI_Datatype datatype);
+  ~KeptType();
+  KeptType(const KeptType&) = delete;
+  KeptType& operator=(const KeptType&) = delete;
+
+  MPI_Datatype handle() const noexcept { return handle_; }
+
+ private:
+  MPI_Datatype handle_;
+};
+
 }  // namespace accord::shim

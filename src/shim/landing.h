@@ -14,28 +14,10 @@
 
 #include "host_mpi.h"
 #include "node/outbox.h"
+#include "shim/kept_handles.h"
 #include "shim/typemap.h"
 
 namespace accord::shim {
-
-// A datatype that its user may free meanwhile.
-class KeptType {
- public:
-  explicit KeptType(MPI_Datatype datatype) : handle_(datatype) {
-    if (!is_named(datatype)) is_copy_ = host::Type_dup(datatype, &handle_) == MPI_SUCCESS;
-  }
-  ~KeptType() {
-    if (is_copy_) (void)host::Type_free(&handle_);
-  }
-  KeptType(const KeptType&) = delete;
-  KeptType& operator=(const KeptType&) = delete;
-
-  MPI_Datatype handle() const noexcept { return handle_; }
-
- private:
-  MPI_Datatype handle_;
-  bool is_copy_ = false;
-};
 
 template <class C>
 core::Segment segment_of(C count, MPI_Datatype datatype) {
@@ -59,7 +41,6 @@ class Landing {
         type_(known_typemap(datatype)) {
     if (type_ || lasts == Lasts::call) return;
     kept_ = std::make_shared<KeptType>(datatype);
-    datatype_ = kept_->handle();
   }
 
   bool is_present() const noexcept { return count_ != 0; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "core/loan.h"
 #include "node/group.h"
 
 namespace accord::shim {
@@ -177,8 +178,11 @@ void leave_messages() noexcept {
   messages_joined = false;
   Neighbours& here = neighbours();
   (void)host::Barrier(here.comm);
-  const auto [sent, fetched] = here.outbox->counters();
-  log::info("node: this rank has sent {} messages by headers and fetched {}", sent, fetched);
+  const node::Outbox::Counters counters = here.outbox->counters();
+  log::info(
+      "node: this rank has sent {} messages by headers ({} of them lent, {} of these moved) and "
+      "fetched {}",
+      counters.sent, counters.lent, counters.moved, counters.fetched);
   here.outbox->close();
   (void)host::Barrier(here.comm);
   let_go();
@@ -186,19 +190,44 @@ void leave_messages() noexcept {
 
 node::Outbox& outbox() noexcept { return *neighbours().outbox; }
 
+namespace {
+
+// On the device that this process uses, if it uses one. Asking takes a call of the driver, which a
+// program that receives into host memory makes now and then only.
+void attach_to_device_in_use() noexcept {
+  constexpr unsigned kCallsPerLook = 64;
+  static std::atomic<unsigned> calls{0};
+  if (calls.fetch_add(1, std::memory_order_relaxed) % kCallsPerLook != 0) return;
+  device::DeviceRuntime& runtime = device::default_runtime();
+  const int device = runtime.device_in_use();
+  if (device >= 0) (void)outbox().attach(runtime, device);
+}
+
+}  // namespace
+
+void attend() noexcept {
+  // What this rank lends and its program has freed is found, though it sends nothing any more.
+  constexpr unsigned kCallsPerLook = 256;
+  static thread_local unsigned calls = 0;
+  node::Outbox& here = outbox();
+  const bool looks = hears_headers.load() && ++calls % kCallsPerLook == 0;
+  if (!looks && !here.has_news()) return;
+  if (!here.is_attached()) attach_to_device_in_use();
+  if (!here.is_attached()) return;
+  // Pairs with those of receives that nobody looks after.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!hears_headers.load() && (has_blind_requests.load() || blind_calls.load() != 0)) return;
+  hears_headers.store(true);  // before a sender can know
+  here.follow();
+}
+
 void attend(const core::StagedBuffer& buffer) noexcept {
   node::Outbox& here = outbox();
-  if (!here.is_attached()) {
-    const device::PointerInfo& where = buffer.where();
-    if (buffer.is_staged() && where.kind == device::MemoryKind::device) {
-      (void)here.attach(*where.runtime, where.device);
-    } else {
-      device::DeviceRuntime& runtime = device::default_runtime();
-      const int device = runtime.device_in_use();
-      if (device >= 0) (void)here.attach(runtime, device);
-    }
-  }
-  if (!has_blind_receives.load()) here.follow();
+  const device::PointerInfo& where = buffer.where();
+  if (!here.is_attached() && buffer.is_staged() && where.kind == device::MemoryKind::device &&
+      where.runtime != nullptr)
+    (void)here.attach(*where.runtime, where.device);
+  attend();
 }
 
 // Headers that the host MPI has yet to bring to the receivers go on meanwhile.
@@ -210,13 +239,26 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
       Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
   for (;;) {
     auto outcome = core::Posted::no;
-    ACCORD_TRY(core::post_message(outbox(), segment, buffer, receiver, header, outcome));
+    const Status status = core::post_message(outbox(), segment, buffer, receiver, header, outcome);
     posted = outcome == core::Posted::yes;
-    if (outcome != core::Posted::later) return {};
+    if (outcome != core::Posted::later) return status;
     if (Clock::now() >= end) {
       outbox().give_up();
       return {};
     }
+    engine().progress();
+    engine().port().poke();
+    engine().port().pause();
+  }
+}
+
+Status end_message(const node::MessageHeader& header, const Status& posted) noexcept {
+  ACCORD_TRY(posted);
+  core::LoanEnd loan(outbox(), header);
+  for (;;) {
+    bool done = false;
+    ACCORD_TRY(loan.poll(done));
+    if (done) return {};
     engine().progress();
     engine().port().poke();
     engine().port().pause();

@@ -3,9 +3,9 @@
 //
 // Messages from a device to a rank of the same node: the host MPI matches a header in their stead,
 // and the receiver fetches them from device memory of the sender (core/device_message.h). Who may
-// send headers is agreed at MPI_Init, so that every receive is looked after, of host memory too.
-// That costs each receive something, so no job does it that has not asked for it
-// (ACCORD_P2P_BYTES); a rank gets no headers until it uses a device.
+// send headers is agreed at MPI_Init. A rank gets none before it uses a device and has opened what
+// a peer lends. From its first use of a device on it looks after receives that may last until then,
+// and once it has opened something after all that a header fits into, of host memory too.
 #pragma once
 
 #include <mpi.h>
@@ -15,13 +15,19 @@
 
 #include "core/device_message.h"
 #include "shim/describe.h"
+#include "shim/held_messages.h"
 
 namespace accord::shim {
 
 // The ranks of this node can send each other headers.
 inline bool messages_joined = false;
-// A receive may be under way in which nobody would look for a header: then this rank gets none.
-inline std::atomic<bool> has_blind_receives{false};
+// A receive from before the first use of a device may be under way for good, in which nobody would
+// look for a header: then this rank gets none.
+inline std::atomic<bool> has_blind_requests{false};
+// Such blocking calls, where several threads may receive: this rank opens nothing meanwhile.
+inline std::atomic<int> blind_calls{0};
+// This rank has opened what a peer lends.
+inline std::atomic<bool> hears_headers{false};
 
 // Together with all ranks of MPI_COMM_WORLD; the second waits for those of this node.
 void join_messages();
@@ -30,8 +36,18 @@ void leave_messages() noexcept;
 // Only where messages_joined.
 node::Outbox& outbox() noexcept;
 
-// Receives that begin now may get headers.
-inline bool listens() noexcept { return messages_joined && device::any_active(); }
+// Messages that come may be headers.
+inline bool listens() noexcept {
+  return messages_joined && hears_headers.load(std::memory_order_acquire);
+}
+// Or may before the call is through, since another thread opens something.
+inline bool may_listen() noexcept { return messages_joined && (program_has_threads || listens()); }
+
+// Opens what peers lend since this rank has looked last. Costs a look at memory where there is
+// nothing new.
+void attend() noexcept;
+// The same, on the device of `buffer` where this rank has used none for messages so far.
+void attend(const core::StagedBuffer& buffer) noexcept;
 
 template <class C>
 bool has_room_for_header(C count, MPI_Datatype datatype) noexcept {
@@ -42,18 +58,22 @@ bool has_room_for_header(C count, MPI_Datatype datatype) noexcept {
          static_cast<MPI_Count>(count) >= (kSize + size - 1) / size;
 }
 
-// Whether a receive that begins now may get a header; remembers one that nobody looks after.
+// Whether a receive that begins now must be looked after, since it may get a header or what it is
+// for is held. Remembers one that would have to be, had this process used a device already.
 template <class C>
-bool listens_for(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
-  if (!messages_joined || device::any_active()) return messages_joined;
-  if ((lasts == Lasts::request || program_has_threads) && has_room_for_header(count, datatype))
-    has_blind_receives.store(true);
-  return false;
+bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
+  if (!messages_joined) return false;
+  if (!device::any_active()) {
+    if (lasts == Lasts::call || !has_room_for_header(count, datatype)) return false;
+    has_blind_requests.store(true);
+    // Pairs with the one in attend(): the other thread sees this receive, or this one its device.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return device::any_active();
+  }
+  attend();
+  if (program_has_threads || holds_messages()) return true;
+  return (lasts == Lasts::request || listens()) && has_room_for_header(count, datatype);
 }
-
-// Lets this rank take part, on the device of `buffer` or else the one that it uses: opens what its
-// peers lend it.
-void attend(const core::StagedBuffer& buffer) noexcept;
 
 // The number of a rank of `comm` (of the remote group: none) among those of this node, or -1.
 int node_rank(MPI_Comm comm, int rank) noexcept;
@@ -67,8 +87,8 @@ bool takes_header(MPI_Datatype datatype) noexcept;
 
 template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
-  if (!listens_for(count, datatype, lasts)) return {};
-  attend(buffer);
+  if (!messages_joined) return {};
+  if (device::any_active()) attend(buffer);
   return has_room_for_header(count, datatype) ? Landing(count, datatype, lasts) : Landing();
 }
 
@@ -89,5 +109,9 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   if (receiver < 0 || !takes_header(datatype)) return {};
   return post_message(buffer, segment, receiver, header, posted);
 }
+
+// Once its header is sent: returns when the buffer is the user's again, with the error of before,
+// if there was one, or that of the receiver.
+Status end_message(const node::MessageHeader& header, const Status& posted) noexcept;
 
 }  // namespace accord::shim

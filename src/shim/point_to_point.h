@@ -14,6 +14,7 @@
 
 #include "shim/collectives.h"
 #include "shim/completion.h"
+#include "shim/host_receive.h"
 #include "shim/messages.h"
 #include "shim/request_calls.h"
 #include "shim/tracked_message.h"
@@ -109,12 +110,14 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
     if (status.ok()) status = d.send.copy_in();
     sent.buf = d.send.host();
   }
-  if (!status.ok()) return raise(comm, status);
+  if (!posted && !status.ok()) return raise(comm, status);
   stages::enter(stages::Stage::host_mpi);
   const int code =
       run_blocking([&] { return native(sent); },
                    [&](MPI_Request* request) { return twin(sent, request); }, MPI_STATUS_IGNORE);
-  if (posted && code != MPI_SUCCESS) outbox().withdraw(header);
+  if (!posted) return code;
+  if (code == MPI_SUCCESS) return raise(comm, end_message(header, status));
+  outbox().withdraw(header);
   return code;
 }
 
@@ -202,6 +205,49 @@ Description description_of_recv(void* buf, C count, MPI_Datatype datatype,
   return d;
 }
 
+// Gives the user a request for a message that is lent to its receiver. `make` sends the header.
+template <class C, class Make>
+int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* request,
+               Make make) noexcept {
+  const auto operation = std::make_shared<core::LoanOperation>(outbox(), header);
+  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+  const int code = make(sent_header<C>(operation->header()));
+  core::HostRequest bits = 0;
+  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+    outbox().withdraw(header);
+    *request = before;
+    return code;
+  }
+  operation->is_sent_by(to_bits(*request));
+  if (const Status promised = engine().promise(*operation, bits); !promised.ok()) {
+    engine().submit(operation, nullptr);  // the header is on its way
+    engine().wait(*operation);
+    return raise(comm, promised);
+  }
+  requests().track(bits, std::make_shared<core::TrackedLoan>(to_bits(comm), engine(), operation));
+  *request = from_bits<MPI_Request>(bits);
+  return MPI_SUCCESS;
+}
+
+// The same of one that waits in the outbox, or, after an error, of what brings the receiver that.
+template <class C, class Make>
+int start_header(MPI_Comm comm, const node::MessageHeader& header, const Status& packed,
+                 MPI_Request* request, Make make) noexcept {
+  auto work = std::make_shared<TrackedHeader>(comm, header);
+  const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+  const int code = make(sent_header<C>(work->header));
+  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+    outbox().withdraw(header);
+    *request = before;
+    return code;
+  }
+  if (packed.ok()) return hand_over(Handle::send, *request, std::move(work));
+  engine().submit_unawaited(
+      std::make_shared<core::OrphanOperation>(to_bits(*request), std::move(work), nullptr));
+  *request = before;
+  return raise(comm, packed);
+}
+
 // A non-blocking send, by a header where it can.
 template <class C, class Make>
 int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
@@ -215,18 +261,10 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
     stages::enter(stages::Stage::move);
     const Status status =
         post_message(d.send, call.count, call.datatype, dest, comm, header, posted);
+    if (posted) begin_header(story, d);
+    if (posted && outbox().is_lent(header)) return start_loan<C>(comm, header, request, make);
+    if (posted) return start_header<C>(comm, header, status, request, make);
     if (!status.ok()) return raise(comm, status);
-  }
-  if (posted) {
-    begin_header(story, d);
-    auto work = std::make_shared<TrackedHeader>(comm, header);
-    const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
-    const int code = make(sent_header<C>(work->header));
-    if (code == MPI_SUCCESS && *request != MPI_REQUEST_NULL)
-      return hand_over(Handle::send, *request, std::move(work));
-    outbox().withdraw(header);
-    *request = before;
-    return code;
   }
   return issue_request(
       story, comm, std::move(d), Handle::send, request,
@@ -287,13 +325,6 @@ ACCORD_SEND_INIT(Rsend_init)
 ACCORD_SEND_INIT(Bsend_init)
 #undef ACCORD_SEND_INIT
 
-// The host MPI may take a receive as it is: nothing of ours has to progress or to be staged, and no
-// header may come.
-template <class C>
-bool passes_receive(const void* buf, C count, MPI_Datatype datatype, Lasts lasts) noexcept {
-  return engine().idle() && !needs_us(buf) && !listens_for(count, datatype, lasts);
-}
-
 // A non-blocking receive of a matched message. An error of ours is raised on `comm`.
 template <class C>
 int start_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
@@ -326,12 +357,13 @@ int Irecv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Co
 template <class C>
 int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
               MPI_Request* request) noexcept {
-  if (passes_receive(buf, count, datatype, Lasts::request))
+  // Where messages may be held when it is started, it is looked after whatever it has room for.
+  if (!messages_joined && engine().idle() && !needs_us(buf))
     return host::Recv_init(buf, count, datatype, source, tag, comm, request);
   const stages::Story story = begin_story("MPI_Recv_init");
   const stages::Active active(story);
   Description d = description_of_recv(buf, count, datatype);
-  d.looked_after = listens();
+  d.looked_after = messages_joined;
   return issue_request(
       story, comm, std::move(d), Handle::persistent, request,
       [&](const void*, void* recv) {
@@ -341,8 +373,8 @@ int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MP
         const auto type = std::make_shared<KeptType>(datatype);
         return std::make_shared<PersistentReceive>(
             comm, std::move(issued), source, tag,
-            [count, type](void* recv, MPI_Message* message, MPI_Status* told) {
-              return host::Mrecv(recv, count, type->handle(), message, told);
+            [count, type](void* recv, MPI_Message* message, MPI_Request* receiving) {
+              return host::Imrecv(recv, count, type->handle(), message, receiving);
             });
       });
 }
@@ -396,7 +428,7 @@ int receive_matched(const char* name, MPI_Comm comm, Description d, C count, MPI
 template <class C>
 int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
          MPI_Status* status) noexcept {
-  if (passes_receive(buf, count, datatype, Lasts::call)) {
+  if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
     return host::Recv(buf, count, datatype, source, tag, comm, status);
   }
@@ -434,7 +466,7 @@ Description description_of_matched(void* buf, C count, MPI_Datatype datatype, La
 template <class C>
 int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
           MPI_Status* status) noexcept {
-  if (passes_receive(buf, count, datatype, Lasts::call)) {
+  if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
     return host::Mrecv(buf, count, datatype, message, status);
   }

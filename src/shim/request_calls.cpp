@@ -3,60 +3,16 @@
 #include "shim/request_calls.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "shim/completion.h"
 #include "shim/shim.h"
 #include "shim/tracked_message.h"
+#include "shim/watch.h"
 
 namespace accord::shim {
 namespace {
-
-// A tracked request as it was before the host MPI completed it and took the handle away.
-struct Watched {
-  int index;
-  core::HostRequest bits;
-  std::shared_ptr<core::Tracked> work;
-};
-
-// The active tracked requests of an array, claimed for this thread as long as they are watched.
-class Watch {
- public:
-  Watch(int count, const MPI_Request handles[]) {
-    if (requests().empty() || handles == nullptr) return;
-    for (int i = 0; i < count; ++i) {
-      const core::HostRequest bits = to_bits(handles[i]);
-      auto work = requests().claim(bits);
-      if (!work) continue;
-      if (work->active) {
-        watched_.push_back({i, bits, std::move(work)});
-      } else {
-        requests().unclaim(work);
-      }
-    }
-  }
-  // Those that were not completed are anybody's again.
-  ~Watch() {
-    for (const Watched& one : watched_) requests().unclaim(one.work);
-  }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
-  // One that is through without the host MPI, to which it seems inactive; null: none.
-  const Watched* early() const noexcept {
-    const auto found = std::find_if(watched_.begin(), watched_.end(),
-                                    [](const Watched& one) { return one.work->early; });
-    return found == watched_.end() ? nullptr : &*found;
-  }
-
-  bool empty() const noexcept { return watched_.empty(); }
-  const Watched& front() const { return watched_.front(); }
-  auto begin() const { return watched_.begin(); }
-  auto end() const { return watched_.end(); }
-
- private:
-  std::vector<Watched> watched_;
-};
 
 // Whether a request whose completion has been told is the user's to complete once more.
 using Ended = core::Requests::Ended;
@@ -97,8 +53,8 @@ int settle_early_of_some(const Watched& one, int& index, MPI_Status& status,
 
 // Blocks in the host MPI when nothing of ours needs progress, else polls the testing form.
 template <class Native, class Poll>
-int complete(Native native, Poll poll) {
-  if (engine().idle()) {
+int complete(const Watch& watched, Native native, Poll poll) {
+  if (engine().idle() && !watched.has_early()) {
     const Region region(engine());
     return native();
   }
@@ -156,15 +112,17 @@ int Wait(MPI_Request* request, MPI_Status* status) noexcept {
   }
   const Watch watched(1, request);
   Statuses statuses(status, 1, !watched.empty());
-  // One that is through is inactive to the host MPI, whose calls for one request and for all of an
-  // array then say that it is complete; those for any of an array pass it over.
-  const int code = complete([&] { return host::Wait(request, statuses.get()); },
-                            [&](bool& done) {
-                              int flag = 0;
-                              const int tested = host::Test(request, &flag, statuses.get());
-                              done = flag != 0;
-                              return tested;
-                            });
+  // An early one is inactive to the host MPI, whose calls for one request and for all of an array
+  // then say that it is complete; those for any of an array pass it over.
+  const int code = complete(
+      watched, [&] { return host::Wait(request, statuses.get()); },
+      [&](bool& done) {
+        int flag = 0;
+        if (!watched.all_early_through()) return MPI_SUCCESS;
+        const int tested = host::Test(request, &flag, statuses.get());
+        done = flag != 0;
+        return tested;
+      });
   return watched.empty() ? code : settle(watched.front(), *statuses.get(), code);
 }
 
@@ -173,6 +131,10 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
   engine().progress();
   const Watch watched(1, request);
   Statuses statuses(status, 1, !watched.empty());
+  if (!watched.all_early_through()) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   const int code = host::Test(request, flag, statuses.get());
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
   return settle(watched.front(), *statuses.get(), code);
@@ -180,18 +142,41 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
 
 namespace {
 
-// Waitall where something of ours needs progress, or has to be done for each: one request after the
-// other, since the testing form of all at once is not to be trusted (MPICH 5.0.2's MPI_Testall says
-// MPI_ERR_IN_STATUS of a persistent collective that went well).
-int wait_in_turn(int count, MPI_Request array[], MPI_Status statuses[]) {
-  std::vector<int> codes(static_cast<std::size_t>(count));
-  bool failed = false;
-  for (int i = 0; i < count; ++i) {
-    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
-    codes[static_cast<std::size_t>(i)] = Wait(array + i, status);
-    failed = failed || codes[static_cast<std::size_t>(i)] != MPI_SUCCESS;
+// Waitall where nothing of ours needs progress.
+int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Status given[]) {
+  Statuses statuses(given, count, !watched.empty());
+  int code = MPI_SUCCESS;
+  {
+    const Region region(engine());
+    code = host::Waitall(count, array, statuses.get());
   }
-  if (!failed) return MPI_SUCCESS;
+  if (!settled_as_array(code)) return code;
+  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+}
+
+// Waitall where something of ours needs progress, or has to be done for each: one request by
+// itself, in the order in which they complete, since the testing form of all at once is not to be
+// trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a persistent collective that went
+// well).
+int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
+  std::vector<int> codes(static_cast<std::size_t>(count));
+  std::vector<int> left(codes.size());
+  std::iota(left.begin(), left.end(), 0);
+  const auto status_of = [&](int i) {
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+  };
+  while (left.size() > 1) {
+    std::erase_if(left, [&](int i) {
+      int flag = kUntold;  // stays where a call has failed, and see has_error_function
+      int& code = codes[static_cast<std::size_t>(i)];
+      code = Test(array + i, &flag, status_of(i));
+      return flag != 0 || code != MPI_SUCCESS;
+    });
+    engine().port().pause();
+  }
+  for (const int last : left)
+    codes[static_cast<std::size_t>(last)] = Wait(array + last, status_of(last));
+  if (std::ranges::all_of(codes, [](int code) { return code == MPI_SUCCESS; })) return MPI_SUCCESS;
   for (int i = 0; i < count && statuses != MPI_STATUSES_IGNORE; ++i) {
     statuses[i].MPI_ERROR = codes[static_cast<std::size_t>(i)];
   }
@@ -205,17 +190,13 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
     const Region region(engine());
     return host::Waitall(count, array, given);
   }
-  // A header's message is fetched while others are on their way.
-  if (array != nullptr && (!engine().idle() || listens())) return wait_in_turn(count, array, given);
-  const Watch watched(count, array);
-  Statuses statuses(given, count, !watched.empty());
-  int code = MPI_SUCCESS;
   {
-    const Region region(engine());
-    code = host::Waitall(count, array, statuses.get());
+    const Watch watched(count, array);
+    // A header's message is fetched while others are on their way.
+    if (array == nullptr || (engine().idle() && !listens()))
+      return wait_for_all(watched, count, array, given);
   }
-  if (!settled_as_array(code)) return code;
-  return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
+  return wait_for_each(count, array, given);
 }
 
 int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexcept {
@@ -223,6 +204,10 @@ int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexc
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (!watched.all_early_through()) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   const int code = host::Testall(count, array, flag, statuses.get());
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
   return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
@@ -235,15 +220,19 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noex
   }
   const Watch watched(count, array);
   Statuses statuses(status, 1, !watched.empty());
-  if (const Watched* early = watched.early()) return settle_early(*early, *index, *statuses.get());
-  const int code = complete([&] { return host::Waitany(count, array, index, statuses.get()); },
-                            [&](bool& done) {
-                              int flag = 0;
-                              const int tested =
-                                  host::Testany(count, array, index, &flag, statuses.get());
-                              done = flag != 0;
-                              return tested;
-                            });
+  const Watched* early = nullptr;
+  const int code = complete(
+      watched, [&] { return host::Waitany(count, array, index, statuses.get()); },
+      [&](bool& done) {
+        int flag = 0;
+        early = watched.early();
+        done = early != nullptr;
+        if (done) return MPI_SUCCESS;
+        const int tested = host::Testany(count, array, index, &flag, statuses.get());
+        done = flag != 0 && (*index != MPI_UNDEFINED || !watched.has_early());
+        return tested;
+      });
+  if (early != nullptr) return settle_early(*early, *index, *statuses.get());
   for (const Watched& one : watched) {
     if (one.index == *index) return settle(one, *statuses.get(), code);
   }
@@ -263,6 +252,7 @@ int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* s
   }
   *index = MPI_UNDEFINED;
   const int code = host::Testany(count, array, index, flag, statuses.get());
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && watched.has_early()) *flag = 0;
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
     if (one.index == *index) return settle(one, *statuses.get(), code);
@@ -295,17 +285,21 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
   }
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
-  if (const Watched* early = watched.early()) {
+  const Watched* early = nullptr;
+  const int code = complete(
+      watched, [&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
+      [&](bool& done) {
+        early = watched.early();
+        done = early != nullptr;
+        if (done) return MPI_SUCCESS;
+        const int tested = host::Testsome(count, array, outcount, indices, statuses.get());
+        done = *outcount != 0 && (*outcount != MPI_UNDEFINED || !watched.has_early());
+        return tested;
+      });
+  if (early != nullptr) {
     *outcount = 1;
     return settle_early_of_some(*early, indices[0], *statuses.get());
   }
-  const int code =
-      complete([&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
-               [&](bool& done) {
-                 const int tested = host::Testsome(count, array, outcount, indices, statuses.get());
-                 done = *outcount != 0;
-                 return tested;
-               });
   return settle_some(watched, code, outcount, indices, statuses.get());
 }
 
@@ -321,6 +315,7 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
     return settle_early_of_some(*early, indices[0], *statuses.get());
   }
   const int code = host::Testsome(count, array, outcount, indices, statuses.get());
+  if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED && watched.has_early()) *outcount = 0;
   return settle_some(watched, code, outcount, indices, statuses.get());
 }
 
@@ -387,13 +382,13 @@ int Request_free(MPI_Request* request) noexcept {
                  {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
   if (!work->active || work->finished || work->early) return host::Request_free(request);
-  engine().submit(std::make_shared<core::OrphanOperation>(bits, work,
-                                                          [](core::HostRequest orphan) {
-                                                            auto handle =
-                                                                from_bits<MPI_Request>(orphan);
-                                                            (void)host::Request_free(&handle);
-                                                          }),
-                  nullptr);
+  work->wanted();
+  // Nobody waits for it: of a receive the message may never come.
+  engine().submit_unawaited(
+      std::make_shared<core::OrphanOperation>(bits, work, [](core::HostRequest orphan) {
+        auto handle = from_bits<MPI_Request>(orphan);
+        (void)host::Request_free(&handle);
+      }));
   *request = MPI_REQUEST_NULL;
   return MPI_SUCCESS;
 }
@@ -405,6 +400,10 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexc
   engine().progress();
   const Watch watched(1, &request);
   Statuses statuses(status, 1, !watched.empty());
+  if (!watched.all_early_through()) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   const int code = host::Request_get_status(request, flag, statuses.get());
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
   return settle(watched.front(), *statuses.get(), code, Ended::kept);
@@ -418,6 +417,10 @@ int Request_get_status_all(int count, const MPI_Request array[], int* flag,
   engine().progress();
   const Watch watched(count, array);
   Statuses statuses(given, count, !watched.empty());
+  if (!watched.all_early_through()) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   const int code = host::Request_get_status_all(count, array, flag, statuses.get());
   if (!settled_as_array(code) || (code == MPI_SUCCESS && *flag == 0)) return code;
   return settle_array(
@@ -438,6 +441,7 @@ int Request_get_status_any(int count, const MPI_Request array[], int* index, int
   }
   *index = MPI_UNDEFINED;
   const int code = host::Request_get_status_any(count, array, index, flag, statuses.get());
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && watched.has_early()) *flag = 0;
   if (code == MPI_SUCCESS && *flag == 0) return code;
   for (const Watched& one : watched) {
     if (one.index == *index) return settle(one, *statuses.get(), code, Ended::kept);
@@ -458,6 +462,7 @@ int Request_get_status_some(int count, const MPI_Request array[], int* outcount,
     return settle_early_of_some(*early, indices[0], *statuses.get(), Ended::kept);
   }
   const int code = host::Request_get_status_some(count, array, outcount, indices, statuses.get());
+  if (code == MPI_SUCCESS && *outcount == MPI_UNDEFINED && watched.has_early()) *outcount = 0;
   return settle_some(watched, code, outcount, indices, statuses.get(), Ended::kept);
 }
 #endif

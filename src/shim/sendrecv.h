@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <vector>
 
 #include "shim/held_exchange.h"
@@ -13,14 +14,21 @@
 
 namespace accord::shim {
 
+// Ends a receive that nobody will send to.
+inline void take_back(MPI_Request& receive) noexcept {
+  if (host::Cancel(&receive) == MPI_SUCCESS) (void)host::Wait(&receive, MPI_STATUS_IGNORE);
+}
+
 template <class C>
 int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
              void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
              MPI_Comm comm, MPI_Status* status) noexcept {
-  if (!needs_us(sendbuf) && passes_receive(recvbuf, recvcount, recvtype, Lasts::call)) {
-    const Region region(engine());
-    return host::Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
-                          source, recvtag, comm, status);
+  if (!needs_us(sendbuf)) {
+    if (const HostReceive receive(recvbuf, recvcount, recvtype); receive.is_granted()) {
+      const Region region(engine());
+      return host::Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+                            recvtype, source, recvtag, comm, status);
+    }
   }
   Description d = description_of_recv(recvbuf, recvcount, recvtype, Lasts::call);
   d.send = Description::buffer(sendbuf);
@@ -33,35 +41,45 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
   Status staged;
   if (d.valid) staged = post_message(kept, sendcount, sendtype, dest, comm, header, posted);
   if (posted) {
+    // What comes in its place must not overtake what goes out.
+    if (staged.ok() && sendbuf == recvbuf) staged = outbox().move(header);
     sent = sent_header<C>(header);
   } else if (d.valid && staged.ok()) {
     staged = kept.open();
     if (staged.ok()) staged = kept.copy_in();
     sent.buf = kept.host();
   }
-  if (!staged.ok()) return raise(comm, staged);
+  if (!posted && !staged.ok()) return raise(comm, staged);
   d.send = core::StagedBuffer::untouched(sent.buf);
   HeldMessage held;
+  std::optional<ReceiveOrder> ordered(std::in_place, comm);  // until the receive is posted
   const bool is_held = take_held(source, recvtag, comm, held);
   d.substitute = std::move(held.substitute);
   MPI_Request send_request = MPI_REQUEST_NULL;
+  bool is_sent = false;
   const auto twin = [&](const void*, void* recv, MPI_Request* request) {
     const int failed = is_held
                            ? host::Imrecv(recv, recvcount, recvtype, &held.handle, request)
                            : host::Irecv(recv, recvcount, recvtype, source, recvtag, comm, request);
-    return failed != MPI_SUCCESS ? failed
-                                 : host::Isend(sent.buf, sent.count, sent.datatype, dest, sendtag,
-                                               comm, &send_request);
+    ordered.reset();
+    if (failed != MPI_SUCCESS) return failed;
+    const int sending =
+        host::Isend(sent.buf, sent.count, sent.datatype, dest, sendtag, comm, &send_request);
+    is_sent = sending == MPI_SUCCESS;
+    if (!is_sent) take_back(*request);
+    return sending;
   };
+  const bool by_requests = is_held || posted || must_post_receives();
   const int code = blocking_receive(
       "MPI_Sendrecv", comm, std::move(d), status,
       [&](const void* from, void* recv, MPI_Status* told) {
-        if (is_held)
+        if (by_requests)
           return run_twin([&](MPI_Request* request) { return twin(from, recv, request); }, told);
         return host::Sendrecv(sent.buf, sent.count, sent.datatype, dest, sendtag, recv, recvcount,
                               recvtype, source, recvtag, comm, told);
       },
       twin);
+  if (posted && !is_sent) outbox().withdraw(header);
   if (send_request == MPI_REQUEST_NULL) return code;
   const int sending = run_twin(
       [&](MPI_Request* request) {
@@ -69,7 +87,9 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
         return MPI_SUCCESS;
       },
       MPI_STATUS_IGNORE);
-  return code != MPI_SUCCESS ? code : sending;
+  if (posted) staged = end_message(header, staged);
+  if (code != MPI_SUCCESS || sending != MPI_SUCCESS) return code != MPI_SUCCESS ? code : sending;
+  return raise(comm, staged);
 }
 
 // What a buffer of host memory holds, to be sent as MPI_PACKED: that matches any type.
@@ -86,12 +106,12 @@ int pack(const void* buf, C count, MPI_Datatype datatype, MPI_Comm comm,
 template <class C>
 int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int sendtag, int source,
                      int recvtag, MPI_Comm comm, MPI_Status* status) noexcept {
-  if (passes_receive(buf, count, datatype, Lasts::call)) {
+  if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
     return host::Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
                                   status);
   }
-  if (engine().idle() && !listens()) {
+  if (engine().idle() && !may_listen()) {
     Description d = description_of_recv(buf, count, datatype, Lasts::call);
     d.reads(d.recv, count, datatype);
     return blocking_receive(
@@ -200,7 +220,7 @@ inline int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* m
 }
 
 inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) noexcept {
-  if (engine().idle() && !listens()) {
+  if (engine().idle() && !may_listen()) {
     const Region region(engine());
     return host::Probe(source, tag, comm, status);
   }
@@ -215,7 +235,7 @@ inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) noexcep
 
 inline int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
                   MPI_Status* status) noexcept {
-  if (engine().idle() && !listens()) {
+  if (engine().idle() && !may_listen()) {
     const Region region(engine());
     return host::Mprobe(source, tag, comm, message, status);
   }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/loan.h"
 #include "core/reasons.h"
 #include "shim/completion.h"
 #include "shim/held_messages.h"
@@ -89,11 +90,11 @@ class TrackedMessage : public core::Tracked {
   Amount amount_;
 };
 
-// A persistent receive. One whose message is held already when it is started is through with it at
-// once, without the host MPI, for which the request stays inactive.
+// A persistent receive. One whose message is held already when it is started gets it by a request
+// of its own, while the user's one stays inactive for the host MPI.
 class PersistentReceive final : public TrackedMessage {
  public:
-  using Receive = std::function<int(void* recv, MPI_Message* message, MPI_Status* told)>;
+  using Receive = std::function<int(void* recv, MPI_Message* message, MPI_Request* request)>;
 
   PersistentReceive(MPI_Comm comm, Description d, int source, int tag, Receive receive)
       : TrackedMessage(comm, std::move(d), Amount::by_status),
@@ -106,31 +107,41 @@ class PersistentReceive final : public TrackedMessage {
     ACCORD_TRY(TrackedMessage::start());
     HeldMessage held;
     early = take_held(source_, tag_, comm_, held);
-    if (early) outcome_ = receive_now(held);
-    return {};
+    if (!early) return {};
+    origin_ = {held.source, held.tag, 0, true};
+    description_.substitute = held.substitute;
+    receiving_ = MPI_REQUEST_NULL;
+    is_through_ = false;
+    code_ =
+        raise_for(held.substitute, receive_(description_.recv.host(), &held.handle, &receiving_));
+    return Status::from_host(code_);
+  }
+  bool early_is_through() override {
+    if (is_through_) return true;
+    int flag = kUntold;  // stays where the call has failed, and see has_error_function
+    code_ = raise_for(description_.substitute, host::Test(&receiving_, &flag, &told_));
+    is_through_ = flag != 0 || code_ != MPI_SUCCESS;
+    return is_through_;
   }
   Status finish(const core::Completion& completion) override {
-    return early ? outcome_ : TrackedMessage::finish(completion);
+    if (!early) return TrackedMessage::finish(completion);
+    facts = origin_;
+    ACCORD_TRY(Status::from_host(code_));
+    const core::Completion received = completion_of(told_);
+    facts->received_bytes = received.received_bytes;
+    return finish_receive(description_, received, facts);
   }
 
  private:
-  Status receive_now(HeldMessage& held) {
-    MPI_Status told;
-    const auto substitute = held.substitute;
-    const int code = receive_(description_.recv.host(), &held.handle, &told);
-    facts = {held.source, held.tag, 0, true};
-    if (code != MPI_SUCCESS) return Status::from_host(raise_for(substitute, code));
-    const core::Completion completion = completion_of(told);
-    facts->received_bytes = completion.received_bytes;
-    description_.substitute = substitute;
-    return finish_receive(description_, completion, facts);
-  }
-
   MPI_Comm comm_;
   int source_;
   int tag_;
   Receive receive_;
-  Status outcome_;
+  core::MessageInfo origin_;
+  MPI_Request receiving_ = MPI_REQUEST_NULL;
+  MPI_Status told_{};
+  int code_ = MPI_SUCCESS;
+  bool is_through_ = false;
 };
 
 // A send of a header that the user holds as a request.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda_inbox_rig.h"
+#include "node/quick_copy.h"
 
 namespace accord::test {
 namespace {
@@ -81,6 +82,30 @@ TEST_F(CudaInbox, who_does_not_send_is_not_waited_for_long) {
   rig_.server().stop(ticket, done);
   EXPECT_TRUE(done);
   EXPECT_OK(rig_.run(100));  // others have their turn
+}
+
+// As messages within a node are fetched (node/quick_copy.h).
+TEST_F(CudaInbox, it_copies_for_whoever_has_no_inbox) {
+  node::QuickCopy quick;
+  for (const std::size_t size_bytes :
+       {std::size_t{1}, std::size_t{8193}, node::QuickCopy::kBytesMax - 4}) {
+    const auto data = pattern(size_bytes, static_cast<unsigned>(size_bytes));
+    ASSERT_OK(copy_one(rig_.src() + 4, data.data(), size_bytes));
+    bool done = false;
+    ASSERT_OK(quick.run(cuda_runtime(), 0,
+                        {.dst = rig_.dst(), .src = rig_.src() + 4, .row_bytes = size_bytes}, done));
+    EXPECT_TRUE(done);
+    EXPECT_EQ(data, contents(rig_.dst(), size_bytes));
+  }
+  device::PointerInfo to;
+  ASSERT_TRUE(cuda_runtime().classify(rig_.dst(), to));
+  bool done = true;
+  ASSERT_OK(quick.run(cuda_runtime(), 0,
+                      {.dst = static_cast<std::byte*>(to.base) + to.size_bytes - 1,
+                       .src = rig_.src(),
+                       .row_bytes = 2},
+                      done));
+  EXPECT_FALSE(done);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class ForwardingRuntime : public device::DeviceRuntime {
   bool classify(const void* pointer, device::PointerInfo& info) noexcept final {
     return inner_.classify(pointer, info);
   }
-  Status copy(int device, std::span<const device::Copy> copies) final {
+  Status copy(int device, std::span<const device::Copy> copies) override {
     return inner_.copy(device, copies);
   }
   Status copy_begin(int device, std::span<const device::Copy> copies,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Messages that wait in their sender's outbox: headers only to those who can fetch, recognised by
-// nobody else and only once, room that comes back, and what a receiver makes of them.
+// Messages that wait in their sender's outbox or are lent to their receiver: headers only to those
+// who can fetch, recognised by nobody else and only once, room that comes back, what a receiver
+// makes of them, and what both ends learn of an error.
 #include <cstring>
 
 #include "core/device_message.h"
+#include "core/loan.h"
+#include "forwarding_runtime.h"
 #include "node_world.h"
 
 namespace accord::test {
@@ -48,18 +51,37 @@ class Processes {
   node::Outbox& operator[](int rank) { return *outboxes_[static_cast<std::size_t>(rank)]; }
 
   // Rank 0 can send rank 1 headers from here on.
-  void introduce() {
+  void introduce(device::DeviceRuntime& receivers_runtime = device::host_runtime()) {
     MessageHeader header;
-    bool is_full = false;
-    for (int rank : {0, 1}) EXPECT_TRUE((*this)[rank].attach(device::host_runtime(), 0));
-    for (int call = 0; call < 2; ++call)
-      EXPECT_EQ(nullptr, (*this)[0].reserve(1, kMessageBytes, header, is_full));
+    EXPECT_TRUE((*this)[0].attach(device::host_runtime(), 0));
+    EXPECT_TRUE((*this)[1].attach(receivers_runtime, 0));
+    EXPECT_FALSE((*this)[1].has_news());
+    for (int call = 0; call < 2; ++call) EXPECT_FALSE(can_send(header));
     EXPECT_FALSE((*this)[1].may_hear_from(0));
+    EXPECT_TRUE((*this)[1].has_news());
     (*this)[1].follow();
+    EXPECT_FALSE((*this)[1].has_news());
     EXPECT_TRUE((*this)[1].may_hear_from(0));
+  }
+  // The receiver opens `buffer`, so that messages there are lent from here on.
+  void lend(const Buffer& buffer) {
+    for (int call = 0; call < 2; ++call) {
+      MessageHeader header;
+      EXPECT_FALSE((*this)[0].reserve(1, kMessageBytes, source(buffer), header).is_lent);
+      (*this)[0].withdraw(header);
+    }
+    (*this)[1].follow();
+  }
+  static node::Outbox::Source source(const Buffer& buffer) {
+    return {.start = static_cast<const std::byte*>(buffer.address()),
+            .memory = device::classify(buffer.address())};
   }
 
  private:
+  bool can_send(MessageHeader& header) {
+    return outboxes_[0]->reserve(1, kMessageBytes, {}, header).start != nullptr;
+  }
+
   std::vector<std::unique_ptr<node::Outbox>> outboxes_;
 };
 
@@ -76,17 +98,15 @@ TEST(Outbox, SendsNoHeaderBeforeTheReceiverHasOpenedIt) {
   Processes ranks(3);
   ranks.introduce();
   MessageHeader header;
-  bool is_full = false;
-  EXPECT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header, is_full));
-  EXPECT_EQ(nullptr, ranks[0].reserve(2, kMessageBytes, header, is_full));
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+  EXPECT_EQ(nullptr, ranks[0].reserve(2, kMessageBytes, {}, header).start);
 }
 
 TEST(Outbox, OnlyTheReceiverRecognisesAHeaderAndOnlyOnce) {
   Processes ranks(3);
   ranks.introduce();
   MessageHeader header;
-  bool is_full = false;
-  ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header, is_full));
+  ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
   EXPECT_TRUE(ranks[1].recognises(header));
   EXPECT_FALSE(ranks[0].recognises(header));
   EXPECT_FALSE(ranks[2].recognises(header));
@@ -99,7 +119,7 @@ TEST(Outbox, OnlyTheReceiverRecognisesAHeaderAndOnlyOnce) {
   EXPECT_FALSE(changed([](MessageHeader& other) { ++other.generation; }));
   EXPECT_FALSE(changed([](MessageHeader& other) { other.sender = 3; }));
   EXPECT_FALSE(changed([](MessageHeader& other) { other.slot = node::OutboxBoard::kSlots; }));
-  ranks[1].took(header);
+  ranks[1].dismiss(header);
   EXPECT_FALSE(ranks[1].recognises(header));
 }
 
@@ -107,25 +127,24 @@ TEST(Outbox, HasRoomAgainForWhatWasTakenOrWithdrawn) {
   Processes ranks(2);
   ranks.introduce();
   std::vector<MessageHeader> headers(kOutboxBytes / kMessageBytes);
-  bool is_full = false;
   for (MessageHeader& header : headers)
-    ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, header, is_full));
+    ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
   MessageHeader more;
-  EXPECT_EQ(nullptr, ranks[0].reserve(1, 1, more, is_full));
-  EXPECT_TRUE(is_full);
+  const auto reserve = [&](std::size_t size_bytes) {
+    return ranks[0].reserve(1, size_bytes, {}, more);
+  };
+  EXPECT_EQ(nullptr, reserve(1).start);
+  EXPECT_TRUE(reserve(1).is_full);
   ranks[0].give_up();
-  EXPECT_EQ(nullptr, ranks[0].reserve(1, 1, more, is_full));
-  EXPECT_FALSE(is_full);
-  ranks[1].took(headers[1]);
-  EXPECT_EQ(nullptr, ranks[0].reserve(1, kMessageBytes + 1, more, is_full));
-  EXPECT_TRUE(is_full);
+  EXPECT_FALSE(reserve(1).is_full);
+  ranks[1].dismiss(headers[1]);
+  EXPECT_EQ(nullptr, reserve(kMessageBytes + 1).start);
+  EXPECT_TRUE(reserve(kMessageBytes + 1).is_full);
   ranks[0].withdraw(headers[2]);
-  std::byte* const first = ranks[0].reserve(1, 2 * kMessageBytes, more, is_full);
-  ASSERT_NE(nullptr, first);
+  ASSERT_NE(nullptr, reserve(2 * kMessageBytes).start);
   EXPECT_FALSE(ranks[1].recognises(headers[1]));
   EXPECT_TRUE(ranks[1].recognises(more));
-  EXPECT_EQ(nullptr, ranks[0].reserve(1, kOutboxBytes + 1, more, is_full));
-  EXPECT_FALSE(is_full);
+  EXPECT_FALSE(reserve(kOutboxBytes + 1).is_full);
 }
 
 TEST(Outbox, BringsAMessageToDeviceAndHost) {
@@ -179,6 +198,237 @@ TEST(Outbox, LeavesNoHeaderBehindWhereTheMessageIsTooLong) {
   std::fill_n(expected.begin(), sizeof header, 0);
   EXPECT_EQ(expected, host);
   EXPECT_FALSE(ranks[1].recognises(header));
+}
+
+Bytes counted(unsigned char first) {
+  Bytes made(kMessageBytes);
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<unsigned char>(first + i * 7);
+  return made;
+}
+
+// A message of rank 0 to rank 1 that is lent.
+class Loan : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ranks_.introduce();
+    ranks_.lend(from_);
+    from_.write(counted(1));
+    auto posted = core::Posted::no;
+    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
+    ASSERT_EQ(core::Posted::yes, posted);
+    ASSERT_TRUE(ranks_[0].is_lent(header_));
+  }
+
+  node::Outbox::Loan look() {
+    auto loan = node::Outbox::Loan::ended;
+    EXPECT_OK(ranks_[0].look(header_, loan));
+    return loan;
+  }
+  void fetch() {
+    core::StagedBuffer buffer = staged(to_, segment_);
+    EXPECT_OK(core::fetch_message(ranks_[1], segment_, buffer, header_));
+  }
+  // All of the outbox, that is, no message is left.
+  void expect_all_room() {
+    MessageHeader all;
+    EXPECT_NE(nullptr, ranks_[0].reserve(1, kOutboxBytes, {}, all).start);
+  }
+
+  Processes ranks_{2};
+  Buffer from_{kMessageBytes};
+  const Buffer to_{kMessageBytes};
+  const core::Segment segment_ = bytes(kMessageBytes);
+  MessageHeader header_;
+};
+
+TEST_F(Loan, IsReadWhereItLies) {
+  EXPECT_EQ(node::Outbox::Loan::untouched, look());
+  from_.write(counted(2));
+  fetch();
+  EXPECT_EQ(counted(2), to_.read(kMessageBytes));
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_FALSE(ranks_[0].is_lent(header_));
+  expect_all_room();
+}
+
+TEST_F(Loan, GivesItsRoomBackOnceItIsRead) {
+  MessageHeader other;
+  EXPECT_TRUE(ranks_[0].reserve(1, kOutboxBytes, {}, other).is_full);
+  fetch();
+  expect_all_room();
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+}
+
+TEST_F(Loan, IsMovedAndThenReadFromTheOutbox) {
+  EXPECT_OK(ranks_[0].move(header_));
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  from_.write(counted(2));
+  fetch();
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+  expect_all_room();
+}
+
+TEST_F(Loan, IsNotMovedWhileItIsRead) {
+  const std::byte* start = nullptr;
+  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  EXPECT_OK(ranks_[0].move(header_));
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  ranks_[1].end_fetch(header_, node::Outbox::Fetched::yes);
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_EQ(0u, ranks_[0].counters().moved);
+}
+
+TEST_F(Loan, EndsByItselfAfterAWhile) {
+  core::LoanEnd end(ranks_[0], header_);
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  EXPECT_FALSE(done);
+  while (!done) ASSERT_OK(end.poll(done));
+  EXPECT_EQ(1u, ranks_[0].counters().moved);
+}
+
+TEST_F(Loan, BothEndsLearnThatItCouldNotBeRead) {
+  const std::byte* start = nullptr;
+  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
+  ranks_[1].end_fetch(header_, node::Outbox::Fetched::no);
+  EXPECT_FALSE(ranks_[1].recognises(header_));
+  MessageHeader other;
+  EXPECT_TRUE(ranks_[0].reserve(1, kOutboxBytes, {}, other).is_full);
+  auto loan = node::Outbox::Loan::untouched;
+  EXPECT_CODE(device_error, ranks_[0].look(header_, loan));
+  EXPECT_EQ(node::Outbox::Loan::ended, loan);
+  expect_all_room();
+}
+
+TEST_F(Loan, EndsWhereTheMessageIsTooLong) {
+  const core::Segment room = bytes(kMessageBytes - 1);
+  core::StagedBuffer buffer = staged(to_, room);
+  EXPECT_EQ(StatusCode::truncated, core::fetch_message(ranks_[1], room, buffer, header_).code());
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  expect_all_room();
+}
+
+TEST_F(Loan, OfWhatWasFreedIsTakenBackThoughNothingIsSentAnyMore) {
+  fetch();
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_FALSE(ranks_[1].has_news());
+  from_.free();
+  for (std::size_t look = 0; look < node::Offers::kCallsPerLook * node::Board::kOffers; ++look)
+    ranks_[0].follow();
+  EXPECT_TRUE(ranks_[1].has_news());
+}
+
+TEST_F(Loan, HoldsItsOfferThoughItIsLongIdle) {
+  // Allocations that want an offer of their own, more than there are.
+  std::vector<std::unique_ptr<Buffer>> others;
+  for (std::size_t i = 0; i < node::Board::kOffers; ++i)
+    others.push_back(std::make_unique<Buffer>(kMessageBytes));
+  for (std::uint64_t call = 0; call < 2 * node::Offers::kIdleCalls; ++call) {
+    MessageHeader header;
+    const Buffer& other = *others[call / 2 % others.size()];
+    (void)ranks_[0].reserve(1, 1, Processes::source(other), header);
+    ranks_[0].withdraw(header);
+    ranks_[1].follow();
+    auto ended = node::Outbox::Loan::untouched;
+    EXPECT_OK(ranks_[0].look(header, ended));
+  }
+  fetch();
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+}
+
+TEST(Outbox, BothEndsLearnThatAMessageCouldNotBePacked) {
+  Processes ranks(2);
+  ranks.introduce();
+  const Buffer from(kMessageBytes / 2);
+  const Buffer to(kMessageBytes);
+  const core::Segment segment = bytes(kMessageBytes);
+  MessageHeader header;
+  auto posted = core::Posted::no;
+  EXPECT_FALSE(
+      core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted).ok());
+  ASSERT_EQ(core::Posted::yes, posted);
+  MessageHeader all;
+  EXPECT_TRUE(ranks[0].reserve(1, kOutboxBytes, {}, all).is_full);
+  EXPECT_TRUE(ranks[1].recognises(header));
+  core::StagedBuffer buffer = staged(to, segment);
+  EXPECT_CODE(device_error, core::fetch_message(ranks[1], segment, buffer, header));
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, all).start);
+}
+
+class CountingRuntime final : public ForwardingRuntime {
+ public:
+  int rows = 0;
+
+  Status copy(int device, std::span<const device::Copy> copies) override {
+    for (const device::Copy& one : copies) rows += static_cast<int>(one.rows);
+    return ForwardingRuntime::copy(device, copies);
+  }
+};
+
+TEST(Outbox, BringsAMessageToScatteredHostMemoryByOneCopy) {
+  static CountingRuntime& runtime = *new CountingRuntime;
+  Processes ranks(2);
+  ranks.introduce(runtime);
+  Buffer from(kMessageBytes);
+  from.write(counted(3));
+  const core::Segment segment = bytes(kMessageBytes);
+  MessageHeader header;
+  auto posted = core::Posted::no;
+  EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_EQ(core::Posted::yes, posted);
+  // Every other group of four bytes.
+  const core::Segment scattered{
+      std::make_shared<const core::Typemap>(std::vector<core::Run>{{0, 4, 0}}, 8),
+      kMessageBytes / 4, 0};
+  Bytes host(2 * kMessageBytes, 0x55);
+  core::StagedBuffer buffer = core::StagedBuffer::untouched(host.data());
+  runtime.rows = 0;
+  EXPECT_OK(core::fetch_message(ranks[1], scattered, buffer, header));
+  EXPECT_EQ(1, runtime.rows);
+  Bytes expected(host.size(), 0x55);
+  for (std::size_t i = 0; i < kMessageBytes; ++i) expected[i / 4 * 8 + i % 4] = counted(3)[i];
+  EXPECT_EQ(expected, host);
+}
+
+TEST(QuickCopy, CopiesAnyNumberOfBytesAgainAndAgain) {
+  node::QuickCopy quick;
+  for (const std::size_t size_bytes : {std::size_t{1}, kMessageBytes, node::QuickCopy::kBytesMax}) {
+    Bytes sent(size_bytes);
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i * 7 + 1);
+    Buffer from(size_bytes);
+    from.write(sent);
+    const Buffer to(size_bytes);
+    for (int round = 0; round < 3; ++round) {
+      bool done = false;
+      EXPECT_OK(quick.run(device::host_runtime(), 0,
+                          {.dst = to.address(), .src = from.address(), .row_bytes = size_bytes},
+                          done));
+      EXPECT_TRUE(done);
+      EXPECT_EQ(sent, to.read(size_bytes));
+      std::ranges::reverse(sent);
+      from.write(sent);
+    }
+  }
+}
+
+TEST(QuickCopy, LeavesAloneWhatItCannotCopy) {
+  node::QuickCopy quick;
+  const Buffer from(2 * node::QuickCopy::kBytesMax);
+  const Buffer to(kMessageBytes);
+  Bytes host(kMessageBytes);
+  const auto is_copied = [&](void* dst, const void* src, std::size_t size_bytes) {
+    bool done = true;
+    EXPECT_OK(quick.run(device::host_runtime(), 0,
+                        {.dst = dst, .src = src, .row_bytes = size_bytes}, done));
+    return done;
+  };
+  EXPECT_TRUE(is_copied(to.address(), from.address(), kMessageBytes));
+  EXPECT_FALSE(is_copied(to.address(), from.address(), kMessageBytes + 1));
+  EXPECT_FALSE(is_copied(host.data(), from.address(), kMessageBytes));
+  EXPECT_FALSE(is_copied(to.address(), host.data(), kMessageBytes));
+  const Buffer large(2 * node::QuickCopy::kBytesMax);
+  EXPECT_FALSE(is_copied(large.address(), from.address(), large.size_bytes()));
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Receives that are none of our business, asked before anything else is done for them: programs
+// receive into host memory far more often than onto devices.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+
+#include "shim/collectives.h"
+#include "shim/messages.h"
+
+namespace accord::shim {
+
+// The host MPI may take a receive as it is: nothing of ours has to progress or to be staged, and no
+// header may come.
+template <class C>
+bool passes_receive(const void* buf, C count, MPI_Datatype datatype, Lasts lasts) noexcept {
+  return engine().idle() && !needs_us(buf) && !must_look_after(count, datatype, lasts);
+}
+
+// A blocking receive, under way for as long as this lives, that the host MPI may take as it is.
+class HostReceive {
+ public:
+  template <class C>
+  HostReceive(const void* buf, C count, MPI_Datatype datatype) noexcept {
+    if (messages_joined && program_has_threads) {
+      is_counted_ = true;
+      blind_calls.fetch_add(1);
+      // Pairs with the one in attend(): the other thread sees this receive, or this one its device.
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    is_granted_ = passes_receive(buf, count, datatype, Lasts::call);
+    if (!is_granted_) end();
+  }
+  ~HostReceive() { end(); }
+  HostReceive(const HostReceive&) = delete;
+  HostReceive& operator=(const HostReceive&) = delete;
+
+  bool is_granted() const noexcept { return is_granted_; }
+
+ private:
+  void end() noexcept {
+    if (is_counted_) blind_calls.fetch_sub(1);
+    is_counted_ = false;
+  }
+
+  bool is_counted_ = false;
+  bool is_granted_ = false;
+};
+
+}  // namespace accord::shim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The requests of an array that calls which complete requests have something to do for.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "shim/shim.h"
+
+namespace accord::shim {
+
+// A tracked request as it was before the host MPI completed it and took the handle away.
+struct Watched {
+  int index;
+  core::HostRequest bits;
+  std::shared_ptr<core::Tracked> work;
+};
+
+// The active tracked requests of an array, claimed for this thread as long as they are watched.
+class Watch {
+ public:
+  Watch(int count, const MPI_Request handles[]) {
+    if (requests().empty() || handles == nullptr) return;
+    for (int i = 0; i < count; ++i) {
+      const core::HostRequest bits = to_bits(handles[i]);
+      auto work = requests().claim(bits);
+      if (!work) continue;
+      if (work->active) {
+        work->wanted();
+        watched_.push_back({i, bits, std::move(work)});
+      } else {
+        requests().unclaim(work);
+      }
+    }
+  }
+  // Those that were not completed are anybody's again.
+  ~Watch() {
+    for (const Watched& one : watched_) requests().unclaim(one.work);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // One that another request of the host MPI has brought, so that its own seems inactive there;
+  // null: none is through.
+  const Watched* early() const {
+    const auto found = std::find_if(watched_.begin(), watched_.end(), [](const Watched& one) {
+      return one.work->early && one.work->early_is_through();
+    });
+    return found == watched_.end() ? nullptr : &*found;
+  }
+  bool has_early() const {
+    return std::ranges::any_of(watched_, [](const Watched& one) { return one.work->early; });
+  }
+  bool all_early_through() const {
+    return std::ranges::all_of(watched_, [](const Watched& one) {
+      return !one.work->early || one.work->early_is_through();
+    });
+  }
+
+  bool empty() const noexcept { return watched_.empty(); }
+  const Watched& front() const { return watched_.front(); }
+  auto begin() const { return watched_.begin(); }
+  auto end() const { return watched_.end(); }
+
+ private:
+  std::vector<Watched> watched_;
+};
+
+}  // namespace accord::shim

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages that go by headers (messages.cpp) where another thread of the receiver probes, two
+// ranks: a probe takes messages out of the host MPI's queue, and receives have to find them all the
+// same.
+#include <accord/accord.h>
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "message_buffers.h"
+
+namespace {
+
+using namespace accord::test;
+
+int rank = 0;
+int failures = 0;
+const char* test_name = "";
+
+void expect(bool good, const std::string& how) {
+  if (good) return;
+  std::fprintf(stderr, "rank %d: %s: %s\n", rank, test_name, how.c_str());
+  ++failures;
+}
+
+void sync() { MPI_Barrier(MPI_COMM_WORLD); }
+
+// Messages of both ranks at once while another thread of rank 1 probes without end, and takes each
+// of them out of the host MPI's queue.
+void exchanges_while_probing(const Buffers& buffers) {
+  constexpr int kRounds = 150;
+  test_name = "exchanges while probing";
+  std::atomic<bool> stop{false};
+  std::thread prober;
+  sync();
+  if (rank == 1) {
+    prober = std::thread([&] {
+      int flag = 0;
+      while (!stop) MPI_Iprobe(0, kTag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    });
+  }
+  for (int i = 0; rank < 2 && i < kRounds; ++i) {
+    const int peer = 1 - rank;
+    const Numbers expected = numbers(10 * i + peer);
+    write(buffers.out, numbers(10 * i + rank));
+    MPI_Sendrecv(buffers.out.pointer(), kCount, MPI_INT, peer, kTag, buffers.in.pointer(), kCount,
+                 MPI_INT, peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (contents(buffers.in) != expected) expect(false, "wrong data");
+    MPI_Sendrecv_replace(buffers.out.pointer(), kCount, MPI_INT, peer, kTag, peer, kTag,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (contents(buffers.out) != expected) expect(false, "wrong data in place");
+  }
+  stop = true;
+  if (prober.joinable()) prober.join();
+  sync();
+}
+
+// Many messages that are there at once, received in their order by calls that do not find them
+// where the other thread has put them unless the two take turns.
+void order_while_probing() {
+  constexpr int kMessages = 400;
+  test_name = "order while probing";
+  Numbers all;
+  for (int i = 0; i < kMessages; ++i) all.insert(all.end(), kCount, i);
+  sync();
+  if (rank == 0) {
+    const DeviceBuffer out = on_device(all);
+    std::vector<MPI_Request> requests(kMessages);
+    for (int i = 0; i < kMessages; ++i) {
+      MPI_Isend(static_cast<std::byte*>(out.pointer()) +
+                    static_cast<std::size_t>(i) * kCount * sizeof(int),
+                kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, &requests[static_cast<std::size_t>(i)]);
+    }
+    MPI_Waitall(kMessages, requests.data(), MPI_STATUSES_IGNORE);
+  }
+  if (rank == 1) {
+    std::atomic<bool> stop{false};
+    std::thread prober([&] {
+      int flag = 0;
+      while (!stop) MPI_Iprobe(0, kTag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    });
+    Numbers in(kCount);
+    for (int i = 0; i < kMessages; ++i) {
+      MPI_Sendrecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, in.data(), kCount, MPI_INT, 0, kTag,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (in[0] != i || in[kCount - 1] != i)
+        expect(false, "got " + std::to_string(in[0]) + " instead of " + std::to_string(i));
+    }
+    stop = true;
+    prober.join();
+  }
+  sync();
+}
+
+void all_tests() {
+  test_name = "an early probe";
+  MPI_Status status;
+  std::thread prober;
+  if (rank == 1) {
+    prober = std::thread([&] { MPI_Probe(0, kEarlyTag, MPI_COMM_WORLD, &status); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  const Buffers buffers;
+  buffers.warm_up(rank);
+  if (rank == 0) {
+    MPI_Send(buffers.out.pointer(), kCount, MPI_INT, 1, kEarlyTag, MPI_COMM_WORLD);
+    expect(std::string(accord_last_path()) == "node-p2p",
+           std::string("went by ") + accord_last_path());
+  }
+  if (rank == 1) {
+    prober.join();
+    int count = 0;
+    MPI_Get_count(&status, MPI_INT, &count);
+    expect(count == kCount, "counts " + std::to_string(count));
+    MPI_Recv(buffers.in.pointer(), kCount, MPI_INT, 0, kEarlyTag, MPI_COMM_WORLD, &status);
+    expect(contents(buffers.in) == numbers(0), "wrong data");
+  }
+  exchanges_while_probing(buffers);
+  for (int round = 0; round < 6; ++round) order_while_probing();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = -1;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  expect(provided == MPI_THREAD_MULTIPLE, "threads are refused");
+  all_tests();
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
