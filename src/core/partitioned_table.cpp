@@ -9,7 +9,7 @@
 
 #include "core/partitioned_receive.h"
 #include "core/partitioned_send.h"
-#include "node/group.h"
+#include "node/node_number.h"
 
 namespace accord::core {
 namespace {

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <new>
@@ -61,12 +60,6 @@ Graveyard& graveyard() {
 }
 
 }  // namespace
-
-std::uint64_t node_number() {
-  std::string text;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-  return std::hash<std::string>{}(text) | 1;
-}
 
 Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int device, Use use,
                       Record& mine) {

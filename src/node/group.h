@@ -22,15 +22,13 @@
 #include "device/inbox_server.h"
 #include "node/descriptor_port.h"
 #include "node/life_line.h"
+#include "node/node_number.h"
 #include "node/offers.h"
 #include "node/outbox.h"
 #include "node/pairs.h"
 #include "node/trial.h"
 
 namespace accord::node {
-
-// Equal in processes of this kernel, whatever containers they are in.
-std::uint64_t node_number();
 
 // What a rank tells the others when a group is joined: plain bytes.
 struct Record {
