@@ -201,11 +201,9 @@ Status Group::accept(std::span<const Record> records) {
 }
 
 bool Group::too_early(std::span<const Record> records) noexcept {
-  return std::ranges::all_of(records,
-                             [&](const Record& record) {
-                               return record.node == records[0].node &&
-                                      (record.ok != 0 || record.without_device != 0);
-                             }) &&
+  return std::ranges::all_of(
+             records,
+             [&](const Record& record) { return record.ok != 0 || record.without_device != 0; }) &&
          std::ranges::any_of(records, [](const Record& one) { return one.without_device != 0; });
 }
 

@@ -92,7 +92,8 @@ class Group {
                  Record& mine);
   // Step 2: whether these ranks can be a group. The answer is the same on all of them.
   Status accept(std::span<const Record> records);
-  // Where they cannot: whether they might be another time, since only devices are missing.
+  // Where they cannot although they share a node: whether they might be another time, since only
+  // devices are missing.
   static bool too_early(std::span<const Record> records) noexcept;
   // Step 3: sends the peers what their processes need to open this rank's memory. Does not wait:
   // to be called until `done`, or an error.

@@ -21,6 +21,7 @@
 #include "core/direct_exchange.h"
 #include "core/pairwise_exchange.h"
 #include "core/selection.h"
+#include "core/two_level_exchange.h"
 #include "node/node_number.h"
 #include "preload/shim_abi.h"
 #include "shim/comm_info.h"
@@ -439,6 +440,7 @@ void stop_runtime() noexcept {
   core::DirectExchange::report();
   core::PairwiseExchange::report();
   core::CclExchange::report();
+  core::TwoLevelExchange::report();
   leave_messages();
   here.port.world_model = false;
   close_partitioned();
