@@ -59,22 +59,49 @@ void TwoLevelExchange::report() {
   log::info("nodes: {} collectives in two levels", calls_done.load(std::memory_order_relaxed));
 }
 
-// Messages that are under way must end before their memory goes; their peers wait for what has not
-// been sent as long as for any rank that has stopped in the midst of a collective.
+// The ranks of this node see that this one has failed. Those of other nodes get the messages that
+// they still wait for, but empty ones, and theirs are received, so that nobody waits for ever: who
+// gets an empty one stops, too.
 void TwoLevelExchange::stop(bool& done) {
+  stopping_ = true;
   group_->own_mailbox().failed.store(1, std::memory_order_release);
   done = true;
   for (Flight& flight : flights_) {
     bool ended = true;
     if (flight.exchange) flight.exchange->stop(ended);
     if (ended) flight.exchange.reset();
-    bool complete = true;
-    if (!poll_messages(flight, complete).ok()) {
-      flight.requests.pop_back();  // that one has ended, too
-      complete = false;
-    }
-    done = done && ended && complete;
+    const bool drained = drain(flight);
+    done = done && ended && drained;
   }
+}
+
+// Goes on with the rounds alone, to the last one.
+bool TwoLevelExchange::drain(Flight& flight) {
+  for (;;) {
+    bool complete = false;
+    // A message that has failed has ended; a short one is one of a rank that stops, too.
+    while (!poll_messages(flight, complete).ok()) flight.messages.pop_back();
+    if (!complete) return false;
+    if (flight.state == State::up) {
+      flight.state = State::between;
+    } else if (flight.state == State::between && flight.round < flight.chunk.rounds.size()) {
+      ++flight.round;
+    } else if (!begin_drain(flight)) {
+      return true;
+    }
+    if (flight.state == State::between && !begin_round(flight).ok()) return true;
+  }
+}
+
+// Whether there is another chunk, whose messages `flight` then stands for.
+bool TwoLevelExchange::begin_drain(Flight& flight) {
+  if (flight.exchange || next_up_ == plan_.chunks()) return false;
+  flight.number = next_up_++;
+  flight.chunk = plan_.chunk(flight.number);
+  flight.round = 0;
+  flight.state = State::up;
+  const std::size_t size_bytes = flight.chunk.parcel_bytes;
+  return device::staging_pool().acquire(&group_->runtime(), size_bytes, flight.parcel).ok();
 }
 
 bool TwoLevelExchange::down_is_next() const noexcept {
@@ -187,28 +214,40 @@ Status TwoLevelExchange::advance_local(Flight& flight, bool& done) {
 // Receives first, so that what arrives at once finds its place.
 Status TwoLevelExchange::begin_round(Flight& flight) {
   if (flight.round == flight.chunk.rounds.size()) return {};
-  const auto& messages = flight.chunk.rounds[flight.round].messages;
   const std::uint64_t number = (base_ + flight.number) % kTagPeriod;
   const int tag = static_cast<int>(number * kRoundsMax + flight.round);
-  auto* const parcel = static_cast<std::byte*>(flight.parcel.data());
   for (const bool sends : {false, true}) {
-    for (const TwoLevelPlan::Message& one : messages) {
-      if (one.sends != sends) continue;
-      std::byte* const bytes = parcel + one.first_bytes;
-      HostRequest request = 0;
-      ACCORD_TRY(sends ? wire_->send(one.peer, tag, bytes, one.length_bytes, request)
-                       : wire_->receive(one.peer, tag, bytes, one.length_bytes, request));
-      flight.requests.push_back(request);
+    for (const TwoLevelPlan::Message& one : flight.chunk.rounds[flight.round].messages) {
+      if (one.sends == sends) ACCORD_TRY(begin_message(flight, one, tag));
     }
   }
   return {};
 }
 
+Status TwoLevelExchange::begin_message(Flight& flight, const TwoLevelPlan::Message& message,
+                                       int tag) {
+  std::byte* const bytes = static_cast<std::byte*>(flight.parcel.data()) + message.first_bytes;
+  Pending pending;
+  if (message.sends) {
+    const std::size_t size_bytes = stopping_ ? 0 : message.length_bytes;
+    ACCORD_TRY(wire_->send(message.peer, tag, bytes, size_bytes, pending.request));
+  } else {
+    pending.expected_bytes = message.length_bytes;
+    ACCORD_TRY(wire_->receive(message.peer, tag, bytes, message.length_bytes, pending.request));
+  }
+  flight.messages.push_back(pending);
+  return {};
+}
+
 Status TwoLevelExchange::poll_messages(Flight& flight, bool& done) {
-  while (!flight.requests.empty()) {
-    ACCORD_TRY(wire_->test(flight.requests.back(), done));
+  while (!flight.messages.empty()) {
+    Pending& last = flight.messages.back();
+    Completion completion;
+    ACCORD_TRY(wire_->test(last.request, done, completion));
     if (!done) return {};
-    flight.requests.pop_back();
+    if (completion.received_bytes < last.expected_bytes)
+      return {StatusCode::device_error, "nodes: a rank of another node has given up"};
+    flight.messages.pop_back();
   }
   done = true;
   return {};

@@ -32,6 +32,11 @@ class TwoLevelExchange final : public Exchange {
 
  private:
   enum class State { empty, up, between, ready, down };
+  // A message that is under way.
+  struct Pending {
+    HostRequest request = 0;
+    std::size_t expected_bytes = 0;  // of receives
+  };
   struct Flight {
     State state = State::empty;
     std::size_t number = 0;
@@ -40,7 +45,7 @@ class TwoLevelExchange final : public Exchange {
     Pipeline local;  // what goes on within the node, as a call of its ranks
     std::unique_ptr<NodeExchange> exchange;
     std::size_t round = 0;
-    std::vector<HostRequest> requests;  // of the round's messages; 0: complete
+    std::vector<Pending> messages;  // of the round
   };
 
   bool down_is_next() const noexcept;
@@ -53,6 +58,9 @@ class TwoLevelExchange final : public Exchange {
   Status move(Flight& flight, bool& moved);
   Status advance_local(Flight& flight, bool& done);
   Status begin_round(Flight& flight);
+  Status begin_message(Flight& flight, const TwoLevelPlan::Message& message, int tag);
+  bool drain(Flight& flight);
+  bool begin_drain(Flight& flight);
   Status poll_messages(Flight& flight, bool& done);
   Status reduce(Flight& flight, const TwoLevelPlan::Round& round);
   PipelineEnd parcel_end(const Flight& flight) const;
@@ -67,6 +75,7 @@ class TwoLevelExchange final : public Exchange {
   std::size_t next_up_ = 0;    // chunk to begin next
   std::size_t next_down_ = 0;  // chunk to bring down next
   std::size_t finished_ = 0;
+  bool stopping_ = false;  // what is sent from now on is empty
 };
 
 }  // namespace accord::core

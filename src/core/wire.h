@@ -32,7 +32,8 @@ class Wire {
                       HostRequest& request) = 0;
   virtual Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                          HostRequest& request) = 0;
-  virtual Status test(HostRequest& request, bool& done) = 0;
+  // `completion`: of a receive, which may be longer than what arrives.
+  virtual Status test(HostRequest& request, bool& done, Completion& completion) = 0;
   // Once the request that made it is complete, before anything is sent.
   virtual Status opened() = 0;
 

@@ -36,8 +36,8 @@ class CommWire final : public core::Wire {
       return host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE, rank, tag, comm_, request);
     }));
   }
-  Status test(core::HostRequest& bits, bool& done) override {
-    return engine().port().test(bits, done);
+  Status test(core::HostRequest& bits, bool& done, core::Completion& completion) override {
+    return engine().port().test_message(bits, done, completion);
   }
 
  private:
