@@ -124,6 +124,7 @@ def explain(
         console.print(f"asked for was {answer['asked']}, which such a call cannot take")
     if answer["rule"] != answer["algorithm"]:
         console.print(f"the built-in rule would take {answer['rule']}")
+    console.print(f"where the ranks are on several nodes: {answer['across_nodes']}")
     if says := answer.get("table_says"):
         name = "nothing better than the rule" if says["algorithm"] == "auto" else says["algorithm"]
         found += f" says from {size_text(says['first_bytes'])} on: {name}"

@@ -35,8 +35,9 @@ enum class Ballot { neutral, host, device_short, device };
 
 // plain: one call of the host MPI on whole buffers. pipelined: chunks of it. node: through the
 // exchange regions of the node, without the host MPI. inbox: the same for small messages, through
-// inboxes. ccl: by a collective library.
-enum class Mode { plain, pipelined, node, inbox, ccl };
+// inboxes. ccl: by a collective library. two_level: through the regions of several nodes, and in
+// messages between these.
+enum class Mode { plain, pipelined, node, inbox, ccl, two_level };
 
 // The 32 bytes that are combined by an element-wise minimum over all ranks.
 struct Vote {

@@ -29,6 +29,8 @@ constexpr AlgorithmRow kAlgorithms[] = {
     {"node-direct-two-shot", {Way::direct, Shots::two}, "node-direct"},
     {"node-direct-spread", {Way::direct, Shots::spread}, "node-direct"},
     {"inbox", {Way::inbox}, "inbox"},
+    {"two-level", {Way::two_level}, "two-level"},
+    {"two-level-single-leader", {Way::single_leader}, "two-level"},
 };
 
 struct NamedKind {

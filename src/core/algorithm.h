@@ -20,7 +20,19 @@ namespace accord::core {
 struct Algorithm {
   // automatic: by size and place, as if nothing were asked for.
   // ccl: by a collective library.
-  enum class Way { automatic, staged, pipelined, node, direct, inbox, ccl };
+  // two_level, single_leader: where ranks are on several nodes, with a share for each of as many
+  // leaders as every node has ranks for, or with one leader a node; on one node through regions.
+  enum class Way {
+    automatic,
+    staged,
+    pipelined,
+    node,
+    direct,
+    inbox,
+    ccl,
+    two_level,
+    single_leader
+  };
   // Of reductions through regions or straight: who reduces what. Spread: two shots, where copy
   // engines bring what is reduced (node/spread_plan.h).
   enum class Shots { by_size, one, two, spread };

@@ -19,6 +19,7 @@
 #include "core/reasons.h"
 #include "core/requests.h"
 #include "core/staged_buffer.h"
+#include "core/wire.h"
 #include "node/plan.h"
 
 namespace accord::core {
@@ -54,6 +55,12 @@ struct Pipeline {
   std::size_t lane_bytes = 0;
   std::uint64_t inbox_calls = 1;
   device::DeviceRuntime* region_runtime = nullptr;
+  // Leaders a node, at most, where the call goes in two levels once its communicator spans nodes;
+  // 0: it does not.
+  int leaders_max = 0;
+  // Of reductions that do: inout = in op inout, of elements in host memory.
+  std::function<int(const void* in, void* inout, std::size_t length_bytes)> reduce_local;
+  IssueWire issue_wire;
   // Starts an exchange of `size_bytes` bytes of each rank, in the order of the ranks.
   std::function<int(const void* mine, void* all, std::size_t size_bytes, HostRequest& request)>
       issue_allgather;

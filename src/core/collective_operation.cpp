@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "core/ccl_exchange.h"
-#include "core/ccl_joining.h"
-#include "core/joining.h"
 
 namespace accord::core {
 namespace {
@@ -27,6 +25,8 @@ const char* path_of(Mode mode, const CollectiveCall& call) {
       return "inbox";
     case Mode::ccl:
       return call.pipeline->library->name();
+    case Mode::two_level:
+      return "two-level";
   }
   return "-";
 }
@@ -174,6 +174,8 @@ Status CollectiveOperation::start_as(Mode mode) {
   } else if (mode == Mode::inbox && goes_by_pairs()) {
     exchange_ =
         std::make_unique<InboxPairs>(queue_->inboxes.group, queue_->regions.group, *call_.pipeline);
+  } else if (mode == Mode::two_level) {
+    exchange_ = std::make_unique<TwoLevelExchange>(*queue_, *call_.pipeline);
   } else if (mode == Mode::inbox) {
     exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
   } else if (goes_by_pairs()) {
@@ -229,112 +231,6 @@ Status CollectiveOperation::decide() {
   return start_as(turn_->result->mode);
 }
 
-// These follow from what is equal on all ranks.
-
-// Whether the ranks have something to join before they know how the call goes.
-bool CollectiveOperation::meet() {
-  if (CclGroup* const group = ccl_group_to_join()) {
-    joining_ = std::make_unique<CclJoining>(*group, *call_.pipeline);
-    return true;
-  }
-  NodeGroup* const group = goes_by_library() ? nullptr : group_to_join();
-  if (group == nullptr) return false;
-  const bool inboxes = group == &queue_->inboxes;
-  joining_ = std::make_unique<Joining>(
-      *group, *call_.pipeline,
-      node::Use{.region_bytes = inboxes ? 0 : call_.pipeline->region_bytes,
-                .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0,
-                .of_one_request = form_ == Form::persistent});
-  return true;
-}
-
-bool CollectiveOperation::wants_library() const {
-  return call_.pipeline->library != nullptr && call_.pipeline->exchange.has_value();
-}
-
-CclGroup& CollectiveOperation::ccl_group() const {
-  return ccl_group_of(*queue_, *call_.pipeline->library);
-}
-
-// What the library cannot do needs no group of its own.
-CclGroup* CollectiveOperation::ccl_group_to_join() const {
-  if (!joins_ || !wants_library() || all_.all_short()) return nullptr;
-  CclGroup* const group = ccl_group().to_join();
-  if (group == nullptr || !group->is_to_share()) return group;
-  return CclPlan::exists(group->library, *call_.pipeline->exchange) ? group : nullptr;
-}
-
-bool CollectiveOperation::goes_by_library() const {
-  return wants_library() && ccl_group().joined() &&
-         CclPlan::exists(ccl_group().library, *call_.pipeline->exchange);
-}
-
-NodeGroup* CollectiveOperation::group_to_join() const {
-  const Pipeline& pipeline = *call_.pipeline;
-  const auto open = [this](const NodeGroup& group) {
-    return joins_ && !group.group && !group.declined;
-  };
-  // Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
-  // pairs that are too long for these.
-  if (goes_by_pairs()) {
-    if (!pipeline.exchange->fits_regions) return nullptr;
-    const bool wants_inboxes = pipeline.lane_bytes != 0 && turn_->number >= pipeline.inbox_calls &&
-                               !queue_->inboxes.declined;
-    if (all_.all_short() && !wants_inboxes && !queue_->inboxes.group) return nullptr;
-    if (open(queue_->regions)) return &queue_->regions;
-    return wants_inboxes && queue_->regions.group && open(queue_->inboxes) ? &queue_->inboxes
-                                                                           : nullptr;
-  }
-  if (pipeline.lane_bytes != 0) {
-    if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes)) return &queue_->inboxes;
-    if (queue_->inboxes.group) return nullptr;
-  }
-  const bool fits = pipeline.exchange && pipeline.exchange->fits_regions;
-  return fits && open(queue_->regions) ? &queue_->regions : nullptr;
-}
-
-bool CollectiveOperation::goes_by_pairs() const {
-  const auto& exchange = call_.pipeline->exchange;
-  return exchange && node::goes_by_pairs(exchange->kind);
-}
-
-Mode CollectiveOperation::best_mode() const {
-  const Pipeline& pipeline = *call_.pipeline;
-  if (goes_by_library()) return Mode::ccl;
-  if (pipeline.lane_bytes != 0 && queue_->inboxes.group &&
-      (queue_->regions.group || !goes_by_pairs()))
-    return Mode::inbox;
-  if (all_.all_short()) return Mode::plain;
-  const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
-  const node::Group* const regions = queue_->regions.group.get();
-  if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
-      (!reduces || regions->reduces()))
-    return Mode::node;
-  return pipeline.issue_chunk ? Mode::pipelined : Mode::plain;
-}
-
-const char* CollectiveOperation::why_no_device() const {
-  return goes_by_pairs() ? reason::kNoLongPair : reason::kAllHost;
-}
-
-std::string CollectiveOperation::why_best_mode() const {
-  if (!call_.pipeline->exchange) return call_.why_no_exchange;
-  const Mode mode = best_mode();
-  if (mode == Mode::ccl) return "";
-  if (wants_library())
-    return ccl_group().declined ? ccl_group().why_declined : reason::kNotByLibrary;
-  if (mode == Mode::inbox || mode == Mode::node) return "";
-  if (all_.all_short()) {
-    const bool declined = queue_->regions.declined || queue_->inboxes.declined;
-    return declined ? reason::kNoLongPair : reason::kSeldom;
-  }
-  const bool fits_regions = call_.pipeline->exchange->fits_regions;
-  if (fits_regions && queue_->regions.group) return reason::kNoKernels;
-  const NodeGroup& group = fits_regions ? queue_->regions : queue_->inboxes;
-  return group.why_declined.empty() ? reason::kSeldom
-                                    : std::string(reason::kDeclined) + ": " + group.why_declined;
-}
-
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {
   if (stage_ == Stage::whole) {
     stages::enter(stages::Stage::copy_in);
@@ -364,9 +260,10 @@ Status CollectiveOperation::open_ends(Mode mode) {
   for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
     // A runtime copies to and from its own memory only.
     const bool by_regions = mode == Mode::node || (mode == Mode::inbox && goes_by_pairs());
-    const node::Group* const group = by_regions          ? queue_->regions.group.get()
-                                     : mode == Mode::ccl ? &ccl_group().mailboxes()
-                                                         : nullptr;
+    const node::Group* const group = mode == Mode::two_level ? queue_->nodes.local.group.get()
+                                     : by_regions            ? queue_->regions.group.get()
+                                     : mode == Mode::ccl     ? &ccl_group().mailboxes()
+                                                             : nullptr;
     const bool foreign =
         group != nullptr && end->runtime != nullptr && end->runtime != &group->runtime();
     if (foreign) {

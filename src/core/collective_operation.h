@@ -19,6 +19,7 @@
 #include "core/meeting.h"
 #include "core/node_exchange.h"
 #include "core/pairwise_exchange.h"
+#include "core/two_level_exchange.h"
 
 namespace accord::core {
 
@@ -77,6 +78,9 @@ class CollectiveOperation final : public Operation {
   bool goes_by_library() const;
   NodeGroup* group_to_join() const;
   bool goes_by_pairs() const;
+  bool wants_two_levels() const;
+  bool meet_across_nodes();
+  bool goes_in_two_levels() const;
   Mode best_mode() const;
   Status decide();
   std::string why_best_mode() const;

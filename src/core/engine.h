@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "core/agreement.h"
 #include "core/host_port.h"
+#include "core/placement.h"
 
 namespace accord::node {
 class Group;
@@ -31,6 +32,7 @@ namespace accord::core {
 
 class CclGroup;
 struct CommQueue;
+class Wire;
 
 class Operation {
  public:
@@ -70,6 +72,15 @@ struct NodeGroup {
   bool declined = false;               // they tried, and cannot
   unsigned early_attempts = 0;         // when some of them used no device yet
   std::string why_declined;            // as far as this rank knows, for people
+  Placement placement;                 // of the ranks that tried
+  bool reduce = false;                 // all of them can on their device
+};
+
+// What calls of a communicator that spans nodes go by.
+struct Nodes {
+  NodeGroup local;             // a group on each of them, or on none
+  std::shared_ptr<Wire> wire;  // between the nodes
+  std::uint64_t chunks = 0;    // that calls have been cut into so far
 };
 
 // One per communicator; lives as long as the communicator or any operation of it.
@@ -78,6 +89,7 @@ struct CommQueue {
   ModeTable modes;
   NodeGroup regions;
   NodeGroup inboxes;
+  Nodes nodes;
   std::vector<std::shared_ptr<CclGroup>> ccls;  // one a library that calls have asked for
   unsigned short_calls = 0;                     // blocking ones of one step
 };

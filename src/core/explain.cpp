@@ -38,7 +38,8 @@ std::string reason_of(const Asked& asked) {
       break;
   }
   return "the built-in rule: ACCORD_INBOX_BYTES, ACCORD_NODE_BYTES, ACCORD_DIRECT_BYTES, "
-         "ACCORD_SPREAD_BYTES, ACCORD_ONE_SHOT_BYTES and ACCORD_PIPELINE_BYTES";
+         "ACCORD_SPREAD_BYTES, ACCORD_ONE_SHOT_BYTES, ACCORD_TWO_LEVEL_BYTES and "
+         "ACCORD_PIPELINE_BYTES";
 }
 
 std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
@@ -59,12 +60,17 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .size_bytes = size_bytes,
                           .longest_bytes = size_bytes,
                           .can_be_cut = can_be_cut(*kind)};
-  Json answer = {
-      {"collective", collective},          {"ranks", ranks},
-      {"size_bytes", size_bytes},          {"algorithm", name_of(outcome(question, asked))},
-      {"asked", name_of(asked.algorithm)}, {"origin", name_of(asked.origin)},
-      {"reason", reason_of(asked)},        {"rule", name_of(outcome(question, {}))},
-      {"table", config().table},           {"problems", Json::array()}};
+  Json answer = {{"collective", collective},
+                 {"ranks", ranks},
+                 {"size_bytes", size_bytes},
+                 {"algorithm", name_of(outcome(question, asked))},
+                 {"across_nodes", name_of(outcome_across_nodes(question, asked))},
+                 {"asked", name_of(asked.algorithm)},
+                 {"origin", name_of(asked.origin)},
+                 {"reason", reason_of(asked)},
+                 {"rule", name_of(outcome(question, {}))},
+                 {"table", config().table},
+                 {"problems", Json::array()}};
   for (const std::string& text : {algorithm_problem(), table_problem(), problem}) {
     if (!text.empty()) answer["problems"].push_back(text);
   }

@@ -2,16 +2,21 @@
 // Copyright 2026 The Accord authors
 #include "core/joining.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/log.h"
 #include "core/reasons.h"
 #include "device/registry.h"
 
 namespace accord::core {
 
-Joining::Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use)
+Joining::Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use,
+                 const Placement* placement)
     : joined_(group),
       pipeline_(pipeline),
       use_(use),
+      placement_(placement),
       // A group's memory goes only when the peers have closed it.
       group_(new node::Group, node::Group::retire),
       records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
@@ -23,9 +28,19 @@ Status Joining::begin() {
   const PipelineEnd& end = pipeline_.in.runtime != nullptr ? pipeline_.in : pipeline_.out;
   device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline_.region_runtime;
   if (runtime == nullptr) runtime = &device::default_runtime();
-  const Status made = group_->prepare(
-      pipeline_.rank, pipeline_.exchange->size, *runtime,
-      end.runtime != nullptr ? end.device : runtime->device_in_use(), use_, record_);
+  int rank = pipeline_.rank;
+  int size = pipeline_.exchange->size;
+  if (placement_ != nullptr) {
+    size = static_cast<int>(placement_->beside(rank).size());
+    rank = placement_->local_rank(rank);
+  }
+  Status made = group_->prepare(rank, size, *runtime,
+                                end.runtime != nullptr ? end.device : runtime->device_in_use(),
+                                use_, record_);
+  if (made.ok() && placement_ != nullptr && Wire::exhausted()) {
+    made = {StatusCode::unsupported, "nodes: too many communicators go in two levels"};
+    record_.ok = 0;
+  }
   if (!made.ok()) log::info("{}", made.message());
   joined_.why_declined = made.message();
   return Status::from_host(
@@ -46,12 +61,14 @@ Status Joining::advance(HostPort& port, bool& done) {
 Status Joining::step(bool& done) {
   const bool all_could = step_ == Step::records || !all_.any_host();
   if (step_ == Step::records) {
-    const Status accepted = group_->accept(records_);
+    const Status accepted = accept();
     if (accepted.ok()) {
       step_ = Step::sending;
       return send();
     }
-    if (node::Group::too_early(records_) && ++joined_.early_attempts < kEarlyAttemptsMax) {
+    const bool apart = placement_ == nullptr && joined_.placement.nodes() > 1;
+    if (!apart && node::Group::too_early(records_) &&
+        ++joined_.early_attempts < kEarlyAttemptsMax) {
       joined_.why_declined = reason::kTooEarly;
     } else {
       decline(accepted.message());
@@ -71,6 +88,21 @@ Status Joining::step(bool& done) {
   group_.reset();
   done = true;
   return {};
+}
+
+// The same answer on all ranks, whichever node they are on.
+Status Joining::accept() {
+  std::vector<std::uint64_t> nodes;
+  for (const node::Record& record : records_) nodes.push_back(record.node);
+  joined_.placement = Placement::of(nodes);
+  joined_.reduce = std::ranges::all_of(records_, [](const auto& one) { return one.reduces != 0; });
+  if (placement_ == nullptr) return group_->accept(records_);
+  if (!std::ranges::all_of(records_, [](const auto& one) { return one.ok != 0; }))
+    return {StatusCode::unsupported, "node: a rank cannot take part"};
+  std::vector<node::Record> here;
+  for (const int rank : placement_->beside(pipeline_.rank))
+    here.push_back(records_[static_cast<std::size_t>(rank)]);
+  return group_->accept(here);
 }
 
 Status Joining::send() {

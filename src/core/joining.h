@@ -20,8 +20,10 @@ namespace accord::core {
 
 class Joining final : public Meeting {
  public:
-  // Both outlive it.
-  Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use);
+  // All outlive it. With a placement the ranks of each node join a group of theirs, on all nodes
+  // or on none.
+  Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use,
+          const Placement* placement = nullptr);
 
   Status begin() override;
   // Where some rank uses no device yet, a later call may try again, but not again and again: those
@@ -36,6 +38,7 @@ class Joining final : public Meeting {
   enum class Step { records, sending, sent, opened, closed };
 
   Status step(bool& done);
+  Status accept();
   Status send();
   Status vote(const Status& mine, Step step);
   void decline(const std::string& why);
@@ -43,6 +46,7 @@ class Joining final : public Meeting {
   NodeGroup& joined_;
   const Pipeline& pipeline_;
   node::Use use_;
+  const Placement* placement_;
   std::shared_ptr<node::Group> group_;
   node::Record record_;
   std::vector<node::Record> records_;

@@ -11,7 +11,7 @@
 #include "core/partitioned_collective.h"
 #include "core/partitioned_receive.h"
 #include "core/partitioned_send.h"
-#include "node/group.h"
+#include "node/node_number.h"
 
 namespace accord::core {
 namespace {

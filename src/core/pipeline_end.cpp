@@ -6,25 +6,54 @@
 
 namespace accord::core {
 
+namespace {
+
+// Calls visit(piece, offset in it, offset from first_bytes, length) for what each piece of a packed
+// form has in common with bytes [first, first + length) of it.
+template <class Pieces, class Size, class Visit>
+void for_each_common(const Pieces& pieces, Size size_of, std::size_t first_bytes,
+                     std::size_t length_bytes, Visit visit) {
+  std::size_t begin = 0;
+  for (const auto& piece : pieces) {
+    const std::size_t end = begin + size_of(piece);
+    const std::size_t low = std::max(first_bytes, begin);
+    const std::size_t high = std::min(first_bytes + length_bytes, end);
+    if (low < high) visit(piece, low - begin, low - first_bytes, high - low);
+    begin = end;
+  }
+}
+
+}  // namespace
+
 CopyBatch PipelineEnd::copies(Direction direction, std::size_t first_bytes,
                               std::size_t length_bytes, void* packed) const {
   CopyBatch batch;
-  if (blocks.empty()) {
-    batch.append(packed_copy(segment, user, first_bytes, length_bytes, packed, direction));
+  if (parts.empty()) {
+    add_copies(direction, first_bytes, length_bytes, packed, batch);
     return batch;
   }
-  std::size_t block_first = 0;  // in the packed form
-  for (const Segment& block : blocks) {
-    const std::size_t block_end = block_first + block.size_bytes();
-    const std::size_t low = std::max(first_bytes, block_first);
-    const std::size_t high = std::min(first_bytes + length_bytes, block_end);
-    if (low < high) {
-      batch.append(packed_copy(block, user, low - block_first, high - low,
-                               static_cast<std::byte*>(packed) + (low - first_bytes), direction));
-    }
-    block_first = block_end;
-  }
+  for_each_common(
+      parts, [](const Part& part) { return part.length_bytes; }, first_bytes, length_bytes,
+      [&](const Part& part, std::size_t in_part, std::size_t in_range, std::size_t length) {
+        if (!part.nowhere())
+          add_copies(direction, part.first_bytes + in_part, length,
+                     static_cast<std::byte*>(packed) + in_range, batch);
+      });
   return batch;
+}
+
+void PipelineEnd::add_copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
+                             void* packed, CopyBatch& batch) const {
+  if (blocks.empty()) {
+    batch.append(packed_copy(segment, user, first_bytes, length_bytes, packed, direction));
+    return;
+  }
+  for_each_common(
+      blocks, [](const Segment& block) { return block.size_bytes(); }, first_bytes, length_bytes,
+      [&](const Segment& block, std::size_t in_block, std::size_t in_range, std::size_t length) {
+        batch.append(packed_copy(block, user, in_block, length,
+                                 static_cast<std::byte*>(packed) + in_range, direction));
+      });
 }
 
 bool PipelineEnd::offset_in_memory(std::size_t first_bytes, std::size_t length_bytes,

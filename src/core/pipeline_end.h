@@ -30,6 +30,16 @@ struct PipelineEnd {
   // Of calls that go pair by pair: for or from whom each block is, where that is not the rank with
   // its number. Those of a pair are in one order on both of its ranks.
   std::vector<int> peers;
+  // What of the packed form is this end's own packed form, in this order; none: all of it.
+  struct Part {
+    // Bytes of the packed form that are for nobody.
+    static constexpr std::size_t kNowhere = SIZE_MAX;
+    std::size_t first_bytes = 0;
+    std::size_t length_bytes = 0;
+
+    bool nowhere() const noexcept { return first_bytes == kNowhere; }
+  };
+  std::vector<Part> parts;
 
   int peer_of(std::size_t block) const noexcept {
     return peers.empty() ? static_cast<int>(block) : peers[block];
@@ -37,7 +47,9 @@ struct PipelineEnd {
   bool present() const noexcept { return segment.count != 0; }
   // The CPU can work on the bytes as they lie.
   bool plain() const noexcept { return runtime == nullptr && (!present() || contiguous()); }
-  bool contiguous() const noexcept { return blocks.empty() && segment.type->dense(); }
+  bool contiguous() const noexcept {
+    return parts.empty() && blocks.empty() && segment.type->dense();
+  }
   // Kernels of that device can: elements without gaps in its own plain memory.
   bool usable_by(const device::DeviceRuntime& of, int device_number) const noexcept {
     return on_device && !shadowed && runtime == &of && device == device_number && present() &&
@@ -60,6 +72,11 @@ struct PipelineEnd {
   Status copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes, void* host,
               device::CopyTicket& ticket) const;
   Status copied(device::CopyTicket& ticket, bool& done) const;
+
+ private:
+  // As if there were no parts.
+  void add_copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
+                  void* packed, CopyBatch& batch) const;
 };
 
 }  // namespace accord::core

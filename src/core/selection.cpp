@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <cstdint>
 #include <string_view>
 
 #include "base/config.h"
+#include "core/two_level_plan.h"
 #include "device/inbox.h"
 #include "device/registry.h"
 
@@ -22,8 +24,23 @@ using Shots = Algorithm::Shots;
 
 bool has_shots(Kind kind) { return kind == Kind::allreduce || kind == Kind::reduce; }
 
+bool wants_two_levels(Way way) { return way == Way::two_level || way == Way::single_leader; }
+
 // The ways through regions, or straight with these as the other choice.
-bool wants_regions(Way way) { return way == Way::node || way == Way::direct; }
+bool wants_regions(Way way) {
+  return way == Way::node || way == Way::direct || wants_two_levels(way);
+}
+
+// Of calls in two levels; 0: this is none.
+int leaders_max(const Question& question, Way way) {
+  if (!TwoLevelPlan::exists(question.kind)) return 0;
+  const bool long_enough =
+      config().two_level_bytes != 0 && question.size_bytes >= config().two_level_bytes;
+  // Inboxes and libraries are of one node.
+  const bool by_rule = way == Way::automatic || way == Way::inbox || way == Way::ccl;
+  if (!wants_two_levels(way) && !(by_rule && long_enough)) return 0;
+  return way == Way::single_leader ? 1 : INT_MAX;
+}
 
 // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
 // over.
@@ -150,10 +167,11 @@ DeviceWays device_ways(const Question& question, const Asked& asked) {
   const bool at_once = way == Way::inbox && asked.origin != Origin::table;
   ways.inbox_calls = at_once ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
   const bool long_enough = direct_bytes != 0 && question.longest_bytes >= direct_bytes;
-  ways.direct = way == Way::direct || (way != Way::node && long_enough);
+  ways.direct = way == Way::direct || (!wants_regions(way) && long_enough);
+  ways.leaders_max = ways.regions ? leaders_max(question, way) : 0;
   // Lanes of a region take twice the time of a buffer that is reached directly.
   const std::size_t pair_bytes = std::min<std::size_t>(direct_bytes, node_bytes);
-  ways.lend_bytes = way == Way::direct ? 1 : way == Way::node ? 0 : pair_bytes;
+  ways.lend_bytes = way == Way::direct ? 1 : wants_regions(way) ? 0 : pair_bytes;
   ways.one_shot_bytes = one_shot_bytes(shots, question.ranks);
   ways.spread_bytes = spread_bytes(shots, question.kind);
   return ways;
@@ -175,6 +193,13 @@ Algorithm outcome(const Question& question, const Asked& asked) {
                                                                       : Shots::two;
     return algorithm;
   }
+  const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
+  return {in_chunks ? Way::pipelined : Way::staged};
+}
+
+Algorithm outcome_across_nodes(const Question& question, const Asked& asked) {
+  const int leaders = device_ways(question, asked).leaders_max;
+  if (leaders != 0) return {leaders == 1 ? Way::single_leader : Way::two_level};
   const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
   return {in_chunks ? Way::pipelined : Way::staged};
 }

@@ -69,6 +69,9 @@ struct DeviceWays {
   std::size_t one_shot_bytes = 0;       // reductions up to here
   std::size_t spread_bytes = SIZE_MAX;  // straight ones from here on
   ccl::Library* library = nullptr;      // that is to do it, where it can
+  // A node, at most, where the ranks are on several and the call goes in two levels; 0: it does
+  // not.
+  int leaders_max = 0;
 
   bool any() const noexcept { return regions || lane_bytes != 0 || library != nullptr; }
 };
@@ -76,6 +79,8 @@ DeviceWays device_ways(const Question& question, const Asked& asked);
 
 // What `question` comes to, where all ranks have device buffers and share a node.
 Algorithm outcome(const Question& question, const Asked& asked);
+// The same where they are on several nodes.
+Algorithm outcome_across_nodes(const Question& question, const Asked& asked);
 
 // The table that ACCORD_TABLE names, read once; empty where there is none or it cannot be used,
 // which the text then says.

@@ -22,15 +22,13 @@
 #include "device/inbox_server.h"
 #include "node/descriptor_port.h"
 #include "node/life_line.h"
+#include "node/node_number.h"
 #include "node/offers.h"
 #include "node/outbox.h"
 #include "node/pairs.h"
 #include "node/trial.h"
 
 namespace accord::node {
-
-// Equal in processes of this kernel, whatever containers they are in.
-std::uint64_t node_number();
 
 // What a rank tells the others when a group is joined: plain bytes.
 struct Record {
@@ -94,7 +92,8 @@ class Group {
                  Record& mine);
   // Step 2: whether these ranks can be a group. The answer is the same on all of them.
   Status accept(std::span<const Record> records);
-  // Where they cannot: whether they might be another time, since only devices are missing.
+  // Where they cannot although they share a node: whether they might be another time, since only
+  // devices are missing.
   static bool too_early(std::span<const Record> records) noexcept;
   // Step 3: sends the peers what their processes need to open this rank's memory. Does not wait:
   // to be called until `done`, or an error.

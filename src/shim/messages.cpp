@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/loan.h"
 #include "node/group.h"
+#include "node/node_number.h"
 
 namespace accord::shim {
 namespace {
@@ -153,12 +154,23 @@ void find_node_ranks(MPI_Comm comm, CommState& state) {
   state.node_ranks = std::move(found);
 }
 
+// The ranks of this node, or of this part of it.
+Status find_neighbours(MPI_Comm& comm) {
+  ACCORD_TRY(Status::from_host(
+      host::Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm)));
+  const auto part = node::own_part();
+  if (!part) return {};
+  MPI_Comm of_machine = comm;
+  const int code = host::Comm_split(of_machine, *part, 0, &comm);
+  (void)host::Comm_free(&of_machine);
+  return Status::from_host(code);
+}
+
 }  // namespace
 
 void join_messages() {
   Neighbours& here = neighbours();
-  Status joined = Status::from_host(
-      host::Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here.comm));
+  Status joined = find_neighbours(here.comm);
   if (joined.ok()) {
     (void)host::Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN);
     joined = join_group();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "shim/comm_wire.h"
+
 namespace accord::shim {
 
 namespace {
@@ -45,6 +47,25 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size, core::De
   call.spread_bytes = ways.spread_bytes;
   call.engine_bytes = config().engine_bytes;
   return call;
+}
+
+// The host MPI reduces between the nodes, elements that lie as kernels leave them.
+void add_two_levels(core::Pipeline& made, const core::DeviceWays& ways, const Outline& outline,
+                    MPI_Comm comm) {
+  if (outline.op != MPI_OP_NULL) {
+    const auto type = typemap(outline.datatype);
+    if (wants_rank_order || !type || !type->dense()) return;
+    made.reduce_local = [op = outline.op, datatype = outline.datatype,
+                         element_bytes = outline.element_bytes](const void* in, void* inout,
+                                                                std::size_t length_bytes) {
+      return host::Reduce_local(in, inout, static_cast<int>(length_bytes / element_bytes), datatype,
+                                op);
+    };
+  }
+  made.leaders_max = ways.leaders_max;
+  made.issue_wire = [comm](std::shared_ptr<core::Wire>& wire, core::HostRequest& bits) {
+    return issue_wire(comm, wire, bits);
+  };
 }
 
 // Whether an end is worth a way from device to device. Where all ranks know the size, it is.
@@ -103,6 +124,7 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.library = in_rank_order ? nullptr : ways.library;
   made.in_company = program_has_threads;
   made.rank = state.rank;
+  add_two_levels(made, ways, outline, comm);
   made.region_bytes = config().region_bytes;
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {

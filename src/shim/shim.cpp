@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@
 #include "core/direct_exchange.h"
 #include "core/pairwise_exchange.h"
 #include "core/selection.h"
+#include "core/two_level_exchange.h"
+#include "node/node_number.h"
 #include "preload/shim_abi.h"
 #include "shim/comm_info.h"
 #include "shim/completion.h"
@@ -362,6 +365,14 @@ void forget_host() noexcept {
   here.error_codes.clear();
 }
 
+// Where the machine is split into nodes of pretence.
+void enter_node(int rank) {
+  std::optional<int> part;
+  const Status status = node::part_of(config().node_split, rank, part);
+  if (!status.ok() && rank == 0) log::warn("{}", status.message());
+  if (part) node::enter_part(*part);
+}
+
 void warn_of_algorithms(const JobFacts& facts) {
   if (!core::algorithm_problem().empty()) log::warn("{}", core::algorithm_problem());
   if (!core::table_problem().empty()) {
@@ -386,12 +397,13 @@ void start_runtime(const JobFacts& facts) {
   // Which way calls of which size go, and that short ones may go one, selection says.
   if (facts.devices) votes_from_bytes = 1;
   here.private_comm.open_world();
-  if (facts.partitioned) open_partitioned();
   int rank = 0;
   int size = 1;
   (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
   (void)host::Comm_size(MPI_COMM_WORLD, &size);
   log::set_rank(rank);
+  enter_node(rank);
+  if (facts.partitioned) open_partitioned();
   if (facts.same_tables) core::use_table();
   if (facts.devices && facts.same_settings && config().p2p_bytes != 0) join_messages();
   // The same on all ranks, so that one says it.
@@ -430,6 +442,7 @@ void stop_runtime() noexcept {
   core::DirectExchange::report();
   core::PairwiseExchange::report();
   core::CclExchange::report();
+  core::TwoLevelExchange::report();
   leave_messages();
   here.port.world_model = false;
   close_partitioned();

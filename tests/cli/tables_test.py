@@ -181,6 +181,8 @@ def test_explain_names_who_chose_and_why(home: Home, accord: Accord) -> None:
     assert (answer["algorithm"], answer["origin"]) == ("node-one-shot", "setting")
     answer = explained("--bytes", "64K")
     assert (answer["algorithm"], answer["origin"]) == ("inbox", "rule")
+    assert answer["across_nodes"] == "staged"
+    assert explained("--bytes", "64M")["across_nodes"] == "two-level"
     answer = explained("--bytes", "64K", ACCORD_INBOX_BYTES="0", ACCORD_DIRECT_BYTES="0")
     assert answer["algorithm"] == "node-one-shot"
     assert "otherwise" not in answer

@@ -224,6 +224,34 @@ TEST(selection, what_cannot_be_as_asked_goes_by_the_rule) {
   EXPECT_EQ(outcome(whole, {{Way::pipelined}, Origin::setting}), Algorithm{Way::inbox});
 }
 
+// ACCORD_TWO_LEVEL_BYTES is 256 KiB.
+TEST(selection, across_nodes_long_calls_go_in_two_levels) {
+  const auto across = [](Kind kind, std::size_t size_bytes, Algorithm algorithm = {}) {
+    const Question question{.kind = kind,
+                            .ranks = 4,
+                            .size_bytes = size_bytes,
+                            .longest_bytes = size_bytes,
+                            .can_be_cut = can_be_cut(kind)};
+    return std::string(name_of(outcome_across_nodes(question, {algorithm, Origin::setting})));
+  };
+  EXPECT_EQ(across(Kind::allreduce, 256 * kKiB), "two-level");
+  EXPECT_EQ(across(Kind::allreduce, 256 * kKiB - 4), "staged");
+  EXPECT_EQ(across(Kind::alltoall, 64 * kMiB), "two-level");
+  EXPECT_EQ(across(Kind::scan, 64 * kMiB), "staged");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {Way::two_level}), "staged");
+  EXPECT_EQ(across(Kind::allreduce, 8, {Way::two_level}), "two-level");
+  EXPECT_EQ(across(Kind::bcast, 8, {Way::single_leader}), "two-level-single-leader");
+  // Who asks for another way gets that, or the host MPI's.
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::staged}), "staged");
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::pipelined}), "staged-pipelined");
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::node}), "staged-pipelined");
+  // Inboxes are of one node.
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::inbox}), "two-level");
+  // Within a node it is the regions.
+  const Question small{.kind = Kind::allreduce, .ranks = 4, .size_bytes = 8, .longest_bytes = 8};
+  EXPECT_EQ(outcome(small, {{Way::two_level}, Origin::setting}).way, Way::node);
+}
+
 TEST(selection, inboxes_are_made_at_once_only_where_somebody_insists) {
   const Question small{.kind = Kind::allreduce, .ranks = 2, .size_bytes = 8, .longest_bytes = 8};
   EXPECT_EQ(device_ways(small, {{Way::inbox}, Origin::setting}).inbox_calls, 1U);

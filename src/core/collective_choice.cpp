@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Which way a call goes once its ranks have voted, and what they join for that. It follows from
+// what is equal on all ranks.
+#include "core/ccl_joining.h"
+#include "core/ccl_plan.h"
+#include "core/collective_operation.h"
+#include "core/joining.h"
+
+namespace accord::core {
+
+// Whether the ranks have something to join before they know how the call goes.
+bool CollectiveOperation::meet() {
+  if (CclGroup* const group = ccl_group_to_join()) {
+    joining_ = std::make_unique<CclJoining>(*group, *call_.pipeline);
+    return true;
+  }
+  NodeGroup* const group = goes_by_library() ? nullptr : group_to_join();
+  if (group == nullptr) return !goes_by_library() && meet_across_nodes();
+  const bool inboxes = group == &queue_->inboxes;
+  joining_ = std::make_unique<Joining>(
+      *group, *call_.pipeline,
+      node::Use{.region_bytes = inboxes ? 0 : call_.pipeline->region_bytes,
+                .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0,
+                .of_one_request = form_ == Form::persistent});
+  return true;
+}
+
+// First those of each node join, then they get what to send messages by. Requests that are
+// persistent would need all of it for themselves.
+bool CollectiveOperation::meet_across_nodes() {
+  if (!wants_two_levels() || !joins_) return false;
+  Nodes& nodes = queue_->nodes;
+  if (!nodes.local.group) {
+    joining_ = std::make_unique<Joining>(nodes.local, *call_.pipeline,
+                                         node::Use{.region_bytes = call_.pipeline->region_bytes},
+                                         &queue_->regions.placement);
+    return true;
+  }
+  if (nodes.wire) return false;
+  joining_ = std::make_unique<WireMeeting>(call_.pipeline->issue_wire, nodes.wire);
+  return true;
+}
+
+bool CollectiveOperation::wants_two_levels() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  const Placement& placement = queue_->regions.placement;
+  return pipeline.leaders_max != 0 && pipeline.exchange && pipeline.issue_wire &&
+         form_ != Form::persistent && placement.nodes() > 1 && !queue_->nodes.local.declined &&
+         TwoLevelPlan::fits(*pipeline.exchange, placement);
+}
+
+bool CollectiveOperation::goes_in_two_levels() const {
+  const Nodes& nodes = queue_->nodes;
+  if (!wants_two_levels() || !nodes.wire) return false;
+  return call_.pipeline->exchange->op == device::ReduceOp::none || nodes.local.reduce;
+}
+
+bool CollectiveOperation::wants_library() const {
+  return call_.pipeline->library != nullptr && call_.pipeline->exchange.has_value();
+}
+
+CclGroup& CollectiveOperation::ccl_group() const {
+  return ccl_group_of(*queue_, *call_.pipeline->library);
+}
+
+// What the library cannot do needs no group of its own.
+CclGroup* CollectiveOperation::ccl_group_to_join() const {
+  if (!joins_ || !wants_library() || all_.all_short()) return nullptr;
+  CclGroup* const group = ccl_group().to_join();
+  if (group == nullptr || !group->is_to_share()) return group;
+  return CclPlan::exists(group->library, *call_.pipeline->exchange) ? group : nullptr;
+}
+
+bool CollectiveOperation::goes_by_library() const {
+  return wants_library() && ccl_group().joined() &&
+         CclPlan::exists(ccl_group().library, *call_.pipeline->exchange);
+}
+
+NodeGroup* CollectiveOperation::group_to_join() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  const auto open = [this](const NodeGroup& group) {
+    return joins_ && !group.group && !group.declined && queue_->regions.placement.nodes() <= 1;
+  };
+  // Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
+  // pairs that are too long for these.
+  if (goes_by_pairs()) {
+    if (!pipeline.exchange->fits_regions) return nullptr;
+    const bool wants_inboxes = pipeline.lane_bytes != 0 && turn_->number >= pipeline.inbox_calls &&
+                               !queue_->inboxes.declined;
+    if (all_.all_short() && !wants_inboxes && !queue_->inboxes.group) return nullptr;
+    if (open(queue_->regions)) return &queue_->regions;
+    return wants_inboxes && queue_->regions.group && open(queue_->inboxes) ? &queue_->inboxes
+                                                                           : nullptr;
+  }
+  if (pipeline.lane_bytes != 0) {
+    if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes)) return &queue_->inboxes;
+    if (queue_->inboxes.group) return nullptr;
+  }
+  const bool fits = pipeline.exchange && pipeline.exchange->fits_regions;
+  return fits && open(queue_->regions) ? &queue_->regions : nullptr;
+}
+
+bool CollectiveOperation::goes_by_pairs() const {
+  const auto& exchange = call_.pipeline->exchange;
+  return exchange && node::goes_by_pairs(exchange->kind);
+}
+
+Mode CollectiveOperation::best_mode() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  if (goes_by_library()) return Mode::ccl;
+  if (pipeline.lane_bytes != 0 && queue_->inboxes.group &&
+      (queue_->regions.group || !goes_by_pairs()))
+    return Mode::inbox;
+  if (all_.all_short()) return Mode::plain;
+  if (goes_in_two_levels()) return Mode::two_level;
+  const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
+  const node::Group* const regions = queue_->regions.group.get();
+  if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
+      (!reduces || regions->reduces()))
+    return Mode::node;
+  return pipeline.issue_chunk ? Mode::pipelined : Mode::plain;
+}
+
+const char* CollectiveOperation::why_no_device() const {
+  return goes_by_pairs() ? reason::kNoLongPair : reason::kAllHost;
+}
+
+std::string CollectiveOperation::why_best_mode() const {
+  if (!call_.pipeline->exchange) return call_.why_no_exchange;
+  const Mode mode = best_mode();
+  if (mode == Mode::ccl) return "";
+  if (wants_library())
+    return ccl_group().declined ? ccl_group().why_declined : reason::kNotByLibrary;
+  if (mode == Mode::inbox || mode == Mode::node || mode == Mode::two_level) return "";
+  if (all_.all_short()) {
+    const bool declined = queue_->regions.declined || queue_->inboxes.declined;
+    return declined ? reason::kNoLongPair : reason::kSeldom;
+  }
+  const bool fits_regions = call_.pipeline->exchange->fits_regions;
+  if (fits_regions && queue_->regions.group) return reason::kNoKernels;
+  const NodeGroup& here = fits_regions ? queue_->regions : queue_->inboxes;
+  const NodeGroup& group = queue_->nodes.local.declined ? queue_->nodes.local : here;
+  return group.why_declined.empty() ? reason::kSeldom
+                                    : std::string(reason::kDeclined) + ": " + group.why_declined;
+}
+
+}  // namespace accord::core

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages between the ranks of one communicator that nobody else's are taken for: what two-level
+// collectives send from node to node, to and from host memory. Knows no mpi.h.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "core/host_port.h"
+#include "core/meeting.h"
+
+namespace accord::core {
+
+class Wire {
+ public:
+  // Of a process at a time: host MPIs have few communicators.
+  static constexpr int kMax = 128;
+  static bool exhausted() noexcept { return count_.load() >= kMax; }
+
+  Wire() noexcept { ++count_; }
+  virtual ~Wire() { --count_; }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // Each starts one; it is complete when test says so. Those between two ranks with one tag are
+  // matched in the order in which they are started.
+  virtual Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
+                      HostRequest& request) = 0;
+  virtual Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
+                         HostRequest& request) = 0;
+  // `completion`: of a receive, which may be longer than what arrives.
+  virtual Status test(HostRequest& request, bool& done, Completion& completion) = 0;
+  // Once the request that made it is complete, before anything is sent.
+  virtual Status opened() = 0;
+
+ private:
+  static inline std::atomic<int> count_{0};
+};
+
+// Starts to make one, together with all ranks of the communicator.
+using IssueWire = std::function<int(std::shared_ptr<Wire>& wire, HostRequest& request)>;
+
+// All ranks of a communicator make one, in the same call.
+class WireMeeting final : public Meeting {
+ public:
+  // Both outlive it. `made` is set at the end.
+  WireMeeting(const IssueWire& issue, std::shared_ptr<Wire>& made) : issue_(issue), made_(made) {}
+
+  Status begin() override { return Status::from_host(issue_(wire_, request_)); }
+  Status advance(HostPort& port, bool& done) override {
+    ACCORD_TRY(port.test(request_, done));
+    if (!done) return {};
+    ACCORD_TRY(wire_->opened());
+    made_ = std::move(wire_);
+    return {};
+  }
+  bool settled() const noexcept override { return true; }
+
+ private:
+  const IssueWire& issue_;
+  std::shared_ptr<Wire>& made_;
+  std::shared_ptr<Wire> wire_;
+  HostRequest request_ = 0;
+};
+
+}  // namespace accord::core

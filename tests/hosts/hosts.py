@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Runs an MPI program over several hosts that are one machine.
+
+Each host is a network namespace with a name, an address and a /dev/shm of its own, and one link to a switch, whose rate
+and delay can be set for either direction. All of it lives in one PID namespace, whose processes the kernel ends with
+the first of them, and namespaces go with their last process: nothing stays behind, however the run ends.
+
+Ranks go to the hosts in blocks, and Accord is told so (ACCORD_NODE_SPLIT), since hosts of one kernel look like one node
+to it. Ends with 77, and says why, where such namespaces or the Python package pyroute2 are not to be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SKIPPED = 77
+# Says that namespaces are made already, and which process stands for which host.
+INSIDE = "ACCORD_TEST_HOSTS_INSIDE"
+PROCESSES = "ACCORD_TEST_HOSTS_PROCESSES"
+NAMESPACES = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--net"]
+PR_SET_PDEATHSIG = 1
+MEMORY = Path("/dev/shm")
+BIND_GPU = Path(__file__).resolve().parents[2] / "python/accord/bind_gpu.sh"
+
+
+@dataclass
+class Host:
+    number: int
+    ranks: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"host{self.number}"
+
+    @property
+    def folder(self) -> Path:
+        """What is its /dev/shm."""
+        return MEMORY / "hosts" / self.address
+
+    @property
+    def address(self) -> str:
+        return f"10.77.0.{self.number + 1}"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--ranks", default="1,1", help="ranks of each host, as in 2,1 (default: 1,1)"
+    )
+    parser.add_argument("--flavour", choices=["mpich", "openmpi"], required=True)
+    parser.add_argument("--mpiexec", type=Path, required=True)
+    parser.add_argument(
+        "--out",
+        help="rate of what leaves each host, as in 200mbit or, by host, 200mbit,1gbit",
+    )
+    parser.add_argument(
+        "--in", dest="into", help="rate of what enters it (default of both: no limit)"
+    )
+    parser.add_argument(
+        "--delay-us",
+        type=int,
+        default=0,
+        help="of each direction of a link, in microseconds",
+    )
+    parser.add_argument(
+        "--gpus", help="GPUs of each host, of which each rank sees one, as in 0,1:2,3"
+    )
+    parser.add_argument("--preload", help="LD_PRELOAD of the ranks")
+    parser.add_argument("program", nargs="+")
+    return parser.parse_args()
+
+
+def skip(why: str) -> None:
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def enter_namespaces() -> None:
+    """Becomes the same command in namespaces of its own, which end when this process does."""
+    for tool in ("unshare", "nsenter", "mount", "hostname"):
+        if shutil.which(tool) is None:
+            skip(f"no {tool} on this machine")
+    if importlib.util.find_spec("pyroute2") is None:
+        skip("the Python package pyroute2 is not installed")
+    unshare = [
+        "unshare",
+        *([] if os.geteuid() == 0 else ["--map-root-user"]),
+        *NAMESPACES,
+    ]
+    tried = subprocess.run([*unshare, "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        skip(f"namespaces are not permitted: {tried.stderr.strip()}")
+    os.environ[INSIDE] = "1"
+    os.execvp("unshare", [*unshare, sys.executable, *sys.argv])
+
+
+def start(host: Host) -> None:
+    """Makes the host's namespaces, held by a process that does nothing."""
+    (host.folder / "tmp").mkdir(parents=True)
+    script = f"hostname {host.name} && mount --bind {host.folder} {MEMORY} && exec sleep infinity"
+    host.process = subprocess.Popen(
+        ["unshare", "--net", "--uts", "--mount", "sh", "-c", script]
+    )
+    comm = Path(f"/proc/{host.process.pid}/comm")
+    end = time.monotonic() + 10
+    while time.monotonic() < end and host.process.poll() is None:
+        if comm.read_text().strip() == "sleep":
+            return
+        time.sleep(0.02)
+    sys.exit(f"{host.name} did not start")
+
+
+def entering(process: int) -> list[str]:
+    return ["nsenter", "--target", str(process), "--net", "--uts", "--mount"]
+
+
+def connect(hosts: list[Host], options: argparse.Namespace) -> None:
+    """A bridge here, and a pair of interfaces for each host: what it sends is shaped on its end, what it gets on ours."""
+    from pyroute2 import IPRoute, NetNS
+
+    with IPRoute() as switch:
+        switch.link("add", ifname="switch", kind="bridge")
+        bridge = switch.link_lookup(ifname="switch")[0]
+        switch.link("set", index=bridge, state="up")
+        for host in hosts:
+            near = f"to-{host.name}"
+            switch.link(
+                "add",
+                ifname=near,
+                kind="veth",
+                peer={"ifname": "eth0", "net_ns_pid": host.process.pid},
+            )
+            index = switch.link_lookup(ifname=near)[0]
+            switch.link("set", index=index, master=bridge, state="up")
+            shape(switch, index, rate_of(options.into, host), options.delay_us)
+            with NetNS(f"/proc/{host.process.pid}/ns/net") as inside:
+                far = inside.link_lookup(ifname="eth0")[0]
+                inside.addr("add", index=far, address=host.address, prefixlen=24)
+                for one in (far, inside.link_lookup(ifname="lo")[0]):
+                    inside.link("set", index=one, state="up")
+                shape(inside, far, rate_of(options.out, host), options.delay_us)
+
+
+def rate_of(rates: str | None, host: Host) -> str | None:
+    if rates is None:
+        return None
+    words = rates.split(",")
+    return words[host.number % len(words)]
+
+
+def shape(network, index: int, rate: str | None, delay_us: int) -> None:
+    """What the interface sends."""
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    root, below = 0x10000, 0x10001
+    if rate is not None:
+        # Segments of a connection come in packets of 64 KiB; a queue of half a second drops none.
+        network.tc(
+            "add", "tbf", index, root, rate=rate, burst=256 * 1024, latency="500ms"
+        )
+    if delay_us == 0:
+        return
+    place = {"handle": root} if rate is None else {"handle": 0x20000, "parent": below}
+    try:
+        network.tc("add", "netem", index, delay=delay_us, limit=100000, **place)
+    except NetlinkError as error:
+        skip(f"no delays on this kernel (netem): {error}")
+
+
+def write_launcher(host: Host) -> str:
+    """What mpiexec calls in place of ssh: options, a host's address, a command for its shell.
+
+    It starts from the first host, but daemons of Open MPI look for it, too.
+    """
+    path = host.folder / "enter_host"
+    path.write_text(f"""#!/bin/sh
+while [ "${{1#-}}" != "$1" ]; do shift; done
+for pair in ${PROCESSES}; do
+  if [ "${{pair%%=*}}" = "$1" ]; then
+    shift
+    exec nsenter --target "${{pair#*=}}" --net --uts --mount -- sh -c "$*"
+  fi
+done
+echo "no host $1" >&2
+exit 1
+""")
+    path.chmod(0o755)
+    return str(MEMORY / path.name)
+
+
+def write_starter(host: Host, options: argparse.Namespace) -> str:
+    """What becomes a rank of the program there, with one of the host's GPUs."""
+    path = host.folder / "start_rank"
+    words = ["env", f"LD_PRELOAD={options.preload}"] if options.preload else []
+    lines = ["#!/bin/sh"]
+    if options.gpus is not None:
+        gpus = options.gpus.split(":")
+        lines.append(f"export CUDA_VISIBLE_DEVICES={gpus[host.number % len(gpus)]}")
+        words = ["sh", str(BIND_GPU), "1", *words]
+    path.write_text("\n".join([*lines, f'exec {shlex.join(words)} "$@"', ""]))
+    path.chmod(0o755)
+    return str(MEMORY / path.name)
+
+
+def command(hosts: list[Host], options: argparse.Namespace) -> list[str]:
+    launcher = [write_launcher(host) for host in hosts][0]
+    starter = [write_starter(host, options) for host in hosts][0]
+    names = ",".join(f"{host.address}:{host.ranks}" for host in hosts)
+    start_by = [str(options.mpiexec.absolute())]
+    if options.flavour == "mpich":
+        start_by += ["-launcher", "ssh", "-launcher-exec", launcher]
+        start_by += ["-iface", "eth0", "-hosts", names]
+    else:
+        start_by += ["--prtemca", "plm_ssh_agent", launcher, "--map-by", "slot"]
+        start_by += ["--prtemca", "prte_if_include", "eth0", "--host", names]
+        start_by += [word for name in forwarded() for word in ("-x", name)]
+    start_by += ["-n", str(sum(host.ranks for host in hosts))]
+    return [*entering(hosts[0].process.pid), "--", *start_by, starter, *options.program]
+
+
+def forwarded() -> Iterator[str]:
+    yield "ACCORD_NODE_SPLIT"
+    yield from (
+        name
+        for name in os.environ
+        if name.startswith("ACCORD_") and name not in (INSIDE, "ACCORD_NODE_SPLIT")
+    )
+
+
+def settings(hosts: list[Host]) -> dict[str, str]:
+    """Messages between hosts go over the links; within one they may take any way."""
+    return {
+        **os.environ,
+        PROCESSES: " ".join(f"{host.address}={host.process.pid}" for host in hosts),
+        "ACCORD_NODE_SPLIT": ",".join(
+            str(host.number) for host in hosts for _ in range(host.ranks)
+        ),
+        "TMPDIR": str(MEMORY / "tmp"),
+        "UCX_TLS": "tcp,self",
+        "UCX_NET_DEVICES": "eth0",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_btl": "tcp,sm,self",
+        "OMPI_MCA_btl_tcp_if_include": "eth0",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    }
+
+
+def run(options: argparse.Namespace) -> int:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    hosts = [
+        Host(number, int(ranks))
+        for number, ranks in enumerate(options.ranks.split(","))
+    ]
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(MEMORY)], check=True)
+    for host in hosts:
+        start(host)
+    connect(hosts, options)
+    return subprocess.run(command(hosts, options), env=settings(hosts)).returncode
+
+
+def main() -> int:
+    options = arguments()
+    if INSIDE not in os.environ:
+        enter_namespaces()
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""The hosts of hosts.py: their links have the rates that were asked for, and nothing outlives them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HOSTS = Path(__file__).with_name("hosts.py")
+MPIEXEC = os.environ.get("ACCORD_TEST_MPIEXEC", "")
+FLAVOUR = os.environ.get("ACCORD_TEST_FLAVOUR", "mpich")
+SKIPPED = 77
+BYTES = 2_000_000
+
+# Rank 1 listens on its host; rank 0 sends it something, and gets as much back.
+EXCHANGE = f"""
+import os, socket, time
+rank = int(os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK", "0")))
+data = bytes({BYTES})
+def take(link):
+    left = {BYTES}
+    while left:
+        left -= len(link.recv(min(left, 65536)))
+if rank == 1:
+    with socket.create_server(("10.77.0.2", 7777)) as server:
+        link = server.accept()[0]
+        take(link)
+        link.sendall(b"x")
+        link.sendall(data)
+        link.recv(1)
+else:
+    while True:
+        try:
+            link = socket.create_connection(("10.77.0.2", 7777))
+            break
+        except OSError:
+            time.sleep(0.05)
+    start = time.monotonic()
+    link.sendall(data)
+    link.recv(1)
+    middle = time.monotonic()
+    take(link)
+    end = time.monotonic()
+    link.sendall(b"x")
+    print("seconds", middle - start, end - middle)
+"""
+
+
+def command(*options: str) -> list[str]:
+    return [
+        sys.executable,
+        str(HOSTS),
+        "--flavour",
+        FLAVOUR,
+        "--mpiexec",
+        MPIEXEC,
+        *options,
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def permitted() -> None:
+    if not MPIEXEC:
+        pytest.skip("no MPI to start ranks with: ACCORD_TEST_MPIEXEC is not set")
+    done = subprocess.run(
+        command("--", "true"), capture_output=True, text=True, timeout=60
+    )
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stderr
+
+
+def seconds(*options: str) -> tuple[float, float]:
+    done = subprocess.run(
+        command(*options, "--", sys.executable, "-c", EXCHANGE),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("seconds"))
+    there, back = line.split()[1:]
+    return float(there), float(back)
+
+
+def test_a_link_is_as_fast_as_it_was_made() -> None:
+    at_40_mbit = BYTES / 5e6
+    for options in (["--out", "40mbit"], ["--in", "40mbit"]):
+        for took in seconds(*options):
+            assert at_40_mbit * 0.7 < took < at_40_mbit * 4
+    for took in seconds():
+        assert took < at_40_mbit / 2
+
+
+def test_each_direction_has_a_rate_of_its_own() -> None:
+    """Of one host: what it sends is slow, what it gets is not."""
+    there, back = seconds("--out", "40mbit,10gbit")
+    assert there > BYTES / 5e6 * 0.7 and back < there / 2
+
+
+def test_a_delay_is_one_of_each_link_and_direction() -> None:
+    there, _ = seconds("--delay-us", "20000")
+    assert there > 0.08  # two links there and two back
+
+
+def test_ranks_are_told_which_node_they_are_on() -> None:
+    done = subprocess.run(
+        command(
+            "--ranks", "2,1", "--", "sh", "-c", "echo $(hostname) $ACCORD_NODE_SPLIT"
+        ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert sorted(done.stdout.split("\n")) == [
+        "",
+        "host0 0,0,1",
+        "host0 0,0,1",
+        "host1 0,0,1",
+    ]
+
+
+def test_each_rank_sees_one_gpu_of_its_host() -> None:
+    done = subprocess.run(
+        command(
+            "--ranks",
+            "2,1",
+            "--gpus",
+            "0,1:7",
+            "--",
+            "sh",
+            "-c",
+            "echo $CUDA_VISIBLE_DEVICES",
+        ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert sorted(done.stdout.split()) == ["0", "1", "7"]
+
+
+def with_marker(marker: str) -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker.encode() in (folder / "environ").read_bytes():
+                yield int(folder.name)
+        except OSError:
+            continue
+
+
+def test_nothing_stays_when_it_is_killed(tmp_path: Path) -> None:
+    marker = f"ACCORD_TEST_MARKER={tmp_path}"
+    name, value = marker.split("=", 1)
+    started = tmp_path / "started"
+    process = subprocess.Popen(
+        command("--", "sh", "-c", f"touch {started}; sleep 600"),
+        env={**os.environ, name: value},
+    )
+    end = time.monotonic() + 30
+    while not started.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert started.exists() and len(list(with_marker(marker))) > 3
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while list(with_marker(marker)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not list(with_marker(marker))

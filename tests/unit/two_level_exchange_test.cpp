@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Two-level collectives whose ranks, all in this process over the embedded host runtime, move on in
+// a random order, over wires that deliver late and read what is sent as late as they may. As soon
+// as a rank's call is complete its send buffer is overwritten, and its next call begins.
+#include "core/two_level_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "node_world.h"
+
+namespace accord::test {
+namespace {
+
+using node::Kind;
+
+// What is under way between all ranks. A message is copied when both ends are there and chance has
+// it; only then is either complete.
+class Board {
+ public:
+  explicit Board(unsigned seed) : random_(seed) {}
+
+  struct Message {
+    int from;
+    int to;
+    int tag;
+    const void* sent = nullptr;
+    void* received = nullptr;
+    std::size_t sent_bytes = 0;
+    std::size_t size_bytes = 0;  // of the receive
+    bool done = false;
+  };
+
+  Message& post(bool sends, int from, int to, int tag, const void* sent, void* received,
+                std::size_t size_bytes) {
+    for (Message& one : messages_) {
+      const bool waits = sends ? one.sent == nullptr : one.received == nullptr;
+      if (!waits || one.from != from || one.to != to || one.tag != tag) continue;
+      return fill(one, sends, sent, received, size_bytes);
+    }
+    messages_.push_back({from, to, tag});
+    return fill(messages_.back(), sends, sent, received, size_bytes);
+  }
+  bool poll(Message& message) {
+    const bool matched = message.sent != nullptr && message.received != nullptr;
+    if (!message.done && matched && random_() % 4 == 0) {
+      EXPECT_LE(message.sent_bytes, message.size_bytes);
+      std::memcpy(message.received, message.sent, message.sent_bytes);
+      message.done = true;
+    }
+    return message.done;
+  }
+  static Message& fill(Message& message, bool sends, const void* sent, void* received,
+                       std::size_t size_bytes) {
+    (sends ? message.sent_bytes : message.size_bytes) = size_bytes;
+    if (sends) message.sent = sent;
+    if (!sends) message.received = received;
+    return message;
+  }
+  std::size_t unfinished() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(messages_, [](const Message& one) { return !one.done; }));
+  }
+
+ private:
+  std::mt19937 random_;
+  std::list<Message> messages_;
+};
+
+class BoardWire final : public core::Wire {
+ public:
+  BoardWire(Board& board, int rank) : board_(board), rank_(rank) {}
+  Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
+              core::HostRequest& request) override {
+    return post(request, board_.post(true, rank_, rank, tag, bytes, nullptr, size_bytes));
+  }
+  Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
+                 core::HostRequest& request) override {
+    return post(request, board_.post(false, rank, rank_, tag, nullptr, bytes, size_bytes));
+  }
+  Status test(core::HostRequest& request, bool& done, core::Completion& completion) override {
+    auto& message = *reinterpret_cast<Board::Message*>(request);
+    done = board_.poll(message);
+    if (done && message.to == rank_) completion.received_bytes = message.sent_bytes;
+    return {};
+  }
+  Status opened() override { return {}; }
+
+ private:
+  static Status post(core::HostRequest& request, Board::Message& message) {
+    request = reinterpret_cast<core::HostRequest>(&message);
+    return {};
+  }
+
+  Board& board_;
+  int rank_;
+};
+
+int add_bytes(const void* in, void* inout, std::size_t length_bytes) {
+  const auto* const from = static_cast<const unsigned char*>(in);
+  auto* const to = static_cast<unsigned char*>(inout);
+  for (std::size_t i = 0; i < length_bytes; ++i)
+    to[i] = static_cast<unsigned char>(to[i] + from[i]);
+  return 0;
+}
+
+unsigned char value(int rank, std::size_t call, std::size_t at) {
+  return static_cast<unsigned char>(static_cast<std::size_t>(rank) * 37 + call * 11 + at % 251 + 1);
+}
+
+// A communicator of ranks on several nodes, and a row of calls of one kind.
+class Nodes {
+ public:
+  Nodes(const std::vector<std::uint64_t>& node_numbers, Kind kind, std::size_t block_bytes,
+        unsigned seed)
+      : placement_(core::Placement::of(node_numbers)),
+        kind_(kind),
+        block_bytes_(block_bytes),
+        board_(seed),
+        random_(seed) {
+    for (const auto& ranks : placement_.members)
+      worlds_.push_back(
+          std::make_unique<NodeWorld>(static_cast<int>(ranks.size()), 64 << 10, seed));
+    for (int rank = 0; rank < placement_.ranks(); ++rank) {
+      auto one = std::make_unique<Rank>(total_bytes());
+      NodeWorld& world = *worlds_[static_cast<std::size_t>(placement_.node(rank))];
+      one->queue.regions.placement = placement_;
+      one->queue.nodes.local.group = world.shared_group(placement_.local_rank(rank));
+      one->queue.nodes.wire = std::make_shared<BoardWire>(board_, rank);
+      ranks_.push_back(std::move(one));
+    }
+  }
+
+  void run(std::size_t calls) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
+    std::size_t left = ranks_.size();
+    for (std::size_t polls = 0; left > 0; ++polls) {
+      ASSERT_LT(polls, 20000000u) << "the calls do not end";
+      const auto index = random_() % ranks_.size();
+      Rank& one = *ranks_[index];
+      if (one.call == calls) continue;
+      bool done = false;
+      ASSERT_OK(one.exchange->advance(done));
+      if (!done) continue;
+      const auto rank = static_cast<int>(index);
+      ASSERT_EQ(one.out.read(total_bytes()), expected(rank, one.call))
+          << "rank " << rank << ", call " << one.call;
+      one.in.write(Bytes(total_bytes(), 0xdd));
+      one.exchange.reset();
+      if (++one.call == calls) {
+        --left;
+      } else {
+        begin(rank);
+      }
+    }
+    EXPECT_EQ(board_.unfinished(), 0u);
+  }
+
+  // One call, in which a rank stops after so many polls of all. How many had an error.
+  void run_until_all_stop(int first, std::size_t polls_before, long& errors) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
+    std::vector<bool> stopping(ranks_.size());
+    std::vector<bool> ended(ranks_.size());
+    for (std::size_t polls = 0; std::ranges::count(ended, true) < std::ssize(ended); ++polls) {
+      ASSERT_LT(polls, 2000000u) << "the call does not end";
+      if (polls == polls_before) stopping[static_cast<std::size_t>(first)] = true;
+      const auto index = random_() % ranks_.size();
+      core::TwoLevelExchange& exchange = *ranks_[index]->exchange;
+      bool done = false;
+      if (ended[index]) continue;
+      if (stopping[index]) {
+        exchange.stop(done);
+      } else {
+        stopping[index] = !exchange.advance(done).ok();
+        if (done && !stopping[index]) {
+          ASSERT_EQ(ranks_[index]->out.read(total_bytes()), expected(static_cast<int>(index), 0));
+        }
+      }
+      ended[index] = done;
+    }
+    EXPECT_EQ(board_.unfinished(), 0u);
+    errors += std::ranges::count(stopping, true);
+  }
+
+ private:
+  static constexpr int kRoot = 1;
+  static constexpr unsigned char kUntouched = 0xee;
+
+  struct Rank {
+    explicit Rank(std::size_t size_bytes) : in(size_bytes), out(size_bytes) {}
+    Buffer in;
+    Buffer out;
+    core::CommQueue queue;
+    core::Pipeline pipeline;
+    std::unique_ptr<core::TwoLevelExchange> exchange;
+    std::size_t call = 0;
+  };
+
+  std::size_t total_bytes() const {
+    return block_bytes_ * static_cast<std::size_t>(placement_.ranks());
+  }
+  void begin(int rank) {
+    Rank& one = *ranks_[static_cast<std::size_t>(rank)];
+    Bytes bytes(total_bytes());
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value(rank, one.call, i);
+    one.in.write(bytes);
+    one.out.write(Bytes(total_bytes(), kUntouched));
+    node::Call call{
+        .kind = kind_, .size = placement_.ranks(), .root = kRoot, .block_bytes = block_bytes_};
+    if (kind_ == Kind::allreduce) {
+      call.op = device::ReduceOp::sum;
+      call.element = device::Element::uint8;
+    }
+    one.pipeline = core::Pipeline();
+    one.pipeline.exchange = call;
+    one.pipeline.rank = rank;
+    one.pipeline.chunk_bytes = 3000;
+    one.pipeline.leaders_max = INT_MAX;
+    one.pipeline.reduce_local = add_bytes;
+    const bool is_root = rank == kRoot;
+    if (kind_ != Kind::bcast || is_root) one.pipeline.in = one.in.end(total_bytes());
+    if (kind_ != Kind::bcast || !is_root) one.pipeline.out = one.out.end(total_bytes());
+    one.exchange = std::make_unique<core::TwoLevelExchange>(one.queue, one.pipeline);
+  }
+  Bytes expected(int rank, std::size_t call) const {
+    Bytes wanted(total_bytes(), kUntouched);
+    const std::size_t own = static_cast<std::size_t>(rank) * block_bytes_;
+    for (int peer = 0; peer < placement_.ranks(); ++peer) {
+      for (std::size_t i = 0; i < block_bytes_; ++i) {
+        const std::size_t there = static_cast<std::size_t>(peer) * block_bytes_ + i;
+        if (kind_ == Kind::allgather) wanted[there] = value(peer, call, i);
+        if (kind_ == Kind::alltoall) wanted[there] = value(peer, call, own + i);
+        if (kind_ == Kind::bcast && rank != kRoot) wanted[i] = value(kRoot, call, i);
+        if (kind_ == Kind::allreduce)
+          wanted[i] =
+              static_cast<unsigned char>((peer == 0 ? 0 : wanted[i]) + value(peer, call, i));
+      }
+    }
+    return wanted;
+  }
+
+  core::Placement placement_;
+  Kind kind_;
+  std::size_t block_bytes_;
+  Board board_;
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<NodeWorld>> worlds_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+class AnyOrder : public testing::TestWithParam<Kind> {};
+
+TEST_P(AnyOrder, ends_with_the_right_bytes_call_after_call) {
+  const std::vector<std::vector<std::uint64_t>> placements = {
+      {1, 2}, {1, 1, 2, 2}, {1, 2, 1, 1}, {1, 2, 3, 2, 1}};
+  unsigned seed = 1;
+  for (const auto& placement : placements) {
+    for (const std::size_t block_bytes : {700u, 20000u}) {
+      Nodes nodes(placement, GetParam(), block_bytes, ++seed);
+      nodes.run(3);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(two_level_exchange, AnyOrder,
+                         testing::Values(Kind::allreduce, Kind::allgather, Kind::alltoall,
+                                         Kind::bcast));
+
+// Whoever stops, and whenever: all others get an error, wherever they are, and no message is left.
+TEST(two_level_exchange, one_rank_that_stops_ends_the_call_of_all) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  constexpr unsigned kCalls = 40;
+  long errors = 0;
+  for (unsigned seed = 1; seed <= kCalls; ++seed) {
+    Nodes nodes(placement, seed % 2 == 0 ? Kind::allreduce : Kind::alltoall, 20000, seed);
+    nodes.run_until_all_stop(static_cast<int>(seed % placement.size()), seed * 5, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  // Some have all that they need before.
+  EXPECT_GT(errors, kCalls * std::ssize(placement) * 9 / 10);
+}
+
+}  // namespace
+}  // namespace accord::test
+
+int main(int argc, char** argv) {
+  setenv("ACCORD_RUNTIME", "host", 1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

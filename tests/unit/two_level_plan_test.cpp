@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Plans of collectives over several nodes, carried out on plain memory: after all chunks every
+// rank's buffer holds what the collective says, however the ranks are placed.
+#include "core/two_level_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace accord::core {
+namespace {
+
+using node::Kind;
+using Bytes = std::vector<unsigned char>;
+
+constexpr unsigned char kUntouched = 0xee;
+
+unsigned char value(int rank, std::size_t at) {
+  return static_cast<unsigned char>(rank * 37 + static_cast<int>(at % 251) + 1);
+}
+
+struct Case {
+  node::Call call;
+  std::vector<std::uint64_t> node_numbers;
+  bool in_place = false;
+  int leaders_max = INT_MAX;
+  std::size_t chunk_bytes = 4096;
+};
+
+std::string name_of(const Case& c) {
+  std::string nodes;
+  for (const auto node : c.node_numbers) nodes += " " + std::to_string(node);
+  return "kind " + std::to_string(static_cast<int>(c.call.kind)) + " root " +
+         std::to_string(c.call.root) + " block " + std::to_string(c.call.block_bytes) + " nodes" +
+         nodes + " leaders " + std::to_string(c.leaders_max) + (c.in_place ? " in place" : "");
+}
+
+// All ranks of one call. Reductions add bytes, which is what the sum of uint8 is.
+class World {
+ public:
+  explicit World(const Case& c) : case_(c), placement_(Placement::of(c.node_numbers)) {
+    for (int rank = 0; rank < size(); ++rank) {
+      Bytes in(total_bytes());
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
+      Bytes out(in.size(), kUntouched);
+      if (gathers() && in_place(rank))
+        std::copy_n(in.begin(), length_of(rank), out.begin() + static_cast<long>(first_of(rank)));
+      if (c.in_place && c.call.kind == Kind::alltoall) out = in;
+      in_.push_back(std::move(in));
+      out_.push_back(std::move(out));
+      plans_.push_back(std::make_unique<TwoLevelPlan>(c.call, placement_, rank, in_place(rank),
+                                                      c.leaders_max, c.chunk_bytes));
+    }
+  }
+
+  std::size_t chunks() const { return plans_[0]->chunks(); }
+  void run() {
+    for (std::size_t number = 0; number < chunks(); ++number) {
+      chunks_.clear();
+      parcels_.clear();
+      for (const auto& plan : plans_) {
+        ASSERT_EQ(plan->chunks(), chunks());
+        chunks_.push_back(plan->chunk(number));
+        parcels_.emplace_back(chunks_.back().parcel_bytes, kUntouched);
+      }
+      for (const auto& ranks : placement_.members) move(ranks, &TwoLevelPlan::Chunk::up);
+      send_rounds();
+      for (const auto& ranks : placement_.members) move(ranks, &TwoLevelPlan::Chunk::down);
+    }
+  }
+
+  void check() const {
+    for (int rank = 0; rank < size(); ++rank) {
+      const Bytes wanted = expected(rank);
+      const Bytes& out = out_[static_cast<std::size_t>(rank)];
+      const auto differ = std::ranges::mismatch(wanted, out);
+      ASSERT_TRUE(differ.in1 == wanted.end())
+          << name_of(case_) << ": rank " << rank << ", byte " << differ.in1 - wanted.begin();
+    }
+  }
+
+ private:
+  int size() const { return static_cast<int>(case_.node_numbers.size()); }
+  bool gathers() const {
+    return case_.call.kind == Kind::allgather || case_.call.kind == Kind::allgatherv ||
+           case_.call.kind == Kind::gather;
+  }
+  // What the shim says: gather and scatter are in place at the root alone.
+  bool in_place(int rank) const {
+    const bool rooted = case_.call.kind == Kind::gather || case_.call.kind == Kind::scatter;
+    return case_.in_place && (!rooted || rank == case_.call.root);
+  }
+  std::size_t length_of(int rank) const {
+    const node::Call& call = case_.call;
+    return call.blocks_bytes.empty() ? call.block_bytes
+                                     : call.blocks_bytes[static_cast<std::size_t>(rank)];
+  }
+  std::size_t first_of(int rank) const {
+    std::size_t first = 0;
+    for (int before = 0; before < rank; ++before) first += length_of(before);
+    return first;
+  }
+  std::size_t total_bytes() const { return first_of(size()); }
+
+  // What the parts say, of what.
+  static Bytes taken(const TwoLevelPlan::Parts& parts, const Bytes& from) {
+    Bytes bytes;
+    for (const auto& part : parts) {
+      EXPECT_LE(part.first_bytes + part.length_bytes, from.size());
+      const auto first = from.begin() + static_cast<long>(part.first_bytes);
+      bytes.insert(bytes.end(), first, first + static_cast<long>(part.length_bytes));
+    }
+    return bytes;
+  }
+  static void put(const TwoLevelPlan::Parts& parts, const Bytes& bytes, Bytes& into) {
+    std::size_t at = 0;
+    for (const auto& part : parts) {
+      ASSERT_LE(at + part.length_bytes, bytes.size());
+      if (!part.nowhere()) {
+        ASSERT_LE(part.first_bytes + part.length_bytes, into.size());
+        std::memcpy(into.data() + part.first_bytes, bytes.data() + at, part.length_bytes);
+      }
+      at += part.length_bytes;
+    }
+  }
+
+  // Where the bytes that go up are: the source of a gather in place is where they end.
+  const Bytes& source(int rank) const {
+    const auto index = static_cast<std::size_t>(rank);
+    const bool there = gathers() || case_.call.kind == Kind::alltoall;
+    return there && in_place(rank) ? out_[index] : in_[index];
+  }
+  void move(const std::vector<int>& ranks, TwoLevelPlan::Local TwoLevelPlan::Chunk::*step) {
+    const bool up = step == &TwoLevelPlan::Chunk::up;
+    std::vector<Bytes> shown;
+    for (const int rank : ranks) {
+      const auto index = static_cast<std::size_t>(rank);
+      const TwoLevelPlan::Local& local = chunks_[index].*step;
+      if (local.blocks_bytes.empty()) return;
+      ASSERT_EQ(local.blocks_bytes,
+                (chunks_[static_cast<std::size_t>(ranks[0])].*step).blocks_bytes);
+      shown.push_back(taken(local.in, up ? source(rank) : parcels_[index]));
+      if (!local.reduces) {
+        ASSERT_EQ(shown.back().size(), local.blocks_bytes[shown.size() - 1]);
+      }
+    }
+    for (std::size_t number = 0; number < ranks.size(); ++number) {
+      const auto index = static_cast<std::size_t>(ranks[number]);
+      const TwoLevelPlan::Local& local = chunks_[index].*step;
+      const Bytes all = local.reduces ? reduced(shown, local.blocks_bytes, number) : joined(shown);
+      const bool wanted = up || receives(ranks[number]);
+      if (wanted) put(local.out, all, up ? parcels_[index] : out_[index]);
+    }
+  }
+  static Bytes joined(const std::vector<Bytes>& shown) {
+    Bytes all;
+    for (const Bytes& one : shown) all.insert(all.end(), one.begin(), one.end());
+    return all;
+  }
+  static Bytes reduced(const std::vector<Bytes>& shown, const std::vector<std::size_t>& blocks,
+                       std::size_t number) {
+    std::size_t first = 0;
+    for (std::size_t before = 0; before < number; ++before) first += blocks[before];
+    Bytes sum(blocks[number], 0);
+    for (const Bytes& one : shown) {
+      EXPECT_LE(first + sum.size(), one.size());
+      for (std::size_t i = 0; i < sum.size(); ++i)
+        sum[i] = static_cast<unsigned char>(sum[i] + one[first + i]);
+    }
+    return sum;
+  }
+  bool receives(int rank) const {
+    const Kind kind = case_.call.kind;
+    if (kind == Kind::reduce || kind == Kind::gather) return rank == case_.call.root;
+    if (kind == Kind::bcast) return rank != case_.call.root;
+    return kind != Kind::scatter || !in_place(rank);
+  }
+
+  void send_rounds() {
+    std::size_t rounds = 0;
+    for (const auto& chunk : chunks_) rounds = std::max(rounds, chunk.rounds.size());
+    for (std::size_t number = 0; number < rounds; ++number) {
+      std::map<std::pair<int, int>, std::deque<Bytes>> on_the_way;
+      for_each_message(number, [&](int rank, const TwoLevelPlan::Message& message, Bytes& parcel) {
+        if (message.sends)
+          on_the_way[{rank, message.peer}].push_back(
+              taken({{message.first_bytes, message.length_bytes}}, parcel));
+      });
+      for_each_message(number, [&](int rank, const TwoLevelPlan::Message& message, Bytes& parcel) {
+        if (message.sends) return;
+        auto& queue = on_the_way[{message.peer, rank}];
+        ASSERT_FALSE(queue.empty()) << name_of(case_);
+        ASSERT_EQ(queue.front().size(), message.length_bytes);
+        put({{message.first_bytes, message.length_bytes}}, queue.front(), parcel);
+        queue.pop_front();
+      });
+      for (const auto& [pair, queue] : on_the_way) EXPECT_TRUE(queue.empty()) << name_of(case_);
+      for (std::size_t rank = 0; rank < chunks_.size(); ++rank) {
+        if (number < chunks_[rank].rounds.size())
+          reduce(chunks_[rank].rounds[number], parcels_[rank]);
+      }
+    }
+  }
+  template <class Visit>
+  void for_each_message(std::size_t number, Visit visit) {
+    for (int rank = 0; rank < size(); ++rank) {
+      const auto index = static_cast<std::size_t>(rank);
+      if (number >= chunks_[index].rounds.size()) continue;
+      for (const auto& message : chunks_[index].rounds[number].messages)
+        visit(rank, message, parcels_[index]);
+    }
+  }
+  static void reduce(const TwoLevelPlan::Round& round, Bytes& parcel) {
+    if (round.sources.empty()) return;
+    Bytes sum(round.length_bytes, 0);
+    for (const std::size_t first : round.sources) {
+      for (std::size_t i = 0; i < sum.size(); ++i)
+        sum[i] = static_cast<unsigned char>(sum[i] + parcel.at(first + i));
+    }
+    put({{round.result_bytes, sum.size()}}, sum, parcel);
+  }
+
+  unsigned char sum_at(std::size_t at) const {
+    int sum = 0;
+    for (int rank = 0; rank < size(); ++rank) sum += value(rank, at);
+    return static_cast<unsigned char>(sum);
+  }
+  Bytes expected(int rank) const {
+    const Kind kind = case_.call.kind;
+    Bytes wanted = out_[static_cast<std::size_t>(rank)];
+    std::fill(wanted.begin(), wanted.end(), kUntouched);
+    if (!receives(rank)) return wanted;
+    const std::size_t own = first_of(rank);
+    for (int peer = 0; peer < size(); ++peer) {
+      for (std::size_t i = 0; i < length_of(peer); ++i) {
+        unsigned char& there = wanted[first_of(peer) + i];
+        if (gathers()) there = value(peer, i);
+        if (kind == Kind::alltoall) there = value(peer, own + i);
+      }
+    }
+    for (std::size_t i = 0; i < case_.call.block_bytes; ++i) {
+      if (kind == Kind::bcast) wanted[i] = value(case_.call.root, i);
+      if (kind == Kind::reduce || kind == Kind::allreduce) wanted[i] = sum_at(i);
+    }
+    for (std::size_t i = 0; i < length_of(rank); ++i) {
+      if (kind == Kind::scatter) wanted[i] = value(case_.call.root, own + i);
+      if (kind == Kind::reduce_scatter || kind == Kind::reduce_scatter_block)
+        wanted[i] = sum_at(own + i);
+    }
+    return wanted;
+  }
+
+  const Case& case_;
+  Placement placement_;
+  std::vector<Bytes> in_;
+  std::vector<Bytes> out_;
+  std::vector<std::unique_ptr<TwoLevelPlan>> plans_;
+  std::vector<TwoLevelPlan::Chunk> chunks_;
+  std::vector<Bytes> parcels_;
+};
+
+const std::vector<std::vector<std::uint64_t>> kPlacements = {
+    {7, 8}, {7, 7, 8, 8}, {7, 7, 7, 8}, {7, 8, 7, 8, 8}, {9, 8, 7}, {7, 8, 8, 9, 7, 8, 9}};
+
+class EveryKind : public testing::TestWithParam<Kind> {};
+
+TEST_P(EveryKind, ends_as_the_collective_says_wherever_the_ranks_are) {
+  const Kind kind = GetParam();
+  const bool adds = kind == Kind::reduce || kind == Kind::allreduce ||
+                    kind == Kind::reduce_scatter || kind == Kind::reduce_scatter_block;
+  const bool uneven = kind == Kind::reduce_scatter || kind == Kind::allgatherv;
+  std::size_t most_chunks = 0;
+  for (const auto& nodes : kPlacements) {
+    for (const std::size_t block_bytes : {1u, 300u, 5000u}) {
+      for (const int leaders : {1, INT_MAX}) {
+        for (const bool in_place : {false, true}) {
+          for (const int root : {0, static_cast<int>(nodes.size()) - 1}) {
+            Case c{.call = {.kind = kind,
+                            .size = static_cast<int>(nodes.size()),
+                            .root = root,
+                            .block_bytes = block_bytes},
+                   .node_numbers = nodes,
+                   .in_place = in_place,
+                   .leaders_max = leaders};
+            if (adds) {
+              c.call.op = device::ReduceOp::sum;
+              c.call.element = device::Element::uint8;
+            }
+            // Some have nothing.
+            for (std::size_t rank = 0; uneven && rank < nodes.size(); ++rank)
+              c.call.blocks_bytes.push_back(rank == 0 ? block_bytes : rank % 3 * block_bytes / 2);
+            World world(c);
+            world.run();
+            world.check();
+            if (testing::Test::HasFatalFailure()) return;
+            most_chunks = std::max(most_chunks, world.chunks());
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(most_chunks, 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(two_level_plan, EveryKind,
+                         testing::Values(Kind::bcast, Kind::reduce, Kind::allreduce,
+                                         Kind::allgather, Kind::alltoall, Kind::gather,
+                                         Kind::scatter, Kind::reduce_scatter_block,
+                                         Kind::reduce_scatter, Kind::allgatherv));
+
+TEST(two_level_plan, has_as_many_leaders_as_the_smallest_node_has_ranks) {
+  const node::Call call{.kind = Kind::allreduce, .size = 5, .block_bytes = 4096};
+  const std::vector<std::uint64_t> nodes{7, 8, 7, 8, 8};
+  const Placement placement = Placement::of(nodes);
+  EXPECT_EQ(TwoLevelPlan(call, placement, 4, false, INT_MAX, 1 << 20).leaders(), 2);
+  EXPECT_EQ(TwoLevelPlan(call, placement, 4, false, 1, 1 << 20).leaders(), 1);
+  EXPECT_EQ(placement.local_rank(4), 2);
+}
+
+// A link of the slowest node carries no more than twice the message.
+TEST(two_level_plan, an_allreduce_sends_each_share_twice) {
+  const std::vector<std::uint64_t> nodes{1, 2, 3, 4};
+  const Placement placement = Placement::of(nodes);
+  const node::Call call{.kind = Kind::allreduce,
+                        .size = 4,
+                        .block_bytes = 1 << 20,
+                        .op = device::ReduceOp::sum,
+                        .element = device::Element::float32};
+  const TwoLevelPlan plan(call, placement, 2, false, INT_MAX, 1 << 18);
+  std::size_t sent = 0;
+  for (std::size_t number = 0; number < plan.chunks(); ++number) {
+    for (const auto& round : plan.chunk(number).rounds) {
+      for (const auto& message : round.messages) sent += message.sends ? message.length_bytes : 0;
+    }
+  }
+  EXPECT_EQ(sent, call.block_bytes / 4 * 3 * 2);
+}
+
+TEST(two_level_plan, is_for_no_call_that_one_message_cannot_carry) {
+  const std::vector<std::uint64_t> few{1, 2};
+  std::vector<std::uint64_t> many;
+  for (std::uint64_t rank = 0; rank < 65536; ++rank) many.push_back(rank / 256);
+  const node::Call call{.kind = Kind::alltoall, .size = 2, .block_bytes = 1 << 30};
+  EXPECT_TRUE(TwoLevelPlan::fits(call, Placement::of(few)));
+  EXPECT_FALSE(TwoLevelPlan::fits(call, Placement::of(many)));
+  EXPECT_FALSE(TwoLevelPlan::exists(Kind::scan));
+  EXPECT_FALSE(TwoLevelPlan::exists(Kind::alltoallv));
+}
+
+}  // namespace
+}  // namespace accord::core
