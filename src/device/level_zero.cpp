@@ -92,9 +92,17 @@ class LevelZeroRuntime final : public DeviceRuntime {
     const Device* device = nullptr;
   };
 
-  bool find_owner(const void* pointer, ze_memory_allocation_properties_t& properties,
-                  ze_device_handle_t& device, ze_context_handle_t& context) const noexcept;
-  bool find_recent(const void* pointer, PointerInfo& info) const noexcept;
+  // What the drivers say of an address.
+  struct Owner {
+    enum class Answer { unknown_address, known, failed };
+    Answer answer = Answer::unknown_address;
+    ze_memory_allocation_properties_t properties{};
+    ze_device_handle_t device = nullptr;
+    ze_context_handle_t context = nullptr;
+  };
+
+  static Owner find_owner(const void* pointer) noexcept;
+  static bool find_recent(const void* pointer, PointerInfo& info) noexcept;
   Status find(int device, Place& place);
   level_zero::Lanes& lanes(int device);
   bool copy_by_host(const Driver& driver, std::span<const Copy> copies);
@@ -136,74 +144,74 @@ Status LevelZeroRuntime::find(int device, Place& place) {
                 fmt::format("level_zero has no device {} ({} devices)", device, all.size()));
 }
 
-// False where no driver knows the address.
-bool LevelZeroRuntime::find_owner(const void* pointer,
-                                  ze_memory_allocation_properties_t& properties,
-                                  ze_device_handle_t& device,
-                                  ze_context_handle_t& context) const noexcept {
+// An error leaves open whose the address is, unless Level Zero is not there any more (at exit).
+LevelZeroRuntime::Owner LevelZeroRuntime::find_owner(const void* pointer) noexcept {
+  Owner owner;
   const Driver* driver = level_zero::driver();
-  if (driver == nullptr) return false;
-  for (ze_context_handle_t next : level_zero::devices(*driver).contexts) {
-    properties = {};
-    properties.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES;
-    device = nullptr;
-    if (driver->memory_get_properties(next, pointer, &properties, &device) == ZE_RESULT_SUCCESS &&
-        properties.type != ZE_MEMORY_TYPE_UNKNOWN) {
-      context = next;
-      return true;
+  if (driver == nullptr) return owner;
+  for (ze_context_handle_t context : level_zero::devices(*driver).contexts) {
+    owner.context = context;
+    owner.properties = {};
+    owner.properties.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES;
+    const ze_result_t result =
+        driver->memory_get_properties(context, pointer, &owner.properties, &owner.device);
+    if (result == ZE_RESULT_SUCCESS && owner.properties.type != ZE_MEMORY_TYPE_UNKNOWN) {
+      owner.answer = Owner::Answer::known;
+      return owner;
     }
+    if (result != ZE_RESULT_SUCCESS && result != ZE_RESULT_ERROR_UNINITIALIZED)
+      owner.answer = Owner::Answer::failed;
   }
-  return false;
+  return owner;
 }
 
-bool LevelZeroRuntime::find_recent(const void* pointer, PointerInfo& info) const noexcept {
+bool LevelZeroRuntime::find_recent(const void* pointer, PointerInfo& info) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   for (const PointerInfo& known : recent.infos) {
     if (address - reinterpret_cast<std::uintptr_t>(known.base) >= known.size_bytes) continue;
-    ze_memory_allocation_properties_t properties;
-    ze_device_handle_t device = nullptr;
-    ze_context_handle_t context = nullptr;
-    if (!find_owner(pointer, properties, device, context) || properties.id != known.buffer_id)
-      continue;
+    const Owner owner = find_owner(pointer);
+    if (owner.answer != Owner::Answer::known || owner.properties.id != known.buffer_id) continue;
     info = known;
     return true;
   }
   return false;
 }
 
+// Where the driver fails, the pointer is taken for a device's of which nothing else is known:
+// command lists copy host memory too, whereas the host MPI must not touch device memory.
 bool LevelZeroRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   if (find_recent(pointer, info)) return true;
-  ze_memory_allocation_properties_t properties;
-  ze_device_handle_t device = nullptr;
-  ze_context_handle_t context = nullptr;
-  if (!find_owner(pointer, properties, device, context)) return false;
+  const Owner owner = find_owner(pointer);
+  if (owner.answer == Owner::Answer::unknown_address) return false;
   const Driver& driver = *level_zero::driver();
+  info = PointerInfo{.kind = MemoryKind::device,
+                     .runtime = this,
+                     .device = 0,
+                     .base = const_cast<void*>(pointer),
+                     .context = owner.context};
+  if (owner.answer == Owner::Answer::failed) return true;
+  if (owner.properties.type != ZE_MEMORY_TYPE_DEVICE) {
+    info.kind =
+        owner.properties.type == ZE_MEMORY_TYPE_SHARED ? MemoryKind::managed : MemoryKind::pinned;
+  }
+  info.device = level_zero::devices(driver).index_of(owner.device, owner.context);
+  info.buffer_id = owner.properties.id;
   void* base = nullptr;
   std::size_t size_bytes = 0;
-  if (driver.memory_get_range(context, pointer, &base, &size_bytes) != ZE_RESULT_SUCCESS) {
-    // Known, but not how far it goes: its bytes can be copied, nothing else.
-    base = const_cast<void*>(pointer);
-    size_bytes = 0;
+  if (driver.memory_get_range(owner.context, pointer, &base, &size_bytes) == ZE_RESULT_SUCCESS) {
+    info.base = base;
+    info.size_bytes = size_bytes;
   }
-  info = PointerInfo{.kind = properties.type == ZE_MEMORY_TYPE_DEVICE   ? MemoryKind::device
-                             : properties.type == ZE_MEMORY_TYPE_SHARED ? MemoryKind::managed
-                                                                        : MemoryKind::pinned,
-                     .runtime = this,
-                     .device = level_zero::devices(driver).index_of(device, context),
-                     .base = base,
-                     .size_bytes = size_bytes,
-                     .buffer_id = properties.id,
-                     .context = context};
   last_device_.store(info.device, std::memory_order_relaxed);
-  if (info.buffer_id != 0 && size_bytes != 0) recent.infos[recent.next++ % Recent::kCount] = info;
+  if (info.buffer_id != 0 && info.size_bytes != 0)
+    recent.infos[recent.next++ % Recent::kCount] = info;
   return true;
 }
 
 bool LevelZeroRuntime::must_stage(const void* pointer) noexcept {
-  ze_memory_allocation_properties_t properties;
-  ze_device_handle_t device = nullptr;
-  ze_context_handle_t context = nullptr;
-  return find_owner(pointer, properties, device, context) && properties.type != ZE_MEMORY_TYPE_HOST;
+  const Owner owner = find_owner(pointer);
+  return owner.answer == Owner::Answer::failed ||
+         (owner.answer == Owner::Answer::known && owner.properties.type != ZE_MEMORY_TYPE_HOST);
 }
 
 level_zero::Lanes& LevelZeroRuntime::lanes(int device) {
@@ -360,14 +368,12 @@ Status LevelZeroRuntime::allocate(int device, MemoryKind kind, std::size_t size_
 
 Status LevelZeroRuntime::free(void* pointer) {
   if (pointer == nullptr) return Status();
-  ze_memory_allocation_properties_t properties;
-  ze_device_handle_t device = nullptr;
-  ze_context_handle_t context = nullptr;
-  if (!find_owner(pointer, properties, device, context)) {
+  const Owner owner = find_owner(pointer);
+  if (owner.answer == Owner::Answer::unknown_address) {
     return Status(StatusCode::invalid_argument,
                   fmt::format("level_zero free: {} is no memory of this runtime", pointer));
   }
-  return status_of(level_zero::driver()->memory_free(context, pointer), symbol::memory_free);
+  return status_of(level_zero::driver()->memory_free(owner.context, pointer), symbol::memory_free);
 }
 
 Status LevelZeroRuntime::export_memory(const void* pointer, ExportedMemory& exported) {
@@ -377,7 +383,7 @@ Status LevelZeroRuntime::export_memory(const void* pointer, ExportedMemory& expo
                   fmt::format("level_zero export: {} is no memory of this runtime", pointer));
   }
   if (info.kind != MemoryKind::device || info.size_bytes == 0)
-    return Status(StatusCode::unsupported, "level_zero export: only device memory can be exported");
+    return Status(StatusCode::unsupported, "level_zero export: no device memory of known extent");
   auto* const context = static_cast<ze_context_handle_t>(const_cast<void*>(info.context));
   ACCORD_TRY(level_zero::export_allocation(*level_zero::driver(), context, info.base, exported));
   exported.offset_bytes = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) -

@@ -192,10 +192,11 @@ Status Lane::finish() {
   return Status();
 }
 
-// Nobody can say whether the work has ended; so it is asked for in another way before the memory is
-// given back to its owner.
+// Nobody can say whether the work has ended; so it is asked for in the other ways there are before
+// the memory is given back to its owner.
 Status Lane::give_up(Status status) {
   if (way_ == Way::immediate) {
+    (void)driver_.event_synchronize(event_, kNoTimeOut);
     while (driver_.event_query(event_) == ZE_RESULT_NOT_READY) {
     }
   } else {
