@@ -80,6 +80,7 @@ class LevelZeroRuntime final : public DeviceRuntime {
   Status close_memory(void* pointer) override;
 
   int device_count() override;
+  Status problem() override;
   int device_in_use() noexcept override { return last_device_.load(std::memory_order_relaxed); }
   Status describe(int device, DeviceDescription& description) override;
   std::vector<DeviceLink> links() override;
@@ -129,10 +130,17 @@ int LevelZeroRuntime::device_count() {
   return driver == nullptr ? 0 : static_cast<int>(level_zero::devices(*driver).all.size());
 }
 
+Status LevelZeroRuntime::problem() {
+  const Driver* driver = level_zero::driver();
+  return driver == nullptr ? level_zero::driver_problem() : level_zero::devices(*driver).status;
+}
+
 Status LevelZeroRuntime::find(int device, Place& place) {
   place.driver = level_zero::driver();
-  if (place.driver == nullptr)
-    return Status(StatusCode::unsupported, "level_zero: no Intel GPU, or no libze_loader.so.1");
+  if (place.driver == nullptr) {
+    ACCORD_TRY(level_zero::driver_problem());
+    return Status(StatusCode::unsupported, "level_zero: no Intel GPU here");
+  }
   place.devices = &level_zero::devices(*place.driver);
   const std::vector<Device>& all = place.devices->all;
   if (device >= 0 && static_cast<std::size_t>(device) < all.size()) {
@@ -232,8 +240,7 @@ bool LevelZeroRuntime::with_bytes(const Driver& driver, const void* pointer, std
   if (info.kind != MemoryKind::device || info.buffer_id == 0) return false;
   const auto offset = static_cast<std::size_t>(bytes - static_cast<std::byte*>(info.base));
   if (offset > info.size_bytes || size_bytes > info.size_bytes - offset) return false;
-  auto* const context = static_cast<ze_context_handle_t>(const_cast<void*>(info.context));
-  return mapped_memory_.with(driver, context, info, [&](std::byte* base) { work(base + offset); });
+  return mapped_memory_.with(driver, info, [&](std::byte* base) { work(base + offset); });
 }
 
 // The shortest copies by the CPU, between host memory and what it has mapped of the device's.
@@ -384,8 +391,7 @@ Status LevelZeroRuntime::export_memory(const void* pointer, ExportedMemory& expo
   }
   if (info.kind != MemoryKind::device || info.size_bytes == 0)
     return Status(StatusCode::unsupported, "level_zero export: no device memory of known extent");
-  auto* const context = static_cast<ze_context_handle_t>(const_cast<void*>(info.context));
-  ACCORD_TRY(level_zero::export_allocation(*level_zero::driver(), context, info.base, exported));
+  ACCORD_TRY(level_zero::export_allocation(*level_zero::driver(), info, exported));
   exported.offset_bytes = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) -
                                                    static_cast<const std::byte*>(info.base));
   return Status();

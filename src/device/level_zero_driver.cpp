@@ -12,8 +12,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/log.h"
-
 namespace accord::device::level_zero {
 namespace {
 
@@ -40,8 +38,8 @@ bool gpu_exists() {
 // device without such a GPU.
 bool other_drivers_named() { return std::getenv("ZE_ENABLE_ALT_DRIVERS") != nullptr; }
 
-bool find_functions(void* library, Driver& found) {
-  const char* missing = nullptr;
+bool find_functions(void* library, Driver& found, const char*& missing) {
+  missing = nullptr;
 #define LEVEL_ZERO_FUNCTION(member, symbol)                                         \
   found.member = reinterpret_cast<decltype(found.member)>(dlsym(library, #symbol)); \
   if (found.member == nullptr) missing = #symbol;
@@ -49,19 +47,35 @@ bool find_functions(void* library, Driver& found) {
 #undef LEVEL_ZERO_FUNCTION
   found.ipc_put_handle =
       reinterpret_cast<decltype(found.ipc_put_handle)>(dlsym(library, "zeMemPutIpcHandle"));
-  if (missing != nullptr) log::warn("level_zero runtime is off: {} has no {}", kLibrary, missing);
   return missing == nullptr;
 }
 
+// What was looked for once.
+struct Found {
+  const Driver* driver = nullptr;
+  Status problem;
+};
+
 // The loader is kept for good: memory of it may be in use until the very end of the process.
-const Driver* load() {
-  if (!other_drivers_named() && !gpu_exists() && access("/dev/dxg", F_OK) != 0) return nullptr;
+Found load() {
+  if (!other_drivers_named() && !gpu_exists() && access("/dev/dxg", F_OK) != 0) return {};
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return nullptr;
-  auto* found = new Driver;
-  if (find_functions(library, *found)) return found;
-  delete found;
-  return nullptr;
+  if (library == nullptr) {
+    return {nullptr,
+            Status(StatusCode::unsupported,
+                   fmt::format("level_zero: an Intel GPU, but {} does not load", kLibrary))};
+  }
+  auto* functions = new Driver;
+  const char* missing = nullptr;
+  if (find_functions(library, *functions, missing)) return {functions, Status()};
+  delete functions;
+  return {nullptr, Status(StatusCode::unsupported,
+                          fmt::format("level_zero: {} has no {}", kLibrary, missing))};
+}
+
+const Found& found() noexcept {
+  static const Found& once = *new Found(load());
+  return once;
 }
 
 const char* name_of(ze_result_t result) {
@@ -98,10 +112,9 @@ const char* name_of(ze_result_t result) {
 
 }  // namespace
 
-const Driver* driver() noexcept {
-  static const Driver* const found = load();
-  return found;
-}
+const Driver* driver() noexcept { return found().driver; }
+
+const Status& driver_problem() noexcept { return found().problem; }
 
 Status status_of(ze_result_t result, const char* call) {
   if (result == ZE_RESULT_SUCCESS) return Status();

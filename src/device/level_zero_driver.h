@@ -31,6 +31,9 @@ namespace symbol {
 // looks for both. Initialises nothing.
 const Driver* driver() noexcept;
 
+// Why there are none although there is something to drive; else ok.
+const Status& driver_problem() noexcept;
+
 // ok for success, else an error that names the call and what Level Zero calls the result.
 Status status_of(ze_result_t result, const char* call);
 

@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -19,8 +17,13 @@ namespace {
 struct Handle {
   static constexpr std::uint64_t kMagic = 0x3165'7a64'726f'6363ULL;
   std::uint64_t magic = kMagic;
+  std::uint64_t size_bytes = 0;
   ze_ipc_mem_handle_t ipc{};
 };
+
+ze_context_handle_t context_of(const PointerInfo& info) {
+  return static_cast<ze_context_handle_t>(const_cast<void*>(info.context));
+}
 
 // On Linux a handle begins with the number of a descriptor, which means nothing to another process:
 // there the number that it has arrived under takes its place.
@@ -30,18 +33,22 @@ int descriptor_in(const ze_ipc_mem_handle_t& ipc) {
   return descriptor;
 }
 
+// What lies behind a descriptor of memory; 0 where that cannot be said.
+std::size_t bytes_behind(int descriptor) {
+  const off_t end = ::lseek(descriptor, 0, SEEK_END);
+  return end > 0 ? static_cast<std::size_t>(end) : 0;
+}
+
 // More than this beyond the end of an allocation is no padding: the descriptor is of a pool, in
 // which the allocation begins anywhere.
 constexpr std::size_t kPaddingMax = 64 << 10;
 
 // Maps the allocation; null where it cannot be, or where that would not be its bytes.
-std::byte* map(const Driver& driver, ze_context_handle_t context, const PointerInfo& info) {
+std::byte* map(const Driver& driver, const PointerInfo& info) {
   ExportedMemory exported;
-  if (!export_allocation(driver, context, info.base, exported).ok()) return nullptr;
-  const off_t size_bytes = ::lseek(exported.file_descriptor, 0, SEEK_END);
+  if (!export_allocation(driver, info, exported).ok()) return nullptr;
   void* mapped = MAP_FAILED;
-  if (size_bytes > 0 && static_cast<std::size_t>(size_bytes) >= info.size_bytes &&
-      static_cast<std::size_t>(size_bytes) - info.size_bytes < kPaddingMax) {
+  if (bytes_behind(exported.file_descriptor) - info.size_bytes < kPaddingMax) {
     mapped = ::mmap(nullptr, info.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                     exported.file_descriptor, 0);
   }
@@ -59,17 +66,18 @@ bool is_live(const Driver& driver, ze_context_handle_t context, const void* base
 
 }  // namespace
 
-Status export_allocation(const Driver& driver, ze_context_handle_t context, void* base,
-                         ExportedMemory& exported) {
+Status export_allocation(const Driver& driver, const PointerInfo& info, ExportedMemory& exported) {
+  ze_context_handle_t context = context_of(info);
   Handle handle;
-  ACCORD_TRY(status_of(driver.ipc_get_handle(context, base, &handle.ipc), symbol::ipc_get_handle));
+  handle.size_bytes = info.size_bytes;
+  ACCORD_TRY(
+      status_of(driver.ipc_get_handle(context, info.base, &handle.ipc), symbol::ipc_get_handle));
   const int descriptor = ::fcntl(descriptor_in(handle.ipc), F_DUPFD_CLOEXEC, 0);
-  const int error = errno;
   if (driver.ipc_put_handle != nullptr) (void)driver.ipc_put_handle(context, handle.ipc);
-  if (descriptor < 0) {
-    return Status(
-        StatusCode::unsupported,
-        fmt::format("level_zero export: no descriptor in the handle: {}", std::strerror(error)));
+  if (descriptor < 0 || bytes_behind(descriptor) < info.size_bytes) {
+    if (descriptor >= 0) ::close(descriptor);
+    return Status(StatusCode::unsupported,
+                  "level_zero export: no descriptor of all the memory in its handle");
   }
   exported.bytes.resize(sizeof handle);
   std::memcpy(exported.bytes.data(), &handle, sizeof handle);
@@ -114,8 +122,7 @@ Status OpenedMemory::close(const Driver& driver, void* pointer) {
   return status_of(driver.ipc_close_handle(context, pointer), symbol::ipc_close_handle);
 }
 
-std::byte* MappedMemory::find(const Driver& driver, ze_context_handle_t context,
-                              const PointerInfo& info) {
+std::byte* MappedMemory::find(const Driver& driver, const PointerInfo& info) {
   if (const auto known = mappings_.find(info.base); known != mappings_.end()) {
     if (known->second.buffer_id == info.buffer_id) return known->second.bytes;
     drop(known);
@@ -126,9 +133,9 @@ std::byte* MappedMemory::find(const Driver& driver, ze_context_handle_t context,
          (!mappings_.empty() && mapped_bytes_ + info.size_bytes > kMappedBytesMax)) {
     drop(mappings_.begin());
   }
-  const Mapping mapping{.context = context,
+  const Mapping mapping{.context = context_of(info),
                         .buffer_id = info.buffer_id,
-                        .bytes = map(driver, context, info),
+                        .bytes = map(driver, info),
                         .size_bytes = info.size_bytes};
   mappings_.emplace(info.base, mapping);
   if (mapping.bytes != nullptr) mapped_bytes_ += mapping.size_bytes;

@@ -14,9 +14,9 @@
 
 namespace accord::device::level_zero {
 
-// The handle of the allocation that starts at `base`, and its descriptor, the caller's own.
-Status export_allocation(const Driver& driver, ze_context_handle_t context, void* base,
-                         ExportedMemory& exported);
+// The handle of the allocation, which is device memory, and its descriptor, the caller's own.
+// unsupported where one descriptor does not hold all of it (memory that is spread over tiles).
+Status export_allocation(const Driver& driver, const PointerInfo& info, ExportedMemory& exported);
 
 // What this process has open. Thread-safe.
 class OpenedMemory {
@@ -38,10 +38,9 @@ class MappedMemory {
   // The bytes of an allocation that the CPU can reach from its base on. Runs `work` with their
   // address and returns true, or returns false where they cannot be mapped.
   template <class Work>
-  bool with(const Driver& driver, ze_context_handle_t context, const PointerInfo& info,
-            const Work& work) {
+  bool with(const Driver& driver, const PointerInfo& info, const Work& work) {
     const std::lock_guard lock(mutex_);
-    std::byte* const bytes = find(driver, context, info);
+    std::byte* const bytes = find(driver, info);
     if (bytes == nullptr) return false;
     work(bytes);
     return true;
@@ -58,7 +57,7 @@ class MappedMemory {
     std::size_t size_bytes;
   };
 
-  std::byte* find(const Driver& driver, ze_context_handle_t context, const PointerInfo& info);
+  std::byte* find(const Driver& driver, const PointerInfo& info);
   void drop_stale(const Driver& driver);
   void drop(std::map<const void*, Mapping>::iterator mapping);
 

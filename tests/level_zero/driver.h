@@ -55,6 +55,7 @@ struct Allocation {
   std::size_t size_bytes = 0;
   std::size_t mapped_bytes = 0;
   int descriptor = -1;
+  std::size_t offset_bytes = 0;  // where it begins in what the descriptor holds
   std::uint64_t id = 0;
 };
 

@@ -24,10 +24,13 @@ struct Held {
 
 class DriverControl {
  public:
-  // ZE_ENABLE_ALT_DRIVERS names the driver, which the loader has loaded by now.
+  // The last one that ZE_ENABLE_ALT_DRIVERS names is the driver, which the loader has loaded by
+  // now.
   DriverControl() {
-    const char* path = std::getenv("ZE_ENABLE_ALT_DRIVERS");
-    library_ = path == nullptr ? nullptr : ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    const char* names = std::getenv("ZE_ENABLE_ALT_DRIVERS");
+    std::string path = names == nullptr ? "" : names;
+    path.erase(0, path.rfind(',') + 1);
+    library_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
     if (library_ == nullptr) return;
     fail_ = reinterpret_cast<decltype(fail_)>(::dlsym(library_, "accord_test_ze_fail"));
     count_ = reinterpret_cast<decltype(count_)>(::dlsym(library_, "accord_test_ze_count"));

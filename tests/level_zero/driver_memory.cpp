@@ -4,13 +4,16 @@
 // Memory of the test driver. Device memory is a memfd that is mapped twice: where the program may
 // know it but not touch it, and where the driver works. A handle for other processes begins with
 // the memfd's descriptor, which stays the allocation's own, as with drivers before 1.6 of the
-// interface.
+// interface. ACCORD_TEST_ZE_MEMORY=pool: an allocation is a part of something larger, =spread: one
+// descriptor does not hold all of it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "driver.h"
 
@@ -34,17 +37,27 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 
-std::byte* map(std::size_t size_bytes, int protection, int flags, int descriptor) {
-  void* mapped = ::mmap(nullptr, size_bytes, protection, flags, descriptor, 0);
+constexpr std::size_t kPoolBytes = 1 << 20;
+
+bool memory_is(std::string_view what) {
+  static const char* asked = std::getenv("ACCORD_TEST_ZE_MEMORY");
+  return asked != nullptr && what == asked;
+}
+
+std::byte* map(std::size_t size_bytes, int protection, int flags, int descriptor,
+               std::size_t offset_bytes) {
+  void* mapped =
+      ::mmap(nullptr, size_bytes, protection, flags, descriptor, static_cast<off_t>(offset_bytes));
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
 // Maps what the descriptor holds and enters the allocation.
 ze_result_t enter(std::shared_ptr<Allocation> made, void** pointer) {
   const bool on_device = made->type == ZE_MEMORY_TYPE_DEVICE;
-  made->alias = map(made->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made->descriptor);
+  made->alias = map(made->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made->descriptor,
+                    made->offset_bytes);
   made->user = on_device ? map(made->mapped_bytes, PROT_NONE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1)
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
                          : made->alias;
   if (made->alias == nullptr || made->user == nullptr) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   const std::lock_guard lock(state().mutex);
@@ -70,8 +83,9 @@ ze_result_t allocate(ze_context_handle_t context, ze_memory_type_t type, std::si
   made->size_bytes = size_bytes;
   made->mapped_bytes = (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   made->descriptor = ::memfd_create("level-zero-test-memory", MFD_CLOEXEC);
-  if (made->descriptor < 0 ||
-      ::ftruncate(made->descriptor, static_cast<off_t>(made->mapped_bytes)) != 0) {
+  if (memory_is("pool")) made->offset_bytes = kPoolBytes / 2;
+  const std::size_t whole_bytes = made->mapped_bytes + (made->offset_bytes == 0 ? 0 : kPoolBytes);
+  if (made->descriptor < 0 || ::ftruncate(made->descriptor, static_cast<off_t>(whole_bytes)) != 0) {
     return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   return enter(std::move(made), pointer);
@@ -147,8 +161,19 @@ ze_result_t get_range(ze_context_handle_t, const void* pointer, void** base,
 // What a handle holds; the size travels in it, since a memfd is whole pages.
 struct Handle {
   int descriptor;
+  std::uint64_t offset_bytes;
   std::uint64_t size_bytes;
 };
+
+// The first of several descriptors, which holds one page.
+int part_of_memory() {
+  static const int part = [] {
+    const int made = ::memfd_create("level-zero-test-part", MFD_CLOEXEC);
+    if (::ftruncate(made, kPageBytes) != 0) fail("no memory for a part");
+    return made;
+  }();
+  return part;
+}
 static_assert(sizeof(Handle) <= ZE_MAX_IPC_HANDLE_SIZE);
 
 ze_result_t get_handle(ze_context_handle_t, const void* pointer, ze_ipc_mem_handle_t* handle) {
@@ -157,7 +182,9 @@ ze_result_t get_handle(ze_context_handle_t, const void* pointer, ze_ipc_mem_hand
   if (found == nullptr || found->user != pointer) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   if (found->type != ZE_MEMORY_TYPE_DEVICE || found->imported)
     return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-  const Handle made{.descriptor = found->descriptor, .size_bytes = found->size_bytes};
+  const Handle made{.descriptor = memory_is("spread") ? part_of_memory() : found->descriptor,
+                    .offset_bytes = found->offset_bytes,
+                    .size_bytes = found->size_bytes};
   *handle = {};
   std::memcpy(handle->data, &made, sizeof made);
   return ZE_RESULT_SUCCESS;
@@ -169,14 +196,15 @@ ze_result_t open_handle(ze_context_handle_t, ze_device_handle_t device, ze_ipc_m
   std::memcpy(&asked, handle.data, sizeof asked);
   struct stat file {};
   if (::fstat(asked.descriptor, &file) != 0 || asked.size_bytes == 0 ||
-      asked.size_bytes > static_cast<std::uint64_t>(file.st_size)) {
+      asked.offset_bytes + asked.size_bytes > static_cast<std::uint64_t>(file.st_size)) {
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   }
   auto made = std::make_shared<Allocation>();
   made->type = ZE_MEMORY_TYPE_DEVICE;
   made->imported = true;
   made->size_bytes = static_cast<std::size_t>(asked.size_bytes);
-  made->mapped_bytes = static_cast<std::size_t>(file.st_size);
+  made->mapped_bytes = (made->size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  made->offset_bytes = static_cast<std::size_t>(asked.offset_bytes);
   made->descriptor = ::fcntl(asked.descriptor, F_DUPFD_CLOEXEC, 0);
   {
     const std::lock_guard lock(state().mutex);

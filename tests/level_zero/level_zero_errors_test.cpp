@@ -138,7 +138,8 @@ class Scenario {
     void* memory = nullptr;
     const Status status = runtime.allocate(0, MemoryKind::device, 100, memory);
     if (status.message().find("level_zero ze") == std::string::npos ||
-        runtime.describe(0, description).ok() || runtime.present()) {
+        runtime.describe(0, description).ok() || runtime.present() ||
+        runtime.problem().message() != status.message()) {
       leave(Verdict::unclear_error, status.message());
     }
     std::_Exit(0);

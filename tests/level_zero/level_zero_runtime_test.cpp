@@ -100,6 +100,7 @@ TEST(level_zero_runtime, the_loader_validates) {
 
 TEST(level_zero_runtime, shows_its_devices) {
   EXPECT_TRUE(runtime().active());
+  EXPECT_TRUE(runtime().problem().ok()) << runtime().problem().message();
   EXPECT_TRUE(runtime().present());
   ASSERT_EQ(runtime().device_count(), 2);
   DeviceDescription description;
@@ -260,7 +261,20 @@ TEST(level_zero_runtime, copies_every_shape) {
   }
 }
 
+bool memory_is(const char* what) {
+  const char* asked = std::getenv("ACCORD_TEST_ZE_MEMORY");
+  return asked != nullptr && std::string(asked) == what;
+}
+
+TEST(level_zero_runtime, keeps_memory_that_one_descriptor_does_not_hold) {
+  if (!memory_is("spread")) GTEST_SKIP() << "for memory that is spread";
+  const Memory memory(70000);
+  ExportedMemory exported;
+  EXPECT_EQ(runtime().export_memory(memory.pointer, exported).code(), StatusCode::unsupported);
+}
+
 TEST(level_zero_runtime, lends_memory_by_descriptor) {
+  if (memory_is("spread")) GTEST_SKIP() << "for memory that can be lent";
   const Memory memory(70000);
   const Bytes bytes = random_bytes(70000);
   memory.set(bytes);
@@ -290,6 +304,7 @@ TEST(level_zero_runtime, lends_memory_by_descriptor) {
 
 // Up to ACCORD_MAPPED_COPY_BYTES the CPU copies, without any command.
 TEST(level_zero_runtime, maps_memory_for_the_shortest_copies) {
+  if (memory_is("pool") || memory_is("spread")) GTEST_SKIP() << "for memory that can be mapped";
   const DriverControl driver;
   ASSERT_TRUE(driver.found());
   const Bytes bytes = random_bytes(128);
@@ -318,7 +333,19 @@ TEST(level_zero_runtime, maps_memory_for_the_shortest_copies) {
   }
 }
 
+// Where the mapping would not be the allocation's bytes, commands copy.
+TEST(level_zero_runtime, copies_few_bytes_right) {
+  const Memory memory(70000);
+  const Bytes bytes = random_bytes(70000);
+  memory.set(bytes);
+  Bytes back(100);
+  const Copy few{.dst = back.data(), .src = memory.at(777), .row_bytes = back.size()};
+  ASSERT_OK(runtime().copy(0, {&few, 1}));
+  EXPECT_EQ(std::memcmp(back.data(), bytes.data() + 777, back.size()), 0);
+}
+
 TEST(level_zero_runtime, keeps_nothing) {
+  if (memory_is("spread")) GTEST_SKIP() << "for memory that can be lent";
   const DriverControl driver;
   const auto work = [&] {
     const Memory memory(70000);
