@@ -208,10 +208,22 @@ Json runtime_json(DeviceRuntime& runtime) {
                        {"uuid", description.uuid},
                        {"memory_bytes", description.memory_bytes}});
   }
-  return {{"name", runtime.name()},
-          {"active", runtime.active()},
-          {"present", runtime.present()},
-          {"devices", devices}};
+  Json facts = {{"name", runtime.name()},
+                {"active", runtime.active()},
+                {"present", runtime.present()},
+                {"devices", devices}};
+  if (const Status status = runtime.problem(); !status.ok()) facts["problem"] = status.message();
+  return facts;
+}
+
+// Runtimes that this build has left out.
+Json missing_runtimes() {
+  Json missing = Json::array();
+#ifndef ACCORD_LEVEL_ZERO
+  missing.push_back({{"name", "level_zero"},
+                     {"problem", "left out: the headers of libze-dev were not there at build"}});
+#endif
+  return missing;
 }
 
 std::string info_text() {
@@ -232,6 +244,7 @@ std::string info_text() {
                      {"problems", config_status().message()},
                      {"warnings", config_warnings()},
                      {"runtimes", runtimes_list},
+                     {"missing_runtimes", missing_runtimes()},
                      {"default_runtime", default_runtime().name()},
                      {"links", links}};
   // Values come from the environment: bytes that are no UTF-8 are replaced, not thrown about.

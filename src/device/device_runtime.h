@@ -200,6 +200,9 @@ class DeviceRuntime {
 
   virtual int device_count() = 0;
 
+  // Why it shows no device, or fewer than there are; ok where nothing is amiss, or there are none.
+  virtual Status problem() { return Status(); }
+
   // The device that this thread has current, else one that this process uses; -1 where it uses none
   // yet. Initialises nothing.
   virtual int device_in_use() noexcept = 0;

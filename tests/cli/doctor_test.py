@@ -93,6 +93,16 @@ def test_devices_that_fail_or_stand_apart_are_said() -> None:
     assert apart == [State.SLOW]
 
 
+def test_a_runtime_that_leaves_devices_out_says_why() -> None:
+    told = runtimes("level_zero", {"name": "GPU"}, {"error": "hangs"})
+    told["runtimes"][0]["problem"] = "level_zero zeInit: no"
+    findings = {finding.text: finding for finding in devices.check_devices(told)}
+    assert findings["accelerators: 1 x GPU (level_zero)"].state is State.OK
+    left_out = findings["devices are left out: level_zero zeInit: no"]
+    assert left_out.state is State.SLOW and "renderD" in left_out.mend
+    assert "renderD" in findings["device 1 of level_zero does not answer: hangs"].mend
+
+
 def records(**changes: Any) -> list[dict[str, Any]]:
     row = {
         "operation": "allreduce",

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,29 @@ def test_the_real_library(home: Home, accord: Accord) -> None:
     assert any(row["name"] == "host" and row["devices"] for row in answer["runtimes"])
     assert {"auto", "staged", "inbox", "node-direct-two-shot"} <= set(answer["algorithms"])
     assert {"nccl", "rccl"} <= {row["name"] for row in answer["collective_libraries"]}
+
+
+def test_the_devices_of_level_zero(home: Home, accord: Accord) -> None:
+    build = home.library.parent.parent
+    driver = build / "tests" / "level_zero" / "libaccord_ze_driver.so"
+    cache = build / "CMakeCache.txt"
+    if not driver.is_file() or not cache.is_file():
+        pytest.skip("no test driver for Level Zero in this build")
+    loader = re.search(r"^ACCORD_LEVEL_ZERO_LOADER:\w+=(.+)/", cache.read_text(), re.MULTILINE)
+    assert loader
+
+    def told(drivers: object) -> dict[str, Any]:
+        done = accord("info", "--json", ZE_ENABLE_ALT_DRIVERS=drivers, LD_LIBRARY_PATH=loader[1])
+        assert done.returncode == 0, done.stderr
+        rows = json.loads(done.stdout)["runtimes"]
+        (row,) = [row for row in rows if row["name"] == "level_zero"]
+        return row
+
+    names = [device["name"] for device in told(driver)["devices"]]
+    assert names == ["Level Zero test device 0", "Level Zero test device 1"]
+    assert "problem" not in told(driver)
+    broken = told("libm.so.6")
+    assert broken["devices"] == [] and "zeInit" in broken["problem"]
 
 
 def test_a_collective_library_that_is_not_there(home: Home, accord: Accord) -> None:

@@ -15,6 +15,14 @@ from accord.checks.finding import Finding, State
 from accord.info import device_rows
 
 
+# What to do about a device that does not answer, by runtime.
+_MEND = {
+    "cuda": "see what nvidia-smi says of it; hide it with CUDA_VISIBLE_DEVICES",
+    "level_zero": "install libze1 and Intel's driver (libze-intel-gpu1, or intel-level-zero-gpu), "
+    "be in the group that owns /dev/dri/renderD*; see ZE_AFFINITY_MASK",
+}
+
+
 def nvidia_gpu_count() -> int:
     """NVIDIA GPUs whose device files this machine (or container) has."""
     return sum(1 for node in Path("/dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", node.name))
@@ -36,12 +44,19 @@ def _loads(library: str) -> bool:
 
 def check_devices(told: dict[str, Any]) -> Iterator[Finding]:
     yield _check_presence(told)
+    for runtime in told.get("runtimes") or []:
+        if isinstance(runtime, dict) and runtime.get("problem"):
+            yield Finding(
+                State.SLOW,
+                f"devices are left out: {runtime['problem']}",
+                _MEND.get(str(runtime.get("name")), ""),
+            )
     for row in device_rows(told):
         if "error" in row:
             yield Finding(
                 State.BROKEN,
                 f"device {row['device']} of {row['runtime']} does not answer: {row['error']}",
-                "see what nvidia-smi says of it; hide it with CUDA_VISIBLE_DEVICES",
+                _MEND.get(str(row["runtime"]), ""),
             )
     yield from _check_links(told)
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/level_zero_copy.h"
+
+#include <limits>
+#include <utility>
+
+namespace accord::device::level_zero {
+namespace {
+
+constexpr std::uint64_t kNoTimeOut = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t kRegionMax = std::numeric_limits<std::uint32_t>::max();
+
+bool empty(const Copy& copy) { return copy.rows == 0 || copy.row_bytes == 0; }
+
+bool contiguous(const Copy& copy) {
+  return copy.rows == 1 ||
+         (copy.dst_pitch_bytes == copy.row_bytes && copy.src_pitch_bytes == copy.row_bytes);
+}
+
+// Whether the rows make a rectangle to Level Zero: they do not where they overlap (as reading
+// allows), go backwards, or lie too far apart.
+bool is_region(const Copy& copy) {
+  const auto fits = [&](std::size_t pitch_bytes) {
+    return pitch_bytes >= copy.row_bytes && pitch_bytes <= kRegionMax;
+  };
+  return copy.rows <= kRegionMax && fits(copy.dst_pitch_bytes) && fits(copy.src_pitch_bytes);
+}
+
+bool is_one_command(const Copy& copy) { return contiguous(copy) || is_region(copy); }
+
+// One command; `event` (or null) is signalled when it is done.
+Status append_command(const Driver& driver, ze_command_list_handle_t list, const Copy& copy,
+                      ze_event_handle_t event) {
+  if (contiguous(copy)) {
+    return status_of(driver.list_append_copy(list, copy.dst, copy.src, copy.rows * copy.row_bytes,
+                                             event, 0, nullptr),
+                     symbol::list_append_copy);
+  }
+  const ze_copy_region_t region{.originX = 0,
+                                .originY = 0,
+                                .originZ = 0,
+                                .width = static_cast<std::uint32_t>(copy.row_bytes),
+                                .height = static_cast<std::uint32_t>(copy.rows),
+                                .depth = 0};
+  return status_of(
+      driver.list_append_copy_region(
+          list, copy.dst, &region, static_cast<std::uint32_t>(copy.dst_pitch_bytes), 0, copy.src,
+          &region, static_cast<std::uint32_t>(copy.src_pitch_bytes), 0, event, 0, nullptr),
+      symbol::list_append_copy_region);
+}
+
+Status append(const Driver& driver, ze_command_list_handle_t list, const Copy& copy) {
+  if (empty(copy)) return Status();
+  if (is_one_command(copy)) return append_command(driver, list, copy, nullptr);
+  Copy row = copy;
+  row.rows = 1;
+  auto* dst = static_cast<std::byte*>(copy.dst);
+  const auto* src = static_cast<const std::byte*>(copy.src);
+  for (std::size_t i = 0; i < copy.rows; ++i) {
+    row.dst = dst + i * copy.dst_pitch_bytes;
+    row.src = src + i * copy.src_pitch_bytes;
+    ACCORD_TRY(append_command(driver, list, row, nullptr));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Lane::~Lane() {
+  if (fence_ != nullptr) driver_.fence_destroy(fence_);
+  if (list_ != nullptr) driver_.list_destroy(list_);
+  if (queue_ != nullptr) driver_.queue_destroy(queue_);
+  if (immediate_ != nullptr) driver_.list_destroy(immediate_);
+  if (event_ != nullptr) driver_.event_destroy(event_);
+  if (event_pool_ != nullptr) driver_.event_pool_destroy(event_pool_);
+}
+
+Status Lane::begin(std::span<const Copy> copies) {
+  const Copy* only = nullptr;
+  std::size_t count = 0;
+  for (const Copy& copy : copies) {
+    if (empty(copy)) continue;
+    only = &copy;
+    ++count;
+  }
+  if (count == 0) return Status();
+  Status status = count == 1 && is_one_command(*only) ? begin_immediate(*only) : begin_list(copies);
+  usable_ = status.ok();
+  return status;
+}
+
+// One command signals the event itself: where it cannot be appended, nothing has begun.
+Status Lane::begin_immediate(const Copy& copy) {
+  ACCORD_TRY(make_immediate());
+  ACCORD_TRY(append_command(driver_, immediate_, copy, event_));
+  way_ = Way::immediate;
+  return Status();
+}
+
+Status Lane::begin_list(std::span<const Copy> copies) {
+  ACCORD_TRY(make_list());
+  ACCORD_TRY(record(copies));
+  ACCORD_TRY(status_of(driver_.queue_execute(queue_, 1, &list_, fence_), symbol::queue_execute));
+  way_ = Way::list;
+  return Status();
+}
+
+Status Lane::record(std::span<const Copy> copies) {
+  for (const Copy& copy : copies) ACCORD_TRY(append(driver_, list_, copy));
+  return status_of(driver_.list_close(list_), symbol::list_close);
+}
+
+ze_command_queue_desc_t Lane::queue_description() const {
+  ze_command_queue_desc_t description{};
+  description.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
+  description.ordinal = device_.copy_group;
+  description.index = number_ % device_.copy_queues;
+  if (device_.copy_queues > 1) description.flags = ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY;
+  description.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
+  description.priority = ZE_COMMAND_QUEUE_PRIORITY_NORMAL;
+  return description;
+}
+
+// The event's scope is the host's: what it waits for is to be seen by the CPU.
+Status Lane::make_immediate() {
+  if (event_ != nullptr) return Status();
+  const ze_command_queue_desc_t queue = queue_description();
+  ACCORD_TRY(
+      status_of(driver_.list_create_immediate(device_.context, device_.handle, &queue, &immediate_),
+                symbol::list_create_immediate));
+  ze_event_pool_desc_t pool{};
+  pool.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC;
+  pool.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE;
+  pool.count = 1;
+  ze_device_handle_t device = device_.handle;
+  ACCORD_TRY(status_of(driver_.event_pool_create(device_.context, &pool, 1, &device, &event_pool_),
+                       symbol::event_pool_create));
+  ze_event_desc_t event{};
+  event.stype = ZE_STRUCTURE_TYPE_EVENT_DESC;
+  event.signal = ZE_EVENT_SCOPE_FLAG_HOST;
+  event.wait = ZE_EVENT_SCOPE_FLAG_HOST;
+  return status_of(driver_.event_create(event_pool_, &event, &event_), symbol::event_create);
+}
+
+Status Lane::make_list() {
+  if (fence_ != nullptr) return Status();
+  const ze_command_queue_desc_t queue = queue_description();
+  ACCORD_TRY(status_of(driver_.queue_create(device_.context, device_.handle, &queue, &queue_),
+                       symbol::queue_create));
+  ze_command_list_desc_t list{};
+  list.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC;
+  list.commandQueueGroupOrdinal = device_.copy_group;
+  ACCORD_TRY(status_of(driver_.list_create(device_.context, device_.handle, &list, &list_),
+                       symbol::list_create));
+  ze_fence_desc_t fence{};
+  fence.stype = ZE_STRUCTURE_TYPE_FENCE_DESC;
+  return status_of(driver_.fence_create(queue_, &fence, &fence_), symbol::fence_create);
+}
+
+Status Lane::poll(bool& done) {
+  done = true;
+  if (way_ == Way::idle) return Status();
+  const bool immediate = way_ == Way::immediate;
+  const ze_result_t result = immediate ? driver_.event_query(event_) : driver_.fence_query(fence_);
+  done = result != ZE_RESULT_NOT_READY;
+  if (!done) return Status();
+  Status status = status_of(result, immediate ? symbol::event_query : symbol::fence_query);
+  return status.ok() ? finish() : give_up(std::move(status));
+}
+
+Status Lane::wait() {
+  if (way_ == Way::idle) return Status();
+  const bool immediate = way_ == Way::immediate;
+  Status status =
+      immediate
+          ? status_of(driver_.event_synchronize(event_, kNoTimeOut), symbol::event_synchronize)
+          : status_of(driver_.fence_synchronize(fence_, kNoTimeOut), symbol::fence_synchronize);
+  return status.ok() ? finish() : give_up(std::move(status));
+}
+
+// The bytes are there. Makes the lane ready for the next batch; where it cannot be made so, only
+// the lane is lost.
+Status Lane::finish() {
+  if (way_ == Way::immediate) {
+    usable_ = driver_.event_reset(event_) == ZE_RESULT_SUCCESS;
+  } else {
+    usable_ = driver_.fence_reset(fence_) == ZE_RESULT_SUCCESS &&
+              driver_.list_reset(list_) == ZE_RESULT_SUCCESS;
+  }
+  way_ = Way::idle;
+  return Status();
+}
+
+// Nobody can say whether the work has ended; so it is asked for in the other ways there are before
+// the memory is given back to its owner.
+Status Lane::give_up(Status status) {
+  if (way_ == Way::immediate) {
+    (void)driver_.event_synchronize(event_, kNoTimeOut);
+    while (driver_.event_query(event_) == ZE_RESULT_NOT_READY) {
+    }
+  } else {
+    (void)driver_.queue_synchronize(queue_, kNoTimeOut);
+  }
+  way_ = Way::idle;
+  usable_ = false;
+  return status;
+}
+
+std::unique_ptr<Lane> Lanes::borrow(const Driver& driver, const Device& device) {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return std::make_unique<Lane>(driver, device, made_++);
+  std::unique_ptr<Lane> lane = std::move(idle_.back());
+  idle_.pop_back();
+  return lane;
+}
+
+void Lanes::give_back(std::unique_ptr<Lane> lane) {
+  if (!lane->usable()) return;
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() < kIdleMax) idle_.push_back(std::move(lane));
+}
+
+}  // namespace accord::device::level_zero

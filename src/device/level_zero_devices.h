@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The GPUs of all drivers that Level Zero has, and a context of our own for each driver. Memory of
+// the program's contexts is reached through it too: Intel's driver keeps one table of allocations
+// for all contexts of a driver, so what a pointer is, and whether it can be copied or exported,
+// does not depend on the context that is asked. Called by the level_zero_*.cpp files only.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "device/level_zero_driver.h"
+
+namespace accord::device::level_zero {
+
+struct Device {
+  ze_context_handle_t context = nullptr;
+  ze_device_handle_t handle = nullptr;
+  std::uint32_t copy_group = 0;   // of command queues: engines that only copy, where it has some
+  std::uint32_t copy_queues = 1;  // engines of that group
+};
+
+struct Devices {
+  Status status;  // the first thing that went wrong while they were looked for
+  std::vector<Device> all;
+  std::vector<ze_context_handle_t> contexts;                // one a driver with a GPU
+  std::unordered_map<ze_device_handle_t, int> indices;      // of devices, and of the tiles of each
+  std::unordered_map<ze_context_handle_t, int> first_ones;  // a context's first device
+
+  // The device that a pointer's properties name; null (host and shared memory): the first one.
+  int index_of(ze_device_handle_t handle, ze_context_handle_t context) const;
+};
+
+// Looks for them at the first call, which is when Level Zero is initialised. A driver that does not
+// answer is left out.
+const Devices& devices(const Driver& driver);
+
+// The same, where that has been done; else null.
+const Devices* devices_if_known() noexcept;
+
+}  // namespace accord::device::level_zero

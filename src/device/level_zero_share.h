@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Memory of Level Zero that others reach by its file descriptor: other processes, who open the
+// handle that the descriptor is a part of, and the CPU, which maps it. Called by level_zero.cpp.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+#include "device/device_runtime.h"
+#include "device/level_zero_devices.h"
+
+namespace accord::device::level_zero {
+
+// The handle of the allocation, which is device memory, and its descriptor, the caller's own.
+// unsupported where one descriptor does not hold all of it (memory that is spread over tiles).
+Status export_allocation(const Driver& driver, const PointerInfo& info, ExportedMemory& exported);
+
+// What this process has open. Thread-safe.
+class OpenedMemory {
+ public:
+  Status open(const Driver& driver, const Device& device, const ExportedMemory& exported,
+              void*& pointer);
+  Status close(const Driver& driver, void* pointer);
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, ze_context_handle_t> opened_;
+};
+
+// Device memory that the CPU has mapped, for copies so short that the calls of a command list take
+// longer than the bytes. Thread-safe. A mapping keeps memory that its owner has freed: so there are
+// few, of a bounded size, and those of freed memory go when another is made.
+class MappedMemory {
+ public:
+  // The bytes of an allocation that the CPU can reach from its base on. Runs `work` with their
+  // address and returns true, or returns false where they cannot be mapped.
+  template <class Work>
+  bool with(const Driver& driver, const PointerInfo& info, const Work& work) {
+    const std::lock_guard lock(mutex_);
+    std::byte* const bytes = find(driver, info);
+    if (bytes == nullptr) return false;
+    work(bytes);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kMappingsMax = 64;
+  static constexpr std::size_t kMappedBytesMax = std::size_t{1} << 30;
+
+  struct Mapping {
+    ze_context_handle_t context;
+    std::uint64_t buffer_id;
+    std::byte* bytes;  // null: it cannot be mapped
+    std::size_t size_bytes;
+  };
+
+  std::byte* find(const Driver& driver, const PointerInfo& info);
+  void drop_stale(const Driver& driver);
+  void drop(std::map<const void*, Mapping>::iterator mapping);
+
+  std::mutex mutex_;  // guards what follows
+  std::map<const void*, Mapping> mappings_;
+  std::size_t mapped_bytes_ = 0;
+};
+
+}  // namespace accord::device::level_zero

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Every function of Level Zero that the runtime calls fails once, a few calls later, and for good:
+// each time in a process of its own, where the runtime must answer with an error or another way,
+// never with wrong bytes, work again once the function does, and have kept nothing.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/device_runtime.h"
+#include "driver_control.h"
+
+namespace accord::device {
+DeviceRuntime& level_zero_runtime();
+}
+
+namespace {
+
+using namespace accord;
+using namespace accord::device;
+using test::level_zero::DriverControl;
+using test::level_zero::Held;
+
+constexpr std::size_t kBytes = 20000;
+
+// What a process says with its exit status.
+enum class Verdict { good = 0, wrong_bytes = 3, unclear_error = 4, does_not_recover = 5 };
+
+[[noreturn]] void leave(Verdict verdict, const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  std::_Exit(static_cast<int>(verdict));
+}
+
+class Scenario {
+ public:
+  // Whether all of it went well.
+  bool run() {
+    good_ = true;
+    std::vector<std::byte> bytes(kBytes);
+    for (std::size_t i = 0; i < kBytes; ++i) bytes[i] = static_cast<std::byte>(i * 7 + 1);
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::managed, MemoryKind::pinned}) {
+      void* memory = nullptr;
+      if (!tried(runtime_.allocate(1, kind, kBytes, memory))) continue;
+      for (const std::size_t length : {std::size_t{64}, kBytes}) move(memory, bytes, length);
+      if (kind == MemoryKind::device) lend(memory, bytes);
+      tried(runtime_.free(memory));
+    }
+    void* host = nullptr;
+    if (tried(runtime_.host_allocate(kBytes, host))) {
+      std::memset(host, 1, kBytes);
+      runtime_.host_free(host, kBytes);
+    }
+    DeviceDescription description;
+    tried(runtime_.describe(0, description));
+    return good_;
+  }
+
+ private:
+  bool tried(const Status& status) {
+    if (!status.ok() && status.message().find("level_zero") == std::string::npos)
+      leave(Verdict::unclear_error, status.message());
+    good_ = good_ && status.ok();
+    return status.ok();
+  }
+
+  // There and back, by one copy and by several, awaited and asked after.
+  void move(void* memory, const std::vector<std::byte>& bytes, std::size_t length) {
+    auto* const there = static_cast<std::byte*>(memory);
+    std::vector<std::byte> back(length);
+    const Copy in{.dst = there, .src = bytes.data(), .row_bytes = length};
+    const Copy out[2] = {{.dst = back.data(),
+                          .src = there,
+                          .row_bytes = length / 4,
+                          .rows = 2,
+                          .dst_pitch_bytes = length / 2,
+                          .src_pitch_bytes = length / 2},
+                         {.dst = back.data() + length / 4,
+                          .src = there + length / 4,
+                          .row_bytes = length / 4,
+                          .rows = 2,
+                          .dst_pitch_bytes = length / 2,
+                          .src_pitch_bytes = length / 2}};
+    if (tried(runtime_.copy(1, {&in, 1})) && tried(runtime_.copy(1, out))) check(back, bytes);
+    CopyTicket ticket;
+    if (tried(begin(in, ticket)) && tried(finish(ticket)) && tried(begin(out[0], ticket)) &&
+        tried(finish(ticket)) && tried(runtime_.copy_begin(1, out, ticket)) &&
+        tried(finish(ticket))) {
+      check(back, bytes);
+    }
+  }
+
+  Status begin(const Copy& copy, CopyTicket& ticket) {
+    return runtime_.copy_begin(1, {&copy, 1}, ticket);
+  }
+  Status finish(CopyTicket& ticket) {
+    for (bool done = false; !done;) ACCORD_TRY(runtime_.copy_done(ticket, done));
+    return Status();
+  }
+
+  void lend(void* memory, const std::vector<std::byte>& bytes) {
+    const Copy in{.dst = memory, .src = bytes.data(), .row_bytes = kBytes};
+    const bool filled = tried(runtime_.copy(1, {&in, 1}));
+    ExportedMemory exported;
+    if (!tried(runtime_.export_memory(memory, exported))) return;
+    void* opened = nullptr;
+    if (tried(runtime_.open_memory(0, exported, opened))) {
+      std::vector<std::byte> back(kBytes);
+      const Copy out{.dst = back.data(), .src = opened, .row_bytes = kBytes};
+      if (filled && tried(runtime_.copy(0, {&out, 1}))) check(back, bytes);
+      tried(runtime_.close_memory(opened));
+    }
+    ::close(exported.file_descriptor);
+  }
+
+  void check(const std::vector<std::byte>& got, const std::vector<std::byte>& wanted) {
+    if (std::memcmp(got.data(), wanted.data(), got.size()) != 0)
+      leave(Verdict::wrong_bytes, "wrong bytes, and no error");
+  }
+
+  DeviceRuntime& runtime_ = level_zero_runtime();
+  bool good_ = true;
+};
+
+// In a process of its own, with ACCORD_TEST_ZE_FAIL set. Says on `held` what it holds at the end.
+[[noreturn]] void play(int held_pipe) {
+  DeviceRuntime& runtime = level_zero_runtime();
+  if (runtime.device_count() == 0) {  // found out at once, and for good
+    DeviceDescription description;
+    void* memory = nullptr;
+    const Status status = runtime.allocate(0, MemoryKind::device, 100, memory);
+    if (status.message().find("level_zero ze") == std::string::npos ||
+        runtime.describe(0, description).ok() || runtime.present() ||
+        runtime.problem().message() != status.message()) {
+      leave(Verdict::unclear_error, status.message());
+    }
+    std::_Exit(0);
+  }
+  Scenario scenario;
+  scenario.run();
+  const DriverControl driver;
+  driver.fail("");
+  if (!scenario.run()) leave(Verdict::does_not_recover, "does not work again");
+  const Held held = driver.held();
+  const bool told = ::write(held_pipe, &held, sizeof held) == sizeof held;
+  std::_Exit(told ? 0 : 1);
+}
+
+struct Outcome {
+  int status = 0;
+  Held held;
+};
+
+Outcome outcome_with(const std::string& failure) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("ACCORD_TEST_ZE_FAIL", failure.c_str(), 1);
+    play(ends[1]);
+  }
+  ::close(ends[1]);
+  Outcome outcome;
+  if (::read(ends[0], &outcome.held, sizeof outcome.held) != sizeof outcome.held) outcome.held = {};
+  ::close(ends[0]);
+  EXPECT_EQ(::waitpid(child, &outcome.status, 0), child);
+  return outcome;
+}
+
+// What these cannot release, nobody can.
+bool releases(const std::string& function) {
+  static const std::set<std::string> names = {
+      "zeMemFree",          "zeMemCloseIpcHandle", "zeCommandQueueDestroy", "zeCommandListDestroy",
+      "zeEventPoolDestroy", "zeEventDestroy",      "zeFenceDestroy"};
+  return names.contains(function);
+}
+
+class Errors : public testing::TestWithParam<const char*> {};
+
+TEST_P(Errors, end_in_a_status) {
+  static const Outcome whole = outcome_with("");
+  ASSERT_EQ(whole.status, 0);
+  ASSERT_GT(whole.held.objects, 0);
+  const std::string function = GetParam();
+  for (const char* when : {":1", ":2", ":3", ":6", ":1+", ":2+", ":6+"}) {
+    const Outcome outcome = outcome_with(function + when);
+    EXPECT_TRUE(WIFEXITED(outcome.status)) << function << when << " ends the process";
+    EXPECT_EQ(WEXITSTATUS(outcome.status), 0) << function << when;
+    if (outcome.held == Held{} || releases(function)) continue;
+    EXPECT_EQ(outcome.held.objects, whole.held.objects) << function << when;
+    EXPECT_EQ(outcome.held.allocations, whole.held.allocations) << function << when;
+    EXPECT_EQ(outcome.held.descriptors, whole.held.descriptors) << function << when;
+    EXPECT_EQ(outcome.held.mappings, whole.held.mappings) << function << when;
+  }
+}
+
+constexpr const char* kFunctions[] = {
+#define LEVEL_ZERO_FUNCTION(member, symbol) #symbol,
+#include "device/level_zero_driver.def"
+#undef LEVEL_ZERO_FUNCTION
+};
+INSTANTIATE_TEST_SUITE_P(level_zero, Errors, testing::ValuesIn(kFunctions),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
