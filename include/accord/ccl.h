@@ -134,6 +134,12 @@ struct accord_ccl_plugin {
    * runtime "host": then the works are done when the function returns. */
   int (*enqueue)(void* communicator, const struct accord_ccl_work* works, size_t count,
                  void* stream, struct accord_ccl_error* error);
+
+  /* Whether enqueue() may be called on a stream that captures, all ranks in one call, and what was
+   * captured launched again and again instead of later calls with the same works, again by all
+   * ranks. Launches and calls may follow one another in any order. All that was captured goes
+   * before leave(). Null: no. (Not in the first version of this structure.) */
+  int (*can_be_recorded)(void* library);
 };
 
 /* What a plug-in exports; the structure stays for good. */

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <map>
 
@@ -33,19 +35,26 @@ Status given_up() { return {StatusCode::device_error, "a collective library was 
 
 }  // namespace
 
-Status Communicator::enqueue(std::span<const Work> works, void* stream) {
+Status Communicator::usable() const { return given_up_ ? given_up() : Status(); }
+
+Status Communicator::record(std::span<const Work> works, void* stream) {
   if (works.empty()) return {};
-  if (given_up_) return given_up();
+  ACCORD_TRY(usable());
   accord_ccl_error error;
   error.text[0] = '\0';
   const int code = plugin_.enqueue(made_, works.data(), works.size(), stream, &error);
-  // What peers would have to take part in must not stay on the stream.
-  if (code != 0 && give_up()) abort();
   return status_of(plugin_, code, error);
 }
 
+// What peers would have to take part in must not stay on the stream.
+Status Communicator::enqueue(std::span<const Work> works, void* stream) {
+  Status status = record(works, stream);
+  if (!status.ok() && give_up()) abort();
+  return status;
+}
+
 Status Communicator::check() {
-  if (given_up_) return given_up();
+  ACCORD_TRY(usable());
   accord_ccl_error error;
   error.text[0] = '\0';
   return status_of(plugin_, plugin_.check(made_, &error), error);
@@ -87,6 +96,12 @@ bool Library::supports(accord_ccl_call call, accord_ccl_type type,
   return library_ != nullptr && source_.plugin->supports(library_, call, type, op) != 0;
 }
 
+bool Library::can_be_recorded() const noexcept {
+  const accord_ccl_plugin& plugin = *source_.plugin;
+  return library_ != nullptr && plugin.can_be_recorded != nullptr &&
+         plugin.can_be_recorded(library_) != 0;
+}
+
 Status Library::make_id(Id& id) {
   accord_ccl_error error{};
   return status_of(*source_.plugin, source_.plugin->make_id(library_, &id, &error), error);
@@ -106,6 +121,9 @@ namespace {
   constexpr const char* name##_files[] = {__VA_ARGS__};
 #include "ccl/plugins.def"
 #undef PLUGIN
+
+// Where the first version of the structure ends.
+constexpr std::size_t kLeastPluginBytes = offsetof(accord_ccl_plugin, can_be_recorded);
 
 // Of the process's settings. Never destroyed: libraries are used until the very end.
 class Registry {
@@ -166,7 +184,7 @@ class Registry {
     if (plugin == nullptr)
       return complain(
           fmt::format("ACCORD_CCL_PLUGIN: {} has no {}", path, ACCORD_CCL_PLUGIN_SYMBOL));
-    if (plugin->abi != ACCORD_CCL_ABI || plugin->size_bytes < sizeof *plugin)
+    if (plugin->abi != ACCORD_CCL_ABI || plugin->size_bytes < kLeastPluginBytes)
       return complain(fmt::format("ACCORD_CCL_PLUGIN: {} is for version {} of accord/ccl.h, not {}",
                                   path, plugin->abi, ACCORD_CCL_ABI));
     if (std::ranges::any_of(libraries_, [&](const Library* known) {
@@ -174,7 +192,10 @@ class Registry {
         }))
       return complain(
           fmt::format("ACCORD_CCL_PLUGIN: {} has the name of another, {}", path, plugin->name));
-    enter({.plugin = plugin, .paths = {nullptr}});
+    // Members that it does not know yet are null.
+    accord_ccl_plugin& whole = plugins_.emplace_back();
+    std::memcpy(&whole, plugin, std::min<std::size_t>(plugin->size_bytes, sizeof whole));
+    enter({.plugin = &whole, .paths = {nullptr}});
   }
 
   void complain(std::string_view text) {

@@ -36,6 +36,9 @@ class Communicator {
   // Puts the works on the stream as one step; see accord_ccl_plugin::enqueue. After an error
   // nothing of them is left under way, and nothing more can be done here.
   Status enqueue(std::span<const Work> works, void* stream);
+  // The same for a stream that records: after an error it is as if nothing had been asked.
+  Status record(std::span<const Work> works, void* stream);
+  Status usable() const;
   // An error of something that is under way.
   Status check();
   // From here on nothing is asked of it but abort(), by whoever is told that it was the first to
@@ -75,6 +78,8 @@ class Library {
   // Only once it is open.
   const accord_ccl_description& description() const noexcept { return description_; }
   bool supports(accord_ccl_call call, accord_ccl_type type, accord_ccl_op op) const noexcept;
+  // What it puts on a stream can be recorded and put there again.
+  bool can_be_recorded() const noexcept;
   Status make_id(Id& id);
   Status join(const Id& id, int rank, int size, std::unique_ptr<Communicator>& joined);
 

@@ -42,6 +42,8 @@ struct Family {
   Op prod, max, min;
   // What it takes is only float32 and bfloat16, and no products.
   bool floats_only;
+  // Of CUDA's and HIP's streams, which can be captured.
+  bool can_be_recorded;
   // CommInitRank, which takes the name of the communicator by value.
   Result (*init_rank)(void (*function)(), Comm* comm, int size, const accord_ccl_id& id, int rank);
 };
@@ -62,6 +64,7 @@ constexpr Family kNccl{.prefix = "nccl",
                        .max = Op::max,
                        .min = Op::min,
                        .floats_only = false,
+                       .can_be_recorded = true,
                        .init_rank = init_rank<128>};
 // Its name is 1,024 bytes and their length. Nothing of it is ever in progress.
 constexpr Family kHccl{.prefix = "hccl",
@@ -70,6 +73,7 @@ constexpr Family kHccl{.prefix = "hccl",
                        .max = Op{3},
                        .min = Op{2},
                        .floats_only = true,
+                       .can_be_recorded = false,
                        .init_rank = init_rank<1024 + sizeof(std::size_t)>};
 constexpr Family kOneccl{.prefix = "oneccl",
                          .in_progress = Result{6},
@@ -77,6 +81,7 @@ constexpr Family kOneccl{.prefix = "oneccl",
                          .max = Op::max,
                          .min = Op::min,
                          .floats_only = false,
+                         .can_be_recorded = false,
                          .init_rank = init_rank<4096>};
 
 struct Library {
@@ -323,6 +328,8 @@ int enqueue(void* communicator, const accord_ccl_work* works, std::size_t count,
              : fail(*library, called.name, called.result, comm, *error);
 }
 
+int can_be_recorded(void* opened) { return library_of(opened).family.can_be_recorded ? 1 : 0; }
+
 template <const Family& kFamily>
 accord_ccl_plugin plugin_of(const BuiltIn& line) {
   return {.abi = ACCORD_CCL_ABI,
@@ -337,7 +344,8 @@ accord_ccl_plugin plugin_of(const BuiltIn& line) {
           .leave = leave,
           .abort = abort,
           .check = check,
-          .enqueue = enqueue};
+          .enqueue = enqueue,
+          .can_be_recorded = can_be_recorded};
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ class WholeCargo final : public CclCargo {
   std::vector<ccl::Work> works() const override {
     return plan_.works(for_library(in_), for_library(out_));
   }
+  std::uint64_t memory_mark() const override;
   Status unpack(device::CopyTicket& ticket) override;
 
  private:
@@ -35,6 +36,7 @@ class WholeCargo final : public CclCargo {
   const CclPlan plan_;
   std::byte* in_ = nullptr;   // what the library reads,
   std::byte* out_ = nullptr;  // and writes
+  bool in_is_copy_ = false;
   bool out_direct_ = true;
 };
 
@@ -53,17 +55,26 @@ Status WholeCargo::pack(device::CopyTicket& ticket) {
   if (plan_.needs_apart() && in_ != nullptr && out_ != nullptr &&
       overlap(in_, in.length_bytes, out_, out.length_bytes))
     out_ = nullptr;
-  const bool in_elsewhere = in_ == nullptr && in.length_bytes != 0;
+  in_is_copy_ = in_ == nullptr && in.length_bytes != 0;
   out_direct_ = out_ != nullptr || out.length_bytes == 0;
-  const std::size_t in_bytes = in_elsewhere ? CclGroup::whole_lines(in.length_bytes) : 0;
+  const std::size_t in_bytes = in_is_copy_ ? CclGroup::whole_lines(in.length_bytes) : 0;
   const std::size_t out_bytes = out_direct_ ? 0 : out.length_bytes;
   if (in_bytes + out_bytes == 0) return {};
   std::byte* scratch = nullptr;
   ACCORD_TRY(group_.scratch(in_bytes + out_bytes, scratch));
   if (!out_direct_) out_ = scratch + in_bytes;
-  if (!in_elsewhere) return {};
+  if (!in_is_copy_) return {};
   in_ = scratch;
   return begin(pipeline_.in.copies(Direction::pack, in.first_bytes, in.length_bytes, in_), ticket);
+}
+
+// Only where the library takes the user's own memory on both ends.
+std::uint64_t WholeCargo::memory_mark() const {
+  if (!out_direct_ || in_is_copy_) return 0;
+  const auto id_of = [](const PipelineEnd& end, const std::byte* place) {
+    return place == nullptr ? 0 : end.memory.buffer_id;
+  };
+  return (id_of(pipeline_.in, in_) * 0x9e3779b97f4a7c15 + id_of(pipeline_.out, out_)) | 1;
 }
 
 // But for a block that stays as it is.

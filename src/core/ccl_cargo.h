@@ -6,6 +6,7 @@
 // element) pass through device memory of our own, which is a matter of this rank alone.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,9 @@ class CclCargo {
   virtual void tell_peers() {}
   virtual void look_at_peers() {}
   virtual std::vector<ccl::Work> works() const = 0;
+  // Tells the memory of these works from any other that may have its addresses at another time; 0:
+  // such works do not come again, or only by chance.
+  virtual std::uint64_t memory_mark() const { return 0; }
   // Brings what was written to where the user wants it.
   virtual Status unpack(device::CopyTicket& ticket) = 0;
   // A mistake of the program, told once all else is done; and what has come in spite of it.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "base/stages.h"
 
@@ -15,12 +16,14 @@ constexpr unsigned kPollsPerCheck = 256;
 
 std::atomic<std::uint64_t> calls_done{0};
 std::atomic<std::uint64_t> calls_other_way{0};
+std::atomic<std::uint64_t> calls_replayed{0};
 
 }  // namespace
 
 CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company,
                          CclTurn::Process process)
     : group_(group),
+      size_bytes_(pipeline.size_bytes),
       turn_(group.mailboxes(), group.number, company, process),
       cargo_(CclCargo::of(group, pipeline)) {}
 
@@ -32,8 +35,10 @@ void CclExchange::report() {
   const std::uint64_t done = calls_done.load(std::memory_order_relaxed);
   const std::uint64_t other_way = calls_other_way.load(std::memory_order_relaxed);
   if (done + other_way == 0) return;
-  log::info("ccl: {} collectives by a collective library, {} that were to go by one another way",
-            done, other_way);
+  log::info(
+      "ccl: {} collectives by a collective library, {} of them replayed, {} that were to go by one "
+      "another way",
+      done, calls_replayed.load(std::memory_order_relaxed), other_way);
 }
 
 Status CclExchange::advance(bool& done) {
@@ -55,8 +60,10 @@ Status CclExchange::advance(bool& done) {
         if (!turn_.may_tell()) break;
         cargo_->tell_peers();
       }
+      offer();
       turn_.enter();
-      if (!cargo_->has_to_tell()) works_ = cargo_->works();  // while the peers get to know
+      // While the peers get to know.
+      if (!cargo_->has_to_tell() && !offered_) works_ = cargo_->works();
       state_ = State::meeting;
       [[fallthrough]];
     case State::meeting:
@@ -68,6 +75,7 @@ Status CclExchange::advance(bool& done) {
         cargo_->look_at_peers();
         works_ = cargo_->works();
       }
+      if (offered_) decision_ = group_.replays->decide(turn_.told_by_all());
       state_ = State::starting;
       [[fallthrough]];
     case State::starting:
@@ -124,14 +132,51 @@ void CclExchange::stop(bool& done) {
   if (done) turn_.end();
 }
 
+// The word is told in any case: the one before it must not be read again.
+void CclExchange::offer() {
+  offered_ = group_.replays != nullptr;
+  if (!offered_) return;
+  std::uint64_t offered = 0;
+  if (!cargo_->has_to_tell()) {
+    works_ = cargo_->works();
+    const std::uint64_t memory = cargo_->memory_mark();
+    if (memory != 0 && size_bytes_ <= config().ccl_graph_bytes)
+      offered = group_.replays->offer(works_, memory);
+  }
+  turn_.tell(offered);
+}
+
 Status CclExchange::launch() {
   if (works_.empty()) return {};
   const auto enqueue = [this](void* stream) {
-    return group_.communicator->enqueue(works_, stream);
+    if (decision_.way != CclReplays::Way::replay)
+      return group_.communicator->enqueue(works_, stream);
+    ACCORD_TRY(group_.communicator->usable());
+    return group_.replays->recording(decision_.slot).put(stream);
   };
+  if (decision_.way == CclReplays::Way::record) record();
   ACCORD_TRY(group_.stream->enqueue(enqueue));
   launched_ = true;
+  if (decision_.way == CclReplays::Way::replay)
+    calls_replayed.fetch_add(1, std::memory_order_relaxed);
   return {};
+}
+
+// For later calls; this one goes as if nothing had been recorded, so that a rank that has failed
+// can take part in it.
+void CclExchange::record() {
+  // A runtime may keep it.
+  const auto record = [works = works_, communicator = group_.communicator.get()](void* stream) {
+    return communicator->record(works, stream);
+  };
+  std::unique_ptr<device::Recording> made;
+  const Status status = group_.stream->record(record, made);
+  if (status.ok()) {
+    group_.replays->keep(decision_.slot, works_, cargo_->memory_mark(), std::move(made));
+  } else {
+    log::info("calls of {} are not recorded: {}", group_.library.name(), status.message());
+    group_.replays->give_up();
+  }
 }
 
 Status CclExchange::poll(device::CopyTicket& ticket, bool& done) {

@@ -35,19 +35,24 @@ class CclExchange final : public Exchange {
  private:
   enum class State { begin, packing, entering, meeting, starting, running, unpacking, done };
 
+  void offer();
   Status launch();
+  void record();
   Status poll(device::CopyTicket& ticket, bool& done);
   Status poll_library(bool& done);
   Status check();
   device::DeviceRuntime& runtime() const { return group_.mailboxes().runtime(); }
 
   CclGroup& group_;
+  const std::size_t size_bytes_;
   CclTurn turn_;
   std::unique_ptr<CclCargo> cargo_;
   State state_ = State::begin;
   device::CopyTicket copy_in_;
   device::CopyTicket copy_out_;
   std::vector<ccl::Work> works_;
+  bool offered_ = false;  // this rank's replays are asked
+  CclReplays::Decision decision_;
   bool launched_ = false;  // and not yet known to have ended
   unsigned checks_ = 0;
 };

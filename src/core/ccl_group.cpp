@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/config.h"
 #include "base/log.h"
 
 namespace accord::core {
@@ -22,6 +23,7 @@ CclGroup::~CclGroup() {
   if (!node.group) return;
   device::DeviceRuntime& runtime = mailboxes().runtime();
   const auto leave = [this] {
+    replays.reset();
     communicator.reset();
     return Status();
   };
@@ -42,6 +44,7 @@ void CclGroup::share() {
   communicator = lender_->communicator;
   stream = lender_->stream;
   number = lender_->number + 2 * ++lender_->borrowers_;
+  allow_replays();
   lender_ = nullptr;
 }
 
@@ -62,13 +65,21 @@ Status CclGroup::scratch(std::size_t size_bytes, std::byte*& memory) {
   return {};
 }
 
-// A library may not come back from that, so nobody waits for it.
+void CclGroup::allow_replays() {
+  if (config().ccl_graph_bytes != 0 && library.can_be_recorded())
+    replays = std::make_unique<CclReplays>();
+}
+
+// A library may not come back from that, so nobody waits for it. NCCL waits for what was recorded
+// to go, first.
 void CclGroup::give_up() noexcept {
   mailboxes().own_mailbox().failed.store(1, std::memory_order_release);
   if (!communicator || !communicator->give_up()) return;
-  const auto abort = [broken = communicator, runtime = &mailboxes().runtime(),
-                      device = mailboxes().device()] {
+  const auto abort = [broken = communicator,
+                      recorded = std::shared_ptr<CclReplays>(std::move(replays)),
+                      runtime = &mailboxes().runtime(), device = mailboxes().device()]() mutable {
     (void)runtime->run_on(device, [&] {
+      recorded.reset();
       broken->abort();
       return Status();
     });

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "ccl/library.h"
+#include "core/ccl_replays.h"
 #include "core/engine.h"
 #include "node/group.h"
 
@@ -42,6 +43,8 @@ class CclGroup {
   }
   // Device memory for one call at a time. Kept, and made anew where it is too small.
   Status scratch(std::size_t size_bytes, std::byte*& memory);
+  // Once it has a communicator.
+  void allow_replays();
   // After an error: no rank waits for this one in the library any more, and none goes on.
   void give_up() noexcept;
 
@@ -51,6 +54,8 @@ class CclGroup {
   std::shared_ptr<device::LibraryStream> stream;  // where there is a communicator: its own
   // Differs from that of any other group, equal on its ranks.
   std::uint64_t number = 0;
+  // Where calls of the library can be recorded, and shall be.
+  std::unique_ptr<CclReplays> replays;
   bool declined = false;
   std::string why_declined;  // as far as this rank knows, for people
 

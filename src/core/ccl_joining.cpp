@@ -182,6 +182,7 @@ void CclJoining::settle() {
   }
   group_.communicator = std::move(connection_->communicator);
   group_.stream = std::move(connection_->stream);
+  group_.allow_replays();
 }
 
 void CclJoining::decline(const std::string& why) {

@@ -64,6 +64,19 @@ bool CclTurn::may_tell() const {
          all_saw(group_.own_mailbox().reduced.load(std::memory_order_relaxed) >> 1);
 }
 
+// A rank that is in the next call may write there before all have read this one's word; to come to
+// the one after that it needs all in the next.
+void CclTurn::tell(std::uint64_t word) noexcept {
+  group_.own_mailbox().told[call_ % 2].store(word, std::memory_order_relaxed);
+}
+
+std::uint64_t CclTurn::told_by_all() const noexcept {
+  std::uint64_t common = ~std::uint64_t{0};
+  for (int peer = 0; peer < group_.size(); ++peer)
+    common &= group_.mailbox(peer).told[call_ % 2].load(std::memory_order_relaxed);
+  return common;
+}
+
 // Some may not have read this rank's answer for the call before. What they find instead, once it
 // has its place from the start, tells them no less: the other answer was a yes, too, since that
 // call has come.

@@ -69,10 +69,14 @@ class CclTurn {
   // Where ranks tell each other something for a call, to be polled first: what they have told for
   // earlier calls has been read.
   bool may_tell() const;
+  // A word for the peers, of each call, before this rank enters it.
+  void tell(std::uint64_t word) noexcept;
   // Once this rank's buffers are ready.
   void enter();
   // To be polled one after the other, each until it says yes: all ranks have entered the call;
   bool all_entered();
+  // (from here on: the bits that all have told)
+  std::uint64_t told_by_all() const noexcept;
   // all start it now.
   bool comes();
   // Once this rank has started it.

@@ -89,6 +89,15 @@ struct DeviceLink {
   int performance_rank = 0;  // as the vendor ranks the link, 0 is the best; -1: unknown
 };
 
+// What a library puts on its stream for one call, kept to be put there again at less cost. It does
+// the same to the same memory each time.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // On a stream as LibraryStream::enqueue gives it.
+  virtual Status put(void* stream) = 0;
+};
+
 // A stream for a library that brings kernels of its own. Made once and kept, since what a device
 // takes to be made ready for each call is as long as a tenth of a small one. For one piece of work,
 // and one thread, at a time.
@@ -102,6 +111,10 @@ class LibraryStream {
   virtual Status enqueue(const std::function<Status(void* stream)>& work) = 0;
   // Sets `done` once that has ended, with its error if it had one.
   virtual Status poll(bool& done) = 0;
+  // With nothing under way: calls `work` as enqueue does, but has nothing done. The recording must
+  // go before what `work` refers to.
+  virtual Status record(const std::function<Status(void* stream)>& work,
+                        std::unique_ptr<Recording>& made) = 0;
 };
 
 class DeviceRuntime {

@@ -10,6 +10,7 @@
 //   fails      the library fails in the midst of a call: an error, but never wrong data
 //   fails_persistent  the same of persistent requests, of which there are several
 //   company    calls of two communicators, started in different orders
+//   replays    calls that are recorded, of buffers that change contents, place and memory
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -18,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,6 +68,12 @@ void expect(bool good, const std::string& what) {
 }
 void expect_path(const std::string& path, const std::string& what) {
   expect(accord_last_path() == path, what + " went by " + accord_last_path());
+}
+
+template <class Number>
+void set(const DeviceBuffer& buffer, const std::vector<Number>& numbers) {
+  const std::size_t size_bytes = numbers.size() * sizeof(Number);
+  expect(accord_memcpy(buffer.pointer(), numbers.data(), size_bytes) == ACCORD_OK, "no copy");
 }
 
 template <class Number>
@@ -192,9 +200,10 @@ void check_plugin() {
 void check_failure() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const DeviceBuffer send = on_device(contribution<float>(rank));
+  const DeviceBuffer recv = on_device(std::vector<float>(kCount));
   std::string told;
-  for (int call = 0; call < 10; ++call) {
-    const DeviceBuffer recv = on_device(std::vector<float>(kCount));
+  for (int call = 0; call < 20; ++call) {
+    set(recv, std::vector<float>(kCount));
     const int code =
         MPI_Allreduce(send.pointer(), recv.pointer(), kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     if (code == MPI_SUCCESS) {
@@ -278,6 +287,78 @@ void check_company(const std::string& path) {
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
 }
 
+// More calls than it takes for a recording; `call` gets what this rank sends it, other numbers each
+// time, and what is to come of them on all ranks.
+template <class Call>
+void again_and_again(Call call) {
+  constexpr int kRepetitions = 25;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const auto numbers = [i](int sender) {
+      auto made = contribution<int>(sender);
+      for (int& number : made) number += 1000 * i;
+      return made;
+    };
+    std::vector<int> total(kCount);
+    for (int from = 0; from < size; ++from)
+      std::ranges::transform(total, numbers(from), total.begin(), std::plus<>());
+    call(numbers(rank), total);
+  }
+}
+
+void check_replays() {
+  const DeviceBuffer send = on_device(contribution<int>(rank));
+  const auto sum_into = [&](const DeviceBuffer& recv, const char* what) {
+    again_and_again([&](const std::vector<int>& numbers, const std::vector<int>& total) {
+      set(send, numbers);
+      MPI_Allreduce(send.pointer(), recv.pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+      expect_path("nccl", what);
+      expect(contents<int>(recv) == total, std::string(what) + ": wrong result");
+    });
+  };
+  const DeviceBuffer kept = on_device(std::vector<int>(kCount));
+  sum_into(kept, "sum");
+  // Elsewhere on one rank, but where it was on the other.
+  const DeviceBuffer other = on_device(std::vector<int>(kCount));
+  sum_into(rank == 0 ? kept : other, "sum into another buffer of one rank");
+  sum_into(kept, "sum into the first buffer");
+  // Memory that has the address of what was freed.
+  for (int round = 0; round < 3; ++round)
+    sum_into(on_device(std::vector<int>(kCount)), "sum into fresh memory");
+  again_and_again([&](const std::vector<int>& numbers, const std::vector<int>& total) {
+    set(kept, numbers);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(MPI_IN_PLACE, kept.pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                   &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(contents<int>(kept) == total, "non-blocking sum: wrong result");
+    // Of calls pair by pair nothing is recorded.
+    check_pairs("nccl");
+  });
+#if HAS_PERSISTENT
+  MPI_Request round = MPI_REQUEST_NULL;
+  MPI_Allreduce_init(send.pointer(), kept.pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &round);
+  again_and_again([&](const std::vector<int>& numbers, const std::vector<int>& total) {
+    set(send, numbers);
+    MPI_Start(&round);
+    MPI_Wait(&round, MPI_STATUS_IGNORE);
+    expect(contents<int>(kept) == total, "persistent sum: wrong result");
+  });
+  MPI_Request_free(&round);
+#endif
+  // A group of messages.
+  const int block = kCount / size;
+  again_and_again([&](const std::vector<int>& numbers, const std::vector<int>&) {
+    set(send, numbers);
+    MPI_Alltoall(send.pointer(), block, MPI_INT, kept.pointer(), block, MPI_INT, MPI_COMM_WORLD);
+    const int added = numbers[0] - value<int>(rank, 0);
+    for (int from = 0; from < size; ++from)
+      expect(contents<int>(kept)[static_cast<std::size_t>(from * block)] ==
+                 value<int>(from, rank * block) + added,
+             "alltoall: wrong result");
+  });
+}
+
 // Before Accord reads its settings; by what launchers tell of the rank.
 void lose_library_of_rank_1() {
   for (const char* name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
@@ -308,6 +389,8 @@ int main(int argc, char** argv) {
     check_plugin();
   } else if (matter == "company") {
     check_company("nccl");
+  } else if (matter == "replays") {
+    check_replays();
   } else {
     check_way(matter == "lacks" ? "node" : argc > 2 ? argv[2] : "nccl");
   }

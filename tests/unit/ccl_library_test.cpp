@@ -94,6 +94,16 @@ TEST(ccl_library, a_plug_in_of_the_user) {
   EXPECT_FALSE(plugin.supports(ACCORD_CCL_BCAST, ACCORD_CCL_UINT8, ACCORD_CCL_NONE));
 }
 
+// NCCL's streams can be captured; those of others, and of plug-ins that say nothing of it, cannot.
+TEST(ccl_library, what_can_be_recorded) {
+  EXPECT_FALSE(library("mscclpp").can_be_recorded());
+  for (const char* name : {"nccl", "rccl", "hccl", "example"}) ASSERT_OK(library(name).open());
+  EXPECT_TRUE(library("nccl").can_be_recorded());
+  EXPECT_TRUE(library("rccl").can_be_recorded());
+  EXPECT_FALSE(library("hccl").can_be_recorded());
+  EXPECT_FALSE(library("example").can_be_recorded());
+}
+
 TEST(ccl_library, names_and_settings) {
   EXPECT_EQ(ccl::find("ncc"), nullptr);
   EXPECT_EQ(ccl::find(""), nullptr);

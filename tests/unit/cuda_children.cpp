@@ -22,6 +22,7 @@ using device::CopyTicket;
 using device::Element;
 using device::ExportedMemory;
 using device::LibraryStream;
+using device::Recording;
 using device::MemoryKind;
 using device::must_stage;
 using device::PointerInfo;
@@ -136,6 +137,8 @@ int reset() {
     CHECK(driver().context_pop(&popped) == Result::success);
     std::unique_ptr<LibraryStream> stream;
     CHECK(cuda_runtime().make_stream(0, stream).ok());
+    std::unique_ptr<Recording> recording;
+    CHECK(stream->record([](void*) { return Status(); }, recording).ok());
     CHECK(program().primary_reset(0) == Result::success);
     CHECK(refuses(*stream));
     CHECK(classify(pointer_to(address)).kind == MemoryKind::host);

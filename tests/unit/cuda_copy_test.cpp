@@ -204,6 +204,40 @@ TEST_F(Cuda, libraries_work_on_a_stream_of_the_primary_context) {
   EXPECT_FALSE(runtime_.run_on(1000, [] { return Status(); }).ok());
 }
 
+// What is recorded is not done, but done again each time that it is put on the stream; where the
+// work fails nothing is recorded, and the stream is as good as before.
+TEST_F(Cuda, libraries_record_what_they_put_on_a_stream) {
+  constexpr std::size_t kBytes = 1000;
+  std::byte* const memory = allocate(2 * kBytes);
+  std::byte* const other = memory + kBytes;
+  std::unique_ptr<LibraryStream> stream;
+  ASSERT_OK(runtime_.make_stream(0, stream));
+  const auto work = [&](void* vendors) {
+    EXPECT_CUDA(driver().copy_async(cuda::address_of(other), cuda::address_of(memory), kBytes,
+                                    static_cast<cuda::Stream>(vendors)));
+    return Status();
+  };
+  const auto zero = std::vector<unsigned char>(2 * kBytes, 0);
+  EXPECT_OK(copy_one(memory, zero.data(), zero.size()));
+  std::unique_ptr<Recording> recording;
+  const Status refused{StatusCode::device_error, "refused"};
+  EXPECT_CODE(device_error, stream->record([&](void*) { return refused; }, recording));
+  EXPECT_EQ(nullptr, recording);
+  EXPECT_OK(stream->record(work, recording));
+  ASSERT_NE(nullptr, recording);
+  bool done = false;
+  EXPECT_OK(stream->poll(done));
+  EXPECT_TRUE(done);
+  for (unsigned round = 1; round <= 3; ++round) {
+    const auto data = pattern(kBytes, round);
+    EXPECT_OK(copy_one(memory, data.data(), kBytes));
+    EXPECT_NE(data, contents(other, kBytes));
+    EXPECT_OK(stream->enqueue([&](void* vendors) { return recording->put(vendors); }));
+    for (done = false; !done;) EXPECT_OK(stream->poll(done));
+    EXPECT_EQ(data, contents(other, kBytes));
+  }
+}
+
 TEST_F(Cuda, threads_without_a_context_copy_and_stay_without) {
   std::byte* memory = allocate(8 * 1000);
   std::vector<std::thread> threads;

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 
 #include "fake_cuda_inbox.h"
 #include "fake_cuda_kernels.h"
@@ -25,7 +26,6 @@
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 using namespace accord::device::cuda;
 using CaptureStatus = int;
-using Graph = void*;
 
 extern "C" {
 
@@ -339,6 +339,7 @@ Result cuStreamBeginCapture_v2(Stream stream, CaptureMode mode) {
   const std::lock_guard lock(state.mutex);
   if (!usable(stream)) return kInvalidHandle;
   stream->capturing = true;
+  stream->capture_mode = mode;
   if (mode == CaptureMode::global) ++state.global_captures;
   return Result::success;
 }
@@ -350,11 +351,30 @@ Result cuStreamEndCapture(Stream stream, Graph* graph) {
   const std::lock_guard lock(state.mutex);
   if (!stream->capturing) return Result::invalid_value;
   stream->capturing = false;
-  --state.global_captures;  // the test captures in global mode only
-  *graph = stream;
+  if (stream->capture_mode == CaptureMode::global) --state.global_captures;
+  *graph = new GraphHandle{std::exchange(stream->captured, {})};
   return Result::success;
 }
-Result cuGraphDestroy(Graph) { return Result::success; }
+Result cuGraphDestroy(Graph graph) {
+  delete graph;
+  return Result::success;
+}
+Result cuGraphInstantiateWithFlags(GraphProgram* program, Graph graph, unsigned long long flags) {
+  if (flags != 0 || graph == nullptr) return Result::invalid_value;
+  *program = new GraphProgramHandle{*graph};
+  return Result::success;
+}
+Result cuGraphExecDestroy(GraphProgram program) {
+  delete program;
+  return Result::success;
+}
+Result cuGraphLaunch(GraphProgram program, Stream stream) {
+  const std::lock_guard lock(state.mutex);
+  for (const auto& work : program->works) {
+    if (const Result result = enqueue(stream, work); result != Result::success) return result;
+  }
+  return Result::success;
+}
 
 Result cuEventCreate(Event* event, unsigned) {
   const std::lock_guard lock(state.mutex);

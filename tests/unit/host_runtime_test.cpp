@@ -365,6 +365,14 @@ TEST_F(HostRuntime, libraries_find_device_memory) {
   EXPECT_EQ(&plain, runtime_.address_for_library(&plain));
   const Status refused{StatusCode::device_error, "refused"};
   EXPECT_CODE(device_error, stream->enqueue([&](void*) { return refused; }));
+  int calls = 0;
+  std::unique_ptr<Recording> recording;
+  EXPECT_OK(stream->record([&](void*) { return ++calls, Status(); }, recording));
+  EXPECT_EQ(0, calls);
+  for (int round = 1; round <= 2; ++round) {
+    EXPECT_OK(stream->enqueue([&](void* vendors) { return recording->put(vendors); }));
+    EXPECT_EQ(round, calls);
+  }
   EXPECT_FALSE(runtime_.make_stream(1000, stream).ok());
 }
 
