@@ -38,9 +38,13 @@ struct accord_partition_control {
   4 /* ready on a receive request, or arrived on a send request \
      */
 
+/* Of a node, where their kernels do a collective. */
+#define ACCORD_PARTITION_RANKS_MAX 32
+
 /* On the device; only the host writes it, but for the counters that it points to. */
 struct accord_prequest {
   uint32_t sends; /* 1: of MPI_Psend_init, 0: of MPI_Precv_init */
+  uint32_t of_collective;
   int32_t partitions;
   uint64_t partition_bytes;
   struct accord_partition_control* control;
@@ -67,7 +71,15 @@ struct accord_prequest {
     const struct accord_partition_line* peer_ready;
     unsigned char* peer; /* senders: the receiver's buffer, where kernels reach it; else null */
   } link;
-  uint32_t connected; /* 1: the link is valid */
+  /* The same of a collective that kernels of the library do among the ranks of a node: who marks a
+   * partition ready tells all ranks, and nobody moves anything. */
+  struct accord_partition_node {
+    int32_t ranks; /* 0: not so */
+    /* By rank, in the memory of its device: where it is told of partition 0; those that follow are
+     * `ranks` words apart. */
+    uint32_t* ready[ACCORD_PARTITION_RANKS_MAX];
+  } node;
+  uint32_t connected; /* 1: the link and the node are valid */
 };
 
 #endif

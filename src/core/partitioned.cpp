@@ -134,7 +134,7 @@ Status Partitioned::connect_prequest() {
   ACCORD_TRY(pin_board());
   accord_prequest shown{};
   describe(shown);
-  return shown.connected != 0 ? prequest_->connect(shown.link) : Status();
+  return shown.connected != 0 ? prequest_->connect(shown) : Status();
 }
 
 TrackedPartitions::TrackedPartitions(Engine& engine, std::shared_ptr<Partitioned> request,

@@ -2,14 +2,14 @@
 // Copyright 2026 The Accord authors
 //
 // A partitioned request in the memory of a device, for kernels (accord/partitioned_layout.h), with
-// the counters that they count in. Its memory is kept for the next one: taking some of the driver's
-// costs a hundred microseconds, and would wait for kernels.
+// the counters that they count in.
 #pragma once
 
 #include <cstddef>
 
 #include "accord/partitioned_layout.h"
 #include "base/status.h"
+#include "core/device_scraps.h"
 #include "device/device_runtime.h"
 
 namespace accord::core {
@@ -17,14 +17,13 @@ namespace accord::core {
 class DevicePrequest {
  public:
   DevicePrequest(device::DeviceRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
-  ~DevicePrequest();
   DevicePrequest(const DevicePrequest&) = delete;
   DevicePrequest& operator=(const DevicePrequest&) = delete;
 
   // `shown` but for the counters, which start at zero: of a sender, as many as `transfers` too.
   Status create(accord_prequest shown, std::size_t transfers);
-  // While kernels may be using it.
-  Status connect(const accord_prequest::accord_partition_link& link);
+  // While kernels may be using it: what `shown` says of the other ranks.
+  Status connect(const accord_prequest& shown);
 
   accord_prequest* for_kernels() const noexcept;
 
@@ -33,8 +32,7 @@ class DevicePrequest {
 
   device::DeviceRuntime& runtime_;
   int device_;
-  std::byte* memory_ = nullptr;
-  std::size_t size_bytes_ = 0;
+  DeviceScrap scrap_;
 };
 
 }  // namespace accord::core

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/partition_reducer.h"
 #include "device/reduction.h"
 
 namespace accord::device {
@@ -157,6 +158,15 @@ class DeviceRuntime {
   // the runtime, valid for good.
   virtual Status inbox_server(int /*device*/, InboxServer*& /*server*/) {
     return Status(StatusCode::unsupported, "inbox exchanges: not on this runtime");
+  }
+
+  // Who does this rank's part of such a reduction on `device`; unsupported where nobody can. All
+  // memory that it names stays where it is as long as the reducer lives; `arrived` are
+  // partition_host_words.
+  virtual Status make_partition_reducer(int /*device*/, const PartitionReduction& /*reduction*/,
+                                        std::uint32_t* /*arrived*/,
+                                        std::unique_ptr<PartitionReducer>& /*reducer*/) {
+    return Status(StatusCode::unsupported, "reductions of partitions: not on this runtime");
   }
 
   // For libraries that bring kernels of their own: calls `work` with `device` current to this
