@@ -237,7 +237,8 @@ ACCORD_DEVICE void tell_ranks(MPIX_Prequest preq, int32_t partition, uint32_t ro
  * it, unless the group can, which it can only once the receiver has started the round. */
 ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, uint32_t* round,
                        bool* moves) {
-  if (preq->sends == 0) return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
+  if ((preq->sides & ACCORD_PARTITION_SENDS) == 0)
+    return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
   if (partition < 0 || partition >= preq->partitions)
     return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
   const int32_t transfer = partition / preq->transfer_partitions;
@@ -312,7 +313,7 @@ ACCORD_DEVICE int MPIX_Pready_range(int low, int high, MPIX_Prequest preq) {
 ACCORD_DEVICE int MPIX_Parrived(int partition, MPIX_Prequest preq) {
   using namespace accord_partitioned;
   uint32_t error = 0;
-  if (preq->sends != 0) error = ACCORD_PARTITION_OTHER_SIDE;
+  if ((preq->sides & ACCORD_PARTITION_RECEIVES) == 0) error = ACCORD_PARTITION_OTHER_SIDE;
   if (partition < 0 || partition >= preq->partitions) error = ACCORD_PARTITION_OUT_OF_RANGE;
   if (error != 0) return fail(preq, error), 0;
   const uint32_t round =

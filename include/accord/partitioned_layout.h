@@ -34,22 +34,25 @@ struct accord_partition_control {
 #define ACCORD_PARTITION_OUT_OF_RANGE 1
 #define ACCORD_PARTITION_TWICE 2 /* marked ready more often than it takes */
 #define ACCORD_PARTITION_NOT_STARTED 3
-#define ACCORD_PARTITION_OTHER_SIDE                             \
-  4 /* ready on a receive request, or arrived on a send request \
-     */
+/* ready on a request that only receives, or arrived on one that only sends */
+#define ACCORD_PARTITION_OTHER_SIDE 4
+
+/* What a request does; a collective may do both. */
+#define ACCORD_PARTITION_SENDS 1
+#define ACCORD_PARTITION_RECEIVES 2
 
 /* Of a node, where their kernels do a collective. */
 #define ACCORD_PARTITION_RANKS_MAX 32
 
 /* On the device; only the host writes it, but for the counters that it points to. */
 struct accord_prequest {
-  uint32_t sends; /* 1: of MPI_Psend_init, 0: of MPI_Precv_init */
+  uint32_t sides; /* ACCORD_PARTITION_SENDS and _RECEIVES */
   uint32_t of_collective;
   int32_t partitions;
   uint64_t partition_bytes;
   struct accord_partition_control* control;
 
-  /* Senders only. */
+  /* Of those that send. */
   int32_t transfer_partitions; /* of all transfers but the last */
   uint32_t marks;              /* of kernels that make a partition ready */
   uint64_t* partition_marks;   /* one a partition: round << 32 | marks so far */

@@ -2,9 +2,11 @@
 // Copyright 2026 The Accord authors
 #include "core/partitioned_channel.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/config.h"
 #include "device/registry.h"
 
 namespace accord::core {
@@ -14,6 +16,11 @@ namespace {
 constexpr int kMessagesPerPoll = 16;
 
 }  // namespace
+
+std::uint64_t longest_piece() {
+  constexpr std::uint64_t kMost = 1 << 30;
+  return std::clamp<std::uint64_t>(config().chunk_bytes, 1, kMost);
+}
 
 Status PartitionedChannel::post(int process, const wire::Header& header,
                                 std::span<const std::byte> body) {

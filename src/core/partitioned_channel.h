@@ -31,6 +31,9 @@ class MessagePort {
                          HostRequest& request) = 0;
 };
 
+// Of data in one message: its count fits an int, with the header.
+std::uint64_t longest_piece();
+
 class PartitionedChannel {
  public:
   PartitionedChannel(MessagePort& messages, HostPort& host) : messages_(messages), host_(host) {}

@@ -13,7 +13,7 @@ accord_prequest* DevicePrequest::for_kernels() const noexcept {
 
 Status DevicePrequest::create(accord_prequest shown, std::size_t transfers) {
   const std::size_t counters =
-      shown.sends != 0 ? static_cast<std::size_t>(shown.partitions) + transfers : 0;
+      (shown.sides & ACCORD_PARTITION_SENDS) != 0 ? static_cast<std::size_t>(shown.partitions) + transfers : 0;
   const std::size_t used_bytes = sizeof shown + counters * sizeof(std::uint64_t);
   ACCORD_TRY(scrap_.take(runtime_, device_, used_bytes));
   auto* const first = reinterpret_cast<std::uint64_t*>(for_kernels() + 1);

@@ -63,6 +63,7 @@ void PartitionedReceive::begin_round() {
 }
 
 void PartitionedReceive::describe(accord_prequest& shown) const {
+  shown.sides = ACCORD_PARTITION_RECEIVES;
   shown.connected = has_peer() ? 0 : 1;  // what comes from nobody, no bytes, is there
   if (!board_.pinned()) return;
   shown.link = {.transfer_bytes = hello_.transfer_bytes,

@@ -11,7 +11,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/config.h"
 #include "node/handle_cache.h"
 
 namespace accord::core {
@@ -24,12 +23,6 @@ constexpr std::size_t kMessagesMax = 8;
 // few microseconds, which is what it takes the host to start a copy engine.
 constexpr std::uint64_t kKernelBytes = 64 << 10;
 constexpr std::uint64_t kThreadBytes = 256;
-
-// Its count fits an int, with the header.
-std::uint64_t longest_piece() {
-  constexpr std::uint64_t kMost = 1 << 30;
-  return std::clamp<std::uint64_t>(config().chunk_bytes, 1, kMost);
-}
 
 }  // namespace
 
@@ -120,7 +113,7 @@ void PartitionedSend::begin_round() {
 }
 
 void PartitionedSend::describe(accord_prequest& shown) const {
-  shown.sends = 1;
+  shown.sides = ACCORD_PARTITION_SENDS;
   shown.transfer_partitions = call_.transfer_partitions;
   shown.marks = call_.marks;
   shown.ready = reinterpret_cast<std::uint32_t*>(&word(0));

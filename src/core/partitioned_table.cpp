@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/partitioned_collective.h"
 #include "core/partitioned_receive.h"
 #include "core/partitioned_send.h"
 #include "node/group.h"
@@ -80,6 +81,23 @@ void PartitionedTable::meet(int process, const wire::Hello& hello) {
   if (request != nullptr) request->meet(hello);
 }
 
+CollectiveName PartitionedTable::next_collective(std::uint64_t lineage) {
+  return {lineage, ++collectives_made_[lineage]};
+}
+
+void PartitionedTable::enter(PartitionedCollective& request) {
+  collectives_[request.name()] = &request;
+  const auto early = early_.find(request.name());
+  if (early == early_.end()) return;
+  for (const Early& one : early->second) request.note_ready(one.process, one.header);
+  early_.erase(early);
+}
+
+void PartitionedTable::leave(const PartitionedCollective& request) {
+  collectives_.erase(request.name());
+  std::erase_if(prequests_, [&](const auto& entry) { return entry.second == &request; });
+}
+
 Status PartitionedTable::poll() {
   return channel_.poll(
       [this](int process, const wire::Header& header, std::span<const std::byte> body,
@@ -95,6 +113,10 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
     if (read(body, hello)) meet(process, hello);
     return {};
   }
+  if (header.kind == wire::Kind::collective_ready || header.kind == wire::Kind::collective_data) {
+    deliver_to_collective(process, header, body, buffer);
+    return {};
+  }
   const auto found = requests_.find(header.to);
   if (found == requests_.end()) return {};
   if (auto* const send = dynamic_cast<PartitionedSend*>(found->second)) {
@@ -108,6 +130,24 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
   if (header.kind == wire::Kind::decline) receive.fail_on_error(receive.declined());
   if (header.kind == wire::Kind::data) receive.fail_on_error(receive.take(header, body, buffer));
   return {};
+}
+
+void PartitionedTable::deliver_to_collective(int process, const wire::Header& header,
+                                             std::span<const std::byte> body,
+                                             device::StagingBuffer& buffer) {
+  const CollectiveName name{header.lineage, header.to};
+  const bool is_ready = header.kind == wire::Kind::collective_ready;
+  const auto found = collectives_.find(name);
+  if (found == collectives_.end()) {
+    if (is_ready && name.number > collectives_made_[name.lineage])
+      early_[name].push_back({process, header});
+    return;
+  }
+  if (is_ready) {
+    found->second->note_ready(process, header);
+  } else {
+    found->second->take(process, header, body, buffer);
+  }
 }
 
 void PartitionedTable::note_prequest(const void* prequest, Partitioned* request) {

@@ -3,7 +3,8 @@
 //
 // The partitioned requests of this process: which send request of another process a receive request
 // belongs to, and whose a message is. Requests of one pair of processes, communicator and tag match
-// in the order of their *_init calls, as MPI has it. Knows no mpi.h.
+// in the order of their *_init calls, as MPI has it; collectives of a communicator by their order
+// on it. Knows no mpi.h.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "core/partitioned_channel.h"
 #include "node/descriptor_port.h"
@@ -19,6 +21,7 @@
 namespace accord::core {
 
 class Partitioned;
+class PartitionedCollective;
 class PartitionedReceive;
 
 // Where a message belongs: equal on both ends.
@@ -26,6 +29,14 @@ struct Envelope {
   int process = -1;  // the other end, a rank of MPI_COMM_WORLD; -1: there is none
   std::uint64_t lineage = 0;
   std::int32_t tag = 0;
+};
+
+// A partitioned collective, the same on all ranks of a communicator, which make them in one order.
+struct CollectiveName {
+  std::uint64_t lineage = 0;
+  std::uint32_t number = 0;
+
+  auto operator<=>(const CollectiveName&) const = default;
 };
 
 class PartitionedTable {
@@ -43,6 +54,11 @@ class PartitionedTable {
   void leave(const Partitioned& request, const Envelope& envelope);
   // Until PartitionedReceive::meet, which may be at once.
   void expect(PartitionedReceive& request, const Envelope& envelope);
+  // The name of the next collective of this communicator, whatever becomes of it.
+  CollectiveName next_collective(std::uint64_t lineage);
+  // Hands over what has come for it before.
+  void enter(PartitionedCollective& request);
+  void leave(const PartitionedCollective& request);
   Status poll();
 
   PartitionedChannel& channel() noexcept { return channel_; }
@@ -66,6 +82,8 @@ class PartitionedTable {
   Status deliver(int process, const wire::Header& header, std::span<const std::byte> body,
                  device::StagingBuffer& buffer);
   void meet(int process, const wire::Hello& hello);
+  void deliver_to_collective(int process, const wire::Header& header,
+                             std::span<const std::byte> body, device::StagingBuffer& buffer);
 
   std::mutex mutex_;
   const int own_process_;
@@ -80,6 +98,14 @@ class PartitionedTable {
   // Of each key one of the two is empty. A null pointer is a request that has been freed.
   std::map<Key, std::deque<PartitionedReceive*>> waiting_;
   std::map<Key, std::deque<wire::Hello>> hellos_;
+  std::map<std::uint64_t, std::uint32_t> collectives_made_;  // by lineage
+  std::map<CollectiveName, PartitionedCollective*> collectives_;
+  struct Early {
+    int process;
+    wire::Header header;
+  };
+  // For collectives that this process has yet to make. Data waits for them with its owner.
+  std::map<CollectiveName, std::vector<Early>> early_;
   std::unordered_map<const void*, Partitioned*> prequests_;
 };
 

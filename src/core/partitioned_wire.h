@@ -18,15 +18,22 @@ enum class Kind : std::uint32_t {
   decline,    // sender to receiver: it cannot use the board
   ready,      // receiver to sender, where there is no board: it has started this round
   data,       // sender to receiver: bytes of a transfer, where they are not written into its memory
+  // Of collectives, whose requests are known by the communicator and their number on it.
+  collective_ready,  // to whom data is given or from whom it is taken: this round has been started
+  collective_data,   // bytes that a step gives
 };
 
-struct Header {
+// Aligned, since what follows is worked on where it has arrived.
+struct alignas(16) Header {
   Kind kind{};
-  std::uint32_t to = 0;  // number of the request at its owner; of a hello nothing
+  std::uint32_t to = 0;  // number of the request at its owner, of a collective on its communicator
   std::uint32_t round = 0;
-  std::int32_t transfer = 0;
-  std::uint64_t first_bytes = 0;   // of data: where it lies in the packed form of the whole message
+  std::int32_t transfer = 0;  // of a collective: partition
+  // Of data: where it lies in the packed form of the whole message; of a collective's: of what the
+  // step gives. Of collective_ready: what has to be equal on all ranks, hashed.
+  std::uint64_t first_bytes = 0;
   std::uint64_t length_bytes = 0;  // of what follows
+  std::uint64_t lineage = 0;       // of a collective: of its communicator
 };
 
 struct Hello {

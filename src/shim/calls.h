@@ -14,6 +14,7 @@
 #include "shim/lineage.h"
 #include "shim/local_calls.h"
 #include "shim/partitioned.h"
+#include "shim/partitioned_collectives.h"
 #include "shim/point_to_point.h"
 #include "shim/request_calls.h"
 #include "shim/sendrecv.h"

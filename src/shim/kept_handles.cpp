@@ -26,12 +26,17 @@ Kept& kept() {
   return instance;
 }
 
+std::atomic<int> handle_uses{0};
+
 // A request of a reduction in rank order, too, has something left to do with its handles.
 bool needs_no_handles() noexcept {
-  return engine().idle() && (!wants_rank_order || requests().empty());
+  return engine().idle() && handle_uses.load() == 0 && (!wants_rank_order || requests().empty());
 }
 
 }  // namespace
+
+HandleUse::HandleUse() noexcept { handle_uses.fetch_add(1); }
+HandleUse::~HandleUse() { handle_uses.fetch_sub(1); }
 
 void free_kept_handles() noexcept {
   if (!kept().any.load(std::memory_order_relaxed) || !needs_no_handles()) return;

@@ -138,7 +138,28 @@ std::shared_ptr<TrackedPartitions> find(MPI_Request request) {
 
 MPI_Comm comm_of(const TrackedPartitions& work) { return from_bits<MPI_Comm>(work.context); }
 
+// A number above zero; any other value of the key counts as none.
+template <class Number>
+void read_number(MPI_Info info, const char* key, Number& number) {
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  if (host::Info_get(info, key, MPI_MAX_INFO_VAL, value, &found) != MPI_SUCCESS || found == 0)
+    return;
+  Number read = 0;
+  const std::string_view text = value;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), read);
+  if (end.ec == std::errc() && end.ptr == text.data() + text.size() && read > 0) number = read;
+}
+
 }  // namespace
+
+core::PartitionedTable* partitioned_table() noexcept {
+  return service == nullptr ? nullptr : &service->table;
+}
+
+void read_marks(MPI_Info info, std::uint32_t& marks) {
+  if (info != MPI_INFO_NULL) read_number(info, "accord_marks", marks);
+}
 
 #ifdef ACCORD_HAS_Psend_init
 namespace {
@@ -156,19 +177,6 @@ struct Arguments {
   MPI_Request* request;
 };
 
-// A number above zero; any other value of the key counts as none.
-template <class Number>
-void read_number(MPI_Info info, const char* key, Number& number) {
-  char value[MPI_MAX_INFO_VAL + 1] = "";
-  int found = 0;
-  if (host::Info_get(info, key, MPI_MAX_INFO_VAL, value, &found) != MPI_SUCCESS || found == 0)
-    return;
-  Number read = 0;
-  const std::string_view text = value;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), read);
-  if (end.ec == std::errc() && end.ptr == text.data() + text.size() && read > 0) number = read;
-}
-
 core::PartitionCopy copy_named(std::string_view name, core::PartitionCopy otherwise) {
   if (name == "kernel") return core::PartitionCopy::kernel;
   if (name == "engine") return core::PartitionCopy::engine;
@@ -177,8 +185,8 @@ core::PartitionCopy copy_named(std::string_view name, core::PartitionCopy otherw
 
 void read_info(MPI_Info info, core::PartitionedCall& call) {
   call.copy = copy_named(config().partitioned_copy, core::PartitionCopy::automatic);
+  read_marks(info, call.marks);
   if (info == MPI_INFO_NULL) return;
-  read_number(info, "accord_marks", call.marks);
   read_number(info, "accord_transfer_partitions", call.transfer_partitions);
   call.transfer_partitions = std::clamp(call.transfer_partitions, 1, std::max(call.partitions, 1));
   char value[MPI_MAX_INFO_VAL + 1] = "";

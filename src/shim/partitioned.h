@@ -11,11 +11,20 @@
 #include "accord/partitioned_layout.h"
 #include "shim/shim.h"
 
+namespace accord::core {
+class PartitionedTable;
+}
+
 namespace accord::shim {
 
 // Where Accord carries them. Collective over MPI_COMM_WORLD.
 void open_partitioned() noexcept;
 void close_partitioned() noexcept;
+
+// The requests of this process; null where Accord carries none.
+core::PartitionedTable* partitioned_table() noexcept;
+// As the info key "accord_marks" says.
+void read_marks(MPI_Info info, std::uint32_t& marks);
 
 #ifdef ACCORD_HAS_Psend_init
 int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,

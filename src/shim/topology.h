@@ -27,6 +27,10 @@ class Neighbours {
     each(destinations_, visit);
   }
 
+  // Blocks, absent neighbours' included.
+  int in_count() const noexcept { return static_cast<int>(sources_.size()); }
+  int out_count() const noexcept { return static_cast<int>(destinations_.size()); }
+
   struct Edge {
     int block;
     int rank;

@@ -54,7 +54,7 @@ class Ends {
         .arrived = arrived,
         .peer_ready = receiver_ready,
         .peer = kernels_move ? to : nullptr};
-    send = {.sends = 1,
+    send = {.sides = ACCORD_PARTITION_SENDS,
             .partitions = kPartitions,
             .partition_bytes = kPartitionBytes,
             .control = &send_control,
@@ -68,7 +68,7 @@ class Ends {
             .thread_bytes = sizeof from,
             .link = link,
             .connected = 1};
-    receive = {.sends = 0,
+    receive = {.sides = ACCORD_PARTITION_RECEIVES,
                .partitions = kTransfers,
                .partition_bytes = kTransferPartitions * kPartitionBytes,
                .control = &receive_control,

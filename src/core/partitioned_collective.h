@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A partitioned collective on one rank: each partition, once it is marked ready here, goes through
+// the schedule by itself, by messages of the host MPI between the ranks. Nothing is sent to a rank
+// that has not started the round, so none has to keep what comes early; who gives or gets says so
+// to those it does that with. All in host memory, from and to which the user's buffers are copied
+// where they are on a device.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/partitioned.h"
+#include "core/partitioned_work.h"
+
+namespace accord::core {
+
+struct CollectivePlan {
+  CollectiveName name;
+  std::uint64_t fingerprint = 0;  // of what has to be equal on all ranks
+  int rank = 0;
+  std::vector<int> processes;  // by rank
+  bool gives = false;          // this rank marks partitions ready
+  bool gets = false;           // and sees them arrive
+  PartitionArea contribution;
+  PartitionArea result;
+  PartitionReduction reduction;
+  Schedule schedule;
+};
+
+class PartitionedCollective final : public Partitioned {
+ public:
+  PartitionedCollective(PartitionedTable& table, PartitionedCall call, CollectivePlan plan);
+  ~PartitionedCollective() override;
+
+  Status open();
+  const CollectiveName& name() const noexcept { return plan_.name; }
+
+  Status pready(std::int32_t low, std::int32_t high) override;
+  Status parrived(std::int32_t partition, bool& arrived) override;
+
+  // By the table, under its lock.
+  void note_ready(int process, const wire::Header& header);
+  void take(int process, const wire::Header& header, std::span<const std::byte> body,
+            device::StagingBuffer& buffer);
+
+ private:
+  // What has come and no step has taken yet.
+  struct Arrived {
+    device::StagingBuffer buffer;
+    std::byte* bytes = nullptr;
+    std::uint64_t first_bytes = 0;
+    std::uint64_t length_bytes = 0;
+  };
+  // A partition on its way.
+  struct Track {
+    enum class Stage {
+      unmarked,
+      between,  // steps
+      giving,   // what goes out is on its way to the host MPI
+      taking,
+      packing,  // what this rank takes of its own
+      moving,   // what has come into its place
+      done
+    };
+    Stage stage = Stage::unmarked;
+    std::size_t step = 0;
+    bool gathered = false;           // counted among those that wait for one another
+    std::size_t unsent = 0;          // messages of the step
+    std::uint64_t wanted_bytes = 0;  // that the step takes
+    std::uint64_t taken_bytes = 0;
+    Arrived under_way;
+    device::DeviceRuntime* mover = nullptr;
+    device::CopyTicket ticket;
+  };
+  struct Message {
+    std::int32_t partition = 0;
+    int peer = 0;
+    Place place;
+    std::uint64_t first_bytes = 0;  // of what the step gives
+    std::uint64_t length_bytes = 0;
+    PipelineEnd end;
+    device::StagingBuffer buffer;
+    device::CopyTicket packing;
+    bool sent = false;
+    HostRequest request = 0;
+  };
+
+  Status step(HostPort& host, bool& done) override;
+  bool drained(HostPort& host) override;
+  void begin_round() override;
+  void describe(accord_prequest& prequest) const override;
+  std::size_t transfers() const noexcept override { return partitions(); }
+  Status pin_board() override { return {}; }
+
+  std::size_t partitions() const noexcept { return static_cast<std::size_t>(call_.partitions); }
+  std::atomic<std::uint32_t>& arrival(std::int32_t partition) const noexcept {
+    return word(partitions() + static_cast<std::size_t>(partition));
+  }
+  int process_of(int rank) const { return plan_.processes[static_cast<std::size_t>(rank)]; }
+  device::DeviceRuntime& staging_runtime() const;
+  PipelineEnd part(const Place& place, std::int32_t partition) const;
+  bool is_ready(int peer) const;
+
+  Status tell_peers();
+  // Goes on with a partition as far as it can.
+  Status advance(std::int32_t partition, Track& track);
+  bool begin_step(std::int32_t partition, Track& track);
+  bool all_gathered(Track& track);
+  void queue(std::int32_t partition, Track& track, const Outgoing& outgoing);
+  Status take_next(std::int32_t partition, Track& track);
+  Status take_own(std::int32_t partition, Track& track);
+  Status put(std::int32_t partition, Track& track);
+  bool moved(Track& track, Status& status);
+
+  Status send(HostPort& host);
+  Status pack(Message& message);
+  Status post(Message& message);
+
+  CollectivePlan plan_;
+  PartitionWork work_;
+  std::map<int, std::uint32_t> peers_;  // by process: the last round it has started
+  bool mismatch_ = false;
+
+  // Of the round under way.
+  std::uint32_t told_round_ = 0;
+  std::vector<Track> tracks_;
+  std::vector<std::int32_t> open_;  // partitions that are not through
+  std::size_t gathered_ = 0;
+  std::map<std::pair<std::int32_t, int>, std::deque<Arrived>> arrived_;  // by partition and process
+  std::list<Message> queued_;
+  std::list<Message> messages_;  // on their way
+};
+
+}  // namespace accord::core

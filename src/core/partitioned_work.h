@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The memory of a partitioned collective as its schedule sees it: blocks of the user's buffers, of
+// which each partition has a piece, and the memory in which a reduction is made, with what makes
+// it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/partitioned_schedule.h"
+#include "core/pipeline_end.h"
+#include "device/staging_pool.h"
+
+namespace accord::core {
+
+// The piece of partition 0; those of the others follow in equal steps.
+struct PartitionBlock {
+  Segment segment;
+  std::ptrdiff_t step_bytes = 0;
+};
+
+struct PartitionArea {
+  PipelineEnd end;  // whose memory it is; its own segment says nothing
+  std::vector<PartitionBlock> blocks;
+
+  PipelineEnd at(const Place& place, std::int32_t partition) const;
+};
+
+struct PartitionReduction {
+  std::shared_ptr<const Typemap> type;  // null: the collective reduces nothing
+  std::size_t count = 0;                // of elements of a partition
+  bool commutative = true;              // to the last bit
+  // inout = in op inout, for elements of the type as they lie in memory.
+  std::function<Status(const void* in, void* inout, std::size_t count)> reduce;
+};
+
+// In host memory.
+class PartitionWork {
+ public:
+  Status open(PartitionReduction reduction, std::int32_t partitions,
+              device::DeviceRuntime& runtime);
+
+  const PartitionArea& area() const noexcept { return area_; }
+  // Elements that are combined as they come are whole.
+  std::size_t element_bytes() const noexcept { return reduction_.type->size_bytes(); }
+  // What has come (packed, and to be overwritten) with what is at `there` from `first_bytes` on.
+  Status combine(Combine combine, const PipelineEnd& there, std::size_t first_bytes,
+                 std::byte* came, std::size_t length_bytes);
+
+ private:
+  Status reserve(device::DeviceRuntime& runtime, const Segment& segment,
+                 device::StagingBuffer& buffer, std::byte*& origin) const;
+
+  PartitionReduction reduction_;
+  PartitionArea area_;
+  device::StagingBuffer memory_;
+  // What has come, laid out as the type has it; where it has gaps.
+  device::StagingBuffer spread_memory_;
+  PipelineEnd spread_;
+};
+
+}  // namespace accord::core
