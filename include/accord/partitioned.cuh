@@ -227,18 +227,18 @@ ACCORD_DEVICE void copy(unsigned char* dst, const unsigned char* src, uint64_t s
 
 /* Tells all ranks of a node that this one has made a partition ready. */
 ACCORD_DEVICE void tell_ranks(MPIX_Prequest preq, int32_t partition, uint32_t round) {
-  const int32_t ranks = preq->node.ranks;
-  const size_t word = static_cast<size_t>(partition) * static_cast<size_t>(ranks);
+  const uint32_t ranks = preq->node.ranks;
+  const size_t word = static_cast<size_t>(partition) * ranks;
   release_fence();
-  for (int32_t rank = 0; rank < ranks; ++rank) store_released(preq->node.ready[rank] + word, round);
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    store_released(preq->node.ready[rank] + word, round);
 }
 
 /* What the first thread of a group does: counts, and where a transfer is ready has the host move
  * it, unless the group can, which it can only once the receiver has started the round. */
 ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, uint32_t* round,
                        bool* moves) {
-  if ((preq->sides & ACCORD_PARTITION_SENDS) == 0)
-    return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
+  if ((preq->sides & ACCORD_PARTITION_SENDS) == 0) return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
   if (partition < 0 || partition >= preq->partitions)
     return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
   const int32_t transfer = partition / preq->transfer_partitions;
@@ -250,7 +250,7 @@ ACCORD_DEVICE int lead(MPIX_Prequest preq, int32_t partition, unsigned threads, 
   const int error = mark(preq, partition, *round, &complete);
   *moves = complete && may && receiver_round == *round;
   if (complete && !*moves) {
-    if (preq->of_collective != 0 && load_acquire(&preq->connected) != 0 && preq->node.ranks != 0) {
+    if ((preq->sides & ACCORD_PARTITION_TELLS) != 0 && load_acquire(&preq->node.ranks) != 0) {
       tell_ranks(preq, partition, *round);
     } else {
       store_release(&preq->ready[transfer], *round);

@@ -40,14 +40,14 @@ struct accord_partition_control {
 /* What a request does; a collective may do both. */
 #define ACCORD_PARTITION_SENDS 1
 #define ACCORD_PARTITION_RECEIVES 2
+#define ACCORD_PARTITION_TELLS 4 /* one that the ranks of a node may do by kernels alone */
 
 /* Of a node, where their kernels do a collective. */
 #define ACCORD_PARTITION_RANKS_MAX 32
 
 /* On the device; only the host writes it, but for the counters that it points to. */
 struct accord_prequest {
-  uint32_t sides; /* ACCORD_PARTITION_SENDS and _RECEIVES */
-  uint32_t of_collective;
+  uint32_t sides; /* ACCORD_PARTITION_SENDS, _RECEIVES and _TELLS */
   int32_t partitions;
   uint64_t partition_bytes;
   struct accord_partition_control* control;
@@ -77,12 +77,12 @@ struct accord_prequest {
   /* The same of a collective that kernels of the library do among the ranks of a node: who marks a
    * partition ready tells all ranks, and nobody moves anything. */
   struct accord_partition_node {
-    int32_t ranks; /* 0: not so */
     /* By rank, in the memory of its device: where it is told of partition 0; those that follow are
      * `ranks` words apart. */
     uint32_t* ready[ACCORD_PARTITION_RANKS_MAX];
+    uint32_t ranks; /* 0: not so, or not yet; written after what is above */
   } node;
-  uint32_t connected; /* 1: the link and the node are valid */
+  uint32_t connected; /* 1: the link is valid */
 };
 
 #endif

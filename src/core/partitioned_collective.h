@@ -5,7 +5,8 @@
 // the schedule by itself, by messages of the host MPI between the ranks. Nothing is sent to a rank
 // that has not started the round, so none has to keep what comes early; who gives or gets says so
 // to those it does that with. All in host memory, from and to which the user's buffers are copied
-// where they are on a device.
+// where they are on a device. An allreduce of device buffers within a node is left to kernels
+// instead (partitioned_node.h).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "core/partitioned.h"
+#include "core/partitioned_node.h"
 #include "core/partitioned_work.h"
 
 namespace accord::core {
@@ -31,6 +33,11 @@ struct CollectivePlan {
   PartitionArea result;
   PartitionReduction reduction;
   Schedule schedule;
+  // An allreduce, which kernels may do within a node; what of it all ranks have alike, none of it
+  // where kernels cannot.
+  bool of_all = false;
+  device::ReduceOp op = device::ReduceOp::none;
+  device::Element element = device::Element::none;
 };
 
 class PartitionedCollective final : public Partitioned {
@@ -45,7 +52,7 @@ class PartitionedCollective final : public Partitioned {
   Status parrived(std::int32_t partition, bool& arrived) override;
 
   // By the table, under its lock.
-  void note_ready(int process, const wire::Header& header);
+  void note(int process, const wire::Header& header, std::span<const std::byte> body);
   void take(int process, const wire::Header& header, std::span<const std::byte> body,
             device::StagingBuffer& buffer);
 
@@ -107,6 +114,12 @@ class PartitionedCollective final : public Partitioned {
   PipelineEnd part(const Place& place, std::int32_t partition) const;
   bool is_ready(int peer) const;
 
+  Status open_work();
+  void meet_on_node();
+  Status join_node();
+  Status step_on_node(bool& done);
+
+  void note_ready(int process, const wire::Header& header);
   Status tell_peers();
   // Goes on with a partition as far as it can.
   Status advance(std::int32_t partition, Track& track);
@@ -124,13 +137,15 @@ class PartitionedCollective final : public Partitioned {
 
   CollectivePlan plan_;
   PartitionWork work_;
-  std::map<int, std::uint32_t> peers_;  // by process: the last round it has started
+  std::unique_ptr<NodeReduction> node_;  // null: not an allreduce, or of too many ranks
+  std::map<int, std::uint32_t> peers_;   // by process: the last round it has started
   bool mismatch_ = false;
 
   // Of the round under way.
   std::uint32_t told_round_ = 0;
   std::vector<Track> tracks_;
-  std::vector<std::int32_t> open_;  // partitions that are not through
+  std::vector<std::int32_t> open_;      // partitions that are not through
+  std::vector<std::int32_t> unmarked_;  // on a node: that the host has not marked
   std::size_t gathered_ = 0;
   std::map<std::pair<std::int32_t, int>, std::deque<Arrived>> arrived_;  // by partition and process
   std::list<Message> queued_;

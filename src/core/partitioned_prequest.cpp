@@ -12,8 +12,9 @@ accord_prequest* DevicePrequest::for_kernels() const noexcept {
 }
 
 Status DevicePrequest::create(accord_prequest shown, std::size_t transfers) {
-  const std::size_t counters =
-      (shown.sides & ACCORD_PARTITION_SENDS) != 0 ? static_cast<std::size_t>(shown.partitions) + transfers : 0;
+  const std::size_t counters = (shown.sides & ACCORD_PARTITION_SENDS) != 0
+                                   ? static_cast<std::size_t>(shown.partitions) + transfers
+                                   : 0;
   const std::size_t used_bytes = sizeof shown + counters * sizeof(std::uint64_t);
   ACCORD_TRY(scrap_.take(runtime_, device_, used_bytes));
   auto* const first = reinterpret_cast<std::uint64_t*>(for_kernels() + 1);
@@ -24,12 +25,13 @@ Status DevicePrequest::create(accord_prequest shown, std::size_t transfers) {
   return write(0, bytes.data(), bytes.size());
 }
 
-// The word that kernels look at comes last, and by itself.
+// The words that kernels look at come last.
 Status DevicePrequest::connect(const accord_prequest& shown) {
   constexpr std::size_t kFirst = offsetof(accord_prequest, link);
-  constexpr std::size_t kWord = offsetof(accord_prequest, connected);
-  ACCORD_TRY(write(kFirst, &shown.link, kWord - kFirst));
-  return write(kWord, &shown.connected, sizeof shown.connected);
+  constexpr std::size_t kLast = offsetof(accord_prequest, node.ranks);
+  ACCORD_TRY(write(kFirst, &shown.link, kLast - kFirst));
+  return write(kLast, &shown.node.ranks,
+               offsetof(accord_prequest, connected) + sizeof shown.connected - kLast);
 }
 
 Status DevicePrequest::write(std::size_t offset_bytes, const void* bytes, std::size_t size_bytes) {

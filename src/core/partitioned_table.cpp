@@ -89,7 +89,7 @@ void PartitionedTable::enter(PartitionedCollective& request) {
   collectives_[request.name()] = &request;
   const auto early = early_.find(request.name());
   if (early == early_.end()) return;
-  for (const Early& one : early->second) request.note_ready(one.process, one.header);
+  for (const Early& one : early->second) request.note(one.process, one.header, one.body);
   early_.erase(early);
 }
 
@@ -113,7 +113,7 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
     if (read(body, hello)) meet(process, hello);
     return {};
   }
-  if (header.kind == wire::Kind::collective_ready || header.kind == wire::Kind::collective_data) {
+  if (header.kind >= wire::Kind::collective_ready) {
     deliver_to_collective(process, header, body, buffer);
     return {};
   }
@@ -136,17 +136,17 @@ void PartitionedTable::deliver_to_collective(int process, const wire::Header& he
                                              std::span<const std::byte> body,
                                              device::StagingBuffer& buffer) {
   const CollectiveName name{header.lineage, header.to};
-  const bool is_ready = header.kind == wire::Kind::collective_ready;
+  const bool is_data = header.kind == wire::Kind::collective_data;
   const auto found = collectives_.find(name);
   if (found == collectives_.end()) {
-    if (is_ready && name.number > collectives_made_[name.lineage])
-      early_[name].push_back({process, header});
+    if (!is_data && name.number > collectives_made_[name.lineage])
+      early_[name].push_back({process, header, {body.begin(), body.end()}});
     return;
   }
-  if (is_ready) {
-    found->second->note_ready(process, header);
-  } else {
+  if (is_data) {
     found->second->take(process, header, body, buffer);
+  } else {
+    found->second->note(process, header, body);
   }
 }
 

@@ -240,7 +240,7 @@ __device__ void run(const PartitionSchedule& schedule) {
 }  // namespace
 
 #define ACCORD_KERNEL(element, type, op)                                                       \
-  extern "C" __global__ void __launch_bounds__(kPartitionThreads)                              \
+  extern "C" __global__ void __launch_bounds__(kPartitionThreads, 2)                           \
       accord_partitions_##element##_##op(const __grid_constant__ PartitionSchedule schedule) { \
     run<type, ReduceOp::op>(schedule);                                                         \
   }

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "device/partition_reducer.h"
+#include "device/partition_reduction.h"
 
 // X(element, type, op) for the reductions that there are kernels for: what programs sum, multiply
 // and compare.

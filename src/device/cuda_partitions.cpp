@@ -30,9 +30,6 @@ constexpr bool kBuiltIn = false;
 constexpr const void* kImage = nullptr;
 #endif
 
-// Enough to keep the links busy (see kBlocksMax of cuda_reduce.cpp), and a part of the device.
-constexpr int kTeamBlocksMax = kPartitionSlicesMax;
-
 // How long the kernel stays where nothing becomes ready, and how long it then stays away, for what
 // may have waited for it to start.
 constexpr std::uint64_t kPatienceNs = 2'000'000;
@@ -125,8 +122,8 @@ class CudaPartitionReducer final : public PartitionReducer {
     schedule_.share =
         share_elements(reduction.count, reduction.ranks, element_bytes(reduction.element));
     schedule_.slices = static_cast<std::uint32_t>(partition_slices(reduction));
-    schedule_.teams = static_cast<std::uint32_t>(
-        std::clamp(kTeamBlocksMax / static_cast<int>(schedule_.slices), 1, reduction.partitions));
+    schedule_.teams = static_cast<std::uint32_t>(std::clamp(
+        kPartitionBlocksMax / static_cast<int>(schedule_.slices), 1, reduction.partitions));
     schedule_.patience_ns = kPatienceNs;
     schedule_.arrived = arrived;
     schedule_.left = arrived + reduction.partitions;

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "device/partition_reducer.h"
 #include "device/reduction.h"
 
 namespace accord::device {
@@ -25,6 +24,8 @@ enum class MemoryKind { host, pinned, managed, device };
 
 class DeviceRuntime;
 class InboxServer;
+class PartitionReducer;
+struct PartitionReduction;
 struct CopyBatch;
 
 // What a pointer is. `runtime` is null for plain host memory.
@@ -163,11 +164,9 @@ class DeviceRuntime {
   // Who does this rank's part of such a reduction on `device`; unsupported where nobody can. All
   // memory that it names stays where it is as long as the reducer lives; `arrived` are
   // partition_host_words.
-  virtual Status make_partition_reducer(int /*device*/, const PartitionReduction& /*reduction*/,
-                                        std::uint32_t* /*arrived*/,
-                                        std::unique_ptr<PartitionReducer>& /*reducer*/) {
-    return Status(StatusCode::unsupported, "reductions of partitions: not on this runtime");
-  }
+  virtual Status make_partition_reducer(int device, const PartitionReduction& reduction,
+                                        std::uint32_t* arrived,
+                                        std::unique_ptr<PartitionReducer>& reducer);
 
   // For libraries that bring kernels of their own: calls `work` with `device` current to this
   // thread, and makes a stream of that device.

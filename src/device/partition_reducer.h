@@ -29,28 +29,4 @@ class PartitionReducer {
   virtual Status progress() = 0;
 };
 
-// How many slices a rank's share of each partition is cut into, each for a block of a kernel.
-constexpr int kPartitionSlicesMax = 64;
-constexpr std::size_t kPartitionSliceBytes = 16 << 10;
-constexpr int partition_slices(const PartitionReduction& reduction) {
-  const std::size_t bytes = element_bytes(reduction.element);
-  const std::size_t slices =
-      share_elements(reduction.count, reduction.ranks, bytes) * bytes / kPartitionSliceBytes;
-  return slices < 1                     ? 1
-         : slices > kPartitionSlicesMax ? kPartitionSlicesMax
-                                        : static_cast<int>(slices);
-}
-
-// In host memory that the device reaches, zero at first: a word for each partition, which holds the
-// number of the round once its result is in this rank's target, and one of the reducer's own.
-constexpr std::size_t partition_host_words(int partitions) {
-  return static_cast<std::size_t>(partitions) + 1;
-}
-
-// The memory of PartitionReduction::words.
-constexpr std::size_t partition_memory_bytes(const PartitionReduction& reduction) {
-  return partition_words(reduction.ranks, reduction.partitions, partition_slices(reduction)) *
-         sizeof(std::uint32_t);
-}
-
 }  // namespace accord::device

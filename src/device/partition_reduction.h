@@ -76,4 +76,31 @@ ACCORD_HOST_DEVICE constexpr int share_of(int rank, int ranks, int partition) {
   return (rank + ranks - partition % ranks) % ranks;
 }
 
+// Blocks of a kernel at most: enough to keep the links busy, and half of a device.
+constexpr int kPartitionBlocksMax = 128;
+
+// How many slices a rank's share of each partition is cut into, each for a block. Where there are
+// several partitions two may be worked on at a time.
+constexpr std::size_t kPartitionSliceBytes = 16 << 10;
+constexpr int partition_slices(const PartitionReduction& reduction) {
+  const std::size_t bytes = element_bytes(reduction.element);
+  const int most = reduction.partitions > 1 ? kPartitionBlocksMax / 2 : kPartitionBlocksMax;
+  const std::size_t slices =
+      share_elements(reduction.count, reduction.ranks, bytes) * bytes / kPartitionSliceBytes;
+  if (slices < 1) return 1;
+  return slices < static_cast<std::size_t>(most) ? static_cast<int>(slices) : most;
+}
+
+// In host memory that the device reaches, zero at first: a word for each partition, which holds the
+// number of the round once its result is in this rank's target, and one of the reducer's own.
+constexpr std::size_t partition_host_words(int partitions) {
+  return static_cast<std::size_t>(partitions) + 1;
+}
+
+// The memory of PartitionReduction::words.
+constexpr std::size_t partition_memory_bytes(const PartitionReduction& reduction) {
+  return partition_words(reduction.ranks, reduction.partitions, partition_slices(reduction)) *
+         sizeof(std::uint32_t);
+}
+
 }  // namespace accord::device

@@ -184,8 +184,10 @@ int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI
                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                          MPI_Request* request) noexcept {
   return make({"MPIX_Pallreduce_init", partitions, comm, info, request}, [&](Draft& draft) {
-    return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true,
-                     core::allreduce_schedule);
+    auto schedule =
+        reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, core::allreduce_schedule);
+    draft.may_go_by_kernels(datatype, op);
+    return schedule;
   });
 }
 

@@ -212,6 +212,13 @@ core::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype
           .in_rank_order = wants_rank_order};
 }
 
+void PartitionedDraft::may_go_by_kernels(MPI_Datatype datatype, MPI_Op op) {
+  if (!good()) return;
+  plan_.of_all = true;
+  plan_.op = device_op(op);
+  plan_.element = device_element(plan_.op, datatype, plan_.reduction.type->size_bytes());
+}
+
 int PartitionedDraft::finish(core::Schedule schedule) {
   if (!good()) return fail();
   plan_.schedule = std::move(schedule);
@@ -220,7 +227,7 @@ int PartitionedDraft::finish(core::Schedule schedule) {
   call.partitions = frame_.partitions;
   call.peer_rank = MPI_ANY_SOURCE;
   call.envelope.tag = MPI_ANY_TAG;
-  read_marks(frame_.info, call.marks);
+  read_info(frame_.info, call);
   const auto request = std::make_shared<core::PartitionedCollective>(
       *partitioned_table(), std::move(call), std::move(plan_));
   core::HostRequest held = 0;

@@ -73,6 +73,9 @@ class PartitionedDraft {
   // A reduction of blocks of `count` elements of a partition.
   core::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op);
 
+  // The reduction is one of all ranks to all of them.
+  void may_go_by_kernels(MPI_Datatype datatype, MPI_Op op);
+
   // Makes the request.
   int finish(core::Schedule schedule);
   // Raises what is wrong.

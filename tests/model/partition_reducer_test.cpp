@@ -80,8 +80,7 @@ class Rank {
 
   void connect(const std::vector<std::unique_ptr<Rank>>& all) {
     PartitionReduction reduction = outline();
-    prequest_.of_collective = 1;
-    prequest_.sends = 1;
+    prequest_.sides = ACCORD_PARTITION_SENDS | ACCORD_PARTITION_TELLS;
     prequest_.partitions = shape_.partitions;
     prequest_.control = &control_;
     prequest_.transfer_partitions = 1;
@@ -89,7 +88,7 @@ class Rank {
     prequest_.partition_marks = marks_.data();
     prequest_.transfer_marks = marks_.data() + shape_.partitions;
     prequest_.ready = asked_.data();
-    prequest_.node.ranks = shape_.ranks;
+    prequest_.node.ranks = static_cast<std::uint32_t>(shape_.ranks);
     for (int i = 0; i < shape_.ranks; ++i) {
       const Rank& rank = *all[static_cast<std::size_t>(i)];
       reduction.sources[i] = rank.source().get();

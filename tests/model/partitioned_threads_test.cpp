@@ -67,6 +67,7 @@ class Ends {
             .kernel_bytes = sizeof from,
             .thread_bytes = sizeof from,
             .link = link,
+            .node = {},
             .connected = 1};
     receive = {.sides = ACCORD_PARTITION_RECEIVES,
                .partitions = kTransfers,
@@ -81,6 +82,7 @@ class Ends {
                .kernel_bytes = 0,
                .thread_bytes = 0,
                .link = link,
+               .node = {},
                .connected = 1};
   }
 
