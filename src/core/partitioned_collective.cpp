@@ -44,7 +44,7 @@ Status PartitionedCollective::open() {
 
 Status PartitionedCollective::open_work() {
   if (!plan_.reduction.type) return {};
-  return work_.open(std::move(plan_.reduction), call_.partitions, staging_runtime());
+  return work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime());
 }
 
 Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {
@@ -212,10 +212,15 @@ Status PartitionedCollective::advance(std::int32_t partition, Track& track) {
         if (!moved(track, status)) return status;
         ACCORD_TRY(put(partition, track));
         break;
+      case Stage::lifting:
+        if (!moved(track, status)) return status;
+        ACCORD_TRY(put_lifted(partition, track));
+        break;
       case Stage::moving:
         if (!moved(track, status)) return status;
         track.taken_bytes += track.under_way.length_bytes;
         track.under_way = {};
+        track.lifted.put_back();
         track.stage = Stage::taking;
         break;
       case Stage::done:
@@ -328,10 +333,21 @@ Status PartitionedCollective::put(std::int32_t partition, Track& track) {
   const Arrived& piece = track.under_way;
   track.stage = Track::Stage::moving;
   track.mover = into.runtime;
+  if (step.combine != Combine::store && work_.on_device()) {
+    track.stage = Track::Stage::lifting;
+    return work_.lift(piece.bytes, piece.length_bytes, track.lifted, track.ticket);
+  }
   if (step.combine != Combine::store)
     return work_.combine(step.combine, into, track.taken_bytes, piece.bytes, piece.length_bytes);
   return into.copy(PipelineEnd::Direction::unpack, track.taken_bytes, piece.length_bytes,
                    piece.bytes, track.ticket);
+}
+
+Status PartitionedCollective::put_lifted(std::int32_t partition, Track& track) {
+  const Step& step = plan_.schedule[track.step];
+  track.stage = Track::Stage::moving;
+  return work_.combine_lifted(step.combine, part(step.into, partition), track.taken_bytes,
+                              track.lifted, track.under_way.length_bytes, track.ticket);
 }
 
 bool PartitionedCollective::moved(Track& track, Status& status) {

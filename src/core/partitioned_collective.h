@@ -4,9 +4,9 @@
 // A partitioned collective on one rank: each partition, once it is marked ready here, goes through
 // the schedule by itself, by messages of the host MPI between the ranks. Nothing is sent to a rank
 // that has not started the round, so none has to keep what comes early; who gives or gets says so
-// to those it does that with. All in host memory, from and to which the user's buffers are copied
-// where they are on a device. An allreduce of device buffers within a node is left to kernels
-// instead (partitioned_node.h).
+// to those it does that with. What goes from rank to rank is in host memory, from and to which the
+// user's buffers are copied where they are on a device. An allreduce of device buffers within a
+// node is left to kernels instead (partitioned_node.h).
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,7 @@ struct CollectivePlan {
   PartitionArea result;
   PartitionReduction reduction;
   Schedule schedule;
-  // An allreduce, which kernels may do within a node; what of it all ranks have alike, none of it
-  // where kernels cannot.
-  bool of_all = false;
-  device::ReduceOp op = device::ReduceOp::none;
-  device::Element element = device::Element::none;
+  bool of_all = false;  // an allreduce, which kernels may do within a node
 };
 
 class PartitionedCollective final : public Partitioned {
@@ -72,7 +68,8 @@ class PartitionedCollective final : public Partitioned {
       giving,   // what goes out is on its way to the host MPI
       taking,
       packing,  // what this rank takes of its own
-      moving,   // what has come into its place
+      lifting,  // what has come, to the device that combines it
+      moving,   // what has come, into its place
       done
     };
     Stage stage = Stage::unmarked;
@@ -82,6 +79,7 @@ class PartitionedCollective final : public Partitioned {
     std::uint64_t wanted_bytes = 0;  // that the step takes
     std::uint64_t taken_bytes = 0;
     Arrived under_way;
+    DeviceScrap lifted;
     device::DeviceRuntime* mover = nullptr;
     device::CopyTicket ticket;
   };
@@ -129,6 +127,7 @@ class PartitionedCollective final : public Partitioned {
   Status take_next(std::int32_t partition, Track& track);
   Status take_own(std::int32_t partition, Track& track);
   Status put(std::int32_t partition, Track& track);
+  Status put_lifted(std::int32_t partition, Track& track);
   bool moved(Track& track, Status& status);
 
   Status send(HostPort& host);

@@ -29,8 +29,8 @@ void PartitionedCollective::meet_on_node() {
                              .processes = plan_.processes,
                              .partitions = call_.partitions,
                              .count = plan_.reduction.count,
-                             .op = plan_.op,
-                             .element = plan_.element,
+                             .op = plan_.reduction.op,
+                             .element = plan_.reduction.element,
                              .source = whole(plan_.contribution, call_.partitions),
                              .target = whole(plan_.result, call_.partitions)};
   terms.able = call_.copy != PartitionCopy::engine && device::is_defined(terms.op, terms.element) &&

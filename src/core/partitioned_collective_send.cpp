@@ -12,12 +12,13 @@ namespace accord::core {
 namespace {
 
 // Messages on their way by the host MPI at once, each with staging memory of its own.
-constexpr std::size_t kMessagesMax = 16;
+constexpr std::size_t kMessagesOnTheirWay = 16;
 
 }  // namespace
 
 Status PartitionedCollective::send(HostPort& host) {
-  for (auto next = queued_.begin(); next != queued_.end() && messages_.size() < kMessagesMax;) {
+  for (auto next = queued_.begin();
+       next != queued_.end() && messages_.size() < kMessagesOnTheirWay;) {
     const auto message = next++;
     if (!is_ready(process_of(message->peer))) continue;
     ACCORD_TRY(pack(*message));

@@ -161,11 +161,11 @@ Status NodeReduction::prepare() {
   const std::size_t words_bytes = device::partition_memory_bytes(reduction_);
   ACCORD_TRY(words_.take(runtime(), terms_.source.device, words_bytes));
   const std::vector<std::byte> zeros(words_bytes);
-  const device::Copy copy{.dst = words_.memory(), .src = zeros.data(), .row_bytes = words_bytes};
+  const device::Copy copy{.dst = words_.data(), .src = zeros.data(), .row_bytes = words_bytes};
   ACCORD_TRY(runtime().copy(terms_.source.device, {&copy, 1}));
   reduction_.sources[at] = terms_.source.address(0);
   reduction_.targets[at] = terms_.target.address(0);
-  reduction_.words[at] = reinterpret_cast<std::uint32_t*>(words_.memory());
+  reduction_.words[at] = reinterpret_cast<std::uint32_t*>(words_.data());
   const std::size_t bytes = static_cast<std::size_t>(terms_.partitions) * terms_.count *
                             device::element_bytes(terms_.element);
   ACCORD_TRY(lend(reduction_.sources[at], bytes, own.lend->source));

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "accord/partitioned_layout.h"
-#include "core/device_scraps.h"
+#include "core/device_scrap.h"
 #include "core/partitioned_table.h"
 #include "core/pipeline_end.h"
 #include "device/partition_reducer.h"

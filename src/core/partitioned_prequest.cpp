@@ -8,7 +8,7 @@
 namespace accord::core {
 
 accord_prequest* DevicePrequest::for_kernels() const noexcept {
-  return static_cast<accord_prequest*>(runtime_.address_for_library(scrap_.memory()));
+  return static_cast<accord_prequest*>(runtime_.address_for_library(memory_.data()));
 }
 
 Status DevicePrequest::create(accord_prequest shown, std::size_t transfers) {
@@ -16,7 +16,7 @@ Status DevicePrequest::create(accord_prequest shown, std::size_t transfers) {
                                    ? static_cast<std::size_t>(shown.partitions) + transfers
                                    : 0;
   const std::size_t used_bytes = sizeof shown + counters * sizeof(std::uint64_t);
-  ACCORD_TRY(scrap_.take(runtime_, device_, used_bytes));
+  ACCORD_TRY(memory_.take(runtime_, device_, used_bytes));
   auto* const first = reinterpret_cast<std::uint64_t*>(for_kernels() + 1);
   shown.partition_marks = first;
   shown.transfer_marks = first + shown.partitions;
@@ -36,7 +36,7 @@ Status DevicePrequest::connect(const accord_prequest& shown) {
 
 Status DevicePrequest::write(std::size_t offset_bytes, const void* bytes, std::size_t size_bytes) {
   const device::Copy copy{
-      .dst = scrap_.memory() + offset_bytes, .src = bytes, .row_bytes = size_bytes};
+      .dst = memory_.data() + offset_bytes, .src = bytes, .row_bytes = size_bytes};
   return runtime_.copy(device_, {&copy, 1});
 }
 

@@ -9,7 +9,7 @@
 
 #include "accord/partitioned_layout.h"
 #include "base/status.h"
-#include "core/device_scraps.h"
+#include "core/device_scrap.h"
 #include "device/device_runtime.h"
 
 namespace accord::core {
@@ -32,7 +32,7 @@ class DevicePrequest {
 
   device::DeviceRuntime& runtime_;
   int device_;
-  DeviceScrap scrap_;
+  DeviceScrap memory_;
 };
 
 }  // namespace accord::core

@@ -20,18 +20,31 @@ PipelineEnd PartitionArea::at(const Place& place, std::int32_t partition) const 
   return part;
 }
 
+bool PartitionWork::fits(const PartitionArea& result) const {
+  if (!reduction_.in_result || !reduction_.type->dense() || result.end.user == nullptr)
+    return false;
+  device::DeviceRuntime* const runtime = result.end.runtime;
+  return runtime == nullptr ||
+         (result.end.on_device && reduction_.element != device::Element::none &&
+          runtime->can_reduce(reduction_.op, reduction_.element));
+}
+
 Status PartitionWork::open(PartitionReduction reduction, std::int32_t partitions,
-                           device::DeviceRuntime& runtime) {
+                           const PartitionArea& result, device::DeviceRuntime& staging_runtime) {
   reduction_ = std::move(reduction);
+  if (fits(result)) {
+    area_ = result;
+    return {};
+  }
   const Segment piece{reduction_.type, reduction_.count, 0};
   area_.blocks = {{piece, static_cast<std::ptrdiff_t>(piece.count) * piece.type->extent_bytes()}};
   Segment all = piece;
   all.count *= static_cast<std::size_t>(partitions);
   std::byte* origin = nullptr;
-  ACCORD_TRY(reserve(runtime, all, memory_, origin));
+  ACCORD_TRY(reserve(staging_runtime, all, memory_, origin));
   area_.end.user = origin;
   if (piece.type->dense()) return {};
-  ACCORD_TRY(reserve(runtime, piece, spread_memory_, origin));
+  ACCORD_TRY(reserve(staging_runtime, piece, spread_memory_, origin));
   spread_.user = origin;
   spread_.segment = piece;
   return {};
@@ -52,6 +65,31 @@ Status PartitionWork::reserve(device::DeviceRuntime& runtime, const Segment& seg
       device::staging_pool().acquire(&runtime, static_cast<std::size_t>(before + high), buffer));
   origin = static_cast<std::byte*>(buffer.data()) + before;
   return {};
+}
+
+Status PartitionWork::lift(const std::byte* came, std::size_t length_bytes, DeviceScrap& scrap,
+                           device::CopyTicket& ticket) const {
+  device::DeviceRuntime& runtime = *area_.end.runtime;
+  ACCORD_TRY(scrap.take(runtime, area_.end.device, length_bytes));
+  const device::Copy copy{.dst = scrap.data(), .src = came, .row_bytes = length_bytes};
+  return runtime.copy_begin(area_.end.device, {&copy, 1}, ticket);
+}
+
+Status PartitionWork::combine_lifted(Combine combine, const PipelineEnd& there,
+                                     std::size_t first_bytes, const DeviceScrap& scrap,
+                                     std::size_t length_bytes, device::CopyTicket& ticket) const {
+  void* const target = there.address(first_bytes);
+  const void* const lower = combine == Combine::before ? scrap.data() : target;
+  const void* const higher = combine == Combine::before ? target : scrap.data();
+  const void* const sources[] = {lower, higher};
+  return there.runtime->reduce_begin(
+      there.device,
+      {.dst = target,
+       .sources = sources,
+       .count = length_bytes / device::element_bytes(reduction_.element),
+       .op = reduction_.op,
+       .element = reduction_.element},
+      ticket);
 }
 
 // The later operand is the one that is overwritten.

@@ -134,13 +134,15 @@ struct Reduced {
 };
 
 template <class Scheduled>
-core::Schedule reduction(Draft& draft, const Reduced& call, bool has_result, Scheduled scheduled) {
+core::Schedule reduction(Draft& draft, const Reduced& call, bool has_result, Draft::Made made,
+                         Scheduled scheduled) {
   draft.agree_on_bytes(call.count, call.datatype);
   draft.contributes(
       draft.one(in_place(call.send) ? call.receive : call.send, call.count, call.datatype));
   if (has_result) draft.results(draft.one(call.receive, call.count, call.datatype));
   if (!draft.good()) return {};
-  const auto outline = draft.reduces(static_cast<std::size_t>(call.count), call.datatype, call.op);
+  const auto outline =
+      draft.reduces(static_cast<std::size_t>(call.count), call.datatype, call.op, made);
   return draft.good() ? scheduled(outline) : core::Schedule();
 }
 
@@ -153,7 +155,8 @@ core::Schedule reduce_scatter(Draft& draft, const void* sendbuf, void* recvbuf,
   draft.contributes(draft.consecutive(in_place(sendbuf) ? recvbuf : sendbuf, counts, datatype));
   draft.results(draft.one(recvbuf, own, datatype));
   if (!draft.good()) return {};
-  (void)draft.reduces(static_cast<std::size_t>(own), datatype, op);
+  (void)draft.reduces(static_cast<std::size_t>(own), datatype, op,
+                      in_place(sendbuf) ? Draft::Made::apart : Draft::Made::in_result);
   return core::reduce_scatter_schedule(draft.rank(), draft.size(), in_place(sendbuf));
 }
 
@@ -184,10 +187,9 @@ int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI
                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                          MPI_Request* request) noexcept {
   return make({"MPIX_Pallreduce_init", partitions, comm, info, request}, [&](Draft& draft) {
-    auto schedule =
-        reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, core::allreduce_schedule);
-    draft.may_go_by_kernels(datatype, op);
-    return schedule;
+    draft.is_of_all();
+    return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
+                     core::allreduce_schedule);
   });
 }
 
@@ -246,7 +248,7 @@ int MPIX_Pexscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
                       MPI_Request* request) noexcept {
   return make({"MPIX_Pexscan_init", partitions, comm, info, request}, [&](Draft& draft) {
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, draft.rank() > 0,
-                     core::exscan_schedule);
+                     Draft::Made::apart, core::exscan_schedule);
   });
 }
 
@@ -285,7 +287,7 @@ int MPIX_Preduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
     const bool is_root = draft.rank() == root;
     if (!is_root) draft.gets_nothing();
     return reduction(draft, {sendbuf, is_root ? recvbuf : MPI_IN_PLACE, count, datatype, op},
-                     is_root,
+                     is_root, is_root ? Draft::Made::in_result : Draft::Made::apart,
                      [root](const auto& outline) { return core::reduce_schedule(outline, root); });
   });
 }
@@ -313,7 +315,8 @@ int MPIX_Pscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Coun
                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                     MPI_Request* request) noexcept {
   return make({"MPIX_Pscan_init", partitions, comm, info, request}, [&](Draft& draft) {
-    return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, core::scan_schedule);
+    return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
+                     core::scan_schedule);
   });
 }
 

@@ -156,8 +156,10 @@ void PartitionedDraft::fill(core::PartitionArea& area, const Cells& cells) {
         {segment, static_cast<std::ptrdiff_t>(cell.count) * type->extent_bytes()});
     total_bytes += segment.size_bytes();
   }
-  if (total_bytes == 0) return;
-  if (cells.buffer == MPI_BOTTOM || cells.buffer == MPI_IN_PLACE) return refuse(MPI_ERR_BUFFER);
+  if (cells.buffer == MPI_BOTTOM || cells.buffer == MPI_IN_PLACE) {
+    if (total_bytes > 0) refuse(MPI_ERR_BUFFER);
+    return;
+  }
   area.end = pipeline_end(Description::buffer(cells.buffer), 0, MPI_BYTE);
 }
 
@@ -186,7 +188,7 @@ void PartitionedDraft::check_operation(MPI_Datatype datatype, MPI_Op op) {
 }
 
 core::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype datatype,
-                                                 MPI_Op op) {
+                                                 MPI_Op op, Made made) {
   check_operation(datatype, op);
   if (!good()) return {};
   int commutes = 0;
@@ -198,25 +200,21 @@ core::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype
   const bool commutative = commutes != 0 && !wants_rank_order;
   agree(canonical_op(op));
   const auto local = std::make_shared<LocalReduction>(datatype, op);
-  plan_.reduction = {.type = type,
-                     .count = count,
-                     .commutative = commutative,
-                     .reduce = [local](const void* in, void* inout, std::size_t elements) {
-                       return local->reduce(in, inout, elements);
-                     }};
+  plan_.reduction = {
+      .type = type,
+      .count = count,
+      .commutative = commutative,
+      .reduce = [local](const void* in, void* inout,
+                        std::size_t elements) { return local->reduce(in, inout, elements); },
+      .op = device_op(op),
+      .element = device_element(device_op(op), datatype, type->size_bytes()),
+      .in_result = made == Made::in_result};
   return {.rank = rank(),
           .size = size(),
           .count = count,
           .element_bytes = type->size_bytes(),
           .commutative = commutative,
           .in_rank_order = wants_rank_order};
-}
-
-void PartitionedDraft::may_go_by_kernels(MPI_Datatype datatype, MPI_Op op) {
-  if (!good()) return;
-  plan_.of_all = true;
-  plan_.op = device_op(op);
-  plan_.element = device_element(plan_.op, datatype, plan_.reduction.type->size_bytes());
 }
 
 int PartitionedDraft::finish(core::Schedule schedule) {

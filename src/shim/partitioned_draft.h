@@ -70,11 +70,13 @@ class PartitionedDraft {
   void agree(std::uint64_t value);
   void agree_on_bytes(MPI_Count count, MPI_Datatype datatype);
 
-  // A reduction of blocks of `count` elements of a partition.
-  core::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op);
+  // A reduction of blocks of `count` elements of a partition; whether it may be made where the
+  // result shall be.
+  enum class Made { apart, in_result };
+  core::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op, Made made);
 
-  // The reduction is one of all ranks to all of them.
-  void may_go_by_kernels(MPI_Datatype datatype, MPI_Op op);
+  // All ranks get what is made of the contributions of all.
+  void is_of_all() noexcept { plan_.of_all = true; }
 
   // Makes the request.
   int finish(core::Schedule schedule);

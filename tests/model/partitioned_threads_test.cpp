@@ -12,16 +12,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <map>
-#include <mutex>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "core/partitioned_receive.h"
 #include "core/partitioned_send.h"
 #include "device/registry.h"
+#include "thread_messages.h"
 
 namespace accord::device {
 DeviceRuntime& host_runtime();
@@ -29,15 +26,6 @@ DeviceRuntime& host_runtime();
 
 namespace accord::core {
 namespace {
-
-std::vector<std::thread> launch(int threads, const std::function<void(int)>& body) {
-  std::vector<std::thread> all;
-  for (int i = 0; i < threads; ++i) all.emplace_back(body, i);
-  return all;
-}
-void join(std::vector<std::thread>& all) {
-  for (std::thread& one : all) one.join();
-}
 
 // One send and one receive request in plain memory, as two hosts would have set them up.
 class Ends {
@@ -184,84 +172,6 @@ TEST(partitioned_threads, rounds_wrap) {
     for (int i = 0; i < Ends::kTransfers; ++i) EXPECT_EQ(MPIX_Parrived(i, &ends.receive), 1);
   }
 }
-
-// What processes send each other; they stay in order and come late.
-class Mail {
- public:
-  struct Letter {
-    int from;
-    int polls_left;
-    std::vector<std::byte> bytes;
-  };
-  void put(int to, Letter letter) {
-    const std::lock_guard lock(mutex_);
-    boxes_[to].push_back(std::move(letter));
-  }
-  bool take(int to, Letter& letter) {
-    const std::lock_guard lock(mutex_);
-    auto& box = boxes_[to];
-    if (box.empty() || --box.front().polls_left > 0) return false;
-    letter = std::move(box.front());
-    box.pop_front();
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<int, std::deque<Letter>> boxes_;
-};
-
-class ThreadMessages final : public MessagePort {
- public:
-  ThreadMessages(Mail& mail, int own)
-      : mail_(mail), own_(own), random_(static_cast<unsigned>(own)) {}
-  Status send(int process, std::span<const std::byte> bytes, HostRequest& request) override {
-    request = 1;
-    mail_.put(process, {own_, static_cast<int>(random_() % 4), {bytes.begin(), bytes.end()}});
-    return {};
-  }
-  Status probe(bool& found, int& process, std::size_t& size_bytes,
-               std::uint64_t& message) override {
-    message = 1;
-    found = mail_.take(own_, letter_);
-    process = letter_.from;
-    size_bytes = letter_.bytes.size();
-    return {};
-  }
-  Status receive(std::uint64_t, std::span<std::byte> bytes, HostRequest& request) override {
-    request = 1;
-    std::ranges::copy(letter_.bytes, bytes.begin());
-    return {};
-  }
-
- private:
-  Mail& mail_;
-  int own_;
-  std::minstd_rand random_;
-  Mail::Letter letter_{};
-};
-
-// Every other test of a request says not yet.
-class ThreadHost final : public HostPort {
- public:
-  Status test(HostRequest&, bool& done) override {
-    done = ++tests_ % 2 == 0;
-    return {};
-  }
-  Status peek(HostRequest, bool& done) override {
-    done = true;
-    return {};
-  }
-  Status grequest_start(HostRequest&) override { return {}; }
-  void grequest_complete(HostRequest) override {}
-  Status placeholder_init(HostRequest&, int&) override { return {}; }
-  void placeholder_complete(int) override {}
-  void placeholder_release(int) override {}
-  void pause() override { std::this_thread::yield(); }
-
- private:
-  unsigned tests_ = 0;
-};
 
 constexpr int kPartitions = 6;
 constexpr std::size_t kPartitionInts = 50;

@@ -9,6 +9,7 @@
 #include <accord/partitioned.cuh>
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -73,6 +74,7 @@ struct Collective {
   // Bytes that an operation works on: some of each element.
   std::size_t element_bytes = 1;
   std::size_t used_bytes = 1;
+  std::size_t compared_bytes = std::numeric_limits<std::size_t>::max();  // of what is received
   std::function<void(std::vector<std::byte>&)> tame = {};  // makes random bytes fit for it
   std::function<int(const void*, void*, MPI_Request*)> init = {};
   std::function<int(const void*, void*)> ordinary = {};
@@ -87,10 +89,10 @@ class Running {
         recv_(what_.recv_bytes, random.below(2) != 0) {
     const void* const from = what_.in_place ? MPI_IN_PLACE : send_.pointer();
     expect_ok(what_.init(from, recv_.pointer(), &request_), what_.name + " init");
-    // Which buffer's device it is matters to nobody here.
-    can_kernels_ = send_.on_device() || recv_.on_device();
-    if (can_kernels_ && MPIX_Prequest_create(&kernels_, request_) != MPI_SUCCESS)
-      can_kernels_ = false;
+    const bool with_send = what_.gives && send_.on_device();
+    can_kernels_ = with_send || (what_.gets && recv_.on_device());
+    if (can_kernels_)
+      expect_ok(MPIX_Prequest_create(&kernels_, request_), what_.name + " Prequest_create");
   }
 
   void start(int round) {
@@ -151,7 +153,7 @@ class Running {
     const void* const from = contents_.empty() ? nothing.data() : contents_.data();
     expect_ok(what_.ordinary(what_.in_place ? MPI_IN_PLACE : from, to), what_.name + " ordinary");
     const std::vector<std::byte> got = recv_.get();
-    for (std::size_t i = 0; i < got.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(got.size(), what_.compared_bytes); ++i) {
       if (got[i] == wanted[i] || i % what_.element_bytes >= what_.used_bytes) continue;
       expect(false, what_.name + ": round " + std::to_string(round_) + ", byte " +
                         std::to_string(i) + " of " + std::to_string(got.size()) + " in " +

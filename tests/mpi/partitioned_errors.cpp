@@ -97,6 +97,96 @@ void truncated() {
   MPI_Comm_free(&comm);
 }
 
+int class_of(int code) {
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+// Of a broadcast from rank 0, which alone marks partitions, and a reduction to it, which alone sees
+// them arrive.
+void collective_mistakes() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  Ints ints(6, true);
+  Ints sums(6, true);
+  MPI_Request bcast = MPI_REQUEST_NULL;
+  MPI_Request reduce = MPI_REQUEST_NULL;
+  const auto make = [&](int partitions, int count, MPI_Op op, int root) {
+    return class_of(MPIX_Preduce_init(ints.pointer(), sums.pointer(), partitions, count, MPI_INT,
+                                      op, root, comm, MPI_INFO_NULL, &reduce));
+  };
+  expect(make(0, 2, MPI_SUM, 0) == MPI_ERR_ARG, "no error of no partitions");
+  expect(make(3, -1, MPI_SUM, 0) == MPI_ERR_COUNT, "no error of a negative count");
+  expect(make(3, 2, MPI_OP_NULL, 0) == MPI_ERR_OP, "no error of no operation");
+  expect(make(3, 2, MPI_MAXLOC, 0) == MPI_ERR_OP, "no error of an operation on another type");
+  expect(make(3, 2, MPI_SUM, size) == MPI_ERR_ROOT, "no error of a root that there is not");
+  expect(class_of(MPIX_Pbcast_init(ints.pointer(), 3, 2, MPI_DATATYPE_NULL, 0, comm, MPI_INFO_NULL,
+                                   &bcast)) == MPI_ERR_TYPE,
+         "no error of no datatype");
+  expect(class_of(MPIX_Pbcast_init(nullptr, 3, 2, MPI_INT, 0, comm, MPI_INFO_NULL, &bcast)) ==
+             MPI_ERR_BUFFER,
+         "no error of no buffer");
+  expect(bcast == MPI_REQUEST_NULL && reduce == MPI_REQUEST_NULL, "a request after an error");
+  // The mistakes have been made alike on all ranks, which still find each other.
+  expect(make(3, 2, MPI_SUM, 0) == MPI_SUCCESS, "Preduce_init fails");
+  expect_ok(MPIX_Pbcast_init(ints.pointer(), 3, 2, MPI_INT, 0, comm, MPI_INFO_NULL, &bcast),
+            "Pbcast_init");
+  int flag = 0;
+  expect_error(MPI_Pready(0, reduce), "a Pready before the start");
+  ints.set(std::vector<int>(6, rank == 0 ? 7 : -1));
+  MPI_Start(&bcast);
+  if (rank != 0) expect_error(MPI_Pready(0, bcast), "a Pready where nothing is given");
+  expect_error(MPI_Parrived(bcast, 3, &flag), "a Parrived out of range");
+  expect_error(MPI_Request_free(&bcast), "freeing an active broadcast");
+  if (rank == 0) {
+    expect_error(MPI_Pready(3, bcast), "a partition out of range");
+    MPI_Pready_range(0, 1, bcast);
+    expect_error(MPI_Pready(1, bcast), "a second Pready");
+    MPI_Pready(2, bcast);
+  }
+  expect_ok(MPI_Wait(&bcast, MPI_STATUS_IGNORE), "a broadcast after mistakes");
+  expect(ints.get() == std::vector<int>(6, 7), "a broadcast after mistakes is wrong");
+  MPI_Start(&reduce);
+  if (rank != 0) expect_error(MPI_Parrived(reduce, 0, &flag), "a Parrived where nothing comes");
+  MPI_Pready_range(0, 2, reduce);
+  expect_ok(MPI_Wait(&reduce, MPI_STATUS_IGNORE), "a reduction after mistakes");
+  if (rank == 0)
+    expect(sums.get() == std::vector<int>(6, 7 * size), "a reduction after mistakes is wrong");
+  MPI_Request_free(&bcast);
+  MPI_Request_free(&reduce);
+  MPI_Comm_free(&comm);
+}
+
+// Two ranks that make different calls, or the same one of different lengths, are told instead of
+// waiting for each other. (Of more, those that exchange nothing with the one that differs wait.)
+void collectives_differ() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  Ints ints(60, true);
+  Ints sums(60, true);
+  for (int how = 0; how < 3; ++how) {
+    const bool differs = rank == 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int partitions = how == 0 && differs ? 2 : 3;
+    const int count = how == 1 && differs ? 4 : 5;
+    if (how == 2 && differs) {
+      MPIX_Pscan_init(ints.pointer(), sums.pointer(), partitions, count, MPI_INT, MPI_SUM, comm,
+                      MPI_INFO_NULL, &request);
+    } else {
+      MPIX_Pallreduce_init(ints.pointer(), sums.pointer(), partitions, count, MPI_INT, MPI_SUM,
+                           comm, MPI_INFO_NULL, &request);
+    }
+    MPI_Start(&request);
+    MPI_Pready_range(0, partitions - 1, request);
+    expect(MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS, "no error of what differs");
+    MPI_Request_free(&request);
+  }
+  MPI_Comm_free(&comm);
+}
+
 // The host MPI carries them all: it gets no device memory, and kernels get none of its requests.
 void left_to_the_host() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -114,6 +204,9 @@ void left_to_the_host() {
   Pair pair({.sends = 2, .receives = 2, .ints = 8});
   MPIX_Prequest none = MPIX_PREQUEST_NULL;
   expect_error(MPIX_Prequest_create(&none, pair.send), "a device request of the host MPI's");
+  expect(class_of(MPIX_Pbcast_init(ints.pointer(), 2, 4, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+                                   &request)) == MPI_ERR_BUFFER,
+         "no error of a collective that nobody carries");
   pair.start();
   pair.fill(1);
   pair.mark_backwards();
@@ -134,6 +227,8 @@ int main(int argc, char** argv) {
   } else {
     mistakes();
     truncated();
+    collective_mistakes();
+    if (size == 2) collectives_differ();
   }
   return finish();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "core/device_scraps.h"
+#include "core/device_scrap.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +12,9 @@
 namespace accord::core {
 namespace {
 
+constexpr std::size_t kScrapBytesMin = 1024;
+
+// Memory of devices in pieces of a power of two, cut from slabs and never given back.
 class Scraps {
  public:
   Status take(device::DeviceRuntime& runtime, int device, std::size_t size_bytes, void*& memory) {
@@ -47,19 +50,21 @@ Scraps& scraps() {
 
 }  // namespace
 
-DeviceScrap::~DeviceScrap() {
-  if (memory_ != nullptr) scraps().put_back(*runtime_, device_, size_bytes_, memory_);
-}
-
 Status DeviceScrap::take(device::DeviceRuntime& runtime, int device, std::size_t size_bytes) {
-  constexpr std::size_t kLeastBytes = 1024;
-  size_bytes_ = std::bit_ceil(std::max(size_bytes, kLeastBytes));
+  put_back();
+  const std::size_t wanted_bytes = std::bit_ceil(std::max(size_bytes, kScrapBytesMin));
   void* memory = nullptr;
-  ACCORD_TRY(scraps().take(runtime, device, size_bytes_, memory));
+  ACCORD_TRY(scraps().take(runtime, device, wanted_bytes, memory));
   runtime_ = &runtime;
   device_ = device;
-  memory_ = static_cast<std::byte*>(memory);
+  data_ = static_cast<std::byte*>(memory);
+  size_bytes_ = wanted_bytes;
   return {};
+}
+
+void DeviceScrap::put_back() noexcept {
+  if (data_ != nullptr) scraps().put_back(*runtime_, device_, size_bytes_, data_);
+  data_ = nullptr;
 }
 
 }  // namespace accord::core
