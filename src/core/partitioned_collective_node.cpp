@@ -36,13 +36,14 @@ void PartitionedCollective::meet_on_node() {
   terms.able = call_.copy != PartitionCopy::engine && device::is_defined(terms.op, terms.element) &&
                runtime() != nullptr && terms.source.usable_by(*runtime(), call_.end.device) &&
                terms.target.usable_by(*runtime(), call_.end.device);
-  node_ = std::make_unique<NodeReduction>(table_, std::move(terms));
+  node_ = std::make_unique<NodeReduction>(table_, std::move(terms),
+                                          reinterpret_cast<std::uint32_t*>(&arrival(0)));
 }
 
 // The round under way goes the way that is found.
 Status PartitionedCollective::join_node() {
   ACCORD_TRY(table_.poll());
-  ACCORD_TRY(node_->join(reinterpret_cast<std::uint32_t*>(&arrival(0))));
+  ACCORD_TRY(node_->join());
   if (!node_->is_decided()) return {};
   if (!node_->is_used()) return open_work();
   ACCORD_TRY(node_->reducer().start(round()));

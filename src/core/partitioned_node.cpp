@@ -32,9 +32,10 @@ void keep(std::span<const std::byte> body, std::optional<Record>& record) {
 
 }  // namespace
 
-NodeReduction::NodeReduction(PartitionedTable& table, Terms terms)
+NodeReduction::NodeReduction(PartitionedTable& table, Terms terms, std::uint32_t* arrived)
     : table_(table),
       terms_(std::move(terms)),
+      arrived_(arrived),
       item_(next_item()),
       ranks_(terms_.processes.size()) {}
 
@@ -66,7 +67,27 @@ bool NodeReduction::all(std::optional<Record> Rank::*what) const {
   return std::ranges::all_of(ranks_, [&](const Rank& rank) { return (rank.*what).has_value(); });
 }
 
-wire::NodeMeet NodeReduction::own_meet() const {
+// Whether the device can do it at all, with this rank's memory. It then has loaded its kernels,
+// which may wait for those that run: later those of the program may be waiting for this round.
+Status NodeReduction::try_alone() {
+  reduction_.partitions = terms_.partitions;
+  reduction_.count = terms_.count;
+  reduction_.op = terms_.op;
+  reduction_.element = terms_.element;
+  reduction_.ranks = static_cast<int>(size());
+  device::PartitionReduction alone = reduction_;
+  alone.ranks = 1;
+  ACCORD_TRY(words_.take(runtime(), terms_.source.device,
+                         std::max(device::partition_memory_bytes(reduction_),
+                                  device::partition_memory_bytes(alone))));
+  alone.sources[0] = terms_.source.address(0);
+  alone.targets[0] = terms_.target.address(0);
+  alone.words[0] = reinterpret_cast<std::uint32_t*>(words_.data());
+  std::unique_ptr<device::PartitionReducer> reducer;
+  return runtime().make_partition_reducer(terms_.source.device, alone, arrived_, reducer);
+}
+
+wire::NodeMeet NodeReduction::own_meet() {
   const auto reduction =
       static_cast<std::uint64_t>(terms_.op) << 32 | static_cast<std::uint64_t>(terms_.element);
   wire::NodeMeet meet{.fingerprint = terms_.fingerprint ^ reduction,
@@ -74,7 +95,7 @@ wire::NodeMeet NodeReduction::own_meet() const {
                       .network = table_.network(),
                       .port = table_.port().address(),
                       .item = item_};
-  if (!terms_.able || !table_.has_port()) return meet;
+  if (!terms_.able || !table_.has_port() || !try_alone().ok()) return meet;
   meet.vendor = std::hash<std::string_view>{}(runtime().name());
   meet.device = runtime().exclusive_device(terms_.source.device);
   meet.able = 1;
@@ -111,7 +132,7 @@ bool NodeReduction::can_be() const {
          });
 }
 
-Status NodeReduction::join(std::uint32_t* arrived) {
+Status NodeReduction::join() {
   if (phase_ == Phase::meeting && all(&Rank::meet)) {
     phase_ = can_be() ? Phase::lending : Phase::declined;
     if (phase_ == Phase::lending) {
@@ -134,7 +155,7 @@ Status NodeReduction::join(std::uint32_t* arrived) {
     Status opened = lent ? open_all() : Status(StatusCode::unsupported, "");
     if (opened.ok())
       opened =
-          runtime().make_partition_reducer(terms_.source.device, reduction_, arrived, reducer_);
+          runtime().make_partition_reducer(terms_.source.device, reduction_, arrived_, reducer_);
     const std::uint32_t vote = opened.ok() ? 1 : 0;
     ranks_[static_cast<std::size_t>(terms_.rank)].vote = vote;
     ACCORD_TRY(tell(wire::Kind::node_vote, vote));
@@ -153,13 +174,7 @@ Status NodeReduction::prepare() {
   auto& own = ranks_[static_cast<std::size_t>(terms_.rank)];
   const auto at = static_cast<std::size_t>(terms_.rank);
   reduction_.rank = terms_.rank;
-  reduction_.ranks = static_cast<int>(size());
-  reduction_.partitions = terms_.partitions;
-  reduction_.count = terms_.count;
-  reduction_.op = terms_.op;
-  reduction_.element = terms_.element;
   const std::size_t words_bytes = device::partition_memory_bytes(reduction_);
-  ACCORD_TRY(words_.take(runtime(), terms_.source.device, words_bytes));
   const std::vector<std::byte> zeros(words_bytes);
   const device::Copy copy{.dst = words_.data(), .src = zeros.data(), .row_bytes = words_bytes};
   ACCORD_TRY(runtime().copy(terms_.source.device, {&copy, 1}));

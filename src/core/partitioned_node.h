@@ -38,7 +38,8 @@ class NodeReduction {
     PipelineEnd target;
   };
 
-  NodeReduction(PartitionedTable& table, Terms terms);
+  // `arrived` are the partition_host_words of the reducer.
+  NodeReduction(PartitionedTable& table, Terms terms, std::uint32_t* arrived);
   ~NodeReduction();
   NodeReduction(const NodeReduction&) = delete;
   NodeReduction& operator=(const NodeReduction&) = delete;
@@ -47,8 +48,8 @@ class NodeReduction {
   Status open();
   // By the table: what another process says.
   void take(int process, wire::Kind kind, std::span<const std::byte> body);
-  // Goes on as far as it can. `arrived` are the partition_host_words of the reducer.
-  Status join(std::uint32_t* arrived);
+  // Goes on as far as it can.
+  Status join();
 
   bool is_decided() const noexcept { return phase_ == Phase::used || phase_ == Phase::declined; }
   bool is_used() const noexcept { return phase_ == Phase::used; }
@@ -76,7 +77,8 @@ class NodeReduction {
   Status tell(wire::Kind kind, const Record& record);
   template <class Record>
   bool all(std::optional<Record> Rank::*what) const;
-  wire::NodeMeet own_meet() const;
+  Status try_alone();
+  wire::NodeMeet own_meet();
   bool can_be() const;
   Status prepare();
   Status lend(const void* first, std::size_t size_bytes, wire::NodeMemory& memory);
@@ -89,6 +91,7 @@ class NodeReduction {
 
   PartitionedTable& table_;
   const Terms terms_;
+  std::uint32_t* const arrived_;
   const std::int32_t item_;  // of parcels to this rank
   Phase phase_ = Phase::meeting;
   std::vector<Rank> ranks_;
