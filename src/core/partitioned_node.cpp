@@ -51,6 +51,12 @@ void NodeReduction::close() noexcept {
   descriptors_.clear();
 }
 
+// What others have sent and nobody opens would fill this process's socket.
+void NodeReduction::drop_parcels() {
+  for (const int process : terms_.processes)
+    table_.port().drop({.from = process, .item = item_, .generation = 1});
+}
+
 template <class Record>
 Status NodeReduction::tell(wire::Kind kind, const Record& record) {
   for (std::size_t rank = 0; rank < size(); ++rank) {
@@ -77,9 +83,9 @@ Status NodeReduction::try_alone() {
   reduction_.ranks = static_cast<int>(size());
   device::PartitionReduction alone = reduction_;
   alone.ranks = 1;
-  ACCORD_TRY(words_.take(runtime(), terms_.source.device,
-                         std::max(device::partition_memory_bytes(reduction_),
-                                  device::partition_memory_bytes(alone))));
+  ACCORD_TRY(words_.take(
+      runtime(), terms_.source.device,
+      std::max(device::partition_memory_bytes(reduction_), device::partition_memory_bytes(alone))));
   alone.sources[0] = terms_.source.address(0);
   alone.targets[0] = terms_.target.address(0);
   alone.words[0] = reinterpret_cast<std::uint32_t*>(words_.data());
@@ -164,7 +170,10 @@ Status NodeReduction::join() {
   if (phase_ == Phase::voting && all(&Rank::vote)) {
     const bool used = std::ranges::all_of(ranks_, [](const Rank& rank) { return *rank.vote != 0; });
     phase_ = used ? Phase::used : Phase::declined;
-    if (!used) close();
+    if (!used) {
+      drop_parcels();
+      close();
+    }
   }
   return {};
 }
@@ -222,6 +231,7 @@ Status NodeReduction::send_descriptors(bool& done) {
     if (!rank.sent) ACCORD_TRY(table_.port().send(rank.meet->port, label, numbers, rank.sent));
     done = done && rank.sent;
   }
+  if (!done) table_.port().receive();
   return {};
 }
 

@@ -87,6 +87,7 @@ class NodeReduction {
   Status open_rank(std::size_t rank);
   Status open_memory(std::size_t rank, const wire::NodeMemory& memory,
                      std::vector<node::Descriptor>& parcel, bool keep, std::byte*& address);
+  void drop_parcels();
   void close() noexcept;
 
   PartitionedTable& table_;
