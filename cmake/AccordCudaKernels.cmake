@@ -58,13 +58,14 @@ function(accord_cuda_kernels sources)
     return()
   endif()
   message(STATUS "CUDA kernels: ${ACCORD_CUDA_ARCHITECTURES} by ${ACCORD_NVCC}")
-  foreach(name IN ITEMS cuda_kernels cuda_pack_kernels cuda_inbox_kernel)
+  foreach(name IN ITEMS cuda_kernels cuda_pack_kernels cuda_inbox_kernel cuda_partition_kernels)
     set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin")
     set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu")
     add_custom_command(
       OUTPUT "${fatbin}"
       COMMAND "${ACCORD_NVCC}" ${flags} -I "${CMAKE_CURRENT_SOURCE_DIR}/.." -o "${fatbin}" "${kernels}"
-      DEPENDS "${kernels}" ${name}.h reduce_functions.h reduction.h inbox.h pack.h typemap.h
+      DEPENDS "${kernels}" ${name}.h cuda_kernels.h cuda_reduce_units.h inbox.h pack.h partition_reducer.h
+              partition_reduction.h reduce_functions.h reduction.h typemap.h
       COMMENT "Compiling ${name}.cu"
       VERBATIM)
     list(APPEND fatbins "${fatbin}")
@@ -73,7 +74,7 @@ function(accord_cuda_kernels sources)
   endforeach()
   set_source_files_properties(cuda_kernels.S PROPERTIES
     OBJECT_DEPENDS "${fatbins}" COMPILE_DEFINITIONS "${definitions}")
-  set_source_files_properties(cuda_reduce.cpp cuda_pack.cpp cuda_inbox.cpp PROPERTIES
+  set_source_files_properties(cuda_reduce.cpp cuda_pack.cpp cuda_inbox.cpp cuda_partitions.cpp PROPERTIES
     COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
   set(${sources} cuda_kernels.S PARENT_SCOPE)
 endfunction()

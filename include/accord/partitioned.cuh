@@ -40,6 +40,11 @@ ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
 ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
   asm volatile("st.release.sys.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
 }
+/* A release that many stores share. */
+ACCORD_DEVICE void release_fence() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
+ACCORD_DEVICE void store_released(uint32_t* word, uint32_t value) {
+  asm volatile("st.relaxed.sys.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
 /* Release and acquire among the threads of this device. */
 ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
   uint64_t found;
@@ -61,6 +66,10 @@ ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
   __threadfence_system();
   *static_cast<volatile uint32_t*>(word) = value;
 }
+ACCORD_DEVICE void release_fence() { __threadfence_system(); }
+ACCORD_DEVICE void store_released(uint32_t* word, uint32_t value) {
+  *static_cast<volatile uint32_t*>(word) = value;
+}
 ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
   __threadfence();
   const uint64_t found = static_cast<uint64_t>(atomicCAS(
@@ -78,6 +87,8 @@ ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
 ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
+ACCORD_DEVICE void release_fence() {}
+ACCORD_DEVICE void store_released(uint32_t* word, uint32_t value) { store_release(word, value); }
 ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
   return __atomic_compare_exchange_n(word, expected, wanted, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED);
@@ -149,15 +160,17 @@ ACCORD_DEVICE int fail(const accord_prequest* preq, uint32_t error) {
 struct View {
   const accord_prequest* fields;
   bool connected;
+  bool on_node; /* a collective that kernels of the library do */
 };
 ACCORD_DEVICE View view(MPIX_Prequest preq) {
-  View seen = {preq, false};
+  View seen = {preq, false, false};
   uint32_t state = load_acquire(&preq->state);
   if (state == ACCORD_PARTITION_STATE_ELSEWHERE) {
     seen.fields = preq->image;
     state = load_acquire(&seen.fields->state);
   }
-  seen.connected = state == ACCORD_PARTITION_STATE_CONNECTED;
+  seen.connected = state >= ACCORD_PARTITION_STATE_CONNECTED;
+  seen.on_node = state == ACCORD_PARTITION_STATE_ON_NODE;
   return seen;
 }
 
@@ -235,6 +248,15 @@ ACCORD_DEVICE void copy(unsigned char* dst, const unsigned char* src, uint64_t s
   copy_units<unsigned char>(dst + done, src + done, size_bytes - done, group.rank(), group.size());
 }
 
+/* Tells all ranks of a node that this one has made a partition ready. */
+ACCORD_DEVICE void tell_ranks(const accord_prequest* preq, int32_t partition, uint32_t round) {
+  const uint32_t ranks = preq->node.ranks;
+  const size_t word = static_cast<size_t>(partition) * ranks;
+  release_fence();
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    store_released(preq->node.ready[rank] + word, round);
+}
+
 /* What the first thread of a group does: counts, and where a transfer is ready has the host move
  * it, unless the group can, which it can only once the receiver has started the round. */
 ACCORD_DEVICE int lead(const View& seen, int32_t partition, unsigned threads, uint32_t* round,
@@ -253,7 +275,13 @@ ACCORD_DEVICE int lead(const View& seen, int32_t partition, unsigned threads, ui
   bool complete = false;
   const int error = mark(preq, partition, rounds, &complete);
   *moves = complete && may && receiver_round == *round;
-  if (complete && !*moves) store_release(&preq->ready[transfer], *round);
+  if (complete && !*moves) {
+    if (seen.on_node) {
+      tell_ranks(preq, partition, *round);
+    } else {
+      store_release(&preq->ready[transfer], *round);
+    }
+  }
   return error;
 }
 
@@ -263,7 +291,7 @@ ACCORD_DEVICE int ready(int32_t partition, MPIX_Prequest request, Group group) {
   int error = 0;
   uint32_t round = 0;
   bool moves = false;
-  View seen = {request, false};
+  View seen = {request, false, false};
   group.sync();
   const bool leads = group.rank() == 0;
   if (leads) {

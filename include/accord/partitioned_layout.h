@@ -49,10 +49,14 @@ struct accord_partition_control {
 #define ACCORD_PARTITION_SENDS 1
 #define ACCORD_PARTITION_RECEIVES 2
 
+/* Of a node, where their kernels do a collective. */
+#define ACCORD_PARTITION_RANKS_MAX 32
+
 /* What ACCORD_PARTITION_STATE_* says of a request's fields. */
 #define ACCORD_PARTITION_STATE_ELSEWHERE 0 /* not here yet: look at the image */
 #define ACCORD_PARTITION_STATE_ALONE 1     /* all but the link */
 #define ACCORD_PARTITION_STATE_CONNECTED 2
+#define ACCORD_PARTITION_STATE_ON_NODE 3 /* the link and the node */
 
 /* On the device, and its image in host memory; only the host writes it, but for the counters that
  * it points to. The host writes the image at once and has it copied to the device later, while
@@ -85,6 +89,14 @@ struct accord_prequest {
     const struct accord_partition_line* peer_ready;
     unsigned char* peer; /* senders: the receiver's buffer, where kernels reach it; else null */
   } link;
+  /* The same of a collective that kernels of the library do among the ranks of a node: who marks a
+   * partition ready tells all ranks, and nobody moves anything. */
+  struct accord_partition_node {
+    /* By rank, in the memory of its device: where it is told of partition 0; those that follow are
+     * `ranks` words apart. */
+    uint32_t* ready[ACCORD_PARTITION_RANKS_MAX];
+    uint32_t ranks; /* 0: not so, or not yet */
+  } node;
   uint32_t state;
 };
 

@@ -177,7 +177,7 @@ void Partitioned::connect_prequest() {
   if (prequest_ == nullptr) return;
   accord_prequest shown{};
   describe(shown);
-  if (shown.state == ACCORD_PARTITION_STATE_CONNECTED) prequest_->connect(shown.link);
+  if (shown.state >= ACCORD_PARTITION_STATE_CONNECTED) prequest_->connect(shown);
 }
 
 TrackedPartitions::TrackedPartitions(Engine& engine, std::shared_ptr<Partitioned> request,

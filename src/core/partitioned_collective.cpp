@@ -35,12 +35,16 @@ device::DeviceRuntime& PartitionedCollective::staging_runtime() const {
 
 Status PartitionedCollective::open() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
-  ACCORD_TRY(make_words(2 * partitions()));
-  if (plan_.reduction.type)
-    ACCORD_TRY(
-        work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime()));
+  ACCORD_TRY(make_words(partitions() + device::partition_host_words(call_.partitions)));
+  meet_on_node();
+  if (!node_) ACCORD_TRY(open_work());
   table_.enter(*this);
-  return {};
+  return node_ ? node_->open() : Status();
+}
+
+Status PartitionedCollective::open_work() {
+  if (!plan_.reduction.type) return {};
+  return work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime());
 }
 
 Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {
@@ -72,12 +76,15 @@ void PartitionedCollective::begin_round() {
   std::iota(open_.begin(), open_.end(), 0);
   gathered_ = 0;
   arrived_.clear();
+  unmarked_ = open_;
+  if (node_ && node_->is_used()) fail_on_error(node_->reducer().start(round()));
 }
 
 // Kernels mark and look, and the host moves: what they look at is in its memory from the start.
 void PartitionedCollective::describe(accord_prequest& shown) const {
   shown.sides =
       (plan_.gives ? ACCORD_PARTITION_SENDS : 0) | (plan_.gets ? ACCORD_PARTITION_RECEIVES : 0);
+  if (node_) node_->describe(shown.node);
   shown.partition_bytes = 1;
   shown.transfer_partitions = 1;
   shown.marks = call_.marks;
@@ -87,11 +94,22 @@ void PartitionedCollective::describe(accord_prequest& shown) const {
                 .arrived = reinterpret_cast<std::uint32_t*>(&arrival(0)),
                 .peer_ready = nullptr,
                 .peer = nullptr};
-  shown.state = ACCORD_PARTITION_STATE_CONNECTED;
+  const bool on_node = node_ && node_->is_used();
+  shown.state = on_node ? ACCORD_PARTITION_STATE_ON_NODE : ACCORD_PARTITION_STATE_CONNECTED;
 }
 
-void PartitionedCollective::note(int process, const wire::Header& header) {
-  if (header.kind == wire::Kind::collective_failed) return note_failure_of_peer(header.round);
+void PartitionedCollective::note(int process, const wire::Header& header,
+                                 std::span<const std::byte> body) {
+  if (header.kind == wire::Kind::collective_ready) {
+    note_ready(process, header);
+  } else if (header.kind == wire::Kind::collective_failed) {
+    note_failure_of_peer(header.round);
+  } else if (node_) {
+    node_->take(process, header.kind, body);
+  }
+}
+
+void PartitionedCollective::note_ready(int process, const wire::Header& header) {
   const auto peer = peers_.find(process);
   if (peer == peers_.end() || header.first_bytes != plan_.fingerprint) {
     mismatch_ = true;
@@ -141,6 +159,11 @@ void PartitionedCollective::take(int process, const wire::Header& header,
 }
 
 Status PartitionedCollective::step(HostPort& host, bool& done) {
+  if (node_ && !node_->is_decided()) {
+    ACCORD_TRY(join_node());
+    if (!node_->is_decided()) return {};
+  }
+  if (node_ && node_->is_used()) return step_on_node(done);
   if (told_round_ != round())
     ACCORD_TRY(tell_peers(wire::Kind::collective_ready, told_round_ = round()));
   if (!peers_.empty()) ACCORD_TRY(table_.poll());

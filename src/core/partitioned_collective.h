@@ -5,7 +5,8 @@
 // the schedule by itself, by messages of the host MPI between the ranks. Nothing is sent to a rank
 // that has not started the round, so none has to keep what comes early; who gives or gets says so
 // to those it does that with. What goes from rank to rank is in host memory, from and to which the
-// user's buffers are copied where they are on a device.
+// user's buffers are copied where they are on a device. An allreduce of device buffers within a
+// node is left to kernels instead (partitioned_node.h).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 #include "core/partitioned.h"
 #include "core/partitioned_channel.h"
+#include "core/partitioned_node.h"
 #include "core/partitioned_work.h"
 
 namespace accord::core {
@@ -32,6 +34,7 @@ struct CollectivePlan {
   PartitionArea result;
   PartitionReduction reduction;
   Schedule schedule;
+  bool of_all = false;  // an allreduce, which kernels may do within a node
 };
 
 class PartitionedCollective final : public Partitioned {
@@ -46,7 +49,7 @@ class PartitionedCollective final : public Partitioned {
   Status parrived(std::int32_t partition, bool& arrived) override;
 
   // By the table, under its lock.
-  void note(int process, const wire::Header& header);
+  void note(int process, const wire::Header& header, std::span<const std::byte> body);
   void take(int process, const wire::Header& header, std::span<const std::byte> body,
             PartitionedChannel::Letter& letter);
 
@@ -114,6 +117,12 @@ class PartitionedCollective final : public Partitioned {
   PipelineEnd part(const Place& place, std::int32_t partition) const;
   bool is_ready(int process) const;
 
+  Status open_work();
+  void meet_on_node();
+  Status join_node();
+  Status step_on_node(bool& done);
+
+  void note_ready(int process, const wire::Header& header);
   Status tell_peers(wire::Kind kind, std::uint32_t round);
   // Goes on with a partition as far as it can.
   Status advance(std::int32_t partition, Track& track);
@@ -132,13 +141,15 @@ class PartitionedCollective final : public Partitioned {
 
   CollectivePlan plan_;
   PartitionWork work_;
-  std::map<int, std::uint32_t> peers_;  // by process: the last round it has started
+  std::unique_ptr<NodeReduction> node_;  // null: not an allreduce, or of too many ranks
+  std::map<int, std::uint32_t> peers_;   // by process: the last round it has started
   bool mismatch_ = false;
 
   // Of the round under way.
   std::uint32_t told_round_ = 0;
   std::vector<Track> tracks_;
-  std::vector<std::int32_t> open_;  // partitions that are not through
+  std::vector<std::int32_t> open_;      // partitions that are not through
+  std::vector<std::int32_t> unmarked_;  // on a node: that the host has not marked
   std::size_t gathered_ = 0;
   std::map<std::pair<std::int32_t, int>, std::deque<Arrived>> arrived_;  // by partition and process
   std::list<Message> queued_;

@@ -145,8 +145,8 @@ void DevicePrequest::say(std::uint32_t state) {
 }
 
 // A copy that is under way reads the image, which is not changed meanwhile.
-void DevicePrequest::connect(const accord_prequest::accord_partition_link& link) {
-  next_link_ = link;
+void DevicePrequest::connect(const accord_prequest& shown) {
+  next_ = shown;
   progress();
 }
 
@@ -155,9 +155,10 @@ void DevicePrequest::progress() {
   bool done = ticket_.handle == nullptr;
   if (!done && (!runtime_.copy_done(ticket_, done).ok() || done)) ticket_ = {};
   if (ticket_.handle != nullptr) return;
-  if (next_link_) {
-    place_.image->link = *std::exchange(next_link_, std::nullopt);
-    say(ACCORD_PARTITION_STATE_CONNECTED);
+  if (next_) {
+    place_.image->link = next_->link;
+    place_.image->node = next_->node;
+    say(std::exchange(next_, std::nullopt)->state);
   }
   if (!std::exchange(is_due_, false)) return;
   constexpr std::size_t kState = offsetof(accord_prequest, state);

@@ -34,8 +34,8 @@ class DevicePrequest {
   // `shown` but for the counters, which start at zero: of a sender, as many as `transfers` too.
   // Asks nothing of the driver where there is a place left.
   Status create(accord_prequest shown, std::size_t transfers);
-  // While kernels may be using it.
-  void connect(const accord_prequest::accord_partition_link& link);
+  // While kernels may be using it: what `shown` says of the other ranks.
+  void connect(const accord_prequest& shown);
   // Goes on with bringing to the device what has been said. What cannot be stays where it is.
   void progress();
 
@@ -50,7 +50,7 @@ class DevicePrequest {
   Place place_;
   bool is_due_ = false;  // the image is newer than what is on the device
   device::CopyTicket ticket_;
-  std::optional<accord_prequest::accord_partition_link> next_link_;  // once the copy is through
+  std::optional<accord_prequest> next_;  // of the other ranks, once the copy is through
 };
 
 }  // namespace accord::core

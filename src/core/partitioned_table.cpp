@@ -90,7 +90,7 @@ void PartitionedTable::enter(PartitionedCollective& request) {
   collectives_[request.name()] = &request;
   const auto early = early_.find(request.name());
   if (early == early_.end()) return;
-  for (const Early& one : early->second) request.note(one.process, one.header);
+  for (const Early& one : early->second) request.note(one.process, one.header, one.body);
   early_.erase(early);
 }
 
@@ -142,8 +142,7 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
     if (read(body, hello)) meet(process, hello);
     return {};
   }
-  if (header.kind == wire::Kind::collective_ready || header.kind == wire::Kind::collective_data ||
-      header.kind == wire::Kind::collective_failed) {
+  if (header.kind >= wire::Kind::collective_ready) {
     deliver_to_collective(process, header, body, letter);
     return {};
   }
@@ -171,13 +170,13 @@ void PartitionedTable::deliver_to_collective(int process, const wire::Header& he
   const auto found = collectives_.find(name);
   if (found == collectives_.end()) {
     if (!is_data && name.number > collectives_made_[name.lineage])
-      early_[name].push_back({process, header});
+      early_[name].push_back({process, header, {body.begin(), body.end()}});
     return;
   }
   if (is_data) {
     found->second->take(process, header, body, letter);
   } else {
-    found->second->note(process, header);
+    found->second->note(process, header, body);
   }
 }
 

@@ -139,6 +139,7 @@ class PartitionedTable {
   struct Early {
     int process;
     wire::Header header;
+    std::vector<std::byte> body;
   };
   // For collectives that this process has yet to make. Data waits for them with its owner.
   std::map<CollectiveName, std::vector<Early>> early_;

@@ -19,10 +19,14 @@ enum class Kind : std::uint32_t {
   ready,      // receiver to sender, where there is no board: it has started this round
   data,       // sender to receiver: bytes of a transfer, where they are not written into its memory
   // Of collectives, whose requests are known by the communicator and their number on it.
+  failed,  // either way, where there is no board: this round has been given up
+  // Of collectives, whose requests are known by the communicator and their number on it.
   collective_ready,   // to whom data is given or from whom it is taken: this round has been started
   collective_data,    // bytes that a step gives
   collective_failed,  // to all who are told of a start: this round has been given up
-  failed,             // either way, where there is no board: this round has been given up
+  node_meet,          // to all other ranks: a NodeMeet, at the initialisation
+  node_lend,          // the same: a NodeLend, where all might take part
+  node_vote,          // the same: a word, whether this rank can, once all have lent
 };
 
 // Aligned, since what follows is worked on where it has arrived.
@@ -70,6 +74,38 @@ struct Welcome {
   std::uint64_t size_bytes = 0;
   std::uint64_t offset_bytes = 0;  // of the first byte received, in the allocation
   std::byte handle[kHandleBytesMax]{};
+};
+
+// Of a collective that kernels may do within a node (partitioned_node.h): what a rank is.
+struct NodeMeet {
+  std::uint64_t fingerprint = 0;  // what must be equal on all ranks
+  std::uint64_t node = 0;
+  std::uint64_t network = 0;
+  node::PortAddress port;
+  std::uint64_t vendor = 0;  // its runtime's name, hashed
+  std::uint64_t device = 0;  // 0, or different on all ranks
+  std::int32_t item = 0;     // of the parcel that it gets
+  std::uint32_t able = 0;
+};
+
+// Memory of a rank for the others.
+struct NodeMemory {
+  static constexpr std::size_t kHandleBytesMax = 192;
+  std::uint32_t handle_bytes = 0;
+  std::uint32_t with_descriptor = 0;  // the next one of the parcel
+  std::uint64_t base = 0;
+  std::uint64_t buffer_id = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t offset_bytes = 0;  // of what is lent
+  std::byte handle[kHandleBytesMax]{};
+};
+
+struct NodeLend {
+  std::uint32_t ok = 0;
+  std::uint32_t unused = 0;
+  NodeMemory source;
+  NodeMemory target;
+  NodeMemory words;
 };
 
 }  // namespace accord::core::wire

@@ -22,6 +22,7 @@
 #include "device/cuda_host_memory.h"
 #include "device/cuda_inbox.h"
 #include "device/cuda_pack.h"
+#include "device/cuda_partitions.h"
 #include "device/cuda_reduce.h"
 #include "device/cuda_share.h"
 #include "device/cuda_stream.h"
@@ -84,6 +85,9 @@ class CudaRuntime final : public DeviceRuntime {
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
 
   Status inbox_server(int device, InboxServer*& server) override;
+  Status make_partition_reducer(int device, const PartitionReduction& reduction,
+                                std::uint32_t* arrived,
+                                std::unique_ptr<PartitionReducer>& reducer) override;
 
   Status run_on(int device, const std::function<Status()>& work) override;
   Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
@@ -306,6 +310,14 @@ Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "inbox: context"));
   return cuda::inbox_server(driver, scope, exclusive_device(device), server);
+}
+
+Status CudaRuntime::make_partition_reducer(int device, const PartitionReduction& reduction,
+                                           std::uint32_t* arrived,
+                                           std::unique_ptr<PartitionReducer>& reducer) {
+  ACCORD_TRY(check_device(device));
+  ACCORD_TRY(keep_primary(device));
+  return cuda::make_partition_reducer(*cuda::driver(), device, reduction, arrived, reducer);
 }
 
 // Libraries know devices by their primary context alone.

@@ -4,160 +4,15 @@
 // The kernels of reductions, one per element and operation: accord_reduce_<element>_<op>. Compiled
 // into the library where nvcc is found (see CMakeLists.txt); loaded and launched by
 // cuda_reduce.cpp.
-#include <cstring>
-
-#include "device/cuda_kernels.h"
-#include "device/reduce_functions.h"
+#include "device/cuda_reduce_units.h"
 
 namespace accord::device::cuda {
 namespace {
 
-// How elements are moved: in vectors, one by one, or byte by byte.
-
-template <class T>
-struct Vector {
-  static constexpr unsigned kElements = kReduceVectorBytes / sizeof(T);
-  static constexpr unsigned kInFlight = kReduceLoadsInFlight;
-  uint4 raw;
-
-  __device__ static Vector load(const char* address) {
-    return {*reinterpret_cast<const uint4*>(address)};
-  }
-  __device__ void store(char* address) const { *reinterpret_cast<uint4*>(address) = raw; }
-
-  template <ReduceOp op>
-  __device__ void combine_with(const Vector& next) {
-    T here[kElements];
-    T there[kElements];
-    memcpy(here, &raw, sizeof raw);
-    memcpy(there, &next.raw, sizeof raw);
-#pragma unroll
-    for (unsigned i = 0; i < kElements; ++i) here[i] = combine<op>(here[i], there[i]);
-    memcpy(&raw, here, sizeof raw);
-  }
-};
-
-template <class T>
-struct Scalar {
-  static constexpr unsigned kInFlight = kReduceLoadsInFlight;
-  T value;
-
-  __device__ static Scalar load(const char* address) {
-    return {*reinterpret_cast<const T*>(address)};
-  }
-  __device__ void store(char* address) const { *reinterpret_cast<T*>(address) = value; }
-
-  template <ReduceOp op>
-  __device__ void combine_with(const Scalar& next) {
-    value = combine<op>(value, next.value);
-  }
-};
-
-// At any address: byte by byte, since a device cannot load a word that is not aligned.
-template <class T>
-struct Bytes {
-  static constexpr unsigned kInFlight = 1;
-  T value;
-
-  __device__ static Bytes load(const char* address) {
-    Bytes result;
-    memcpy(&result.value, address, sizeof(T));
-    return result;
-  }
-  __device__ void store(char* address) const { memcpy(address, &value, sizeof(T)); }
-
-  template <ReduceOp op>
-  __device__ void combine_with(const Bytes& next) {
-    value = combine<op>(value, next.value);
-  }
-};
-
-// kBatch units of one thread, `step` units apart: the loads of several sources are issued before
-// the first is waited for. Every load of a unit comes before its store, so a target may be one of
-// the sources.
-template <class Unit, ReduceOp op, unsigned kBatch, class Offset>
-__device__ void reduce_batch(const ReduceArguments& arguments, std::uint64_t first,
-                             std::uint64_t step, const Offset& offset) {
-  constexpr unsigned kAtOnce = Unit::kInFlight > 1 ? kReduceSourcesAtOnce : 1;
-  Unit result[kBatch];
-  std::uint64_t offsets[kBatch];
-#pragma unroll
-  for (unsigned k = 0; k < kBatch; ++k) offsets[k] = offset(first + k * step);
-#pragma unroll 1
-  for (unsigned source = 0; source < arguments.source_count; source += kAtOnce) {
-    Unit next[kAtOnce][kBatch];
-#pragma unroll
-    for (unsigned j = 0; j < kAtOnce; ++j) {
-      if (source + j >= arguments.source_count) break;
-      const auto* base = static_cast<const char*>(arguments.sources[source + j]);
-#pragma unroll
-      for (unsigned k = 0; k < kBatch; ++k) next[j][k] = Unit::load(base + offsets[k]);
-    }
-#pragma unroll
-    for (unsigned j = 0; j < kAtOnce; ++j) {
-      if (source + j >= arguments.source_count) break;
-#pragma unroll
-      for (unsigned k = 0; k < kBatch; ++k) {
-        if (source + j == 0) {
-          result[k] = next[j][k];
-        } else {
-          result[k].template combine_with<op>(next[j][k]);
-        }
-      }
-    }
-  }
-#pragma unroll 1
-  for (unsigned target = 0; target < arguments.target_count; ++target) {
-    auto* base = static_cast<char*>(arguments.targets[target]);
-#pragma unroll
-    for (unsigned k = 0; k < kBatch; ++k) result[k].store(base + offsets[k]);
-  }
-}
-
-// Spreads `units` units over all threads; offset(unit) says at which byte one starts.
-template <class Unit, ReduceOp op, class Offset>
-__device__ void reduce_units(const ReduceArguments& arguments, std::uint64_t units,
-                             const Offset& offset) {
-  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
-  std::uint64_t unit = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if constexpr (Unit::kInFlight > 1) {
-    for (; unit + (Unit::kInFlight - 1) * step < units; unit += Unit::kInFlight * step) {
-      reduce_batch<Unit, op, Unit::kInFlight>(arguments, unit, step, offset);
-    }
-  }
-  for (; unit < units; unit += step) reduce_batch<Unit, op, 1>(arguments, unit, step, offset);
-}
-
-// Elements of which no whole number fits a vector.
-template <class T, ReduceOp op>
-__device__ void reduce_odd(const ReduceArguments& arguments) {
-  const auto offset = [](std::uint64_t unit) { return unit * sizeof(T); };
-  if (arguments.aligned != 0) {
-    reduce_units<Scalar<T>, op>(arguments, arguments.count, offset);
-  } else {
-    reduce_units<Bytes<T>, op>(arguments, arguments.count, offset);
-  }
-}
-
-template <class T, ReduceOp op>
-__device__ void reduce(const ReduceArguments& arguments) {
-  const std::uint64_t head = arguments.head;
-  const std::uint64_t in_vectors = arguments.vectors * Vector<T>::kElements;
-  const std::uint64_t rest = arguments.count - in_vectors;
-  const auto vector_offset = [=](std::uint64_t unit) {
-    return head * sizeof(T) + unit * kReduceVectorBytes;
-  };
-  const auto rest_offset = [=](std::uint64_t unit) {
-    return (unit < head ? unit : unit + in_vectors) * sizeof(T);
-  };
-  if (arguments.vectors > 0) {
-    reduce_units<Vector<T>, op>(arguments, arguments.vectors, vector_offset);
-  }
-  if (arguments.aligned != 0) {
-    reduce_units<Scalar<T>, op>(arguments, rest, rest_offset);
-  } else {
-    reduce_units<Bytes<T>, op>(arguments, rest, rest_offset);
-  }
+// Spreads the units over all threads.
+__device__ ThreadUnits units_of_thread() {
+  return {std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x,
+          std::uint64_t{gridDim.x} * blockDim.x};
 }
 
 }  // namespace
@@ -165,7 +20,7 @@ __device__ void reduce(const ReduceArguments& arguments) {
 #define ACCORD_KERNEL_BY(function, element, type, op)                                     \
   extern "C" __global__ void __launch_bounds__(kReduceThreads)                            \
       accord_reduce_##element##_##op(const __grid_constant__ ReduceArguments arguments) { \
-    function<type, ReduceOp::op>(arguments);                                              \
+    function<type, ReduceOp::op>(arguments, units_of_thread());                           \
   }
 #define ACCORD_KERNEL(element, type, op) ACCORD_KERNEL_BY(reduce, element, type, op)
 #define ACCORD_ODD_KERNEL(element, type, op) ACCORD_KERNEL_BY(reduce_odd, element, type, op)

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/reduction.h"
+
 namespace accord::device::cuda {
 
 constexpr unsigned kReduceThreads = 512;  // of a block
@@ -35,5 +37,19 @@ struct ReduceArguments {
   const void* sources[kReduceSourcesMax];
   void* targets[kReduceTargetsMax];
 };
+
+// Which elements are read as vectors, where all addresses are alike modulo the size of one; the
+// first of them is `start`.
+ACCORD_HOST_DEVICE inline void choose_vectors(std::uintptr_t start, std::size_t element_bytes,
+                                              ReduceArguments& arguments) {
+  const std::uint64_t count = arguments.count;
+  arguments.head = count;
+  arguments.vectors = 0;
+  const std::size_t head_bytes = (0 - start) % kReduceVectorBytes;
+  if (kReduceVectorBytes % element_bytes != 0 || head_bytes % element_bytes != 0) return;
+  const std::uint64_t head = head_bytes / element_bytes;
+  arguments.head = head < count ? head : count;
+  arguments.vectors = (count - arguments.head) * element_bytes / kReduceVectorBytes;
+}
 
 }  // namespace accord::device::cuda

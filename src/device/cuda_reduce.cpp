@@ -88,11 +88,7 @@ void choose_access(Element element, ReduceArguments& arguments) {
   arguments.aligned = any % element_alignment(element) == 0 ? 1 : 0;
   arguments.head = arguments.count;
   arguments.vectors = 0;
-  const std::size_t head_bytes = (0 - start) % kReduceVectorBytes;
-  if (kReduceVectorBytes % bytes != 0) return;
-  if (differing % kReduceVectorBytes != 0 || head_bytes % bytes != 0) return;
-  arguments.head = std::min<std::uint64_t>(arguments.count, head_bytes / bytes);
-  arguments.vectors = (arguments.count - arguments.head) * bytes / kReduceVectorBytes;
+  if (differing % kReduceVectorBytes == 0) choose_vectors(start, bytes, arguments);
 }
 
 Status launch(const Driver& driver, Function function, ReduceArguments& arguments, Stream stream) {

@@ -24,6 +24,8 @@ enum class MemoryKind { host, pinned, managed, device };
 
 class DeviceRuntime;
 class InboxServer;
+class PartitionReducer;
+struct PartitionReduction;
 struct CopyBatch;
 
 // What a pointer is. `runtime` is null for plain host memory.
@@ -171,6 +173,13 @@ class DeviceRuntime {
   virtual Status inbox_server(int /*device*/, InboxServer*& /*server*/) {
     return Status(StatusCode::unsupported, "inbox exchanges: not on this runtime");
   }
+
+  // Who does this rank's part of such a reduction on `device`; unsupported where nobody can. All
+  // memory that it names stays where it is as long as the reducer lives; `arrived` are
+  // partition_host_words.
+  virtual Status make_partition_reducer(int device, const PartitionReduction& reduction,
+                                        std::uint32_t* arrived,
+                                        std::unique_ptr<PartitionReducer>& reducer);
 
   // For libraries that bring kernels of their own: calls `work` with `device` current to this
   // thread, and makes a stream of that device.

@@ -20,6 +20,7 @@
 #include "device/device_runtime.h"
 #include "device/host_arena.h"
 #include "device/host_inbox.h"
+#include "device/host_partitions.h"
 #include "device/host_reach.h"
 #include "device/inbox_server.h"
 #include "device/registry.h"
@@ -161,6 +162,10 @@ class HostRuntime final : public DeviceRuntime {
     return check_device(device);
   }
 
+  Status make_partition_reducer(int device, const PartitionReduction& reduction,
+                                std::uint32_t* arrived,
+                                std::unique_ptr<PartitionReducer>& reducer) override;
+
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
   Status host_pin(void*, std::size_t) override { return pin_pages(); }
@@ -271,6 +276,34 @@ Status HostRuntime::reduce_begin(int device, const Reduction& reduction, CopyTic
   auto work = std::make_unique<PendingWork>();
   ACCORD_TRY(work->add(arena_, reduction));
   return begin(std::move(work), ticket);
+}
+
+Status HostRuntime::make_partition_reducer(int device, const PartitionReduction& reduction,
+                                           std::uint32_t* arrived,
+                                           std::unique_ptr<PartitionReducer>& reducer) {
+  ACCORD_TRY(check_device(device));
+  if (!is_defined(reduction.op, reduction.element))
+    return Status(StatusCode::unsupported, "reductions of partitions: not defined");
+  const std::size_t size_bytes = static_cast<std::size_t>(reduction.partitions) * reduction.count *
+                                 element_bytes(reduction.element);
+  PartitionReduction reachable = reduction;
+  std::vector<HostAllocationRef> owners;
+  Status status;
+  const auto reachable_at = [&](const void* pointer, std::size_t bytes) {
+    auto* const user = static_cast<std::byte*>(const_cast<void*>(pointer));
+    std::byte* at = nullptr;
+    keep_first(status, reach(arena_, {user, bytes, 1, 0}, at, owners.emplace_back()));
+    return at;
+  };
+  for (int rank = 0; rank < reduction.ranks; ++rank) {
+    reachable.sources[rank] = reachable_at(reduction.sources[rank], size_bytes);
+    reachable.targets[rank] = reachable_at(reduction.targets[rank], size_bytes);
+    reachable.words[rank] = reinterpret_cast<std::uint32_t*>(
+        reachable_at(reduction.words[rank], partition_memory_bytes(reduction)));
+  }
+  ACCORD_TRY(status);
+  reducer = make_host_partition_reducer(reachable, arrived, std::move(owners));
+  return Status();
 }
 
 Status HostRuntime::run_on(int device, const std::function<Status()>& work) {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/status.h"
+#include "device/device_runtime.h"
+#include "device/partition_reducer.h"
 
 namespace accord::device {
 
@@ -23,6 +25,13 @@ Status check_reduction(const Reduction& reduction) {
                   fmt::format("reduce: {} elements are too many", reduction.count));
   }
   return Status();
+}
+
+Status DeviceRuntime::make_partition_reducer(int /*device*/,
+                                             const PartitionReduction& /*reduction*/,
+                                             std::uint32_t* /*arrived*/,
+                                             std::unique_ptr<PartitionReducer>& /*reducer*/) {
+  return Status(StatusCode::unsupported, "reductions of partitions: not on this runtime");
 }
 
 }  // namespace accord::device

@@ -155,14 +155,28 @@ void read_number(MPI_Info info, const char* key, Number& number) {
   if (end.ec == std::errc() && end.ptr == text.data() + text.size() && read > 0) number = read;
 }
 
+core::PartitionCopy copy_named(std::string_view name, core::PartitionCopy otherwise) {
+  if (name == "kernel") return core::PartitionCopy::kernel;
+  if (name == "engine") return core::PartitionCopy::engine;
+  return name == "auto" ? core::PartitionCopy::automatic : otherwise;
+}
+
 }  // namespace
 
 core::PartitionedTable* partitioned_table() noexcept {
   return service == nullptr ? nullptr : &service->table;
 }
 
-void read_marks(MPI_Info info, std::uint32_t& marks) {
-  if (info != MPI_INFO_NULL) read_number(info, "accord_marks", marks);
+void read_info(MPI_Info info, core::PartitionedCall& call) {
+  call.copy = copy_named(config().partitioned_copy, core::PartitionCopy::automatic);
+  if (info == MPI_INFO_NULL) return;
+  read_number(info, "accord_marks", call.marks);
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  if (host::Info_get(info, "accord_partitioned_copy", MPI_MAX_INFO_VAL, value, &found) ==
+          MPI_SUCCESS &&
+      found != 0)
+    call.copy = copy_named(value, call.copy);
 }
 
 #ifdef ACCORD_HAS_Psend_init
@@ -181,24 +195,11 @@ struct Arguments {
   MPI_Request* request;
 };
 
-core::PartitionCopy copy_named(std::string_view name, core::PartitionCopy otherwise) {
-  if (name == "kernel") return core::PartitionCopy::kernel;
-  if (name == "engine") return core::PartitionCopy::engine;
-  return name == "auto" ? core::PartitionCopy::automatic : otherwise;
-}
-
-void read_info(MPI_Info info, core::PartitionedCall& call) {
-  call.copy = copy_named(config().partitioned_copy, core::PartitionCopy::automatic);
-  read_marks(info, call.marks);
+// How many partitions go together.
+void read_transfer(MPI_Info info, core::PartitionedCall& call) {
   if (info == MPI_INFO_NULL) return;
   read_number(info, "accord_transfer_partitions", call.transfer_partitions);
   call.transfer_partitions = std::clamp(call.transfer_partitions, 1, std::max(call.partitions, 1));
-  char value[MPI_MAX_INFO_VAL + 1] = "";
-  int found = 0;
-  if (host::Info_get(info, "accord_partitioned_copy", MPI_MAX_INFO_VAL, value, &found) ==
-          MPI_SUCCESS &&
-      found != 0)
-    call.copy = copy_named(value, call.copy);
 }
 
 // The rank in MPI_COMM_WORLD of the one with which `comm` communicates under this number; -1: none.
@@ -240,6 +241,7 @@ bool describe(const Arguments& given, core::PartitionedCall& call) {
   call.partition_bytes = static_cast<std::size_t>(given.count) * type->size_bytes();
   call.peer_rank = given.peer;
   read_info(given.info, call);
+  read_transfer(given.info, call);
   return true;
 }
 

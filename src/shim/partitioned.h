@@ -13,7 +13,8 @@
 
 namespace accord::core {
 class PartitionedTable;
-}
+struct PartitionedCall;
+}  // namespace accord::core
 
 namespace accord::shim {
 
@@ -23,8 +24,8 @@ void close_partitioned() noexcept;
 
 // The requests of this process; null where Accord carries none.
 core::PartitionedTable* partitioned_table() noexcept;
-// As the info key "accord_marks" says.
-void read_marks(MPI_Info info, std::uint32_t& marks);
+// What kernels are to do for a request, as the setting and its info say.
+void read_info(MPI_Info info, core::PartitionedCall& call);
 
 #ifdef ACCORD_HAS_Psend_init
 int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,

@@ -187,6 +187,7 @@ int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI
                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                          MPI_Request* request) noexcept {
   return make({"MPIX_Pallreduce_init", partitions, comm, info, request}, [&](Draft& draft) {
+    draft.is_of_all();
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
                      core::allreduce_schedule);
   });

@@ -75,6 +75,9 @@ class PartitionedDraft {
   enum class Made { apart, in_result };
   core::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op, Made made);
 
+  // All ranks get what is made of the contributions of all.
+  void is_of_all() noexcept { plan_.of_all = true; }
+
   // Makes the request.
   int finish(core::Schedule schedule);
   // Raises what is wrong.

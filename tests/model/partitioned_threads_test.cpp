@@ -56,6 +56,7 @@ class Ends {
             .kernel_bytes = sizeof from,
             .thread_bytes = sizeof from,
             .link = link,
+            .node = {},
             .state = ACCORD_PARTITION_STATE_CONNECTED};
     receive = {.image = &receive,
                .sides = ACCORD_PARTITION_RECEIVES,
@@ -71,6 +72,7 @@ class Ends {
                .kernel_bytes = 0,
                .thread_bytes = 0,
                .link = link,
+               .node = {},
                .state = ACCORD_PARTITION_STATE_CONNECTED};
   }
 

@@ -16,6 +16,7 @@
 
 #include "device/cuda_kernels.h"
 #include "device/cuda_pack_kernels.h"
+#include "device/cuda_partition_kernels.h"
 #include "device/host_pack.h"
 #include "device/host_reduce.h"
 #include "device/reduce_functions.h"
@@ -38,6 +39,7 @@ struct FunctionHandle {
   Element element = Element::none;
   ReduceOp op = ReduceOp::none;     // none: packing, or the resident kernel of inbox exchanges
   std::size_t pack_word_bytes = 0;  // 0: no packing
+  bool of_partitions = false;       // without an operation: the one that marks
   bool pack_is_narrow = false;
 };
 
@@ -61,6 +63,20 @@ inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
   ACCORD_REDUCTIONS(FAKE_KERNEL)
   ACCORD_ODD_REDUCTIONS(FAKE_KERNEL)
 #undef FAKE_KERNEL
+#define FAKE_KERNEL(element, type, op)                                                         \
+  if (name == "accord_partitions_" #element "_" #op) {                                         \
+    auto* function =                                                                           \
+        new FunctionHandle{module.context, module.context_id, Element::element, ReduceOp::op}; \
+    function->of_partitions = true;                                                            \
+    return function;                                                                           \
+  }
+  ACCORD_PARTITION_REDUCTIONS(FAKE_KERNEL)
+#undef FAKE_KERNEL
+  if (name == "accord_partitions_mark") {
+    auto* function = new FunctionHandle{module.context, module.context_id};
+    function->of_partitions = true;
+    return function;
+  }
   if (name == "accord_inbox") return new FunctionHandle{module.context, module.context_id};
   for (const std::size_t bytes : {1, 2, 4, 8, 16}) {
     for (const bool narrow : {true, false}) {

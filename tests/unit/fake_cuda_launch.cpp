@@ -7,6 +7,7 @@
 
 #include "fake_cuda_inbox.h"
 #include "fake_cuda_kernels.h"
+#include "fake_cuda_partitions.h"
 #include "fake_cuda_state.h"
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
@@ -23,6 +24,20 @@ Result launch(std::unique_lock<std::mutex>& lock, Stream stream, unsigned blocks
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking != nullptr && *blocking != '0') await_residents(lock, *stream);
   return check_context();
+}
+
+Result launch_partitions(Function function, unsigned blocks, unsigned threads, Stream stream,
+                         const void* parameter) {
+  if (function->op == accord::device::ReduceOp::none) {
+    if (blocks != 1 || threads != PartitionMarks::kMost) return Result::invalid_value;
+    return enqueue(stream,
+                   [marks = *static_cast<const PartitionMarks*>(parameter)] { run(marks); });
+  }
+  const auto& schedule = *static_cast<const PartitionSchedule*>(parameter);
+  if (threads != kPartitionThreads || blocks != schedule.teams * schedule.slices + 1)
+    return Result::invalid_value;
+  if (!can_run(schedule, function->element)) return kIllegalAddress;
+  return enqueue(stream, [kernel = *function, copy = schedule] { run(kernel, copy); });
 }
 
 }  // namespace
@@ -50,6 +65,10 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsig
   std::unique_lock lock(state.mutex);
   if (const Result result = check_context(); result != Result::success) return result;
   if (!usable(function)) return kInvalidHandle;
+  if (function->of_partitions) {
+    if (grid_y * grid_z * block_y * block_z != 1 || extra != nullptr) return Result::invalid_value;
+    return launch_partitions(function, blocks, threads, stream, parameters[0]);
+  }
   const bool packs = function->pack_word_bytes != 0;
   const bool resident = !packs && function->op == accord::device::ReduceOp::none;
   if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 ||

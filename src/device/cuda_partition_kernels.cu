@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The kernels of partitioned reductions within a node (device/partition_reduction.h), one per
+// element and operation: accord_partitions_<element>_<op>; and one that marks partitions ready for
+// the host. Where a rank has told others something, it first makes all it has written visible to
+// the whole system; where it has been told, it looks no earlier than that.
+#include "device/cuda_partition_kernels.h"
+#include "device/cuda_reduce_units.h"
+
+namespace accord::device::cuda {
+namespace {
+
+constexpr int kWarp = 32;
+
+__device__ std::uint64_t now_ns() {
+  std::uint64_t time;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+  return time;
+}
+
+// Many of these are under way at once; a fence follows once they say yes.
+__device__ std::uint32_t load_word(const std::uint32_t* word) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ void store_word(std::uint32_t* word, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
+
+// Whether `count` words in a row hold the round.
+__device__ bool all_hold(const std::uint32_t* words, int count, std::uint32_t round) {
+  bool all = true;
+#pragma unroll 4
+  for (int i = 0; i < count; ++i) all = load_word(words + i) == round && all;
+  return all;
+}
+
+// Counts one up in a word that starts anew with each `turn`; true for the last of `wanted`. What
+// the others did before they counted is then seen, and is told on by a fence.
+__device__ bool counts_last(std::uint32_t* words, std::uint32_t turn, std::uint32_t wanted) {
+  auto* const word = reinterpret_cast<unsigned long long*>(words);
+  unsigned long long seen = *static_cast<volatile unsigned long long*>(word);
+  for (;;) {
+    const std::uint32_t before = seen >> 32 == turn ? static_cast<std::uint32_t>(seen) : 0;
+    const unsigned long long next = static_cast<unsigned long long>(turn) << 32 | (before + 1);
+    unsigned long long found;
+    asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(found)
+                 : "l"(word), "l"(seen), "l"(next)
+                 : "memory");
+    if (found == seen) return before + 1 == wanted;
+    seen = found;
+  }
+}
+
+// Where things are in this rank's words.
+struct Words {
+  const PartitionReduction& reduction;
+  __device__ std::uint32_t* own() const { return reduction.words[reduction.rank]; }
+  __device__ std::uint32_t* ready(int partition) const {
+    return own() + ready_word(reduction.ranks, partition, 0);
+  }
+  __device__ std::uint32_t* landed(int partition) const {
+    return own() + landed_word(reduction.ranks, reduction.partitions, partition, 0);
+  }
+  __device__ std::uint32_t* through(int partition) const {
+    return own() + own_words(reduction.ranks, reduction.partitions) + 2 * partition;
+  }
+  __device__ std::uint32_t* left() const { return through(reduction.partitions); }
+  __device__ std::uint32_t* done(int partition, std::uint32_t slices, std::uint32_t slice) const {
+    return through(reduction.partitions + 1) + static_cast<std::size_t>(partition) * slices + slice;
+  }
+};
+
+// What the threads of a block share.
+struct Block {
+  ReduceArguments arguments;
+  int first;      // of the partitions of the team, all before it are through
+  int partition;  // the next to work on; -1: none is ready, -2: none is left
+  std::uint64_t waits_since_ns;
+};
+
+// By the first warp: finds one of the team's next partitions that is ready and not yet done, each
+// thread looking at one of them.
+__device__ void look(const PartitionSchedule& schedule, std::uint32_t slice, int team,
+                     Block& block) {
+  __syncwarp();  // the first thread may just have gone on, and noted one as done
+  const PartitionReduction& reduction = schedule.reduction;
+  const Words words{reduction};
+  const int teams = static_cast<int>(schedule.teams);
+  const int lane = static_cast<int>(threadIdx.x);
+  const int partition = team + (block.first + lane) * teams;
+  const bool exists = partition < reduction.partitions;
+  bool done = true;
+  bool ready = false;
+  if (exists) {
+    const int share = share_of(reduction.rank, reduction.ranks, partition);
+    done = share >= shares_of(reduction.count, schedule.share) ||
+           load_word(words.done(partition, schedule.slices, slice)) == schedule.round;
+    ready = all_hold(words.ready(partition), reduction.ranks, schedule.round);
+  }
+  const unsigned through = __ballot_sync(0xffffffff, done);
+  const unsigned open = __ballot_sync(0xffffffff, ready && !done);
+  const unsigned any = __ballot_sync(0xffffffff, exists);
+  if (open != 0) __threadfence_system();
+  if (lane != 0) return;
+  const int passed = through == 0xffffffff ? kWarp : __ffs(static_cast<int>(~through)) - 1;
+  if (open != 0) {
+    block.partition = team + (block.first + __ffs(static_cast<int>(open)) - 1) * teams;
+  } else {
+    block.partition = any == 0 ? -2 : -1;
+  }
+  block.first += passed;
+}
+
+// By all threads: what the block is to reduce of a partition.
+__device__ void describe(const PartitionSchedule& schedule, std::size_t element_bytes,
+                         Block& block) {
+  const PartitionReduction& reduction = schedule.reduction;
+  const int share = share_of(reduction.rank, reduction.ranks, block.partition);
+  const std::size_t first = static_cast<std::size_t>(share) * schedule.share;
+  const std::size_t offset_bytes =
+      (static_cast<std::size_t>(block.partition) * reduction.count + first) * element_bytes;
+  ReduceArguments& arguments = block.arguments;
+  const int rank = static_cast<int>(threadIdx.x);
+  if (rank < reduction.ranks) {
+    arguments.sources[rank] = static_cast<const char*>(reduction.sources[rank]) + offset_bytes;
+    // Each begins with itself, so that not all write to one at a time.
+    const int target = (reduction.rank + rank) % reduction.ranks;
+    arguments.targets[rank] = static_cast<char*>(reduction.targets[target]) + offset_bytes;
+  }
+  if (rank != 0) return;
+  const std::size_t left = reduction.count - first;
+  arguments.count = schedule.share < left ? schedule.share : left;
+  arguments.source_count = arguments.target_count = static_cast<std::uint32_t>(reduction.ranks);
+  arguments.aligned = schedule.aligned;
+  arguments.head = arguments.count;
+  arguments.vectors = 0;
+  if (schedule.vectors != 0)
+    choose_vectors(reinterpret_cast<std::uintptr_t>(reduction.targets[0]) + offset_bytes,
+                   element_bytes, arguments);
+}
+
+// By one thread, once all of the block are through with their part.
+__device__ void tell(const PartitionSchedule& schedule, std::uint32_t slice, int partition) {
+  const PartitionReduction& reduction = schedule.reduction;
+  const Words words{reduction};
+  store_word(words.done(partition, schedule.slices, slice), schedule.round);
+  if (schedule.slices > 1 &&
+      !counts_last(words.through(partition), schedule.round, schedule.slices))
+    return;
+  __threadfence_system();
+  const std::size_t word = landed_word(reduction.ranks, reduction.partitions, partition,
+                                       share_of(reduction.rank, reduction.ranks, partition));
+  for (int rank = 0; rank < reduction.ranks; ++rank)
+    store_word(reduction.words[rank] + word, schedule.round);
+}
+
+template <class T, ReduceOp op>
+__device__ void work(const PartitionSchedule& schedule, Block& block) {
+  const auto team = static_cast<int>(blockIdx.x / schedule.slices);
+  const std::uint32_t slice = blockIdx.x % schedule.slices;
+  const ThreadUnits mine{std::uint64_t{slice} * blockDim.x + threadIdx.x,
+                         std::uint64_t{schedule.slices} * blockDim.x};
+  for (;;) {
+    if (threadIdx.x < kWarp) {
+      look(schedule, slice, team, block);
+      if (threadIdx.x == 0) {
+        if (block.partition >= 0) block.waits_since_ns = 0;
+        if (block.partition == -1) {
+          const std::uint64_t now = now_ns();
+          if (block.waits_since_ns == 0) block.waits_since_ns = now;
+          if (now - block.waits_since_ns > schedule.patience_ns) block.partition = -2;
+        }
+      }
+    }
+    __syncthreads();
+    const int partition = block.partition;
+    if (partition == -2) return;
+    if (partition >= 0) {
+      describe(schedule, sizeof(T), block);
+      __syncthreads();
+      reduce<T, op>(block.arguments, mine);
+    }
+    __syncthreads();
+    if (partition >= 0 && threadIdx.x == 0) tell(schedule, slice, partition);
+  }
+}
+
+// Tells the host of each partition whose shares are all here. A thread looks at one at a time.
+__device__ void watch(const PartitionSchedule& schedule) {
+  const PartitionReduction& reduction = schedule.reduction;
+  const Words words{reduction};
+  const int shares = shares_of(reduction.count, schedule.share);
+  // The shares of a partition are numbered, whoever owns them.
+  auto partition = static_cast<int>(threadIdx.x);
+  std::uint64_t waits_since_ns = now_ns();
+  for (;;) {
+    const bool exists = partition < reduction.partitions;
+    const bool here = exists && all_hold(words.landed(partition), shares, schedule.round);
+    if (here) {
+      __threadfence_system();
+      store_word(schedule.arrived + partition, schedule.round);
+      partition += static_cast<int>(blockDim.x);
+    }
+    if (__syncthreads_or(partition < reduction.partitions) == 0) return;
+    const std::uint64_t now = now_ns();
+    if (__syncthreads_or(here) != 0) waits_since_ns = now;
+    if (__syncthreads_or(now - waits_since_ns > schedule.patience_ns) != 0) return;
+  }
+}
+
+__device__ void leave(const PartitionSchedule& schedule) {
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  const Words words{schedule.reduction};
+  if (!counts_last(words.left(), schedule.launch, gridDim.x)) return;
+  __threadfence_system();
+  store_word(schedule.left, schedule.launch);
+}
+
+template <class T, ReduceOp op>
+__device__ void run(const PartitionSchedule& schedule) {
+  __shared__ Block block;
+  if (threadIdx.x == 0) {
+    block.first = 0;
+    block.waits_since_ns = 0;
+  }
+  __syncthreads();
+  if (blockIdx.x + 1 == gridDim.x) {
+    watch(schedule);
+  } else {
+    work<T, op>(schedule, block);
+  }
+  leave(schedule);
+}
+
+}  // namespace
+
+#define ACCORD_KERNEL(element, type, op)                                                       \
+  extern "C" __global__ void __launch_bounds__(kPartitionThreads, 2)                           \
+      accord_partitions_##element##_##op(const __grid_constant__ PartitionSchedule schedule) { \
+    run<type, ReduceOp::op>(schedule);                                                         \
+  }
+ACCORD_PARTITION_REDUCTIONS(ACCORD_KERNEL)
+#undef ACCORD_KERNEL
+
+// Each thread tells of one partition. What is marked was there before the launch.
+extern "C" __global__ void accord_partitions_mark(const __grid_constant__ PartitionMarks marks) {
+  if (threadIdx.x >= marks.count) return;
+  __threadfence_system();
+  const std::size_t word = ready_word(marks.ranks, marks.partitions[threadIdx.x], marks.rank);
+  for (int rank = 0; rank < marks.ranks; ++rank) store_word(marks.words[rank] + word, marks.round);
+}
+
+}  // namespace accord::device::cuda

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/host_partitions.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "device/host_reduce.h"
+
+namespace accord::device {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// As the kernels of devices do.
+constexpr std::chrono::microseconds kPatience{2000};
+
+class HostPartitionReducer final : public PartitionReducer {
+ public:
+  HostPartitionReducer(const PartitionReduction& reduction, std::uint32_t* arrived,
+                       std::vector<HostAllocationRef> owners)
+      : reduction_(reduction),
+        arrived_(arrived),
+        owners_(std::move(owners)),
+        bytes_(element_bytes(reduction.element)),
+        share_(share_elements(reduction.count, reduction.ranks, bytes_)),
+        reduced_(static_cast<std::size_t>(reduction.partitions)) {}
+  ~HostPartitionReducer() override { await_kernel(); }
+  HostPartitionReducer(const HostPartitionReducer&) = delete;
+  HostPartitionReducer& operator=(const HostPartitionReducer&) = delete;
+
+  Status start(std::uint32_t round) override {
+    await_kernel();
+    round_ = round;
+    launch();
+    return {};
+  }
+  Status mark(std::span<const std::int32_t> partitions) override {
+    for (const std::int32_t partition : partitions)
+      tell_all(ready_word(reduction_.ranks, partition, reduction_.rank));
+    return {};
+  }
+  Status progress() override {
+    if (!left_.load(std::memory_order_acquire) || all_arrived()) return {};
+    await_kernel();
+    launch();
+    return {};
+  }
+
+ private:
+  void await_kernel() {
+    if (kernel_.joinable()) kernel_.join();
+  }
+  void launch() {
+    left_.store(false, std::memory_order_relaxed);
+    kernel_ = std::thread([this] {
+      run();
+      left_.store(true, std::memory_order_release);
+    });
+  }
+
+  bool holds(std::uint32_t& word) const {
+    return std::atomic_ref(word).load(std::memory_order_acquire) == round_;
+  }
+  bool all_hold(std::size_t first, int count) const {
+    std::uint32_t* const words = reduction_.words[reduction_.rank] + first;
+    return std::all_of(words, words + count, [&](std::uint32_t& word) { return holds(word); });
+  }
+  bool all_arrived() const {
+    return std::all_of(arrived_, arrived_ + reduction_.partitions,
+                       [&](std::uint32_t& word) { return holds(word); });
+  }
+  void tell_all(std::size_t word) const {
+    for (int rank = 0; rank < reduction_.ranks; ++rank)
+      std::atomic_ref(reduction_.words[rank][word]).store(round_, std::memory_order_release);
+  }
+
+  // Whether there was anything to do.
+  bool reduce_ready(int partition) {
+    auto& reduced = reduced_[static_cast<std::size_t>(partition)];
+    const int share = share_of(reduction_.rank, reduction_.ranks, partition);
+    if (reduced == round_ || share >= shares_of(reduction_.count, share_) ||
+        !all_hold(ready_word(reduction_.ranks, partition, 0), reduction_.ranks))
+      return false;
+    reduce(partition, static_cast<std::size_t>(share) * share_);
+    tell_all(landed_word(reduction_.ranks, reduction_.partitions, partition, share));
+    reduced = round_;
+    return true;
+  }
+  void reduce(int partition, std::size_t first) const {
+    const std::size_t offset =
+        (static_cast<std::size_t>(partition) * reduction_.count + first) * bytes_;
+    const void* sources[kPartitionRanksMax];
+    void* targets[kPartitionRanksMax];
+    for (int rank = 0; rank < reduction_.ranks; ++rank) {
+      sources[rank] = static_cast<const std::byte*>(reduction_.sources[rank]) + offset;
+      targets[rank] = static_cast<std::byte*>(reduction_.targets[rank]) + offset;
+    }
+    const auto ranks = static_cast<std::size_t>(reduction_.ranks);
+    reduce_on_host({.dst = targets[0],
+                    .sources = {sources, ranks},
+                    .count = std::min(share_, reduction_.count - first),
+                    .op = reduction_.op,
+                    .element = reduction_.element,
+                    .copies = {targets + 1, ranks - 1}});
+  }
+  bool tell_host(int partition) const {
+    if (holds(arrived_[partition]) ||
+        !all_hold(landed_word(reduction_.ranks, reduction_.partitions, partition, 0),
+                  shares_of(reduction_.count, share_)))
+      return false;
+    std::atomic_ref(arrived_[partition]).store(round_, std::memory_order_release);
+    return true;
+  }
+
+  void run() {
+    for (auto since = Clock::now(); !all_arrived() && Clock::now() - since < kPatience;) {
+      bool any = false;
+      for (int partition = 0; partition < reduction_.partitions; ++partition) {
+        any = reduce_ready(partition) || any;
+        any = tell_host(partition) || any;
+      }
+      if (any) since = Clock::now();
+      std::this_thread::yield();
+    }
+  }
+
+  const PartitionReduction reduction_;
+  std::uint32_t* const arrived_;
+  const std::vector<HostAllocationRef> owners_;
+  const std::size_t bytes_;
+  const std::size_t share_;
+  std::vector<std::uint32_t> reduced_;  // the kernel's: by partition, the last round
+  std::uint32_t round_ = 0;             // written while there is no kernel
+  std::atomic<bool> left_{true};
+  std::thread kernel_;
+};
+
+}  // namespace
+
+std::unique_ptr<PartitionReducer> make_host_partition_reducer(
+    const PartitionReduction& reduction, std::uint32_t* arrived,
+    std::vector<HostAllocationRef> owners) {
+  return std::make_unique<HostPartitionReducer>(reduction, arrived, std::move(owners));
+}
+
+}  // namespace accord::device

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One reduction of all ranks of a node to all of them, cut into partitions that become ready one by
+// one. Each partition is cut into shares, and each share has an owner among the ranks: once all
+// ranks have marked the partition ready, the owner's kernel reads that share from all ranks'
+// buffers, combines them in rank order, and stores the result into all ranks' buffers. What ranks
+// tell each other are words in their device memory that hold the number of a round: they say yes
+// for that round and no for any other, so nothing is reset between rounds. Who marks never waits,
+// and the kernels wait only for those who mark, so nobody waits in a circle. A source may be the
+// same rank's target: an owner alone reads and writes its share, element by element. Knows no MPI.
+// Included by kernels too, hence no more than the standard library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/reduction.h"
+
+namespace accord::device {
+
+constexpr int kPartitionRanksMax = 32;
+
+// As this rank's device reaches it all. Every rank has the same but for the addresses.
+struct PartitionReduction {
+  int rank = 0;
+  int ranks = 0;
+  int partitions = 0;
+  std::size_t count = 0;  // elements of a partition, above zero
+  ReduceOp op = ReduceOp::none;
+  Element element = Element::none;
+  // By rank. Partitions lie one after the other.
+  const void* sources[kPartitionRanksMax] = {};
+  void* targets[kPartitionRanksMax] = {};
+  // Of so many words each (partition_words), zero before the first round.
+  std::uint32_t* words[kPartitionRanksMax] = {};
+};
+
+// Words of a rank's memory. First, by partition and rank, whether that rank has marked it ready.
+ACCORD_HOST_DEVICE constexpr std::size_t ready_word(int ranks, int partition, int rank) {
+  return static_cast<std::size_t>(partition) * static_cast<std::size_t>(ranks) +
+         static_cast<std::size_t>(rank);
+}
+// Then, by partition and share, whether the result of that share lies in this rank's target.
+ACCORD_HOST_DEVICE constexpr std::size_t landed_word(int ranks, int partitions, int partition,
+                                                     int share) {
+  return ready_word(ranks, partitions + partition, share);
+}
+// Then what its own kernel has done: by partition and slice of the rank's share, and how many
+// slices of each are through, two words each, and how many blocks have left.
+ACCORD_HOST_DEVICE constexpr std::size_t own_words(int ranks, int partitions) {
+  const std::size_t shared = ready_word(ranks, 2 * partitions, 0);
+  return shared + shared % 2;
+}
+ACCORD_HOST_DEVICE constexpr std::size_t partition_words(int ranks, int partitions, int slices) {
+  return own_words(ranks, partitions) + 2 * (static_cast<std::size_t>(partitions) + 1) +
+         static_cast<std::size_t>(partitions) * static_cast<std::size_t>(slices);
+}
+
+// Shares begin at multiples of a line, so that no two ranks write to the same one where a partition
+// does; short partitions have fewer shares than there are ranks.
+constexpr std::size_t kShareLineBytes = 128;
+ACCORD_HOST_DEVICE constexpr std::size_t share_elements(std::size_t count, int ranks,
+                                                        std::size_t bytes) {
+  const std::size_t line = kShareLineBytes % bytes == 0 ? kShareLineBytes / bytes : 1;
+  const std::size_t even =
+      (count + static_cast<std::size_t>(ranks) - 1) / static_cast<std::size_t>(ranks);
+  return (even + line - 1) / line * line;
+}
+ACCORD_HOST_DEVICE constexpr int shares_of(std::size_t count, std::size_t share) {
+  return static_cast<int>((count + share - 1) / share);
+}
+// The share of this partition that a rank owns, if it is one of those that there are: the first
+// shares of different partitions belong to different ranks.
+ACCORD_HOST_DEVICE constexpr int share_of(int rank, int ranks, int partition) {
+  return (rank + ranks - partition % ranks) % ranks;
+}
+
+// Blocks of a kernel at most: enough to keep the links busy, and half of a device.
+constexpr int kPartitionBlocksMax = 128;
+
+// How many slices a rank's share of each partition is cut into, each for a block. Where there are
+// several partitions two may be worked on at a time.
+constexpr std::size_t kPartitionSliceBytes = 16 << 10;
+constexpr int partition_slices(const PartitionReduction& reduction) {
+  const std::size_t bytes = element_bytes(reduction.element);
+  const int most = reduction.partitions > 1 ? kPartitionBlocksMax / 2 : kPartitionBlocksMax;
+  const std::size_t slices =
+      share_elements(reduction.count, reduction.ranks, bytes) * bytes / kPartitionSliceBytes;
+  if (slices < 1) return 1;
+  return slices < static_cast<std::size_t>(most) ? static_cast<int>(slices) : most;
+}
+
+// In host memory that the device reaches, zero at first: a word for each partition, which holds the
+// number of the round once its result is in this rank's target, and one of the reducer's own.
+constexpr std::size_t partition_host_words(int partitions) {
+  return static_cast<std::size_t>(partitions) + 1;
+}
+
+// The memory of PartitionReduction::words.
+constexpr std::size_t partition_memory_bytes(const PartitionReduction& reduction) {
+  return partition_words(reduction.ranks, reduction.partitions, partition_slices(reduction)) *
+         sizeof(std::uint32_t);
+}
+
+}  // namespace accord::device
