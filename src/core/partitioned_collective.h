@@ -110,7 +110,7 @@ class PartitionedCollective final : public Partitioned {
   int process_of(int rank) const { return plan_.processes[static_cast<std::size_t>(rank)]; }
   device::DeviceRuntime& staging_runtime() const;
   PipelineEnd part(const Place& place, std::int32_t partition) const;
-  bool is_ready(int peer) const;
+  bool is_ready(int process) const;
 
   Status open_work();
   void meet_on_node();

@@ -113,8 +113,8 @@ template <class Send, class Receive>
 core::Schedule among_neighbours(Draft& draft, MPI_Comm comm, Send send, Receive receive,
                                 bool one_for_all) {
   const Neighbours neighbours(comm);
-  draft.contributes(send(neighbours.out_count()));
-  draft.results(receive(neighbours.in_count()));
+  if (!neighbours.out().empty()) draft.contributes(send(neighbours.out_count()));
+  if (!neighbours.in().empty()) draft.results(receive(neighbours.in_count()));
   std::vector<Outgoing> outgoing;
   std::vector<Incoming> incoming;
   for (const auto& edge : neighbours.out())

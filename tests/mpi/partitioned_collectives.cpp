@@ -70,6 +70,94 @@ void run(Random& common, Random& own, const Made& made, Maker only) {
   for (auto& one : all) one->free();
 }
 
+// Results of a reduce_scatter in place lie where contributions do that are not marked yet, so the
+// first one waits for the last of these.
+void in_place_waits() {
+  constexpr int kPartitions = 3;
+  constexpr int kWait = 2000;  // looks
+  const auto block = static_cast<std::size_t>(kPartitions);
+  std::vector<int> numbers(block * static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = rank + static_cast<int>(i) + 1;
+  std::vector<int> wanted(block);
+  MPI_Reduce_scatter_block(numbers.data(), wanted.data(), kPartitions, MPI_INT, MPI_SUM,
+                           MPI_COMM_WORLD);
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Preduce_scatter_block_init(MPI_IN_PLACE, numbers.data(), kPartitions, 1, MPI_INT,
+                                            MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+            "Preduce_scatter_block_init");
+  const std::vector<int> before = numbers;
+  MPI_Start(&request);
+  MPI_Pready(0, request);
+  int flag = 0;
+  for (int i = 0; i < kWait && flag == 0; ++i) MPI_Parrived(request, 0, &flag);
+  expect(flag == 0 && numbers == before, "a result lies over what is not marked yet");
+  MPI_Pready_range(1, kPartitions - 1, request);
+  expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "a reduce_scatter in place");
+  numbers.resize(block);
+  expect(numbers == wanted, "a reduce_scatter in place is wrong");
+  MPI_Request_free(&request);
+}
+
+void ones(void*, void* inout, int* count, MPI_Datatype*) {
+  std::fill_n(static_cast<std::uint32_t*>(inout), *count, 1u);
+}
+
+// The program may free what it has named once the request is made.
+void freed_handles() {
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;
+  MPI_Op_create(compose, 0, &op);
+  MPI_Type_contiguous(1, MPI_UINT32_T, &datatype);
+  MPI_Type_commit(&datatype);
+  const std::vector<std::uint32_t> mine(6, 0x00030001u + static_cast<unsigned>(rank));
+  std::vector<std::uint32_t> wanted(mine.size());
+  expect_ok(MPI_Allreduce(mine.data(), wanted.data(), 6, datatype, op, MPI_COMM_WORLD),
+            "Allreduce");
+  std::vector<std::uint32_t> got(mine.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pallreduce_init(mine.data(), got.data(), 3, 2, datatype, op, MPI_COMM_WORLD,
+                                 MPI_INFO_NULL, &request),
+            "Pallreduce_init");
+  MPI_Op_free(&op);
+  MPI_Type_free(&datatype);
+  for (int round = 0; round < 2; ++round) {
+    // What takes the places of the freed ones.
+    MPI_Op other = MPI_OP_NULL;
+    MPI_Op_create(ones, 0, &other);
+    std::fill(got.begin(), got.end(), 0u);
+    MPI_Start(&request);
+    MPI_Pready_range(0, 2, request);
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "a reduction by a freed operation");
+    expect(got == wanted, "a reduction by a freed operation is wrong");
+    MPI_Op_free(&other);
+  }
+  MPI_Request_free(&request);
+}
+
+// A rank without neighbours on one side has no buffer for it, and still takes part: in a line, the
+// first one gets nothing and the last one gives nothing.
+void line() {
+  const int before = rank - 1;
+  const int next = rank + 1;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0 ? 1 : 0, &before, MPI_UNWEIGHTED,
+                                 next < size ? 1 : 0, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &comm);
+  const int mine[] = {rank, rank + 100};
+  int got[] = {-1, -1};
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pneighbor_allgather_init(next < size ? mine : nullptr, 2, 1, MPI_INT,
+                                          rank > 0 ? got : nullptr, 1, MPI_INT, comm, MPI_INFO_NULL,
+                                          &request),
+            "Pneighbor_allgather_init in a line");
+  MPI_Start(&request);
+  MPI_Pready_range(0, 1, request);
+  expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "a line");
+  expect(rank == 0 || (got[0] == before && got[1] == before + 100), "a line is wrong");
+  MPI_Request_free(&request);
+  MPI_Comm_free(&comm);
+}
+
 // Small numbers of one predefined type, with every operation that it is for.
 template <class Number, class Make>
 void reduce_type(const std::string& name, MPI_Datatype datatype, const std::vector<MPI_Op>& ops,
@@ -171,7 +259,7 @@ int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   start();
-  const int cases = argc > 1 ? std::atoi(argv[1]) : 100;
+  const int cases = argc > 1 ? std::atoi(argv[1]) : 60;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   Random common(seed);
@@ -181,6 +269,9 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 4; ++i) run(common, own, made, maker);
   for (int i = 0; i < cases && failures == 0; ++i) run(common, own, made, nullptr);
   types();
+  line();
+  freed_handles();
+  in_place_waits();
   made.free();
   return finish();
 }
