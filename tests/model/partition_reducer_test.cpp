@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "device/device_runtime.h"
+#include "device/partition_reducer.h"
 
 namespace accord::device {
 
