@@ -161,15 +161,12 @@ void PartitionedCollective::take(int process, const wire::Header& header,
 Status PartitionedCollective::step(HostPort& host, bool& done) {
   if (node_ && !node_->is_decided()) {
     ACCORD_TRY(join_node());
-    if (!node_->is_decided()) return {};
+    if (!node_->is_decided()) return complaint();
   }
   if (node_ && node_->is_used()) return step_on_node(done);
   if (told_round_ != round())
     ACCORD_TRY(tell_peers(wire::Kind::collective_ready, told_round_ = round()));
   if (!peers_.empty()) ACCORD_TRY(table_.poll());
-  if (mismatch_)
-    return {StatusCode::mismatch,
-            "partitioned: the ranks' collectives, numbers of partitions or sizes differ"};
   if (std::ranges::all_of(peers_, [&](const auto& peer) { return is_ready(peer.first); }))
     prepared_.store(round(), std::memory_order_release);
   Status status;
@@ -181,7 +178,14 @@ Status PartitionedCollective::step(HostPort& host, bool& done) {
   ACCORD_TRY(status);
   ACCORD_TRY(send(host));
   done = open_.empty() && queued_.empty() && messages_.empty();
-  if (!done && given_up_by_peer())
+  return done ? Status() : complaint();
+}
+
+Status PartitionedCollective::complaint() const {
+  if (mismatch_)
+    return {StatusCode::mismatch,
+            "partitioned: the ranks' collectives, numbers of partitions or sizes differ"};
+  if (given_up_by_peer())
     return {StatusCode::device_error, "partitioned: another rank has given up after an error"};
   return {};
 }

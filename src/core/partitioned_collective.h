@@ -117,6 +117,8 @@ class PartitionedCollective final : public Partitioned {
   PipelineEnd part(const Place& place, std::int32_t partition) const;
   bool is_ready(int process) const;
 
+  // About the other ranks, where the round cannot end because of them.
+  Status complaint() const;
   Status open_work();
   void meet_on_node();
   Status join_node();

@@ -66,8 +66,7 @@ Status PartitionedCollective::step_on_node(bool& done) {
     return arrival(partition).load(std::memory_order_acquire) == round();
   });
   done = open_.empty();
-  if (!done && given_up_by_peer())
-    return {StatusCode::device_error, "partitioned: another rank has given up after an error"};
+  if (!done) ACCORD_TRY(complaint());
   return done ? Status() : node_->reducer().progress();
 }
 
