@@ -56,6 +56,11 @@ ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted)
   *expected = found;
   return done;
 }
+ACCORD_DEVICE uint64_t add_one(uint64_t* word) {
+  uint64_t before;
+  asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(word) : "memory");
+  return before;
+}
 #elif defined(__HIPCC__)
 ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
   const uint32_t value = *static_cast<const volatile uint32_t*>(word);
@@ -80,6 +85,13 @@ ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted)
   *expected = found;
   return done;
 }
+ACCORD_DEVICE uint64_t add_one(uint64_t* word) {
+  __threadfence();
+  const uint64_t before =
+      static_cast<uint64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(word), 1ull));
+  __threadfence();
+  return before;
+}
 #else
 ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
   return __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -92,6 +104,9 @@ ACCORD_DEVICE void store_released(uint32_t* word, uint32_t value) { store_releas
 ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
   return __atomic_compare_exchange_n(word, expected, wanted, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED);
+}
+ACCORD_DEVICE uint64_t add_one(uint64_t* word) {
+  return __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
 }
 #endif
 
@@ -174,16 +189,48 @@ ACCORD_DEVICE View view(MPIX_Prequest preq) {
   return seen;
 }
 
-/* Counts one up towards `wanted` in this round. What is left from another round counts as nothing.
- * Returns the new count, or wanted + 1 where it had been reached. */
+/* Counts one up towards `wanted` in this round. What is left from another round counts as nothing:
+ * the first one takes its place, the others add to that, since many that compare and exchange hold
+ * each other up. Returns the new count, or wanted + 1 where it had been reached. */
 ACCORD_DEVICE uint32_t count_up(uint64_t* word, uint32_t round, uint32_t wanted) {
   uint64_t seen = load_early(word);
+  while (static_cast<uint32_t>(seen >> 32) != round) {
+    if (exchange(word, &seen, static_cast<uint64_t>(round) << 32 | 1)) return 1;
+  }
+  if (static_cast<uint32_t>(seen) >= wanted) return wanted + 1;
+  const uint32_t before = static_cast<uint32_t>(add_one(word));
+  return before >= wanted ? wanted + 1 : before + 1;
+}
+
+/* Of partitions that take several marks: their counter tells of the round under way while some are
+ * missing, so that only one looks into host memory which that is, at a microsecond each, one after
+ * the other. The others wait for it. Returns 0 where no round has been started. */
+ACCORD_DEVICE uint32_t count_with_others(const accord_prequest* preq, int32_t partition,
+                                         uint64_t* rounds) {
+  const uint32_t kLooking = 0x80000000u;
+  uint64_t* const word = &preq->partition_marks[partition];
+  const uint64_t* const started =
+      &preq->control->started[partition % ACCORD_PARTITION_LINES].rounds;
+  uint64_t seen = load_early(word);
   for (;;) {
-    const uint32_t before =
-        static_cast<uint32_t>(seen >> 32) == round ? static_cast<uint32_t>(seen) : 0;
-    if (before >= wanted) return wanted + 1;
-    const uint64_t next = static_cast<uint64_t>(round) << 32 | (before + 1);
-    if (exchange(word, &seen, next)) return before + 1;
+    const uint32_t count = static_cast<uint32_t>(seen);
+    if ((count & kLooking) != 0) {
+      seen = load_early(word);
+    } else if (count != 0 && count < preq->marks) {
+      const uint64_t before = add_one(word);
+      *rounds = before >> 32;
+      const uint32_t marks = static_cast<uint32_t>(before);
+      return marks >= preq->marks ? preq->marks + 1 : marks + 1;
+    } else if (exchange(word, &seen, seen >> 32 << 32 | kLooking)) {
+      *rounds = load_early(started);
+      const uint32_t round = static_cast<uint32_t>(*rounds);
+      const bool is_new = round != 0 && !(count != 0 && round == static_cast<uint32_t>(seen >> 32));
+      uint64_t looking = seen >> 32 << 32 | kLooking;
+      const uint64_t next = is_new ? static_cast<uint64_t>(round) << 32 | 1 : seen;
+      while (!exchange(word, &looking, next)) {
+      }
+      return is_new ? 1 : round == 0 ? 0 : preq->marks + 1;
+    }
   }
 }
 
@@ -193,17 +240,20 @@ ACCORD_DEVICE int32_t partitions_of_transfer(const accord_prequest* preq, int32_
   return left < preq->transfer_partitions ? left : preq->transfer_partitions;
 }
 
-/* Counts one mark of a partition in this round. `complete`: its whole transfer is ready now. */
-ACCORD_DEVICE int mark(const accord_prequest* preq, int32_t partition, uint64_t rounds,
+/* Counts one mark of a partition in the round that is started, which it tells. `complete`: its
+ * whole transfer is ready now. */
+ACCORD_DEVICE int mark(const accord_prequest* preq, int32_t partition, uint64_t* rounds,
                        bool* complete) {
-  const uint32_t round = static_cast<uint32_t>(rounds);
+  const uint32_t marks = preq->marks > 1 ? count_with_others(preq, partition, rounds) : 0;
+  const uint32_t round = static_cast<uint32_t>(*rounds);
   if (round == 0) return fail(preq, ACCORD_PARTITION_NOT_STARTED);
   const int32_t of = partition / preq->transfer_partitions;
-  if (static_cast<uint32_t>(rounds >> 32) == round && load_acquire(&preq->ready[of]) == round)
+  if (static_cast<uint32_t>(*rounds >> 32) == round && load_acquire(&preq->ready[of]) == round)
     return fail(preq, ACCORD_PARTITION_TWICE);
-  const uint32_t marks = count_up(&preq->partition_marks[partition], round, preq->marks);
-  if (marks > preq->marks) return fail(preq, ACCORD_PARTITION_TWICE);
-  if (marks < preq->marks) return 0;
+  const uint32_t counted =
+      preq->marks > 1 ? marks : count_up(&preq->partition_marks[partition], round, 1);
+  if (counted > preq->marks) return fail(preq, ACCORD_PARTITION_TWICE);
+  if (counted < preq->marks) return 0;
   const uint32_t wanted = static_cast<uint32_t>(partitions_of_transfer(preq, of));
   *complete = wanted == 1 || count_up(&preq->transfer_marks[of], round, wanted) == wanted;
   return 0;
@@ -262,18 +312,20 @@ ACCORD_DEVICE void tell_ranks(const accord_prequest* preq, int32_t partition, ui
 ACCORD_DEVICE int lead(const View& seen, int32_t partition, unsigned threads, uint32_t* round,
                        bool* moves) {
   const accord_prequest* const preq = seen.fields;
-  if ((preq->sides & ACCORD_PARTITION_SENDS) == 0)
-    return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
+  if ((preq->sides & ACCORD_PARTITION_SENDS) == 0) return fail(preq, ACCORD_PARTITION_OTHER_SIDE);
   if (partition < 0 || partition >= preq->partitions)
     return fail(preq, ACCORD_PARTITION_OUT_OF_RANGE);
   const int32_t transfer = partition / preq->transfer_partitions;
   const bool may = may_move(seen, bytes_of_transfer(preq, transfer), threads);
   const int32_t line = partition % ACCORD_PARTITION_LINES;
-  const uint32_t receiver_round = may ? load_early(&preq->link.peer_ready[line].round) : 0;
-  const uint64_t rounds = load_early(&preq->control->started[line].rounds);
-  *round = static_cast<uint32_t>(rounds);
+  const uint32_t* const peer_ready = &preq->link.peer_ready[line].round;
+  const bool is_only = preq->marks == 1;
+  uint32_t receiver_round = may && is_only ? load_early(peer_ready) : 0;
+  uint64_t rounds = is_only ? load_early(&preq->control->started[line].rounds) : 0;
   bool complete = false;
-  const int error = mark(preq, partition, rounds, &complete);
+  const int error = mark(preq, partition, &rounds, &complete);
+  *round = static_cast<uint32_t>(rounds);
+  if (complete && may && !is_only) receiver_round = load_early(peer_ready);
   *moves = complete && may && receiver_round == *round;
   if (complete && !*moves) {
     if (seen.on_node) {

@@ -56,6 +56,7 @@ Status Partitioned::make_words(std::size_t words) {
 // they have done wrong between rounds is left for the one that begins to tell of.
 void Partitioned::renew() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
+  if (prequest_ != nullptr && !status_.ok()) prequest_->forget_marks();
   status_ = {};
   begin_story();
   round_.store(next_round(round()), std::memory_order_release);

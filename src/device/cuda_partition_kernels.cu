@@ -38,21 +38,23 @@ __device__ bool all_hold(const std::uint32_t* words, int count, std::uint32_t ro
 }
 
 // Counts one up in a word that starts anew with each `turn`; true for the last of `wanted`. What
-// the others did before they counted is then seen, and is told on by a fence.
+// the others did before they counted is then seen, and is told on by a fence. The first of a turn
+// takes the place of what is left; the others add.
 __device__ bool counts_last(std::uint32_t* words, std::uint32_t turn, std::uint32_t wanted) {
   auto* const word = reinterpret_cast<unsigned long long*>(words);
   unsigned long long seen = *static_cast<volatile unsigned long long*>(word);
-  for (;;) {
-    const std::uint32_t before = seen >> 32 == turn ? static_cast<std::uint32_t>(seen) : 0;
-    const unsigned long long next = static_cast<unsigned long long>(turn) << 32 | (before + 1);
+  while (seen >> 32 != turn) {
     unsigned long long found;
     asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
                  : "=l"(found)
-                 : "l"(word), "l"(seen), "l"(next)
+                 : "l"(word), "l"(seen), "l"(static_cast<unsigned long long>(turn) << 32 | 1)
                  : "memory");
-    if (found == seen) return before + 1 == wanted;
+    if (found == seen) return wanted == 1;
     seen = found;
   }
+  unsigned long long before;
+  asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(word) : "memory");
+  return static_cast<std::uint32_t>(before) + 1 == wanted;
 }
 
 // Where things are in this rank's words.

@@ -269,7 +269,9 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
   const OutboxSlot& its = slot(header);
   while (!change(header, Stage::waiting, Stage::fetching) &&
          !change(header, Stage::lent, Stage::fetching)) {
-    if (stage(header) != Stage::moving) {
+    // It may have been moved in the meantime.
+    const Stage now = stage(header);
+    if (now != Stage::moving && now != Stage::waiting && now != Stage::lent) {
       (void)change(header, Stage::broken, Stage::taken);
       return {StatusCode::device_error,
               fmt::format("node: rank {} could not send the message", header.sender)};
@@ -303,9 +305,11 @@ void Outbox::end_fetch(const MessageHeader& header, Fetched fetched) noexcept {
 // What its sender is moving is soon at its end.
 void Outbox::dismiss(const MessageHeader& header) noexcept {
   const auto end = [&](Stage from) { return change(header, from, Stage::taken); };
-  while (!end(Stage::waiting) && !end(Stage::lent) && !end(Stage::broken) &&
-         stage(header) == Stage::moving)
+  while (!end(Stage::waiting) && !end(Stage::lent) && !end(Stage::broken)) {
+    const Stage now = stage(header);
+    if (now == Stage::taken || now == Stage::fetching || now == Stage::failed) return;
     ::sched_yield();
+  }
 }
 
 Outbox::Counters Outbox::counters() const noexcept {
