@@ -151,34 +151,40 @@ MPI_Comm make_pair(MPI_Comm node, int sender, int receiver) {
   return made;
 }
 
-// Every rank makes its pairs in the order of all, so that none waits for one that waits for it.
-bool make_pairs(MPI_Comm node, Pairs& here, const core::AlgorithmChoice& choice) {
-  const int size = here.group->size();
+// Calls what is there for each pair of this rank's in the order of all pairs, so that none waits
+// for one that waits for it: a library may wait for its peers also when a communicator goes.
+template <class Use>
+void for_each_pair(Pairs& here, Use use) {
   const int rank = here.group->rank();
-  bool all_made = true;
-  here.outgoing.assign(static_cast<std::size_t>(size), MPI_COMM_NULL);
-  here.incoming.clear();
-  for (int peer = 0; peer < size; ++peer) here.incoming.push_back(std::make_unique<Incoming>());
-  for (int sender = 0; sender < size; ++sender) {
-    for (int receiver = 0; receiver < size; ++receiver) {
+  for (int sender = 0; sender < here.group->size(); ++sender) {
+    for (int receiver = 0; receiver < here.group->size(); ++receiver) {
       if (sender == receiver || (rank != sender && rank != receiver)) continue;
-      const MPI_Comm made = make_pair(node, sender, receiver);
-      CommState* const state = made == MPI_COMM_NULL ? nullptr : comm_state(made);
-      all_made = all_made && state != nullptr;
-      if (state != nullptr) state->algorithms = std::make_shared<core::AlgorithmChoice>(choice);
-      if (rank == sender) here.outgoing[static_cast<std::size_t>(receiver)] = made;
-      if (rank == receiver) here.incoming[static_cast<std::size_t>(sender)]->comm = made;
+      use(sender, receiver,
+          rank == sender ? here.outgoing[static_cast<std::size_t>(receiver)]
+                         : here.incoming[static_cast<std::size_t>(sender)]->comm);
     }
   }
+}
+
+bool make_pairs(MPI_Comm node, Pairs& here, const core::AlgorithmChoice& choice) {
+  const auto size = static_cast<std::size_t>(here.group->size());
+  here.outgoing.assign(size, MPI_COMM_NULL);
+  for (std::size_t peer = 0; peer < size; ++peer)
+    here.incoming.push_back(std::make_unique<Incoming>());
+  bool all_made = true;
+  for_each_pair(here, [&](int sender, int receiver, MPI_Comm& comm) {
+    comm = make_pair(node, sender, receiver);
+    CommState* const state = comm == MPI_COMM_NULL ? nullptr : comm_state(comm);
+    all_made = all_made && state != nullptr;
+    if (state != nullptr) state->algorithms = std::make_shared<core::AlgorithmChoice>(choice);
+  });
   return all_made;
 }
 
 void free_pairs(Pairs& here) noexcept {
-  const auto free = [](MPI_Comm& comm) {
+  for_each_pair(here, [](int, int, MPI_Comm& comm) {
     if (comm != MPI_COMM_NULL) (void)host::Comm_free(&comm);
-  };
-  for (MPI_Comm& comm : here.outgoing) free(comm);
-  for (const auto& from : here.incoming) free(from->comm);
+  });
   here.outgoing.clear();
   here.incoming.clear();
   here.group.reset();
