@@ -72,16 +72,37 @@ Pairs& pairs() {
   return instance;
 }
 
-// Both ranks call it for the same message: the sender is rank 0 of the two.
-int broadcast(void* memory, std::size_t size_bytes, MPI_Comm comm, MPI_Request& request) {
-  const shape::Bcast<int> call{memory, static_cast<int>(size_bytes), MPI_BYTE, 0, comm};
-  return nonblocking(
-      "message by a library", call,
-      [=](const void*, void* buffer, MPI_Request* made) {
-        return host::Ibcast(buffer, call.count, MPI_BYTE, 0, comm, made);
-      },
-      &request);
-}
+enum class End { sender, receiver };
+
+// One end of a message, as a call of both ranks of a pair, of which the sender is rank 0: an
+// alltoallv, of which a library sees one send and one receive. To stay where it is until the
+// request is complete, since the counts are read until then.
+struct PairCall {
+  static constexpr std::array<int, 2> kNothing{};
+  std::array<int, 2> counts{};
+  MPI_Request request = MPI_REQUEST_NULL;
+
+  int start(End end, void* memory, std::size_t size_bytes, MPI_Comm comm) {
+    const bool sends = end == End::sender;
+    counts[sends ? 1 : 0] = static_cast<int>(size_bytes);
+    const shape::Alltoallv<int, int> call{.sendbuf = sends ? memory : nullptr,
+                                          .sendcounts = (sends ? counts : kNothing).data(),
+                                          .sdispls = kNothing.data(),
+                                          .sendtype = MPI_BYTE,
+                                          .recvbuf = sends ? nullptr : memory,
+                                          .recvcounts = (sends ? kNothing : counts).data(),
+                                          .rdispls = kNothing.data(),
+                                          .recvtype = MPI_BYTE,
+                                          .comm = comm};
+    return nonblocking(
+        "message by a library", call,
+        [=](const void* send, void* recv, MPI_Request* made) {
+          return host::Ialltoallv(send, call.sendcounts, call.sdispls, call.sendtype, recv,
+                                  call.recvcounts, call.rdispls, call.recvtype, comm, made);
+        },
+        &request);
+  }
+};
 
 // Answers receivers while messages of this rank wait.
 class Server final : public core::Operation {
@@ -93,7 +114,7 @@ class Server final : public core::Operation {
     }
     std::erase_if(sending_, [](Sending& one) {
       int done = 0;
-      const int code = Test(&one.request, &done, MPI_STATUS_IGNORE);
+      const int code = Test(&one.call->request, &done, MPI_STATUS_IGNORE);
       if (code == MPI_SUCCESS && done == 0) return false;
       outbox().end_sending(one.slot);
       return true;
@@ -119,16 +140,16 @@ class Server final : public core::Operation {
     if (memory == nullptr) return;
     Sending one{.slot = slot};
     if (ask.compare_exchange_strong(asked, word_of(generation, slot, Stage::answered)) &&
-        broadcast(const_cast<std::byte*>(memory), size_bytes,
-                  here.outgoing[static_cast<std::size_t>(receiver)], one.request) == MPI_SUCCESS)
-      sending_.push_back(one);
+        one.call->start(End::sender, const_cast<std::byte*>(memory), size_bytes,
+                        here.outgoing[static_cast<std::size_t>(receiver)]) == MPI_SUCCESS)
+      sending_.push_back(std::move(one));
     else
       outbox().end_sending(slot);
   }
 
   struct Sending {
     std::uint16_t slot;
-    MPI_Request request = MPI_REQUEST_NULL;
+    std::unique_ptr<PairCall> call = std::make_unique<PairCall>();
   };
   std::vector<Sending> sending_;
   // The program may leave MPI at any time, but a receiver that was answered waits: so there is a
@@ -213,9 +234,9 @@ bool ask(const node::MessageHeader& header, Incoming& from) {
 }
 
 bool receive(const node::MessageHeader& header, void* to, Incoming& from) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  int code = broadcast(to, header.size_bytes, from.comm, request);
-  if (code == MPI_SUCCESS) code = Wait(&request, MPI_STATUS_IGNORE);
+  PairCall call;
+  int code = call.start(End::receiver, to, header.size_bytes, from.comm);
+  if (code == MPI_SUCCESS) code = Wait(&call.request, MPI_STATUS_IGNORE);
   Pairs& here = pairs();
   here.ask(here.group->rank(), header.sender).store(0, std::memory_order_release);
   CommState* const state = comm_state(from.comm);
@@ -234,13 +255,15 @@ void join_library_messages(MPI_Comm node, std::shared_ptr<node::Group> group) {
   Pairs& here = pairs();
   here.library = ccl::find(name);
   // The same on all ranks, as is what follows.
-  if (here.library == nullptr || group->size() > kRanksMax || !engine().threads_allowed()) {
+  const char* const why_not = here.library == nullptr ? "there is no such library"
+                              : !engine().threads_allowed()
+                                  ? "that takes MPI_THREAD_MULTIPLE and ACCORD_PROGRESS_THREAD"
+                              : config().node_bytes == 0  ? "ACCORD_NODE_BYTES is 0"
+                              : group->size() > kRanksMax ? "there are too many ranks on this node"
+                                                          : nullptr;
+  if (why_not != nullptr) {
     if (group->rank() == 0)
-      log::warn("ACCORD_P2P_LIBRARY: messages do not go by {}: {}", name,
-                here.library == nullptr ? "there is no such library"
-                : !engine().threads_allowed()
-                    ? "that takes MPI_THREAD_MULTIPLE and ACCORD_PROGRESS_THREAD"
-                    : "there are too many ranks on this node");
+      log::warn("ACCORD_P2P_LIBRARY: messages do not go by {}: {}", name, why_not);
     return;
   }
   here.group = std::move(group);
@@ -278,7 +301,8 @@ void serve_library_messages() {
 bool bring_by_library(const node::MessageHeader& header, void* to, const char*& path) {
   Pairs& here = pairs();
   constexpr std::size_t kBytesMax = std::numeric_limits<int>::max();
-  if (!here.group) return false;
+  // Shorter calls go by no library where the ranks of a pair alone know their size.
+  if (!here.group || header.size_bytes < config().node_bytes) return false;
   Incoming& from = *here.incoming[header.sender];
   const std::lock_guard locked(from.mutex);
   if (core::Engine::is_in_step() || header.size_bytes > kBytesMax || !is_worth_asking(from) ||

@@ -54,6 +54,9 @@ std::unique_ptr<DeviceBuffer> device(const Numbers& values) {
   return std::make_unique<DeviceBuffer>(
       std::vector<std::byte>(bytes, bytes + values.size() * sizeof(int)));
 }
+void write(const DeviceBuffer& buffer, const Numbers& values) {
+  (void)accord_memcpy(buffer.pointer(), values.data(), values.size() * sizeof(int));
+}
 void note_path() {
   const char* const library = std::getenv("ACCORD_P2P_LIBRARY");
   if (library != nullptr && std::string(accord_last_path()) == library) ++by_library;
@@ -90,6 +93,42 @@ void exchange_with_all(int round) {
     expect(contents(*received[which]) == expected[which], "an exchange with all: wrong contents");
   }
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+}
+
+// The same buffers again and again: they are lent to the receivers, whose messages come from there.
+// Each is written again as soon as its send is complete.
+void exchange_lent() {
+  const int next = (rank + 1) % size;
+  const int last = (rank + size - 1) % size;
+  const auto send = device(Numbers(kCount, -1));
+  const auto recv = device(Numbers(kCount, -1));
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    write(*send, numbers(rank, next, repeat));
+    std::array<MPI_Request, 2> requests{};
+    MPI_Irecv(recv->pointer(), kCount, MPI_INT, last, 6, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(send->pointer(), kCount, MPI_INT, next, 6, MPI_COMM_WORLD, &requests[1]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    note_path();
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    write(*send, Numbers(kCount, -2));
+    expect(contents(*recv) == numbers(last, rank, repeat), "lent: wrong contents");
+  }
+}
+
+// Before any longer one, so short that the library may not be worth it.
+void exchange_short() {
+  constexpr int kFew = 10;
+  for (int distance = 1; distance < size; ++distance) {
+    const int to = (rank + distance) % size;
+    const int from = (rank + size - distance) % size;
+    const auto send = device(numbers(rank, to, 0, kFew));
+    const auto recv = device(Numbers(kFew, -1));
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      MPI_Sendrecv(send->pointer(), kFew, MPI_INT, to, 5, recv->pointer(), kFew, MPI_INT, from, 5,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      expect(contents(*recv) == numbers(from, rank, 0, kFew), "short: wrong contents");
+    }
+  }
 }
 
 // Around the ring, longer receives than messages, and types and memory that cannot go that way.
@@ -185,11 +224,13 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (accord_device_count() > 0) accord_set_device(rank % accord_device_count());
+  exchange_short();
   for (int round = 0; round < kRounds; ++round) {
     exchange_with_all(round);
     reduce_beside(round);
     exchange_around();
   }
+  exchange_lent();
   receive_from_the_absent();
   std::array<int, 2> counts{failures, by_library};
   MPI_Allreduce(MPI_IN_PLACE, counts.data(), 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
