@@ -38,6 +38,10 @@ Status scatter(node::Outbox& outbox, const Segment& segment, void* host, const s
   return {};
 }
 
+std::byte* start_of(const Segment& segment, const StagedBuffer& buffer) {
+  return static_cast<std::byte*>(buffer.user()) + segment.offset_bytes + segment.type->low_bytes();
+}
+
 Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
               const std::byte* packed, std::size_t size_bytes) {
   const bool direct = is_on(outbox, buffer);
@@ -99,13 +103,15 @@ bool find_header(const node::Outbox& outbox, const Segment& segment, void* host,
 }
 
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
-                     const MessageHeader& header) {
+                     const MessageHeader& header, const std::function<bool(void* to)>& bring) {
   Status status;
   if (header.size_bytes <= segment.size_bytes()) {
     const std::byte* packed = nullptr;
     status = outbox.begin_fetch(header, packed);
     if (status.ok()) {
-      status = unpack(outbox, segment, buffer, packed, header.size_bytes);
+      const bool can_be_brought = bring && segment.type->dense() && is_on(outbox, buffer);
+      if (!can_be_brought || !bring(start_of(segment, buffer)))
+        status = unpack(outbox, segment, buffer, packed, header.size_bytes);
       using Fetched = node::Outbox::Fetched;
       outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
     }

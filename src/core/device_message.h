@@ -5,6 +5,8 @@
 // header (node/outbox.h). Both functions wait for copies of this rank alone. Knows no mpi.h.
 #pragma once
 
+#include <functional>
+
 #include "core/layout.h"
 #include "core/staged_buffer.h"
 #include "node/outbox.h"
@@ -24,8 +26,10 @@ bool find_header(const node::Outbox& outbox, const Segment& segment, void* host,
                  std::size_t received_bytes, node::MessageHeader& header);
 
 // Puts the message where the user wants it; truncated where it does not fit. The sender has its
-// memory back whatever comes of it.
+// memory back whatever comes of it. Where that is one piece of device memory, `bring` may do it,
+// unless it says no.
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
-                     const node::MessageHeader& header);
+                     const node::MessageHeader& header,
+                     const std::function<bool(void* to)>& bring = nullptr);
 
 }  // namespace accord::core

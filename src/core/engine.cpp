@@ -26,7 +26,11 @@ class Locked {
   std::recursive_mutex& mutex_;
 };
 
+thread_local bool in_step = false;
+
 }  // namespace
+
+bool Engine::is_in_step() noexcept { return in_step; }
 
 Engine::~Engine() { stop_thread(); }
 
@@ -94,6 +98,7 @@ void Engine::progress() {
   const std::unique_lock<std::recursive_mutex> locked(mutex_, std::adopt_lock);
   if (in_progress_) return;
   in_progress_ = true;
+  in_step = true;
   for (std::size_t i = 0; i < active_.size(); ++i) {  // by index: a callback may append
     const std::shared_ptr<Operation> operation = active_[i];
     advance(*operation);
@@ -107,6 +112,7 @@ void Engine::progress() {
       }));
   const std::size_t unawaited = std::erase_if(active_, is_done) - awaited;
   in_progress_ = false;
+  in_step = false;
   if (awaited > 0) active_count_.fetch_sub(awaited);
   if (unawaited > 0) unawaited_count_.fetch_sub(unawaited);
 }

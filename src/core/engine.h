@@ -129,6 +129,9 @@ class Engine {
   // else is active the caller may block inside the host MPI.
   void submit_unawaited(std::shared_ptr<Operation> operation);
 
+  // Whether the calling thread is in an operation's step: then nobody may wait for another.
+  static bool is_in_step() noexcept;
+
   // One pass over all active operations. Returns at once when another thread is at it.
   void progress();
 

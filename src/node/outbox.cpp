@@ -172,6 +172,7 @@ void Outbox::reclaim() {
     const std::uint16_t number = entry.second.slot;
     const OutboxSlot& slot = board.slots[number];
     Own& own = own_[number];
+    if (own.is_being_sent) return false;
     const auto stage = static_cast<Stage>(slot.state.load(std::memory_order_acquire) & 0xff);
     if (stage == Stage::taken) end_loan(own, slot);
     // Of one that has failed its sender has to learn first.
@@ -227,7 +228,7 @@ Status Outbox::look(const MessageHeader& header, Loan& loan) {
   Own& own = own_[header.slot];
   const Stage now = stage(header);
   if (now == Stage::none || own.source == nullptr) return {};
-  if (now == Stage::lent || now == Stage::fetching) {
+  if (own.is_being_sent || now == Stage::lent || now == Stage::fetching) {
     loan = now == Stage::lent ? Loan::untouched : Loan::being_read;
     return group_->check_peer(slot(header).receiver);
   }
@@ -314,6 +315,30 @@ void Outbox::dismiss(const MessageHeader& header) noexcept {
 
 Outbox::Counters Outbox::counters() const noexcept {
   return {sent_.load(), lent_.load(), moved_.load(), fetched_.load()};
+}
+
+const std::byte* Outbox::begin_sending(std::uint16_t slot, std::uint32_t generation,
+                                       std::size_t& size_bytes) {
+  const std::lock_guard locked(mutex_);
+  const OutboxSlot& its = group_->outbox(group_->rank()).slots[slot];
+  if (its.state.load(std::memory_order_acquire) !=
+      OutboxSlot::state_of(generation, Stage::fetching))
+    return nullptr;
+  Own& own = own_[slot];
+  own.is_being_sent = true;
+  size_bytes = own.size_bytes;
+  return own.source != nullptr ? own.source : memory_ + own.first_bytes;
+}
+
+void Outbox::end_sending(std::uint16_t slot) noexcept {
+  const std::lock_guard locked(mutex_);
+  own_[slot].is_being_sent = false;
+}
+
+bool Outbox::has_waiting() {
+  const std::lock_guard locked(mutex_);
+  reclaim();
+  return !waiting_.empty();
 }
 
 void Outbox::close() noexcept {

@@ -67,10 +67,13 @@ struct OutboxSlot {
 // What the ranks of a group share of their outboxes: one a rank.
 struct alignas(128) OutboxBoard {
   static constexpr std::size_t kSlots = 512;
+  static constexpr std::size_t kRanksMax = 64;
   std::array<std::uint64_t, 2> cookie{};  // rank 0's is everybody's
   // Rank 0's counts what all ranks have changed of what they lend.
   alignas(64) std::atomic<std::uint64_t> news{0};
   alignas(64) OutboxSlot slots[kSlots];
+  // By sender: which message this rank would have sent to it (shim/library_messages.h); 0: none.
+  alignas(64) std::atomic<std::uint64_t> asks[kRanksMax] = {};
 };
 
 class Outbox {
@@ -128,6 +131,14 @@ class Outbox {
   // Ends an untouched loan: moves the message to the outbox. No effect where it is being read.
   Status move(const MessageHeader& header);
 
+  // Where a message of this rank lies that its receiver is fetching, and stays until `end_sending`:
+  // both are at it. Null where it does not.
+  const std::byte* begin_sending(std::uint16_t slot, std::uint32_t generation,
+                                 std::size_t& size_bytes);
+  void end_sending(std::uint16_t slot) noexcept;
+  // Whether any message of this rank waits for its receiver.
+  bool has_waiting();
+
   // The receiver's side.
 
   // Whether this is the header of a message that waits for this rank.
@@ -165,6 +176,7 @@ class Outbox {
     std::int32_t home = -1;  // the offer of the outbox
     std::uint32_t home_generation = 0;
     const std::byte* source = nullptr;  // not null while it is lent, or its end is yet to be told
+    bool is_being_sent = false;
   };
 
   bool make_memory();

@@ -11,12 +11,13 @@
 #include "core/loan.h"
 #include "node/group.h"
 #include "node/node_number.h"
+#include "shim/library_messages.h"
 
 namespace accord::shim {
 namespace {
 
 // Each keeps a descriptor of each other one, and what they share grows with the square.
-constexpr int kRanksMax = 64;
+constexpr int kRanksMax = node::OutboxBoard::kRanksMax;
 
 // At least, of memory that is page-locked.
 constexpr std::size_t kStagedBytesPerNanosecond = 8;
@@ -178,6 +179,7 @@ void join_messages() {
   messages_joined = joined.ok();
   if (messages_joined) {
     here.outbox.emplace(here.group, config().outbox_bytes);
+    join_library_messages(here.comm, here.group);
   } else {
     log::info("messages are staged through the host: {}", joined.message());
     let_go();
@@ -190,6 +192,7 @@ void leave_messages() noexcept {
   messages_joined = false;
   Neighbours& here = neighbours();
   (void)host::Barrier(here.comm);
+  leave_library_messages();
   const node::Outbox::Counters counters = here.outbox->counters();
   log::info(
       "node: this rank has sent {} messages by headers ({} of them lent, {} of these moved) and "
@@ -253,6 +256,7 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
     auto outcome = core::Posted::no;
     const Status status = core::post_message(outbox(), segment, buffer, receiver, header, outcome);
     posted = outcome == core::Posted::yes;
+    if (posted) serve_library_messages();
     if (outcome != core::Posted::later) return status;
     if (Clock::now() >= end) {
       outbox().give_up();

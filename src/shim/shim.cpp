@@ -29,6 +29,7 @@
 #include "shim/freed_comms.h"
 #include "shim/held_messages.h"
 #include "shim/kept_handles.h"
+#include "shim/library_messages.h"
 #include "shim/messages.h"
 #include "shim/partitioned.h"
 #include "shim/private_comm.h"
@@ -434,6 +435,7 @@ void stop_session_runtime() noexcept {
 
 void stop_runtime() noexcept {
   Runtime& here = runtime();
+  stop_library_messages();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
   int rank = 0;

@@ -16,6 +16,7 @@
 #include "core/reasons.h"
 #include "shim/completion.h"
 #include "shim/held_messages.h"
+#include "shim/library_messages.h"
 #include "shim/messages.h"
 #include "shim/story.h"
 
@@ -59,9 +60,13 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
     return d.recv.copy_out(received_bytes);
   if (!facts) facts.emplace().has_origin = false;
   facts->received_bytes = header.size_bytes;
-  core::set_last_path("node-p2p");
-  if (story) story->took("node-p2p", core::reason::kByHeader);
-  return core::fetch_message(outbox(), segment, d.recv, header);
+  const char* path = "node-p2p";
+  const Status status = core::fetch_message(outbox(), segment, d.recv, header, [&](void* to) {
+    return bring_by_library(header, to, path);
+  });
+  core::set_last_path(path);
+  if (story) story->took(path, core::reason::kByHeader);
+  return status;
 }
 
 // A receive (or a staged send: then nothing is copied out) that the user holds as a request of the

@@ -37,6 +37,7 @@ struct Faults {
 
   int init_rank;
   long call;
+  long message;
   int call_rank;
   bool late;
   int device;

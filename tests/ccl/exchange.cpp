@@ -12,6 +12,7 @@ namespace accord::fake {
 namespace {
 
 std::atomic<long> collectives_begun = 0;
+std::atomic<long> messages_begun = 0;
 
 // A call on its way. What comes in is kept apart until all is there: in place, the user's buffer
 // is still being sent.
@@ -100,10 +101,13 @@ void end_collective(const Work& work) {
   }
 }
 
-// Whether this is the call that is to fail: all collectives of the process count, from 1.
+// Whether this is the call that is to fail: all collectives of the process count, from 1, and all
+// messages.
 bool is_to_fail(const Posted& posted) {
   const Faults& faults = posted.communicator->faults;
-  if (is_pair(posted.call.kind) || ++collectives_begun != faults.call) return false;
+  const bool is_named = is_pair(posted.call.kind) ? ++messages_begun == faults.message
+                                                  : ++collectives_begun == faults.call;
+  if (!is_named) return false;
   return faults.call_rank < 0 || faults.call_rank == posted.communicator->rank;
 }
 

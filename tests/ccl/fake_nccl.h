@@ -23,6 +23,7 @@
 // - FAKE_NCCL_ONE_DEVICE=1        all ranks use device 0: ncclInvalidUsage, with more than one rank
 // - FAKE_NCCL_FAIL_INIT=<rank>    this rank's initialisation ends with ncclSystemError
 // - FAKE_NCCL_FAIL_CALL=<n>       the n-th collective of the process ends with ncclInternalError,
+// - FAKE_NCCL_FAIL_MESSAGE=<n>    so does the n-th send or receive,
 // - FAKE_NCCL_FAIL_RANK=<rank>    on this rank of its communicator only,
 // - FAKE_NCCL_FAIL_LATE=1         and this and all errors of the exchange only show in
 //                                 ncclCommGetAsyncError
