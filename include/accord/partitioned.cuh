@@ -4,12 +4,16 @@
  * What kernels call on partitioned requests, for CUDA and HIP (C++11). Compiled by a C++ compiler
  * for the CPU, the same functions serve threads that stand for kernels on the embedded host
  * runtime. A kernel gets the MPIX_Prequest of MPIX_Prequest_create by value. Nothing here waits for
- * a peer or traps: a wrong use is returned, does nothing else, and becomes an MPI error when the
- * host completes the request.
+ * a peer (of several marks of a partition the first looks for the round, and others at that moment
+ * wait for it) or traps: a wrong use is returned, does nothing else, and becomes an MPI error when
+ * the host completes the request.
  */
 #ifndef ACCORD_PARTITIONED_CUH
 #define ACCORD_PARTITIONED_CUH
 
+#if !defined(__CUDACC__) && !defined(__HIPCC__)
+#include <sched.h>
+#endif
 #include <stddef.h>
 
 #include "accord/partitioned_layout.h"
@@ -108,6 +112,11 @@ ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted)
 ACCORD_DEVICE uint64_t add_one(uint64_t* word) {
   return __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
 }
+ACCORD_DEVICE void pause_thread() { sched_yield(); }
+#endif
+
+#if ACCORD_PARTITIONED_GPU
+ACCORD_DEVICE void pause_thread() {}
 #endif
 
 /* Words of which nothing is read afterwards that another side has written: what follows from them
@@ -212,15 +221,21 @@ ACCORD_DEVICE uint32_t count_with_others(const accord_prequest* preq, int32_t pa
   const uint64_t* const started =
       &preq->control->started[partition % ACCORD_PARTITION_LINES].rounds;
   uint64_t seen = load_early(word);
-  for (;;) {
+  uint32_t counted = 0;
+  bool over = false;
+  /* No way out of the loop: on devices whose lanes leave one only together, the one that looks has
+   * to let the others go first. */
+  while (!over) {
     const uint32_t count = static_cast<uint32_t>(seen);
     if ((count & kLooking) != 0) {
+      pause_thread();
       seen = load_early(word);
     } else if (count != 0 && count < preq->marks) {
       const uint64_t before = add_one(word);
       *rounds = before >> 32;
       const uint32_t marks = static_cast<uint32_t>(before);
-      return marks >= preq->marks ? preq->marks + 1 : marks + 1;
+      counted = marks >= preq->marks ? preq->marks + 1 : marks + 1;
+      over = true;
     } else if (exchange(word, &seen, seen >> 32 << 32 | kLooking)) {
       *rounds = load_early(started);
       const uint32_t round = static_cast<uint32_t>(*rounds);
@@ -229,9 +244,13 @@ ACCORD_DEVICE uint32_t count_with_others(const accord_prequest* preq, int32_t pa
       const uint64_t next = is_new ? static_cast<uint64_t>(round) << 32 | 1 : seen;
       while (!exchange(word, &looking, next)) {
       }
-      return is_new ? 1 : round == 0 ? 0 : preq->marks + 1;
+      counted = is_new ? 1 : round == 0 ? 0 : preq->marks + 1;
+      over = true;
     }
   }
+  /* The last one looks, too: the host may have marked the partition itself meanwhile. */
+  if (counted == preq->marks) *rounds = load_early(started);
+  return counted;
 }
 
 ACCORD_DEVICE int32_t partitions_of_transfer(const accord_prequest* preq, int32_t transfer) {

@@ -71,10 +71,20 @@ Status WholeCargo::pack(device::CopyTicket& ticket) {
 // Only where the library takes the user's own memory on both ends.
 std::uint64_t WholeCargo::memory_mark() const {
   if (!out_direct_ || in_is_copy_) return 0;
+  // All of it in the one allocation, or mapping, that the id is of.
+  const auto known = [](const PipelineEnd& end, const std::byte* place, CclPlan::Range range) {
+    std::uint64_t offset_bytes = 0;
+    return place == nullptr ||
+           (end.memory.buffer_id != 0 &&
+            end.offset_in_memory(range.first_bytes, range.length_bytes, offset_bytes));
+  };
+  if (!known(pipeline_.in, in_, plan_.in()) || !known(pipeline_.out, out_, plan_.out())) return 0;
   const auto id_of = [](const PipelineEnd& end, const std::byte* place) {
     return place == nullptr ? 0 : end.memory.buffer_id;
   };
-  return (id_of(pipeline_.in, in_) * 0x9e3779b97f4a7c15 + id_of(pipeline_.out, out_)) | 1;
+  const std::uint64_t mark =
+      id_of(pipeline_.in, in_) * 0x9e3779b97f4a7c15 + id_of(pipeline_.out, out_);
+  return mark == 0 ? 1 : mark;
 }
 
 // But for a block that stays as it is.

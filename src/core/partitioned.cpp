@@ -56,8 +56,11 @@ Status Partitioned::make_words(std::size_t words) {
 // they have done wrong between rounds is left for the one that begins to tell of.
 void Partitioned::renew() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
-  if (prequest_ != nullptr && !status_.ok()) prequest_->forget_marks();
+  // Of a partition that the host has marked kernels may have counted some, too.
+  const bool host_marked = host_marked_.exchange(false, std::memory_order_relaxed);
+  const bool may_be_partial = !status_.ok() || (host_marked && call_.marks > 1);
   status_ = {};
+  if (prequest_ != nullptr && may_be_partial) fail_on_error(prequest_->forget_marks());
   begin_story();
   round_.store(next_round(round()), std::memory_order_release);
   begin_round();
@@ -126,16 +129,18 @@ void Partitioned::keep_staging() const {
 
 bool Partitioned::given_up_by_peer(const node::PartitionBoard& board,
                                    node::PartitionBoard::End peer) const {
-  std::uint32_t failed = peer_failed_;
-  if (failed == 0 && board.mapped()) failed = board.failed(peer).load(std::memory_order_acquire);
-  return is_of_now(failed);
+  return is_of_now(peer_failed_) ||
+         (board.mapped() && is_of_now(board.failed(peer).load(std::memory_order_acquire)));
 }
+
+bool Partitioned::words_are_pinned() const noexcept { return memory_of_words_.pages()->pinned(); }
 
 bool Partitioned::is_of_now(std::uint32_t failed) const {
   return failed != 0 && !is_before(failed, round());
 }
 
 void Partitioned::note_host_mark(std::int32_t partition) const noexcept {
+  host_marked_.store(true, std::memory_order_relaxed);
   const std::uint64_t now = round();
   accord_partition_start& line = control_->started[partition % ACCORD_PARTITION_LINES];
   std::atomic_ref(line.rounds).store(now << 32 | now, std::memory_order_release);

@@ -106,6 +106,8 @@ class Partitioned : public Operation {
 
   Status make_words(std::size_t words);
   void begin_story();
+  // Whether kernels reach them.
+  bool words_are_pinned() const noexcept;
   std::atomic<std::uint32_t>& word(std::size_t number) const noexcept { return words_[number]; }
   std::uint32_t round() const noexcept { return round_.load(std::memory_order_acquire); }
   bool has_peer() const noexcept { return call_.envelope.process >= 0; }
@@ -144,6 +146,7 @@ class Partitioned : public Operation {
 
   std::atomic<std::uint32_t> round_{0};
   std::atomic<bool> started_{false};
+  mutable std::atomic<bool> host_marked_{false};  // a partition of this round
   // accord_partition_control, then what the side has asked for; where kernels can be, page-locked.
   node::PageSlot memory_of_words_;
   std::uint32_t peer_failed_ = 0;

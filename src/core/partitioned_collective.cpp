@@ -43,8 +43,10 @@ Status PartitionedCollective::open() {
 }
 
 Status PartitionedCollective::open_work() {
-  if (!plan_.reduction.type) return {};
-  return work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime());
+  if (plan_.reduction.type)
+    work_status_ =
+        work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime());
+  return work_status_;
 }
 
 Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {
@@ -58,6 +60,7 @@ Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {
     if (word(static_cast<std::size_t>(partition)).exchange(now, std::memory_order_acq_rel) == now)
       return {StatusCode::invalid_argument,
               fmt::format("MPI_Pready: partition {} is ready already", partition)};
+    note_host_mark(partition);
   }
   return {};
 }
@@ -164,6 +167,7 @@ Status PartitionedCollective::step(HostPort& host, bool& done) {
     if (!node_->is_decided()) return complaint();
   }
   if (node_ && node_->is_used()) return step_on_node(done);
+  ACCORD_TRY(work_status_);
   if (told_round_ != round())
     ACCORD_TRY(tell_peers(wire::Kind::collective_ready, told_round_ = round()));
   if (!peers_.empty()) ACCORD_TRY(table_.poll());

@@ -143,6 +143,7 @@ class PartitionedCollective final : public Partitioned {
 
   CollectivePlan plan_;
   PartitionWork work_;
+  Status work_status_;
   std::unique_ptr<NodeReduction> node_;  // null: not an allreduce, or of too many ranks
   std::map<int, std::uint32_t> peers_;   // by process: the last round it has started
   bool mismatch_ = false;

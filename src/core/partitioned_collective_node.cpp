@@ -34,7 +34,8 @@ void PartitionedCollective::meet_on_node() {
                              .source = whole(plan_.contribution, call_.partitions),
                              .target = whole(plan_.result, call_.partitions)};
   terms.able = call_.copy != PartitionCopy::engine && device::is_defined(terms.op, terms.element) &&
-               runtime() != nullptr && terms.source.usable_by(*runtime(), call_.end.device) &&
+               runtime() != nullptr && words_are_pinned() &&
+               terms.source.usable_by(*runtime(), call_.end.device) &&
                terms.target.usable_by(*runtime(), call_.end.device);
   node_ = std::make_unique<NodeReduction>(table_, std::move(terms),
                                           reinterpret_cast<std::uint32_t*>(&arrival(0)));
@@ -66,7 +67,10 @@ Status PartitionedCollective::step_on_node(bool& done) {
     return arrival(partition).load(std::memory_order_acquire) == round();
   });
   done = open_.empty();
-  if (!done) ACCORD_TRY(complaint());
+  if (!done) {
+    ACCORD_TRY(table_.poll());
+    ACCORD_TRY(complaint());
+  }
   return done ? Status() : node_->reducer().progress();
 }
 

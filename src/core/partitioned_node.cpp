@@ -155,6 +155,8 @@ Status NodeReduction::join() {
     descriptors_.clear();
     phase_ = Phase::opening;
   }
+  // So that others have room for theirs.
+  if (phase_ == Phase::opening && !all(&Rank::lend)) table_.port().receive();
   if (phase_ == Phase::opening && all(&Rank::lend)) {
     const bool lent =
         std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.lend->ok != 0; });

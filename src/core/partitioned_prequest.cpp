@@ -150,11 +150,11 @@ void DevicePrequest::connect(const accord_prequest& shown) {
   progress();
 }
 
-void DevicePrequest::forget_marks() {
+Status DevicePrequest::forget_marks() {
   const device::Copy zeros{.dst = place_.memory + sizeof(accord_prequest),
                            .src = place_.zeros,
                            .row_bytes = size_bytes_ - sizeof(accord_prequest)};
-  (void)runtime_.copy(device_, {&zeros, 1});
+  return runtime_.copy(device_, {&zeros, 1});
 }
 
 // The state goes last, since it says that all the rest is there.

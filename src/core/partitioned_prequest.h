@@ -37,7 +37,7 @@ class DevicePrequest {
   // While kernels may be using it: what `shown` says of the other ranks.
   void connect(const accord_prequest& shown);
   // After a round that has not ended well, of which some marks may have been counted.
-  void forget_marks();
+  Status forget_marks();
   // Goes on with bringing to the device what has been said. What cannot be stays where it is.
   void progress();
 

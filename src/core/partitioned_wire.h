@@ -18,7 +18,6 @@ enum class Kind : std::uint32_t {
   decline,    // sender to receiver: it cannot use the board
   ready,      // receiver to sender, where there is no board: it has started this round
   data,       // sender to receiver: bytes of a transfer, where they are not written into its memory
-  // Of collectives, whose requests are known by the communicator and their number on it.
   failed,  // either way, where there is no board: this round has been given up
   // Of collectives, whose requests are known by the communicator and their number on it.
   collective_ready,   // to whom data is given or from whom it is taken: this round has been started

@@ -119,8 +119,9 @@ Status TwoLevelExchange::begin_steps(bool& moved) {
       ACCORD_TRY(begin_down(flight));
       ++next_down_;
     } else {
-      flight.number = next_up_++;
+      flight.number = next_up_;
       ACCORD_TRY(begin_up(flight));
+      ++next_up_;
     }
   }
   return {};

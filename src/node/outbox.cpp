@@ -103,7 +103,7 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   reclaim();
   std::size_t first_bytes = 0;
   if (free_slots_.empty() || !find_room(size_bytes, first_bytes))
-    return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_};
+    return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_ && !has_lent()};
   const std::uint16_t number = free_slots_.back();
   free_slots_.pop_back();
   waiting_.emplace(first_bytes, Waiting{number, size_bytes});
@@ -137,6 +137,12 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
             .size_bytes = size_bytes};
   sent_.fetch_add(1, std::memory_order_relaxed);
   return room;
+}
+
+// Such may be fetched only after what waits for room: the receivers may wait for room as well.
+bool Outbox::has_lent() const noexcept {
+  return std::ranges::any_of(
+      waiting_, [&](const auto& entry) { return own_[entry.second.slot].source != nullptr; });
 }
 
 void Outbox::give_up() noexcept {
@@ -210,6 +216,7 @@ void Outbox::withdraw(const MessageHeader& header) noexcept {
   const std::lock_guard locked(mutex_);
   if (change(header, Stage::lent, Stage::taken)) end_loan(own_[header.slot], slot(header));
   (void)change(header, Stage::waiting, Stage::taken);
+  (void)change(header, Stage::broken, Stage::taken);
 }
 
 void Outbox::fail(const MessageHeader& header) noexcept {
@@ -308,8 +315,11 @@ void Outbox::dismiss(const MessageHeader& header) noexcept {
   const auto end = [&](Stage from) { return change(header, from, Stage::taken); };
   while (!end(Stage::waiting) && !end(Stage::lent) && !end(Stage::broken)) {
     const Stage now = stage(header);
-    if (now == Stage::taken || now == Stage::fetching || now == Stage::failed) return;
+    if (now == Stage::none || now == Stage::taken || now == Stage::fetching || now == Stage::failed)
+      return;
     ::sched_yield();
+    const std::lock_guard locked(mutex_);
+    if (!group_->check_peer(header.sender).ok()) return;
   }
 }
 

@@ -185,6 +185,7 @@ class Outbox {
   void end_loan(Own& own, const OutboxSlot& slot) noexcept;
   bool change(const MessageHeader& header, Stage from, Stage to) noexcept;
   Stage stage(const MessageHeader& header) const noexcept;
+  bool has_lent() const noexcept;
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   void reclaim();
   OutboxSlot& slot(const MessageHeader& header) const noexcept;

@@ -2,9 +2,11 @@
 // Copyright 2026 The Accord authors
 #include "node/quick_copy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "device/inbox.h"
 
@@ -49,7 +51,8 @@ bool QuickCopy::reaches(const void* start, std::size_t size_bytes) const noexcep
 Status QuickCopy::run(device::DeviceRuntime& runtime, int device, const device::Copy& copy,
                       bool& done) {
   done = false;
-  if (copy.rows != 1 || copy.row_bytes > kBytesMax) return {};
+  const std::size_t most_bytes = std::min<std::size_t>(config().quick_copy_bytes, kBytesMax);
+  if (copy.rows != 1 || copy.row_bytes > most_bytes) return {};
   const std::lock_guard locked(mutex_);
   if (!is_opened_) {
     is_opened_ = true;
@@ -72,11 +75,21 @@ Status QuickCopy::run(device::DeviceRuntime& runtime, int device, const device::
                      .block_bytes = copy.row_bytes,
                      .send_to = device::inbox_bit(kRank),
                      .receive_from = device::inbox_bit(kRank)};
+  const Status status = serve(ticket, done);
+  // What is left of it is not known, and copies may go on where kernels do not.
+  if (!status.ok()) server_ = nullptr;
+  return status;
+}
+
+Status QuickCopy::serve(device::InboxTicket& ticket, bool& done) {
+  using State = device::InboxTicket::State;
   ACCORD_TRY(server_->begin(ticket));
-  // What it sends itself never comes late, but the server's time for it may be over sooner.
   while (!done) {
+    // Another exchange has the kernel, which its owner alone ends: perhaps this very thread.
+    if (ticket.state == State::waiting) return {};
     ACCORD_TRY(server_->poll(ticket, done));
-    if (ticket.state == device::InboxTicket::State::late) ACCORD_TRY(server_->begin(ticket));
+    // What it sends itself never comes late, but the server's time for it may be over sooner.
+    if (!done && ticket.state == State::late) ACCORD_TRY(server_->begin(ticket));
   }
   return {};
 }

@@ -31,6 +31,7 @@ class QuickCopy {
   Status run(device::DeviceRuntime& runtime, int device, const device::Copy& copy, bool& done);
 
  private:
+  Status serve(device::InboxTicket& ticket, bool& done);
   Status open(device::DeviceRuntime& runtime, int device);
   bool reaches(const void* start, std::size_t size_bytes) const noexcept;
 

@@ -302,11 +302,13 @@ bool bring_by_library(const node::MessageHeader& header, void* to, const char*& 
   Pairs& here = pairs();
   constexpr std::size_t kBytesMax = std::numeric_limits<int>::max();
   // Shorter calls go by no library where the ranks of a pair alone know their size.
-  if (!here.group || header.size_bytes < config().node_bytes) return false;
+  // In a step nobody may wait, not even for the lock.
+  if (!here.group || core::Engine::is_in_step() || header.size_bytes < config().node_bytes)
+    return false;
   Incoming& from = *here.incoming[header.sender];
   const std::lock_guard locked(from.mutex);
-  if (core::Engine::is_in_step() || header.size_bytes > kBytesMax || !is_worth_asking(from) ||
-      !ask(header, from) || !receive(header, to, from)) {
+  if (header.size_bytes > kBytesMax || !is_worth_asking(from) || !ask(header, from) ||
+      !receive(header, to, from)) {
     here.not_brought.fetch_add(1);
     return false;
   }

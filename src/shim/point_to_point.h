@@ -222,6 +222,7 @@ int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* re
   if (const Status promised = engine().promise(*operation, bits); !promised.ok()) {
     engine().submit(operation, nullptr);  // the header is on its way
     engine().wait(*operation);
+    *request = before;
     return raise(comm, promised);
   }
   requests().track(bits, std::make_shared<core::TrackedLoan>(to_bits(comm), engine(), operation));

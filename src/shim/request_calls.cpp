@@ -116,7 +116,7 @@ int Wait(MPI_Request* request, MPI_Status* status) noexcept {
   // then say that it is complete; those for any of an array pass it over.
   const int code = complete(
       watched, [&] { return host::Wait(request, statuses.get()); },
-      [&](bool& done) {
+      [&](bool& done) -> int {
         int flag = 0;
         if (!watched.all_early_through()) return MPI_SUCCESS;
         const int tested = host::Test(request, &flag, statuses.get());
@@ -223,7 +223,7 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noex
   const Watched* early = nullptr;
   const int code = complete(
       watched, [&] { return host::Waitany(count, array, index, statuses.get()); },
-      [&](bool& done) {
+      [&](bool& done) -> int {
         int flag = 0;
         early = watched.early();
         done = early != nullptr;
@@ -288,7 +288,7 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
   const Watched* early = nullptr;
   const int code = complete(
       watched, [&] { return host::Waitsome(count, array, outcount, indices, statuses.get()); },
-      [&](bool& done) {
+      [&](bool& done) -> int {
         early = watched.early();
         done = early != nullptr;
         if (done) return MPI_SUCCESS;
@@ -381,6 +381,11 @@ int Request_free(MPI_Request* request) noexcept {
     return raise(from_bits<MPI_Comm>(work->context),
                  {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
+  if (work->active && !work->finished && work->early) {
+    // Its message has been taken from the host MPI, which writes into its memory.
+    engine().wait_until([&] { return work->early_is_through(); });
+    (void)work->finish({});
+  }
   if (!work->active || work->finished || work->early) return host::Request_free(request);
   work->wanted();
   // Nobody waits for it: of a receive the message may never come.
