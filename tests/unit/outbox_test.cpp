@@ -254,7 +254,7 @@ TEST_F(Loan, IsReadWhereItLies) {
 TEST_F(Loan, GivesItsRoomBackOnceItIsRead) {
   MessageHeader other;
   // Nobody waits for the room of what is lent: its receiver may wait for room as well.
-  const Outbox::Room none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
+  const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
   EXPECT_TRUE(none.start == nullptr && !none.is_lent && !none.is_full);
   fetch();
   expect_all_room();
@@ -360,7 +360,7 @@ TEST_F(Loan, BothEndsLearnThatItCouldNotBeRead) {
   EXPECT_FALSE(ranks_[1].recognises(header_));
   MessageHeader other;
   // Nobody waits for the room of what is lent: its receiver may wait for room as well.
-  const Outbox::Room none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
+  const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
   EXPECT_TRUE(none.start == nullptr && !none.is_lent && !none.is_full);
   auto loan = node::Outbox::Loan::untouched;
   EXPECT_CODE(device_error, ranks_[0].look(header_, loan));
