@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/ccl_exchange.h"
+#include "core/ccl/exchange.h"
 #include "core/collective_operation.h"
 #include "device/inbox.h"
 

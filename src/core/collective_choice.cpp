@@ -3,10 +3,10 @@
 //
 // Which way a call goes once its ranks have voted, and what they join for that. It follows from
 // what is equal on all ranks.
-#include "core/ccl_joining.h"
-#include "core/ccl_plan.h"
+#include "core/ccl/joining.h"
+#include "core/ccl/plan.h"
 #include "core/collective_operation.h"
-#include "core/joining.h"
+#include "core/node/joining.h"
 
 namespace accord::core {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/ccl_exchange.h"
+#include "core/ccl/exchange.h"
 
 namespace accord::core {
 namespace {

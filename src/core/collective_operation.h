@@ -11,15 +11,15 @@
 #include <optional>
 #include <vector>
 
-#include "core/ccl_group.h"
+#include "core/ccl/group.h"
 #include "core/collective.h"
 #include "core/engine.h"
-#include "core/inbox_exchange.h"
-#include "core/inbox_pairs.h"
 #include "core/meeting.h"
-#include "core/node_exchange.h"
-#include "core/pairwise_exchange.h"
-#include "core/two_level_exchange.h"
+#include "core/node/inbox_exchange.h"
+#include "core/node/inbox_pairs.h"
+#include "core/node/node_exchange.h"
+#include "core/node/pairwise_exchange.h"
+#include "core/two_level/exchange.h"
 
 namespace accord::core {
 

@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "core/agreement.h"
 #include "core/host_port.h"
-#include "core/placement.h"
+#include "core/two_level/placement.h"
 
 namespace accord::node {
 class Group;

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/config.h"
-#include "core/two_level_plan.h"
+#include "core/two_level/plan.h"
 #include "device/inbox.h"
 #include "device/registry.h"
 

@@ -54,7 +54,7 @@ struct alignas(128) Mailbox {
   std::atomic<std::uint64_t> drained{0};  // it reads no more from anybody's region
   std::atomic<std::uint32_t> failed{0};   // it has given up; nobody shall wait for it
   std::atomic<std::uint32_t> closed{0};   // it has unmapped its peers' regions
-  // What it tells its peers for a call (core/ccl_turn.h), of two calls in turn.
+  // What it tells its peers for a call (core/ccl/turn.h), of two calls in turn.
   std::atomic<std::uint64_t> told[2] = {};
 };
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "ccl/library.h"
 #include "core/algorithm.h"
-#include "core/ccl_group.h"
+#include "core/ccl/group.h"
 #include "shim/collectives.h"
 #include "shim/messages.h"
 #include "shim/request_calls.h"

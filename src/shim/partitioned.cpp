@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/partitioned_receive.h"
-#include "core/partitioned_send.h"
+#include "core/partitioned/receive.h"
+#include "core/partitioned/send.h"
 #include "shim/describe.h"
 #include "shim/lineage.h"
 #include "shim/pipelines.h"

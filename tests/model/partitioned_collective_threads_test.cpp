@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/partitioned_collective.h"
+#include "core/partitioned/collective.h"
 #include "device/registry.h"
 #include "thread_messages.h"
 

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/partitioned_receive.h"
-#include "core/partitioned_send.h"
+#include "core/partitioned/receive.h"
+#include "core/partitioned/send.h"
 #include "device/registry.h"
 #include "thread_messages.h"
 

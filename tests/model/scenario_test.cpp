@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "core/collective.h"
-#include "core/direct_exchange.h"
-#include "core/pairwise_exchange.h"
+#include "core/node/direct_exchange.h"
+#include "core/node/pairwise_exchange.h"
 
 namespace accord::model {
 namespace {

@@ -3,8 +3,6 @@
 //
 // Which collectives a collective library can do, and what is asked of it for those that it has no
 // function for: carried out here on plain memory, message by message.
-#include "core/ccl_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ccl/plan.h"
 #include "support.h"
 
 namespace accord::test {

@@ -3,14 +3,14 @@
 //
 // Which calls of a collective library are recorded and replayed: by all ranks alike, and a
 // recording only where every rank has the buffers that it had then.
-#include "core/ccl_replays.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "core/ccl/replays.h"
 
 namespace accord::test {
 namespace {

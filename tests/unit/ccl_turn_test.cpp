@@ -5,8 +5,6 @@
 // different processes: all processes in one, polled in a random order. What the library does here
 // is what is worst for us: a rank that has started does nothing at all until all ranks of that call
 // have.
-#include "core/ccl_turn.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ccl/turn.h"
 #include "node_world.h"
 
 namespace accord::test {

@@ -18,7 +18,7 @@
 #include <random>
 #include <vector>
 
-#include "core/joining.h"
+#include "core/node/joining.h"
 #include "forwarding_runtime.h"
 #include "node/group.h"
 #include "node_world.h"

@@ -3,8 +3,6 @@
 //
 // Carries schedules out on all ranks at once, on words instead of numbers: an operation puts its
 // operands into brackets, so that a result tells in which order it was made.
-#include "core/partitioned_schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,8 @@
 #include <map>
 #include <string>
 #include <utility>
+
+#include "core/partitioned/schedule.h"
 
 namespace accord::core {
 namespace {

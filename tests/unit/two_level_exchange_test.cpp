@@ -4,8 +4,6 @@
 // Two-level collectives whose ranks, all in this process over the embedded host runtime, move on in
 // a random order, over wires that deliver late and read what is sent as late as they may. As soon
 // as a rank's call is complete its send buffer is overwritten, and its next call begins.
-#include "core/two_level_exchange.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/two_level/exchange.h"
 #include "node_world.h"
 
 namespace accord::test {

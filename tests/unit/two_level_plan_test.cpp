@@ -3,8 +3,6 @@
 //
 // Plans of collectives over several nodes, carried out on plain memory: after all chunks every
 // rank's buffer holds what the collective says, however the ranks are placed.
-#include "core/two_level_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +13,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "core/two_level/plan.h"
 
 namespace accord::core {
 namespace {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A partitioned collective on one rank: each partition, once it is marked ready here, goes through
+// the schedule by itself, by messages of the host MPI between the ranks. Nothing is sent to a rank
+// that has not started the round, so none has to keep what comes early; who gives or gets says so
+// to those it does that with. What goes from rank to rank is in host memory, from and to which the
+// user's buffers are copied where they are on a device. An allreduce of device buffers within a
+// node is left to kernels instead (partitioned/node.h).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/partitioned/channel.h"
+#include "core/partitioned/node.h"
+#include "core/partitioned/request.h"
+#include "core/partitioned/work.h"
+
+namespace accord::core {
+
+struct CollectivePlan {
+  CollectiveName name;
+  std::uint64_t fingerprint = 0;  // of what has to be equal on all ranks
+  int rank = 0;
+  std::vector<int> processes;  // by rank
+  bool gives = false;          // this rank marks partitions ready
+  bool gets = false;           // and sees them arrive
+  PartitionArea contribution;
+  PartitionArea result;
+  PartitionReduction reduction;
+  Schedule schedule;
+  bool of_all = false;  // an allreduce, which kernels may do within a node
+};
+
+class PartitionedCollective final : public Partitioned {
+ public:
+  PartitionedCollective(PartitionedTable& table, PartitionedCall call, CollectivePlan plan);
+  ~PartitionedCollective() override;
+
+  Status open();
+  const CollectiveName& name() const noexcept { return plan_.name; }
+
+  Status pready(std::int32_t low, std::int32_t high) override;
+  Status parrived(std::int32_t partition, bool& arrived) override;
+
+  // By the table, under its lock.
+  void note(int process, const wire::Header& header, std::span<const std::byte> body);
+  void take(int process, const wire::Header& header, std::span<const std::byte> body,
+            PartitionedChannel::Letter& letter);
+
+ private:
+  // What has come and no step has taken yet.
+  struct Arrived {
+    PartitionedChannel::Letter letter;
+    std::byte* bytes = nullptr;
+    std::uint64_t first_bytes = 0;
+    std::uint64_t length_bytes = 0;
+  };
+  // A partition on its way.
+  struct Track {
+    enum class Stage {
+      unmarked,
+      between,  // steps
+      giving,   // what goes out is on its way to the host MPI
+      taking,
+      packing,  // what this rank takes of its own
+      lifting,  // what has come, to the device that combines it
+      moving,   // what has come, into its place
+      done
+    };
+    Stage stage = Stage::unmarked;
+    std::size_t step = 0;
+    bool gathered = false;           // counted among those that wait for one another
+    std::size_t unsent = 0;          // messages of the step
+    std::uint64_t wanted_bytes = 0;  // that the step takes
+    std::uint64_t taken_bytes = 0;
+    Arrived under_way;
+    DeviceScrap lifted;
+    device::DeviceRuntime* mover = nullptr;
+    device::CopyTicket ticket;
+  };
+  struct Message {
+    std::int32_t partition = 0;
+    int peer = 0;
+    Place place;
+    std::uint64_t first_bytes = 0;  // of what the step gives
+    std::uint64_t length_bytes = 0;
+    PipelineEnd end;
+    device::StagingBuffer buffer;
+    device::CopyTicket packing;
+    bool sent = false;
+    HostRequest request = 0;
+  };
+
+  Status step(HostPort& host, bool& done) override;
+  bool drained(HostPort& host) override;
+  void begin_round() override;
+  void describe(accord_prequest& prequest) const override;
+  std::size_t transfers() const noexcept override { return partitions(); }
+  Status pin_board() override { return {}; }
+  const char* call_name() const override { return "pcollective"; }
+  std::string path() const override { return peers_.empty() ? "nothing" : "messages"; }
+  stages::Stage stage() const override;
+  void tell_failure(std::uint32_t round) override;
+
+  std::size_t partitions() const noexcept { return static_cast<std::size_t>(call_.partitions); }
+  std::atomic<std::uint32_t>& arrival(std::int32_t partition) const noexcept {
+    return word(partitions() + static_cast<std::size_t>(partition));
+  }
+  int process_of(int rank) const { return plan_.processes[static_cast<std::size_t>(rank)]; }
+  device::DeviceRuntime& staging_runtime() const;
+  PipelineEnd part(const Place& place, std::int32_t partition) const;
+  bool is_ready(int process) const;
+
+  // About the other ranks, where the round cannot end because of them.
+  Status complaint() const;
+  Status open_work();
+  void meet_on_node();
+  Status join_node();
+  Status step_on_node(bool& done);
+
+  void note_ready(int process, const wire::Header& header);
+  Status tell_peers(wire::Kind kind, std::uint32_t round);
+  // Goes on with a partition as far as it can.
+  Status advance(std::int32_t partition, Track& track);
+  bool begin_step(std::int32_t partition, Track& track);
+  bool all_gathered(Track& track);
+  void queue(std::int32_t partition, Track& track, const Outgoing& outgoing);
+  Status take_next(std::int32_t partition, Track& track);
+  Status take_own(std::int32_t partition, Track& track);
+  Status put(std::int32_t partition, Track& track);
+  Status put_lifted(std::int32_t partition, Track& track);
+  bool moved(Track& track, Status& status);
+
+  Status send(HostPort& host);
+  Status pack(Message& message);
+  Status post(Message& message);
+
+  CollectivePlan plan_;
+  PartitionWork work_;
+  Status work_status_;
+  std::unique_ptr<NodeReduction> node_;  // null: not an allreduce, or of too many ranks
+  std::map<int, std::uint32_t> peers_;   // by process: the last round it has started
+  bool mismatch_ = false;
+
+  // Of the round under way.
+  std::uint32_t told_round_ = 0;
+  std::vector<Track> tracks_;
+  std::vector<std::int32_t> open_;      // partitions that are not through
+  std::vector<std::int32_t> unmarked_;  // on a node: that the host has not marked
+  std::size_t gathered_ = 0;
+  std::map<std::pair<std::int32_t, int>, std::deque<Arrived>> arrived_;  // by partition and process
+  std::list<Message> queued_;
+  std::list<Message> messages_;  // on their way
+};
+
+}  // namespace accord::core

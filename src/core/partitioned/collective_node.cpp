@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A partitioned allreduce whose ranks leave it to kernels of theirs: what is left for the host is
+// to find out whether they can, to mark what the program marks here, and to see that it is done.
+#include "core/partitioned/collective.h"
+
+namespace accord::core {
+namespace {
+
+// All partitions of the only block.
+PipelineEnd whole(const PartitionArea& area, std::int32_t partitions) {
+  PipelineEnd end = area.end;
+  end.segment = area.blocks.front().segment;
+  end.segment.count *= static_cast<std::size_t>(partitions);
+  return end;
+}
+
+}  // namespace
+
+// Whether there is one follows from what all ranks know alike.
+void PartitionedCollective::meet_on_node() {
+  const std::size_t size = plan_.processes.size();
+  if (!plan_.of_all || size < 2 || size > static_cast<std::size_t>(device::kPartitionRanksMax))
+    return;
+  NodeReduction::Terms terms{.name = plan_.name,
+                             .fingerprint = plan_.fingerprint,
+                             .rank = plan_.rank,
+                             .processes = plan_.processes,
+                             .partitions = call_.partitions,
+                             .count = plan_.reduction.count,
+                             .op = plan_.reduction.op,
+                             .element = plan_.reduction.element,
+                             .source = whole(plan_.contribution, call_.partitions),
+                             .target = whole(plan_.result, call_.partitions)};
+  terms.able = call_.copy != PartitionCopy::engine && device::is_defined(terms.op, terms.element) &&
+               runtime() != nullptr && words_are_pinned() &&
+               terms.source.usable_by(*runtime(), call_.end.device) &&
+               terms.target.usable_by(*runtime(), call_.end.device);
+  node_ = std::make_unique<NodeReduction>(table_, std::move(terms),
+                                          reinterpret_cast<std::uint32_t*>(&arrival(0)));
+}
+
+// The round under way goes the way that is found.
+Status PartitionedCollective::join_node() {
+  ACCORD_TRY(table_.poll());
+  ACCORD_TRY(node_->join());
+  if (!node_->is_decided()) return {};
+  if (!node_->is_used()) return open_work();
+  ACCORD_TRY(node_->reducer().start(round()));
+  connect_prequest();
+  return {};
+}
+
+// Kernels that mark partitions tell all ranks themselves, unless they could not yet.
+Status PartitionedCollective::step_on_node(bool& done) {
+  prepared_.store(round(), std::memory_order_release);
+  std::vector<std::int32_t> marked;
+  std::erase_if(unmarked_, [&](std::int32_t partition) {
+    if (word(static_cast<std::size_t>(partition)).load(std::memory_order_acquire) != round())
+      return false;
+    marked.push_back(partition);
+    return true;
+  });
+  if (!marked.empty()) ACCORD_TRY(node_->reducer().mark(marked));
+  std::erase_if(open_, [&](std::int32_t partition) {
+    return arrival(partition).load(std::memory_order_acquire) == round();
+  });
+  done = open_.empty();
+  if (!done) {
+    ACCORD_TRY(table_.poll());
+    ACCORD_TRY(complaint());
+  }
+  return done ? Status() : node_->reducer().progress();
+}
+
+}  // namespace accord::core

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What a partitioned collective gives to other ranks: packed, and sent in the order in which the
+// steps give it.
+#include <algorithm>
+#include <cstring>
+
+#include "core/partitioned/collective.h"
+
+namespace accord::core {
+namespace {
+
+// Messages on their way by the host MPI at once, each with staging memory of its own.
+constexpr std::size_t kMessagesOnTheirWay = 16;
+
+}  // namespace
+
+Status PartitionedCollective::send(HostPort& host) {
+  for (auto next = queued_.begin();
+       next != queued_.end() && messages_.size() < kMessagesOnTheirWay;) {
+    const auto message = next++;
+    if (!is_ready(process_of(message->peer))) continue;
+    ACCORD_TRY(pack(*message));
+    messages_.splice(messages_.end(), queued_, message);
+  }
+  std::vector<int> late;  // peers for whom an earlier message is being packed
+  for (auto next = messages_.begin(); next != messages_.end();) {
+    const auto message = next++;
+    if (!message->sent) {
+      bool packed = std::ranges::find(late, message->peer) == late.end();
+      if (packed) ACCORD_TRY(message->end.copied(message->packing, packed));
+      if (!packed) {
+        late.push_back(message->peer);
+        continue;
+      }
+      ACCORD_TRY(post(*message));
+    }
+    bool done = false;
+    ACCORD_TRY(host.test(message->request, done));
+    if (done) messages_.erase(message);
+  }
+  return {};
+}
+
+Status PartitionedCollective::pack(Message& message) {
+  const wire::Header header{.kind = wire::Kind::collective_data,
+                            .to = plan_.name.number,
+                            .round = round(),
+                            .transfer = message.partition,
+                            .first_bytes = message.first_bytes,
+                            .length_bytes = message.length_bytes,
+                            .lineage = plan_.name.lineage};
+  ACCORD_TRY(device::staging_pool().acquire(&staging_runtime(),
+                                            sizeof header + message.length_bytes, message.buffer));
+  auto* const bytes = static_cast<std::byte*>(message.buffer.data());
+  std::memcpy(bytes, &header, sizeof header);
+  return message.end.copy(PipelineEnd::Direction::pack, message.first_bytes, message.length_bytes,
+                          bytes + sizeof header, message.packing);
+}
+
+Status PartitionedCollective::post(Message& message) {
+  const auto* const bytes = static_cast<const std::byte*>(message.buffer.data());
+  ACCORD_TRY(table_.channel().post_data(process_of(message.peer),
+                                        {bytes, sizeof(wire::Header) + message.length_bytes},
+                                        message.request));
+  message.sent = true;
+  --tracks_[static_cast<std::size_t>(message.partition)].unsent;
+  return {};
+}
+
+// What has been handed to a device or to the host MPI ends by itself, but its memory is in use.
+bool PartitionedCollective::drained(HostPort& host) {
+  queued_.clear();
+  std::erase_if(open_, [&](std::int32_t partition) {
+    Status status;
+    return moved(tracks_[static_cast<std::size_t>(partition)], status) || !status.ok();
+  });
+  std::erase_if(messages_, [&](Message& message) {
+    bool done = false;
+    const Status status =
+        message.sent ? host.test(message.request, done) : message.end.copied(message.packing, done);
+    return done || !status.ok();
+  });
+  return open_.empty() && messages_.empty();
+}
+
+}  // namespace accord::core

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A partitioned allreduce that kernels do among the ranks of a node, with no host in between
+// (device/partition_reduction.h). The ranks find out by messages whether they can: each says where
+// it is and what it has (meet), lends the others its buffers (lend), and says whether it could open
+// theirs (vote). All come to the same answer, for all rounds. Nothing here waits. Protected by the
+// lock of PartitionedTable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "accord/partitioned_layout.h"
+#include "core/device_scrap.h"
+#include "core/partitioned/table.h"
+#include "core/pipeline_end.h"
+#include "device/partition_reducer.h"
+
+namespace accord::core {
+
+class NodeReduction {
+ public:
+  // What this rank brings. Buffers without gaps, of all partitions.
+  struct Terms {
+    bool able = false;  // its buffers are on one device, and it is asked for
+    CollectiveName name;
+    std::uint64_t fingerprint = 0;  // what must be equal on all ranks
+    int rank = 0;
+    std::vector<int> processes;  // by rank; at least two
+    std::int32_t partitions = 0;
+    std::size_t count = 0;  // elements of a partition
+    device::ReduceOp op = device::ReduceOp::none;
+    device::Element element = device::Element::none;
+    PipelineEnd source;
+    PipelineEnd target;
+  };
+
+  // `arrived` are the partition_host_words of the reducer.
+  NodeReduction(PartitionedTable& table, Terms terms, std::uint32_t* arrived);
+  ~NodeReduction();
+  NodeReduction(const NodeReduction&) = delete;
+  NodeReduction& operator=(const NodeReduction&) = delete;
+
+  // Tells the others that there is this rank.
+  Status open();
+  // By the table: what another process says.
+  void take(int process, wire::Kind kind, std::span<const std::byte> body);
+  // Goes on as far as it can.
+  Status join();
+
+  bool is_decided() const noexcept { return phase_ == Phase::used || phase_ == Phase::declined; }
+  bool is_used() const noexcept { return phase_ == Phase::used; }
+  device::PartitionReducer& reducer() const noexcept { return *reducer_; }
+  // For kernels that mark partitions.
+  void describe(accord_prequest::accord_partition_node& node) const;
+
+ private:
+  enum class Phase { meeting, lending, opening, voting, used, declined };
+  // What is known of a rank.
+  struct Rank {
+    std::optional<wire::NodeMeet> meet;
+    std::optional<wire::NodeLend> lend;
+    std::optional<std::uint32_t> vote;
+    bool sent = false;  // its descriptors
+    std::vector<void*> opened;
+  };
+
+  std::size_t size() const noexcept { return ranks_.size(); }
+  bool is_own(std::size_t rank) const noexcept {
+    return rank == static_cast<std::size_t>(terms_.rank);
+  }
+  device::DeviceRuntime& runtime() const noexcept { return *terms_.source.runtime; }
+  template <class Record>
+  Status tell(wire::Kind kind, const Record& record);
+  template <class Record>
+  bool all(std::optional<Record> Rank::*what) const;
+  Status try_alone();
+  wire::NodeMeet own_meet();
+  bool can_be() const;
+  Status prepare();
+  Status lend(const void* first, std::size_t size_bytes, wire::NodeMemory& memory);
+  Status send_descriptors(bool& done);
+  Status open_all();
+  Status open_rank(std::size_t rank);
+  Status open_memory(std::size_t rank, const wire::NodeMemory& memory,
+                     std::vector<node::Descriptor>& parcel, bool keep, std::byte*& address);
+  void drop_parcels();
+  void close() noexcept;
+
+  PartitionedTable& table_;
+  const Terms terms_;
+  std::uint32_t* const arrived_;
+  const std::int32_t item_;  // of parcels to this rank
+  Phase phase_ = Phase::meeting;
+  std::vector<Rank> ranks_;
+  DeviceScrap words_;
+  std::vector<node::Descriptor> descriptors_;
+  device::PartitionReduction reduction_;
+  std::unique_ptr<device::PartitionReducer> reducer_;
+};
+
+}  // namespace accord::core
