@@ -81,7 +81,7 @@ class Rank {
 
   void connect(const std::vector<std::unique_ptr<Rank>>& all) {
     PartitionReduction reduction = outline();
-    prequest_.sides = ACCORD_PARTITION_SENDS | ACCORD_PARTITION_TELLS;
+    prequest_.sides = ACCORD_PARTITION_SENDS;
     prequest_.partitions = shape_.partitions;
     prequest_.control = &control_;
     prequest_.transfer_partitions = 1;
@@ -99,7 +99,7 @@ class Rank {
           static_cast<std::uint32_t*>(host_runtime().address_for_library(rank.words_.get())) +
           ready_word(shape_.ranks, 0, own_);
     }
-    prequest_.connected = 1;
+    prequest_.state = ACCORD_PARTITION_STATE_ON_NODE;
     ASSERT_TRUE(
         host_runtime().make_partition_reducer(0, reduction, arrived_.data(), reducer_).ok());
   }
@@ -150,8 +150,8 @@ class Rank {
   const Memory<int>& source() const { return shape_.in_place ? to_ : from_; }
 
   void start(std::uint32_t round) {
-    for (accord_partition_line& line : control_.started)
-      std::atomic_ref(line.round).store(round, std::memory_order_release);
+    for (accord_partition_start& line : control_.started)
+      std::atomic_ref(line.rounds).store(round, std::memory_order_release);
     ASSERT_TRUE(reducer_->start(round).ok());
   }
   void make(int partition, std::uint32_t round) const {
