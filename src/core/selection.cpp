@@ -36,7 +36,7 @@ int leaders_max(const Question& question, Way way) {
   if (!TwoLevelPlan::exists(question.kind)) return 0;
   const bool long_enough =
       config().two_level_bytes != 0 && question.size_bytes >= config().two_level_bytes;
-  // Inboxes and libraries are of one node.
+  // Inboxes are of one node, and a library may turn out to be.
   const bool by_rule = way == Way::automatic || way == Way::inbox || way == Way::ccl;
   if (!wants_two_levels(way) && !(by_rule && long_enough)) return 0;
   return way == Way::single_leader ? 1 : INT_MAX;
@@ -198,7 +198,9 @@ Algorithm outcome(const Question& question, const Asked& asked) {
 }
 
 Algorithm outcome_across_nodes(const Question& question, const Asked& asked) {
-  const int leaders = device_ways(question, asked).leaders_max;
+  const DeviceWays ways = device_ways(question, asked);
+  if (ways.library != nullptr) return {.way = Way::ccl, .library = ways.library};
+  const int leaders = ways.leaders_max;
   if (leaders != 0) return {leaders == 1 ? Way::single_leader : Way::two_level};
   const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
   return {in_chunks ? Way::pipelined : Way::staged};

@@ -245,8 +245,12 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::staged}), "staged");
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::pipelined}), "staged-pipelined");
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::node}), "staged-pipelined");
-  // Inboxes are of one node.
+  // Inboxes are of one node, libraries of several.
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::inbox}), "two-level");
+  ccl::Library* const library = ccl::find("nccl");
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(across(Kind::allreduce, 8, {.way = Way::ccl, .library = library}), "nccl");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {.way = Way::ccl, .library = library}), "nccl");
   // Within a node it is the regions.
   const Question small{.kind = Kind::allreduce, .ranks = 4, .size_bytes = 8, .longest_bytes = 8};
   EXPECT_EQ(outcome(small, {{Way::two_level}, Origin::setting}).way, Way::node);
