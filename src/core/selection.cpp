@@ -14,6 +14,8 @@
 #include "core/two_level/plan.h"
 #include "device/inbox.h"
 #include "device/registry.h"
+#include "node/outbox.h"
+#include "node/quick_copy.h"
 
 namespace accord::core {
 namespace {
@@ -204,6 +206,49 @@ Algorithm outcome_across_nodes(const Question& question, const Asked& asked) {
   if (leaders != 0) return {leaders == 1 ? Way::single_leader : Way::two_level};
   const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
   return {in_chunks ? Way::pipelined : Way::staged};
+}
+
+AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes) {
+  const MessageWay by_rule;
+  if (sources.setting != nullptr && sources.setting->of_messages() != by_rule)
+    return {sources.setting->of_messages(), Origin::setting};
+  if (sources.info != nullptr && sources.info->of_messages() != by_rule)
+    return {sources.info->of_messages(), Origin::info};
+  if (sources.table == nullptr) return {};
+  const Table::MessageRange* const range = sources.table->find_message(size_bytes);
+  if (range == nullptr || range->algorithm == by_rule) return {};
+  return {range->algorithm, Origin::table};
+}
+
+// Shorter ones than ACCORD_NODE_BYTES go by no library, as any call in which only two ranks know
+// the size.
+MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked) {
+  using MessageKind = MessageWay::Way;
+  if (config().p2p_bytes == 0 || size_bytes < sizeof(node::MessageHeader))
+    return {MessageKind::staged};
+  const bool fits_library = config().node_bytes != 0 && size_bytes >= config().node_bytes;
+  MessageWay way = asked.way;
+  if (way.library != nullptr && !fits_library) way = {};
+  if (way == MessageWay()) {
+    if (size_bytes < config().p2p_bytes) return {MessageKind::staged};
+    way.way = MessageKind::kernel;
+    static ccl::Library* const library = ccl::find(config().p2p_library);
+    if (library != nullptr && fits_library) way = {MessageKind::library, library};
+  }
+  const std::size_t most_bytes =
+      std::min<std::size_t>(config().quick_copy_bytes, node::QuickCopy::kBytesMax);
+  if (way.way == MessageKind::kernel && size_bytes > most_bytes) way.way = MessageKind::engine;
+  return way;
+}
+
+ccl::Library* message_library(const Sources& sources) {
+  for (const AlgorithmChoice* choice : {sources.setting, sources.info}) {
+    if (choice != nullptr && choice->of_messages().library != nullptr)
+      return choice->of_messages().library;
+  }
+  ccl::Library* const by_table =
+      sources.table != nullptr ? sources.table->message_library() : nullptr;
+  return by_table != nullptr ? by_table : ccl::find(config().p2p_library);
 }
 
 const Table& configured_table() { return table_in_use().table; }
