@@ -22,9 +22,35 @@ from typing import Any
 from accord.errors import UserError
 
 
+# What tables and settings call messages from one rank to another, and what the benchmark does.
+SEND = "send"
+SEND_RANKS = 2
+_SEND_OPERATION = "latency"
+
+
+def operation_of(collective: str) -> str:
+    """What the benchmark calls what it measures for such calls."""
+    return _SEND_OPERATION if collective == SEND else collective
+
+
+def asked_as(collective: str, algorithm: str) -> str:
+    """What a communicator's info, and so the benchmark, calls an algorithm of such calls."""
+    return f"{SEND}:{algorithm}" if collective == SEND else algorithm
+
+
+def as_table_names(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of the benchmark in the words of tables."""
+    if record.get("operation") != _SEND_OPERATION:
+        return record
+    renamed = {**record, "operation": SEND}
+    if "algorithm" in record:
+        renamed["algorithm"] = str(record["algorithm"]).removeprefix(f"{SEND}:")
+    return renamed
+
+
 @dataclass(frozen=True)
 class Question:
-    """A collective that the library shall choose an algorithm for; see accord_explain_json."""
+    """A collective, or "send", that the library shall choose an algorithm for; see accord_explain_json."""
 
     collective: str
     ranks: int
@@ -36,14 +62,31 @@ class Question:
 class Algorithms:
     """What accord_algorithms_json names."""
 
-    paths: dict[str, str]  # by algorithm: what accord_last_path says of a call that went so
+    collective_paths: dict[str, str]  # by algorithm: what accord_last_path says of such a call
+    message_paths: dict[str, str]  # the same of messages
     collectives: list[str]
+
+    @property
+    def calls(self) -> list[str]:
+        """All that a table may have a row for."""
+        return [*self.collectives, SEND]
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Of both; what has one name is told as one path."""
+        return self.message_paths | self.collective_paths
+
+    def of(self, collective: str) -> dict[str, str]:
+        return self.message_paths if collective == SEND else self.collective_paths
 
 
 def read_algorithms(library: Path) -> Algorithms:
     answer = _ask(library, None, {})
-    paths = {str(row["name"]): str(row["path"]) for row in answer["algorithms"]}
-    return Algorithms(paths, [str(name) for name in answer["collectives"]])
+    paths, message_paths = (
+        {str(row["name"]): str(row["path"]) for row in answer[kind]}
+        for kind in ("algorithms", "message_ways")
+    )
+    return Algorithms(paths, message_paths, [str(name) for name in answer["collectives"]])
 
 
 def explain(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""`accord explain`: which algorithm a collective would take on this machine, and why."""
+"""`accord explain`: which algorithm a collective, or a message, would take on this machine, and why."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def _print_point(console: Console, point: dict[str, Any]) -> None:
 
 
 def explain(
-    collective: Annotated[str, typer.Argument(help="Such as allreduce or reduce_scatter_block.")],
+    collective: Annotated[
+        str, typer.Argument(help="Such as allreduce or reduce_scatter_block; or send.")
+    ],
     size: Annotated[
         str,
         typer.Option(
@@ -98,7 +100,8 @@ def explain(
     """Say which algorithm a collective would take, and why.
 
     As the library chooses it where all ranks have device buffers on one node: what ACCORD_ALGORITHM asks
-    for, else the communicator's info, else a table, else the built-in rule.
+    for, else the communicator's info, else a table, else the built-in rule. "send" is a message from one
+    rank's device memory to another's.
 
     [bold]accord explain allreduce --bytes 64K --ranks 4[/bold]
     """

@@ -144,7 +144,7 @@ def info(
         return
     answer: dict[str, Any] = {"library": str(home.library), "found_by": home.origin, **told}
     with suppress(UserError):  # a library of before they had names
-        answer["algorithms"] = list(read_algorithms(home.library).paths)
+        answer["algorithms"] = list(read_algorithms(home.library).collective_paths)
     answer["collective_libraries"] = read_collective_libraries(home.library)
     answer["mpis"] = mpi_rows(home, installations())
     if as_json:

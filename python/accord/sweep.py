@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accord.algorithms import as_table_names, asked_as, operation_of
 from accord.benchmark import Target, bench_command, environment_for
 from accord.errors import UserError
 from accord.paths import Home
@@ -131,7 +132,9 @@ def measure(
 
 
 def _line_of(point: Planned) -> str:
-    return f"{point.key.collective} {point.key.size_bytes} {' '.join(point.algorithms)}\n"
+    collective, size_bytes = point.key.collective, point.key.size_bytes
+    names = [asked_as(collective, algorithm) for algorithm in point.algorithms]
+    return " ".join([operation_of(collective), str(size_bytes), *names]) + "\n"
 
 
 @contextmanager
@@ -196,7 +199,7 @@ class _Tail:
                 if not line.endswith(b"\n"):
                     return
                 self._read_bytes += len(line)
-                yield json.loads(line)
+                yield as_table_names(json.loads(line))
 
 
 def _telling_line(log: Path) -> str:

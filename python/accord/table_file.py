@@ -71,7 +71,8 @@ def _calls(row: _Table) -> tuple[str, int]:
 def _is_known(row: _Table, algorithms: Algorithms) -> bool:
     """The library refuses a table with a row that it does not know, as one of another version may."""
     named = {str(each.get("algorithm")) for each in _rows(row, "ranges")}
-    return bool(named) and named <= {*algorithms.paths} and _calls(row)[0] in algorithms.collectives
+    collective = _calls(row)[0]
+    return bool(named) and named <= {*algorithms.of(collective)} and collective in algorithms.calls
 
 
 def write_table(path: Path, table: _Table) -> None:

@@ -27,13 +27,22 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from accord.algorithms import Algorithms, Question, explain, read_algorithms
+from accord.algorithms import (
+    SEND,
+    SEND_RANKS,
+    Algorithms,
+    Question,
+    as_table_names,
+    asked_as,
+    explain,
+    read_algorithms,
+)
 from accord.benchmark import Target, choose_target
 from accord.checks.devices import accelerators
 from accord.errors import UserError
 from accord.job import INTERRUPTED
 from accord.launch import root_hint
-from accord.library import read_info
+from accord.library import read_collective_libraries, read_info
 from accord.mpi import Abi
 from accord.paths import Home, find_home
 from accord.sizes import parse_size, size_text
@@ -51,6 +60,7 @@ COLLECTIVES = [
     "gather",
     "scatter",
     "reduce",
+    SEND,
 ]
 # Of the whole time what the timed calls take; the rest is warm-up, verification, starting ranks.
 _TIMED_SHARE = 0.3
@@ -71,6 +81,11 @@ class _Machine:
         self.facts = machine_of(self._told)
         self.algorithms = read_algorithms(home.library)
         self.paths = self.algorithms.paths
+        self._collective_libraries = {
+            str(row["name"]): str(row["version"])
+            for row in read_collective_libraries(home.library)
+            if row.get("usable") and row.get("name") in self.paths
+        }
 
     def rank_counts(self, given: list[int] | None) -> list[int]:
         if self.facts["runtime"] == "host" and self._settings().get("ACCORD_RUNTIME") != "host":
@@ -84,7 +99,7 @@ class _Machine:
         return sorted({*counts, devices})
 
     def collectives(self, given: list[str] | None) -> list[str]:
-        if unknown := [name for name in given or [] if name not in self.algorithms.collectives]:
+        if unknown := [name for name in given or [] if name not in self.algorithms.calls]:
             raise UserError(f"no such collective: {', '.join(unknown)}")
         return given or COLLECTIVES
 
@@ -94,7 +109,8 @@ class _Machine:
         return {"signature": signature, "mpi": mpi, "settings": self._settings()}
 
     def table(self, mpi: str, points: list[Point]) -> dict[str, Any]:
-        libraries = {**self.facts["libraries"], **({"mpi": mpi} if mpi else {})}
+        libraries = self.facts["libraries"] | self._collective_libraries
+        libraries |= {"mpi": mpi} if mpi else {}
         return {
             "format": FORMAT,
             "schema": SCHEMA,
@@ -129,13 +145,17 @@ def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
 
 def plan_of(home: Home, algorithms: Algorithms, keys: list[Key]) -> list[Planned]:
     """Beside the rule's every algorithm that such a call can take and that is not the rule's own."""
-    names = [name for name in algorithms.paths if name != RULE]
-    questions = [Question(*key[:2], key.block_bytes, name) for key in keys for name in names]
+    names = {key: [name for name in algorithms.of(key.collective) if name != RULE] for key in keys}
+    questions = [
+        Question(*key[:2], key.block_bytes, asked_as(key.collective, name))
+        for key in keys
+        for name in names[key]
+    ]
     settings = {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
     answers = iter(explain(home.library, questions, settings))
     planned = []
     for key in keys:
-        of_key = [(name, next(answers)) for name in names]
+        of_key = [(name, next(answers)) for name in names[key]]
         planned.append(
             Planned(
                 key,
@@ -254,13 +274,14 @@ def _read_records(files: list[Path], machine: _Machine) -> list[Record]:
     return records
 
 
-def _checked(record: Any, machine: _Machine) -> Record | None:
+def _checked(given: Any, machine: _Machine) -> Record | None:
     """None: of something else. Raises what points_of does where a figure is missing."""
-    if not isinstance(record, dict):
+    if not isinstance(given, dict):
         raise ValueError("no JSON object")
+    record = as_table_names(given)
     if "algorithm" not in record:
         return None
-    if record["operation"] not in machine.algorithms.collectives:
+    if record["operation"] not in machine.algorithms.calls:
         return None
     where = record.get("machine", {})
     for name, here in (
@@ -295,7 +316,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def tune(
     collectives: Annotated[
-        list[str] | None, typer.Argument(help="Collectives; by default the eight usual ones.")
+        list[str] | None,
+        typer.Argument(help="Collectives, or send; by default the eight usual ones and send."),
     ] = None,
     ranks: Annotated[
         list[int] | None,
@@ -348,12 +370,16 @@ def tune(
             raise UserError("no record names an algorithm of Accord on device memory")
         _write(machine, "", points, path)
         return
+    names = machine.collectives(collectives)
+    sizes = _sizes(parse_size(smallest), parse_size(largest), factor)
     keys = [
         Key(name, count, size)
         for count in machine.rank_counts(ranks)
-        for name in machine.collectives(collectives)
-        for size in _sizes(parse_size(smallest), parse_size(largest), factor)
+        for name in names
+        for size in sizes
+        if name != SEND
     ]
+    keys += [Key(SEND, SEND_RANKS, size) for size in sizes if SEND in names]
     planned = plan_of(home, machine.algorithms, keys)
     if dry_run:
         for point in planned:

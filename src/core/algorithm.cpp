@@ -33,6 +33,13 @@ constexpr AlgorithmRow kAlgorithms[] = {
     {"two-level-single-leader", {Way::single_leader}, "two-level"},
 };
 
+constexpr MessageWayRow kMessageWays[] = {
+    {"auto", {}, ""},
+    {"staged", {MessageWay::Way::staged}, "staged"},
+    {"copy-kernel", {MessageWay::Way::kernel}, "node-p2p"},
+    {"copy-engine", {MessageWay::Way::engine}, "node-p2p"},
+};
+
 struct NamedKind {
   const char* name;
   Kind value;
@@ -91,6 +98,13 @@ std::string algorithm_names() {
   return names;
 }
 
+std::string message_way_names() {
+  std::string names = names_of(kMessageWays);
+  for (const ccl::Library* library : ccl::libraries())
+    names += fmt::format(", {}", library->name());
+  return names;
+}
+
 struct Chosen {
   AlgorithmChoice choice;
   std::string problem;
@@ -121,11 +135,31 @@ const char* name_of(const Algorithm& algorithm) {
 }
 const char* name_of(Kind kind) { return name_in(kKinds, kind); }
 
+std::optional<MessageWay> find_message_way(std::string_view name) {
+  if (const auto value = value_in(kMessageWays, name)) return value;
+  ccl::Library* const library = ccl::find(name);
+  if (library == nullptr) return std::nullopt;
+  return MessageWay{.way = MessageWay::Way::library, .library = library};
+}
+const char* name_of(const MessageWay& way) {
+  return way.library != nullptr ? way.library->name() : name_in(kMessageWays, way);
+}
+
 std::vector<AlgorithmRow> all_algorithms() {
   std::vector<AlgorithmRow> rows{std::begin(kAlgorithms), std::end(kAlgorithms)};
   for (ccl::Library* library : ccl::libraries()) {
     if (library->open().ok() && library->takes(device::default_runtime().name()))
       rows.push_back({library->name(), {.way = Way::ccl, .library = library}, library->name()});
+  }
+  return rows;
+}
+std::vector<MessageWayRow> all_message_ways() {
+  std::vector<MessageWayRow> rows{std::begin(kMessageWays), std::end(kMessageWays)};
+  for (ccl::Library* library : ccl::libraries()) {
+    if (library->open().ok() && library->takes(device::default_runtime().name()))
+      rows.push_back({library->name(),
+                      {.way = MessageWay::Way::library, .library = library},
+                      library->name()});
   }
   return rows;
 }
@@ -143,6 +177,14 @@ AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& probl
     start = end + 1;
     const std::size_t colon = item.find(':');
     const bool of_one = colon != std::string_view::npos;
+    if (of_one && item.substr(0, colon) == kMessages) {
+      const auto way = find_message_way(item.substr(colon + 1));
+      if (way) choice.of_messages_ = *way;
+      if (!way)
+        problem = fmt::format("\"{}\" is none of the ways {} of messages; it is ignored", item,
+                              message_way_names());
+      continue;
+    }
     const auto kind = find_row(kKinds, of_one ? item.substr(0, colon) : "");
     const auto algorithm = find_algorithm(of_one ? item.substr(colon + 1) : item);
     if (!algorithm || (of_one && kind == std::end(kKinds))) {
@@ -150,7 +192,7 @@ AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& probl
           "\"{}\" is none of the algorithms {}, alone or after one of the collectives {} and a "
           "colon; "
           "it is ignored",
-          item, algorithm_names(), names_of(kKinds));
+          item, algorithm_names(), fmt::format("{}, {}", names_of(kKinds), kMessages));
     } else if (of_one) {
       choice.of_kinds_.push_back({kind->value, *algorithm});
     } else {
@@ -167,13 +209,14 @@ Algorithm AlgorithmChoice::of(Kind kind) const {
 }
 
 bool AlgorithmChoice::any() const {
-  return std::ranges::any_of(kKinds,
-                             [this](const NamedKind& row) { return of(row.value) != Algorithm(); });
+  return of_messages_ != MessageWay() || std::ranges::any_of(kKinds, [this](const NamedKind& row) {
+           return of(row.value) != Algorithm();
+         });
 }
 
-std::uint64_t mixed(std::uint64_t hash, const Algorithm& algorithm) {
+std::uint64_t mixed(std::uint64_t hash, const char* name) {
   // FNV-1a, the final NUL included.
-  const char* letter = name_of(algorithm);
+  const char* letter = name;
   do {
     hash = (hash ^ static_cast<unsigned char>(*letter)) * 1099511628211ull;
   } while (*letter++ != '\0');
@@ -182,8 +225,8 @@ std::uint64_t mixed(std::uint64_t hash, const Algorithm& algorithm) {
 
 std::uint64_t AlgorithmChoice::hash() const {
   std::uint64_t hash = 14695981039346656037ull;
-  for (const NamedKind& row : kKinds) hash = mixed(hash, of(row.value));
-  return hash;
+  for (const NamedKind& row : kKinds) hash = mixed(hash, name_of(of(row.value)));
+  return mixed(hash, name_of(of_messages_));
 }
 
 const AlgorithmChoice& algorithm_choice() { return chosen().choice; }

@@ -51,6 +51,23 @@ std::optional<node::Kind> find_collective(std::string_view name);
 const char* name_of(const Algorithm& algorithm);
 const char* name_of(node::Kind kind);
 
+// The ways of a message from a device to a rank of its node, which are others: through the host
+// MPI, fetched by its receiver with a kernel (where it is short enough for that) or with a copy
+// engine, or by a collective library. What settings, tables and people call such calls is "send".
+struct MessageWay {
+  enum class Way { automatic, staged, kernel, engine, library };
+
+  Way way = Way::automatic;
+  ccl::Library* library = nullptr;  // library only
+
+  bool operator==(const MessageWay&) const = default;
+};
+inline constexpr std::string_view kMessages = "send";
+// Of a message's two ranks, in tables.
+inline constexpr int kRanksOfMessage = 2;
+std::optional<MessageWay> find_message_way(std::string_view name);
+const char* name_of(const MessageWay& way);
+
 // One row a name, for programs that try them all. `path` is what accord_last_path says of a call
 // that went this way.
 struct AlgorithmRow {
@@ -59,13 +76,20 @@ struct AlgorithmRow {
   const char* path;
 };
 std::vector<AlgorithmRow> all_algorithms();
+struct MessageWayRow {
+  const char* name;
+  MessageWay value;
+  const char* path;
+};
+std::vector<MessageWayRow> all_message_ways();
 std::vector<const char*> all_collectives();
 
 // By its name, since what else is in it may be of this process alone; for hashes that ranks
 // compare.
-std::uint64_t mixed(std::uint64_t hash, const Algorithm& algorithm);
+std::uint64_t mixed(std::uint64_t hash, const char* name);
 
-// What a list such as "node" or "staged,allreduce:inbox" asks for.
+// What a list such as "node", "staged,allreduce:inbox" or "send:staged" asks for. Messages only go
+// by what is said of them.
 class AlgorithmChoice {
  public:
   // Leaves out what it does not understand, and says so in `problem`.
@@ -73,6 +97,7 @@ class AlgorithmChoice {
 
   // An item for this collective counts more than one for all; of two for the same the last counts.
   Algorithm of(node::Kind kind) const;
+  const MessageWay& of_messages() const noexcept { return of_messages_; }
   // Some collective is not automatic.
   bool any() const;
   // Equal exactly where the choices are.
@@ -85,6 +110,7 @@ class AlgorithmChoice {
   };
   Algorithm of_all_;
   std::vector<OfKind> of_kinds_;
+  MessageWay of_messages_;
 };
 
 // Of ACCORD_ALGORITHM, read once.

@@ -43,15 +43,15 @@ std::byte* start_of(const Segment& segment, const StagedBuffer& buffer) {
 }
 
 Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
-              const std::byte* packed, std::size_t size_bytes) {
+              const std::byte* packed, std::size_t size_bytes, node::Fetch how) {
   const bool direct = is_on(outbox, buffer);
   const CopyBatch batch = copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
                                  const_cast<std::byte*>(packed), Direction::unpack);
   const bool is_one_run = batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
                           batch.plain.copies()[0].rows == 1;
   if (direct && is_one_run) {
-    ACCORD_TRY(
-        outbox.fetch(static_cast<std::byte*>(batch.plain.copies()[0].dst), packed, size_bytes));
+    ACCORD_TRY(outbox.fetch(static_cast<std::byte*>(batch.plain.copies()[0].dst), packed,
+                            size_bytes, how));
   } else if (direct || is_one_run) {
     ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
   } else {
@@ -111,7 +111,7 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
     if (status.ok()) {
       const bool can_be_brought = bring && segment.type->dense() && is_on(outbox, buffer);
       if (!can_be_brought || !bring(start_of(segment, buffer)))
-        status = unpack(outbox, segment, buffer, packed, header.size_bytes);
+        status = unpack(outbox, segment, buffer, packed, header.size_bytes, header.fetch);
       using Fetched = node::Outbox::Fetched;
       outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
     }

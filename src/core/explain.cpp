@@ -23,11 +23,16 @@ std::string algorithms_text() {
   Json algorithms = Json::array();
   for (const AlgorithmRow& row : all_algorithms())
     algorithms.push_back({{"name", row.name}, {"path", row.path}});
-  return Json{{"algorithms", algorithms}, {"collectives", all_collectives()}}.dump();
+  Json ways = Json::array();
+  for (const MessageWayRow& row : all_message_ways())
+    ways.push_back({{"name", row.name}, {"path", row.path}});
+  return Json{
+      {"algorithms", algorithms}, {"collectives", all_collectives()}, {"message_ways", ways}}
+      .dump();
 }
 
-std::string reason_of(const Asked& asked) {
-  switch (asked.origin) {
+std::string reason_of(Origin origin, const char* rule) {
+  switch (origin) {
     case Origin::setting:
       return fmt::format("ACCORD_ALGORITHM is {}", config().algorithm);
     case Origin::info:
@@ -37,13 +42,61 @@ std::string reason_of(const Asked& asked) {
     case Origin::rule:
       break;
   }
-  return "the built-in rule: ACCORD_INBOX_BYTES, ACCORD_NODE_BYTES, ACCORD_DIRECT_BYTES, "
-         "ACCORD_SPREAD_BYTES, ACCORD_ONE_SHOT_BYTES, ACCORD_TWO_LEVEL_BYTES and "
-         "ACCORD_PIPELINE_BYTES";
+  return fmt::format("the built-in rule: {}", rule);
+}
+
+constexpr const char* kRuleOfCollectives =
+    "ACCORD_INBOX_BYTES, ACCORD_NODE_BYTES, ACCORD_DIRECT_BYTES, ACCORD_SPREAD_BYTES, "
+    "ACCORD_ONE_SHOT_BYTES, ACCORD_TWO_LEVEL_BYTES and ACCORD_PIPELINE_BYTES";
+constexpr const char* kRuleOfMessages =
+    "ACCORD_P2P_BYTES, ACCORD_QUICK_COPY_BYTES and ACCORD_P2P_LIBRARY";
+
+void add_problems(Json& answer, const std::string& problem) {
+  answer["problems"] = Json::array();
+  for (const std::string& text : {algorithm_problem(), table_problem(), problem}) {
+    if (!text.empty()) answer["problems"].push_back(text);
+  }
+}
+
+template <class Range>
+void add_range(Json& answer, const Range* range) {
+  if (range != nullptr)
+    answer["table_says"] = {{"first_bytes", range->first_bytes},
+                            {"algorithm", name_of(range->algorithm)}};
+}
+
+std::string text_of(const Json& answer) {
+  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Of a message to another rank of the node, from and to device memory; to one of another node it
+// goes through the host.
+std::string explain_message(std::size_t size_bytes, const char* info) {
+  std::string problem;
+  const auto of_comm = AlgorithmChoice::parse(info == nullptr ? "auto" : info, problem);
+  const Table& table = configured_table();
+  const AskedMessage asked = asked_for_message({&algorithm_choice(), &of_comm, &table}, size_bytes);
+  Json answer = {{"collective", kMessages},
+                 {"ranks", kRanksOfMessage},
+                 {"size_bytes", size_bytes},
+                 {"algorithm", name_of(outcome(size_bytes, asked))},
+                 {"across_nodes", "staged"},
+                 {"asked", name_of(asked.way)},
+                 {"origin", name_of(asked.origin)},
+                 {"reason", reason_of(asked.origin, kRuleOfMessages)},
+                 {"rule", name_of(outcome(size_bytes, AskedMessage{}))},
+                 {"table", config().table}};
+  add_problems(answer, problem);
+  // A library needs the sender in a call of MPI.
+  if (outcome(size_bytes, asked).library != nullptr)
+    answer["otherwise"] = name_of(outcome(size_bytes, {{MessageWay::Way::kernel}, asked.origin}));
+  add_range(answer, table.find_message(size_bytes));
+  return text_of(answer);
 }
 
 std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
                          const char* info) {
+  if (collective == kMessages) return explain_message(size_bytes, info);
   const auto kind = find_collective(collective);
   if (!kind || ranks < 1) {
     return Json{{"error", fmt::format("{} among {} ranks: no collective that Accord knows",
@@ -67,23 +120,18 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                  {"across_nodes", name_of(outcome_across_nodes(question, asked))},
                  {"asked", name_of(asked.algorithm)},
                  {"origin", name_of(asked.origin)},
-                 {"reason", reason_of(asked)},
-                 {"rule", name_of(outcome(question, {}))},
-                 {"table", config().table},
-                 {"problems", Json::array()}};
-  for (const std::string& text : {algorithm_problem(), table_problem(), problem}) {
-    if (!text.empty()) answer["problems"].push_back(text);
-  }
+                 {"reason", reason_of(asked.origin, kRuleOfCollectives)},
+                 {"rule", name_of(outcome(question, Asked{}))},
+                 {"table", config().table}};
+  add_problems(answer, problem);
   // Which operations and types a library has, only the call itself tells.
   if (asked.algorithm.library != nullptr) {
     Asked without = asked;
     without.algorithm.library = nullptr;
     answer["otherwise"] = name_of(outcome(question, without));
   }
-  if (const auto* range = table.find(*kind, ranks, size_bytes); range != nullptr)
-    answer["table_says"] = {{"first_bytes", range->first_bytes},
-                            {"algorithm", name_of(range->algorithm)}};
-  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+  add_range(answer, table.find(*kind, ranks, size_bytes));
+  return text_of(answer);
 }
 
 // Whatever went wrong on the way, the caller gets text or a size of 0.

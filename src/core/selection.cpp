@@ -14,6 +14,8 @@
 #include "core/two_level/plan.h"
 #include "device/inbox.h"
 #include "device/registry.h"
+#include "node/outbox.h"
+#include "node/quick_copy.h"
 
 namespace accord::core {
 namespace {
@@ -36,7 +38,7 @@ int leaders_max(const Question& question, Way way) {
   if (!TwoLevelPlan::exists(question.kind)) return 0;
   const bool long_enough =
       config().two_level_bytes != 0 && question.size_bytes >= config().two_level_bytes;
-  // Inboxes and libraries are of one node.
+  // Inboxes are of one node, and a library may turn out to be.
   const bool by_rule = way == Way::automatic || way == Way::inbox || way == Way::ccl;
   if (!wants_two_levels(way) && !(by_rule && long_enough)) return 0;
   return way == Way::single_leader ? 1 : INT_MAX;
@@ -198,10 +200,55 @@ Algorithm outcome(const Question& question, const Asked& asked) {
 }
 
 Algorithm outcome_across_nodes(const Question& question, const Asked& asked) {
-  const int leaders = device_ways(question, asked).leaders_max;
+  const DeviceWays ways = device_ways(question, asked);
+  if (ways.library != nullptr) return {.way = Way::ccl, .library = ways.library};
+  const int leaders = ways.leaders_max;
   if (leaders != 0) return {leaders == 1 ? Way::single_leader : Way::two_level};
   const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
   return {in_chunks ? Way::pipelined : Way::staged};
+}
+
+AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes) {
+  const MessageWay by_rule;
+  if (sources.setting != nullptr && sources.setting->of_messages() != by_rule)
+    return {sources.setting->of_messages(), Origin::setting};
+  if (sources.info != nullptr && sources.info->of_messages() != by_rule)
+    return {sources.info->of_messages(), Origin::info};
+  if (sources.table == nullptr) return {};
+  const Table::MessageRange* const range = sources.table->find_message(size_bytes);
+  if (range == nullptr || range->algorithm == by_rule) return {};
+  return {range->algorithm, Origin::table};
+}
+
+// Shorter ones than ACCORD_NODE_BYTES go by no library, as any call in which only two ranks know
+// the size.
+MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked) {
+  using MessageKind = MessageWay::Way;
+  if (config().p2p_bytes == 0 || size_bytes < sizeof(node::MessageHeader))
+    return {MessageKind::staged};
+  const bool fits_library = config().node_bytes != 0 && size_bytes >= config().node_bytes;
+  MessageWay way = asked.way;
+  if (way.library != nullptr && !fits_library) way = {};
+  if (way == MessageWay()) {
+    if (size_bytes < config().p2p_bytes) return {MessageKind::staged};
+    way.way = MessageKind::kernel;
+    static ccl::Library* const library = ccl::find(config().p2p_library);
+    if (library != nullptr && fits_library) way = {MessageKind::library, library};
+  }
+  const std::size_t most_bytes =
+      std::min<std::size_t>(config().quick_copy_bytes, node::QuickCopy::kBytesMax);
+  if (way.way == MessageKind::kernel && size_bytes > most_bytes) way.way = MessageKind::engine;
+  return way;
+}
+
+ccl::Library* message_library(const Sources& sources) {
+  for (const AlgorithmChoice* choice : {sources.setting, sources.info}) {
+    if (choice != nullptr && choice->of_messages().library != nullptr)
+      return choice->of_messages().library;
+  }
+  ccl::Library* const by_table =
+      sources.table != nullptr ? sources.table->message_library() : nullptr;
+  return by_table != nullptr ? by_table : ccl::find(config().p2p_library);
 }
 
 const Table& configured_table() { return table_in_use().table; }

@@ -82,6 +82,17 @@ Algorithm outcome(const Question& question, const Asked& asked);
 // The same where they are on several nodes.
 Algorithm outcome_across_nodes(const Question& question, const Asked& asked);
 
+// The same of messages from a device to a rank of its node: what is asked for, and what that comes
+// to where both ends are device memory in one piece.
+struct AskedMessage {
+  MessageWay way;
+  Origin origin = Origin::rule;
+};
+AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes);
+MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked);
+// By which messages may have to go; null: by none.
+ccl::Library* message_library(const Sources& sources);
+
 // The table that ACCORD_TABLE names, read once; empty where there is none or it cannot be used,
 // which the text then says.
 const Table& configured_table();

@@ -49,10 +49,11 @@ std::string schema_text(const json* schema) {
 
 // Has the members of Table at hand.
 struct TableReader {
-  static Status read_range(const json& given, std::vector<Table::Range>& ranges) {
+  template <class Way, class Find>
+  static Status read_range(const json& given, Find find, std::vector<Table::RangeOf<Way>>& ranges) {
     const json* const first_bytes = member(given, "first_bytes");
     const std::string name = text_of(member(given, "algorithm"));
-    const auto algorithm = find_algorithm(name);
+    const auto algorithm = find(name);
     if (!algorithm) return bad(fmt::format("{} is no algorithm of this Accord", quoted(name)));
     if (first_bytes == nullptr || !first_bytes->is_number_unsigned())
       return bad("a range lacks first_bytes");
@@ -63,21 +64,37 @@ struct TableReader {
     return {};
   }
 
+  template <class Way, class Find>
+  static Status read_ranges(const json& given, const std::string& name, int ranks, Find find,
+                            std::vector<Table::RangeOf<Way>>& read) {
+    const json* const ranges = member(given, "ranges");
+    if (ranges == nullptr || !ranges->is_array() || ranges->empty())
+      return bad(fmt::format("{} among {} without ranges", name, ranks));
+    for (const json& range : *ranges) {
+      if (Status status = read_range<Way>(range, find, read); !status.ok())
+        return bad(fmt::format("{} among {}: {}", name, ranks, status.message()));
+    }
+    return {};
+  }
+
   static Status read_row(const json& given, Table& table) {
     const std::string name = text_of(member(given, "collective"));
     const json* const ranks = member(given, "ranks");
-    const json* const ranges = member(given, "ranges");
     const auto kind = find_collective(name);
-    if (!kind) return bad(fmt::format("{} is no collective", quoted(name)));
+    const bool of_messages = name == kMessages;
+    if (!kind && !of_messages) return bad(fmt::format("{} is no collective", quoted(name)));
     if (ranks == nullptr || !ranks->is_number_unsigned() || ranks->get<std::uint64_t>() > INT32_MAX)
       return bad(fmt::format("{} without a number of ranks", name));
-    Table::Row row{*kind, ranks->get<int>(), {}};
-    if (ranges == nullptr || !ranges->is_array() || ranges->empty())
-      return bad(fmt::format("{} among {} without ranges", name, row.ranks));
-    for (const json& range : *ranges) {
-      if (Status status = read_range(range, row.ranges); !status.ok())
-        return bad(fmt::format("{} among {}: {}", name, row.ranks, status.message()));
+    const int count = ranks->get<int>();
+    if (of_messages) {
+      if (count != kRanksOfMessage)
+        return bad(fmt::format("{} among {}: a message has two ranks", name, count));
+      if (!table.messages_.empty())
+        return bad(fmt::format("{} among {} stands there twice", name, count));
+      return read_ranges<MessageWay>(given, name, count, find_message_way, table.messages_);
     }
+    Table::Row row{*kind, count, {}};
+    ACCORD_TRY(read_ranges<Algorithm>(given, name, count, find_algorithm, row.ranges));
     const bool again = std::ranges::any_of(table.rows_, [&](const Table::Row& other) {
       return other.kind == row.kind && other.ranks == row.ranks;
     });
@@ -137,6 +154,21 @@ const Table::Range* Table::find(node::Kind kind, int ranks, std::size_t size_byt
   return nullptr;
 }
 
+const Table::MessageRange* Table::find_message(std::size_t size_bytes) const noexcept {
+  if (messages_.empty()) return nullptr;
+  const auto after =
+      std::ranges::upper_bound(messages_, size_bytes, {}, &MessageRange::first_bytes);
+  return &*std::prev(after);
+}
+
+ccl::Library* Table::message_library() const noexcept {
+  const auto by_library = [](const MessageRange& range) {
+    return range.algorithm.library != nullptr;
+  };
+  const auto found = std::ranges::find_if(messages_, by_library);
+  return found == messages_.end() ? nullptr : found->algorithm.library;
+}
+
 std::uint64_t Table::hash() const noexcept {
   std::uint64_t hash = 14695981039346656037ull;
   const auto mix = [&hash](std::uint64_t word) { hash = (hash ^ word) * 1099511628211ull; };
@@ -145,8 +177,12 @@ std::uint64_t Table::hash() const noexcept {
     mix(static_cast<std::uint64_t>(row.ranks));
     for (const auto& [first_bytes, algorithm] : row.ranges) {
       mix(first_bytes);
-      hash = mixed(hash, algorithm);
+      hash = mixed(hash, name_of(algorithm));
     }
+  }
+  for (const auto& [first_bytes, way] : messages_) {
+    mix(first_bytes);
+    hash = mixed(hash, name_of(way));
   }
   return hash;
 }

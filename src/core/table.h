@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What `accord tune` has found on one kind of machine: for a collective among so many ranks, from
-// which size on which algorithm is the fastest. Read from the file that it wrote; whoever calls
-// (core/selection) says what becomes of one that cannot be used. Knows no mpi.h.
+// What `accord tune` has found on one kind of machine: for a collective among so many ranks, and
+// for messages, from which size on which algorithm is the fastest. Read from the file that it
+// wrote; whoever calls (core/selection) says what becomes of one that cannot be used. Knows no
+// mpi.h.
 #pragma once
 
 #include <cstddef>
@@ -28,17 +29,24 @@ class Table {
   static Status read(const std::string& path, Table& table);
 
   // From `first_bytes` on, up to where the next range begins.
-  struct Range {
+  template <class Way>
+  struct RangeOf {
     std::size_t first_bytes = 0;
-    Algorithm algorithm;
+    Way algorithm;
   };
+  using Range = RangeOf<Algorithm>;
+  using MessageRange = RangeOf<MessageWay>;
 
   // The range that `size_bytes` lies in; null where the table says nothing of such calls.
   const Range* find(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept;
+  // The same of messages.
+  const MessageRange* find_message(std::size_t size_bytes) const noexcept;
+  // A library that it has messages go by; null: none.
+  ccl::Library* message_library() const noexcept;
 
   // Equal on two ranks exactly when both choose alike.
   std::uint64_t hash() const noexcept;
-  bool empty() const noexcept { return rows_.empty(); }
+  bool empty() const noexcept { return rows_.empty() && messages_.empty(); }
   // The device runtime that it was measured with.
   const std::string& runtime() const noexcept { return runtime_; }
 
@@ -51,6 +59,7 @@ class Table {
   friend struct TableReader;
 
   std::vector<Row> rows_;
+  std::vector<MessageRange> messages_;  // as those of a row
   std::string runtime_;
 };
 

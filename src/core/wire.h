@@ -26,6 +26,9 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
+  // Instead of a sender: whoever sends.
+  static constexpr int kAnyRank = -1;
+
   // Each starts one; it is complete when test says so. Those between two ranks with one tag are
   // matched in the order in which they are started.
   virtual Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
@@ -34,6 +37,8 @@ class Wire {
                          HostRequest& request) = 0;
   // `completion`: of a receive, which may be longer than what arrives.
   virtual Status test(HostRequest& request, bool& done, Completion& completion) = 0;
+  // Of a receive that nothing shall come for any more: ends it, whether or not something has come.
+  virtual void cancel(HostRequest& request) noexcept = 0;
   // Once the request that made it is complete, before anything is sent.
   virtual Status opened() = 0;
 

@@ -132,7 +132,7 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
                    std::memory_order_release);
   header = {.cookie = group_->outbox(0).cookie,
             .generation = generation,
-            .sender = static_cast<std::uint16_t>(group_->rank()),
+            .sender = static_cast<std::uint8_t>(group_->rank()),
             .slot = number,
             .size_bytes = size_bytes};
   sent_.fetch_add(1, std::memory_order_relaxed);
@@ -296,10 +296,11 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
           fmt::format("node: rank {} no longer lends the message", header.sender)};
 }
 
-Status Outbox::fetch(std::byte* to, const std::byte* start, std::size_t size_bytes) {
+Status Outbox::fetch(std::byte* to, const std::byte* start, std::size_t size_bytes, Fetch how) {
   const device::Copy copy{.dst = to, .src = start, .row_bytes = size_bytes};
   bool done = false;
-  ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
+  if (how != Fetch::by_engine) ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
+  if (done) quick_.fetch_add(1, std::memory_order_relaxed);
   return done ? Status() : runtime().copy(device(), {&copy, 1});
 }
 
@@ -324,7 +325,7 @@ void Outbox::dismiss(const MessageHeader& header) noexcept {
 }
 
 Outbox::Counters Outbox::counters() const noexcept {
-  return {sent_.load(), lent_.load(), moved_.load(), fetched_.load()};
+  return {sent_.load(), lent_.load(), moved_.load(), fetched_.load(), quick_.load()};
 }
 
 const std::byte* Outbox::begin_sending(std::uint16_t slot, std::uint32_t generation,

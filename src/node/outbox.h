@@ -29,11 +29,16 @@ namespace accord::node {
 
 class Group;
 
+// How its receiver is to get a message: by what its size suggests, by a copy engine, or, where that
+// can be, from its sender by a collective library.
+enum class Fetch : std::uint8_t { by_size, by_engine, by_library };
+
 // Goes in the message's stead. Random numbers tell it from a message of the same length.
 struct MessageHeader {
   std::array<std::uint64_t, 2> cookie{};
   std::uint32_t generation = 0;
-  std::uint16_t sender = 0;
+  std::uint8_t sender = 0;
+  Fetch fetch = Fetch::by_size;
   std::uint16_t slot = 0;
   std::uint64_t size_bytes = 0;  // of the message
 };
@@ -67,8 +72,8 @@ struct OutboxSlot {
 // What the ranks of a group share of their outboxes: one a rank.
 struct alignas(128) OutboxBoard {
   static constexpr std::size_t kSlots = 512;
-  static constexpr std::size_t kRanksMax = 64;
-  std::array<std::uint64_t, 2> cookie{};  // rank 0's is everybody's
+  static constexpr std::size_t kRanksMax = 64;  // a byte of a header
+  std::array<std::uint64_t, 2> cookie{};        // rank 0's is everybody's
   // Rank 0's counts what all ranks have changed of what they lend.
   alignas(64) std::atomic<std::uint64_t> news{0};
   alignas(64) OutboxSlot slots[kSlots];
@@ -148,7 +153,8 @@ class Outbox {
   enum class Fetched { yes, no };
   void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
   // To memory of this rank on its device, one run of bytes as all that waits here is.
-  Status fetch(std::byte* to, const std::byte* start, std::size_t size_bytes);
+  Status fetch(std::byte* to, const std::byte* start, std::size_t size_bytes,
+               Fetch how = Fetch::by_size);
   // It is not wanted.
   void dismiss(const MessageHeader& header) noexcept;
 
@@ -158,6 +164,7 @@ class Outbox {
     std::uint64_t lent = 0;   // of these, from the user's buffer
     std::uint64_t moved = 0;  // of these, to the outbox after all
     std::uint64_t fetched = 0;
+    std::uint64_t quick = 0;  // of these, by a kernel
   };
   Counters counters() const noexcept;
 
@@ -204,6 +211,7 @@ class Outbox {
   std::atomic<std::uint64_t> lent_{0};
   std::atomic<std::uint64_t> moved_{0};
   std::atomic<std::uint64_t> fetched_{0};
+  std::atomic<std::uint64_t> quick_{0};
   bool has_given_up_ = false;
   unsigned calls_ = 0;
   std::vector<Own> own_;

@@ -33,11 +33,20 @@ class CommWire final : public core::Wire {
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& bits) override {
     return Status::from_host(with_bits(bits, [&](MPI_Request* request) {
-      return host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE, rank, tag, comm_, request);
+      const int source = rank == kAnyRank ? MPI_ANY_SOURCE : rank;
+      return host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE, source, tag, comm_,
+                         request);
     }));
   }
   Status test(core::HostRequest& bits, bool& done, core::Completion& completion) override {
     return engine().port().test_message(bits, done, completion);
+  }
+  void cancel(core::HostRequest& bits) noexcept override {
+    int finalized = 0;
+    if (host::Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+    auto request = from_bits<MPI_Request>(bits);
+    (void)host::Cancel(&request);
+    (void)host::Wait(&request, MPI_STATUS_IGNORE);
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "ccl/library.h"
 #include "core/algorithm.h"
 #include "core/ccl/group.h"
+#include "core/selection.h"
 #include "shim/collectives.h"
 #include "shim/messages.h"
 #include "shim/request_calls.h"
@@ -51,10 +52,12 @@ struct Incoming {
 };
 
 struct Pairs {
+  MPI_Comm node = MPI_COMM_NULL;
   std::shared_ptr<node::Group> group;  // null: none has joined
-  ccl::Library* library = nullptr;
+  std::atomic<ccl::Library*> library{nullptr};
   std::vector<std::unique_ptr<Incoming>> incoming;  // by sender
-  std::vector<MPI_Comm> outgoing;                   // by receiver
+  std::mutex outgoing_mutex;
+  std::vector<MPI_Comm> outgoing;  // by receiver
   std::shared_ptr<core::Operation> server;
   std::mutex server_mutex;
   std::atomic<bool> is_stopping{false};
@@ -139,12 +142,20 @@ class Server final : public core::Operation {
     const std::byte* const memory = outbox().begin_sending(slot, generation, size_bytes);
     if (memory == nullptr) return;
     Sending one{.slot = slot};
-    if (ask.compare_exchange_strong(asked, word_of(generation, slot, Stage::answered)) &&
-        one.call->start(End::sender, const_cast<std::byte*>(memory), size_bytes,
-                        here.outgoing[static_cast<std::size_t>(receiver)]) == MPI_SUCCESS)
+    const MPI_Comm comm = outgoing_to(here, receiver);
+    if (comm != MPI_COMM_NULL &&
+        ask.compare_exchange_strong(asked, word_of(generation, slot, Stage::answered)) &&
+        one.call->start(End::sender, const_cast<std::byte*>(memory), size_bytes, comm) ==
+            MPI_SUCCESS)
       sending_.push_back(std::move(one));
     else
       outbox().end_sending(slot);
+  }
+
+  // The receiver may have made it a little earlier.
+  static MPI_Comm outgoing_to(Pairs& here, int receiver) {
+    const std::lock_guard locked(here.outgoing_mutex);
+    return here.outgoing[static_cast<std::size_t>(receiver)];
   }
 
   struct Sending {
@@ -187,19 +198,45 @@ void for_each_pair(Pairs& here, Use use) {
   }
 }
 
-bool make_pairs(MPI_Comm node, Pairs& here, const core::AlgorithmChoice& choice) {
-  const auto size = static_cast<std::size_t>(here.group->size());
-  here.outgoing.assign(size, MPI_COMM_NULL);
-  for (std::size_t peer = 0; peer < size; ++peer)
-    here.incoming.push_back(std::make_unique<Incoming>());
-  bool all_made = true;
+// Of this rank and another one, where there is none yet.
+void make_pairs(Pairs& here, const core::AlgorithmChoice& choice,
+                const std::vector<bool>& take_part) {
   for_each_pair(here, [&](int sender, int receiver, MPI_Comm& comm) {
-    comm = make_pair(node, sender, receiver);
-    CommState* const state = comm == MPI_COMM_NULL ? nullptr : comm_state(comm);
-    all_made = all_made && state != nullptr;
+    if (!take_part[static_cast<std::size_t>(sender)] ||
+        !take_part[static_cast<std::size_t>(receiver)] || comm != MPI_COMM_NULL)
+      return;
+    MPI_Comm made = make_pair(here.node, sender, receiver);
+    CommState* const state = made == MPI_COMM_NULL ? nullptr : comm_state(made);
     if (state != nullptr) state->algorithms = std::make_shared<core::AlgorithmChoice>(choice);
+    const bool receives = receiver == here.group->rank();
+    const std::lock_guard locked(receives ? here.incoming[static_cast<std::size_t>(sender)]->mutex
+                                          : here.outgoing_mutex);
+    comm = made;
   });
-  return all_made;
+}
+
+// Of `comm`, by their numbers in the node.
+std::vector<bool> ranks_in(MPI_Comm comm, const Pairs& here) {
+  std::vector<bool> found(static_cast<std::size_t>(here.group->size()));
+  found[static_cast<std::size_t>(here.group->rank())] = true;
+  int size = 0;
+  (void)host::Comm_size(comm, &size);
+  for (int rank = 0; rank < size; ++rank) {
+    const int number = node_rank(comm, rank);
+    if (number >= 0) found[static_cast<std::size_t>(number)] = true;
+  }
+  return found;
+}
+
+// "": nothing.
+const char* why_not(const Pairs& here, const ccl::Library& library) {
+  if (!here.group) return "";  // this rank gets none by a header
+  if (!engine().threads_allowed())
+    return "that takes MPI_THREAD_MULTIPLE and ACCORD_PROGRESS_THREAD";
+  if (config().node_bytes == 0) return "ACCORD_NODE_BYTES is 0";
+  if (here.group->size() > kRanksMax) return "there are too many ranks on this node";
+  const ccl::Library* const known = here.library.load();
+  return known != nullptr && known != &library ? "those of a rank go by another library" : "";
 }
 
 void free_pairs(Pairs& here) noexcept {
@@ -208,6 +245,7 @@ void free_pairs(Pairs& here) noexcept {
   });
   here.outgoing.clear();
   here.incoming.clear();
+  here.library.store(nullptr);
   here.group.reset();
 }
 
@@ -241,7 +279,7 @@ bool receive(const node::MessageHeader& header, void* to, Incoming& from) {
   here.ask(here.group->rank(), header.sender).store(0, std::memory_order_release);
   CommState* const state = comm_state(from.comm);
   const bool by_library =
-      state != nullptr && core::ccl_group_of(*state->queue, *here.library).joined();
+      state != nullptr && core::ccl_group_of(*state->queue, *here.library.load()).joined();
   from.is_refused = code != MPI_SUCCESS || !by_library;
   if (code == MPI_SUCCESS && by_library) here.brought.fetch_add(1);
   return code == MPI_SUCCESS;
@@ -250,29 +288,35 @@ bool receive(const node::MessageHeader& header, void* to, Incoming& from) {
 }  // namespace
 
 void join_library_messages(MPI_Comm node, std::shared_ptr<node::Group> group) {
-  const std::string& name = config().p2p_library;
-  if (name == "none") return;
   Pairs& here = pairs();
-  here.library = ccl::find(name);
-  // The same on all ranks, as is what follows.
-  const char* const why_not = here.library == nullptr ? "there is no such library"
-                              : !engine().threads_allowed()
-                                  ? "that takes MPI_THREAD_MULTIPLE and ACCORD_PROGRESS_THREAD"
-                              : config().node_bytes == 0  ? "ACCORD_NODE_BYTES is 0"
-                              : group->size() > kRanksMax ? "there are too many ranks on this node"
-                                                          : nullptr;
-  if (why_not != nullptr) {
-    if (group->rank() == 0)
-      log::warn("ACCORD_P2P_LIBRARY: messages do not go by {}: {}", name, why_not);
+  const auto size = static_cast<std::size_t>(group->size());
+  here.node = node;
+  here.group = std::move(group);
+  here.outgoing.assign(size, MPI_COMM_NULL);
+  for (std::size_t peer = 0; peer < size; ++peer)
+    here.incoming.push_back(std::make_unique<Incoming>());
+  here.is_stopping.store(false);
+  const std::string& name = config().p2p_library;
+  if (name != "none" && ccl::find(name) == nullptr && here.group->rank() == 0)
+    log::warn("ACCORD_P2P_LIBRARY: messages do not go by {}: there is no such library", name);
+  // The same on all ranks.
+  ccl::Library* const library = core::message_library(core::sources_with(nullptr));
+  if (library != nullptr) allow_library_messages(node, *library);
+}
+
+void allow_library_messages(MPI_Comm comm, ccl::Library& library) {
+  Pairs& here = pairs();
+  const char* const reason = why_not(here, library);
+  const int mine = *reason == '\0' ? 1 : 0;
+  int all = 0;
+  if (host::Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS || all == 0) {
+    if (mine == 0) log::warn("messages do not go by {}: {}", library.name(), reason);
     return;
   }
-  here.group = std::move(group);
-  here.is_stopping.store(false);
+  if (!here.group) return;
+  here.library.store(&library);
   std::string problem;
-  const int made = make_pairs(node, here, core::AlgorithmChoice::parse(name, problem)) ? 1 : 0;
-  int all_made = 0;
-  (void)host::Allreduce(&made, &all_made, 1, MPI_INT, MPI_MIN, node);
-  if (all_made == 0) free_pairs(here);
+  make_pairs(here, core::AlgorithmChoice::parse(library.name(), problem), ranks_in(comm, here));
 }
 
 void stop_library_messages() noexcept { pairs().is_stopping.store(true); }
@@ -280,17 +324,18 @@ void stop_library_messages() noexcept { pairs().is_stopping.store(true); }
 void leave_library_messages() noexcept {
   Pairs& here = pairs();
   if (!here.group) return;
-  log::info(
-      "ccl: this rank has got {} messages by a collective library, {} that were to come by "
-      "one another way",
-      here.brought.load(), here.not_brought.load());
+  if (here.library.load() != nullptr)
+    log::info(
+        "ccl: this rank has got {} messages by a collective library, {} that were to come by "
+        "one another way",
+        here.brought.load(), here.not_brought.load());
   here.server.reset();
   free_pairs(here);
 }
 
 void serve_library_messages() {
   Pairs& here = pairs();
-  if (!here.group) return;
+  if (here.library.load() == nullptr) return;
   const std::lock_guard locked(here.server_mutex);
   if (here.server && here.server->phase() != core::Operation::Phase::done) return;
   here.server = std::make_shared<Server>();
@@ -303,16 +348,17 @@ bool bring_by_library(const node::MessageHeader& header, void* to, const char*& 
   constexpr std::size_t kBytesMax = std::numeric_limits<int>::max();
   // Shorter calls go by no library where the ranks of a pair alone know their size.
   // In a step nobody may wait, not even for the lock.
-  if (!here.group || core::Engine::is_in_step() || header.size_bytes < config().node_bytes)
+  if (here.library.load() == nullptr || core::Engine::is_in_step() ||
+      header.size_bytes < config().node_bytes)
     return false;
   Incoming& from = *here.incoming[header.sender];
   const std::lock_guard locked(from.mutex);
-  if (header.size_bytes > kBytesMax || !is_worth_asking(from) || !ask(header, from) ||
-      !receive(header, to, from)) {
+  if (from.comm == MPI_COMM_NULL || header.size_bytes > kBytesMax || !is_worth_asking(from) ||
+      !ask(header, from) || !receive(header, to, from)) {
     here.not_brought.fetch_add(1);
     return false;
   }
-  if (!from.is_refused) path = here.library->name();
+  if (!from.is_refused) path = here.library.load()->name();
   return true;
 }
 

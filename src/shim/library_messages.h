@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Messages within a node that go by a collective library (ACCORD_P2P_LIBRARY). They are lent to
+// Messages within a node that go by a collective library (ACCORD_P2P_LIBRARY, or what a table, a
+// setting or the info of a communicator says of "send"). They are lent to
 // their receiver or wait in their sender's outbox as all do (messages.h), so that no send waits for
 // its receiver. A receiver that has matched one, and keeps it where it is, asks its sender to send
 // it by the library; if that answers soon, which takes a process that is in an MPI call, both start
@@ -16,6 +17,7 @@
 
 #include <memory>
 
+#include "ccl/library.h"
 #include "node/group.h"
 #include "node/outbox.h"
 
@@ -23,6 +25,9 @@ namespace accord::shim {
 
 // Together with all ranks of the node.
 void join_library_messages(MPI_Comm node, std::shared_ptr<node::Group> group);
+// Messages of `comm` may go by this library from now on, the same one for all messages of a
+// process. Together with all its ranks; those that are on other nodes have no part in it.
+void allow_library_messages(MPI_Comm comm, ccl::Library& library);
 // No more requests are answered.
 void stop_library_messages() noexcept;
 // Once no receiver asks any more.

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "core/loan.h"
+#include "core/selection.h"
 #include "node/group.h"
 #include "node/node_number.h"
 #include "shim/library_messages.h"
@@ -196,8 +197,8 @@ void leave_messages() noexcept {
   const node::Outbox::Counters counters = here.outbox->counters();
   log::info(
       "node: this rank has sent {} messages by headers ({} of them lent, {} of these moved) and "
-      "fetched {}",
-      counters.sent, counters.lent, counters.moved, counters.fetched);
+      "fetched {} ({} of them by a kernel)",
+      counters.sent, counters.lent, counters.moved, counters.fetched, counters.quick);
   here.outbox->close();
   (void)host::Barrier(here.comm);
   let_go();
@@ -245,9 +246,25 @@ void attend(const core::StagedBuffer& buffer) noexcept {
   attend();
 }
 
+core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) noexcept {
+  const CommState* const state = comm_state(comm);
+  const core::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
+  return core::outcome(size_bytes, core::asked_for_message(core::sources_with(info), size_bytes));
+}
+
+namespace {
+
+node::Fetch fetch_of(const core::MessageWay& way) noexcept {
+  using Way = core::MessageWay::Way;
+  if (way.way == Way::library) return node::Fetch::by_library;
+  return way.way == Way::engine ? node::Fetch::by_engine : node::Fetch::by_size;
+}
+
+}  // namespace
+
 // Headers that the host MPI has yet to bring to the receivers go on meanwhile.
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
-                    node::MessageHeader& header, bool& posted) {
+                    const core::MessageWay& way, node::MessageHeader& header, bool& posted) {
   using Clock = std::chrono::steady_clock;
   attend(buffer);
   const auto end =
@@ -256,7 +273,8 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
     auto outcome = core::Posted::no;
     const Status status = core::post_message(outbox(), segment, buffer, receiver, header, outcome);
     posted = outcome == core::Posted::yes;
-    if (posted) serve_library_messages();
+    if (posted) header.fetch = fetch_of(way);
+    if (posted && header.fetch == node::Fetch::by_library) serve_library_messages();
     if (outcome != core::Posted::later) return status;
     if (Clock::now() >= end) {
       outbox().give_up();

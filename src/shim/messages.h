@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/algorithm.h"
 #include "core/device_message.h"
 #include "shim/describe.h"
 #include "shim/held_messages.h"
@@ -92,10 +93,13 @@ Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datat
   return has_room_for_header(count, datatype) ? Landing(count, datatype, lasts) : Landing();
 }
 
-// Packs `segment` of a buffer for a rank of this node. Where there is no room, it waits for
-// receivers to make some, but no longer than staging takes.
+// Which way a message of that communicator goes.
+core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) noexcept;
+
+// Packs `segment` of a buffer for a rank of this node, which is to get it that way. Where there is
+// no room, it waits for receivers to make some, but no longer than staging takes.
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
-                    node::MessageHeader& header, bool& posted);
+                    const core::MessageWay& way, node::MessageHeader& header, bool& posted);
 
 // The same for rank `dest`. `posted` says no where the message goes the usual way.
 template <class C>
@@ -104,10 +108,11 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   posted = false;
   if (!messages_joined || !buffer.is_staged()) return {};
   const core::Segment segment = segment_of(count, datatype);
-  if (segment.size_bytes() < std::max(config().p2p_bytes, sizeof header)) return {};
+  const core::MessageWay way = way_of_message(comm, segment.size_bytes());
+  if (way.way == core::MessageWay::Way::staged) return {};
   const int receiver = node_rank(comm, dest);
   if (receiver < 0 || !takes_header(datatype)) return {};
-  return post_message(buffer, segment, receiver, header, posted);
+  return post_message(buffer, segment, receiver, way, header, posted);
 }
 
 // Once its header is sent: returns when the buffer is the user's again, with the error of before,

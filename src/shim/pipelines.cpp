@@ -50,8 +50,7 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size, core::De
 }
 
 // The host MPI reduces between the nodes, elements that lie as kernels leave them.
-void add_two_levels(core::Pipeline& made, const core::DeviceWays& ways, const Outline& outline,
-                    MPI_Comm comm) {
+void add_two_levels(core::Pipeline& made, const core::DeviceWays& ways, const Outline& outline) {
   if (outline.op != MPI_OP_NULL) {
     const auto type = typemap(outline.datatype);
     if (wants_rank_order || !type || !type->dense()) return;
@@ -63,9 +62,6 @@ void add_two_levels(core::Pipeline& made, const core::DeviceWays& ways, const Ou
     };
   }
   made.leaders_max = ways.leaders_max;
-  made.issue_wire = [comm](std::shared_ptr<core::Wire>& wire, core::HostRequest& bits) {
-    return issue_wire(comm, wire, bits);
-  };
 }
 
 // Whether an end is worth a way from device to device. Where all ranks know the size, it is.
@@ -124,7 +120,10 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.library = in_rank_order ? nullptr : ways.library;
   made.in_company = program_has_threads;
   made.rank = state.rank;
-  add_two_levels(made, ways, outline, comm);
+  add_two_levels(made, ways, outline);
+  made.issue_wire = [comm](std::shared_ptr<core::Wire>& wire, core::HostRequest& bits) {
+    return issue_wire(comm, wire, bits);
+  };
   made.region_bytes = config().region_bytes;
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {

@@ -61,9 +61,10 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   if (!facts) facts.emplace().has_origin = false;
   facts->received_bytes = header.size_bytes;
   const char* path = "node-p2p";
-  const Status status = core::fetch_message(outbox(), segment, d.recv, header, [&](void* to) {
-    return bring_by_library(header, to, path);
-  });
+  const auto bring = [&](void* to) {
+    return header.fetch == node::Fetch::by_library && bring_by_library(header, to, path);
+  };
+  const Status status = core::fetch_message(outbox(), segment, d.recv, header, bring);
   core::set_last_path(path);
   if (story) story->took(path, core::reason::kByHeader);
   return status;

@@ -233,6 +233,15 @@ def home() -> Home:
         pytest.skip(str(error))
 
 
+@pytest.fixture
+def fake_nccl(home: Home) -> Path:
+    """A collective library that works on the CPU."""
+    library = home.library.parent.parent / "tests" / "ccl" / "libfake_nccl.so"
+    if not library.is_file():
+        pytest.skip("no stand-in for NCCL in this build")
+    return library
+
+
 @pytest.fixture(scope="session")
 def libraries() -> None:
     """What `accord report` needs."""

@@ -179,6 +179,17 @@ def test_a_collective_library_that_is_not_there(home: Home, accord: Accord) -> N
     assert rows["nccl"]["usable"] is False and "/nowhere/libnccl.so" in rows["nccl"]["why"]
 
 
+def test_a_collective_library_is_shown_as_it_was_found(fake_nccl: Path, accord: Accord) -> None:
+    done = accord("info", "--json", ACCORD_CCL_LIBRARIES=f"nccl:{fake_nccl}")
+    rows = {row["name"]: row for row in json.loads(done.stdout)["collective_libraries"]}
+    nccl = rows["nccl"]
+    assert nccl["usable"] and nccl["version"] >= 21800
+    assert Path(nccl["path"]).samefile(fake_nccl)
+    assert isinstance(nccl["functions"], str)
+    shown = accord("info", ACCORD_CCL_LIBRARIES=f"nccl:{fake_nccl}").stdout
+    assert str(nccl["version"]) in shown
+
+
 def test_the_settings_page_is_up_to_date(home: Home, accord: Accord) -> None:
     done = accord("info", "--settings-markdown")
     page = REPOSITORY / "docs" / "settings.md"

@@ -16,7 +16,11 @@ from accord.sweep import State
 from accord.table_file import check_place, with_earlier, write_table
 from accord.verdict import Key
 
-ALGORITHMS = Algorithms({"auto": "", "inbox": "inbox", "node": "node"}, ["allreduce", "bcast"])
+ALGORITHMS = Algorithms(
+    {"auto": "", "inbox": "inbox", "node": "node"},
+    {"auto": "", "copy-engine": "node-p2p"},
+    ["allreduce", "bcast"],
+)
 HEADER = {"signature": "host", "mpi": "MPICH", "settings": {}}
 
 

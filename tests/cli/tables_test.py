@@ -192,6 +192,36 @@ def test_explain_names_who_chose_and_why(home: Home, accord: Accord) -> None:
     assert answer["origin"] == "rule" and "table_says" not in answer
 
 
+def test_explain_a_message(home: Home, accord: Accord, tmp_path: Path) -> None:
+    def explained(size: str, *words: object, **variables: object) -> dict[str, Any]:
+        done = accord("explain", "send", "--json", "--bytes", size, *words, **HOST | variables)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    by_size = {size: explained(size)["algorithm"] for size in ("1000", "64K", "1M")}
+    assert by_size == {"1000": "staged", "64K": "copy-kernel", "1M": "copy-engine"}
+    answer = explained("64K", "--info", "send:copy-engine")
+    assert (answer["algorithm"], answer["origin"]) == ("copy-engine", "info")
+    answer = explained("64K", "--info", "copy-engine")
+    assert answer["origin"] == "rule" and "none of the algorithms" in answer["problems"][0]
+    answer = explained("64K", ACCORD_P2P_LIBRARY="nccl")
+    assert (answer["algorithm"], answer["otherwise"]) == ("nccl", "copy-kernel")
+    assert (answer["ranks"], answer["across_nodes"]) == (2, "staged")
+    ranges = [{"first_bytes": 0, "algorithm": "staged"}, {"first_bytes": 4096, "algorithm": "nccl"}]
+    row = {"collective": "send", "ranks": 2, "ranges": ranges}
+    table = {**json.loads(SAMPLE.read_text()), "choices": [row], "points": []}
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(table))
+    answer = explained("64K", "--table", path)
+    assert (answer["algorithm"], answer["origin"]) == ("nccl", "table")
+    assert answer["table_says"] == {"first_bytes": 4096, "algorithm": "nccl"}
+    path.write_text(json.dumps({**table, "choices": [{**row, "ranks": 4}]}))
+    answer = explained("64K", "--table", path)
+    assert answer["origin"] == "rule" and "a message has two ranks" in answer["problems"][0]
+    shown = accord("explain", "send", "--bytes", "64K", **HOST).stdout
+    assert "send of 64K among 2: copy-kernel, by the built-in rule" in shown
+
+
 def test_explain_in_words(home: Home, accord: Accord, tmp_path: Path) -> None:
     points = [
         {

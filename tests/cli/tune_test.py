@@ -100,6 +100,26 @@ def test_every_algorithm_that_a_call_can_take_is_planned(accord: Accord) -> None
     assert [line.split()[2] for line in done.stdout.splitlines()] == ["8", "32"]
 
 
+def test_messages_are_tuned_as_collectives_are(accord: Accord, tmp_path: Path) -> None:
+    table, _ = tuned(accord, tmp_path, "send", *GRID, *BRIEFLY)
+    assert {(row["collective"], row["ranks"]) for row in table["choices"]} == {("send", 2)}
+    assert [point["size_bytes"] for point in table["points"]] == [64, 16384]
+    short, long = table["points"]
+    for point in (short, long):
+        assert not [why for why in point["left_out"].values() if "went by" in why]
+    # The rule stages the short one, and has the other fetched by a kernel.
+    assert {one["algorithm"] for one in short["candidates"]} >= {"auto", "copy-kernel"}
+    assert {"auto", "copy-engine"} <= {*long["left_out"]} | {
+        one["algorithm"] for one in long["candidates"]
+    }
+    check_choices(accord, tmp_path, table)
+    done = accord("tune", "send", *GRID, "--dry-run", "--ranks", "4", **SETTINGS)
+    assert done.stdout.splitlines() == [
+        "send 2 64 copy-kernel copy-engine",
+        "send 2 16384 staged copy-engine",
+    ]
+
+
 def interrupted(tmp_path: Path, words: list[str], number: int) -> tuple[int, str, Path]:
     """Starts a tuning, and sends it a signal once two points are there."""
     environment = {**os.environ, **_OPENMPI, **SETTINGS, "PYTHONPATH": str(PYTHON)}
@@ -218,11 +238,27 @@ def from_lines(accord: Accord, tmp_path: Path, *lines: object) -> subprocess.Com
 
 def test_records_of_other_operations_are_passed_over(accord: Accord, tmp_path: Path) -> None:
     peer = record(way="nccl", algorithm="left out", operation="left out")
-    done = from_lines(accord, tmp_path, record(), record(operation="latency"), peer)
+    done = from_lines(accord, tmp_path, record(), record(operation="bandwidth"), peer)
     assert done.returncode == 0, done.stderr
     table = json.loads((tmp_path / "table.json").read_text())
     assert [row["collective"] for row in table["choices"]] == ["allreduce"]
     check_choices(accord, tmp_path, table)
+
+
+def test_a_table_names_the_libraries_it_was_measured_with(
+    accord: Accord, fake_nccl: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "records.jsonl"
+    line = record(operation="latency", path="nccl", algorithm="send:nccl")
+    file.write_text(json.dumps(line) + "\n")
+    words = ("tune", "--from", file, "--output", tmp_path / "table.json")
+    done = accord(*words, ACCORD_RUNTIME="host", ACCORD_CCL_LIBRARIES=f"nccl:{fake_nccl}")
+    assert done.returncode == 0, done.stderr
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert int(table["machine"]["libraries"]["nccl"]) >= 21800
+    (row,) = table["choices"]
+    assert (row["collective"], row["ranks"]) == ("send", 2)
+    assert row["ranges"][0] == {"first_bytes": 0, "algorithm": "nccl"}
 
 
 @pytest.mark.parametrize(

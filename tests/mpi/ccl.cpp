@@ -4,7 +4,8 @@
 // Collectives on device memory by a collective library: they go that way where the library can do
 // them and all ranks have it, else another, and each gives what it should. The command line says
 // what is the matter:
-//   way PATH   calls go by PATH ("nccl", or where there is no library "node")
+//   way PATH ELSE   calls go by PATH ("nccl", or where there is no library ELSE), and by ELSE
+//              ("node", where none is given) what a library cannot do
 //   plugin     only sums of floats go by the library, which is the example's
 //   lacks      rank 1 has no library
 //   fails      the library fails in the midst of a call: an error, but never wrong data
@@ -38,6 +39,7 @@ constexpr int kCalls = 5;
 int rank = 0;
 int size = 0;
 int failures = 0;
+std::string elsewhere = "node";
 
 // Element i of what `sender` contributes.
 template <class Number>
@@ -98,6 +100,7 @@ void check_bcast(const std::string& path) {
 void check_pairs(const std::string& path) {
   constexpr int kBlock = 600;
   for (const bool wrong : {false, true}) {
+    if (wrong && path == "staged") continue;  // what the host MPI makes of that is its affair
     std::vector<int> sent(static_cast<std::size_t>(size), 1);
     std::vector<int> received(static_cast<std::size_t>(size), 1);
     std::vector<int> places(static_cast<std::size_t>(size));
@@ -150,7 +153,7 @@ void check_persistent(const std::string& path) {
   expect_path(path, "initialisation of a sum");
   MPI_Allreduce_init(MPI_IN_PLACE, shorts.pointer(), kCount, MPI_SHORT, MPI_SUM, MPI_COMM_WORLD,
                      MPI_INFO_NULL, &sum_of_shorts);
-  expect_path("node", "initialisation of a sum of short");
+  expect_path(elsewhere, "initialisation of a sum of short");
   MPI_Request* const first = rank % 2 == 0 ? &sum_of_floats : &sum_of_shorts;
   MPI_Request* const second = rank % 2 == 0 ? &sum_of_shorts : &sum_of_floats;
   MPI_Start(first);
@@ -170,7 +173,7 @@ void check_persistent(const std::string& path) {
 void check_way(const std::string& path) {
   check_sum<int>(MPI_INT, path, "sum of int");
   check_sum<float>(MPI_FLOAT, path, "sum of float");
-  check_sum<short>(MPI_SHORT, "node", "sum of short");
+  check_sum<short>(MPI_SHORT, elsewhere, "sum of short");
   check_bcast(path);
   check_pairs(path == "node" ? "node-pairs" : path);
 #if HAS_PERSISTENT
@@ -178,10 +181,10 @@ void check_way(const std::string& path) {
 #endif
   const DeviceBuffer bits = on_device(contribution<int>(rank));
   MPI_Allreduce(MPI_IN_PLACE, bits.pointer(), kCount, MPI_INT, MPI_BXOR, MPI_COMM_WORLD);
-  expect_path("node", "bitwise operation");
+  expect_path(elsewhere, "bitwise operation");
   const DeviceBuffer prefix = on_device(contribution<int>(rank));
   MPI_Scan(MPI_IN_PLACE, prefix.pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  expect_path("node", "scan");
+  expect_path(elsewhere, "scan");
   expect(contents<int>(prefix) == sum<int>(rank + 1), "scan: wrong result");
   // A communicator of a communicator, freed before the end.
   MPI_Comm half = MPI_COMM_NULL;
@@ -373,6 +376,7 @@ void lose_library_of_rank_1() {
 
 int main(int argc, char** argv) {
   const std::string matter = argc > 1 ? argv[1] : "way";
+  if (argc > 3) elsewhere = argv[3];
   if (matter == "lacks") lose_library_of_rank_1();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -392,7 +396,7 @@ int main(int argc, char** argv) {
   } else if (matter == "replays") {
     check_replays();
   } else {
-    check_way(matter == "lacks" ? "node" : argc > 2 ? argv[2] : "nccl");
+    check_way(matter == "lacks" ? elsewhere : argc > 2 ? argv[2] : "nccl");
   }
   int all_failures = 0;
   if (matter.starts_with("fails")) {  // the communicator is not fit for more

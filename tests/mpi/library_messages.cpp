@@ -3,8 +3,9 @@
 //
 // Messages between devices of one node by a collective library, of three ranks: several at a time,
 // both ways, in an order that is another on each rank; and of what does not go that way between
-// them. The command line says what is to be seen of them:
-//   some   some messages have gone by the library
+// them. The command line says what is to be seen of them, and by which library ("nccl"):
+//   some   some messages have gone by it
+//   info   the same, on a communicator whose info asks for that
 //   none   none have, and all is right all the same
 #include <accord/accord.h>
 #include <mpi.h>
@@ -36,6 +37,8 @@ int rank = 0;
 int size = 0;
 int failures = 0;
 int by_library = 0;
+std::string library = "nccl";
+MPI_Comm comm = MPI_COMM_WORLD;
 
 void expect(bool good, const std::string& what) {
   if (good) return;
@@ -58,8 +61,7 @@ void write(const DeviceBuffer& buffer, const Numbers& values) {
   (void)accord_memcpy(buffer.pointer(), values.data(), values.size() * sizeof(int));
 }
 void note_path() {
-  const char* const library = std::getenv("ACCORD_P2P_LIBRARY");
-  if (library != nullptr && std::string(accord_last_path()) == library) ++by_library;
+  if (accord_last_path() == library) ++by_library;
 }
 
 // Of every message to and from every other rank; each rank waits in an order of its own.
@@ -73,7 +75,7 @@ void exchange_with_all(int round) {
     for (int number = 0; number < kMessages; ++number) {
       expected.push_back(numbers(from, rank, number + round));
       received.push_back(device(Numbers(kCount, -1)));
-      MPI_Irecv(received.back()->pointer(), kCount, MPI_INT, from, number, MPI_COMM_WORLD,
+      MPI_Irecv(received.back()->pointer(), kCount, MPI_INT, from, number, comm,
                 &requests.emplace_back());
     }
   }
@@ -82,7 +84,7 @@ void exchange_with_all(int round) {
     const int to = (rank + size - distance) % size;
     for (int number = 0; number < kMessages; ++number) {
       sent.push_back(device(numbers(rank, to, number + round)));
-      MPI_Isend(sent.back()->pointer(), kCount, MPI_INT, to, number, MPI_COMM_WORLD,
+      MPI_Isend(sent.back()->pointer(), kCount, MPI_INT, to, number, comm,
                 &requests.emplace_back());
     }
   }
@@ -105,8 +107,8 @@ void exchange_lent() {
   for (int repeat = 0; repeat < 10; ++repeat) {
     write(*send, numbers(rank, next, repeat));
     std::array<MPI_Request, 2> requests{};
-    MPI_Irecv(recv->pointer(), kCount, MPI_INT, last, 6, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isend(send->pointer(), kCount, MPI_INT, next, 6, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(recv->pointer(), kCount, MPI_INT, last, 6, comm, &requests[0]);
+    MPI_Isend(send->pointer(), kCount, MPI_INT, next, 6, comm, &requests[1]);
     MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
     note_path();
     MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
@@ -125,7 +127,7 @@ void exchange_short() {
     const auto recv = device(Numbers(kFew, -1));
     for (int repeat = 0; repeat < 20; ++repeat) {
       MPI_Sendrecv(send->pointer(), kFew, MPI_INT, to, 5, recv->pointer(), kFew, MPI_INT, from, 5,
-                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                   comm, MPI_STATUS_IGNORE);
       expect(contents(*recv) == numbers(from, rank, 0, kFew), "short: wrong contents");
     }
   }
@@ -139,7 +141,7 @@ void exchange_around() {
   const auto recv = device(Numbers(kCount + 10, -1));
   MPI_Status status;
   MPI_Sendrecv(send->pointer(), kCount, MPI_INT, next, 0, recv->pointer(), kCount + 10, MPI_INT,
-               last, 0, MPI_COMM_WORLD, &status);
+               last, 0, comm, &status);
   note_path();
   int count = 0;
   MPI_Get_count(&status, MPI_INT, &count);
@@ -153,7 +155,7 @@ void exchange_around() {
   MPI_Type_commit(&every_second);
   const auto gaps = device(Numbers(kCount, -1));
   MPI_Sendrecv(send->pointer(), kCount / 2, MPI_INT, next, 1, gaps->pointer(), 1, every_second,
-               last, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+               last, 1, comm, MPI_STATUS_IGNORE);
   MPI_Type_free(&every_second);
   for (int i = 0; i < kCount; ++i)
     expect(contents(*gaps)[static_cast<std::size_t>(i)] ==
@@ -162,7 +164,7 @@ void exchange_around() {
 
   Numbers host(kCount, -1);
   MPI_Sendrecv(send->pointer(), kCount, MPI_INT, next, 2, host.data(), kCount, MPI_INT, last, 2,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+               comm, MPI_STATUS_IGNORE);
   expect(host == numbers(last, rank, 0), "around, into host memory: wrong contents");
 }
 
@@ -182,16 +184,16 @@ void receive_from_the_absent() {
   const auto buffer = device(numbers(0, 1, 9));
   for (int message = 1; message <= 30; ++message) {
     if (rank == 0) {
-      MPI_Send(buffer->pointer(), kCount, MPI_INT, 1, 3, MPI_COMM_WORLD);
+      MPI_Send(buffer->pointer(), kCount, MPI_INT, 1, 3, comm);
       std::this_thread::sleep_for(std::chrono::microseconds(500));
       int flag = 0;
-      if (message > 2) MPI_Iprobe(1, 3, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+      if (message > 2) MPI_Iprobe(1, 3, comm, &flag, MPI_STATUS_IGNORE);
       const double end = MPI_Wtime() + 20;
       while (count.load() < message && MPI_Wtime() < end) std::this_thread::yield();
       expect(count.load() >= message, "from the absent: never came");
     } else if (rank == 1) {
       const auto recv = device(Numbers(kCount, -1));
-      MPI_Recv(recv->pointer(), kCount, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(recv->pointer(), kCount, MPI_INT, 0, 3, comm, MPI_STATUS_IGNORE);
       expect(contents(*recv) == numbers(0, 1, 9), "from the absent: wrong contents");
       count.store(message);
     }
@@ -207,23 +209,33 @@ void reduce_beside(int round) {
   const auto recv = device(Numbers(kCount, -1));
   const auto sum = device(Numbers(kCount, 1));
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Isend(send->pointer(), kCount, MPI_INT, next, 4, MPI_COMM_WORLD, &request);
-  MPI_Allreduce(MPI_IN_PLACE, sum->pointer(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Recv(recv->pointer(), kCount, MPI_INT, last, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Isend(send->pointer(), kCount, MPI_INT, next, 4, comm, &request);
+  MPI_Allreduce(MPI_IN_PLACE, sum->pointer(), kCount, MPI_INT, MPI_SUM, comm);
+  MPI_Recv(recv->pointer(), kCount, MPI_INT, last, 4, comm, MPI_STATUS_IGNORE);
   note_path();
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   expect(contents(*recv) == numbers(last, rank, round), "beside a sum: wrong contents");
   expect(contents(*sum) == Numbers(kCount, size), "a sum beside messages is wrong");
 }
 
+void ask_for_library() {
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "accord_algorithm", ("send:" + library).c_str());
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+  MPI_Info_free(&info);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string wanted = argc > 1 ? argv[1] : "some";
+  if (argc > 2) library = argv[2];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (accord_device_count() > 0) accord_set_device(rank % accord_device_count());
+  if (wanted == "info") ask_for_library();
   exchange_short();
   for (int round = 0; round < kRounds; ++round) {
     exchange_with_all(round);
@@ -234,8 +246,9 @@ int main(int argc, char** argv) {
   receive_from_the_absent();
   std::array<int, 2> counts{failures, by_library};
   MPI_Allreduce(MPI_IN_PLACE, counts.data(), 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if ((counts[1] != 0) != (wanted == "some")) ++counts[0];
+  if ((counts[1] != 0) != (wanted != "none")) ++counts[0];
   if (rank == 0) std::printf("%d by the library, %d failures\n", counts[1], counts[0]);
+  if (comm != MPI_COMM_WORLD) MPI_Comm_free(&comm);
   MPI_Finalize();
   return counts[0] == 0 ? 0 : 1;
 }

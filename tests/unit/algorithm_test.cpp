@@ -47,6 +47,20 @@ TEST(algorithm, one_collective_goes_before_all_wherever_it_stands) {
   EXPECT_FALSE(understood("inbox,auto").any());
 }
 
+// A name for all collectives is none for messages.
+TEST(algorithm, messages_go_by_what_is_said_of_them) {
+  EXPECT_EQ(understood("node,nccl").of_messages(), MessageWay());
+  const AlgorithmChoice choice = understood("send:copy-engine,allreduce:inbox");
+  EXPECT_EQ(choice.of_messages(), MessageWay{MessageWay::Way::engine});
+  EXPECT_EQ(choice.of(Kind::bcast), Algorithm());
+  EXPECT_TRUE(understood("send:nccl").any());
+  EXPECT_EQ(understood("send:nccl").of_messages().library, ccl::find("nccl"));
+  EXPECT_NE(understood("send:nccl").hash(), understood("send:staged").hash());
+  std::string problem;
+  EXPECT_FALSE(AlgorithmChoice::parse("send:inbox", problem).any());
+  EXPECT_NE(problem.find("copy-kernel, copy-engine, nccl"), std::string::npos) << problem;
+}
+
 TEST(algorithm, the_hash_is_of_what_is_chosen) {
   const auto hash = [](const char* list) { return understood(list).hash(); };
   EXPECT_EQ(hash("node,allreduce:inbox"), hash("allreduce:node,allreduce:inbox,node"));

@@ -13,22 +13,51 @@
 #include <utility>
 #include <vector>
 
+#include "core/ccl/far_turn.h"
 #include "core/ccl/turn.h"
 #include "node_world.h"
+#include "post_wire.h"
 
 namespace accord::test {
 namespace {
 
+using core::CclAlarm;
+using core::CclFarTurn;
+using core::CclNodeTurn;
 using core::CclPlace;
+using core::CclRollCall;
 using core::CclTurn;
 using Company = CclTurn::Company;
 
 // To be asked again and again.
 bool comes(CclTurn& turn) { return turn.all_entered() && turn.comes(); }
 
+// How ranks tell each other: by mailboxes of their node, or by messages.
+enum class Place { node, nodes };
+
+// The ranks of a communicator on several nodes.
+class Apart {
+ public:
+  explicit Apart(int size, unsigned seed) : post_(seed) {
+    for (int rank = 0; rank < size; ++rank) {
+      wires_.push_back(std::make_shared<PostWire>(post_, rank));
+      ranks_.push_back(std::make_unique<CclRollCall>(wires_.back(), rank, size, 1));
+    }
+  }
+  CclRollCall& rank(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+  const std::shared_ptr<PostWire>& wire(int rank) { return wires_[static_cast<std::size_t>(rank)]; }
+  const Post& post() const { return post_; }
+
+ private:
+  Post post_;
+  std::vector<std::shared_ptr<PostWire>> wires_;
+  std::vector<std::unique_ptr<CclRollCall>> ranks_;
+};
+
 // A communicator, of some of the processes.
 struct Comm {
   std::unique_ptr<NodeWorld> world;
+  std::unique_ptr<Apart> apart;
   std::vector<int> processes;  // by rank
   std::uint64_t number;
 };
@@ -51,12 +80,13 @@ struct Process {
 
 class World {
  public:
-  explicit World(unsigned seed) : random_(seed) {}
+  explicit World(unsigned seed, Place place = Place::node) : random_(seed), place_(place) {}
 
   void add_comm(std::vector<int> processes) {
     const int size = static_cast<int>(processes.size());
-    comms_.push_back(
-        {std::make_unique<NodeWorld>(size, 64 << 10, 1), std::move(processes), random_() | 1u});
+    comms_.push_back({nullptr, nullptr, std::move(processes), random_() | 1u});
+    if (place_ == Place::node) comms_.back().world = std::make_unique<NodeWorld>(size, 64 << 10, 1);
+    if (place_ == Place::nodes) comms_.back().apart = std::make_unique<Apart>(size, random_());
     std::size_t count = 0;
     for (const Comm& comm : comms_)
       for (const int process : comm.processes)
@@ -130,6 +160,15 @@ class World {
            static_cast<int>(comms_[static_cast<std::size_t>(call.comm)].processes.size());
   }
 
+  static std::unique_ptr<CclTurn> make_turn(const Comm& comm, int rank, Company company,
+                                            CclTurn::Process idle, Process& process) {
+    if (comm.apart)
+      return std::make_unique<CclFarTurn>(comm.apart->rank(rank), comm.number, company, idle,
+                                          process.place);
+    return std::make_unique<CclNodeTurn>(comm.world->group(rank), comm.number, company, idle,
+                                         process.place);
+  }
+
   void poll(Process& process, Company company) {
     const auto running = std::ranges::find_if(process.calls, &Call::started);
     if (running != process.calls.end()) {
@@ -152,9 +191,8 @@ class World {
       if (random_() % 4 == 0 && !call.turn) continue;
       if (!call.turn) {
         const bool idle = company == Company::none && random_() % 2 == 0;
-        call.turn = std::make_unique<CclTurn>(
-            comms_[comm].world->group(call.rank), comms_[comm].number, company,
-            idle ? CclTurn::Process::idle : CclTurn::Process::busy, process.place);
+        call.turn = make_turn(comms_[comm], call.rank, company,
+                              idle ? CclTurn::Process::idle : CclTurn::Process::busy, process);
         call.turn->enter();
       }
       if (!comes(*call.turn)) continue;
@@ -167,15 +205,22 @@ class World {
   }
 
   std::mt19937 random_;
+  const Place place_;
   std::vector<Comm> comms_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::vector<int>> started_;  // ranks of each call of each communicator
 };
 
+constexpr std::pair<World::Order, Place> kOrdersAndPlaces[] = {
+    {World::Order::own, Place::node},
+    {World::Order::common, Place::node},
+    {World::Order::own, Place::nodes},
+    {World::Order::common, Place::nodes}};
+
 TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
-  for (const auto order : {World::Order::own, World::Order::common}) {
+  for (const auto [order, place] : kOrdersAndPlaces) {
     for (unsigned seed = 0; seed < 40; ++seed) {
-      World world(seed);
+      World world(seed, place);
       world.add_comm({0, 1});
       world.add_comm({1, 0});
       world.add_calls(5, order);
@@ -186,9 +231,9 @@ TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
 }
 
 TEST(ccl_turn, communicators_that_meet_in_a_ring) {
-  for (const auto order : {World::Order::own, World::Order::common}) {
+  for (const auto [order, place] : kOrdersAndPlaces) {
     for (unsigned seed = 0; seed < 40; ++seed) {
-      World world(seed);
+      World world(seed, place);
       world.add_comm({0, 1});
       world.add_comm({1, 2});
       world.add_comm({2, 3, 0});
@@ -205,10 +250,11 @@ TEST(ccl_turn, two_calls_do_not_keep_each_other_from_starting) {
   NodeWorld one(2, 64 << 10, 1);
   NodeWorld other(2, 64 << 10, 1);
   CclPlace places[2];
-  CclTurn first[] = {{one.group(0), 3, Company::possible, CclTurn::Process::busy, places[0]},
-                     {one.group(1), 3, Company::possible, CclTurn::Process::busy, places[1]}};
-  CclTurn second[] = {{other.group(0), 5, Company::possible, CclTurn::Process::busy, places[0]},
-                      {other.group(1), 5, Company::possible, CclTurn::Process::busy, places[1]}};
+  CclNodeTurn first[] = {{one.group(0), 3, Company::possible, CclTurn::Process::busy, places[0]},
+                         {one.group(1), 3, Company::possible, CclTurn::Process::busy, places[1]}};
+  CclNodeTurn second[] = {
+      {other.group(0), 5, Company::possible, CclTurn::Process::busy, places[0]},
+      {other.group(1), 5, Company::possible, CclTurn::Process::busy, places[1]}};
   for (CclTurn* turn : {&first[0], &second[1], &second[0], &first[1]}) turn->enter();
   bool come[2] = {};
   for (int poll = 0; poll < 100; ++poll) {
@@ -221,26 +267,105 @@ TEST(ccl_turn, two_calls_do_not_keep_each_other_from_starting) {
 }
 
 TEST(ccl_turn, one_call_at_a_time) {
-  for (unsigned seed = 0; seed < 10; ++seed) {
-    World world(seed);
-    world.add_comm({0, 1, 2});
-    world.add_calls(20, World::Order::common);
-    EXPECT_TRUE(world.run(Company::none)) << "seed " << seed;
+  for (const Place place : {Place::node, Place::nodes}) {
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      World world(seed, place);
+      world.add_comm({0, 1, 2});
+      world.add_calls(20, World::Order::common);
+      EXPECT_TRUE(world.run(Company::none)) << "seed " << seed;
+    }
   }
+}
+
+// Also where some ranks make the next call while others are yet to see the answers of this one.
+TEST(ccl_turn, across_nodes_all_learn_what_all_have_told) {
+  constexpr int kCalls = 6;
+  for (const int size : {1, 2, 3, 5, 8}) {
+    Apart apart(size, static_cast<unsigned>(size));
+    std::vector<CclPlace> places(static_cast<std::size_t>(size));
+    std::vector<int> calls(static_cast<std::size_t>(size));
+    std::vector<std::unique_ptr<CclTurn>> turns(static_cast<std::size_t>(size));
+    std::mt19937 random(7);
+    const auto has_left = [](int call) { return call < kCalls; };
+    for (int poll = 0; std::ranges::any_of(calls, has_left); ++poll) {
+      ASSERT_LT(poll, 200000) << size << " ranks";
+      const auto rank = random() % turns.size();
+      if (calls[rank] == kCalls) continue;
+      CclRollCall& mine = apart.rank(static_cast<int>(rank));
+      if (!turns[rank]) {
+        turns[rank] = std::make_unique<CclFarTurn>(
+            mine, 1, Company::none,
+            random() % 2 == 0 ? CclTurn::Process::idle : CclTurn::Process::busy, places[rank]);
+        for (int peer = 0; peer < size; ++peer)
+          mine.tell(peer,
+                    {rank * 100 + static_cast<unsigned>(peer), static_cast<unsigned>(calls[rank])});
+        turns[rank]->tell(~(std::uint64_t{1} << (rank + static_cast<unsigned>(calls[rank]))));
+        turns[rank]->enter();
+      }
+      if (!comes(*turns[rank])) continue;
+      const std::uint64_t cleared = ((std::uint64_t{1} << size) - 1) << calls[rank];
+      EXPECT_EQ(turns[rank]->told_by_all(), ~cleared) << size << " ranks";
+      for (int peer = 0; peer < size; ++peer)
+        EXPECT_EQ(mine.told_by(peer), (core::CclWords{static_cast<unsigned>(peer) * 100 + rank,
+                                                      static_cast<unsigned>(calls[rank])}));
+      turns[rank]->started();
+      turns[rank].reset();
+      ++calls[rank];
+    }
+    EXPECT_TRUE(apart.post().letters.empty());
+    EXPECT_TRUE(apart.post().receives.empty());
+  }
+}
+
+TEST(ccl_turn, an_alarm_reaches_all_ranks_once) {
+  constexpr int kRanks = 4;
+  Apart apart(kRanks, 3);
+  {
+    std::vector<std::unique_ptr<CclAlarm>> alarms;
+    for (int rank = 0; rank < kRanks; ++rank)
+      alarms.push_back(std::make_unique<CclAlarm>(apart.wire(rank), rank, kRanks));
+    for (const auto& alarm : alarms) EXPECT_OK(alarm->check());
+    alarms[2]->ring();
+    EXPECT_EQ(apart.post().letters.size(), std::size_t{kRanks - 1});
+    EXPECT_FALSE(alarms[2]->check().ok());
+    for (const int rank : {0, 1, 3}) {
+      CclAlarm& alarm = *alarms[static_cast<std::size_t>(rank)];
+      for (int poll = 0; poll < 100 && alarm.check().ok(); ++poll) continue;
+      EXPECT_NE(alarm.check().message().find("rank 2"), std::string::npos);
+      alarm.ring();  // all know
+    }
+    EXPECT_TRUE(apart.post().letters.empty());
+  }
+  EXPECT_TRUE(apart.post().receives.empty());
+}
+
+// As after an error in the midst of a call.
+TEST(ccl_turn, a_roll_call_that_ends_early_leaves_nothing_behind_to_write_to) {
+  Apart apart(2, 1);
+  {
+    CclPlace place;
+    CclRollCall mine(apart.wire(0), 0, 2, 5);
+    CclFarTurn turn(mine, 1, Company::possible, CclTurn::Process::busy, place);
+    mine.tell(1, {1, 2});
+    turn.enter();
+    EXPECT_FALSE(comes(turn));
+    EXPECT_EQ(apart.post().receives.size(), 2u);
+  }
+  EXPECT_TRUE(apart.post().receives.empty());
 }
 
 TEST(ccl_turn, nobody_starts_before_all_have_come) {
   NodeWorld world(3, 64 << 10, 1);
   CclPlace places[3];
-  CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::busy, places[0]);
-  CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
+  CclNodeTurn first(world.group(0), 1, Company::none, CclTurn::Process::busy, places[0]);
+  CclNodeTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
   first.enter();
   second.enter();
   for (int poll = 0; poll < 10; ++poll) {
     EXPECT_FALSE(comes(first));
     EXPECT_FALSE(comes(second));
   }
-  CclTurn third(world.group(2), 1, Company::none, CclTurn::Process::busy, places[2]);
+  CclNodeTurn third(world.group(2), 1, Company::none, CclTurn::Process::busy, places[2]);
   third.enter();
   bool come[3] = {};
   for (int poll = 0; poll < 10; ++poll) {
@@ -257,8 +382,8 @@ TEST(ccl_turn, where_nothing_else_is_under_way_all_start_once_all_have_come) {
   NodeWorld world(2, 64 << 10, 1);
   CclPlace places[2];
   for (int call = 0; call < 3; ++call) {
-    CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
-    CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::idle, places[1]);
+    CclNodeTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
+    CclNodeTurn second(world.group(1), 1, Company::none, CclTurn::Process::idle, places[1]);
     first.enter();
     EXPECT_FALSE(comes(first));
     second.enter();
@@ -266,8 +391,8 @@ TEST(ccl_turn, where_nothing_else_is_under_way_all_start_once_all_have_come) {
     EXPECT_TRUE(comes(first));
   }
   // One that is busy takes a look more.
-  CclTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
-  CclTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
+  CclNodeTurn first(world.group(0), 1, Company::none, CclTurn::Process::idle, places[0]);
+  CclNodeTurn second(world.group(1), 1, Company::none, CclTurn::Process::busy, places[1]);
   first.enter();
   EXPECT_FALSE(comes(first));
   second.enter();
@@ -281,7 +406,8 @@ TEST(ccl_turn, a_call_is_entered_while_others_are_late_for_the_one_before) {
   NodeWorld world(2, 64 << 10, 1);
   CclPlace places[2];
   const auto make = [&](int rank, CclTurn::Process process) {
-    return std::make_unique<CclTurn>(world.group(rank), 1, Company::none, process, places[rank]);
+    return std::make_unique<CclNodeTurn>(world.group(rank), 1, Company::none, process,
+                                         places[rank]);
   };
   for (const auto next : {CclTurn::Process::idle, CclTurn::Process::busy}) {
     auto late = make(1, CclTurn::Process::idle);
@@ -313,8 +439,8 @@ TEST(ccl_turn, a_call_that_ends_early_gives_its_place_back) {
   NodeWorld one(1, 64 << 10, 1);
   NodeWorld other(1, 64 << 10, 1);
   CclPlace place;
-  CclTurn first(one.group(0), 1, Company::none, CclTurn::Process::busy, place);
-  CclTurn second(other.group(0), 2, Company::none, CclTurn::Process::busy, place);
+  CclNodeTurn first(one.group(0), 1, Company::none, CclTurn::Process::busy, place);
+  CclNodeTurn second(other.group(0), 2, Company::none, CclTurn::Process::busy, place);
   first.enter();
   second.enter();
   EXPECT_TRUE(comes(first));

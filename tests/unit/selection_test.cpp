@@ -33,6 +33,11 @@ const std::string kGood = table_text(
     row(R"({"first_bytes": 0, "algorithm": "inbox"}, {"first_bytes": 4096, "algorithm": "auto"},
            {"first_bytes": 65536, "algorithm": "node-direct-two-shot"})"));
 
+std::string messages_text(const std::string& ranges, int ranks = 2) {
+  return table_text(R"([{"collective": "send", "ranks": )" + std::to_string(ranks) +
+                    R"(, "ranges": [)" + ranges + "]}]");
+}
+
 Table understood(const std::string& text) {
   Table table;
   const Status status = Table::parse(text, table);
@@ -128,6 +133,14 @@ TEST(table, what_is_wrong_is_said_and_nothing_is_kept) {
                       {"collective": "scan", "ranks": 2,
                        "ranges": [{"first_bytes": 0, "algorithm": "node"}]}])"),
        "scan among 2 stands there twice"},
+      {messages_text(R"({"first_bytes": 0, "algorithm": "inbox"})"), "\"inbox\" is no algorithm"},
+      {messages_text(""), "send among 2 without ranges"},
+      {messages_text(R"({"first_bytes": 0, "algorithm": "staged"})", 3), "a message has two ranks"},
+      {table_text(R"([{"collective": "send", "ranks": 2,
+                       "ranges": [{"first_bytes": 0, "algorithm": "staged"}]},
+                      {"collective": "send", "ranks": 2,
+                       "ranges": [{"first_bytes": 0, "algorithm": "staged"}]}])"),
+       "send among 2 stands there twice"},
   };
   for (const auto& [text, said] : faults) {
     Table table = understood(kGood);
@@ -169,6 +182,45 @@ TEST(selection, setting_then_info_then_table_then_rule) {
   const AlgorithmChoice nothing = choice("auto");
   EXPECT_EQ(asked({&nothing, &nothing, &table}).origin, Origin::table);
   EXPECT_EQ(asked_for({nullptr, nullptr, &table}, Kind::allreduce, 4, 5000).origin, Origin::rule);
+}
+
+// ACCORD_P2P_BYTES is 1 KiB, ACCORD_NODE_BYTES 16 KiB, ACCORD_QUICK_COPY_BYTES 256 KiB.
+TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
+  using MessageKind = MessageWay::Way;
+  ccl::Library* const nccl = ccl::find("nccl");
+  const auto by = [](std::size_t size_bytes, MessageWay way = {}) {
+    return std::string(name_of(outcome(size_bytes, AskedMessage{way, Origin::setting})));
+  };
+  EXPECT_EQ(by(1023), "staged");
+  EXPECT_EQ(by(kKiB), "copy-kernel");
+  EXPECT_EQ(by(256 * kKiB), "copy-kernel");
+  EXPECT_EQ(by(256 * kKiB + 1), "copy-engine");
+  EXPECT_EQ(by(31, {MessageKind::engine}), "staged");
+  EXPECT_EQ(by(32, {MessageKind::engine}), "copy-engine");
+  EXPECT_EQ(by(kMiB, {MessageKind::kernel}), "copy-engine");
+  EXPECT_EQ(by(kMiB, {MessageKind::staged}), "staged");
+  EXPECT_EQ(by(kMiB, {MessageKind::library, nccl}), "nccl");
+  EXPECT_EQ(by(16 * kKiB - 1, {MessageKind::library, nccl}), "copy-kernel");
+
+  const Table table = understood(messages_text(
+      R"({"first_bytes": 0, "algorithm": "auto"}, {"first_bytes": 4096, "algorithm": "nccl"})"));
+  EXPECT_FALSE(table.empty());
+  EXPECT_EQ(table.find_message(4095)->algorithm, MessageWay());
+  EXPECT_EQ(table.find_message(4096)->algorithm.library, nccl);
+  EXPECT_EQ(table.message_library(), nccl);
+  EXPECT_NE(table.hash(), Table().hash());
+  EXPECT_NE(table.hash(),
+            understood(messages_text(R"({"first_bytes": 0, "algorithm": "auto"})")).hash());
+  EXPECT_EQ(understood(kGood).find_message(4096), nullptr);
+  const AlgorithmChoice setting = choice("send:staged");
+  const AlgorithmChoice info = choice("send:copy-engine");
+  const AlgorithmChoice other = choice("nccl");
+  EXPECT_EQ(asked_for_message({&setting, &info, &table}, 5000).origin, Origin::setting);
+  EXPECT_EQ(asked_for_message({&other, &info, &table}, 5000).way, MessageWay{MessageKind::engine});
+  EXPECT_EQ(asked_for_message({&other, &other, &table}, 5000).origin, Origin::table);
+  EXPECT_EQ(asked_for_message({&other, nullptr, &table}, 5).origin, Origin::rule);
+  EXPECT_EQ(message_library({&setting, &info, &table}), nccl);
+  EXPECT_EQ(message_library({&setting, &info, nullptr}), nullptr);
 }
 
 TEST(selection, no_table_chooses_for_calls_without_a_common_size) {
@@ -245,8 +297,12 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::staged}), "staged");
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::pipelined}), "staged-pipelined");
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::node}), "staged-pipelined");
-  // Inboxes are of one node.
+  // Inboxes are of one node, libraries of several.
   EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::inbox}), "two-level");
+  ccl::Library* const library = ccl::find("nccl");
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(across(Kind::allreduce, 8, {.way = Way::ccl, .library = library}), "nccl");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {.way = Way::ccl, .library = library}), "nccl");
   // Within a node it is the regions.
   const Question small{.kind = Kind::allreduce, .ranks = 4, .size_bytes = 8, .longest_bytes = 8};
   EXPECT_EQ(outcome(small, {{Way::two_level}, Origin::setting}).way, Way::node);

@@ -94,6 +94,7 @@ class BoardWire final : public core::Wire {
     if (done && message.to == rank_) completion.received_bytes = message.sent_bytes;
     return {};
   }
+  void cancel(core::HostRequest&) noexcept override {}
   Status opened() override { return {}; }
 
  private:

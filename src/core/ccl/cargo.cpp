@@ -111,17 +111,17 @@ std::unique_ptr<CclCargo> CclCargo::of(CclGroup& group, const Pipeline& pipeline
 
 bool CclCargo::is_direct(const PipelineEnd& end, std::size_t first_bytes,
                          std::size_t alignment_bytes) const {
-  if (!end.usable_by(peers().runtime(), peers().device())) return false;
+  if (!end.usable_by(runtime(), device())) return false;
   return reinterpret_cast<std::uintptr_t>(end.address(first_bytes)) % alignment_bytes == 0;
 }
 
 Status CclCargo::begin(const CopyBatch& batch, device::CopyTicket& ticket) const {
-  return batch.empty() ? Status() : peers().runtime().batch_begin(peers().device(), batch, ticket);
+  return batch.empty() ? Status() : runtime().batch_begin(device(), batch, ticket);
 }
 
 std::byte* CclCargo::for_library(std::byte* pointer) const {
   if (pointer == nullptr) return nullptr;
-  return static_cast<std::byte*>(peers().runtime().address_for_library(pointer));
+  return static_cast<std::byte*>(runtime().address_for_library(pointer));
 }
 
 }  // namespace accord::core

@@ -42,7 +42,8 @@ class CclCargo {
  protected:
   explicit CclCargo(CclGroup& group) : group_(group) {}
 
-  node::Group& peers() const noexcept { return group_.mailboxes(); }
+  device::DeviceRuntime& runtime() const noexcept { return group_.mailboxes().runtime(); }
+  int device() const noexcept { return group_.mailboxes().device(); }
   // Whether the library can take bytes of the end from `first_bytes` on as they lie.
   bool is_direct(const PipelineEnd& end, std::size_t first_bytes,
                  std::size_t alignment_bytes) const;

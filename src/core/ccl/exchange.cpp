@@ -24,7 +24,7 @@ CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Com
                          CclTurn::Process process)
     : group_(group),
       size_bytes_(pipeline.size_bytes),
-      turn_(group.mailboxes(), group.number, company, process),
+      turn_(group.make_turn(company, process)),
       cargo_(CclCargo::of(group, pipeline)) {}
 
 void CclExchange::count_other_way() noexcept {
@@ -57,32 +57,32 @@ Status CclExchange::advance(bool& done) {
       [[fallthrough]];
     case State::entering:
       if (cargo_->has_to_tell()) {
-        if (!turn_.may_tell()) break;
+        if (!turn_->may_tell()) break;
         cargo_->tell_peers();
       }
       offer();
-      turn_.enter();
+      turn_->enter();
       // While the peers get to know.
       if (!cargo_->has_to_tell() && !offered_) works_ = cargo_->works();
       state_ = State::meeting;
       [[fallthrough]];
     case State::meeting:
-      if (!turn_.all_entered()) break;
-      // Nothing is asked of a library that was given up. The mailboxes have just been read, so that
-      // costs nothing here.
-      ACCORD_TRY(group_.mailboxes().check_peers());
+      if (!turn_->all_entered()) break;
+      // Nothing is asked of a library that was given up. Within a node the mailboxes have just been
+      // read, so that costs nothing here.
+      ACCORD_TRY(group_.check_peers());
       if (cargo_->has_to_tell()) {
         cargo_->look_at_peers();
         works_ = cargo_->works();
       }
-      if (offered_) decision_ = group_.replays->decide(turn_.told_by_all());
+      if (offered_) decision_ = group_.replays->decide(turn_->told_by_all());
       state_ = State::starting;
       [[fallthrough]];
     case State::starting:
-      if (!turn_.comes()) break;
+      if (!turn_->comes()) break;
       stages::enter(stages::Stage::move);
       ACCORD_TRY(launch());
-      turn_.started();
+      turn_->started();
       state_ = State::running;
       [[fallthrough]];
     case State::running:
@@ -90,7 +90,7 @@ Status CclExchange::advance(bool& done) {
       if (!ready) break;
       // What failed may have ended all the same.
       ACCORD_TRY(group_.communicator->check());
-      turn_.end();
+      turn_->end();
       stages::enter(stages::Stage::copy_out);
       ACCORD_TRY(cargo_->unpack(copy_out_));
       state_ = State::unpacking;
@@ -111,7 +111,7 @@ Status CclExchange::advance(bool& done) {
 Status CclExchange::check() {
   if (++checks_ % kPollsPerCheck != 0) return {};
   if (state_ == State::running) ACCORD_TRY(group_.communicator->check());
-  return group_.mailboxes().check_peers();
+  return group_.check_peers();
 }
 
 // What a kernel of the library still waits for ends with its communicator, here and on the peers,
@@ -129,7 +129,7 @@ void CclExchange::stop(bool& done) {
   for (device::CopyTicket* ticket : {&copy_in_, &copy_out_})
     wait([&](bool& ended) { return poll(*ticket, ended); });
   wait([&](bool& ended) { return poll_library(ended); });
-  if (done) turn_.end();
+  if (done) turn_->end();
 }
 
 // The word is told in any case: the one before it must not be read again.
@@ -143,7 +143,7 @@ void CclExchange::offer() {
     if (memory != 0 && size_bytes_ <= config().ccl_graph_bytes)
       offered = group_.replays->offer(works_, memory);
   }
-  turn_.tell(offered);
+  turn_->tell(offered);
 }
 
 Status CclExchange::launch() {

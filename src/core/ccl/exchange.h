@@ -45,7 +45,7 @@ class CclExchange final : public Exchange {
 
   CclGroup& group_;
   const std::size_t size_bytes_;
-  CclTurn turn_;
+  std::unique_ptr<CclTurn> turn_;
   std::unique_ptr<CclCargo> cargo_;
   State state_ = State::begin;
   device::CopyTicket copy_in_;

@@ -6,9 +6,11 @@
 #include <bit>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "core/ccl/far_turn.h"
 
 namespace accord::core {
 
@@ -33,19 +35,82 @@ CclGroup::~CclGroup() {
 
 CclGroup* CclGroup::to_join() {
   if (joined() || declined) return nullptr;
-  if (lender_ == nullptr || lender_->joined()) return this;
+  if (lender_ == nullptr) return this;
+  if (lender_->joined()) {
+    if (!lender_->is_across_nodes()) return this;
+    share();
+    return nullptr;
+  }
   if (!lender_->declined) return lender_;
   declined = true;
   why_declined = lender_->why_declined;
   return nullptr;
 }
 
+// Among nodes it takes no mailboxes of its own, only a channel.
 void CclGroup::share() {
   communicator = lender_->communicator;
   stream = lender_->stream;
   number = lender_->number + 2 * ++lender_->borrowers_;
+  if (lender_->is_across_nodes()) {
+    constexpr std::uint64_t kChannels = 30000;
+    const auto channel = static_cast<int>(lender_->borrowers_ % kChannels) + 2;
+    node.group = lender_->node.group;
+    alarm_ = lender_->alarm_;
+    roll_call_ =
+        std::make_unique<CclRollCall>(lender_->wire_, lender_->rank(), lender_->size(), channel);
+  }
   allow_replays();
   lender_ = nullptr;
+}
+
+void CclGroup::connect_nodes(std::shared_ptr<Wire> wire, int rank, int size) {
+  constexpr int kOwnChannel = 1;
+  alarm_ = std::make_shared<CclAlarm>(wire, rank, size);
+  roll_call_ = std::make_unique<CclRollCall>(wire, rank, size, kOwnChannel);
+  wire_ = std::move(wire);
+}
+
+std::unique_ptr<CclTurn> CclGroup::make_turn(CclTurn::Company company, CclTurn::Process process) {
+  if (roll_call_) return std::make_unique<CclFarTurn>(*roll_call_, number, company, process);
+  return std::make_unique<CclNodeTurn>(mailboxes(), number, company, process);
+}
+
+// A parcel's lane is not used here.
+void CclGroup::tell(int peer, const CclWords& words) {
+  if (roll_call_) {
+    roll_call_->tell(peer, words);
+    return;
+  }
+  node::Parcel& parcel = mailboxes().parcel(mailboxes().rank(), peer);
+  parcel.size_bytes = words[0];
+  parcel.lane_bytes = words[1];
+}
+
+CclWords CclGroup::told_by(int peer) const {
+  if (roll_call_) return roll_call_->told_by(peer);
+  const node::Parcel& parcel = mailboxes().parcel(peer, mailboxes().rank());
+  return {parcel.size_bytes, parcel.lane_bytes};
+}
+
+Status CclGroup::check_peers() {
+  ACCORD_TRY(mailboxes().check_peers());
+  if (!roll_call_) return {};
+  ACCORD_TRY(roll_call_->status());
+  return alarm_->check();
+}
+
+bool CclGroup::has_failed_peer() {
+  node::Group& peers = mailboxes();
+  for (int peer = 0; peer < peers.size(); ++peer) {
+    if (peers.mailbox(peer).failed.load(std::memory_order_acquire) != 0) return true;
+  }
+  return alarm_ && !alarm_->check().ok();
+}
+
+void CclGroup::say_failed() noexcept {
+  mailboxes().own_mailbox().failed.store(1, std::memory_order_release);
+  if (alarm_) alarm_->ring();
 }
 
 Status CclGroup::scratch(std::size_t size_bytes, std::byte*& memory) {
@@ -73,7 +138,7 @@ void CclGroup::allow_replays() {
 // A library may not come back from that, so nobody waits for it. NCCL waits for what was recorded
 // to go, first.
 void CclGroup::give_up() noexcept {
-  mailboxes().own_mailbox().failed.store(1, std::memory_order_release);
+  say_failed();
   if (!communicator || !communicator->give_up()) return;
   const auto abort = [broken = communicator,
                       recorded = std::shared_ptr<CclReplays>(std::move(replays)),

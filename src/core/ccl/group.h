@@ -2,8 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // What a communicator, or a persistent request, has of one collective library: the library's own
-// communicator, mailboxes by which its ranks see each other, and room for what the library cannot
-// take as it lies.
+// communicator, mailboxes by which its ranks see each other, those of a node, and messages for the
+// rest, where they are on several, and room for what the library cannot take as it lies.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@
 
 #include "ccl/library.h"
 #include "core/ccl/replays.h"
+#include "core/ccl/roll_call.h"
+#include "core/ccl/turn.h"
 #include "core/engine.h"
 #include "node/group.h"
 
@@ -35,7 +37,28 @@ class CclGroup {
   bool is_to_share() const noexcept { return lender_ != nullptr; }
   // Takes the lender's communicator, once it has mailboxes of its own.
   void share();
+  // Of this rank's node. They are those of all ranks, unless these are on several.
   node::Group& mailboxes() const noexcept { return *node.group; }
+  // Once it has mailboxes: its ranks are on several nodes, and have this for messages.
+  void connect_nodes(std::shared_ptr<Wire> wire, int rank, int size);
+  bool is_across_nodes() const noexcept { return roll_call_ != nullptr; }
+
+  int rank() const noexcept { return roll_call_ ? roll_call_->rank() : mailboxes().rank(); }
+  int size() const noexcept { return roll_call_ ? roll_call_->size() : mailboxes().size(); }
+  // Of one call at a time.
+  std::unique_ptr<CclTurn> make_turn(CclTurn::Company company,
+                                     CclTurn::Process process = CclTurn::Process::busy);
+  // Before this rank enters a call, where it has something to say to each of them: to one peer;
+  // and what one has said, once all have entered.
+  void tell(int peer, const CclWords& words);
+  CclWords told_by(int peer) const;
+  // An error once a rank has given up or, on this node, is gone.
+  Status check_peers();
+  // Whether a rank has said so.
+  bool has_failed_peer();
+  // No peer shall wait for this rank in the library any more.
+  void say_failed() noexcept;
+
   // What so many bytes take there, so that others may follow.
   static constexpr std::size_t whole_lines(std::size_t size_bytes) noexcept {
     constexpr std::size_t kLineBytes = 256;
@@ -61,6 +84,10 @@ class CclGroup {
 
  private:
   CclGroup* lender_;  // null: none, or it has lent
+  // Where the ranks are on several nodes.
+  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<CclAlarm> alarm_;
+  std::unique_ptr<CclRollCall> roll_call_;
   std::uint64_t borrowers_ = 0;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;

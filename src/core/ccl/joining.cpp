@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "core/reasons.h"
@@ -51,16 +52,12 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   if (step_ == Step::turn) return wait_for_turn();
   if (step_ == Step::connecting) return look_after_connection();
   bool arrived = false;
-  if (step_ == Step::mailboxes) {
-    ACCORD_TRY(mailboxes_.advance(port, arrived));
+  if (step_ == Step::mailboxes || step_ == Step::of_node) return join_mailboxes(port, done);
+  if (step_ == Step::wire) {
+    ACCORD_TRY(wire_meeting_->advance(port, arrived));
     if (!arrived) return {};
-    done = group_.is_to_share() || !group_.node.group;
-    if (!done) return tell();
-    if (group_.node.group) group_.share();
-    if (!group_.node.declined) return {};
-    decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
-    if (pipeline_.rank == 0) warn_once(group_.why_declined);
-    return {};
+    group_.connect_nodes(std::move(wire_), pipeline_.rank, pipeline_.exchange->size);
+    return tell();
   }
   ACCORD_TRY(port.test(request_, arrived));
   if (!arrived) return {};
@@ -69,7 +66,7 @@ Status CclJoining::advance(HostPort& port, bool& done) {
     if (done) return {};
     group_.number =
         std::hash<std::string_view>{}({records_[0].id.bytes, sizeof records_[0].id}) | 1;
-    turn_.emplace(group_.mailboxes(), group_.number, CclTurn::Company::possible);
+    turn_ = group_.make_turn(CclTurn::Company::possible);
     turn_->enter();
     step_ = Step::turn;
     return {};
@@ -77,6 +74,36 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   settle();
   done = true;
   return {};
+}
+
+Status CclJoining::join_mailboxes(HostPort& port, bool& done) {
+  Joining& joining = of_node_ ? *of_node_ : mailboxes_;
+  bool joined = false;
+  ACCORD_TRY(joining.advance(port, joined));
+  if (!joined) return {};
+  const bool spans_nodes = group_.node.declined && group_.node.placement.nodes() > 1;
+  if (!of_node_ && spans_nodes && !group_.is_to_share() && pipeline_.issue_wire)
+    return join_across_nodes();
+  done = group_.is_to_share() || !group_.node.group;
+  if (!done && of_node_) {
+    step_ = Step::wire;
+    wire_meeting_.emplace(pipeline_.issue_wire, wire_);
+    return wire_meeting_->begin();
+  }
+  if (!done) return tell();
+  if (group_.node.group) group_.share();
+  if (!group_.node.declined) return {};
+  decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
+  if (pipeline_.rank == 0) warn_once(group_.why_declined);
+  return {};
+}
+
+// What has been found is only where they are.
+Status CclJoining::join_across_nodes() {
+  placement_ = std::exchange(group_.node, {}).placement;
+  of_node_.emplace(group_.node, pipeline_, node::Use{}, &placement_);
+  step_ = Step::of_node;
+  return of_node_->begin();
 }
 
 Status CclJoining::tell() {
@@ -120,7 +147,7 @@ Status CclJoining::wait_for_turn() {
     turn_->started();
     return {};
   }
-  return group_.mailboxes().check_peers();
+  return group_.check_peers();
 }
 
 // Owns all that it works on, so that it can be left behind.
@@ -146,19 +173,15 @@ void CclJoining::connect() {
 }
 
 Status CclJoining::look_after_connection() {
-  node::Group& peers = group_.mailboxes();
   if (connection_->done.load(std::memory_order_acquire)) {
     if (!connection_->status.ok()) {
       warn_once(connection_->status.message());
-      peers.own_mailbox().failed.store(1, std::memory_order_release);
+      group_.say_failed();
     }
     return vote(connection_->status);
   }
-  for (int peer = 0; peer < peers.size(); ++peer) {
-    if (peers.mailbox(peer).failed.load(std::memory_order_acquire) != 0)
-      return vote({StatusCode::unsupported, reason::kPeerDeclined});
-  }
-  return peers.check_peers();
+  if (group_.has_failed_peer()) return vote({StatusCode::unsupported, reason::kPeerDeclined});
+  return group_.check_peers();
 }
 
 Status CclJoining::vote(const Status& mine) {

@@ -2,7 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // How the ranks of a communicator come to one of a collective library: they join a group of
-// mailboxes, tell each other which library and device they have, take the first rank's name for it,
+// mailboxes (those of each node one, where they are on several, and make a wire between these),
+// tell each other which library and device they have, take the first rank's name for it,
 // and vote once each has it or has failed. The library waits for peers while it makes one, so that
 // is done by a thread, and in its turn as a call is (ccl/turn.h), since some make one at a time.
 // Whoever fails says so in its mailbox, and the others then leave their threads to themselves.
@@ -18,9 +19,10 @@
 #include <vector>
 
 #include "core/ccl/group.h"
-#include "core/ccl/turn.h"
 #include "core/meeting.h"
 #include "core/node/joining.h"
+#include "core/two_level/placement.h"
+#include "core/wire.h"
 
 namespace accord::core {
 
@@ -46,7 +48,7 @@ class CclJoining final : public Meeting {
   bool settled() const noexcept override { return group_.joined() || group_.declined; }
 
  private:
-  enum class Step { mailboxes, records, turn, connecting, voting };
+  enum class Step { mailboxes, of_node, wire, records, turn, connecting, voting };
 
   // What the thread leaves behind; it may outlive this object.
   struct Connection {
@@ -56,6 +58,8 @@ class CclJoining final : public Meeting {
     std::unique_ptr<device::LibraryStream> stream;
   };
 
+  Status join_mailboxes(HostPort& port, bool& done);
+  Status join_across_nodes();
   Status tell();
   Status make_record(CclRecord& record);
   bool can_connect();
@@ -69,11 +73,15 @@ class CclJoining final : public Meeting {
   CclGroup& group_;
   const Pipeline& pipeline_;
   Joining mailboxes_;
+  std::optional<Joining> of_node_;
+  Placement placement_;
+  std::shared_ptr<Wire> wire_;
+  std::optional<WireMeeting> wire_meeting_;
   Step step_ = Step::mailboxes;
   Status own_;  // whether this rank can take part
   CclRecord record_;
   std::vector<CclRecord> records_;
-  std::optional<CclTurn> turn_;
+  std::unique_ptr<CclTurn> turn_;
   std::shared_ptr<Connection> connection_;
   Vote mine_;
   Vote all_;

@@ -26,7 +26,7 @@ std::vector<CclPairs::Block> CclPairs::blocks_of(const PipelineEnd& end, bool ma
   none.segment = {};
   none.blocks.clear();
   none.peers.clear();
-  std::vector<Block> blocks(static_cast<std::size_t>(peers().size()), Block{.end = none});
+  std::vector<Block> blocks(static_cast<std::size_t>(group_.size()), Block{.end = none});
   for (std::size_t i = 0; i < end.blocks.size(); ++i)
     blocks[static_cast<std::size_t>(end.peer_of(i))].add(end.blocks[i]);
   for (Block& block : blocks) {
@@ -78,25 +78,23 @@ Status disagreement(int peer, std::uint64_t sent, std::uint64_t received, std::u
 
 }  // namespace
 
-// A parcel's lane is not used here: its place tells what the sender of the parcel expects.
+// What this rank sends, and what it expects.
 void CclPairs::tell_peers() {
-  for (int peer = 0; peer < peers().size(); ++peer) {
-    node::Parcel& parcel = peers().parcel(peers().rank(), peer);
-    parcel.size_bytes = outgoing_[static_cast<std::size_t>(peer)].told();
-    parcel.lane_bytes = incoming_[static_cast<std::size_t>(peer)].told();
-  }
+  for (int peer = 0; peer < group_.size(); ++peer)
+    group_.tell(peer, {outgoing_[static_cast<std::size_t>(peer)].told(),
+                       incoming_[static_cast<std::size_t>(peer)].told()});
 }
 
 void CclPairs::look_at_peers() {
-  for (int peer = 0; peer < peers().size(); ++peer) {
-    const node::Parcel& parcel = peers().parcel(peer, peers().rank());
+  for (int peer = 0; peer < group_.size(); ++peer) {
+    const auto [is_sent, is_expected] = group_.told_by(peer);
     Block& sent = outgoing_[static_cast<std::size_t>(peer)];
     Block& received = incoming_[static_cast<std::size_t>(peer)];
-    if (parcel.size_bytes != received.told()) {
-      keep_first(mistake_, disagreement(peer, parcel.size_bytes, received.told(), kSeveral));
+    if (is_sent != received.told()) {
+      keep_first(mistake_, disagreement(peer, is_sent, received.told(), kSeveral));
       received.size_bytes = 0;
     }
-    if (parcel.lane_bytes != sent.told()) {
+    if (is_expected != sent.told()) {
       keep_first(mistake_,
                  {StatusCode::mismatch,
                   fmt::format("rank {} does not receive the {} bytes that this rank sends", peer,

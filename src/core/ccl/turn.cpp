@@ -50,8 +50,8 @@ void CclPlace::leave(const CclTurn& turn) {
   if (holder_ == &turn) holder_ = nullptr;
 }
 
-CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, Process process,
-                 CclPlace& place)
+CclNodeTurn::CclNodeTurn(node::Group& group, std::uint64_t number, Company company, Process process,
+                         CclPlace& place)
     : group_(group),
       company_(company),
       process_(process),
@@ -59,18 +59,18 @@ CclTurn::CclTurn(node::Group& group, std::uint64_t number, Company company, Proc
       call_(group.take(1)),
       precedence_(company == Company::none ? 0 : number) {}
 
-bool CclTurn::may_tell() const {
+bool CclNodeTurn::may_tell() const {
   return state_ != State::begin ||
          all_saw(group_.own_mailbox().reduced.load(std::memory_order_relaxed) >> 1);
 }
 
 // A rank that is in the next call may write there before all have read this one's word; to come to
 // the one after that it needs all in the next.
-void CclTurn::tell(std::uint64_t word) noexcept {
+void CclNodeTurn::tell(std::uint64_t word) noexcept {
   group_.own_mailbox().told[call_ % 2].store(word, std::memory_order_relaxed);
 }
 
-std::uint64_t CclTurn::told_by_all() const noexcept {
+std::uint64_t CclNodeTurn::told_by_all() const noexcept {
   std::uint64_t common = ~std::uint64_t{0};
   for (int peer = 0; peer < group_.size(); ++peer)
     common &= group_.mailbox(peer).told[call_ % 2].load(std::memory_order_relaxed);
@@ -80,7 +80,7 @@ std::uint64_t CclTurn::told_by_all() const noexcept {
 // Some may not have read this rank's answer for the call before. What they find instead, once it
 // has its place from the start, tells them no less: the other answer was a yes, too, since that
 // call has come.
-void CclTurn::enter() {
+void CclNodeTurn::enter() {
   node::Mailbox& own = group_.own_mailbox();
   attempt_ = (own.reduced.load(std::memory_order_relaxed) >> 1) + 1;
   is_placed_ = process_ == Process::idle && place_.take(*this, precedence_);
@@ -89,7 +89,7 @@ void CclTurn::enter() {
   state_ = State::entering;
 }
 
-bool CclTurn::all_entered() {
+bool CclNodeTurn::all_entered() {
   if (state_ != State::entering) return true;
   const bool all = of_all(group_, [this](const node::Mailbox& peer) {
     return peer.filled.load(std::memory_order_acquire) > call_;
@@ -100,7 +100,7 @@ bool CclTurn::all_entered() {
   return true;
 }
 
-bool CclTurn::comes() {
+bool CclNodeTurn::comes() {
   switch (state_) {
     case State::trying: {
       if (!all_saw(attempt_ - 1)) break;
@@ -131,34 +131,34 @@ bool CclTurn::comes() {
 }
 
 // Not earlier: peers may yet have to read this mailbox, and shall not wait for it to come back.
-void CclTurn::started() {
+void CclNodeTurn::started() {
   if (state_ != State::granted) return;
   note_answers();
   state_ = State::running;
 }
 
-void CclTurn::end() {
+void CclNodeTurn::end() {
   started();
   if (state_ != State::ended) place_.leave(*this);
   state_ = State::ended;
 }
 
-void CclTurn::answer(bool yes) {
+void CclNodeTurn::answer(bool yes) {
   group_.own_mailbox().reduced.store(attempt_ << 1 | (yes ? 1 : 0), std::memory_order_release);
 }
 
-void CclTurn::note_answers() {
+void CclNodeTurn::note_answers() {
   group_.own_mailbox().drained.store(attempt_, std::memory_order_release);
 }
 
-void CclTurn::try_again() {
+void CclNodeTurn::try_again() {
   note_answers();
   place_.give_back(*this);
   ++attempt_;
   state_ = State::trying;
 }
 
-bool CclTurn::all_saw(std::uint64_t attempt) const {
+bool CclNodeTurn::all_saw(std::uint64_t attempt) const {
   return of_all(group_, [=](const node::Mailbox& peer) {
     return peer.drained.load(std::memory_order_acquire) >= attempt;
   });
@@ -166,13 +166,13 @@ bool CclTurn::all_saw(std::uint64_t attempt) const {
 
 // One can be further, with a yes to the next call (enter); an answer of any other kind waits until
 // this rank has seen all.
-bool CclTurn::all_answered() const {
+bool CclNodeTurn::all_answered() const {
   return of_all(group_, [this](const node::Mailbox& peer) {
     return peer.reduced.load(std::memory_order_acquire) >> 1 >= attempt_;
   });
 }
 
-bool CclTurn::all_say_yes() const {
+bool CclNodeTurn::all_say_yes() const {
   return of_all(group_, [](const node::Mailbox& peer) {
     return (peer.reduced.load(std::memory_order_relaxed) & 1) != 0;
   });

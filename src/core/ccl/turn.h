@@ -4,19 +4,18 @@
 // When a rank may hand a call to a collective library. The library's kernels occupy the device
 // until all ranks' kernels of that call run, so two calls must never wait for each other's place on
 // two devices. The rule: a process has one such call on its devices at a time, and a call starts
-// only when all its ranks have their place for it. Ranks say so in the mailboxes of their group:
-// `filled` counts the calls that they have entered, `reduced` the attempts at a place, with the
-// answer as its lowest bit, and `drained` the attempts of which they have seen all answers.
+// only when all its ranks have their place for it.
 //
 // Where the program makes one collective at a time on every rank, a rank waits for its place, since
 // whoever has it is about to finish. If nothing else is under way in its process, it has its place
-// as soon as it enters, and one look at the mailboxes tells that all may start: nothing that comes
-// later can need the place first. Else two calls may each have a place on some of the ranks:
+// as soon as it enters, and one look at what the others say tells that all may start: nothing that
+// comes later can need the place first. Else two calls may each have a place on some of the ranks:
 // then a rank answers no where it has none, all give theirs back, and try again. The ranks prefer
 // calls alike, by the numbers of the groups, so that one call gets all its places in the end.
 //
 // Nothing of this waits on a device, so kernels that wait for peers a bounded time only (those of
-// inboxes) may run beside it.
+// inboxes) may run beside it. How the ranks tell each other: within a node in the mailboxes of
+// their group (CclNodeTurn), else by messages (ccl/far_turn.h).
 #pragma once
 
 #include <cstdint>
@@ -59,30 +58,50 @@ class CclTurn {
   // Without company: whether anything else is under way in this process, which is its own affair.
   enum class Process { busy, idle };
 
-  // `group` has no other use; `number` is equal on its ranks, and not zero.
-  CclTurn(node::Group& group, std::uint64_t number, Company company,
-          Process process = Process::busy, CclPlace& place = CclPlace::of_this_process());
-  ~CclTurn() { end(); }
+  virtual ~CclTurn() = default;
   CclTurn(const CclTurn&) = delete;
   CclTurn& operator=(const CclTurn&) = delete;
 
   // Where ranks tell each other something for a call, to be polled first: what they have told for
   // earlier calls has been read.
-  bool may_tell() const;
+  virtual bool may_tell() const = 0;
   // A word for the peers, of each call, before this rank enters it.
-  void tell(std::uint64_t word) noexcept;
+  virtual void tell(std::uint64_t word) noexcept = 0;
   // Once this rank's buffers are ready.
-  void enter();
+  virtual void enter() = 0;
   // To be polled one after the other, each until it says yes: all ranks have entered the call;
-  bool all_entered();
+  virtual bool all_entered() = 0;
   // (from here on: the bits that all have told)
-  std::uint64_t told_by_all() const noexcept;
+  virtual std::uint64_t told_by_all() const noexcept = 0;
   // all start it now.
-  bool comes();
+  virtual bool comes() = 0;
   // Once this rank has started it.
-  void started();
+  virtual void started() = 0;
   // The call is over on this rank.
-  void end();
+  virtual void end() = 0;
+
+ protected:
+  CclTurn() = default;
+};
+
+// Among ranks of a node. They write into the mailboxes of their group: `filled` counts the calls
+// that they have entered, `reduced` the attempts at a place, with the answer as its lowest bit, and
+// `drained` the attempts of which they have seen all answers.
+class CclNodeTurn final : public CclTurn {
+ public:
+  // `group` has no other use; `number` is equal on its ranks, and not zero.
+  CclNodeTurn(node::Group& group, std::uint64_t number, Company company,
+              Process process = Process::busy, CclPlace& place = CclPlace::of_this_process());
+  ~CclNodeTurn() override { end(); }
+
+  bool may_tell() const override;
+  void tell(std::uint64_t word) noexcept override;
+  void enter() override;
+  bool all_entered() override;
+  std::uint64_t told_by_all() const noexcept override;
+  bool comes() override;
+  void started() override;
+  void end() override;
 
  private:
   enum class State { begin, entering, trying, answered, granted, running, ended };

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages between ranks of one process, which arrive when chance has it, those of one sender and
+// tag in their order.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <random>
+#include <vector>
+
+#include "core/wire.h"
+
+namespace accord::test {
+
+class Post {
+ public:
+  explicit Post(unsigned seed) : random_(seed) {}
+
+  struct Letter {
+    int from;
+    int to;
+    int tag;
+    std::vector<std::byte> bytes;
+  };
+  struct Receive {
+    int from;
+    int to;
+    int tag;
+    void* bytes;
+    std::size_t size_bytes;
+  };
+
+  std::list<Letter> letters;
+  std::list<Receive> receives;
+
+  // The first receive that asks for them gets those of a sender first that were sent first.
+  bool arrives(Receive& receive) {
+    const auto matches = [&](const Letter& letter) {
+      return (receive.from == core::Wire::kAnyRank || receive.from == letter.from) &&
+             receive.to == letter.to && receive.tag == letter.tag;
+    };
+    const auto found = std::ranges::find_if(letters, matches);
+    if (found == letters.end() || random_() % 3 != 0) return false;
+    EXPECT_LE(found->bytes.size(), receive.size_bytes);
+    std::memcpy(receive.bytes, found->bytes.data(), found->bytes.size());
+    letters.erase(found);
+    return true;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+class PostWire final : public core::Wire {
+ public:
+  PostWire(Post& post, int rank) : post_(post), rank_(rank) {}
+
+  Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
+              core::HostRequest& request) override {
+    const auto* const first = static_cast<const std::byte*>(bytes);
+    post_.letters.push_back({rank_, rank, tag, {first, first + size_bytes}});
+    request = 0;
+    return {};
+  }
+  Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
+                 core::HostRequest& request) override {
+    post_.receives.push_back({rank, rank_, tag, bytes, size_bytes});
+    request = reinterpret_cast<core::HostRequest>(&post_.receives.back());
+    return {};
+  }
+  Status test(core::HostRequest& request, bool& done, core::Completion&) override {
+    done = request == 0 || post_.arrives(*reinterpret_cast<Post::Receive*>(request));
+    if (done) cancel(request);
+    return {};
+  }
+  void cancel(core::HostRequest& request) noexcept override {
+    std::erase_if(post_.receives, [&](const Post::Receive& one) {
+      return reinterpret_cast<core::HostRequest>(&one) == request;
+    });
+    request = 0;
+  }
+  Status opened() override { return {}; }
+
+ private:
+  Post& post_;
+  int rank_;
+};
+
+}  // namespace accord::test
