@@ -63,6 +63,7 @@ void add_two_levels(core::Pipeline& made, const core::DeviceWays& ways, const Ou
     };
   }
   made.leaders_max = ways.leaders_max;
+  made.message_bytes_min = ways.message_bytes_min;
   made.issue_wire = [comm](std::shared_ptr<core::Wire>& wire, core::HostRequest& bits) {
     return issue_wire(comm, wire, bits);
   };
