@@ -266,6 +266,11 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
     NodeGroup& copy = (*own).*group = (*queue).*group;
     copy.group.reset();
   }
+  // But for the wire, of which each has a lane.
+  own->nodes = {.local = queue->nodes.local, .wire = queue->nodes.wire};
+  own->nodes.local.group.reset();
+  own->nodes.lane = TwoLevelExchange::next_lane(queue->nodes);
+  if (own->nodes.lane == 0) call.pipeline->leaders_max = 0;
   if (ccl::Library* const library = call.pipeline->library)
     own->ccls.push_back(std::make_shared<CclGroup>(*library, &ccl_group_of(*queue, *library)));
   const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
@@ -273,6 +278,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
                                                          CollectiveOperation::Form::persistent);
   engine.submit(operation, queue);
   engine.wait(*operation);
+  queue->nodes.wire = own->nodes.wire;
   return operation;
 }
 

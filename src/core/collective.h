@@ -58,6 +58,8 @@ struct Pipeline {
   // Leaders a node, at most, where the call goes in two levels once its communicator spans nodes;
   // 0: it does not.
   int leaders_max = 0;
+  // What has to go from a leader to another for that to be worth it.
+  std::size_t message_bytes_min = 0;
   // Of reductions that do: inout = in op inout, of elements in host memory.
   std::function<int(const void* in, void* inout, std::size_t length_bytes)> reduce_local;
   IssueWire issue_wire;
@@ -119,8 +121,9 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
 // Why `call` goes the way that `turn` decides, in words for people.
 std::string why(const CollectiveCall& call, const std::optional<Turn>& turn);
 
-// The way the calling thread's last staged call took, for people: "staged", "staged-pipelined", or
-// "host".
+// The way the calling thread's last call took that was not the host MPI's alone, for people: a path
+// of core/algorithm.cpp or the name of a collective library, "queued" where that is not known yet,
+// "-" before the first.
 const char* last_path() noexcept;
 void set_last_path(const char* path) noexcept;
 

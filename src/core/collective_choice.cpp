@@ -27,14 +27,14 @@ bool CollectiveOperation::meet() {
   return true;
 }
 
-// First those of each node join, then they get what to send messages by. Requests that are
-// persistent would need all of it for themselves.
+// First those of each node join, then they get what to send messages by.
 bool CollectiveOperation::meet_across_nodes() {
   if (!wants_two_levels() || !joins_) return false;
   Nodes& nodes = queue_->nodes;
   if (!nodes.local.group) {
     joining_ = std::make_unique<Joining>(nodes.local, *call_.pipeline,
-                                         node::Use{.region_bytes = call_.pipeline->region_bytes},
+                                         node::Use{.region_bytes = call_.pipeline->region_bytes,
+                                                   .of_one_request = form_ == Form::persistent},
                                          &queue_->regions.placement);
     return true;
   }
@@ -47,8 +47,9 @@ bool CollectiveOperation::wants_two_levels() const {
   const Pipeline& pipeline = *call_.pipeline;
   const Placement& placement = queue_->regions.placement;
   return pipeline.leaders_max != 0 && pipeline.exchange && pipeline.issue_wire &&
-         form_ != Form::persistent && placement.nodes() > 1 && !queue_->nodes.local.declined &&
-         TwoLevelPlan::fits(*pipeline.exchange, placement);
+         placement.nodes() > 1 && !queue_->nodes.local.declined &&
+         TwoLevelPlan::fits(*pipeline.exchange, placement, pipeline.leaders_max,
+                            pipeline.message_bytes_min);
 }
 
 bool CollectiveOperation::goes_in_two_levels() const {

@@ -81,6 +81,10 @@ struct Nodes {
   NodeGroup local;             // a group on each of them, or on none
   std::shared_ptr<Wire> wire;  // between the nodes
   std::uint64_t chunks = 0;    // that calls have been cut into so far
+  // Which messages of the wire are theirs: 0 is the communicator's, each of its persistent requests
+  // has another.
+  unsigned lane = 0;
+  unsigned lanes_given = 0;
 };
 
 // One per communicator; lives as long as the communicator or any operation of it.

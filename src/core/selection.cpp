@@ -44,6 +44,13 @@ int leaders_max(const Question& question, Way way) {
   return way == Way::single_leader ? 1 : INT_MAX;
 }
 
+// Many nodes cut a message into parts that are not worth a message each: then it goes another way,
+// unless somebody has asked for this one.
+std::size_t message_bytes_min(Way way) {
+  constexpr std::size_t kWorthIt = std::size_t{16} << 10;
+  return wants_two_levels(way) ? 0 : kWorthIt;
+}
+
 // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
 // over.
 std::size_t one_shot_bytes(Shots shots, int ranks) {
@@ -171,6 +178,7 @@ DeviceWays device_ways(const Question& question, const Asked& asked) {
   const bool long_enough = direct_bytes != 0 && question.longest_bytes >= direct_bytes;
   ways.direct = way == Way::direct || (!wants_regions(way) && long_enough);
   ways.leaders_max = ways.regions ? leaders_max(question, way) : 0;
+  ways.message_bytes_min = message_bytes_min(way);
   // Lanes of a region take twice the time of a buffer that is reached directly.
   const std::size_t pair_bytes = std::min<std::size_t>(direct_bytes, node_bytes);
   ways.lend_bytes = way == Way::direct ? 1 : wants_regions(way) ? 0 : pair_bytes;

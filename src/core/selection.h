@@ -72,6 +72,7 @@ struct DeviceWays {
   // A node, at most, where the ranks are on several and the call goes in two levels; 0: it does
   // not.
   int leaders_max = 0;
+  std::size_t message_bytes_min = 0;  // between two of them, for that to be worth it
 
   bool any() const noexcept { return regions || lane_bytes != 0 || library != nullptr; }
 };

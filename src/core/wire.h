@@ -46,8 +46,9 @@ class Wire {
   static inline std::atomic<int> count_{0};
 };
 
-// Starts to make one, together with all ranks of the communicator.
-using IssueWire = std::function<int(std::shared_ptr<Wire>& wire, HostRequest& request)>;
+// Starts to make one, together with all ranks of the communicator. What goes wrong there the
+// program has not asked for: no error of the host MPI's, which it would have raised itself.
+using IssueWire = std::function<Status(std::shared_ptr<Wire>& wire, HostRequest& request)>;
 
 // All ranks of a communicator make one, in the same call.
 class WireMeeting final : public Meeting {
@@ -55,7 +56,7 @@ class WireMeeting final : public Meeting {
   // Both outlive it. `made` is set at the end.
   WireMeeting(const IssueWire& issue, std::shared_ptr<Wire>& made) : issue_(issue), made_(made) {}
 
-  Status begin() override { return Status::from_host(issue_(wire_, request_)); }
+  Status begin() override { return issue_(wire_, request_); }
   Status advance(HostPort& port, bool& done) override {
     ACCORD_TRY(port.test(request_, done));
     if (!done) return {};

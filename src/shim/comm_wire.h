@@ -13,7 +13,7 @@
 
 namespace accord::shim {
 
-// A code of the host MPI.
-int issue_wire(MPI_Comm comm, std::shared_ptr<core::Wire>& wire, core::HostRequest& request);
+// As core::IssueWire.
+Status issue_wire(MPI_Comm comm, std::shared_ptr<core::Wire>& wire, core::HostRequest& request);
 
 }  // namespace accord::shim

@@ -62,6 +62,7 @@ void add_two_levels(core::Pipeline& made, const core::DeviceWays& ways, const Ou
     };
   }
   made.leaders_max = ways.leaders_max;
+  made.message_bytes_min = ways.message_bytes_min;
 }
 
 // Whether an end is worth a way from device to device. Where all ranks know the size, it is.

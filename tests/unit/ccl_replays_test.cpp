@@ -21,9 +21,12 @@ using Way = CclReplays::Way;
 // Remembers what it was made of.
 class Recorded final : public device::Recording {
  public:
-  explicit Recorded(const ccl::Work& work) : work_(work) {}
+  explicit Recorded(const ccl::Work& work) : work_(work) { ++existing; }
+  ~Recorded() override { --existing; }
   Status put(void*) override { return {}; }
   const ccl::Work& work() const { return work_; }
+
+  static inline int existing = 0;
 
  private:
   ccl::Work work_;
@@ -119,6 +122,24 @@ TEST(CclReplays, a_rank_that_cannot_record_keeps_all_from_replaying) {
   EXPECT_EQ(kFirst, world.calls_until_recorded(buffer(0), buffer(1)));
   EXPECT_EQ(100, world.calls_until_recorded(buffer(0), buffer(1), 100));
   EXPECT_EQ(Way::plain, world.call(buffer(0), buffer(1)));
+}
+
+// What others keep for it holds memory that the program may have freed.
+TEST(CclReplays, nobody_keeps_a_recording_once_a_rank_cannot_record) {
+  World world;
+  world.calls_until_recorded(buffer(0), buffer(1));
+  ASSERT_EQ(2, Recorded::existing);
+  world.fail_on(1);
+  world.calls_until_recorded(buffer(2), buffer(3));
+  EXPECT_EQ(2, Recorded::existing);  // rank 0's, which has not heard of it
+  world.call(buffer(4), buffer(5));
+  EXPECT_EQ(0, Recorded::existing);
+}
+
+TEST(CclReplays, a_call_that_cannot_be_recorded_ends_no_recording) {
+  CclReplays one;
+  EXPECT_EQ(Way::plain, one.decide(one.offer_nothing()).way);
+  EXPECT_NE(0u, one.offer_nothing());
 }
 
 // More calls in turn than there is room for: what is recorded is of use to nobody, and so it ends.

@@ -289,7 +289,7 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
   EXPECT_EQ(across(Kind::allreduce, 256 * kKiB), "two-level");
   EXPECT_EQ(across(Kind::allreduce, 256 * kKiB - 4), "staged");
   EXPECT_EQ(across(Kind::alltoall, 64 * kMiB), "two-level");
-  EXPECT_EQ(across(Kind::scan, 64 * kMiB), "staged");
+  EXPECT_EQ(across(Kind::scan, 64 * kMiB), "two-level");
   EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {Way::two_level}), "staged");
   EXPECT_EQ(across(Kind::allreduce, 8, {Way::two_level}), "two-level");
   EXPECT_EQ(across(Kind::bcast, 8, {Way::single_leader}), "two-level-single-leader");
@@ -306,6 +306,15 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
   // Within a node it is the regions.
   const Question small{.kind = Kind::allreduce, .ranks = 4, .size_bytes = 8, .longest_bytes = 8};
   EXPECT_EQ(outcome(small, {{Way::two_level}, Origin::setting}).way, Way::node);
+}
+
+TEST(selection, only_who_asks_for_two_levels_gets_them_in_short_messages) {
+  const Question long_one{
+      .kind = Kind::allreduce, .ranks = 64, .size_bytes = 256 * kKiB, .longest_bytes = 256 * kKiB};
+  EXPECT_EQ(device_ways(long_one, {}).message_bytes_min, 16 * kKiB);
+  EXPECT_EQ(device_ways(long_one, {{Way::inbox}, Origin::setting}).message_bytes_min, 16 * kKiB);
+  EXPECT_EQ(device_ways(long_one, {{Way::two_level}, Origin::table}).message_bytes_min, 0U);
+  EXPECT_EQ(device_ways(long_one, {{Way::single_leader}, Origin::info}).message_bytes_min, 0U);
 }
 
 TEST(selection, inboxes_are_made_at_once_only_where_somebody_insists) {

@@ -79,13 +79,17 @@ class Board {
 
 class BoardWire final : public core::Wire {
  public:
-  BoardWire(Board& board, int rank) : board_(board), rank_(rank) {}
+  static constexpr long kNever = -1;
+  // Cannot begin the message of this number, at its first try.
+  BoardWire(Board& board, int rank, long fails_at) : board_(board), rank_(rank), left_(fails_at) {}
   Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
               core::HostRequest& request) override {
+    ACCORD_TRY(count());
     return post(request, board_.post(true, rank_, rank, tag, bytes, nullptr, size_bytes));
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& request) override {
+    ACCORD_TRY(count());
     return post(request, board_.post(false, rank, rank_, tag, nullptr, bytes, size_bytes));
   }
   Status test(core::HostRequest& request, bool& done, core::Completion& completion) override {
@@ -98,6 +102,9 @@ class BoardWire final : public core::Wire {
   Status opened() override { return {}; }
 
  private:
+  Status count() {
+    return left_-- == 0 ? Status(StatusCode::device_error, "no such message") : Status();
+  }
   static Status post(core::HostRequest& request, Board::Message& message) {
     request = reinterpret_cast<core::HostRequest>(&message);
     return {};
@@ -105,9 +112,14 @@ class BoardWire final : public core::Wire {
 
   Board& board_;
   int rank_;
+  long left_;
 };
 
+// Until one fails; below 0: none does.
+long reductions_left = -1;
+
 int add_bytes(const void* in, void* inout, std::size_t length_bytes) {
+  if (reductions_left >= 0 && reductions_left-- == 0) return 1;
   const auto* const from = static_cast<const unsigned char*>(in);
   auto* const to = static_cast<unsigned char*>(inout);
   for (std::size_t i = 0; i < length_bytes; ++i)
@@ -123,7 +135,7 @@ unsigned char value(int rank, std::size_t call, std::size_t at) {
 class Nodes {
  public:
   Nodes(const std::vector<std::uint64_t>& node_numbers, Kind kind, std::size_t block_bytes,
-        unsigned seed)
+        unsigned seed, int failing = -1, long fails_at = BoardWire::kNever)
       : placement_(core::Placement::of(node_numbers)),
         kind_(kind),
         block_bytes_(block_bytes),
@@ -137,7 +149,8 @@ class Nodes {
       NodeWorld& world = *worlds_[static_cast<std::size_t>(placement_.node(rank))];
       one->queue.regions.placement = placement_;
       one->queue.nodes.local.group = world.shared_group(placement_.local_rank(rank));
-      one->queue.nodes.wire = std::make_shared<BoardWire>(board_, rank);
+      one->queue.nodes.wire =
+          std::make_shared<BoardWire>(board_, rank, rank == failing ? fails_at : BoardWire::kNever);
       ranks_.push_back(std::move(one));
     }
   }
@@ -167,7 +180,8 @@ class Nodes {
     EXPECT_EQ(board_.unfinished(), 0u);
   }
 
-  // One call, in which a rank stops after so many polls of all. How many had an error.
+  // One call, in which a rank stops after so many polls of all, or of itself. How many had an
+  // error.
   void run_until_all_stop(int first, std::size_t polls_before, long& errors) {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
     std::vector<bool> stopping(ranks_.size());
@@ -218,7 +232,7 @@ class Nodes {
     one.out.write(Bytes(total_bytes(), kUntouched));
     node::Call call{
         .kind = kind_, .size = placement_.ranks(), .root = kRoot, .block_bytes = block_bytes_};
-    if (kind_ == Kind::allreduce) {
+    if (kind_ == Kind::allreduce || kind_ == Kind::scan) {
       call.op = device::ReduceOp::sum;
       call.element = device::Element::uint8;
     }
@@ -242,7 +256,7 @@ class Nodes {
         if (kind_ == Kind::allgather) wanted[there] = value(peer, call, i);
         if (kind_ == Kind::alltoall) wanted[there] = value(peer, call, own + i);
         if (kind_ == Kind::bcast && rank != kRoot) wanted[i] = value(kRoot, call, i);
-        if (kind_ == Kind::allreduce)
+        if (kind_ == Kind::allreduce || (kind_ == Kind::scan && peer <= rank))
           wanted[i] =
               static_cast<unsigned char>((peer == 0 ? 0 : wanted[i]) + value(peer, call, i));
       }
@@ -263,9 +277,10 @@ class AnyOrder : public testing::TestWithParam<Kind> {};
 
 TEST_P(AnyOrder, ends_with_the_right_bytes_call_after_call) {
   const std::vector<std::vector<std::uint64_t>> placements = {
-      {1, 2}, {1, 1, 2, 2}, {1, 2, 1, 1}, {1, 2, 3, 2, 1}};
+      {1, 2}, {1, 1, 2, 2}, {1, 2, 1, 1}, {1, 2, 3, 2, 1}, {1, 1, 2, 3, 3}};
   unsigned seed = 1;
   for (const auto& placement : placements) {
+    if (GetParam() == Kind::scan && !std::ranges::is_sorted(placement)) continue;
     for (const std::size_t block_bytes : {700u, 20000u}) {
       Nodes nodes(placement, GetParam(), block_bytes, ++seed);
       nodes.run(3);
@@ -276,7 +291,7 @@ TEST_P(AnyOrder, ends_with_the_right_bytes_call_after_call) {
 
 INSTANTIATE_TEST_SUITE_P(two_level_exchange, AnyOrder,
                          testing::Values(Kind::allreduce, Kind::allgather, Kind::alltoall,
-                                         Kind::bcast));
+                                         Kind::bcast, Kind::scan));
 
 // Whoever stops, and whenever: all others get an error, wherever they are, and no message is left.
 TEST(two_level_exchange, one_rank_that_stops_ends_the_call_of_all) {
@@ -290,6 +305,36 @@ TEST(two_level_exchange, one_rank_that_stops_ends_the_call_of_all) {
   }
   // Some have all that they need before.
   EXPECT_GT(errors, kCalls * std::ssize(placement) * 9 / 10);
+}
+
+// One that cannot begin a message of a round ends the call as well: it makes up for that message
+// and for those behind it, of the same round too, so that nobody waits for one that never comes.
+TEST(two_level_exchange, a_message_that_cannot_begin_ends_the_call_of_all) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  constexpr unsigned kCalls = 40;
+  long errors = 0;
+  for (unsigned seed = 1; seed <= kCalls; ++seed) {
+    const int failing = static_cast<int>(seed % 2);  // leaders
+    Nodes nodes(placement, seed % 4 < 2 ? Kind::allreduce : Kind::alltoall, 20000, seed, failing,
+                seed / 2);
+    nodes.run_until_all_stop(failing, SIZE_MAX, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(errors, kCalls);
+}
+
+// So does one that cannot reduce, which the rounds behind do not wait for.
+TEST(two_level_exchange, a_reduction_that_fails_ends_the_call_of_all) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    long errors = 0;
+    reductions_left = seed;
+    Nodes nodes(placement, Kind::allreduce, 20000, seed);
+    nodes.run_until_all_stop(0, SIZE_MAX, errors);
+    reductions_left = -1;
+    if (testing::Test::HasFailure()) return;
+    EXPECT_GE(errors, 1);
+  }
 }
 
 }  // namespace

@@ -182,56 +182,74 @@ class World {
     const Kind kind = case_.call.kind;
     if (kind == Kind::reduce || kind == Kind::gather) return rank == case_.call.root;
     if (kind == Kind::bcast) return rank != case_.call.root;
+    if (kind == Kind::exscan) return rank != 0;
     return kind != Kind::scatter || !in_place(rank);
   }
 
+  // Each rank goes on with its rounds as far as there is what it receives.
   void send_rounds() {
-    std::size_t rounds = 0;
-    for (const auto& chunk : chunks_) rounds = std::max(rounds, chunk.rounds.size());
-    for (std::size_t number = 0; number < rounds; ++number) {
-      std::map<std::pair<int, int>, std::deque<Bytes>> on_the_way;
-      for_each_message(number, [&](int rank, const TwoLevelPlan::Message& message, Bytes& parcel) {
-        if (message.sends)
-          on_the_way[{rank, message.peer}].push_back(
-              taken({{message.first_bytes, message.length_bytes}}, parcel));
-      });
-      for_each_message(number, [&](int rank, const TwoLevelPlan::Message& message, Bytes& parcel) {
-        if (message.sends) return;
-        auto& queue = on_the_way[{message.peer, rank}];
-        ASSERT_FALSE(queue.empty()) << name_of(case_);
-        ASSERT_EQ(queue.front().size(), message.length_bytes);
-        put({{message.first_bytes, message.length_bytes}}, queue.front(), parcel);
-        queue.pop_front();
-      });
-      for (const auto& [pair, queue] : on_the_way) EXPECT_TRUE(queue.empty()) << name_of(case_);
-      for (std::size_t rank = 0; rank < chunks_.size(); ++rank) {
-        if (number < chunks_[rank].rounds.size())
-          reduce(chunks_[rank].rounds[number], parcels_[rank]);
+    on_the_way_.clear();
+    std::vector<std::size_t> rounds(chunks_.size(), 0);
+    for (int rank = 0; rank < size(); ++rank) send(rank, 0);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int rank = 0; rank < size(); ++rank) {
+        std::size_t& number = rounds[static_cast<std::size_t>(rank)];
+        if (!has_all(rank, number)) continue;
+        receive(rank, number);
+        send(rank, ++number);
+        moved = true;
       }
     }
+    for (std::size_t rank = 0; rank < chunks_.size(); ++rank)
+      ASSERT_EQ(rounds[rank], chunks_[rank].rounds.size()) << name_of(case_);
+    for (const auto& [pair, queue] : on_the_way_) EXPECT_TRUE(queue.empty()) << name_of(case_);
   }
-  template <class Visit>
-  void for_each_message(std::size_t number, Visit visit) {
-    for (int rank = 0; rank < size(); ++rank) {
-      const auto index = static_cast<std::size_t>(rank);
-      if (number >= chunks_[index].rounds.size()) continue;
-      for (const auto& message : chunks_[index].rounds[number].messages)
-        visit(rank, message, parcels_[index]);
+  const TwoLevelPlan::Round* round(int rank, std::size_t number) const {
+    const auto& rounds = chunks_[static_cast<std::size_t>(rank)].rounds;
+    return number < rounds.size() ? &rounds[number] : nullptr;
+  }
+  bool has_all(int rank, std::size_t number) {
+    const TwoLevelPlan::Round* const one = round(rank, number);
+    return one != nullptr && std::ranges::all_of(one->messages, [&](const auto& message) {
+             return message.sends || !on_the_way_[{message.peer, rank}].empty();
+           });
+  }
+  void send(int rank, std::size_t number) {
+    const TwoLevelPlan::Round* const one = round(rank, number);
+    if (one == nullptr) return;
+    const Bytes& parcel = parcels_[static_cast<std::size_t>(rank)];
+    for (const auto& message : one->messages) {
+      if (message.sends)
+        on_the_way_[{rank, message.peer}].push_back(
+            taken({{message.first_bytes, message.length_bytes}}, parcel));
     }
   }
-  static void reduce(const TwoLevelPlan::Round& round, Bytes& parcel) {
-    if (round.sources.empty()) return;
-    Bytes sum(round.length_bytes, 0);
-    for (const std::size_t first : round.sources) {
+  void receive(int rank, std::size_t number) {
+    const TwoLevelPlan::Round& one = *round(rank, number);
+    Bytes& parcel = parcels_[static_cast<std::size_t>(rank)];
+    for (const auto& message : one.messages) {
+      if (message.sends) continue;
+      auto& queue = on_the_way_[{message.peer, rank}];
+      ASSERT_EQ(queue.front().size(), message.length_bytes);
+      put({{message.first_bytes, message.length_bytes}}, queue.front(), parcel);
+      queue.pop_front();
+    }
+    for (const auto& reduction : one.reductions) reduce(reduction, parcel);
+  }
+  static void reduce(const TwoLevelPlan::Reduction& one, Bytes& parcel) {
+    Bytes sum(one.length_bytes, 0);
+    for (const std::size_t first : one.sources) {
       for (std::size_t i = 0; i < sum.size(); ++i)
         sum[i] = static_cast<unsigned char>(sum[i] + parcel.at(first + i));
     }
-    put({{round.result_bytes, sum.size()}}, sum, parcel);
+    put({{one.result_bytes, sum.size()}}, sum, parcel);
   }
 
-  unsigned char sum_at(std::size_t at) const {
+  unsigned char sum_at(std::size_t at) const { return sum_before(size(), at); }
+  static unsigned char sum_before(int end, std::size_t at) {
     int sum = 0;
-    for (int rank = 0; rank < size(); ++rank) sum += value(rank, at);
+    for (int rank = 0; rank < end; ++rank) sum += value(rank, at);
     return static_cast<unsigned char>(sum);
   }
   Bytes expected(int rank) const {
@@ -250,6 +268,8 @@ class World {
     for (std::size_t i = 0; i < case_.call.block_bytes; ++i) {
       if (kind == Kind::bcast) wanted[i] = value(case_.call.root, i);
       if (kind == Kind::reduce || kind == Kind::allreduce) wanted[i] = sum_at(i);
+      if (kind == Kind::scan) wanted[i] = sum_before(rank + 1, i);
+      if (kind == Kind::exscan) wanted[i] = sum_before(rank, i);
     }
     for (std::size_t i = 0; i < length_of(rank); ++i) {
       if (kind == Kind::scatter) wanted[i] = value(case_.call.root, own + i);
@@ -266,6 +286,7 @@ class World {
   std::vector<std::unique_ptr<TwoLevelPlan>> plans_;
   std::vector<TwoLevelPlan::Chunk> chunks_;
   std::vector<Bytes> parcels_;
+  std::map<std::pair<int, int>, std::deque<Bytes>> on_the_way_;  // by sender and receiver
 };
 
 const std::vector<std::vector<std::uint64_t>> kPlacements = {
@@ -276,7 +297,8 @@ class EveryKind : public testing::TestWithParam<Kind> {};
 TEST_P(EveryKind, ends_as_the_collective_says_wherever_the_ranks_are) {
   const Kind kind = GetParam();
   const bool adds = kind == Kind::reduce || kind == Kind::allreduce ||
-                    kind == Kind::reduce_scatter || kind == Kind::reduce_scatter_block;
+                    kind == Kind::reduce_scatter || kind == Kind::reduce_scatter_block ||
+                    kind == Kind::scan || kind == Kind::exscan;
   const bool uneven = kind == Kind::reduce_scatter || kind == Kind::allgatherv;
   std::size_t most_chunks = 0;
   for (const auto& nodes : kPlacements) {
@@ -295,6 +317,7 @@ TEST_P(EveryKind, ends_as_the_collective_says_wherever_the_ranks_are) {
               c.call.op = device::ReduceOp::sum;
               c.call.element = device::Element::uint8;
             }
+            if (!TwoLevelPlan::fits(c.call, Placement::of(nodes), leaders, 0)) continue;
             // Some have nothing.
             for (std::size_t rank = 0; uneven && rank < nodes.size(); ++rank)
               c.call.blocks_bytes.push_back(rank == 0 ? block_bytes : rank % 3 * block_bytes / 2);
@@ -315,7 +338,8 @@ INSTANTIATE_TEST_SUITE_P(two_level_plan, EveryKind,
                          testing::Values(Kind::bcast, Kind::reduce, Kind::allreduce,
                                          Kind::allgather, Kind::alltoall, Kind::gather,
                                          Kind::scatter, Kind::reduce_scatter_block,
-                                         Kind::reduce_scatter, Kind::allgatherv));
+                                         Kind::reduce_scatter, Kind::allgatherv, Kind::scan,
+                                         Kind::exscan));
 
 TEST(two_level_plan, has_as_many_leaders_as_the_smallest_node_has_ranks) {
   const node::Call call{.kind = Kind::allreduce, .size = 5, .block_bytes = 4096};
@@ -350,10 +374,44 @@ TEST(two_level_plan, is_for_no_call_that_one_message_cannot_carry) {
   std::vector<std::uint64_t> many;
   for (std::uint64_t rank = 0; rank < 65536; ++rank) many.push_back(rank / 256);
   const node::Call call{.kind = Kind::alltoall, .size = 2, .block_bytes = 1 << 30};
-  EXPECT_TRUE(TwoLevelPlan::fits(call, Placement::of(few)));
-  EXPECT_FALSE(TwoLevelPlan::fits(call, Placement::of(many)));
-  EXPECT_FALSE(TwoLevelPlan::exists(Kind::scan));
+  EXPECT_TRUE(TwoLevelPlan::fits(call, Placement::of(few), INT_MAX, 0));
+  EXPECT_FALSE(TwoLevelPlan::fits(call, Placement::of(many), INT_MAX, 0));
   EXPECT_FALSE(TwoLevelPlan::exists(Kind::alltoallv));
+}
+
+TEST(two_level_plan, is_for_scans_where_ranks_are_in_the_order_of_their_nodes) {
+  const auto fits = [](Kind kind, const std::vector<std::uint64_t>& nodes) {
+    const node::Call call{.kind = kind, .size = 4, .block_bytes = 1 << 20};
+    return TwoLevelPlan::fits(call, Placement::of(nodes), INT_MAX, 0);
+  };
+  for (const Kind kind : {Kind::scan, Kind::exscan}) {
+    EXPECT_TRUE(fits(kind, {8, 8, 7, 7}));
+    EXPECT_TRUE(fits(kind, {3, 2, 2, 1}));
+    EXPECT_FALSE(fits(kind, {1, 2, 1, 2}));
+  }
+  EXPECT_TRUE(fits(Kind::allreduce, {1, 2, 1, 2}));
+}
+
+// 256 KiB are four messages of 64 KiB among two leaders on two nodes each, and of 8 KiB on 32 nodes
+// that have one.
+TEST(two_level_plan, is_for_no_call_whose_messages_would_be_too_short) {
+  constexpr std::size_t kKiB = 1024;
+  const Placement few = Placement::of(std::vector<std::uint64_t>{1, 1, 2, 2});
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t node = 0; node < 32; ++node) numbers.push_back(node);
+  const Placement many = Placement::of(numbers);
+  const auto fits = [](Kind kind, const Placement& placement, int leaders,
+                       std::size_t message_bytes_min) {
+    const node::Call call{.kind = kind, .size = placement.ranks(), .block_bytes = 256 * kKiB};
+    return TwoLevelPlan::fits(call, placement, leaders, message_bytes_min);
+  };
+  EXPECT_TRUE(fits(Kind::bcast, few, INT_MAX, 64 * kKiB));
+  EXPECT_FALSE(fits(Kind::bcast, few, INT_MAX, 64 * kKiB + 1));
+  EXPECT_TRUE(fits(Kind::bcast, few, 1, 128 * kKiB));
+  EXPECT_TRUE(fits(Kind::bcast, many, INT_MAX, 8 * kKiB));
+  EXPECT_FALSE(fits(Kind::bcast, many, INT_MAX, 16 * kKiB));
+  // Here each of them has a block for the other.
+  EXPECT_TRUE(fits(Kind::alltoall, many, INT_MAX, 16 * kKiB));
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ void CclExchange::stop(bool& done) {
 void CclExchange::offer() {
   offered_ = group_.replays != nullptr;
   if (!offered_) return;
-  std::uint64_t offered = 0;
+  std::uint64_t offered = group_.replays->offer_nothing();
   if (!cargo_->has_to_tell()) {
     works_ = cargo_->works();
     const std::uint64_t memory = cargo_->memory_mark();

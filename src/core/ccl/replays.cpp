@@ -33,13 +33,13 @@ std::uint64_t mark_of(std::span<const ccl::Work> works, std::uint64_t memory) {
 std::uint64_t CclReplays::offer(std::span<const ccl::Work> works, std::uint64_t memory) {
   if (has_failed_) return 0;
   if (works.empty()) return ~std::uint64_t{0};  // whatever the others do
-  std::uint64_t offered = 0;
+  std::uint64_t offered = kAble;
   for (unsigned i = 0; i < kSlots; ++i) {
     const Slot& slot = slots_[i];
     if (slot.recording && slot.memory == memory && std::ranges::equal(slot.works, works, same))
       offered |= std::uint64_t{1} << i;
   }
-  if (offered != 0 || has_come_often(works, memory)) offered |= kAnother;
+  if (offered != kAble || has_come_often(works, memory)) offered |= kAnother;
   return offered;
 }
 
@@ -52,7 +52,11 @@ bool CclReplays::has_come_often(std::span<const ccl::Work> works, std::uint64_t 
 }
 
 CclReplays::Decision CclReplays::decide(std::uint64_t offered_by_all) noexcept {
-  const std::uint64_t known = offered_by_all & ~kAnother;
+  if ((offered_by_all & kAble) == 0) {
+    give_up();
+    return {};
+  }
+  const std::uint64_t known = offered_by_all & ~(kAnother | kAble);
   if (known != 0) {
     ++replayed_;
     return {Way::replay, static_cast<unsigned>(std::countr_zero(known))};
@@ -62,6 +66,11 @@ CclReplays::Decision CclReplays::decide(std::uint64_t offered_by_all) noexcept {
   const auto slot = static_cast<unsigned>(recorded_++ % kSlots);
   slots_[slot] = {};
   return {Way::record, slot};
+}
+
+void CclReplays::give_up() noexcept {
+  has_failed_ = true;
+  slots_ = {};
 }
 
 void CclReplays::keep(unsigned slot, std::span<const ccl::Work> works, std::uint64_t memory,

@@ -32,6 +32,8 @@ class CclReplays {
   // What this rank could do with these works, in memory that `memory` tells from any other that had
   // the same addresses: a bit for each recording of just this call, and one for making another.
   std::uint64_t offer(std::span<const ccl::Work> works, std::uint64_t memory);
+  // The same of a call that cannot be recorded.
+  std::uint64_t offer_nothing() const noexcept { return has_failed_ ? 0 : kAble; }
 
   enum class Way { plain, record, replay };
   struct Decision {
@@ -44,8 +46,9 @@ class CclReplays {
   // Of a decision to record, on a rank where that has succeeded; `works` and `memory` as offered.
   void keep(unsigned slot, std::span<const ccl::Work> works, std::uint64_t memory,
             std::unique_ptr<device::Recording> recording);
-  // On a rank where it has not: it offers no more.
-  void give_up() noexcept { has_failed_ = true; }
+  // On a rank where it has not: it keeps and offers no more. The others give up, too, once they
+  // hear that in a later call, since their recordings are of no use any more and keep memory.
+  void give_up() noexcept;
   device::Recording& recording(unsigned slot) noexcept { return *slots_[slot].recording; }
 
  private:
@@ -59,6 +62,7 @@ class CclReplays {
     unsigned calls = 0;
   };
   static constexpr std::uint64_t kAnother = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kAble = std::uint64_t{1} << 62;  // has not given up
   static constexpr std::size_t kSeen = 256;
 
   bool has_come_often(std::span<const ccl::Work> works, std::uint64_t memory) noexcept;

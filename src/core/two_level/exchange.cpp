@@ -17,10 +17,13 @@ constexpr std::size_t kFlights = 4;
 // Chunks that go up before the first comes down. Regions serve what goes through them in one order,
 // which has to be the same on all ranks of a node: up, up, up, then down and up in turns.
 constexpr std::size_t kChunksAhead = 3;
-// A tag tells chunks and rounds apart; more chunks than this are never under way between two ranks,
-// or, where a rank runs ahead of another, are matched in their order.
-constexpr std::uint64_t kTagPeriod = 4096;
-constexpr std::size_t kRoundsMax = 2;
+// A tag tells chunks apart: no more of these are ever under way between two ranks, or, where a rank
+// runs ahead of another, they are matched in their order, as the rounds of a chunk are. A
+// persistent request has one call under way; the others' tags go up to the highest that any MPI
+// has.
+constexpr std::uint64_t kTagsOfCalls = 4096;
+constexpr std::uint64_t kTagsOfRequest = 16;
+constexpr std::uint64_t kTags = 32768;
 
 std::atomic<std::uint64_t> calls_done{0};
 
@@ -39,6 +42,7 @@ TwoLevelExchange::TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline)
       plan_(*pipeline.exchange, queue.regions.placement, pipeline.rank, pipeline.in_place,
             pipeline.leaders_max, pipeline.chunk_bytes),
       base_(queue.nodes.chunks),
+      lane_(queue.nodes.lane),
       flights_(std::min(kFlights, plan_.chunks())) {
   queue.nodes.chunks += plan_.chunks();
 }
@@ -53,6 +57,17 @@ Status TwoLevelExchange::advance(bool& done) {
   done = finished_ == plan_.chunks();
   if (done) calls_done.fetch_add(1, std::memory_order_relaxed);
   return done ? Status() : group_->check_peers();
+}
+
+unsigned TwoLevelExchange::next_lane(Nodes& nodes) noexcept {
+  constexpr auto kLanes = static_cast<unsigned>((kTags - kTagsOfCalls) / kTagsOfRequest);
+  return nodes.lanes_given == kLanes ? 0 : ++nodes.lanes_given;
+}
+
+int TwoLevelExchange::tag_of(const Flight& flight) const noexcept {
+  const std::uint64_t number = base_ + flight.number;
+  if (lane_ == 0) return static_cast<int>(number % kTagsOfCalls);
+  return static_cast<int>(kTagsOfCalls + (lane_ - 1) * kTagsOfRequest + number % kTagsOfRequest);
 }
 
 void TwoLevelExchange::report() {
@@ -78,6 +93,7 @@ void TwoLevelExchange::stop(bool& done) {
 // Goes on with the rounds alone, to the last one.
 bool TwoLevelExchange::drain(Flight& flight) {
   for (;;) {
+    if (flight.state == State::between) begin_what_can(flight);
     bool complete = false;
     // A message that has failed has ended; a short one is one of a rank that stops, too.
     while (!poll_messages(flight, complete).ok()) flight.messages.pop_back();
@@ -85,23 +101,31 @@ bool TwoLevelExchange::drain(Flight& flight) {
     if (flight.state == State::up) {
       flight.state = State::between;
     } else if (flight.state == State::between && flight.round < flight.chunk.rounds.size()) {
-      ++flight.round;
-    } else if (!begin_drain(flight)) {
+      next_round(flight);
+    } else if (flight.exchange || next_up_ == plan_.chunks()) {
       return true;
+    } else if (!begin_drain(flight)) {
+      return false;
     }
-    if (flight.state == State::between && !begin_round(flight).ok()) return true;
   }
 }
 
-// Whether there is another chunk, whose messages `flight` then stands for.
+// What a peer waits for is tried twice: an empty message may go where another could not.
+void TwoLevelExchange::begin_what_can(Flight& flight) {
+  while (!begin_round(flight).ok()) ++flight.begun;
+}
+
+// Takes the next chunk, whose messages `flight` then stands for, where there is memory for them.
+// That need be no memory of a device, which may be what has failed.
 bool TwoLevelExchange::begin_drain(Flight& flight) {
-  if (flight.exchange || next_up_ == plan_.chunks()) return false;
+  TwoLevelPlan::Chunk chunk = plan_.chunk(next_up_);
+  if (!device::staging_pool().acquire_sparse(chunk.parcel_bytes, flight.parcel).ok()) return false;
   flight.number = next_up_++;
-  flight.chunk = plan_.chunk(flight.number);
+  flight.chunk = std::move(chunk);
   flight.round = 0;
+  flight.begun = 0;
   flight.state = State::up;
-  const std::size_t size_bytes = flight.chunk.parcel_bytes;
-  return device::staging_pool().acquire(&group_->runtime(), size_bytes, flight.parcel).ok();
+  return true;
 }
 
 bool TwoLevelExchange::down_is_next() const noexcept {
@@ -130,6 +154,7 @@ Status TwoLevelExchange::begin_steps(bool& moved) {
 Status TwoLevelExchange::begin_up(Flight& flight) {
   flight.chunk = plan_.chunk(flight.number);
   flight.round = 0;
+  flight.begun = 0;
   device::DeviceRuntime& runtime = group_->runtime();
   ACCORD_TRY(device::staging_pool().acquire(&runtime, flight.chunk.parcel_bytes, flight.parcel));
   // What the root gathers in place lies where it ends.
@@ -189,7 +214,9 @@ Status TwoLevelExchange::move(Flight& flight, bool& moved) {
     if (flight.round == flight.chunk.rounds.size()) {
       flight.state = State::ready;
     } else {
-      ACCORD_TRY(reduce(flight, flight.chunk.rounds[flight.round++]));
+      const TwoLevelPlan::Round& round = flight.chunk.rounds[flight.round];
+      next_round(flight);
+      for (const TwoLevelPlan::Reduction& one : round.reductions) ACCORD_TRY(reduce(flight, one));
       ACCORD_TRY(begin_round(flight));
     }
   }
@@ -212,17 +239,23 @@ Status TwoLevelExchange::advance_local(Flight& flight, bool& done) {
   return {};
 }
 
-// Receives first, so that what arrives at once finds its place.
+// Receives first, so that what arrives at once finds its place. After an error the next call goes
+// on with the message that had it.
 Status TwoLevelExchange::begin_round(Flight& flight) {
   if (flight.round == flight.chunk.rounds.size()) return {};
-  const std::uint64_t number = (base_ + flight.number) % kTagPeriod;
-  const int tag = static_cast<int>(number * kRoundsMax + flight.round);
-  for (const bool sends : {false, true}) {
-    for (const TwoLevelPlan::Message& one : flight.chunk.rounds[flight.round].messages) {
-      if (one.sends == sends) ACCORD_TRY(begin_message(flight, one, tag));
-    }
+  const int tag = tag_of(flight);
+  const std::vector<TwoLevelPlan::Message>& messages = flight.chunk.rounds[flight.round].messages;
+  for (; flight.begun < 2 * messages.size(); ++flight.begun) {
+    const bool sends = flight.begun >= messages.size();
+    const TwoLevelPlan::Message& one = messages[flight.begun % messages.size()];
+    if (one.sends == sends) ACCORD_TRY(begin_message(flight, one, tag));
   }
   return {};
+}
+
+void TwoLevelExchange::next_round(Flight& flight) {
+  ++flight.round;
+  flight.begun = 0;
 }
 
 Status TwoLevelExchange::begin_message(Flight& flight, const TwoLevelPlan::Message& message,
@@ -254,18 +287,18 @@ Status TwoLevelExchange::poll_messages(Flight& flight, bool& done) {
   return {};
 }
 
-// From the last node on, so that each operation has the earlier nodes' to its left.
-Status TwoLevelExchange::reduce(Flight& flight, const TwoLevelPlan::Round& round) {
-  if (round.sources.empty() || round.length_bytes == 0) return {};
+// From the last source on, so that each operation has the earlier ones to its left.
+Status TwoLevelExchange::reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction) {
+  if (reduction.length_bytes == 0) return {};
   stages::enter(stages::Stage::reduce);
   auto* const parcel = static_cast<std::byte*>(flight.parcel.data());
-  std::byte* const result = parcel + round.sources.back();
-  for (std::size_t left = round.sources.size() - 1; left-- > 0;) {
+  std::byte* const result = parcel + reduction.sources.back();
+  for (std::size_t left = reduction.sources.size() - 1; left-- > 0;) {
     ACCORD_TRY(Status::from_host(
-        pipeline_.reduce_local(parcel + round.sources[left], result, round.length_bytes)));
+        pipeline_.reduce_local(parcel + reduction.sources[left], result, reduction.length_bytes)));
   }
-  std::byte* const wanted = parcel + round.result_bytes;
-  if (wanted != result) std::memcpy(wanted, result, round.length_bytes);
+  std::byte* const wanted = parcel + reduction.result_bytes;
+  if (wanted != result) std::memcpy(wanted, result, reduction.length_bytes);
   return {};
 }
 

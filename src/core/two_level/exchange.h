@@ -27,6 +27,9 @@ class TwoLevelExchange final : public Exchange {
   Status advance(bool& done) override;
   void stop(bool& done) override;
 
+  // For a persistent request of the communicator; 0: no more are left. Equal on all ranks.
+  static unsigned next_lane(Nodes& nodes) noexcept;
+
   // Says how many of this process have ended; info.
   static void report();
 
@@ -45,6 +48,7 @@ class TwoLevelExchange final : public Exchange {
     Pipeline local;  // what goes on within the node, as a call of its ranks
     std::unique_ptr<NodeExchange> exchange;
     std::size_t round = 0;
+    std::size_t begun = 0;  // of its messages, which are gone through twice: receives, sends
     std::vector<Pending> messages;  // of the round
   };
 
@@ -58,19 +62,23 @@ class TwoLevelExchange final : public Exchange {
   Status move(Flight& flight, bool& moved);
   Status advance_local(Flight& flight, bool& done);
   Status begin_round(Flight& flight);
+  static void next_round(Flight& flight);
   Status begin_message(Flight& flight, const TwoLevelPlan::Message& message, int tag);
   bool drain(Flight& flight);
   bool begin_drain(Flight& flight);
+  void begin_what_can(Flight& flight);
   Status poll_messages(Flight& flight, bool& done);
-  Status reduce(Flight& flight, const TwoLevelPlan::Round& round);
+  Status reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction);
   PipelineEnd parcel_end(const Flight& flight) const;
+  int tag_of(const Flight& flight) const noexcept;
   stages::Stage stage() const;
 
   std::shared_ptr<node::Group> group_;
   std::shared_ptr<Wire> wire_;
   const Pipeline& pipeline_;
   TwoLevelPlan plan_;
-  std::uint64_t base_;  // number of the first chunk in the life of the communicator
+  std::uint64_t base_;  // number of the first chunk in the life of the lane
+  unsigned lane_;
   std::vector<Flight> flights_;
   std::size_t next_up_ = 0;    // chunk to begin next
   std::size_t next_down_ = 0;  // chunk to bring down next

@@ -32,6 +32,8 @@ int Placement::local_rank(int rank) const {
   return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
+bool Placement::in_order() const { return std::ranges::is_sorted(node_of); }
+
 int Placement::fewest() const {
   return size_of(*std::ranges::min_element(members, {}, &std::vector<int>::size));
 }

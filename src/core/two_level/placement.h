@@ -25,6 +25,8 @@ struct Placement {
   const std::vector<int>& beside(int rank) const { return on(node(rank)); }
   // The number of `rank` among those of its node.
   int local_rank(int rank) const;
+  // Whether all ranks of a node come before those of the next.
+  bool in_order() const;
   // Ranks of the node that has the fewest, and the most.
   int fewest() const;
   int most() const;

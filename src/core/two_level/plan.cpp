@@ -52,19 +52,22 @@ bool reduces(const node::Call& call) { return call.op != device::ReduceOp::none;
 
 }  // namespace
 
-bool TwoLevelPlan::exists(Kind kind) noexcept {
-  return !node::goes_by_pairs(kind) && kind != Kind::scan && kind != Kind::exscan;
-}
+bool TwoLevelPlan::exists(Kind kind) noexcept { return !node::goes_by_pairs(kind); }
 
 TwoLevelPlan::Shape TwoLevelPlan::shape_of(Kind kind) noexcept {
   const bool whole = kind == Kind::bcast || kind == Kind::reduce || kind == Kind::allreduce;
   if (whole) return Shape::whole;
+  if (kind == Kind::scan || kind == Kind::exscan) return Shape::prefixes;
   return kind == Kind::alltoall ? Shape::pairs : Shape::blocks;
 }
 
-bool TwoLevelPlan::fits(const node::Call& call, const Placement& placement) {
-  const TwoLevelPlan plan(call, placement, 0, false, INT_MAX, 1);
-  return plan.volume() <= INT_MAX / plan.granule_bytes_;
+bool TwoLevelPlan::fits(const node::Call& call, const Placement& placement, int leaders_max,
+                        std::size_t message_bytes_min) {
+  const TwoLevelPlan plan(call, placement, 0, false, leaders_max, 1);
+  // What comes before a rank has to be what other nodes have, all of it or nothing.
+  if (shape_of(call.kind) == Shape::prefixes && !placement.in_order()) return false;
+  return plan.volume() <= INT_MAX / plan.granule_bytes_ &&
+         plan.message_bytes() >= message_bytes_min;
 }
 
 TwoLevelPlan::TwoLevelPlan(const node::Call& call, const Placement& placement, int rank,
@@ -96,10 +99,18 @@ std::size_t TwoLevelPlan::volume() const {
       return 1;
     case Shape::pairs:
       return ranks * static_cast<std::size_t>(placement_.most());
+    case Shape::prefixes:
+      return static_cast<std::size_t>(placement_.most()) + 1;
     case Shape::blocks:
       break;
   }
   return ranks;
+}
+
+std::size_t TwoLevelPlan::message_bytes() const {
+  const auto leaders = static_cast<std::size_t>(leaders_);
+  if (shape_of(call_.kind) == Shape::prefixes) return call_.block_bytes / leaders;
+  return call_.block_bytes * volume() / leaders / static_cast<std::size_t>(placement_.nodes());
 }
 
 // The last chunk is shared out evenly, too.
@@ -156,6 +167,9 @@ TwoLevelPlan::Local TwoLevelPlan::up(std::size_t chunk) const {
       return shown_up(chunk);
     case Kind::alltoall:
       return pairs_up(chunk);
+    case Kind::scan:
+    case Kind::exscan:
+      return prefixes_up(chunk);
     default:
       return reduced_up(chunk);
   }
@@ -260,6 +274,26 @@ TwoLevelPlan::Local TwoLevelPlan::pairs_up(std::size_t chunk) const {
   return made;
 }
 
+// What each rank of the node has, one after the other.
+TwoLevelPlan::Local TwoLevelPlan::prefixes_up(std::size_t chunk) const {
+  Local made;
+  std::size_t place = 0;
+  for (const int rank : placement_.on(node_)) {
+    std::size_t shown = 0;
+    for (int leader = 0; leader < leaders_; ++leader) {
+      const Cut its = cut(chunk, leader);
+      const std::size_t share_bytes = length(0, its);
+      shown += share_bytes;
+      append(made.out, leader == local_rank_ ? Part{place, share_bytes} : nowhere(share_bytes));
+      if (leader == local_rank_) place += share_bytes;
+      if (rank == rank_) append(made.in, piece(0, its));
+    }
+    made.blocks_bytes.push_back(shown);
+  }
+  if (!is_leader()) made.out.clear();
+  return made;
+}
+
 TwoLevelPlan::Local TwoLevelPlan::down(std::size_t chunk) const {
   switch (call_.kind) {
     case Kind::reduce:
@@ -274,6 +308,9 @@ TwoLevelPlan::Local TwoLevelPlan::down(std::size_t chunk) const {
       return all_down(chunk);
     case Kind::alltoall:
       return pairs_down(chunk);
+    case Kind::scan:
+    case Kind::exscan:
+      return prefixes_down(chunk);
     default:
       return own_down(chunk);
   }
@@ -335,6 +372,28 @@ TwoLevelPlan::Local TwoLevelPlan::pairs_down(std::size_t chunk) const {
         for (const int rank : own)
           append(made.out, rank == rank_ ? piece(source, its) : nowhere(length(source, its)));
       }
+    }
+  }
+  return made;
+}
+
+// To each rank what comes before it, with its own or without: of the first, then, what the nodes
+// before have, which lies behind what the ranks have.
+TwoLevelPlan::Local TwoLevelPlan::prefixes_down(std::size_t chunk) const {
+  const std::size_t ranks = placement_.on(node_).size();
+  const bool with_own = call_.kind == Kind::scan;
+  Local made;
+  made.blocks_bytes.resize(ranks);
+  for (int leader = 0; leader < leaders_; ++leader) {
+    const Cut its = cut(chunk, leader);
+    const std::size_t share_bytes = length(0, its);
+    for (std::size_t number = 0; number < ranks; ++number) {
+      if (!with_own && number == 0 && node_ == 0) continue;
+      made.blocks_bytes[static_cast<std::size_t>(leader)] += share_bytes;
+      const std::size_t place = with_own ? number : number == 0 ? ranks : number - 1;
+      if (leader == local_rank_) append(made.in, {place * share_bytes, share_bytes});
+      append(made.out,
+             placement_.on(node_)[number] == rank_ ? piece(0, its) : nowhere(share_bytes));
     }
   }
   return made;

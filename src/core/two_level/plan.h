@@ -37,12 +37,16 @@ class TwoLevelPlan {
     std::size_t first_bytes = 0;  // in the parcel
     std::size_t length_bytes = 0;
   };
-  // Messages that may all be under way at once; then what came is reduced, where there are sources.
+  // All places are in the parcel; what was at the last source may be gone.
+  struct Reduction {
+    std::vector<std::size_t> sources;  // in the order of the ranks that they come from
+    std::size_t result_bytes = 0;
+    std::size_t length_bytes = 0;
+  };
+  // Messages that may all be under way at once; then what came is reduced.
   struct Round {
     std::vector<Message> messages;
-    std::vector<std::size_t> sources;  // places in the parcel, in the order of the nodes
-    std::size_t result_bytes = 0;      // place in the parcel
-    std::size_t length_bytes = 0;
+    std::vector<Reduction> reductions;  // in this order
   };
   // Of this rank. The parcel is host memory of a leader.
   struct Chunk {
@@ -55,8 +59,9 @@ class TwoLevelPlan {
   // Whether such calls can go in two levels.
   static bool exists(node::Kind kind) noexcept;
   // The same where the ranks are placed so: whether the smallest chunk fits what one message can
-  // carry.
-  static bool fits(const node::Call& call, const Placement& placement);
+  // carry, and what goes from a leader to another is at least `message_bytes_min`, in all chunks.
+  static bool fits(const node::Call& call, const Placement& placement, int leaders_max,
+                   std::size_t message_bytes_min);
 
   // `call` is that of all ranks. In place as node::Plan means it. `leaders_max`: leaders a node;
   // `chunk_bytes`: of a parcel, about. They outlive the plan.
@@ -73,10 +78,11 @@ class TwoLevelPlan {
     std::size_t low = 0;
     std::size_t high = 0;
   };
-  enum class Shape { whole, blocks, pairs };
+  enum class Shape { whole, blocks, pairs, prefixes };
 
   static Shape shape_of(node::Kind kind) noexcept;
-  std::size_t volume() const;  // bytes of parcels for each byte of a block
+  std::size_t volume() const;         // bytes of parcels for each byte of a block
+  std::size_t message_bytes() const;  // between two leaders, of all chunks
   Cut cut(std::size_t chunk, int leader) const;
   std::size_t length(int block, Cut cut) const;
   std::size_t length_on(int node, Cut cut) const;  // of all blocks of its ranks
@@ -93,11 +99,13 @@ class TwoLevelPlan {
   Local shown_up(std::size_t chunk) const;
   Local spread_up(std::size_t chunk) const;
   Local pairs_up(std::size_t chunk) const;
+  Local prefixes_up(std::size_t chunk) const;
   Local up(std::size_t chunk) const;
   Local shares_down(std::size_t chunk) const;
   Local all_down(std::size_t chunk) const;
   Local own_down(std::size_t chunk) const;
   Local pairs_down(std::size_t chunk) const;
+  Local prefixes_down(std::size_t chunk) const;
   Local down(std::size_t chunk) const;
 
   Part share_of_node(int node, Cut whole) const;
@@ -107,6 +115,7 @@ class TwoLevelPlan {
   std::vector<Round> bcast_rounds(Cut own) const;
   std::vector<Round> pair_rounds(Cut own, std::size_t& parcel_bytes) const;
   std::vector<Round> block_rounds(Cut own) const;
+  std::vector<Round> prefix_rounds(Cut own, std::size_t& parcel_bytes) const;
   void exchange(Round& round, int node, Part sent, Part received) const;
 
   const node::Call& call_;

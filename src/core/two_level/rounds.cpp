@@ -21,6 +21,9 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds(std::size_t chunk,
       return bcast_rounds(own);
     case Kind::alltoall:
       return pair_rounds(own, parcel_bytes);
+    case Kind::scan:
+    case Kind::exscan:
+      return prefix_rounds(own, parcel_bytes);
     case Kind::allgather:
     case Kind::allgatherv:
     case Kind::gather:
@@ -53,19 +56,18 @@ TwoLevelPlan::Part TwoLevelPlan::share_of_node(int node, Cut whole) const {
 TwoLevelPlan::Round TwoLevelPlan::reduction(const std::vector<Part>& shares,
                                             std::size_t parcel_end) const {
   const Part own = shares[static_cast<std::size_t>(node_)];
-  Round round{.messages = {},
-              .sources = {},
-              .result_bytes = own.first_bytes,
-              .length_bytes = own.length_bytes};
+  Round round;
+  Reduction made{.sources = {}, .result_bytes = own.first_bytes, .length_bytes = own.length_bytes};
   for (int node = 0; node < placement_.nodes(); ++node) {
     if (node == node_) {
-      round.sources.push_back(own.first_bytes);
+      made.sources.push_back(own.first_bytes);
       continue;
     }
     exchange(round, node, shares[static_cast<std::size_t>(node)], {parcel_end, own.length_bytes});
-    round.sources.push_back(parcel_end);
+    made.sources.push_back(parcel_end);
     parcel_end += own.length_bytes;
   }
+  round.reductions.push_back(std::move(made));
   return round;
 }
 
@@ -129,6 +131,27 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::pair_rounds(Cut own,
     if (node != node_) exchange(made[0], node, {first, length}, {sent_bytes + first, length});
   }
   parcel_bytes = 2 * sent_bytes;
+  return made;
+}
+
+// The nodes make a chain: each link carries what comes before a node once, however many they are.
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::prefix_rounds(Cut own,
+                                                             std::size_t& parcel_bytes) const {
+  const std::size_t bytes = length(0, own);
+  const std::size_t ranks = placement_.on(node_).size();
+  const std::size_t before = ranks * bytes;
+  parcel_bytes = before + bytes;
+  std::vector<Round> made(3);
+  for (std::size_t number = 1; number < ranks; ++number) {
+    const std::size_t place = number * bytes;
+    made[0].reductions.push_back({{place - bytes, place}, place, bytes});
+  }
+  if (node_ > 0) {
+    exchange(made[1], node_ - 1, {}, {before, bytes});
+    for (std::size_t number = 0; number < ranks; ++number)
+      made[1].reductions.push_back({{before, number * bytes}, number * bytes, bytes});
+  }
+  if (node_ + 1 < placement_.nodes()) exchange(made[2], node_ + 1, {before - bytes, bytes}, {});
   return made;
 }
 
