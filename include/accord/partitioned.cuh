@@ -211,12 +211,19 @@ ACCORD_DEVICE uint32_t count_up(uint64_t* word, uint32_t round, uint32_t wanted)
   return before >= wanted ? wanted + 1 : before + 1;
 }
 
+/* For tell_ranks: while a load from host memory is on its way. Covers what the caller has written
+ * and what it has learned of, but for the load. */
+ACCORD_DEVICE void release_meanwhile(const View& seen) {
+  if (seen.on_node) release_fence();
+}
+
 /* Of partitions that take several marks: their counter tells of the round under way while some are
  * missing, so that only one looks into host memory which that is, at a microsecond each, one after
  * the other. The others wait for it. Returns 0 where no round has been started. */
-ACCORD_DEVICE uint32_t count_with_others(const accord_prequest* preq, int32_t partition,
+ACCORD_DEVICE uint32_t count_with_others(const View& seen_request, int32_t partition,
                                          uint64_t* rounds) {
-  const uint32_t kLooking = 0x80000000u;
+  const accord_prequest* const preq = seen_request.fields;
+  const uint32_t kLooking = ACCORD_PARTITION_MARKS_MAX + 1u;
   uint64_t* const word = &preq->partition_marks[partition];
   const uint64_t* const started =
       &preq->control->started[partition % ACCORD_PARTITION_LINES].rounds;
@@ -249,7 +256,10 @@ ACCORD_DEVICE uint32_t count_with_others(const accord_prequest* preq, int32_t pa
     }
   }
   /* The last one looks, too: the host may have marked the partition itself meanwhile. */
-  if (counted == preq->marks) *rounds = load_early(started);
+  if (counted == preq->marks) {
+    *rounds = load_early(started);
+    release_meanwhile(seen_request);
+  }
   return counted;
 }
 
@@ -261,9 +271,9 @@ ACCORD_DEVICE int32_t partitions_of_transfer(const accord_prequest* preq, int32_
 
 /* Counts one mark of a partition in the round that is started, which it tells. `complete`: its
  * whole transfer is ready now. */
-ACCORD_DEVICE int mark(const accord_prequest* preq, int32_t partition, uint64_t* rounds,
-                       bool* complete) {
-  const uint32_t marks = preq->marks > 1 ? count_with_others(preq, partition, rounds) : 0;
+ACCORD_DEVICE int mark(const View& seen, int32_t partition, uint64_t* rounds, bool* complete) {
+  const accord_prequest* const preq = seen.fields;
+  const uint32_t marks = preq->marks > 1 ? count_with_others(seen, partition, rounds) : 0;
   const uint32_t round = static_cast<uint32_t>(*rounds);
   if (round == 0) return fail(preq, ACCORD_PARTITION_NOT_STARTED);
   const int32_t of = partition / preq->transfer_partitions;
@@ -317,11 +327,10 @@ ACCORD_DEVICE void copy(unsigned char* dst, const unsigned char* src, uint64_t s
   copy_units<unsigned char>(dst + done, src + done, size_bytes - done, group.rank(), group.size());
 }
 
-/* Tells all ranks of a node that this one has made a partition ready. */
+/* Tells all ranks of a node that this one has made a partition ready: after release_meanwhile. */
 ACCORD_DEVICE void tell_ranks(const accord_prequest* preq, int32_t partition, uint32_t round) {
   const uint32_t ranks = preq->node.ranks;
   const size_t word = static_cast<size_t>(partition) * ranks;
-  release_fence();
   for (uint32_t rank = 0; rank < ranks; ++rank)
     store_released(preq->node.ready[rank] + word, round);
 }
@@ -342,7 +351,8 @@ ACCORD_DEVICE int lead(const View& seen, int32_t partition, unsigned threads, ui
   uint32_t receiver_round = may && is_only ? load_early(peer_ready) : 0;
   uint64_t rounds = is_only ? load_early(&preq->control->started[line].rounds) : 0;
   bool complete = false;
-  const int error = mark(preq, partition, &rounds, &complete);
+  if (is_only) release_meanwhile(seen);
+  const int error = mark(seen, partition, &rounds, &complete);
   *round = static_cast<uint32_t>(rounds);
   if (complete && may && !is_only) receiver_round = load_early(peer_ready);
   *moves = complete && may && receiver_round == *round;

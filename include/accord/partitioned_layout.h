@@ -49,6 +49,9 @@ struct accord_partition_control {
 #define ACCORD_PARTITION_SENDS 1
 #define ACCORD_PARTITION_RECEIVES 2
 
+/* Marks that a partition may take: a counter of them has a bit for who looks for the round. */
+#define ACCORD_PARTITION_MARKS_MAX 0x7fffffff
+
 /* Of a node, where their kernels do a collective. */
 #define ACCORD_PARTITION_RANKS_MAX 32
 

@@ -51,8 +51,10 @@ Scraps& scraps() {
 }  // namespace
 
 Status DeviceScrap::take(device::DeviceRuntime& runtime, int device, std::size_t size_bytes) {
-  put_back();
   const std::size_t wanted_bytes = std::bit_ceil(std::max(size_bytes, kScrapBytesMin));
+  if (data_ != nullptr && runtime_ == &runtime && device_ == device && size_bytes_ >= wanted_bytes)
+    return {};
+  put_back();
   void* memory = nullptr;
   ACCORD_TRY(scraps().take(runtime, device, wanted_bytes, memory));
   runtime_ = &runtime;

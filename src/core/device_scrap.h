@@ -26,7 +26,8 @@ class DeviceScrap {
   DeviceScrap(const DeviceScrap&) = delete;
   DeviceScrap& operator=(const DeviceScrap&) = delete;
 
-  // At least so many bytes, aligned as any element; what it held before goes back.
+  // At least so many bytes, aligned as any element: what it holds where that is enough, else that
+  // goes back.
   Status take(device::DeviceRuntime& runtime, int device, std::size_t size_bytes);
   void put_back() noexcept;
   std::byte* data() const noexcept { return data_; }

@@ -29,6 +29,10 @@ __device__ void store_word(std::uint32_t* word, std::uint32_t value) {
   asm volatile("st.relaxed.sys.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
 }
 
+// Release or acquire, for what comes before or after it. __threadfence_system would be sequentially
+// consistent, too, which nobody needs here and all writes to other devices have to be waited for.
+__device__ void fence_system() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
+
 // Whether `count` words in a row hold the round.
 __device__ bool all_hold(const std::uint32_t* words, int count, std::uint32_t round) {
   bool all = true;
@@ -106,7 +110,7 @@ __device__ void look(const PartitionSchedule& schedule, std::uint32_t slice, int
   const unsigned through = __ballot_sync(0xffffffff, done);
   const unsigned open = __ballot_sync(0xffffffff, ready && !done);
   const unsigned any = __ballot_sync(0xffffffff, exists);
-  if (open != 0) __threadfence_system();
+  if (open != 0) fence_system();
   if (lane != 0) return;
   const int passed = through == 0xffffffff ? kWarp : __ffs(static_cast<int>(~through)) - 1;
   if (open != 0) {
@@ -153,7 +157,7 @@ __device__ void tell(const PartitionSchedule& schedule, std::uint32_t slice, int
   if (schedule.slices > 1 &&
       !counts_last(words.through(partition), schedule.round, schedule.slices))
     return;
-  __threadfence_system();
+  fence_system();
   const std::size_t word = landed_word(reduction.ranks, reduction.partitions, partition,
                                        share_of(reduction.rank, reduction.ranks, partition));
   for (int rank = 0; rank < reduction.ranks; ++rank)
@@ -203,7 +207,7 @@ __device__ void watch(const PartitionSchedule& schedule) {
     const bool exists = partition < reduction.partitions;
     const bool here = exists && all_hold(words.landed(partition), shares, schedule.round);
     if (here) {
-      __threadfence_system();
+      fence_system();
       store_word(schedule.arrived + partition, schedule.round);
       partition += static_cast<int>(blockDim.x);
     }
@@ -219,7 +223,7 @@ __device__ void leave(const PartitionSchedule& schedule) {
   if (threadIdx.x != 0) return;
   const Words words{schedule.reduction};
   if (!counts_last(words.left(), schedule.launch, gridDim.x)) return;
-  __threadfence_system();
+  fence_system();
   store_word(schedule.left, schedule.launch);
 }
 
@@ -252,7 +256,7 @@ ACCORD_PARTITION_REDUCTIONS(ACCORD_KERNEL)
 // Each thread tells of one partition. What is marked was there before the launch.
 extern "C" __global__ void accord_partitions_mark(const __grid_constant__ PartitionMarks marks) {
   if (threadIdx.x >= marks.count) return;
-  __threadfence_system();
+  fence_system();
   const std::size_t word = ready_word(marks.ranks, marks.partitions[threadIdx.x], marks.rank);
   for (int rank = 0; rank < marks.ranks; ++rank) store_word(marks.words[rank] + word, marks.round);
 }

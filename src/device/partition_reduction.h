@@ -6,10 +6,10 @@
 // ranks have marked the partition ready, the owner's kernel reads that share from all ranks'
 // buffers, combines them in rank order, and stores the result into all ranks' buffers. What ranks
 // tell each other are words in their device memory that hold the number of a round: they say yes
-// for that round and no for any other, so nothing is reset between rounds. Who marks never waits,
-// and the kernels wait only for those who mark, so nobody waits in a circle. A source may be the
-// same rank's target: an owner alone reads and writes its share, element by element. Knows no MPI.
-// Included by kernels too, hence no more than the standard library.
+// for that round and no for any other, so nothing is reset between rounds. Who marks waits for no
+// other rank, and the kernels wait only for those who mark, so nobody waits in a circle. A source
+// may be the same rank's target: an owner alone reads and writes its share, element by element.
+// Knows no MPI. Included by kernels too, hence no more than the standard library.
 #pragma once
 
 #include <cstddef>
@@ -79,9 +79,10 @@ ACCORD_HOST_DEVICE constexpr int share_of(int rank, int ranks, int partition) {
 // Blocks of a kernel at most: enough to keep the links busy, and half of a device.
 constexpr int kPartitionBlocksMax = 128;
 
-// How many slices a rank's share of each partition is cut into, each for a block. Where there are
-// several partitions two may be worked on at a time.
-constexpr std::size_t kPartitionSliceBytes = 16 << 10;
+// How many slices a rank's share of each partition is cut into, each for a block: what the threads
+// of one load at once, so that a short share takes no longer than one way to the other devices and
+// back. Where there are several partitions two may be worked on at a time.
+constexpr std::size_t kPartitionSliceBytes = 8 << 10;
 constexpr int partition_slices(const PartitionReduction& reduction) {
   const std::size_t bytes = element_bytes(reduction.element);
   const int most = reduction.partitions > 1 ? kPartitionBlocksMax / 2 : kPartitionBlocksMax;

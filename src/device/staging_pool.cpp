@@ -127,12 +127,36 @@ Status StagingPool::acquire(DeviceRuntime* runtime, std::size_t size_bytes, Stag
       return status;
     }
   }
+  lend(buffer, *shelf, pointer, size_bytes);
+  return Status();
+}
+
+bool StagingPool::acquire_kept(DeviceRuntime* runtime, std::size_t size_bytes,
+                               StagingBuffer& buffer) {
+  buffer.reset();
+  Shelf* shelf = runtime == nullptr ? nullptr : shelf_of(runtime);
+  if (shelf == nullptr || size_bytes == 0 || class_of(size_bytes) >= kClassCount) return false;
+  SizeClass& entry = shelf->classes[class_of(size_bytes)];
+  void* pointer = nullptr;
+  {
+    const std::lock_guard lock(entry.mutex);
+    entry.used_at = clock_.load(std::memory_order_relaxed);
+    if (entry.idle.empty()) return false;
+    pointer = entry.idle.back();
+    entry.idle.pop_back();
+    ++entry.hits;
+  }
+  kept_bytes_.fetch_sub(capacity_bytes(size_bytes), std::memory_order_relaxed);
+  lend(buffer, *shelf, pointer, size_bytes);
+  return true;
+}
+
+void StagingPool::lend(StagingBuffer& buffer, Shelf& shelf, void* pointer, std::size_t size_bytes) {
   buffer.pool_ = this;
-  buffer.shelf_ = shelf;
-  buffer.size_class_ = size_class;
+  buffer.shelf_ = &shelf;
+  buffer.size_class_ = class_of(size_bytes);
   buffer.data_ = pointer;
   buffer.size_bytes_ = size_bytes;
-  return Status();
 }
 
 Status StagingPool::acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer) {

@@ -142,7 +142,8 @@ std::shared_ptr<TrackedPartitions> find(MPI_Request request) {
 
 MPI_Comm comm_of(const TrackedPartitions& work) { return from_bits<MPI_Comm>(work.context); }
 
-// A number above zero; any other value of the key counts as none.
+// A number above zero, the largest one of its type for any above; another value of the key counts
+// as none.
 template <class Number>
 void read_number(MPI_Info info, const char* key, Number& number) {
   char value[MPI_MAX_INFO_VAL + 1] = "";
@@ -152,7 +153,12 @@ void read_number(MPI_Info info, const char* key, Number& number) {
   Number read = 0;
   const std::string_view text = value;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), read);
-  if (end.ec == std::errc() && end.ptr == text.data() + text.size() && read > 0) number = read;
+  if (end.ptr != text.data() + text.size()) return;
+  if (end.ec == std::errc::result_out_of_range && text.front() != '-') {
+    number = std::numeric_limits<Number>::max();
+  } else if (end.ec == std::errc() && read > 0) {
+    number = read;
+  }
 }
 
 core::PartitionCopy copy_named(std::string_view name, core::PartitionCopy otherwise) {
@@ -167,16 +173,20 @@ core::PartitionedTable* partitioned_table() noexcept {
   return service == nullptr ? nullptr : &service->table;
 }
 
-void read_info(MPI_Info info, core::PartitionedCall& call) {
+Status read_info(MPI_Info info, core::PartitionedCall& call) {
   call.copy = copy_named(config().partitioned_copy, core::PartitionCopy::automatic);
-  if (info == MPI_INFO_NULL) return;
+  if (info == MPI_INFO_NULL) return {};
   read_number(info, "accord_marks", call.marks);
+  if (call.marks > ACCORD_PARTITION_MARKS_MAX)
+    return {StatusCode::invalid_argument,
+            "the info key accord_marks: more marks of a partition than can be counted"};
   char value[MPI_MAX_INFO_VAL + 1] = "";
   int found = 0;
   if (host::Info_get(info, "accord_partitioned_copy", MPI_MAX_INFO_VAL, value, &found) ==
           MPI_SUCCESS &&
       found != 0)
     call.copy = copy_named(value, call.copy);
+  return {};
 }
 
 #ifdef ACCORD_HAS_Psend_init
@@ -240,7 +250,6 @@ bool describe(const Arguments& given, core::PartitionedCall& call) {
   call.partitions = given.partitions;
   call.partition_bytes = static_cast<std::size_t>(given.count) * type->size_bytes();
   call.peer_rank = given.peer;
-  read_info(given.info, call);
   read_transfer(given.info, call);
   return true;
 }
@@ -273,6 +282,8 @@ template <class End, class Native>
 int init(const Arguments& given, Native native) noexcept {
   core::PartitionedCall call;
   if (!describe(given, call)) return give_to_host(given, native);
+  if (const Status status = read_info(given.info, call); !status.ok())
+    return raise(given.comm, status);
   auto request = std::make_shared<End>(service->table, std::move(call));
   core::HostRequest held = 0;
   Status status = request->open();

@@ -25,7 +25,7 @@ void close_partitioned() noexcept;
 // The requests of this process; null where Accord carries none.
 core::PartitionedTable* partitioned_table() noexcept;
 // What kernels are to do for a request, as the setting and its info say.
-void read_info(MPI_Info info, core::PartitionedCall& call);
+Status read_info(MPI_Info info, core::PartitionedCall& call);
 
 #ifdef ACCORD_HAS_Psend_init
 int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,

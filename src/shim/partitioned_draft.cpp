@@ -225,7 +225,10 @@ int PartitionedDraft::finish(core::Schedule schedule) {
   call.partitions = frame_.partitions;
   call.peer_rank = MPI_ANY_SOURCE;
   call.envelope.tag = MPI_ANY_TAG;
-  read_info(frame_.info, call);
+  if (Status status = read_info(frame_.info, call); !status.ok()) {
+    refuse(std::move(status));
+    return fail();
+  }
   const auto request = std::make_shared<core::PartitionedCollective>(
       *partitioned_table(), std::move(call), std::move(plan_));
   core::HostRequest held = 0;

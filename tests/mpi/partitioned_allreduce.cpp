@@ -84,6 +84,18 @@ class Allreduce {
     expect(accord_partitioned::view(on_device).on_node == kernels,
            what + (kernels ? " does not go by kernels" : " goes by kernels"));
   }
+  // Where the other ranks' kernels tell this one.
+  const void* own_words() const {
+    return accord_partitioned::view(on_device).fields->node.ready[own_];
+  }
+  // A round from start to end.
+  void run(int round, const std::string& what) {
+    start(round);
+    prepare();
+    (void)MPIX_Pready_range(0, partitions() - 1, on_device);
+    wait();
+    check(what);
+  }
   bool all_arrived() const {
     for (int i = 0; i < partitions(); ++i)
       if (MPIX_Parrived(i, on_device) == 0) return false;
@@ -127,8 +139,9 @@ void blocks(const Options& options, const std::string& what) {
   for (int round = 0; round < 4; ++round) {
     work.start(round);
     work.prepare();
-    // What the device is told of the others may still be on its way in the first round.
-    if (round > 0) work.check_way(by_kernels, what);
+    // That kernels go another way now is on its way to the device, in the first round perhaps
+    // still.
+    if (round > 0 || !by_kernels) work.check_way(by_kernels, what);
     const MPIX_Prequest request = work.on_device;
     launch(work.partitions(), [=](int i) {
       for (int mark = 0; mark < std::stoi(options.marks); ++mark)
@@ -220,6 +233,38 @@ void unattended() {
   expect(alone > 0, "no round is done without the host");
 }
 
+// Kernels of the other ranks may write into the words of a request that is freed here, so nobody
+// gets these before the others have freed it, too.
+void words_stay() {
+  constexpr int kTriesMax = 50;
+  auto first = std::make_unique<Allreduce>(Options{});
+  first->create();
+  first->run(0, "the first of two");
+  const void* const words = first->own_words();
+  expect(words != nullptr, "the first of two does not go by kernels");
+  if (rank == 0) first.reset();
+  MPI_Barrier(MPI_COMM_WORLD);
+  Allreduce second({});
+  second.create();
+  second.run(1, "the second of two");
+  expect(second.own_words() != words, "words that other ranks may still write are given out");
+  first.reset();
+  // They are heard of while something goes by messages.
+  std::vector<std::unique_ptr<Allreduce>> later;
+  int again = 0;
+  for (int i = 0; i < kTriesMax && again == 0; ++i) {
+    Allreduce by_messages({.copy = "engine"});
+    by_messages.create();
+    by_messages.run(2, "by messages");
+    later.push_back(std::make_unique<Allreduce>(Options{}));
+    later.back()->create();
+    later.back()->run(3, "a later one");
+    again = later.back()->own_words() == words ? 1 : 0;
+    MPI_Bcast(&again, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  expect(again != 0, "words that nobody writes any more do not come back");
+}
+
 // All ranks go by messages where one of them cannot go by kernels, or does not want to.
 void declined() {
   const auto run = [](const Options& options, const char* what) {
@@ -293,6 +338,7 @@ int main(int argc, char** argv) {
   held_and_shared();
   several();
   if (by_kernels) unattended();
+  if (by_kernels) words_stay();
   declined();
   mistakes();
   return finish();

@@ -100,6 +100,66 @@ void only_waited_for(const char* kernel_file) {
   pair.free();
 }
 
+// The same of a collective: one that kernels may do within a node, from a later round on, one that
+// combines on the device what comes by messages, and one that only moves.
+void collective_only_waited_for(const char* kernel_file, const char* name) {
+  constexpr int kRounds = 4;
+  constexpr int kCount = 4096;  // of a partition and, but for allreduces, a rank
+  const std::string what = name;
+  const int blocks = what == "allreduce" ? 1 : size;
+  const int ints = kPartitions * kCount;
+  Ints from(blocks * ints, true);
+  Ints to(what == "alltoall" ? size * ints : ints, true);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (what == "allreduce")
+    MPIX_Pallreduce_init(from.pointer(), to.pointer(), kPartitions, kCount, MPI_INT, MPI_SUM,
+                         MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  if (what == "reduce_scatter")
+    MPIX_Preduce_scatter_block_init(from.pointer(), to.pointer(), kPartitions, kCount, MPI_INT,
+                                    MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  if (what == "alltoall")
+    MPIX_Palltoall_init(from.pointer(), kPartitions, kCount, MPI_INT, to.pointer(), kCount, MPI_INT,
+                        MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPIX_Prequest on_device = MPIX_PREQUEST_NULL;
+  expect_ok(MPIX_Prequest_create(&on_device, request), what);
+  bool on_node = false;
+  for (int round = 0; round < kRounds; ++round) {
+    from.set(std::vector<int>(static_cast<std::size_t>(blocks * ints), 1000 * rank + round));
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Start(&request);
+    std::fclose(std::fopen(kernel_file, "w"));
+    bool arrived = false;
+    std::thread kernel([&] {
+      for (int i = 0; i < kPartitions; ++i) (void)MPIX_Pready_block(i, on_device);
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      while (!arrived && std::chrono::steady_clock::now() < give_up) {
+        arrived = true;
+        for (int i = 0; i < kPartitions; ++i) arrived = arrived && MPIX_Parrived(i, on_device) != 0;
+        std::this_thread::yield();
+      }
+      std::remove(kernel_file);
+    });
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), what);
+    kernel.join();
+    expect(arrived, what + ": a kernel waits for a host that waits for it");
+    expect(std::remove((std::string(kernel_file) + ".waited").c_str()) != 0,
+           what + ": a host that waits for a kernel");
+    on_node = accord_partitioned::view(on_device).on_node;
+    const std::vector<int> got = to.get();
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const int sender = static_cast<int>(i) / ints;
+      const int sum = 1000 * size * (size - 1) / 2 + size * round;
+      const int wanted = what == "alltoall" ? 1000 * sender + round : sum;
+      if (got[i] == wanted) continue;
+      expect(false, what + " that is only waited for is wrong");
+      break;
+    }
+  }
+  if (what == "allreduce" && std::getenv("ACCORD_TEST_PARTITIONED") == nullptr)
+    expect(on_node, "kernels do not take over an allreduce that nobody prepares");
+  MPI_Request_free(&request);
+}
+
 // Where memory cannot be page-locked (ACCORD_TEST_PIN=none) kernels get no requests, and the host's
 // work all the same.
 void without_page_locking() {
@@ -139,6 +199,8 @@ int main(int argc, char** argv) {
     to_oneself();
   } else if (what == "waited") {
     only_waited_for(kernel_file);
+    for (const char* const name : {"allreduce", "reduce_scatter", "alltoall"})
+      collective_only_waited_for(kernel_file, name);
   } else if (what == "unpinned") {
     without_page_locking();
   } else {

@@ -6,10 +6,15 @@
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "partitioned.h"
@@ -66,6 +71,37 @@ void mistakes() {
   expect(MPI_Psend_init(ints.pointer(), 1, 4, MPI_INT, size, 0, comm, MPI_INFO_NULL, &request) !=
              MPI_SUCCESS,
          "no error of a rank that there is not");
+  MPI_Comm_free(&comm);
+}
+
+// More marks of a partition than can be counted, for either kind of request, are refused.
+void too_many_marks() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Info_create(&info);
+  Ints ints(4, true);
+  const auto make_both = [&](const char* marks) {
+    MPI_Request both[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Info_set(info, "accord_marks", marks);
+    const int code =
+        MPI_Psend_init(ints.pointer(), 2, 2, MPI_INT, (rank + 1) % size, 9, comm, info, &both[0]);
+    const int code_of_all = MPIX_Pallreduce_init(MPI_IN_PLACE, ints.pointer(), 2, 2, MPI_INT,
+                                                 MPI_SUM, comm, info, &both[1]);
+    for (MPI_Request& request : both)
+      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    return std::pair(code, code_of_all);
+  };
+  for (const char* const marks : {"2147483648", "4294967295", "99999999999999999999"}) {
+    const auto [code, code_of_all] = make_both(marks);
+    expect_error(code, "so many marks of a send");
+    expect_error(code_of_all, "so many marks of a collective");
+  }
+  const auto [code, code_of_all] = make_both("2147483647");
+  expect_ok(code, "a send of as many marks as can be");
+  expect_ok(code_of_all, "a collective of as many marks as can be");
+  MPI_Info_free(&info);
   MPI_Comm_free(&comm);
 }
 
@@ -227,6 +263,44 @@ void broken(bool at_sender, bool receive_on_device) {
   MPI_Comm_free(&comm);
 }
 
+// A sender whose round has failed does not wait for a receiver that looks for no messages: here
+// rank 1 waits for what rank 0 does after that.
+void nobody_receives() {
+  constexpr int kPartitionInts = 1 << 20;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  char file[] = "/tmp/accord-unreceived-XXXXXX";
+  if (rank == 0) ::close(::mkstemp(file));
+  MPI_Bcast(file, sizeof file, MPI_CHAR, 0, MPI_COMM_WORLD);
+  void* memory = nullptr;
+  if (rank < 2) accord_malloc(&memory, 2 * sizeof(int) * kPartitionInts, ACCORD_MEMORY_DEVICE);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 0) {
+    MPI_Psend_init(memory, 2, kPartitionInts, MPI_INT, 1, 0, comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    MPIX_Pbuf_prepare(request);
+    MPI_Pready(0, request);
+    accord_free(memory);
+    MPI_Pready(1, request);
+    expect(MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS, "no error of a lost buffer");
+    std::remove(file);
+  } else if (rank == 1) {
+    MPI_Precv_init(memory, 2, kPartitionInts, MPI_INT, 0, 0, comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    MPIX_Pbuf_prepare(request);
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (::access(file, F_OK) == 0 && std::chrono::steady_clock::now() < give_up)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    expect(::access(file, F_OK) != 0, "a failed sender waits for its receiver");
+    expect(MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS, "no error of a failed sender");
+  }
+  if (rank < 2) MPI_Request_free(&request);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) accord_free(memory);
+  MPI_Comm_free(&comm);
+}
+
 int raised = 0;
 void count_error(MPI_Comm*, int*, ...) { ++raised; }
 
@@ -302,13 +376,17 @@ int main(int argc, char** argv) {
     left_to_the_host();
   } else {
     mistakes();
+    too_many_marks();
     truncated();
     collective_mistakes();
     if (size == 2) collectives_differ();
     outlives_its_communicator();
     for (const bool receive_on_device : {false, true}) broken(true, receive_on_device);
     // Else the sender writes into the receiver's memory, which it keeps.
-    if (std::getenv("ACCORD_TEST_PARTITIONED") != nullptr) broken(false, true);
+    if (std::getenv("ACCORD_TEST_PARTITIONED") != nullptr) {
+      broken(false, true);
+      nobody_receives();
+    }
   }
   return finish();
 }

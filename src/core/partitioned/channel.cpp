@@ -36,6 +36,16 @@ Status PartitionedChannel::post(int process, const wire::Header& header,
   return {};
 }
 
+Status PartitionedChannel::take_memory(device::DeviceRuntime* runtime, std::size_t size_bytes,
+                                       Letter& letter) const {
+  if (runtime != nullptr && !kernels_may_run_)
+    return device::staging_pool().acquire(runtime, size_bytes, letter.staging);
+  if (runtime == nullptr ||
+      !device::staging_pool().acquire_kept(runtime, size_bytes, letter.staging))
+    letter.plain = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+  return {};
+}
+
 Status PartitionedChannel::take_in() {
   for (int i = 0; i < kMessagesPerPoll; ++i) {
     bool found = false;
@@ -43,12 +53,9 @@ Status PartitionedChannel::take_in() {
     std::uint64_t handle = 0;
     ACCORD_TRY(messages_.probe(found, message.process, message.size_bytes, handle));
     if (!found) return {};
-    if (message.size_bytes <= kPlainBytes) {
-      message.letter.plain.resize(kPlainBytes);
-    } else {
-      ACCORD_TRY(device::staging_pool().acquire(&device::default_runtime(), message.size_bytes,
-                                                message.letter.staging));
-    }
+    const bool is_short = message.size_bytes <= kPlainBytes;
+    ACCORD_TRY(take_memory(is_short ? nullptr : &device::default_runtime(), message.size_bytes,
+                           message.letter));
     ACCORD_TRY(
         messages_.receive(handle, {message.letter.data(), message.size_bytes}, message.request));
     incoming_.push_back(std::move(message));
@@ -62,6 +69,10 @@ Status PartitionedChannel::poll(const Deliver& deliver) {
     ACCORD_TRY(host_.test(outgoing_.front().request, done));
     if (done) outgoing_.pop_front();
   }
+  std::erase_if(abandoned_, [&](Abandoned& message) {
+    bool sent = false;
+    return !host_.test(message.request, sent).ok() || sent;
+  });
   ACCORD_TRY(take_in());
   Status status;
   while (!incoming_.empty()) {

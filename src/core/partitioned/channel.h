@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/host_port.h"
@@ -51,15 +53,24 @@ class PartitionedChannel {
     return messages_.send(process, bytes, request);
   }
 
-  // Memory of a message: plain where that is short, since more of the other kind may have to wait
-  // for kernels. Its bytes stay where they are when it is moved.
+  // Memory of a message. Its bytes stay where they are when it is moved.
   struct Letter {
     device::StagingBuffer staging;
-    std::vector<std::byte> plain;
-    std::byte* data() noexcept {
-      return plain.empty() ? static_cast<std::byte*>(staging.data()) : plain.data();
+    std::unique_ptr<std::byte[]> plain;
+    std::byte* data() const noexcept {
+      return plain ? plain.get() : static_cast<std::byte*>(staging.data());
     }
   };
+  // The runtime's fastest host memory; plain memory without a runtime, and where kernels may run
+  // and none of the other kind is left: the driver might let more of it wait for them.
+  Status take_memory(device::DeviceRuntime* runtime, std::size_t size_bytes, Letter& letter) const;
+  void let_kernels_run(bool may) noexcept { kernels_may_run_ = may; }
+
+  // Keeps what has been sent until the host MPI has it: after an error nobody waits for that, since
+  // the receiver may not look for messages any more.
+  void keep(Letter letter, HostRequest request) {
+    abandoned_.push_back({std::move(letter), request});
+  }
 
   // Hands over what has come: the header and what follows it; the letter may be taken.
   using Deliver = std::function<Status(int process, const wire::Header& header,
@@ -69,6 +80,10 @@ class PartitionedChannel {
  private:
   struct Outgoing {
     std::vector<std::byte> bytes;
+    HostRequest request;
+  };
+  struct Abandoned {
+    Letter letter;
     HostRequest request;
   };
   struct Incoming {
@@ -84,6 +99,8 @@ class PartitionedChannel {
   HostPort& host_;
   std::deque<Outgoing> outgoing_;
   std::deque<Incoming> incoming_;
+  std::vector<Abandoned> abandoned_;
+  bool kernels_may_run_ = false;
 };
 
 }  // namespace accord::core

@@ -27,6 +27,7 @@ PartitionedCollective::PartitionedCollective(PartitionedTable& table, Partitione
 PartitionedCollective::~PartitionedCollective() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   table_.leave(*this);
+  node_.reset();
 }
 
 device::DeviceRuntime& PartitionedCollective::staging_runtime() const {
@@ -37,16 +38,14 @@ Status PartitionedCollective::open() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   ACCORD_TRY(make_words(partitions() + device::partition_host_words(call_.partitions)));
   meet_on_node();
-  if (!node_) ACCORD_TRY(open_work());
+  ACCORD_TRY(open_work());
   table_.enter(*this);
   return node_ ? node_->open() : Status();
 }
 
 Status PartitionedCollective::open_work() {
-  if (plan_.reduction.type)
-    work_status_ =
-        work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime());
-  return work_status_;
+  if (!plan_.reduction.type) return {};
+  return work_.open(std::move(plan_.reduction), call_.partitions, plan_.result, staging_runtime());
 }
 
 Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {
@@ -80,14 +79,41 @@ void PartitionedCollective::begin_round() {
   gathered_ = 0;
   arrived_.clear();
   unmarked_ = open_;
-  if (node_ && node_->is_used()) fail_on_error(node_->reducer().start(round()));
+  way_ = node_ ? NodeReduction::Way::unknown : NodeReduction::Way::messages;
+  if (node_) fail_on_error(choose_way(NodeReduction::Opening::allowed));
+  if (has_prequest()) fail_on_error(reserve());
+}
+
+// Pieces are at most as long as this rank's own settings have them.
+std::uint64_t PartitionedCollective::longest_message() const {
+  std::uint64_t longest = 0;
+  for (const Step& step : plan_.schedule) {
+    for (const Outgoing& outgoing : step.outgoing)
+      longest = std::max<std::uint64_t>(longest, part(outgoing.place, 0).segment.size_bytes());
+    if (step.from != Step::kNobody)
+      longest = std::max<std::uint64_t>(longest, part(step.into, 0).segment.size_bytes());
+  }
+  return std::min(longest, longest_piece());
+}
+
+Status PartitionedCollective::reserve() {
+  constexpr std::size_t kScraps = 2;
+  if (way_ == NodeReduction::Way::kernels) return {};
+  const std::uint64_t size_bytes = longest_message();
+  keep_staging(size_bytes);
+  while (work_.on_device() && scraps_.size() < kScraps) {
+    DeviceScrap& scrap = scraps_.emplace_back();
+    ACCORD_TRY(scrap.take(*work_.area().end.runtime, work_.area().end.device, size_bytes));
+  }
+  return {};
 }
 
 // Kernels mark and look, and the host moves: what they look at is in its memory from the start.
 void PartitionedCollective::describe(accord_prequest& shown) const {
   shown.sides =
       (plan_.gives ? ACCORD_PARTITION_SENDS : 0) | (plan_.gets ? ACCORD_PARTITION_RECEIVES : 0);
-  if (node_) node_->describe(shown.node);
+  const bool on_node = way_ == NodeReduction::Way::kernels;
+  if (on_node) node_->describe(shown.node);
   shown.partition_bytes = 1;
   shown.transfer_partitions = 1;
   shown.marks = call_.marks;
@@ -97,7 +123,6 @@ void PartitionedCollective::describe(accord_prequest& shown) const {
                 .arrived = reinterpret_cast<std::uint32_t*>(&arrival(0)),
                 .peer_ready = nullptr,
                 .peer = nullptr};
-  const bool on_node = node_ && node_->is_used();
   shown.state = on_node ? ACCORD_PARTITION_STATE_ON_NODE : ACCORD_PARTITION_STATE_CONNECTED;
 }
 
@@ -114,11 +139,12 @@ void PartitionedCollective::note(int process, const wire::Header& header,
 
 void PartitionedCollective::note_ready(int process, const wire::Header& header) {
   const auto peer = peers_.find(process);
-  if (peer == peers_.end() || header.first_bytes != plan_.fingerprint) {
+  if (header.first_bytes != plan_.fingerprint || (peer == peers_.end() && !node_)) {
     mismatch_ = true;
-  } else {
-    peer->second = header.round;
+    return;
   }
+  if (peer != peers_.end()) peer->second = header.round;
+  if (node_) node_->note_messages(process, header.round);
 }
 
 // One that gives nothing may be rounds ahead.
@@ -126,8 +152,12 @@ bool PartitionedCollective::is_ready(int process) const {
   return static_cast<std::int32_t>(peers_.at(process) - round()) >= 0;
 }
 
+// Also the ranks of the node that this one exchanges nothing with, as long as these do not know
+// whether kernels do it.
 Status PartitionedCollective::tell_peers(wire::Kind kind, std::uint32_t told_round) {
-  for (const auto& [process, round_started] : peers_) {
+  const bool all = node_ && !node_->is_settled();
+  for (const int process : plan_.processes) {
+    if (process == process_of(plan_.rank) || !(all || peers_.contains(process))) continue;
     ACCORD_TRY(table_.channel().post(process, {.kind = kind,
                                                .to = plan_.name.number,
                                                .round = told_round,
@@ -139,6 +169,11 @@ Status PartitionedCollective::tell_peers(wire::Kind kind, std::uint32_t told_rou
 
 void PartitionedCollective::tell_failure(std::uint32_t failed) {
   (void)tell_peers(wire::Kind::collective_failed, failed);
+}
+
+std::string PartitionedCollective::path() const {
+  if (way_ == NodeReduction::Way::kernels) return "kernel";
+  return peers_.empty() ? "nothing" : "messages";
 }
 
 stages::Stage PartitionedCollective::stage() const {
@@ -162,15 +197,23 @@ void PartitionedCollective::take(int process, const wire::Header& header,
 }
 
 Status PartitionedCollective::step(HostPort& host, bool& done) {
-  if (node_ && !node_->is_decided()) {
-    ACCORD_TRY(join_node());
-    if (!node_->is_decided()) return complaint();
+  if (way_ == NodeReduction::Way::unknown) ACCORD_TRY(choose_way(opening()));
+  switch (way_) {
+    case NodeReduction::Way::unknown:
+      return complaint();
+    case NodeReduction::Way::kernels:
+      return step_on_node(done);
+    case NodeReduction::Way::messages:
+      break;
   }
-  if (node_ && node_->is_used()) return step_on_node(done);
-  ACCORD_TRY(work_status_);
+  return step_by_messages(host, done);
+}
+
+Status PartitionedCollective::step_by_messages(HostPort& host, bool& done) {
   if (told_round_ != round())
     ACCORD_TRY(tell_peers(wire::Kind::collective_ready, told_round_ = round()));
   if (!peers_.empty()) ACCORD_TRY(table_.poll());
+  if (node_ && !node_->is_settled()) ACCORD_TRY(node_->join(next_round(round()), opening()));
   if (std::ranges::all_of(peers_, [&](const auto& peer) { return is_ready(peer.first); }))
     prepared_.store(round(), std::memory_order_release);
   Status status;
@@ -227,9 +270,10 @@ Status PartitionedCollective::advance(std::int32_t partition, Track& track) {
         ACCORD_TRY(take_next(partition, track));
         if (track.stage == Stage::taking) return {};
         break;
-      case Stage::packing:
+      case Stage::landing:
         if (!moved(track, status)) return status;
         ACCORD_TRY(put(partition, track));
+        if (track.stage == Stage::landing) return {};
         break;
       case Stage::lifting:
         if (!moved(track, status)) return status;
@@ -239,6 +283,8 @@ Status PartitionedCollective::advance(std::int32_t partition, Track& track) {
         if (!moved(track, status)) return status;
         track.taken_bytes += track.under_way.length_bytes;
         track.under_way = {};
+        if (track.lifted.data() != nullptr && has_prequest())
+          scraps_.push_back(std::move(track.lifted));
         track.lifted.put_back();
         track.stage = Stage::taking;
         break;
@@ -311,7 +357,8 @@ Status PartitionedCollective::take_next(std::int32_t partition, Track& track) {
             fmt::format("partitioned: rank {} gives another number of bytes than the {} that are "
                         "taken from it",
                         step.from, track.wanted_bytes)};
-  return put(partition, track);
+  track.stage = Track::Stage::landing;
+  return {};
 }
 
 // Straight where neither side has gaps.
@@ -338,22 +385,23 @@ Status PartitionedCollective::take_own(std::int32_t partition, Track& track) {
     std::memcpy(copy.dst, copy.src, length);
     return {};
   }
-  ACCORD_TRY(
-      device::staging_pool().acquire(&staging_runtime(), length, track.under_way.letter.staging));
-  track.under_way.bytes = static_cast<std::byte*>(track.under_way.letter.staging.data());
+  ACCORD_TRY(table_.channel().take_memory(&staging_runtime(), length, track.under_way.letter));
+  track.under_way.bytes = track.under_way.letter.data();
   track.mover = from.runtime;
-  track.stage = Track::Stage::packing;
+  track.stage = Track::Stage::landing;
   return from.copy(PipelineEnd::Direction::pack, 0, length, track.under_way.bytes, track.ticket);
 }
 
-// What is under way, into its place.
+// What is under way, into its place. Stays where it is as long as no memory is to be had for it.
 Status PartitionedCollective::put(std::int32_t partition, Track& track) {
   const Step& step = plan_.schedule[track.step];
   const PipelineEnd into = part(step.into, partition);
   const Arrived& piece = track.under_way;
+  const bool lifts = step.combine != Combine::store && work_.on_device();
+  if (lifts && !take_scrap(track.lifted)) return {};
   track.stage = Track::Stage::moving;
   track.mover = into.runtime;
-  if (step.combine != Combine::store && work_.on_device()) {
+  if (lifts) {
     track.stage = Track::Stage::lifting;
     return work_.lift(piece.bytes, piece.length_bytes, track.lifted, track.ticket);
   }
@@ -361,6 +409,15 @@ Status PartitionedCollective::put(std::int32_t partition, Track& track) {
     return work_.combine(step.combine, into, track.taken_bytes, piece.bytes, piece.length_bytes);
   return into.copy(PipelineEnd::Direction::unpack, track.taken_bytes, piece.length_bytes,
                    piece.bytes, track.ticket);
+}
+
+// While kernels may run only what has been taken before is given out, else any.
+bool PartitionedCollective::take_scrap(DeviceScrap& scrap) {
+  if (!has_prequest()) return true;
+  if (scraps_.empty()) return false;
+  scrap = std::move(scraps_.back());
+  scraps_.pop_back();
+  return true;
 }
 
 Status PartitionedCollective::put_lifted(std::int32_t partition, Track& track) {

@@ -68,7 +68,7 @@ class PartitionedCollective final : public Partitioned {
       between,  // steps
       giving,   // what goes out is on its way to the host MPI
       taking,
-      packing,  // what this rank takes of its own
+      landing,  // what the step takes, into host memory, or waits there
       lifting,  // what has come, to the device that combines it
       moving,   // what has come, into its place
       done
@@ -91,7 +91,7 @@ class PartitionedCollective final : public Partitioned {
     std::uint64_t first_bytes = 0;  // of what the step gives
     std::uint64_t length_bytes = 0;
     PipelineEnd end;
-    device::StagingBuffer buffer;
+    PartitionedChannel::Letter letter;
     device::CopyTicket packing;
     bool sent = false;
     HostRequest request = 0;
@@ -100,11 +100,12 @@ class PartitionedCollective final : public Partitioned {
   Status step(HostPort& host, bool& done) override;
   bool drained(HostPort& host) override;
   void begin_round() override;
+  Status reserve() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return partitions(); }
   Status pin_board() override { return {}; }
   const char* call_name() const override { return "pcollective"; }
-  std::string path() const override { return peers_.empty() ? "nothing" : "messages"; }
+  std::string path() const override;
   stages::Stage stage() const override;
   void tell_failure(std::uint32_t round) override;
 
@@ -116,13 +117,18 @@ class PartitionedCollective final : public Partitioned {
   device::DeviceRuntime& staging_runtime() const;
   PipelineEnd part(const Place& place, std::int32_t partition) const;
   bool is_ready(int process) const;
+  std::uint64_t longest_message() const;
 
   // About the other ranks, where the round cannot end because of them.
   Status complaint() const;
   Status open_work();
   void meet_on_node();
-  Status join_node();
+  NodeReduction::Opening opening() const noexcept {
+    return may_open() ? NodeReduction::Opening::allowed : NodeReduction::Opening::no;
+  }
+  Status choose_way(NodeReduction::Opening opening);
   Status step_on_node(bool& done);
+  Status step_by_messages(HostPort& host, bool& done);
 
   void note_ready(int process, const wire::Header& header);
   Status tell_peers(wire::Kind kind, std::uint32_t round);
@@ -134,6 +140,7 @@ class PartitionedCollective final : public Partitioned {
   Status take_next(std::int32_t partition, Track& track);
   Status take_own(std::int32_t partition, Track& track);
   Status put(std::int32_t partition, Track& track);
+  bool take_scrap(DeviceScrap& scrap);
   Status put_lifted(std::int32_t partition, Track& track);
   bool moved(Track& track, Status& status);
 
@@ -143,12 +150,17 @@ class PartitionedCollective final : public Partitioned {
 
   CollectivePlan plan_;
   PartitionWork work_;
-  Status work_status_;
   std::unique_ptr<NodeReduction> node_;  // null: not an allreduce, or of too many ranks
   std::map<int, std::uint32_t> peers_;   // by process: the last round it has started
   bool mismatch_ = false;
 
+  // For what comes while kernels may run: more might have to wait for them.
+  std::vector<DeviceScrap> scraps_;
+  bool kernels_told_ = false;  // that they tell the ranks of the node themselves
+  unsigned steps_on_node_ = 0;
+
   // Of the round under way.
+  NodeReduction::Way way_ = NodeReduction::Way::messages;
   std::uint32_t told_round_ = 0;
   std::vector<Track> tracks_;
   std::vector<std::int32_t> open_;      // partitions that are not through

@@ -3,10 +3,16 @@
 //
 // A partitioned allreduce whose ranks leave it to kernels of theirs: what is left for the host is
 // to find out whether they can, to mark what the program marks here, and to see that it is done.
+#include <utility>
+
 #include "core/partitioned/collective.h"
 
 namespace accord::core {
 namespace {
+
+// Messages say no more than that another rank has given up, and to look for them takes longer than
+// the rest of a step.
+constexpr unsigned kStepsPerPoll = 32;
 
 // All partitions of the only block.
 PipelineEnd whole(const PartitionArea& area, std::int32_t partitions) {
@@ -41,14 +47,15 @@ void PartitionedCollective::meet_on_node() {
                                           reinterpret_cast<std::uint32_t*>(&arrival(0)));
 }
 
-// The round under way goes the way that is found.
-Status PartitionedCollective::join_node() {
-  ACCORD_TRY(table_.poll());
-  ACCORD_TRY(node_->join());
-  if (!node_->is_decided()) return {};
-  if (!node_->is_used()) return open_work();
+Status PartitionedCollective::choose_way(NodeReduction::Opening opening) {
+  if (!node_->is_used()) {
+    ACCORD_TRY(table_.poll());
+    ACCORD_TRY(node_->join(round(), opening));
+  }
+  way_ = node_->way(round(), opening);
+  if (way_ != NodeReduction::Way::kernels) return {};
   ACCORD_TRY(node_->reducer().start(round()));
-  connect_prequest();
+  if (!std::exchange(kernels_told_, true)) connect_prequest();
   return {};
 }
 
@@ -67,11 +74,10 @@ Status PartitionedCollective::step_on_node(bool& done) {
     return arrival(partition).load(std::memory_order_acquire) == round();
   });
   done = open_.empty();
-  if (!done) {
-    ACCORD_TRY(table_.poll());
-    ACCORD_TRY(complaint());
-  }
-  return done ? Status() : node_->reducer().progress();
+  if (done) return {};
+  if (++steps_on_node_ % kStepsPerPoll == 0) ACCORD_TRY(table_.poll());
+  ACCORD_TRY(complaint());
+  return node_->reducer().progress();
 }
 
 }  // namespace accord::core

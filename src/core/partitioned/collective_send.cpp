@@ -5,6 +5,7 @@
 // steps give it.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/partitioned/collective.h"
 
@@ -51,36 +52,35 @@ Status PartitionedCollective::pack(Message& message) {
                             .first_bytes = message.first_bytes,
                             .length_bytes = message.length_bytes,
                             .lineage = plan_.name.lineage};
-  ACCORD_TRY(device::staging_pool().acquire(&staging_runtime(),
-                                            sizeof header + message.length_bytes, message.buffer));
-  auto* const bytes = static_cast<std::byte*>(message.buffer.data());
+  ACCORD_TRY(table_.channel().take_memory(&staging_runtime(), sizeof header + message.length_bytes,
+                                          message.letter));
+  std::byte* const bytes = message.letter.data();
   std::memcpy(bytes, &header, sizeof header);
   return message.end.copy(PipelineEnd::Direction::pack, message.first_bytes, message.length_bytes,
                           bytes + sizeof header, message.packing);
 }
 
 Status PartitionedCollective::post(Message& message) {
-  const auto* const bytes = static_cast<const std::byte*>(message.buffer.data());
-  ACCORD_TRY(table_.channel().post_data(process_of(message.peer),
-                                        {bytes, sizeof(wire::Header) + message.length_bytes},
-                                        message.request));
+  ACCORD_TRY(table_.channel().post_data(
+      process_of(message.peer),
+      {message.letter.data(), sizeof(wire::Header) + message.length_bytes}, message.request));
   message.sent = true;
   --tracks_[static_cast<std::size_t>(message.partition)].unsent;
   return {};
 }
 
-// What has been handed to a device or to the host MPI ends by itself, but its memory is in use.
-bool PartitionedCollective::drained(HostPort& host) {
+// What has been handed to a device ends by itself, but its memory is in use.
+bool PartitionedCollective::drained(HostPort&) {
   queued_.clear();
   std::erase_if(open_, [&](std::int32_t partition) {
     Status status;
     return moved(tracks_[static_cast<std::size_t>(partition)], status) || !status.ok();
   });
   std::erase_if(messages_, [&](Message& message) {
-    bool done = false;
-    const Status status =
-        message.sent ? host.test(message.request, done) : message.end.copied(message.packing, done);
-    return done || !status.ok();
+    bool done = message.sent;
+    if (!message.sent) return !message.end.copied(message.packing, done).ok() || done;
+    table_.channel().keep(std::move(message.letter), message.request);
+    return true;
   });
   return open_.empty() && messages_.empty();
 }

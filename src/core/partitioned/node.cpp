@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/partitioned/request.h"
 #include "device/registry.h"
 #include "node/handle_cache.h"
 
@@ -39,7 +40,10 @@ NodeReduction::NodeReduction(PartitionedTable& table, Terms terms, std::uint32_t
       item_(next_item()),
       ranks_(terms_.processes.size()) {}
 
-NodeReduction::~NodeReduction() { close(); }
+NodeReduction::~NodeReduction() {
+  close();
+  part();
+}
 
 // What was opened of the others' words stays open: it is cut from slabs that they keep.
 void NodeReduction::close() noexcept {
@@ -49,6 +53,17 @@ void NodeReduction::close() noexcept {
     rank.opened.clear();
   }
   descriptors_.clear();
+}
+
+// Kernels of the others may still write into this rank's words: of a round that has failed here, or
+// where a rank marks a partition of which this one has no share.
+void NodeReduction::part() {
+  if (has_lent_ && !table_.is_closed()) (void)tell(wire::Kind::node_part, std::uint32_t{0});
+  if (own().vote.value_or(0) == 0) return;
+  std::set<int> writers;
+  for (std::size_t rank = 0; rank < size(); ++rank)
+    if (!is_own(rank) && !ranks_[rank].parted) writers.insert(terms_.processes[rank]);
+  table_.keep_until_parted(terms_.name, std::move(writers), std::move(words_));
 }
 
 // What others have sent and nobody opens would fill this process's socket.
@@ -109,19 +124,28 @@ wire::NodeMeet NodeReduction::own_meet() {
 }
 
 Status NodeReduction::open() {
-  auto& own = ranks_[static_cast<std::size_t>(terms_.rank)];
-  own.meet = own_meet();
-  own.sent = true;
-  return tell(wire::Kind::node_meet, *own.meet);
+  own().meet = own_meet();
+  own().sent = true;
+  return tell(wire::Kind::node_meet, *own().meet);
+}
+
+NodeReduction::Rank* NodeReduction::find(int process) {
+  const auto found = std::ranges::find(terms_.processes, process);
+  if (found == terms_.processes.end()) return nullptr;
+  return &ranks_[static_cast<std::size_t>(found - terms_.processes.begin())];
 }
 
 void NodeReduction::take(int process, wire::Kind kind, std::span<const std::byte> body) {
-  const auto found = std::ranges::find(terms_.processes, process);
-  if (found == terms_.processes.end()) return;
-  Rank& rank = ranks_[static_cast<std::size_t>(found - terms_.processes.begin())];
-  if (kind == wire::Kind::node_meet) keep(body, rank.meet);
-  if (kind == wire::Kind::node_lend) keep(body, rank.lend);
-  if (kind == wire::Kind::node_vote) keep(body, rank.vote);
+  Rank* const rank = find(process);
+  if (rank == nullptr) return;
+  if (kind == wire::Kind::node_meet) keep(body, rank->meet);
+  if (kind == wire::Kind::node_lend) keep(body, rank->lend);
+  if (kind == wire::Kind::node_vote) keep(body, rank->vote);
+  if (kind == wire::Kind::node_part) rank->parted = true;
+}
+
+void NodeReduction::note_messages(int process, std::uint32_t round) {
+  if (Rank* const rank = find(process)) rank->by_messages = round;
 }
 
 // From what all ranks know alike.
@@ -138,51 +162,72 @@ bool NodeReduction::can_be() const {
          });
 }
 
-Status NodeReduction::join() {
+Status NodeReduction::join(std::uint32_t round, Opening opening) {
+  if (opening == Opening::allowed) lend_own();
   if (phase_ == Phase::meeting && all(&Rank::meet)) {
     phase_ = can_be() ? Phase::lending : Phase::declined;
-    if (phase_ == Phase::lending) {
-      auto& own = ranks_[static_cast<std::size_t>(terms_.rank)].lend.emplace();
-      own.ok = prepare().ok() ? 1 : 0;
-    }
+    if (phase_ == Phase::declined) descriptors_.clear();
   }
-  if (phase_ == Phase::lending) {
+  if (phase_ == Phase::lending && own().lend) {
     bool done = false;
-    auto& own = *ranks_[static_cast<std::size_t>(terms_.rank)].lend;
-    if (!send_descriptors(done).ok()) own.ok = 0;
-    if (!done && own.ok != 0) return {};
-    ACCORD_TRY(tell(wire::Kind::node_lend, own));
+    if (!send_descriptors(done).ok()) own().lend->ok = 0;
+    if (!done && own().lend->ok != 0) return {};
+    ACCORD_TRY(tell(wire::Kind::node_lend, *own().lend));
+    has_lent_ = true;
     descriptors_.clear();
     phase_ = Phase::opening;
   }
   // So that others have room for theirs.
   if (phase_ == Phase::opening && !all(&Rank::lend)) table_.port().receive();
-  if (phase_ == Phase::opening && all(&Rank::lend)) {
-    const bool lent =
-        std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.lend->ok != 0; });
-    Status opened = lent ? open_all() : Status(StatusCode::unsupported, "");
-    if (opened.ok())
-      opened =
-          runtime().make_partition_reducer(terms_.source.device, reduction_, arrived_, reducer_);
-    const std::uint32_t vote = opened.ok() ? 1 : 0;
-    ranks_[static_cast<std::size_t>(terms_.rank)].vote = vote;
-    ACCORD_TRY(tell(wire::Kind::node_vote, vote));
+  if (phase_ == Phase::opening && all(&Rank::lend)) vote(round, opening);
+  if (own().vote && phase_ == Phase::opening) {
+    ACCORD_TRY(tell(wire::Kind::node_vote, *own().vote));
     phase_ = Phase::voting;
   }
-  if (phase_ == Phase::voting && all(&Rank::vote)) {
-    const bool used = std::ranges::all_of(ranks_, [](const Rank& rank) { return *rank.vote != 0; });
-    phase_ = used ? Phase::used : Phase::declined;
-    if (!used) {
-      drop_parcels();
-      close();
-    }
+  if (phase_ != Phase::voting || !all(&Rank::vote)) return {};
+  if (std::ranges::any_of(ranks_, [](const Rank& rank) { return *rank.vote == 0; })) {
+    phase_ = Phase::declined;
+    drop_parcels();
+    close();
+  } else if (std::ranges::none_of(ranks_,
+                                  [&](const Rank& rank) { return is_before(round, *rank.vote); })) {
+    phase_ = Phase::used;
   }
   return {};
 }
 
+NodeReduction::Way NodeReduction::way(std::uint32_t round, Opening opening) const {
+  if (phase_ == Phase::used) return Way::kernels;
+  const bool is_too_early = !own().vote && opening == Opening::no;
+  const auto goes_by_messages = [&](const Rank& rank) {
+    return (rank.by_messages != 0 && !is_before(rank.by_messages, round)) ||
+           (rank.vote && (*rank.vote == 0 || is_before(round, *rank.vote)));
+  };
+  if (phase_ == Phase::declined || is_too_early || std::ranges::any_of(ranks_, goes_by_messages))
+    return Way::messages;
+  return Way::unknown;
+}
+
+// Once, and before anything is known of the others, since the driver is asked for it.
+void NodeReduction::lend_own() {
+  if (own().lend || own().meet->able == 0) return;
+  own().lend.emplace();
+  own().lend->ok = prepare().ok() ? 1 : 0;
+}
+
+// Opens what the others lend, if that is allowed now: later, if not.
+void NodeReduction::vote(std::uint32_t round, Opening opening) {
+  const bool lent =
+      std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.lend->ok != 0; });
+  if (lent && opening == Opening::no) return;
+  Status opened = lent ? open_all() : Status(StatusCode::unsupported, "");
+  if (opened.ok())
+    opened = runtime().make_partition_reducer(terms_.source.device, reduction_, arrived_, reducer_);
+  own().vote = opened.ok() ? round : 0;
+}
+
 // This rank's own part, and what the others need of it.
 Status NodeReduction::prepare() {
-  auto& own = ranks_[static_cast<std::size_t>(terms_.rank)];
   const auto at = static_cast<std::size_t>(terms_.rank);
   reduction_.rank = terms_.rank;
   const std::size_t words_bytes = device::partition_memory_bytes(reduction_);
@@ -194,9 +239,9 @@ Status NodeReduction::prepare() {
   reduction_.words[at] = reinterpret_cast<std::uint32_t*>(words_.data());
   const std::size_t bytes = static_cast<std::size_t>(terms_.partitions) * terms_.count *
                             device::element_bytes(terms_.element);
-  ACCORD_TRY(lend(reduction_.sources[at], bytes, own.lend->source));
-  ACCORD_TRY(lend(reduction_.targets[at], bytes, own.lend->target));
-  return lend(reduction_.words[at], words_bytes, own.lend->words);
+  ACCORD_TRY(lend(reduction_.sources[at], bytes, own().lend->source));
+  ACCORD_TRY(lend(reduction_.targets[at], bytes, own().lend->target));
+  return lend(reduction_.words[at], words_bytes, own().lend->words);
 }
 
 Status NodeReduction::lend(const void* first, std::size_t size_bytes, wire::NodeMemory& memory) {
@@ -295,7 +340,6 @@ Status NodeReduction::open_memory(std::size_t rank, const wire::NodeMemory& memo
 
 void NodeReduction::describe(accord_prequest::accord_partition_node& shown) const {
   shown = {};
-  if (!is_used()) return;
   shown.ranks = static_cast<std::uint32_t>(reduction_.ranks);
   for (std::size_t rank = 0; rank < size(); ++rank) {
     auto* const words =

@@ -3,9 +3,11 @@
 //
 // A partitioned allreduce that kernels do among the ranks of a node, with no host in between
 // (device/partition_reduction.h). The ranks find out by messages whether they can: each says where
-// it is and what it has (meet), lends the others its buffers (lend), and says whether it could open
-// theirs (vote). All come to the same answer, for all rounds. Nothing here waits. Protected by the
-// lock of PartitionedTable.
+// it is and what it has (meet), lends the others its buffers (lend), and says from which round on
+// it has theirs open (vote). All come to the same answer. From the last of these rounds on all go
+// by kernels; in those before, some rank has not voted, or for a later one, as it begins the round:
+// it says so, and all go by messages. Nothing here waits for a peer. Protected by the lock of
+// PartitionedTable.
 #pragma once
 
 #include <cstdint>
@@ -48,10 +50,18 @@ class NodeReduction {
   Status open();
   // By the table: what another process says.
   void take(int process, wire::Kind kind, std::span<const std::byte> body);
-  // Goes on as far as it can.
-  Status join();
+  // That the process goes by messages in a round.
+  void note_messages(int process, std::uint32_t round);
+  // Whether the driver may be asked for what it might let wait for kernels.
+  enum class Opening { allowed, no };
+  // Goes on as far as it can. `round`: the first one of this rank whose way is still open.
+  Status join(std::uint32_t round, Opening opening);
+  // Of the first round whose way is open, after join. Unknown: the other ranks have yet to say.
+  enum class Way { unknown, kernels, messages };
+  Way way(std::uint32_t round, Opening opening) const;
 
-  bool is_decided() const noexcept { return phase_ == Phase::used || phase_ == Phase::declined; }
+  // The same for all rounds to come.
+  bool is_settled() const noexcept { return phase_ == Phase::used || phase_ == Phase::declined; }
   bool is_used() const noexcept { return phase_ == Phase::used; }
   device::PartitionReducer& reducer() const noexcept { return *reducer_; }
   // For kernels that mark partitions.
@@ -64,11 +74,16 @@ class NodeReduction {
     std::optional<wire::NodeMeet> meet;
     std::optional<wire::NodeLend> lend;
     std::optional<std::uint32_t> vote;
-    bool sent = false;  // its descriptors
+    std::uint32_t by_messages = 0;  // the last round in which it went that way
+    bool sent = false;              // its descriptors
+    bool parted = false;            // no kernel of its writes here any more
     std::vector<void*> opened;
   };
 
   std::size_t size() const noexcept { return ranks_.size(); }
+  Rank* find(int process);
+  Rank& own() noexcept { return ranks_[static_cast<std::size_t>(terms_.rank)]; }
+  const Rank& own() const noexcept { return ranks_[static_cast<std::size_t>(terms_.rank)]; }
   bool is_own(std::size_t rank) const noexcept {
     return rank == static_cast<std::size_t>(terms_.rank);
   }
@@ -80,6 +95,7 @@ class NodeReduction {
   Status try_alone();
   wire::NodeMeet own_meet();
   bool can_be() const;
+  void lend_own();
   Status prepare();
   Status lend(const void* first, std::size_t size_bytes, wire::NodeMemory& memory);
   Status send_descriptors(bool& done);
@@ -87,14 +103,17 @@ class NodeReduction {
   Status open_rank(std::size_t rank);
   Status open_memory(std::size_t rank, const wire::NodeMemory& memory,
                      std::vector<node::Descriptor>& parcel, bool keep, std::byte*& address);
+  void vote(std::uint32_t round, Opening opening);
   void drop_parcels();
   void close() noexcept;
+  void part();
 
   PartitionedTable& table_;
   const Terms terms_;
   std::uint32_t* const arrived_;
   const std::int32_t item_;  // of parcels to this rank
   Phase phase_ = Phase::meeting;
+  bool has_lent_ = false;  // the others know its memory
   std::vector<Rank> ranks_;
   DeviceScrap words_;
   std::vector<node::Descriptor> descriptors_;

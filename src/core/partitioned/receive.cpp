@@ -62,7 +62,7 @@ void PartitionedReceive::begin_round() {
   by_messages_ = false;
   lend_buffer();
   show_board();
-  if (!welcomed_) keep_staging();
+  if (!welcomed_) keep_staging(own_bytes());
   list_missing();
 }
 

@@ -119,10 +119,10 @@ void Partitioned::begin_story() {
                                call_.end.on_device ? "device" : "host", call_.partitions, peer));
 }
 
-void Partitioned::keep_staging() const {
+void Partitioned::keep_staging(std::uint64_t longest_bytes) const {
   if (!has_prequest()) return;
-  const std::uint64_t size_bytes = std::min(own_bytes(), longest_piece()) + sizeof(wire::Header);
-  device::StagingBuffer buffers[2];
+  const std::uint64_t size_bytes = std::min(longest_bytes, longest_piece()) + sizeof(wire::Header);
+  device::StagingBuffer buffers[4];
   for (device::StagingBuffer& buffer : buffers)
     (void)device::staging_pool().acquire(runtime(), size_bytes, buffer);
 }
@@ -165,7 +165,11 @@ Status Partitioned::create_prequest(accord_prequest*& prequest) {
   ACCORD_TRY(made->create(shown, transfers()));
   prequest_ = std::move(made);
   has_prequest_ = true;
-  keep_staging();
+  if (Status status = reserve(); !status.ok()) {
+    has_prequest_ = false;
+    prequest_.reset();
+    return status;
+  }
   prequest = prequest_->for_kernels();
   table_.note_prequest(prequest, this);
   return {};
@@ -201,8 +205,10 @@ Status TrackedPartitions::start() {
 
 // Not before the host MPI has started its part: see TrackedRounds.
 void TrackedPartitions::started() {
+  request_->let_open(true);
   request_->renew();
   engine_.submit(request_, nullptr);
+  request_->let_open(false);
   if (config().progress_thread == "on") meanwhile_.emplace(engine_);
 }
 

@@ -121,8 +121,13 @@ class Partitioned : public Operation {
   std::uint64_t own_bytes() const noexcept {
     return call_.partition_bytes * static_cast<std::uint64_t>(call_.partitions);
   }
-  // Has staging memory at hand for two messages, where kernels may run meanwhile.
-  void keep_staging() const;
+  // Has at hand what a round takes, for a request that kernels have. May wait for them.
+  virtual Status reserve() {
+    keep_staging(own_bytes());
+    return {};
+  }
+  // Has staging memory at hand for a few messages, where kernels may run meanwhile.
+  void keep_staging(std::uint64_t longest_bytes) const;
   // Whether the other side has said, by a message or by its word on the board, that it has given up
   // the round under way, or a later one: then it is over here, too.
   bool given_up_by_peer(const node::PartitionBoard& board, node::PartitionBoard::End peer) const;

@@ -118,7 +118,7 @@ void PartitionedSend::begin_round() {
   // The receiver may have started already.
   if (!welcomed_ && !dropped_) fail_on_error(table_.poll());
   reach(Opening::allowed, round());
-  if (memory_ == nullptr) keep_staging();
+  if (memory_ == nullptr) keep_staging(own_bytes());
   waiting_.resize(transfers_);
   std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
   for (auto& count : transfer_counts_) count.store(0, std::memory_order_relaxed);
@@ -366,15 +366,8 @@ Status PartitionedSend::send_piece() {
   Message message;
   message.transfer = piece.transfer;
   message.size_bytes = sizeof header + length;
-  std::byte* bytes = nullptr;
-  if (call_.end.runtime != nullptr) {
-    ACCORD_TRY(
-        device::staging_pool().acquire(call_.end.runtime, message.size_bytes, message.buffer));
-    bytes = static_cast<std::byte*>(message.buffer.data());
-  } else {
-    message.plain.resize(message.size_bytes);
-    bytes = message.plain.data();
-  }
+  ACCORD_TRY(table_.channel().take_memory(call_.end.runtime, message.size_bytes, message.letter));
+  std::byte* const bytes = message.letter.data();
   std::memcpy(bytes, &header, sizeof header);
   if (length > 0)
     ACCORD_TRY(call_.end.copy(PipelineEnd::Direction::pack, header.first_bytes, length,
@@ -388,24 +381,22 @@ Status PartitionedSend::progress_message(HostPort& host, Message& message, bool&
     bool packed = false;
     ACCORD_TRY(call_.end.copied(message.packing, packed));
     if (!packed) return {};
-    const auto* const bytes = message.plain.empty()
-                                  ? static_cast<const std::byte*>(message.buffer.data())
-                                  : message.plain.data();
-    ACCORD_TRY(table_.channel().post_data(call_.envelope.process, {bytes, message.size_bytes},
-                                          message.request));
+    ACCORD_TRY(table_.channel().post_data(
+        call_.envelope.process, {message.letter.data(), message.size_bytes}, message.request));
     message.sent = true;
   }
   return host.test(message.request, done);
 }
 
-// What has been handed to a device or to the host MPI ends by itself, but its memory is in use.
-bool PartitionedSend::drained(HostPort& host) {
+// What has been handed to a device ends by itself, but its memory is in use.
+bool PartitionedSend::drained(HostPort&) {
   pieces_.clear();
   (void)finish_batches();
   std::erase_if(messages_, [&](Message& message) {
-    bool done = false;
-    if (message.sent) return !host.test(message.request, done).ok() || done;
-    return !call_.end.copied(message.packing, done).ok() || done;
+    bool done = message.sent;
+    if (!message.sent) return !call_.end.copied(message.packing, done).ok() || done;
+    table_.channel().keep(std::move(message.letter), message.request);
+    return true;
   });
   if (!batches_.empty() || !messages_.empty()) return false;
   moving_ = 0;

@@ -40,8 +40,7 @@ class PartitionedSend final : public Partitioned {
   // A piece of a transfer on its way by the host MPI.
   struct Message {
     std::size_t transfer = 0;
-    device::StagingBuffer buffer;
-    std::vector<std::byte> plain;  // where the runtime has no say
+    PartitionedChannel::Letter letter;
     std::size_t size_bytes = 0;
     device::CopyTicket packing;
     HostRequest request = 0;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "core/partitioned/collective.h"
@@ -54,7 +55,7 @@ void PartitionedTable::leave(const Partitioned& request, const Envelope& envelop
     std::ranges::replace_if(
         waiting->second, [&](const Partitioned* one) { return one == &request; }, nullptr);
   }
-  std::erase_if(prequests_, [&](const auto& entry) { return entry.second == &request; });
+  forget_prequests_of(request);
 }
 
 void PartitionedTable::expect(PartitionedReceive& request, const Envelope& envelope) {
@@ -96,7 +97,7 @@ void PartitionedTable::enter(PartitionedCollective& request) {
 
 void PartitionedTable::leave(const PartitionedCollective& request) {
   collectives_.erase(request.name());
-  std::erase_if(prequests_, [&](const auto& entry) { return entry.second == &request; });
+  forget_prequests_of(request);
 }
 
 Status PartitionedTable::poll() {
@@ -162,6 +163,18 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
   return {};
 }
 
+void PartitionedTable::keep_until_parted(const CollectiveName& name, std::set<int> writers,
+                                         DeviceScrap words) {
+  if (!writers.empty()) parting_[name] = {std::move(writers), std::move(words)};
+}
+
+void PartitionedTable::note_parted(int process, const CollectiveName& name) {
+  const auto found = parting_.find(name);
+  if (found == parting_.end()) return;
+  found->second.writers.erase(process);
+  if (found->second.writers.empty()) parting_.erase(found);
+}
+
 void PartitionedTable::deliver_to_collective(int process, const wire::Header& header,
                                              std::span<const std::byte> body,
                                              PartitionedChannel::Letter& letter) {
@@ -169,6 +182,7 @@ void PartitionedTable::deliver_to_collective(int process, const wire::Header& he
   const bool is_data = header.kind == wire::Kind::collective_data;
   const auto found = collectives_.find(name);
   if (found == collectives_.end()) {
+    if (header.kind == wire::Kind::node_part) note_parted(process, name);
     if (!is_data && name.number > collectives_made_[name.lineage])
       early_[name].push_back({process, header, {body.begin(), body.end()}});
     return;
@@ -198,6 +212,12 @@ void PartitionedTable::note_prequest(const void* prequest, Partitioned* request)
   } else {
     prequests_[prequest] = request;
   }
+  channel_.let_kernels_run(!prequests_.empty());
+}
+
+void PartitionedTable::forget_prequests_of(const Partitioned& request) {
+  std::erase_if(prequests_, [&](const auto& entry) { return entry.second == &request; });
+  channel_.let_kernels_run(!prequests_.empty());
 }
 
 Partitioned* PartitionedTable::owner_of(const void* prequest) {

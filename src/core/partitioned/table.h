@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device_scrap.h"
 #include "core/partitioned/channel.h"
 #include "node/descriptor_port.h"
 #include "node/shared_pages.h"
@@ -64,8 +65,12 @@ class PartitionedTable {
   void enter(PartitionedCollective& request);
   void leave(const PartitionedCollective& request);
   Status poll();
-  // Messages are received from here on, but nobody gets them.
+  // Messages are received from here on, but nobody gets them, and none are sent.
   void close() noexcept { closed_ = true; }
+  bool is_closed() const noexcept { return closed_; }
+  // Words of a collective that has been freed here, which kernels of these processes may still
+  // write: nobody gets them again before all of these have freed it, too.
+  void keep_until_parted(const CollectiveName& name, std::set<int> writers, DeviceScrap words);
 
   // Pages of another process, which names them to this one: by the descriptor the first time.
   Status pages_of(int process, std::uint32_t number, const node::Descriptor* descriptor,
@@ -112,6 +117,8 @@ class PartitionedTable {
   Status deliver(int process, const wire::Header& header, std::span<const std::byte> body,
                  PartitionedChannel::Letter& letter);
   void meet(int process, const wire::Hello& hello);
+  void forget_prequests_of(const Partitioned& request);
+  void note_parted(int process, const CollectiveName& name);
   void deliver_to_collective(int process, const wire::Header& header,
                              std::span<const std::byte> body, PartitionedChannel::Letter& letter);
 
@@ -143,6 +150,11 @@ class PartitionedTable {
   };
   // For collectives that this process has yet to make. Data waits for them with its owner.
   std::map<CollectiveName, std::vector<Early>> early_;
+  struct Parting {
+    std::set<int> writers;
+    DeviceScrap words;
+  };
+  std::map<CollectiveName, Parting> parting_;
   std::unordered_map<const void*, Partitioned*> prequests_;
 };
 

@@ -25,7 +25,8 @@ enum class Kind : std::uint32_t {
   collective_failed,  // to all who are told of a start: this round has been given up
   node_meet,          // to all other ranks: a NodeMeet, at the initialisation
   node_lend,          // the same: a NodeLend, where all might take part
-  node_vote,          // the same: a word, whether this rank can, once all have lent
+  node_vote,          // the same: a word, the first round in which this rank can, 0: none
+  node_part,  // the same, by who has lent: it has freed the request, no kernel of its writes
 };
 
 // Aligned, since what follows is worked on where it has arrived.
