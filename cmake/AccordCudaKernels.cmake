@@ -74,7 +74,6 @@ function(accord_cuda_kernels sources)
   endforeach()
   set_source_files_properties(cuda_kernels.S PROPERTIES
     OBJECT_DEPENDS "${fatbins}" COMPILE_DEFINITIONS "${definitions}")
-  set_source_files_properties(cuda_reduce.cpp cuda_pack.cpp cuda_inbox.cpp cuda_partitions.cpp PROPERTIES
-    COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
+  set_source_files_properties(cuda_driver.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
   set(${sources} cuda_kernels.S PARENT_SCOPE)
 endfunction()

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// NVIDIA GPUs through the CUDA driver API alone, found at run time (cuda_driver.h). Asking what a
+// NVIDIA GPUs through the CUDA driver API alone, found at run time (cuda_driver.h), and, over a
+// table of HIP's functions in the place of CUDA's (hip.cpp), those of AMD. Asking what a
 // pointer is never initialises the driver: before the program's own cuInit no pointer can be the
 // device's. Memory and copies are in the context of the buffer, never in "the current device".
 // Nothing here runs at exit, when the driver may be gone; what it then answers (DEINITIALIZED)
 // makes every pointer host memory.
-#include <dirent.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
-#include <cctype>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <string_view>
 
@@ -24,6 +20,7 @@
 #include "device/cuda_pack.h"
 #include "device/cuda_partitions.h"
 #include "device/cuda_reduce.h"
+#include "device/cuda_runtime.h"
 #include "device/cuda_share.h"
 #include "device/cuda_stream.h"
 #include "device/device_runtime.h"
@@ -40,36 +37,12 @@ using cuda::PointerAttribute;
 using cuda::Result;
 using cuda::status_of;
 
-Status no_driver() {
-  return Status(StatusCode::unsupported, "cuda: no NVIDIA driver for CUDA 12 or later here");
-}
-
-// Whether an entry of the directory is `prefix` and a number (an empty prefix: any entry).
-bool has_entry(const char* path, std::string_view prefix) noexcept {
-  DIR* directory = opendir(path);
-  if (directory == nullptr) return false;
-  bool found = false;
-  while (const dirent* entry = readdir(directory)) {
-    const std::string_view name = entry->d_name;
-    if (name.size() <= prefix.size() || !name.starts_with(prefix) || name[0] == '.') continue;
-    found = found || prefix.empty() ||
-            std::isdigit(static_cast<unsigned char>(name[prefix.size()])) != 0;
-  }
-  closedir(directory);
-  return found;
-}
-
-// Whether CUDA_VISIBLE_DEVICES hides all devices: the list ends at its first invalid entry.
-bool all_devices_hidden() noexcept {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr) return false;
-  return *visible == '\0' || *visible == '-' || std::strcmp(visible, "NoDevFiles") == 0;
-}
-
 class CudaRuntime final : public DeviceRuntime {
  public:
-  const char* name() const noexcept override { return "cuda"; }
-  bool active() noexcept override { return cuda::driver() != nullptr; }
+  explicit CudaRuntime(const cuda::Vendor& vendor) : vendor_(vendor) {}
+
+  const char* name() const noexcept override { return vendor_.name; }
+  bool active() noexcept override { return vendor_.active(); }
   bool present() noexcept override;
 
   bool classify(const void* pointer, PointerInfo& info) noexcept override;
@@ -96,9 +69,9 @@ class CudaRuntime final : public DeviceRuntime {
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
   Status host_pin(void* pages, std::size_t size_bytes) override {
-    return host_memory_.pin(cuda::driver(), pages, size_bytes);
+    return host_memory_.pin(vendor_.driver(), pages, size_bytes);
   }
-  void host_unpin(void* pages) noexcept override { host_memory_.unpin(cuda::driver(), pages); }
+  void host_unpin(void* pages) noexcept override { host_memory_.unpin(vendor_.driver(), pages); }
 
   Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) override;
   Status free(void* pointer) override;
@@ -108,38 +81,41 @@ class CudaRuntime final : public DeviceRuntime {
   Status close_memory(void* pointer) override;
 
   int device_count() override;
+  Status problem() override { return vendor_.problem(); }
   int device_in_use() noexcept override;
   Status describe(int device, DeviceDescription& description) override;
   std::vector<DeviceLink> links() override;
 
  private:
+  Status no_driver() const { return Status(StatusCode::unsupported, vendor_.no_driver); }
   Status check_device(int device);
   Status keep_primary(cuda::Device device);
   Status enter_owner(const char* call, const void* pointer, ContextScope& scope, PointerInfo& info);
 
+  const cuda::Vendor& vendor_;
   cuda::HostMemory host_memory_;
   cuda::OpenedMemory opened_memory_;
-  std::mutex mutex_;  // guards what follows
+  std::once_flag init_once_;
+  bool initialised_ = false;  // by us, once
+  std::mutex mutex_;          // guards what follows
   std::array<bool, 64> primary_kept_{};
 };
 
 // Initialises the driver, as only calls that are asked for a device do.
 int CudaRuntime::device_count() {
-  const Driver* driver = cuda::driver();
-  static const bool initialised = driver != nullptr && driver->init(0) == Result::success;
+  const Driver* driver = vendor_.open_driver();
+  if (driver == nullptr) return 0;
+  std::call_once(init_once_, [&] { initialised_ = driver->init(0) == Result::success; });
   int count = 0;
-  if (!initialised || driver->device_get_count(&count) != Result::success) return 0;
+  if (!initialised_ || driver->device_get_count(&count) != Result::success) return 0;
   return count;
 }
 
 bool CudaRuntime::present() noexcept {
-  const Driver* driver = cuda::driver();
-  if (driver == nullptr) return false;
+  const Driver* driver = vendor_.driver();
   int count = 0;
-  if (driver->device_get_count(&count) == Result::success) return count > 0;
-  if (all_devices_hidden()) return false;
-  return has_entry("/proc/driver/nvidia/gpus", "") || has_entry("/dev", "nvidia") ||
-         access("/dev/dxg", F_OK) == 0 || access("/dev/nvhost-ctrl-gpu", F_OK) == 0;
+  if (driver != nullptr && driver->device_get_count(&count) == Result::success) return count > 0;
+  return vendor_.active() && vendor_.device_is_visible();
 }
 
 // What was found last in this thread. An allocation's id is never used twice, so to ask for that
@@ -151,11 +127,12 @@ struct Recent {
 };
 [[gnu::tls_model("initial-exec")]] thread_local Recent recent;
 
-bool find_recent(const Driver& driver, const void* pointer, PointerInfo& info) noexcept {
+bool find_recent(const Driver& driver, const DeviceRuntime& runtime, const void* pointer,
+                 PointerInfo& info) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   for (const PointerInfo& known : recent.infos) {
     if (address - reinterpret_cast<std::uintptr_t>(known.base) >= known.size_bytes) continue;
-    if (!cuda::has_id(driver, pointer, known.buffer_id)) continue;
+    if (known.runtime != &runtime || !cuda::has_id(driver, pointer, known.buffer_id)) continue;
     info = known;
     return true;
   }
@@ -163,9 +140,9 @@ bool find_recent(const Driver& driver, const void* pointer, PointerInfo& info) n
 }
 
 bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   if (driver == nullptr) return false;
-  if (find_recent(*driver, pointer, info)) return true;
+  if (find_recent(*driver, *this, pointer, info)) return true;
   // The driver leaves zero where an attribute does not apply; some are narrower than what we give
   // it.
   auto type = cuda::MemoryType::none;
@@ -208,7 +185,7 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
 }
 
 bool CudaRuntime::must_stage(const void* pointer) noexcept {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   if (driver == nullptr) return false;
   // The plural form even for one attribute: the singular one takes 470 ns to say that it does not
   // know an address. One at a time: each is a search of its own, and to find nothing takes longest
@@ -226,60 +203,60 @@ bool CudaRuntime::must_stage(const void* pointer) noexcept {
 }
 
 Status CudaRuntime::copy(int device, std::span<const Copy> copies) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : cuda::copy(*driver, device, copies);
 }
 
 Status CudaRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : cuda::copy_begin(*driver, device, copies, ticket);
 }
 
 Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : cuda::copy_done(*driver, ticket, done);
 }
 
 Status CudaRuntime::copy_batch(int device, const CopyBatch& batch) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : cuda::copy_batch(*driver, device, batch);
 }
 
 Status CudaRuntime::batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : cuda::batch_begin(*driver, device, batch, ticket);
 }
 
 bool CudaRuntime::can_reduce(ReduceOp op, Element element) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   return driver != nullptr && is_defined(op, element) && cuda::can_reduce(*driver);
 }
 
 Status CudaRuntime::reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : cuda::reduce_begin(*driver, device, reduction, ticket);
 }
 
 Status CudaRuntime::host_allocate(std::size_t size_bytes, void*& pointer) {
-  return host_memory_.allocate(cuda::driver(), size_bytes, pointer);
+  return host_memory_.allocate(vendor_.driver(), size_bytes, pointer);
 }
 
 void CudaRuntime::host_free(void* pointer, std::size_t size_bytes) noexcept {
-  host_memory_.free(cuda::driver(), pointer, size_bytes);
+  host_memory_.free(vendor_.driver(), pointer, size_bytes);
 }
 
 Status CudaRuntime::check_device(int device) {
-  if (cuda::driver() == nullptr) return no_driver();
   const int count = device_count();
+  if (vendor_.driver() == nullptr) return no_driver();
   if (device >= 0 && device < count) return Status();
   return Status(StatusCode::invalid_argument,
-                fmt::format("cuda has no device {} ({} devices)", device, count));
+                fmt::format("{} has no device {} ({} devices)", name(), device, count));
 }
 
 // Memory that we make lives in the primary context where the thread has no other: one reference is
 // kept for good, taken anew after the program has reset the device.
 Status CudaRuntime::keep_primary(cuda::Device device) {
-  const Driver& driver = *cuda::driver();
+  const Driver& driver = *vendor_.driver();
   const std::lock_guard lock(mutex_);
   unsigned flags = 0;
   int is_active = 0;
@@ -297,7 +274,7 @@ Status CudaRuntime::keep_primary(cuda::Device device) {
 std::uint64_t CudaRuntime::exclusive_device(int device) {
   cuda::Uuid uuid{};
   if (!check_device(device).ok() ||
-      cuda::driver()->device_get_uuid(&uuid, device) != Result::success)
+      vendor_.driver()->device_get_uuid(&uuid, device) != Result::success)
     return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
   return std::hash<std::string_view>{}(bytes) | 1;
@@ -305,7 +282,7 @@ std::uint64_t CudaRuntime::exclusive_device(int device) {
 
 Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
   ACCORD_TRY(check_device(device));
-  const Driver& driver = *cuda::driver();
+  const Driver& driver = *vendor_.driver();
   ACCORD_TRY(keep_primary(device));
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "inbox: context"));
@@ -317,31 +294,31 @@ Status CudaRuntime::make_partition_reducer(int device, const PartitionReduction&
                                            std::unique_ptr<PartitionReducer>& reducer) {
   ACCORD_TRY(check_device(device));
   ACCORD_TRY(keep_primary(device));
-  return cuda::make_partition_reducer(*cuda::driver(), device, reduction, arrived, reducer);
+  return cuda::make_partition_reducer(*vendor_.driver(), device, reduction, arrived, reducer);
 }
 
 // Libraries know devices by their primary context alone.
 Status CudaRuntime::run_on(int device, const std::function<Status()>& work) {
   ACCORD_TRY(check_device(device));
   ACCORD_TRY(keep_primary(device));
-  ContextScope scope(*cuda::driver());
-  ACCORD_TRY(status_of(*cuda::driver(), scope.enter_owner(device, nullptr), "library: context"));
+  ContextScope scope(*vendor_.driver());
+  ACCORD_TRY(status_of(*vendor_.driver(), scope.enter_owner(device, nullptr), "library: context"));
   return work();
 }
 
 Status CudaRuntime::make_stream(int device, std::unique_ptr<LibraryStream>& stream) {
   ACCORD_TRY(check_device(device));
   ACCORD_TRY(keep_primary(device));
-  ContextScope scope(*cuda::driver());
-  ACCORD_TRY(status_of(*cuda::driver(), scope.enter_owner(device, nullptr), "library: context"));
-  return cuda::make_stream(*cuda::driver(), scope, stream);
+  ContextScope scope(*vendor_.driver());
+  ACCORD_TRY(status_of(*vendor_.driver(), scope.enter_owner(device, nullptr), "library: context"));
+  return cuda::make_stream(*vendor_.driver(), scope, stream);
 }
 
 Status CudaRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {
   pointer = nullptr;
   ACCORD_TRY(check_device(device));
   if (size_bytes == 0) return Status();
-  const Driver& driver = *cuda::driver();
+  const Driver& driver = *vendor_.driver();
   cuda::Device handle = 0;
   ACCORD_TRY(status_of(driver, driver.device_get(&handle, device), cuda::symbol::device_get));
   ACCORD_TRY(keep_primary(handle));
@@ -375,14 +352,14 @@ Status CudaRuntime::enter_owner(const char* call, const void* pointer, ContextSc
                                 PointerInfo& info) {
   if (!classify(pointer, info)) {
     return Status(StatusCode::invalid_argument,
-                  fmt::format("cuda {}: {} is no memory of this runtime", call, pointer));
+                  fmt::format("{} {}: {} is no memory of this runtime", name(), call, pointer));
   }
-  return status_of(*cuda::driver(), scope.enter_owner(info.device, pointer), call);
+  return status_of(*vendor_.driver(), scope.enter_owner(info.device, pointer), call);
 }
 
 Status CudaRuntime::free(void* pointer) {
   if (pointer == nullptr) return Status();
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   if (driver == nullptr) return no_driver();
   ContextScope scope(*driver);
   PointerInfo info;
@@ -395,13 +372,13 @@ Status CudaRuntime::free(void* pointer) {
 }
 
 Status CudaRuntime::export_memory(const void* pointer, ExportedMemory& exported) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   if (driver == nullptr) return no_driver();
   ContextScope scope(*driver);
   PointerInfo info;
   ACCORD_TRY(enter_owner("export", pointer, scope, info));
   if (info.kind != MemoryKind::device || info.base == nullptr) {
-    return Status(StatusCode::unsupported, "cuda export: only device memory can be exported");
+    return Status(StatusCode::unsupported, "only device memory can be exported");
   }
   ACCORD_TRY(cuda::export_allocation(*driver, info, exported));
   exported.offset_bytes = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) -
@@ -412,7 +389,7 @@ Status CudaRuntime::export_memory(const void* pointer, ExportedMemory& exported)
 Status CudaRuntime::open_memory(int device, const ExportedMemory& exported, void*& pointer) {
   pointer = nullptr;
   ACCORD_TRY(check_device(device));
-  const Driver& driver = *cuda::driver();
+  const Driver& driver = *vendor_.driver();
   ACCORD_TRY(keep_primary(device));
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "open: context"));
@@ -420,7 +397,7 @@ Status CudaRuntime::open_memory(int device, const ExportedMemory& exported, void
 }
 
 Status CudaRuntime::close_memory(void* pointer) {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   if (driver == nullptr) return no_driver();
   ContextScope scope(*driver);
   PointerInfo info;
@@ -429,7 +406,7 @@ Status CudaRuntime::close_memory(void* pointer) {
 }
 
 int CudaRuntime::device_in_use() noexcept {
-  const Driver* driver = cuda::driver();
+  const Driver* driver = vendor_.driver();
   if (driver == nullptr) return -1;
   ContextScope scope(*driver);
   cuda::Device device = -1;
@@ -439,7 +416,7 @@ int CudaRuntime::device_in_use() noexcept {
 
 Status CudaRuntime::describe(int device, DeviceDescription& description) {
   ACCORD_TRY(check_device(device));
-  const Driver& driver = *cuda::driver();
+  const Driver& driver = *vendor_.driver();
   std::array<char, 256> text{};
   cuda::Device handle = 0;
   cuda::Uuid uuid{};
@@ -466,7 +443,7 @@ std::vector<DeviceLink> CudaRuntime::links() {
   for (int from = 0; from < count; ++from) {
     for (int to = 0; to < count; ++to) {
       if (from == to) continue;
-      const Driver& driver = *cuda::driver();
+      const Driver& driver = *vendor_.driver();
       DeviceLink link{from, to};
       int access = 0;
       link.peer_access =
@@ -482,10 +459,20 @@ std::vector<DeviceLink> CudaRuntime::links() {
   return result;
 }
 
+constexpr cuda::Vendor kNvidia{.name = "cuda",
+                               .driver = cuda::driver,
+                               .open_driver = cuda::driver,
+                               .active = []() noexcept { return cuda::driver() != nullptr; },
+                               .device_is_visible = cuda::device_is_visible,
+                               .problem = [] { return Status(); },
+                               .no_driver = "cuda: no NVIDIA driver for CUDA 12 or later here"};
+
 }  // namespace
 
+DeviceRuntime& cuda::make_runtime(const Vendor& vendor) { return *new CudaRuntime(vendor); }
+
 DeviceRuntime& cuda_runtime() {
-  static CudaRuntime& runtime = *new CudaRuntime;  // never destroyed, see above
+  static DeviceRuntime& runtime = cuda::make_runtime(kNvidia);  // never destroyed, see above
   return runtime;
 }
 

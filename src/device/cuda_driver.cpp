@@ -2,11 +2,24 @@
 // Copyright 2026 The Accord authors
 #include "device/cuda_driver.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
 #include "base/log.h"
+
+#ifdef ACCORD_CUDA_KERNELS
+extern "C" const unsigned char accord_cuda_kernels[];  // cuda_kernels.S
+extern "C" const unsigned char accord_cuda_pack_kernels[];
+extern "C" const unsigned char accord_cuda_inbox_kernel[];
+extern "C" const unsigned char accord_cuda_partition_kernels[];
+#endif
 
 namespace accord::device::cuda {
 namespace {
@@ -22,6 +35,37 @@ bool device_file_exists() noexcept {
     if (access(path, F_OK) == 0) return true;
   }
   return false;
+}
+
+#ifdef ACCORD_CUDA_KERNELS
+constexpr KernelImages kImages{.reductions = accord_cuda_kernels,
+                               .packing = accord_cuda_pack_kernels,
+                               .inbox = accord_cuda_inbox_kernel,
+                               .partitions = accord_cuda_partition_kernels};
+#else
+constexpr KernelImages kImages{};
+#endif
+
+// Whether an entry of the directory is `prefix` and a number (an empty prefix: any entry).
+bool has_entry(const char* path, std::string_view prefix) noexcept {
+  DIR* directory = opendir(path);
+  if (directory == nullptr) return false;
+  bool found = false;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name.size() <= prefix.size() || !name.starts_with(prefix) || name[0] == '.') continue;
+    found = found || prefix.empty() ||
+            std::isdigit(static_cast<unsigned char>(name[prefix.size()])) != 0;
+  }
+  closedir(directory);
+  return found;
+}
+
+// Whether CUDA_VISIBLE_DEVICES hides all devices: the list ends at its first invalid entry.
+bool all_devices_hidden() noexcept {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return false;
+  return *visible == '\0' || *visible == '-' || std::strcmp(visible, "NoDevFiles") == 0;
 }
 
 bool find_functions(void* library, Driver& found) {
@@ -44,6 +88,7 @@ const Driver* load() {
   if (library == nullptr && device_file_exists()) library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
   auto* found = new Driver;
+  found->images = kImages;
   if (find_functions(library, *found)) return found;
   delete found;
   return nullptr;
@@ -56,6 +101,12 @@ const Driver* driver() noexcept {
   return found;
 }
 
+bool device_is_visible() noexcept {
+  if (all_devices_hidden()) return false;
+  return has_entry("/proc/driver/nvidia/gpus", "") || has_entry("/dev", "nvidia") ||
+         access("/dev/dxg", F_OK) == 0 || access("/dev/nvhost-ctrl-gpu", F_OK) == 0;
+}
+
 Status status_of(const Driver& driver, Result result, const char* call) {
   if (result == Result::success) return Status();
   const char* name = nullptr;
@@ -64,8 +115,9 @@ Status status_of(const Driver& driver, Result result, const char* call) {
   if (driver.get_error_string(result, &text) != Result::success || text == nullptr) text = "";
   const StatusCode code =
       result == Result::out_of_memory ? StatusCode::no_memory : StatusCode::device_error;
-  return Status(
-      code, fmt::format("cuda {}: {} {} ({})", call, name, static_cast<unsigned>(result), text));
+  const char* own = driver.own_symbol != nullptr ? driver.own_symbol(call) : call;
+  return Status(code, fmt::format("{} {}: {} {} ({})", driver.runtime, own, name,
+                                  static_cast<unsigned>(result), text));
 }
 
 }  // namespace accord::device::cuda

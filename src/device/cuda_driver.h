@@ -4,7 +4,7 @@
 // The CUDA driver, found at run time: our own declarations of its documented ABI, so that building
 // needs no CUDA toolkit and a machine without the driver loads nothing.
 // tests/unit/cuda_driver_abi_test.cpp holds them against cuda.h. Called by the cuda_*.cpp files
-// only.
+// only, which work for AMD as well: hip_driver.cpp fills the same table with HIP's functions.
 #pragma once
 
 #include <cstddef>
@@ -117,10 +117,23 @@ struct Copy2d {
   std::size_t height;
 };
 
+// The compiled kernels that go with a driver; null: none.
+struct KernelImages {
+  const void* reductions = nullptr;
+  const void* packing = nullptr;
+  const void* inbox = nullptr;
+  const void* partitions = nullptr;
+};
+
 struct Driver {
 #define CUDA_FUNCTION(member, symbol, parameters) Result(*member) parameters = nullptr;
 #include "device/cuda_driver.def"
 #undef CUDA_FUNCTION
+
+  // For messages: the runtime, and what it calls the function of that symbol below.
+  const char* runtime = "cuda";
+  const char* (*own_symbol)(const char* symbol) noexcept = nullptr;  // null: the same
+  KernelImages images;
 };
 
 // The exported name of each member, for messages.
@@ -134,6 +147,9 @@ namespace symbol {
 // for it: it opens libcuda only where a device file of the vendor exists or libcuda is loaded
 // already. Never initialises it.
 const Driver* driver() noexcept;
+
+// Whether this process seems to have a GPU of NVIDIA, as files and the environment tell.
+bool device_is_visible() noexcept;
 
 inline DevicePointer address_of(const void* pointer) {
   return reinterpret_cast<DevicePointer>(pointer);

@@ -63,9 +63,10 @@ bool HostMemory::cut(const Driver& driver, std::size_t size_bytes, void*& pointe
 }
 
 Status HostMemory::pin(const Driver* driver, void* pages, std::size_t size_bytes) {
-  if (driver == nullptr) return Status(StatusCode::unsupported, "cuda: no driver");
+  if (driver == nullptr) return Status(StatusCode::unsupported, "no driver to page-lock memory by");
   ContextScope scope(*driver);
-  if (!scope.enter_any()) return Status(StatusCode::unsupported, "cuda: no context yet");
+  if (!scope.enter_any())
+    return Status(StatusCode::unsupported, "no device in use yet to page-lock memory for");
   return status_of(*driver, driver->host_memory_register(pages, size_bytes, kHostRegisterPortable),
                    symbol::host_memory_register);
 }

@@ -18,20 +18,8 @@
 #include "device/device_claim.h"
 #include "device/device_runtime.h"
 
-#ifdef ACCORD_CUDA_KERNELS
-extern "C" const unsigned char accord_cuda_inbox_kernel[];  // cuda_kernels.S
-#endif
-
 namespace accord::device::cuda {
 namespace {
-
-#ifdef ACCORD_CUDA_KERNELS
-constexpr bool kBuiltIn = true;
-constexpr const void* kImage = accord_cuda_inbox_kernel;
-#else
-constexpr bool kBuiltIn = false;
-constexpr const void* kImage = nullptr;
-#endif
 
 // How many blocks move a message: more take longer to come back once they have left, and all of
 // them have to (32 KiB, 100 us after the last call, 4 H200: 24, 27 and 36 us with 4, 8 and 32
@@ -296,8 +284,8 @@ class CudaInboxServer final : public InboxServer {
     context_ = context;
     Module module = nullptr;
     Function function = nullptr;
-    ACCORD_TRY(
-        status_of(driver, driver.module_load_data(&module, kImage), symbol::module_load_data));
+    ACCORD_TRY(status_of(driver, driver.module_load_data(&module, driver.images.inbox),
+                         symbol::module_load_data));
     ACCORD_TRY(status_of(driver, driver.module_get_function(&function, module, "accord_inbox"),
                          symbol::module_get_function));
     for (Kernel& kernel : kernels_) ACCORD_TRY(kernel.open(driver, context, function));
@@ -366,8 +354,8 @@ struct Servers {
 Status inbox_server(const Driver& driver, const ContextScope& scope, std::uint64_t exclusive_device,
                     InboxServer*& server) {
   static Servers& servers = *new Servers;
-  if (!kBuiltIn)
-    return Status(StatusCode::unsupported, "cuda inbox: the library was built without nvcc");
+  if (driver.images.inbox == nullptr)
+    return Status(StatusCode::unsupported, "no kernel for inbox exchanges in this library");
   unsigned long long id = 0;
   ACCORD_TRY(
       status_of(driver, driver.context_get_id(scope.context(), &id), symbol::context_get_id));

@@ -50,8 +50,9 @@ Status find_place(const Driver& driver, const void* pointer, const char* purpose
   const Result result = driver.pointer_get_attributes(static_cast<unsigned>(asked), attributes,
                                                       values, address_of(pointer));
   if (result != Result::success || place.type == MemoryType::none) {
-    return Status(StatusCode::invalid_argument,
-                  fmt::format("cuda {}: {} is no memory of this runtime", purpose, pointer));
+    return Status(
+        StatusCode::invalid_argument,
+        fmt::format("{} {}: {} is no memory of this runtime", driver.runtime, purpose, pointer));
   }
   place.managed = managed != 0;
   place.device = static_cast<std::int32_t>(ordinal);
@@ -78,8 +79,8 @@ Status find_places(const Driver& driver, const ByteRange& bytes, const char* pur
     if (ends) return Status();
     at = extent > at ? extent : last;
   }
-  return Status(StatusCode::unsupported,
-                fmt::format("cuda {}: {} lies in too many allocations", purpose, bytes.first));
+  return Status(StatusCode::unsupported, fmt::format("{} {}: {} lies in too many allocations",
+                                                     driver.runtime, purpose, bytes.first));
 }
 
 // Makes sure that kernels of the entered context can address the place. One that cannot would
@@ -107,7 +108,7 @@ Status check_reachable(const Driver& driver, Device device, Context context, con
     }
   }
   return Status(StatusCode::unsupported,
-                fmt::format("cuda {}: {}: {}", purpose, place.pointer, reason));
+                fmt::format("{} {}: {}: {}", driver.runtime, purpose, place.pointer, reason));
 }
 
 }  // namespace
@@ -123,8 +124,9 @@ Status Kernels::load_locked(const Driver& driver, Context context, Loaded*& load
   loaded = &contexts_[id];
   if (loaded->module != nullptr) return Status();
   ACCORD_TRY(loaded->failure);
-  const Status status = unsupported(status_of(
-      driver, driver.module_load_data(&loaded->module, image_), symbol::module_load_data));
+  const Status status =
+      unsupported(status_of(driver, driver.module_load_data(&loaded->module, driver.images.*image_),
+                            symbol::module_load_data));
   if (!status.ok()) loaded->module = nullptr;
   if (status.code() == StatusCode::unsupported) {
     loaded->failure = status;

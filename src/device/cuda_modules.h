@@ -22,7 +22,8 @@ Status unsupported(const Status& status);
 class Kernels {
  public:
   // `purpose`: for the message where a device does not take them.
-  Kernels(const void* image, const char* purpose) : image_(image), purpose_(purpose) {}
+  Kernels(const void* KernelImages::*image, const char* purpose)
+      : image_(image), purpose_(purpose) {}
 
   // Loads them into the current context. What failed once is not tried again: unsupported.
   Status load(const Driver& driver, Context context);
@@ -38,7 +39,7 @@ class Kernels {
 
   Status load_locked(const Driver& driver, Context context, Loaded*& loaded);
 
-  const void* const image_;
+  const void* KernelImages::*const image_;
   const char* const purpose_;
   std::mutex mutex_;
   // By the id of the context, since a new one may have the handle of one that was destroyed, and

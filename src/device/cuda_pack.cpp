@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "device/cuda_pack.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -15,20 +17,8 @@
 #include "device/cuda_pack_kernels.h"
 #include "device/pack.h"
 
-#ifdef ACCORD_CUDA_KERNELS
-extern "C" const unsigned char accord_cuda_pack_kernels[];  // cuda_kernels.S
-#endif
-
 namespace accord::device::cuda {
 namespace {
-
-#ifdef ACCORD_CUDA_KERNELS
-constexpr bool kBuiltIn = true;
-constexpr const void* kImage = accord_cuda_pack_kernels;
-#else
-constexpr bool kBuiltIn = false;
-constexpr const void* kImage = nullptr;
-#endif
 
 // Blocks of a launch at most: two for each multiprocessor of the largest devices of today.
 constexpr std::uint64_t kBlocksMax = 264;
@@ -40,7 +30,7 @@ constexpr std::size_t kRunTableBytesMin = 4096;
 std::atomic<std::uint64_t> launches{0};
 
 Kernels& kernels() {
-  static Kernels& loaded = *new Kernels(kImage, "kernels for derived types");
+  static Kernels& loaded = *new Kernels(&KernelImages::packing, "kernels for derived types");
   return loaded;
 }
 
@@ -108,7 +98,8 @@ class RunTables {
     }
     table.capacity_bytes = std::max(kRunTableBytesMin, std::bit_ceil(size_bytes));
     if (tables.bytes + table.capacity_bytes > kRunBytesMax) {
-      return Status(StatusCode::unsupported, "cuda pack: too many runs of irregular types");
+      return Status(StatusCode::unsupported,
+                    fmt::format("{} pack: too many runs of irregular types", driver.runtime));
     }
     ACCORD_TRY(status_of(driver, driver.memory_allocate(&table.address, table.capacity_bytes),
                          symbol::memory_allocate));
@@ -125,8 +116,9 @@ RunTables& run_tables() {
   return tables;
 }
 
-bool needs_kernel(const CopyBatch& batch) {
-  return kBuiltIn && std::any_of(batch.laid_out.begin(), batch.laid_out.end(), kernel_pays);
+bool needs_kernel(const Driver& driver, const CopyBatch& batch) {
+  return driver.images.packing != nullptr &&
+         std::any_of(batch.laid_out.begin(), batch.laid_out.end(), kernel_pays);
 }
 
 Status launch(const Driver& driver, Context context, const LayoutCopy& copy, Stream stream) {
@@ -204,7 +196,7 @@ std::uint64_t pack_launches() noexcept { return launches.load(std::memory_order_
 Status batch_begin(const Driver& driver, Device device, const CopyBatch& batch,
                    CopyTicket& ticket) {
   ticket.handle = nullptr;
-  if (needs_kernel(batch)) {
+  if (needs_kernel(driver, batch)) {
     ContextScope scope(driver);
     const Status entered = enter_for_kernel(driver, device, ranges_of(batch), "pack", scope);
     if (entered.ok()) {
@@ -223,7 +215,7 @@ Status batch_begin(const Driver& driver, Device device, const CopyBatch& batch,
 
 Status copy_batch(const Driver& driver, Device device, const CopyBatch& batch) {
   if (batch.laid_out.empty()) return copy(driver, device, batch.plain.copies());
-  if (!needs_kernel(batch)) return copy(driver, device, rows_of(batch).copies());
+  if (!needs_kernel(driver, batch)) return copy(driver, device, rows_of(batch).copies());
   CopyTicket ticket;
   ACCORD_TRY(batch_begin(driver, device, batch, ticket));
   for (bool done = false; !done;) ACCORD_TRY(copy_done(driver, ticket, done));

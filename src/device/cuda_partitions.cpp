@@ -15,20 +15,8 @@
 #include "device/cuda_partition_kernels.h"
 #include "device/reduce_functions.h"
 
-#ifdef ACCORD_CUDA_KERNELS
-extern "C" const unsigned char accord_cuda_partition_kernels[];  // cuda_kernels.S
-#endif
-
 namespace accord::device::cuda {
 namespace {
-
-#ifdef ACCORD_CUDA_KERNELS
-constexpr bool kBuiltIn = true;
-constexpr const void* kImage = accord_cuda_partition_kernels;
-#else
-constexpr bool kBuiltIn = false;
-constexpr const void* kImage = nullptr;
-#endif
 
 // How long the kernel stays where nothing becomes ready, and how long it then stays away, for what
 // may have waited for it to start.
@@ -39,7 +27,7 @@ constexpr std::chrono::microseconds kPause{50};
 constexpr unsigned kPollsPerLook = 1 << 14;
 
 Kernels& kernels() {
-  static Kernels& loaded = *new Kernels(kImage, "reductions of partitions");
+  static Kernels& loaded = *new Kernels(&KernelImages::partitions, "reductions of partitions");
   return loaded;
 }
 
@@ -272,7 +260,8 @@ Status CudaPartitionReducer::progress() {
 Status make_partition_reducer(const Driver& driver, Device device,
                               const PartitionReduction& reduction, std::uint32_t* arrived,
                               std::unique_ptr<PartitionReducer>& reducer) {
-  if (!kBuiltIn || kernel_name(reduction.op, reduction.element) == nullptr)
+  if (driver.images.partitions == nullptr ||
+      kernel_name(reduction.op, reduction.element) == nullptr)
     return Status(StatusCode::unsupported, "cuda partitions: no kernel for this reduction");
   std::vector<ByteRange> ranges;
   const auto add = [&](const void* first, std::size_t size_bytes) {

@@ -12,20 +12,8 @@
 #include "device/cuda_modules.h"
 #include "device/reduce_functions.h"
 
-#ifdef ACCORD_CUDA_KERNELS
-extern "C" const unsigned char accord_cuda_kernels[];  // cuda_kernels.S
-#endif
-
 namespace accord::device::cuda {
 namespace {
-
-#ifdef ACCORD_CUDA_KERNELS
-constexpr bool kBuiltIn = true;
-constexpr const void* kImage = accord_cuda_kernels;
-#else
-constexpr bool kBuiltIn = false;
-constexpr const void* kImage = nullptr;
-#endif
 
 // Blocks of a launch at most. More do not make the links faster: on 4 x H200, reading from three
 // peers, 64 blocks move 325 GB/s and 132 of them 309; and they keep the program's kernels waiting.
@@ -45,7 +33,7 @@ constexpr Kernel kKernels[] = {
 };
 
 Kernels& kernels() {
-  static Kernels& loaded = *new Kernels(kImage, "reductions");
+  static Kernels& loaded = *new Kernels(&KernelImages::reductions, "reductions");
   return loaded;
 }
 
@@ -130,24 +118,25 @@ Status enqueue_reduction(const Driver& driver, Function function, const Reductio
   return Status();
 }
 
-Status check_chain(const Reduction& reduction) {
+Status check_chain(const Driver& driver, const Reduction& reduction) {
   if (reduction.sources.size() <= kReduceSourcesMax) return Status();
   const auto later = reduction.sources.subspan(kReduceSourcesMax);
   if (std::find(later.begin(), later.end(), reduction.dst) == later.end()) return Status();
   return Status(StatusCode::unsupported,
-                fmt::format("cuda reduce: dst is a source after the first {}", kReduceSourcesMax));
+                fmt::format("{} reduce: dst is a source after the first {}", driver.runtime,
+                            kReduceSourcesMax));
 }
 
 }  // namespace
 
 bool can_reduce(const Driver& driver) {
-  static std::atomic<bool> known{false};
-  if (!kBuiltIn) return false;
-  if (known.load(std::memory_order_relaxed)) return true;
+  static std::atomic<const Driver*> known{nullptr};
+  if (driver.images.reductions == nullptr) return false;
+  if (known.load(std::memory_order_relaxed) == &driver) return true;
   ContextScope scope(driver);
   if (!scope.enter_any()) return false;
   if (!kernels().load(driver, scope.context()).ok()) return false;
-  known.store(true, std::memory_order_relaxed);
+  known.store(&driver, std::memory_order_relaxed);
   return true;
 }
 
@@ -155,11 +144,12 @@ Status reduce_begin(const Driver& driver, Device device, const Reduction& reduct
                     CopyTicket& ticket) {
   ticket.handle = nullptr;
   ACCORD_TRY(check_reduction(reduction));
-  if (!kBuiltIn) {
-    return Status(StatusCode::unsupported, "cuda reduce: the library was built without nvcc");
+  if (driver.images.reductions == nullptr) {
+    return Status(StatusCode::unsupported,
+                  fmt::format("{} reduce: the library was built without kernels", driver.runtime));
   }
   if (reduction.count == 0) return Status();
-  ACCORD_TRY(check_chain(reduction));
+  ACCORD_TRY(check_chain(driver, reduction));
   ContextScope scope(driver);
   ACCORD_TRY(enter_for_reduction(driver, device, reduction, scope));
   Function function = nullptr;

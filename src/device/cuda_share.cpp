@@ -3,9 +3,12 @@
 #include "device/cuda_share.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
+#include <string_view>
 
 namespace accord::device::cuda {
 namespace {
@@ -14,13 +17,20 @@ enum class Origin : std::uint64_t { allocation, mapping, pool };
 
 // What ExportedMemory::bytes holds.
 struct Handle {
-  static constexpr std::uint64_t kMagic = 0x32616475'63636361ULL;
+  static constexpr std::uint64_t kMagic = 0x33616475'63636361ULL;
   std::uint64_t magic = kMagic;
+  std::array<char, 8> runtime{};  // whose it is: others have handles of the same form
   Origin origin = Origin::allocation;
   std::uint64_t size_bytes = 0;  // of a mapping
   IpcHandle ipc{};
   PoolPointer pool_pointer{};
 };
+
+std::array<char, 8> name_of(const Driver& driver) {
+  std::array<char, 8> name{};
+  std::string_view(driver.runtime).copy(name.data(), name.size());
+  return name;
+}
 
 // That memory was not made to be exported is no error of the device: there are other ways.
 Status unsupported(const Driver& driver, Result result, const char* call) {
@@ -154,6 +164,7 @@ bool has_id(const Driver& driver, const void* pointer, std::uint64_t buffer_id) 
 
 Status export_allocation(const Driver& driver, const PointerInfo& info, ExportedMemory& exported) {
   Handle handle;
+  handle.runtime = name_of(driver);
   int descriptor = -1;
   std::uint64_t capable = 1;
   if (!ask(driver, info.base, PointerAttribute::is_legacy_ipc_capable, capable) || capable != 0) {
@@ -164,7 +175,7 @@ Status export_allocation(const Driver& driver, const PointerInfo& info, Exported
   } else if ((info.buffer_id & kPhysicalId) != 0) {
     ACCORD_TRY(export_mapping(driver, info, handle, descriptor));
   } else {
-    return Status(StatusCode::unsupported, "cuda export: memory of an unknown kind");
+    return Status(StatusCode::unsupported, "export: memory of an unknown kind");
   }
   if (descriptor >= 0) (void)::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   exported.bytes.resize(sizeof handle);
@@ -180,8 +191,10 @@ Status OpenedMemory::open(const Driver& driver, Device device, const ExportedMem
   if (exported.bytes.size() == sizeof handle) {
     std::memcpy(&handle, exported.bytes.data(), sizeof handle);
   }
-  if (handle.magic != Handle::kMagic)
-    return Status(StatusCode::invalid_argument, "cuda open: no handle of this runtime");
+  if (handle.magic != Handle::kMagic || handle.runtime != name_of(driver)) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("{} open: no handle of this runtime", driver.runtime));
+  }
   DevicePointer address = 0;
   if (handle.origin == Origin::allocation) {
     ACCORD_TRY(status_of(driver,
@@ -191,7 +204,7 @@ Status OpenedMemory::open(const Driver& driver, Device device, const ExportedMem
     return Status();
   }
   if (exported.file_descriptor < 0)
-    return Status(StatusCode::invalid_argument, "cuda open: a handle without its descriptor");
+    return Status(StatusCode::invalid_argument, "open: a handle without its descriptor");
   Opened opened;
   if (handle.origin == Origin::mapping) {
     opened.mapped_bytes = static_cast<std::size_t>(handle.size_bytes);

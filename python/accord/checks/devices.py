@@ -18,6 +18,8 @@ from accord.info import device_rows
 # What to do about a device that does not answer, by runtime.
 _MEND = {
     "cuda": "see what nvidia-smi says of it; hide it with CUDA_VISIBLE_DEVICES",
+    "hip": "install AMD's HIP runtime (libamdhip64, of ROCm 5.2 or later), be in the group that owns "
+    "/dev/kfd and /dev/dri/renderD*; see HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
     "level_zero": "install libze1 and Intel's driver (libze-intel-gpu1, or intel-level-zero-gpu), "
     "be in the group that owns /dev/dri/renderD*; see ZE_AFFINITY_MASK",
 }

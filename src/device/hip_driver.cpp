@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/hip_driver.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+
+#include "base/config.h"
+#include "device/hip_functions.h"
+
+#ifdef ACCORD_HIP_KERNELS
+extern "C" const unsigned char accord_hip_kernels[];  // hip_kernels.S
+extern "C" const unsigned char accord_hip_pack_kernels[];
+#endif
+
+namespace accord::device::hip {
+namespace {
+
+#ifdef ACCORD_HIP_KERNELS
+constexpr cuda::KernelImages kImages{.reductions = accord_hip_kernels,
+                                     .packing = accord_hip_pack_kernels};
+#else
+constexpr cuda::KernelImages kImages{};
+#endif
+
+constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                                      "libamdhip64.so"};
+
+// Whether the kernel driver shows a GPU that this process may open: CPUs are nodes without an id.
+bool find_gpu() {
+  constexpr const char* kNodes = "/sys/class/kfd/kfd/topology/nodes";
+  if (access("/dev/kfd", F_OK) != 0) return access("/dev/dxg", F_OK) == 0;
+  DIR* directory = opendir(kNodes);
+  if (directory == nullptr) return false;
+  bool found = false;
+  while (const dirent* entry = readdir(directory)) {
+    unsigned long id = 0;
+    std::ifstream(fmt::format("{}/{}/gpu_id", kNodes, entry->d_name)) >> id;
+    found = found || id != 0;
+  }
+  closedir(directory);
+  return found;
+}
+
+bool gpu_exists() noexcept {
+  static const bool found = find_gpu();
+  return found;
+}
+
+bool asked_for() noexcept { return config().runtime == "hip"; }
+
+// How many libraries this process has ever loaded; asking takes less than looking for one.
+unsigned long long libraries_loaded() noexcept {
+  unsigned long long count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        *static_cast<unsigned long long*>(result) = info->dlpi_adds;
+        return 1;  // the same for all
+      },
+      &count);
+  return count;
+}
+
+// What is known of the library. Never destroyed: it is asked until the end of the process.
+struct Search {
+  std::atomic<const cuda::Driver*> driver{nullptr};
+  std::atomic<unsigned long long> libraries_seen{0};
+  std::mutex mutex;  // guards what follows
+  Status failure;    // for good
+};
+
+Search& search() noexcept {
+  static Search& only = *new Search;
+  return only;
+}
+
+const char* own_symbol(const char* symbol) noexcept {
+#define HIP_TWIN(member, own, parameters) \
+  if (std::strcmp(symbol, cuda::symbol::member) == 0) return #own;
+#define HIP_LIKE(member, own, parameters) HIP_TWIN(member, own, parameters)
+#define HIP_OWN(member, own, parameters)
+#define HIP_TEXT(member, own)
+#include "device/hip_driver.def"
+#undef HIP_TWIN
+#undef HIP_LIKE
+#undef HIP_OWN
+#undef HIP_TEXT
+  return symbol;
+}
+
+Status find_functions(void* library, const char* name) {
+  const char* missing = nullptr;
+  Functions found;
+  const auto find = [&](auto& function, const char* symbol) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
+    if (function == nullptr) missing = symbol;
+  };
+#define HIP_TWIN(member, symbol, parameters) find(found.member, #symbol);
+#define HIP_LIKE(member, symbol, parameters) find(found.member, #symbol);
+#define HIP_OWN(member, symbol, parameters) find(found.member, #symbol);
+#define HIP_TEXT(member, symbol) find(found.member, #symbol);
+#include "device/hip_driver.def"
+#undef HIP_TWIN
+#undef HIP_LIKE
+#undef HIP_OWN
+#undef HIP_TEXT
+  if (missing != nullptr) {
+    return Status(StatusCode::unsupported,
+                  fmt::format("hip: {} has no {} (ROCm 5.2 or later is needed)", name, missing));
+  }
+  functions() = found;
+  return Status();
+}
+
+// With the mutex held: takes the library that is loaded, or with flags other than RTLD_NOLOAD loads
+// it. It is kept for good, since it cannot be unloaded safely.
+void take_library(Search& in, int flags) {
+  if (in.driver.load(std::memory_order_relaxed) != nullptr || !in.failure.ok()) return;
+  for (const char* name : kLibraries) {
+    void* library = dlopen(name, flags);
+    if (library == nullptr) continue;
+    in.failure = find_functions(library, name);
+    if (!in.failure.ok()) return;
+    auto* made = new cuda::Driver(make_driver());
+    made->runtime = "hip";
+    made->own_symbol = own_symbol;
+    made->images = kImages;
+    in.driver.store(made, std::memory_order_release);
+    return;
+  }
+}
+
+}  // namespace
+
+const cuda::Driver* driver() noexcept {
+  Search& in = search();
+  if (const cuda::Driver* known = in.driver.load(std::memory_order_acquire)) return known;
+  const unsigned long long loaded = libraries_loaded();
+  if (in.libraries_seen.load(std::memory_order_relaxed) == loaded) return nullptr;
+  const std::lock_guard lock(in.mutex);
+  take_library(in, asked_for() ? RTLD_NOW | RTLD_LOCAL : RTLD_NOW | RTLD_NOLOAD);
+  in.libraries_seen.store(loaded, std::memory_order_relaxed);
+  return in.driver.load(std::memory_order_relaxed);
+}
+
+const cuda::Driver* open_driver() noexcept {
+  if (const cuda::Driver* known = driver()) return known;
+  if (!gpu_exists() && !asked_for()) return nullptr;
+  Search& in = search();
+  const std::lock_guard lock(in.mutex);
+  take_library(in, RTLD_NOW | RTLD_LOCAL);
+  const cuda::Driver* const found = in.driver.load(std::memory_order_relaxed);
+  if (found == nullptr && in.failure.ok())
+    in.failure = Status(StatusCode::unsupported,
+                        "hip: an AMD GPU or ACCORD_RUNTIME=hip, but no libamdhip64 that loads");
+  return found;
+}
+
+// A library that comes later is of use only where there is a GPU.
+bool may_be_used() noexcept {
+  static const bool may = gpu_exists() || asked_for() || driver() != nullptr;
+  return may;
+}
+
+bool device_is_visible() noexcept {
+  for (const char* name : {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
+    const char* visible = std::getenv(name);
+    if (visible != nullptr && (*visible == '\0' || *visible == '-')) return false;
+  }
+  return gpu_exists() || (asked_for() && driver() != nullptr);
+}
+
+Status problem() {
+  const cuda::Driver* const found = open_driver();
+  if (found == nullptr) {
+    const std::lock_guard lock(search().mutex);
+    return search().failure;
+  }
+  if (!device_is_visible()) return Status();
+  int count = 0;
+  ACCORD_TRY(cuda::status_of(*found, found->init(0), cuda::symbol::init));
+  return cuda::status_of(*found, found->device_get_count(&count), cuda::symbol::device_get_count);
+}
+
+}  // namespace accord::device::hip
