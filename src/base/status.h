@@ -20,6 +20,7 @@ enum class StatusCode {
   truncated,         // more was sent than its receiver has room for
   no_memory,
   device_error,  // an accelerator's driver reported an error
+  network,       // a transfer between nodes has failed, or its other end is gone
   unsupported,
 };
 

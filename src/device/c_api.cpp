@@ -53,6 +53,7 @@ int error_code(StatusCode code) {
     case StatusCode::host_mpi:
     case StatusCode::mismatch:
     case StatusCode::truncated:
+    case StatusCode::network:
     case StatusCode::invalid_argument:
       break;
   }

@@ -17,10 +17,13 @@
 #include "core/device_message.h"
 #include "shim/describe.h"
 #include "shim/held_messages.h"
+#include "shim/net_messages.h"
 
 namespace accord::shim {
 
 // The ranks of this node can send each other headers.
+inline bool node_joined = false;
+// Those, or ranks of different nodes.
 inline bool messages_joined = false;
 // A receive from before the first use of a device may be under way for good, in which nobody would
 // look for a header: then this rank gets none.
@@ -34,8 +37,18 @@ inline std::atomic<bool> hears_headers{false};
 void join_messages();
 void leave_messages() noexcept;
 
-// Only where messages_joined.
+// Only where node_joined.
 node::Outbox& outbox() noexcept;
+
+// Who keeps a message of this rank.
+node::Lender& lender_of(const node::MessageHeader& header) noexcept;
+// Who recognises a header that has come, or null; `host`: the pointer that the host MPI was given
+// for `segment`.
+node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t received_bytes,
+                          node::MessageHeader& header);
+bool is_header(const node::MessageHeader& header) noexcept;
+// The way a message takes, for people.
+const char* path_of(const node::MessageHeader& header) noexcept;
 
 // Messages that come may be headers.
 inline bool listens() noexcept {
@@ -43,6 +56,11 @@ inline bool listens() noexcept {
 }
 // Or may before the call is through, since another thread opens something.
 inline bool may_listen() noexcept { return messages_joined && (program_has_threads || listens()); }
+
+// Whether anybody could send headers here, if this rank looked for them.
+inline bool may_be_sent_headers() noexcept {
+  return device::any_active() || (net_joined && net_mail().was_invited());
+}
 
 // Opens what peers lend since this rank has looked last. Costs a look at memory where there is
 // nothing new.
@@ -64,12 +82,12 @@ bool has_room_for_header(C count, MPI_Datatype datatype) noexcept {
 template <class C>
 bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
   if (!messages_joined) return false;
-  if (!device::any_active()) {
+  if (!may_be_sent_headers()) {
     if (lasts == Lasts::call || !has_room_for_header(count, datatype)) return false;
     has_blind_requests.store(true);
     // Pairs with the one in attend(): the other thread sees this receive, or this one its device.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    return device::any_active();
+    return may_be_sent_headers();
   }
   attend();
   if (program_has_threads || holds_messages()) return true;
@@ -89,7 +107,7 @@ bool takes_header(MPI_Datatype datatype) noexcept;
 template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
   if (!messages_joined) return {};
-  if (device::any_active()) attend(buffer);
+  if (may_be_sent_headers()) attend(buffer);
   return has_room_for_header(count, datatype) ? Landing(count, datatype, lasts) : Landing();
 }
 
@@ -101,6 +119,10 @@ core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) noexcept;
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
                     const core::MessageWay& way, node::MessageHeader& header, bool& posted);
 
+// The same for a rank of another node.
+Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
+                        int receiver, node::MessageHeader& header, bool& posted);
+
 // The same for rank `dest`. `posted` says no where the message goes the usual way.
 template <class C>
 Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, int dest,
@@ -109,10 +131,16 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   if (!messages_joined || !buffer.is_staged()) return {};
   const core::Segment segment = segment_of(count, datatype);
   const core::MessageWay way = way_of_message(comm, segment.size_bytes());
-  if (way.way == core::MessageWay::Way::staged) return {};
-  const int receiver = node_rank(comm, dest);
-  if (receiver < 0 || !takes_header(datatype)) return {};
-  return post_message(buffer, segment, receiver, way, header, posted);
+  const bool can_be_near = way.way != core::MessageWay::Way::staged;
+  if (const int near = can_be_near ? node_rank(comm, dest) : -1; near >= 0)
+    return takes_header(datatype) ? post_message(buffer, segment, near, way, header, posted)
+                                  : Status();
+  const bool can_be_far =
+      net_joined && segment.size_bytes() >= std::max(config().net_bytes, sizeof header);
+  const int far = can_be_far ? net_rank(comm, dest) : -1;
+  if (far < 0 || !takes_header(datatype)) return {};
+  attend(buffer);
+  return post_net_message(buffer, segment, far, header, posted);
 }
 
 // Once its header is sent: returns when the buffer is the user's again, with the error of before,

@@ -11,9 +11,10 @@ BELOW = {
     "base": set(),
     "device": {"base"},
     "ccl": {"base"},
+    "net": {"base", "device"},
     "node": {"base", "device"},
-    "core": {"base", "device", "ccl", "node"},
-    "shim": {"base", "device", "ccl", "node", "core", "preload"},  # preload: shim_abi.h only
+    "core": {"base", "device", "ccl", "net", "node"},
+    "shim": {"base", "device", "ccl", "net", "node", "core", "preload"},  # preload: shim_abi.h only
     "preload": {"base", "device"},
 }
 SHARED_WITH_SHIM = "preload/shim_abi.h"

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "net/worker.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <string_view>
+#include <utility>
+
+#include "net/ucx.h"
+
+namespace accord::net {
+
+class Peer {
+ public:
+  ucp_ep_h end = nullptr;
+  ucs_status_t status = UCS_OK;
+};
+
+namespace {
+
+// How long the end of a connection may take whose peer does nothing any more.
+constexpr std::chrono::seconds kFarewell{1};
+
+Status status_of(const Ucx& ucx, ucs_status_t status, const char* call) {
+  if (status == UCS_OK) return {};
+  return {status == UCS_ERR_NO_MEMORY ? StatusCode::no_memory : StatusCode::network,
+          fmt::format("ucx: {}: {}", call, ucx.status_string(status))};
+}
+
+// A message, until UCX has sent it.
+struct Posted {
+  const Ucx& ucx;
+  std::vector<std::byte> bytes;
+};
+
+class MappedRegion final : public Region {
+ public:
+  MappedRegion(const Ucx& ucx, ucp_context_h context, ucp_mem_h memory, std::recursive_mutex& mutex)
+      : ucx_(ucx), context_(context), memory_(memory), mutex_(mutex) {}
+  ~MappedRegion() override {
+    const std::lock_guard locked(mutex_);
+    (void)ucx_.mem_unmap(context_, memory_);
+  }
+  Status pack() {
+    void* packed = nullptr;
+    std::size_t size_bytes = 0;
+    ACCORD_TRY(
+        status_of(ucx_, ucx_.rkey_pack(context_, memory_, &packed, &size_bytes), "ucp_rkey_pack"));
+    const auto* const first = static_cast<const std::byte*>(packed);
+    key_.assign(first, first + size_bytes);
+    ucx_.rkey_buffer_release(packed);
+    return {};
+  }
+
+ private:
+  const Ucx& ucx_;
+  ucp_context_h context_;
+  ucp_mem_h memory_;
+  std::recursive_mutex& mutex_;
+};
+
+class UnpackedRegion final : public RemoteRegion {
+ public:
+  UnpackedRegion(const Ucx& ucx, ucp_rkey_h remote_key, std::recursive_mutex& mutex)
+      : key(remote_key), ucx_(ucx), mutex_(mutex) {}
+  ~UnpackedRegion() override {
+    const std::lock_guard locked(mutex_);
+    ucx_.rkey_destroy(key);
+  }
+  const ucp_rkey_h key;
+
+ private:
+  const Ucx& ucx_;
+  std::recursive_mutex& mutex_;
+};
+
+class UcxWorker final : public Worker {
+ public:
+  explicit UcxWorker(const Ucx& ucx) : ucx_(ucx) {}
+  ~UcxWorker() override { close(); }
+
+  Status start(const Options& options);
+
+  Bytes address() const noexcept override { return address_; }
+  Status connect(Bytes address, Peer*& peer) override;
+  Status check(const Peer& peer) override;
+  Status post(Peer& peer, unsigned kind, Bytes message) override;
+  void listen(unsigned kind, Handler handler) override;
+  bool reaches(const device::PointerInfo& where) const noexcept override;
+  Ticket send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes) override;
+  Ticket receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes) override;
+  Status share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made) override;
+  Status reach(Peer& peer, Bytes key, std::unique_ptr<RemoteRegion>& made) override;
+  Ticket put(Peer& peer, const void* from, std::size_t size_bytes, std::uint64_t to,
+             RemoteRegion& region) override;
+  Ticket get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from,
+             RemoteRegion& region) override;
+  Status poll(Ticket& ticket, bool& done) override;
+  void cancel(Ticket& ticket) noexcept override;
+  bool progress() override;
+  int descriptor() const noexcept override { return descriptor_; }
+  bool arm() override;
+  void wake() noexcept override { (void)ucx_.worker_signal(worker_); }
+  void close() noexcept override;
+
+ private:
+  struct Arrived {
+    unsigned kind;
+    std::vector<std::byte> bytes;
+  };
+  // Where the messages of one kind come to; UCX keeps its address.
+  struct Ear {
+    UcxWorker* worker = nullptr;
+    unsigned kind = 0;
+    Handler handler;
+  };
+
+  Status make_context(const Options& options);
+  Status make_worker();
+  Ticket ticket(Peer& peer, ucs_status_ptr_t request, const char* call);
+  static ucs_status_t arrive(void* ear, const void* header, std::size_t header_bytes, void* data,
+                             std::size_t size_bytes, const ucp_am_recv_param_t* param);
+
+  const Ucx& ucx_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  std::uint64_t memory_types_ = 0;
+  int descriptor_ = -1;
+  std::vector<std::byte> address_;
+  std::vector<std::pair<std::vector<std::byte>, std::unique_ptr<Peer>>> peers_;
+  std::array<Ear, kKinds> ears_;
+  std::deque<Arrived> arrived_;
+  bool is_calling_ = false;  // a handler
+};
+
+Status UcxWorker::make_context(const Options& options) {
+  ucp_config_t* settings = nullptr;
+  ACCORD_TRY(status_of(ucx_, ucx_.config_read(nullptr, nullptr, &settings), "ucp_config_read"));
+  ucs_status_t status = UCS_OK;
+  const auto set = [&](const char* name, const std::string& value) {
+    if (status == UCS_OK && !value.empty())
+      status = ucx_.config_modify(settings, name, value.c_str());
+  };
+  set("NET_DEVICES", options.net_devices);
+  set("TLS", options.transports);
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.name = "accord";
+  if (status == UCS_OK)
+    status = ucx_.init(UCP_API_MAJOR, UCP_API_MINOR, &params, settings, &context_);
+  ucx_.config_release(settings);
+  ACCORD_TRY(status_of(ucx_, status, "ucp_init"));
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  if (ucx_.context_query(context_, &attributes) == UCS_OK) memory_types_ = attributes.memory_types;
+  return {};
+}
+
+Status UcxWorker::make_worker() {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ACCORD_TRY(status_of(ucx_, ucx_.worker_create(context_, &params, &worker_), "ucp_worker_create"));
+  ACCORD_TRY(status_of(ucx_, ucx_.worker_get_efd(worker_, &descriptor_), "ucp_worker_get_efd"));
+  ucp_address_t* address = nullptr;
+  std::size_t size_bytes = 0;
+  ACCORD_TRY(status_of(ucx_, ucx_.worker_get_address(worker_, &address, &size_bytes),
+                       "ucp_worker_get_address"));
+  const auto* const first = reinterpret_cast<const std::byte*>(address);
+  address_.assign(first, first + size_bytes);
+  ucx_.worker_release_address(worker_, address);
+  return {};
+}
+
+Status UcxWorker::start(const Options& options) {
+  const std::lock_guard locked(mutex_);
+  ACCORD_TRY(make_context(options));
+  return make_worker();
+}
+
+Status UcxWorker::connect(Bytes address, Peer*& peer) {
+  const std::lock_guard locked(mutex_);
+  for (const auto& [known, made] : peers_) {
+    if (!std::ranges::equal(known, address)) continue;
+    peer = made.get();
+    return {};
+  }
+  auto made = std::make_unique<Peer>();
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler.cb = [](void* gone, ucp_ep_h, ucs_status_t status) {
+    static_cast<Peer*>(gone)->status = status;
+  };
+  params.err_handler.arg = made.get();
+  ACCORD_TRY(status_of(ucx_, ucx_.ep_create(worker_, &params, &made->end), "ucp_ep_create"));
+  peer = made.get();
+  peers_.emplace_back(std::vector(address.begin(), address.end()), std::move(made));
+  return {};
+}
+
+Status UcxWorker::check(const Peer& peer) {
+  const std::lock_guard locked(mutex_);
+  return status_of(ucx_, peer.status, "the connection has ended");
+}
+
+ucs_status_t UcxWorker::arrive(void* ear, const void*, std::size_t, void* data,
+                               std::size_t size_bytes, const ucp_am_recv_param_t* param) {
+  const Ear& here = *static_cast<const Ear*>(ear);
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not one of ours
+  const auto* const first = static_cast<const std::byte*>(data);
+  here.worker->arrived_.push_back({here.kind, {first, first + size_bytes}});
+  return UCS_OK;
+}
+
+void UcxWorker::listen(unsigned kind, Handler handler) {
+  const std::lock_guard locked(mutex_);
+  Ear& ear = ears_[kind];
+  ear = {this, kind, std::move(handler)};
+  ucp_am_handler_param_t params{};
+  params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  params.id = kind;
+  params.flags = UCP_AM_FLAG_WHOLE_MSG;
+  params.cb = arrive;
+  params.arg = &ear;
+  (void)ucx_.worker_set_am_handler(worker_, &params);
+}
+
+Status UcxWorker::post(Peer& peer, unsigned kind, Bytes message) {
+  const std::lock_guard locked(mutex_);
+  ACCORD_TRY(check(peer));
+  auto posted = std::make_unique<Posted>(Posted{ucx_, {message.begin(), message.end()}});
+  ucp_request_param_t param{};
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
+  param.user_data = posted.get();
+  param.cb.send = [](void* request, ucs_status_t, void* sent) {
+    const std::unique_ptr<Posted> ended(static_cast<Posted*>(sent));
+    ended->ucx.request_free(request);
+  };
+  const ucs_status_ptr_t request =
+      ucx_.am_send(peer.end, kind, nullptr, 0, posted->bytes.data(), posted->bytes.size(), &param);
+  if (UCS_PTR_IS_ERR(request)) return status_of(ucx_, UCS_PTR_STATUS(request), "ucp_am_send_nbx");
+  if (request != nullptr) (void)posted.release();  // the callback has it
+  return {};
+}
+
+bool UcxWorker::reaches(const device::PointerInfo& where) const noexcept {
+  if (!device::needs_staging(where) || where.runtime == nullptr) return true;
+  const std::string_view runtime = where.runtime->name();
+  if (runtime == "host") return true;
+  const bool is_managed = where.kind == device::MemoryKind::managed;
+  const auto knows = [&](ucs_memory_type_t type) {
+    return (memory_types_ >> static_cast<unsigned>(type) & 1) != 0;
+  };
+  if (runtime == "cuda")
+    return knows(is_managed ? UCS_MEMORY_TYPE_CUDA_MANAGED : UCS_MEMORY_TYPE_CUDA);
+  if (runtime == "hip")
+    return knows(is_managed ? UCS_MEMORY_TYPE_ROCM_MANAGED : UCS_MEMORY_TYPE_ROCM);
+  return false;
+}
+
+Ticket UcxWorker::ticket(Peer& peer, ucs_status_ptr_t request, const char* call) {
+  if (UCS_PTR_IS_ERR(request))
+    return {nullptr, status_of(ucx_, UCS_PTR_STATUS(request), call), &peer};
+  return {request, {}, &peer};
+}
+
+Ticket UcxWorker::send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes) {
+  const std::lock_guard locked(mutex_);
+  if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
+  const ucp_request_param_t param{};
+  return ticket(peer, ucx_.tag_send(peer.end, memory, size_bytes, tag, &param), "ucp_tag_send_nbx");
+}
+
+Ticket UcxWorker::receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes) {
+  const std::lock_guard locked(mutex_);
+  if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  return ticket(peer, ucx_.tag_receive(worker_, memory, size_bytes, tag, ~std::uint64_t{0}, &param),
+                "ucp_tag_recv_nbx");
+}
+
+Status UcxWorker::share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made) {
+  const std::lock_guard locked(mutex_);
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  params.address = memory;
+  params.length = size_bytes;
+  ucp_mem_h mapped = nullptr;
+  ACCORD_TRY(status_of(ucx_, ucx_.mem_map(context_, &params, &mapped), "ucp_mem_map"));
+  auto region = std::make_unique<MappedRegion>(ucx_, context_, mapped, mutex_);
+  ACCORD_TRY(region->pack());
+  made = std::move(region);
+  return {};
+}
+
+Status UcxWorker::reach(Peer& peer, Bytes key, std::unique_ptr<RemoteRegion>& made) {
+  const std::lock_guard locked(mutex_);
+  ACCORD_TRY(check(peer));
+  ucp_rkey_h unpacked = nullptr;
+  ACCORD_TRY(
+      status_of(ucx_, ucx_.rkey_unpack(peer.end, key.data(), &unpacked), "ucp_ep_rkey_unpack"));
+  made = std::make_unique<UnpackedRegion>(ucx_, unpacked, mutex_);
+  return {};
+}
+
+// What UCX calls a put that is done has only left this process: a flush behind it tells more.
+Ticket UcxWorker::put(Peer& peer, const void* from, std::size_t size_bytes, std::uint64_t to,
+                      RemoteRegion& region) {
+  const std::lock_guard locked(mutex_);
+  if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
+  ucp_request_param_t param{};
+  const ucs_status_ptr_t begun =
+      ucx_.put(peer.end, from, size_bytes, to, static_cast<UnpackedRegion&>(region).key, &param);
+  if (UCS_PTR_IS_ERR(begun)) return ticket(peer, begun, "ucp_put_nbx");
+  if (begun != nullptr) ucx_.request_free(begun);  // the flush ends behind it
+  return ticket(peer, ucx_.ep_flush(peer.end, &param), "ucp_ep_flush_nbx");
+}
+
+Ticket UcxWorker::get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from,
+                      RemoteRegion& region) {
+  const std::lock_guard locked(mutex_);
+  if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
+  const ucp_request_param_t param{};
+  return ticket(
+      peer,
+      ucx_.get(peer.end, to, size_bytes, from, static_cast<UnpackedRegion&>(region).key, &param),
+      "ucp_get_nbx");
+}
+
+Status UcxWorker::poll(Ticket& ticket, bool& done) {
+  const std::lock_guard locked(mutex_);
+  done = true;
+  if (ticket.request == nullptr) return std::exchange(ticket.status, {});
+  ucs_status_t status = ucx_.request_status(ticket.request);
+  if (status == UCS_INPROGRESS) {
+    done = false;
+    // A receive ends with nobody's connection.
+    if (ticket.peer != nullptr && ticket.peer->status != UCS_OK) cancel(ticket);
+    return {};
+  }
+  ucx_.request_free(std::exchange(ticket.request, nullptr));
+  if (status == UCS_ERR_CANCELED && ticket.peer != nullptr && ticket.peer->status != UCS_OK)
+    status = ticket.peer->status;
+  return status_of(ucx_, status, "a transfer has failed");
+}
+
+void UcxWorker::cancel(Ticket& ticket) noexcept {
+  const std::lock_guard locked(mutex_);
+  if (ticket.request != nullptr) ucx_.request_cancel(worker_, ticket.request);
+}
+
+bool UcxWorker::progress() {
+  const std::unique_lock locked(mutex_, std::try_to_lock);
+  if (!locked.owns_lock() || worker_ == nullptr) return false;  // another thread does it
+  const bool moved = ucx_.worker_progress(worker_) != 0;
+  if (is_calling_) return moved;
+  is_calling_ = true;
+  while (!arrived_.empty()) {
+    const Arrived next = std::move(arrived_.front());
+    arrived_.pop_front();
+    if (const Handler& handler = ears_[next.kind].handler) handler(next.bytes);
+  }
+  is_calling_ = false;
+  return moved;
+}
+
+bool UcxWorker::arm() {
+  const std::lock_guard locked(mutex_);
+  return arrived_.empty() && ucx_.worker_arm(worker_) == UCS_OK;
+}
+
+void UcxWorker::close() noexcept {
+  const std::lock_guard locked(mutex_);
+  const auto end = std::chrono::steady_clock::now() + kFarewell;
+  for (auto& [address, peer] : peers_) {
+    ucp_request_param_t param{};
+    if (peer->status != UCS_OK) {
+      param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+      param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    }
+    const ucs_status_ptr_t closing = ucx_.ep_close(peer->end, &param);
+    if (closing == nullptr || UCS_PTR_IS_ERR(closing)) continue;
+    while (ucx_.request_status(closing) == UCS_INPROGRESS &&
+           std::chrono::steady_clock::now() < end) {
+      if (ucx_.worker_progress(worker_) == 0) ::sched_yield();
+    }
+    ucx_.request_free(closing);
+  }
+  if (worker_ != nullptr) ucx_.worker_destroy(std::exchange(worker_, nullptr));
+  if (context_ != nullptr) ucx_.cleanup(std::exchange(context_, nullptr));
+  peers_.clear();
+  descriptor_ = -1;
+}
+
+}  // namespace
+
+void* Worker::address_of(void* memory, const device::PointerInfo& where) noexcept {
+  return where.runtime != nullptr ? where.runtime->address_for_library(memory) : memory;
+}
+
+Status Worker::open(const Options& options, std::unique_ptr<Worker>& made) {
+  const Ucx* ucx = nullptr;
+  ACCORD_TRY(load_ucx(ucx));
+  auto worker = std::make_unique<UcxWorker>(*ucx);
+  ACCORD_TRY(worker->start(options));
+  made = std::move(worker);
+  return {};
+}
+
+}  // namespace accord::net
