@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace accord::test::level_zero {
 
@@ -59,4 +61,19 @@ class DriverControl {
   void (*count_)(long*, long*) = nullptr;
 };
 
+inline const std::vector<std::string> kFunctions = {
+#define LEVEL_ZERO_FUNCTION(member, symbol) #symbol,
+#include "../../src/device/level_zero_driver.def"
+#undef LEVEL_ZERO_FUNCTION
+};
+
+// What these cannot release, nobody can.
+inline const std::set<std::string> kReleasing = {
+    "zeMemFree",          "zeMemCloseIpcHandle", "zeCommandQueueDestroy", "zeCommandListDestroy",
+    "zeEventPoolDestroy", "zeEventDestroy",      "zeFenceDestroy"};
+
 }  // namespace accord::test::level_zero
+
+namespace accord::test {
+namespace driver = level_zero;  // for tests of any vendor's
+}

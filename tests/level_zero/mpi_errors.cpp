@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Every function of Level Zero that Accord calls fails for good on all ranks, while these make
+// Every function of a vendor that Accord calls fails for good on all ranks, while these make
 // calls on device memory: each call gives the right bytes or an MPI error, and once the function
 // works again so do the calls, and nothing is kept. With "host": the program has no device memory,
 // whatever became of the drivers.
 #include <accord/accord.h>
+#include <driver_control.h>  // of that vendor
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -16,14 +16,15 @@
 #include <vector>
 
 #include "../mpi/device_buffer.h"
-#include "driver_control.h"
 
 namespace {
 
 using accord::test::DeviceBuffer;
 using accord::test::on_device;
-using accord::test::level_zero::DriverControl;
-using accord::test::level_zero::Held;
+using accord::test::driver::DriverControl;
+using accord::test::driver::Held;
+using accord::test::driver::kFunctions;
+using accord::test::driver::kReleasing;
 
 constexpr int kCount = 3000;
 
@@ -121,17 +122,6 @@ void play(const DriverControl& driver, const std::string& failing) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// What these cannot release, nobody can.
-const std::vector<std::string> kReleasing = {
-    "zeMemFree",          "zeMemCloseIpcHandle", "zeCommandQueueDestroy", "zeCommandListDestroy",
-    "zeEventPoolDestroy", "zeEventDestroy",      "zeFenceDestroy"};
-
-const std::vector<std::string> kFunctions = {
-#define LEVEL_ZERO_FUNCTION(member, symbol) #symbol,
-#include "../../src/device/level_zero_driver.def"
-#undef LEVEL_ZERO_FUNCTION
-};
-
 // What all ranks hold. One or two allocations of the last communicator may not be released yet: of
 // two ranks that share memory, the one that is done with it last does that, at its next call. So
 // what is kept by mistake shows where it is kept several times.
@@ -154,7 +144,7 @@ void play_all() {
   if (!driver.found()) return;
   for (const std::string& function : kFunctions) play(driver, function);
   for (const std::string& function : kFunctions) {
-    if (std::count(kReleasing.begin(), kReleasing.end(), function) != 0) continue;
+    if (kReleasing.contains(function)) continue;
     play(driver, "");
     const Held before = held_by_all(driver);
     for (long i = 0; i < kTimes; ++i) play(driver, function);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A stand-in for libamdhip64.so over host memory, loaded as AMD's is, so that the HIP runtime is
+// tested without a GPU, in one process and between several. It is strict where HIP is, or may be:
+// device memory cannot be touched by the CPU, streams and events are used with their device
+// current, kernels reach other devices only where peers were enabled, the last error of a thread is
+// kept. Streams work late (ACCORD_TEST_HIP_DELAY_US), each in a thread of its own. A kernel is
+// known by its name, and done by the CPU. ACCORD_TEST_HIP_VERSION=5 has the numbers and answers of
+// HIP 5. A mistake of the caller that a GPU would only show as wrong bytes ends the process.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/hip_functions.h"
+
+namespace accord::test::hip {
+
+using device::cuda::Result;
+constexpr auto kInvalidDevice = static_cast<Result>(101);
+constexpr auto kNoBinary = static_cast<Result>(209);
+constexpr auto kInvalidHandle = static_cast<Result>(400);
+constexpr auto kNotFound = static_cast<Result>(500);
+constexpr auto kIllegalAddress = static_cast<Result>(700);
+
+constexpr int kDevices = 2;
+
+enum class Kind { host, device, managed };
+
+struct Allocation {
+  Allocation() = default;
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+  ~Allocation();
+
+  Kind kind = Kind::device;
+  int device = 0;
+  bool imported = false;
+  bool registered = false;     // the program's own pages
+  std::byte* user = nullptr;   // what the program holds
+  std::byte* alias = nullptr;  // where its bytes are
+  std::size_t size_bytes = 0;
+  std::size_t mapped_bytes = 0;
+  int descriptor = -1;
+  std::string file;
+  unsigned id = 0;
+};
+
+using Work = std::function<void()>;
+
+// Everything that the library holds.
+struct State {
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  std::map<std::byte*, std::shared_ptr<Allocation>> allocations;
+  std::set<std::pair<int, int>> peers;  // the first may use memory of the second
+  unsigned last_id = 0;
+  long objects = 0;  // streams, events, graphs and modules
+  long jobs = 0;     // on any stream
+};
+State& state();
+
+// What each thread has.
+extern thread_local int current_device;
+extern thread_local Result last_error;
+
+bool is_version_5();
+
+// The allocation that the address is in, or null. With the state's mutex held.
+std::shared_ptr<Allocation> find_allocation(const void* address);
+
+// Where the bytes at an address are that the program knows: these of an allocation, which is then
+// held, or plain host memory. With the state's mutex held.
+std::byte* reach(const void* address, std::size_t size_bytes,
+                 std::vector<std::shared_ptr<Allocation>>& held);
+
+// With the state's mutex held.
+Result enqueue(device::cuda::Stream stream, Work work);
+
+// What a device could not forgive.
+[[noreturn]] void fail(const std::string& what);
+
+// What this call is to fail with (ACCORD_TEST_HIP_FAIL, see library.cpp), else success.
+Result injected(const char* function);
+
+// The body of every function: fails where it is told to, and leaves its error for hipGetLastError.
+template <class Body>
+Result api(const char* function, const Body& body) {
+  Result result = injected(function);
+  if (result == Result::success) result = body();
+  last_error = result;
+  return result;
+}
+
+}  // namespace accord::test::hip
