@@ -67,34 +67,21 @@ ACCORD_DEVICE uint64_t add_one(uint64_t* word) {
 }
 #elif defined(__HIPCC__)
 ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
-  const uint32_t value = *static_cast<const volatile uint32_t*>(word);
-  __threadfence_system();
-  return value;
+  return __hip_atomic_load(word, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 ACCORD_DEVICE void store_release(uint32_t* word, uint32_t value) {
-  __threadfence_system();
-  *static_cast<volatile uint32_t*>(word) = value;
+  __hip_atomic_store(word, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 ACCORD_DEVICE void release_fence() { __threadfence_system(); }
 ACCORD_DEVICE void store_released(uint32_t* word, uint32_t value) {
-  *static_cast<volatile uint32_t*>(word) = value;
+  __hip_atomic_store(word, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted) {
-  __threadfence();
-  const uint64_t found = static_cast<uint64_t>(atomicCAS(
-      reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(*expected),
-      static_cast<unsigned long long>(wanted)));
-  __threadfence();
-  const bool done = found == *expected;
-  *expected = found;
-  return done;
+  return __hip_atomic_compare_exchange_strong(word, expected, wanted, __ATOMIC_ACQ_REL,
+                                              __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT);
 }
 ACCORD_DEVICE uint64_t add_one(uint64_t* word) {
-  __threadfence();
-  const uint64_t before =
-      static_cast<uint64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(word), 1ull));
-  __threadfence();
-  return before;
+  return __hip_atomic_fetch_add(word, uint64_t{1}, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
 }
 #else
 ACCORD_DEVICE uint32_t load_acquire(const uint32_t* word) {
