@@ -75,7 +75,8 @@ struct Search {
   std::atomic<const cuda::Driver*> driver{nullptr};
   std::atomic<unsigned long long> libraries_seen{0};
   std::mutex mutex;  // guards what follows
-  Status failure;    // for good
+  Status failure;    // of a library that is there; for good
+  Status absence;    // of one that was asked for: the program may bring its own later
 };
 
 Search& search() noexcept {
@@ -160,8 +161,8 @@ const cuda::Driver* open_driver() noexcept {
   const std::lock_guard lock(in.mutex);
   take_library(in, RTLD_NOW | RTLD_LOCAL);
   const cuda::Driver* const found = in.driver.load(std::memory_order_relaxed);
-  if (found == nullptr && in.failure.ok())
-    in.failure = Status(StatusCode::unsupported,
+  if (found == nullptr)
+    in.absence = Status(StatusCode::unsupported,
                         "hip: an AMD GPU or ACCORD_RUNTIME=hip, but no libamdhip64 that loads");
   return found;
 }
@@ -184,7 +185,7 @@ Status problem() {
   const cuda::Driver* const found = open_driver();
   if (found == nullptr) {
     const std::lock_guard lock(search().mutex);
-    return search().failure;
+    return search().failure.ok() ? search().absence : search().failure;
   }
   if (!device_is_visible()) return Status();
   int count = 0;

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "stream.h"
+
 namespace accord::fake {
 namespace {
 
@@ -55,8 +57,20 @@ Outcome run(const std::vector<Posted>& calls) {
   return outcome;
 }
 
+// On the stream of the first; what becomes of it the communicators tell.
+Outcome run_on_stream(std::vector<Posted> calls) {
+  void* const stream = calls.front().call.stream;
+  for (Posted& posted : calls) {
+    posted.call.send = bytes_of(posted.call.send);
+    posted.call.receive = bytes_of(posted.call.receive);
+  }
+  if (enqueue(stream, [calls = std::move(calls)] { (void)run(calls); })) return Outcome::success;
+  return fail(Outcome::invalid_argument, "no stream of this device");
+}
+
 Outcome run_group(std::vector<Posted> calls) {
   if (calls.empty()) return Outcome::success;
+  if (calls.front().call.stream != nullptr) return run_on_stream(std::move(calls));
   const Communicator& first = *calls.front().communicator;
   std::vector<Communicator*> busy;
   for (const Posted& posted : calls) {

@@ -2,10 +2,11 @@
 // Copyright 2026 The Accord authors
 //
 // The engine of the stand-ins for collective libraries: communicators of processes of one machine,
-// over memory that the CPU may touch, without streams. A call has done its work when it returns;
-// calls between group_start() and group_end() do theirs in group_end(), all at once. A communicator
-// that does not block does its work in a thread of its own, and answers in_progress meanwhile.
-// Ranks that make different calls get an error, as does everybody once one rank has failed.
+// over memory that the CPU may touch, without streams, or on those of stream.h. A call has done its
+// work when it returns; calls between group_start() and group_end() do theirs in group_end(), all
+// at once. A communicator that does not block does its work in a thread of its own, and answers
+// in_progress meanwhile. Ranks that make different calls get an error, as does everybody once one
+// rank has failed.
 #pragma once
 
 #include <memory>

@@ -34,7 +34,8 @@ struct Call {
   std::size_t count = 0;  // as the libraries count: of one block, where a rank has several
   Element element = Element::uint8;
   Reduction reduction = Reduction::sum;
-  int peer = 0;  // or root
+  int peer = 0;            // or root
+  void* stream = nullptr;  // stream.h; null: at once
 };
 
 struct Posted {

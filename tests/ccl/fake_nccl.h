@@ -6,7 +6,8 @@
 //
 // The contract
 // - Buffers are memory that the CPU may read and write. The stream is null: a call, or the
-//   ncclGroupEnd of its group, returns when its work is done, and waits for the peers.
+//   ncclGroupEnd of its group, returns when its work is done, and waits for the peers. On a stream
+//   of the stand-in for HIP (stream.h) it does so there, with memory of that.
 // - A communicator made with `blocking = 0` works in a thread of its own, at initialisation and at
 //   every call or group. It answers ncclInProgress, and to another call before
 //   ncclCommGetAsyncError says ncclSuccess it answers ncclInvalidArgument, as NCCL does.

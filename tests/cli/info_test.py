@@ -173,6 +173,26 @@ def test_the_devices_of_level_zero(home: Home, accord: Accord) -> None:
     assert broken["devices"] == [] and "zeInit" in broken["problem"]
 
 
+def test_the_devices_of_hip(home: Home, accord: Accord) -> None:
+    folder = home.library.parent.parent / "tests" / "hip" / "lib"
+    if not (folder / "libamdhip64.so.6").is_file():
+        pytest.skip("no stand-in for HIP in this build")
+
+    def told(**environment: object) -> dict[str, Any]:
+        done = accord("info", "--json", LD_LIBRARY_PATH=folder, ACCORD_RUNTIME="hip", **environment)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["default_runtime"] == "hip"
+        (row,) = [row for row in answer["runtimes"] if row["name"] == "hip"]
+        return row
+
+    good = told()
+    assert [device["name"] for device in good["devices"]] == ["AMD stand-in 0", "AMD stand-in 1"]
+    assert "problem" not in good
+    broken = told(ACCORD_TEST_HIP_FAIL="hipInit:1+")
+    assert broken["devices"] == [] and "hipInit" in broken["problem"]
+
+
 def test_a_collective_library_that_is_not_there(home: Home, accord: Accord) -> None:
     done = accord("info", "--json", ACCORD_CCL_LIBRARIES="nccl:/nowhere/libnccl.so")
     rows = {row["name"]: row for row in json.loads(done.stdout)["collective_libraries"]}

@@ -233,6 +233,34 @@ TEST_F(Hip, lends_memory_to_another_process) {
   EXPECT_OK(runtime_.free(memory));
 }
 
+// In a process with ACCORD_RUNTIME=auto: nothing is loaded for who does not use HIP, and what the
+// program loads later is found.
+int come_late() {
+  std::vector<int> plain(1 << 20);
+  PointerInfo info;
+  if (hip_runtime().classify(plain.data(), info) || hip::driver() != nullptr) return 1;
+  if (::dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD) != nullptr) return 2;
+  if (::dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_LOCAL) == nullptr) return 3;
+  if (hip::driver() == nullptr) return 4;
+  void* memory = nullptr;
+  const auto allocate = test::hip::DriverControl().find<Result(void**, std::size_t)>("hipMalloc");
+  if (allocate(&memory, 100) != Result::success) return 5;
+  return hip_runtime().classify(memory, info) && info.kind == MemoryKind::device ? 0 : 6;
+}
+
+TEST_F(Hip, is_left_alone_until_the_program_loads_it) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("ACCORD_RUNTIME", "auto", 1);
+    ::execl("/proc/self/exe", "hip_runtime_test", "late", nullptr);
+    std::_Exit(100);
+  }
+  int status = 0;
+  ASSERT_EQ(child, ::waitpid(child, &status, 0));
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
 TEST_F(Hip, exports_only_device_memory_and_opens_only_its_own_handles) {
   void* const pinned = allocate(MemoryKind::pinned, 100);
   ExportedMemory exported;
@@ -359,6 +387,7 @@ TEST_F(HipKernels, work_from_any_thread) {
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "open") == 0)
     return accord::device::open_in_child(argv + 2);
+  if (argc == 2 && std::strcmp(argv[1], "late") == 0) return accord::device::come_late();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -39,6 +39,14 @@ bool is_version_5() {
   return is;
 }
 
+int device_count() {
+  static const int count = [] {
+    const char* text = std::getenv("ACCORD_TEST_HIP_DEVICES");
+    return text == nullptr ? 2 : std::atoi(text);
+  }();
+  return count;
+}
+
 void fail(const std::string& what) {
   std::fprintf(stderr, "stand-in for HIP: %s\n", what.c_str());
   std::abort();
@@ -190,6 +198,18 @@ void accord_test_hip_count(long* objects, long* allocations) {
   *allocations = static_cast<long>(state().allocations.size());
 }
 
+// For a stand-in of a collective library (tests/ccl/stream.h).
+int accord_test_hip_enqueue(Stream stream, void (*work)(void*), void* argument) {
+  const std::lock_guard lock(state().mutex);
+  return static_cast<int>(enqueue(stream, [=] { work(argument); }));
+}
+void* accord_test_hip_bytes_of(const void* pointer) {
+  const std::lock_guard lock(state().mutex);
+  const std::shared_ptr<Allocation> found = find_allocation(pointer);
+  if (found == nullptr) return const_cast<void*>(pointer);
+  return found->alias + (static_cast<const std::byte*>(pointer) - found->user);
+}
+
 Result hipGetLastError() { return std::exchange(last_error, Result::success); }
 const char* hipGetErrorName(Result result) {
   return result == Result::invalid_value ? "hipErrorInvalidValue" : "hipErrorOfStandIn";
@@ -207,15 +227,14 @@ Result hipRuntimeGetVersion(int* version) {
 }
 Result hipGetDeviceCount(int* count) {
   return api(__func__, [&] {
-    const char* none = std::getenv("ACCORD_TEST_HIP_NO_DEVICE");
-    *count = none != nullptr ? 0 : kDevices;
-    return none != nullptr ? Result::no_device : Result::success;
+    *count = device_count();
+    return *count == 0 ? Result::no_device : Result::success;
   });
 }
 Result hipDeviceGet(Device* device, int ordinal) {
   return api(__func__, [&] {
     *device = ordinal;
-    return ordinal >= 0 && ordinal < kDevices ? Result::success : kInvalidDevice;
+    return ordinal >= 0 && ordinal < device_count() ? Result::success : kInvalidDevice;
   });
 }
 Result hipDeviceGetName(char* name, int length, Device device) {
@@ -256,14 +275,14 @@ Result hipGetDevice(int* device) {
 }
 Result hipSetDevice(int device) {
   return api(__func__, [&] {
-    if (device < 0 || device >= kDevices) return kInvalidDevice;
+    if (device < 0 || device >= device_count()) return kInvalidDevice;
     current_device = device;
     return Result::success;
   });
 }
 Result hipDeviceEnablePeerAccess(int peer, unsigned flags) {
   return api(__func__, [&] {
-    if (flags != 0 || peer < 0 || peer >= kDevices || peer == current_device)
+    if (flags != 0 || peer < 0 || peer >= device_count() || peer == current_device)
       return Result::invalid_value;
     const std::lock_guard lock(state().mutex);
     return state().peers.emplace(current_device, peer).second ? Result::success

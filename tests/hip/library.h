@@ -33,7 +33,8 @@ constexpr auto kInvalidHandle = static_cast<Result>(400);
 constexpr auto kNotFound = static_cast<Result>(500);
 constexpr auto kIllegalAddress = static_cast<Result>(700);
 
-constexpr int kDevices = 2;
+// ACCORD_TEST_HIP_DEVICES, 2 where that is not set.
+int device_count();
 
 enum class Kind { host, device, managed };
 
