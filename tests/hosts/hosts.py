@@ -3,8 +3,8 @@
 # Copyright 2026 The Accord authors
 """Runs an MPI program over several hosts that are one machine.
 
-Each host is a network namespace with a name, an address and a /dev/shm of its own, and one link to a switch, whose rate
-and delay can be set for either direction. All of it lives in one PID namespace, whose processes the kernel ends with
+Each host is a network namespace with a name, an address and a /dev/shm of its own, and a link to a switch, or several,
+whose rate and delay can be set for either direction. With several, ranks of a host use them in turn. All of it lives in one PID namespace, whose processes the kernel ends with
 the first of them, and namespaces go with their last process: nothing stays behind, however the run ends.
 
 Ranks go to the hosts in blocks, and Accord is told so (ACCORD_NODE_SPLIT), since hosts of one kernel look like one node
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.util
+import itertools
 import os
 import shlex
 import shutil
@@ -54,7 +55,10 @@ class Host:
 
     @property
     def address(self) -> str:
-        return f"10.77.0.{self.number + 1}"
+        return self.address_of(0)
+
+    def address_of(self, link: int) -> str:
+        return f"10.77.{link}.{self.number + 1}"
 
 
 def arguments() -> argparse.Namespace:
@@ -76,6 +80,9 @@ def arguments() -> argparse.Namespace:
         type=int,
         default=0,
         help="of each direction of a link, in microseconds",
+    )
+    parser.add_argument(
+        "--links", type=int, default=1, help="links of each host (default: 1)"
     )
     parser.add_argument(
         "--gpus", help="GPUs of each host, of which each rank sees one, as in 0,1:2,3"
@@ -130,27 +137,31 @@ def entering(process: int) -> list[str]:
 
 
 def connect(hosts: list[Host], options: argparse.Namespace) -> None:
-    """A bridge here, and a pair of interfaces for each host: what it sends is shaped on its end, what it gets on ours."""
+    """A bridge here, and a pair of interfaces for each link: what a host sends is shaped on its end, what it gets on ours.
+
+    A link goes into the network of its number. What a rank sends to another link's rank leaves by the own link there.
+    """
     from pyroute2 import IPRoute, NetNS
 
     with IPRoute() as switch:
         switch.link("add", ifname="switch", kind="bridge")
         bridge = switch.link_lookup(ifname="switch")[0]
         switch.link("set", index=bridge, state="up")
-        for host in hosts:
-            near = f"to-{host.name}"
+        for host, link in itertools.product(hosts, range(options.links)):
+            near, name = f"to-{host.name}-{link}", f"eth{link}"
             switch.link(
                 "add",
                 ifname=near,
                 kind="veth",
-                peer={"ifname": "eth0", "net_ns_pid": host.process.pid},
+                peer={"ifname": name, "net_ns_pid": host.process.pid},
             )
             index = switch.link_lookup(ifname=near)[0]
             switch.link("set", index=index, master=bridge, state="up")
             shape(switch, index, rate_of(options.into, host), options.delay_us)
             with NetNS(f"/proc/{host.process.pid}/ns/net") as inside:
-                far = inside.link_lookup(ifname="eth0")[0]
-                inside.addr("add", index=far, address=host.address, prefixlen=24)
+                far = inside.link_lookup(ifname=name)[0]
+                address = host.address_of(link)
+                inside.addr("add", index=far, address=address, prefixlen=24)
                 for one in (far, inside.link_lookup(ifname="lo")[0]):
                     inside.link("set", index=one, state="up")
                 shape(inside, far, rate_of(options.out, host), options.delay_us)
@@ -204,10 +215,14 @@ exit 1
 
 
 def write_starter(host: Host, options: argparse.Namespace) -> str:
-    """What becomes a rank of the program there, with one of the host's GPUs."""
+    """What becomes a rank of the program there, with one of the host's GPUs, and links."""
     path = host.folder / "start_rank"
     words = ["env", f"LD_PRELOAD={options.preload}"] if options.preload else []
     lines = ["#!/bin/sh"]
+    if options.links > 1:
+        rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
+        lines.append(f"link=eth$(({rank} % {options.links}))")
+        lines.append("export OMPI_MCA_btl_tcp_if_include=$link FI_TCP_IFACE=$link")
     if options.gpus is not None:
         gpus = options.gpus.split(":")
         lines.append(f"export CUDA_VISIBLE_DEVICES={gpus[host.number % len(gpus)]}")
@@ -234,11 +249,12 @@ def command(hosts: list[Host], options: argparse.Namespace) -> list[str]:
 
 
 def forwarded() -> Iterator[str]:
-    yield "ACCORD_NODE_SPLIT"
+    own = ("ACCORD_NODE_SPLIT", "ACCORD_YIELD")
+    yield from own
     yield from (
         name
         for name in os.environ
-        if name.startswith("ACCORD_") and name not in (INSIDE, "ACCORD_NODE_SPLIT")
+        if name.startswith("ACCORD_") and name not in (INSIDE, *own)
     )
 
 
@@ -258,7 +274,9 @@ def settings(hosts: list[Host]) -> dict[str, str]:
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl": "tcp,sm,self",
         "OMPI_MCA_btl_tcp_if_include": "eth0",
+        # Neither knows of the ranks of other hosts that share the machine's cores.
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        "ACCORD_YIELD": os.environ.get("ACCORD_YIELD", "on"),
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     }
 

@@ -78,9 +78,9 @@ def permitted() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def seconds(*options: str) -> tuple[float, float]:
+def seconds(*options: str, program: str = EXCHANGE) -> tuple[float, float]:
     done = subprocess.run(
-        command(*options, "--", sys.executable, "-c", EXCHANGE),
+        command(*options, "--", sys.executable, "-c", program),
         capture_output=True,
         text=True,
         timeout=60,
@@ -106,6 +106,32 @@ def test_each_direction_has_a_rate_of_its_own() -> None:
     """Of one host: what it sends is slow, what it gets is not."""
     there, back = seconds("--out", "40mbit,10gbit")
     assert there > BYTES / 5e6 * 0.7 and back < there / 2
+
+
+def test_each_link_has_a_rate_of_its_own() -> None:
+    second = EXCHANGE.replace("10.77.0.2", "10.77.1.2")
+    assert second != EXCHANGE
+    for took in seconds("--links", "2", "--out", "40mbit", program=second):
+        assert BYTES / 5e6 * 0.7 < took < BYTES / 5e6 * 4
+
+
+def test_ranks_of_a_host_use_its_links_in_turn() -> None:
+    done = subprocess.run(
+        command(
+            *["--ranks", "3,1", "--links", "2", "--"],
+            *["sh", "-c", "echo $(hostname) $FI_TCP_IFACE"],
+        ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert sorted(done.stdout.split("\n")) == [
+        "",
+        "host0 eth0",
+        "host0 eth0",
+        "host0 eth1",
+        "host1 eth0",
+    ]
 
 
 def test_a_delay_is_one_of_each_link_and_direction() -> None:
