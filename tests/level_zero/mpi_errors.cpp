@@ -124,7 +124,7 @@ void play(const DriverControl& driver, const std::string& failing) {
 // What these cannot release, nobody can.
 const std::vector<std::string> kReleasing = {
     "zeMemFree",          "zeMemCloseIpcHandle", "zeCommandQueueDestroy", "zeCommandListDestroy",
-    "zeEventPoolDestroy", "zeEventDestroy",      "zeFenceDestroy"};
+    "zeEventPoolDestroy", "zeEventDestroy",      "zeFenceDestroy",        "zeKernelDestroy"};
 
 const std::vector<std::string> kFunctions = {
 #define LEVEL_ZERO_FUNCTION(member, symbol) #symbol,
