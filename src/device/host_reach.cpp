@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
 
 #include "device/host_pack.h"
 #include "device/host_reduce.h"

@@ -3,8 +3,8 @@
 //
 // Intel GPUs through Level Zero, found at run time (level_zero_driver.h). Level Zero has no way to
 // ask whether the program has initialised it, so the first pointer that may be a device's does
-// (zeInit, which may be called again and again). It has no kernels here yet: reductions and inbox
-// exchanges are left to the host. Nothing runs at exit, when the loader may be gone.
+// (zeInit, which may be called again and again). Inbox exchanges are left to the host. Nothing runs
+// at exit, when the loader may be gone.
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -23,6 +23,9 @@
 #include "device/level_zero_copy.h"
 #include "device/level_zero_devices.h"
 #include "device/level_zero_driver.h"
+#include "device/level_zero_modules.h"
+#include "device/level_zero_pack.h"
+#include "device/level_zero_reduce.h"
 #include "device/level_zero_share.h"
 
 namespace accord::device {
@@ -43,7 +46,7 @@ constexpr std::size_t kMappedCopyMax = 4096;
 
 // What copy_done asks after.
 struct PendingCopy {
-  int device;
+  level_zero::Lanes* lanes;
   std::unique_ptr<Lane> lane;
 };
 
@@ -68,6 +71,11 @@ class LevelZeroRuntime final : public DeviceRuntime {
   Status copy(int device, std::span<const Copy> copies) override;
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
   Status copy_done(CopyTicket& ticket, bool& done) override;
+  Status copy_batch(int device, const CopyBatch& batch) override;
+  Status batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) override;
+
+  bool can_reduce(ReduceOp op, Element element) override;
+  Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -105,7 +113,12 @@ class LevelZeroRuntime final : public DeviceRuntime {
   static Owner find_owner(const void* pointer) noexcept;
   static bool find_recent(const void* pointer, PointerInfo& info) noexcept;
   Status find(int device, Place& place);
-  level_zero::Lanes& lanes(int device);
+  level_zero::DeviceLanes& lanes(int device);
+  template <class Start>
+  static Status begin(level_zero::Lanes& lanes, std::unique_ptr<Lane> lane, const Start& start,
+                      CopyTicket& ticket);
+  Status begin_work(int device, const Place& place, const level_zero::Work& work,
+                    CopyTicket& ticket);
   bool copy_by_host(const Driver& driver, std::span<const Copy> copies);
   bool with_bytes(const Driver& driver, const void* pointer, std::size_t size_bytes,
                   const std::function<void(std::byte*)>& work);
@@ -113,9 +126,9 @@ class LevelZeroRuntime final : public DeviceRuntime {
   std::atomic<int> last_device_{-1};
   level_zero::OpenedMemory opened_memory_;
   level_zero::MappedMemory mapped_memory_;
-  std::mutex mutex_;                       // guards what follows
-  std::deque<level_zero::Lanes> lanes_;    // addresses stay
-  std::unordered_set<void*> host_memory_;  // the driver's; else it was mapped by us
+  std::mutex mutex_;                           // guards what follows
+  std::deque<level_zero::DeviceLanes> lanes_;  // addresses stay
+  std::unordered_set<void*> host_memory_;      // the driver's; else it was mapped by us
 };
 
 // Before Level Zero is initialised the file system or the environment has told that there is one.
@@ -222,7 +235,7 @@ bool LevelZeroRuntime::must_stage(const void* pointer) noexcept {
          (owner.answer == Owner::Answer::known && owner.properties.type != ZE_MEMORY_TYPE_HOST);
 }
 
-level_zero::Lanes& LevelZeroRuntime::lanes(int device) {
+level_zero::DeviceLanes& LevelZeroRuntime::lanes(int device) {
   const std::lock_guard lock(mutex_);
   while (lanes_.size() <= static_cast<std::size_t>(device)) lanes_.emplace_back();
   return lanes_[static_cast<std::size_t>(device)];
@@ -271,8 +284,8 @@ Status LevelZeroRuntime::copy(int device, std::span<const Copy> copies) {
   Place place;
   ACCORD_TRY(find(device, place));
   if (copy_by_host(*place.driver, copies)) return Status();
-  level_zero::Lanes& all = lanes(device);
-  std::unique_ptr<Lane> lane = all.borrow(*place.driver, *place.device);
+  level_zero::Lanes& all = lanes(device).copy;
+  std::unique_ptr<Lane> lane = all.borrow(*place.driver, *place.device, place.device->copy);
   Status status = lane->begin(copies);
   if (status.ok()) status = lane->wait();
   all.give_back(std::move(lane));
@@ -284,13 +297,22 @@ Status LevelZeroRuntime::copy_begin(int device, std::span<const Copy> copies, Co
   Place place;
   ACCORD_TRY(find(device, place));
   if (copy_by_host(*place.driver, copies)) return Status();
-  auto pending = std::make_unique<PendingCopy>(
-      PendingCopy{device, lanes(device).borrow(*place.driver, *place.device)});
-  Status status = pending->lane->begin(copies);
+  level_zero::Lanes& all = lanes(device).copy;
+  return begin(
+      all, all.borrow(*place.driver, *place.device, place.device->copy),
+      [&](Lane& lane) { return lane.begin(copies); }, ticket);
+}
+
+// `start` puts work on the lane; what became of it, copy_done tells.
+template <class Start>
+Status LevelZeroRuntime::begin(level_zero::Lanes& lanes, std::unique_ptr<Lane> lane,
+                               const Start& start, CopyTicket& ticket) {
+  auto pending = std::make_unique<PendingCopy>(PendingCopy{&lanes, std::move(lane)});
+  Status status = start(*pending->lane);
   if (status.ok()) {
     ticket.handle = pending.release();
   } else {
-    lanes(device).give_back(std::move(pending->lane));
+    lanes.give_back(std::move(pending->lane));
   }
   return status;
 }
@@ -302,9 +324,56 @@ Status LevelZeroRuntime::copy_done(CopyTicket& ticket, bool& done) {
   Status status = pending->lane->poll(done);
   if (!done) return status;
   ticket.handle = nullptr;
-  lanes(pending->device).give_back(std::move(pending->lane));
+  pending->lanes->give_back(std::move(pending->lane));
   delete pending;
   return status;
+}
+
+// Where kernels have a part in it all of it is theirs and that of the engines that run them.
+Status LevelZeroRuntime::batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  if (batch.laid_out.empty()) return copy_begin(device, batch.plain.copies(), ticket);
+  Place place;
+  ACCORD_TRY(find(device, place));
+  level_zero::Work work;
+  ACCORD_TRY(level_zero::make_batch(*place.driver, *this, device, *place.device, batch, work));
+  if (work.launches.empty()) return copy_begin(device, work.copies, ticket);
+  return begin_work(device, place, work, ticket);
+}
+
+Status LevelZeroRuntime::copy_batch(int device, const CopyBatch& batch) {
+  CopyTicket ticket;
+  ACCORD_TRY(batch_begin(device, batch, ticket));
+  for (bool done = false; !done;) ACCORD_TRY(copy_done(ticket, done));
+  return Status();
+}
+
+Status LevelZeroRuntime::begin_work(int device, const Place& place, const level_zero::Work& work,
+                                    CopyTicket& ticket) {
+  level_zero::Lanes& all = lanes(device).compute;
+  return begin(
+      all, all.borrow(*place.driver, *place.device, place.device->compute),
+      [&](Lane& lane) { return lane.begin(work); }, ticket);
+}
+
+bool LevelZeroRuntime::can_reduce(ReduceOp op, Element element) {
+  Place place;
+  return is_defined(op, element) && find(device_in_use(), place).ok() &&
+         level_zero::has_reductions(*place.driver, *place.device);
+}
+
+Status LevelZeroRuntime::reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) {
+  ticket.handle = nullptr;
+  ACCORD_TRY(check_reduction(reduction));
+  Place place;
+  ACCORD_TRY(find(device, place));
+  if (!level_zero::has_reductions(*place.driver, *place.device))
+    return Status(StatusCode::unsupported, "level_zero reduce: no kernels on this device");
+  if (reduction.count == 0) return Status();
+  level_zero::Work work;
+  ACCORD_TRY(
+      level_zero::make_reduction(*place.driver, *this, device, *place.device, reduction, work));
+  return begin_work(device, place, work, ticket);
 }
 
 // The driver's own where Level Zero is in use by then, since that needs no pinning for each copy.
@@ -414,49 +483,12 @@ Status LevelZeroRuntime::close_memory(void* pointer) {
 Status LevelZeroRuntime::describe(int device, DeviceDescription& description) {
   Place place;
   ACCORD_TRY(find(device, place));
-  ze_device_properties_t properties{};
-  properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES;
-  ACCORD_TRY(status_of(place.driver->device_get_properties(place.device->handle, &properties),
-                       symbol::device_get_properties));
-  std::uint32_t count = 0;
-  ACCORD_TRY(
-      status_of(place.driver->device_get_memory_properties(place.device->handle, &count, nullptr),
-                symbol::device_get_memory_properties));
-  ze_device_memory_properties_t blank{};
-  blank.stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES;
-  std::vector<ze_device_memory_properties_t> memories(count, blank);
-  ACCORD_TRY(status_of(
-      place.driver->device_get_memory_properties(place.device->handle, &count, memories.data()),
-      symbol::device_get_memory_properties));
-  for (const ze_device_memory_properties_t& memory : memories)
-    description.memory_bytes += static_cast<std::size_t>(memory.totalSize);
-  description.name = properties.name;
-  description.uuid = "GPU";
-  for (std::size_t i = 0; i < std::size(properties.uuid.id); ++i) {
-    const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-    description.uuid += fmt::format("{}{:02x}", dash ? "-" : "", properties.uuid.id[i]);
-  }
-  return Status();
+  return level_zero::describe(*place.driver, *place.device, description);
 }
 
 std::vector<DeviceLink> LevelZeroRuntime::links() {
-  std::vector<DeviceLink> result;
-  const int count = device_count();
-  for (int from = 0; from < count; ++from) {
-    for (int to = 0; to < count; ++to) {
-      Place one;
-      Place other;
-      if (from == to || !find(from, one).ok() || !find(to, other).ok()) continue;
-      ze_bool_t access = 0;
-      DeviceLink link{.from = from, .to = to, .performance_rank = -1};
-      link.peer_access =
-          one.driver->device_can_access_peer(one.device->handle, other.device->handle, &access) ==
-              ZE_RESULT_SUCCESS &&
-          access != 0;
-      result.push_back(link);
-    }
-  }
-  return result;
+  const Driver* driver = level_zero::driver();
+  return driver == nullptr ? std::vector<DeviceLink>() : level_zero::links(*driver);
 }
 
 }  // namespace

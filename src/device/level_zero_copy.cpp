@@ -2,13 +2,21 @@
 // Copyright 2026 The Accord authors
 #include "device/level_zero_copy.h"
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
 #include <limits>
 #include <utility>
+
+#include "device/level_zero_modules.h"
 
 namespace accord::device::level_zero {
 namespace {
 
 constexpr std::uint64_t kNoTimeOut = std::numeric_limits<std::uint64_t>::max();
+// A parameter begins where any type may, and as many lanes are made do with a page.
+constexpr std::size_t kParameterAlignment = 64;
+constexpr std::size_t kParameterBytesMin = 4096;
 constexpr std::size_t kRegionMax = std::numeric_limits<std::uint32_t>::max();
 
 bool empty(const Copy& copy) { return copy.rows == 0 || copy.row_bytes == 0; }
@@ -67,7 +75,21 @@ Status append(const Driver& driver, ze_command_list_handle_t list, const Copy& c
 
 }  // namespace
 
+std::size_t Work::add_parameters(const void* bytes, std::size_t size_bytes) {
+  const std::size_t offset =
+      (parameters.size() + kParameterAlignment - 1) / kParameterAlignment * kParameterAlignment;
+  parameters.resize(offset);
+  extend_parameters(bytes, size_bytes);
+  return offset;
+}
+
+void Work::extend_parameters(const void* bytes, std::size_t size_bytes) {
+  const auto* const first = static_cast<const std::byte*>(bytes);
+  parameters.insert(parameters.end(), first, first + size_bytes);
+}
+
 Lane::~Lane() {
+  free_parameters();
   if (fence_ != nullptr) driver_.fence_destroy(fence_);
   if (list_ != nullptr) driver_.list_destroy(list_);
   if (queue_ != nullptr) driver_.queue_destroy(queue_);
@@ -85,7 +107,18 @@ Status Lane::begin(std::span<const Copy> copies) {
     ++count;
   }
   if (count == 0) return Status();
-  Status status = count == 1 && is_one_command(*only) ? begin_immediate(*only) : begin_list(copies);
+  const auto record_all = [&] {
+    for (const Copy& copy : copies) ACCORD_TRY(append(driver_, list_, copy));
+    return Status();
+  };
+  Status status =
+      count == 1 && is_one_command(*only) ? begin_immediate(*only) : begin_list(record_all);
+  usable_ = status.ok();
+  return status;
+}
+
+Status Lane::begin(const Work& work) {
+  Status status = begin_list([&] { return record(work); });
   usable_ = status.ok();
   return status;
 }
@@ -98,25 +131,79 @@ Status Lane::begin_immediate(const Copy& copy) {
   return Status();
 }
 
-Status Lane::begin_list(std::span<const Copy> copies) {
+template <class Record>
+Status Lane::begin_list(const Record& record) {
   ACCORD_TRY(make_list());
-  ACCORD_TRY(record(copies));
+  ACCORD_TRY(record());
+  ACCORD_TRY(status_of(driver_.list_close(list_), symbol::list_close));
   ACCORD_TRY(status_of(driver_.queue_execute(queue_, 1, &list_, fence_), symbol::queue_execute));
   way_ = Way::list;
   return Status();
 }
 
-Status Lane::record(std::span<const Copy> copies) {
-  for (const Copy& copy : copies) ACCORD_TRY(append(driver_, list_, copy));
-  return status_of(driver_.list_close(list_), symbol::list_close);
+// Commands of a list may overtake each other where no barrier keeps them.
+Status Lane::record(const Work& work) {
+  if (!work.launches.empty()) {
+    ACCORD_TRY(place_parameters(work.parameters));
+    const Copy upload{
+        .dst = device_parameters_, .src = host_parameters_, .row_bytes = work.parameters.size()};
+    ACCORD_TRY(append(driver_, list_, upload));
+    ACCORD_TRY(status_of(driver_.list_append_barrier(list_, nullptr, 0, nullptr),
+                         symbol::list_append_barrier));
+  }
+  for (const Copy& copy : work.copies) ACCORD_TRY(append(driver_, list_, copy));
+  for (const Launch& launch : work.launches) ACCORD_TRY(record(launch));
+  return Status();
+}
+
+Status Lane::record(const Launch& launch) {
+  void* const parameter = static_cast<std::byte*>(device_parameters_) + launch.offset_bytes;
+  const ze_group_count_t groups{launch.groups, 1, 1};
+  const std::lock_guard lock(launch.kernel->mutex);
+  ACCORD_TRY(status_of(driver_.kernel_set_argument(launch.kernel->handle, 0, sizeof parameter,
+                                                   static_cast<const void*>(&parameter)),
+                       symbol::kernel_set_argument));
+  return status_of(
+      driver_.list_append_kernel(list_, launch.kernel->handle, &groups, nullptr, 0, nullptr),
+      symbol::list_append_kernel);
+}
+
+// The lane keeps the memory: by the time it is used again, the kernels before have ended.
+Status Lane::place_parameters(const std::vector<std::byte>& parameters) {
+  if (parameters.size() > parameter_bytes_) {
+    free_parameters();
+    const std::size_t size_bytes = std::max(kParameterBytesMin, std::bit_ceil(parameters.size()));
+    ze_host_mem_alloc_desc_t on_host{};
+    on_host.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC;
+    ACCORD_TRY(status_of(driver_.memory_allocate_host(device_.context, &on_host, size_bytes,
+                                                      kParameterAlignment, &host_parameters_),
+                         symbol::memory_allocate_host));
+    ze_device_mem_alloc_desc_t on_device{};
+    on_device.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC;
+    ACCORD_TRY(status_of(
+        driver_.memory_allocate_device(device_.context, &on_device, size_bytes, kParameterAlignment,
+                                       device_.handle, &device_parameters_),
+        symbol::memory_allocate_device));
+    parameter_bytes_ = size_bytes;
+  }
+  std::memcpy(host_parameters_, parameters.data(), parameters.size());
+  return Status();
+}
+
+void Lane::free_parameters() {
+  for (void** memory : {&host_parameters_, &device_parameters_}) {
+    if (*memory != nullptr) driver_.memory_free(device_.context, *memory);
+    *memory = nullptr;
+  }
+  parameter_bytes_ = 0;
 }
 
 ze_command_queue_desc_t Lane::queue_description() const {
   ze_command_queue_desc_t description{};
   description.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
-  description.ordinal = device_.copy_group;
-  description.index = number_ % device_.copy_queues;
-  if (device_.copy_queues > 1) description.flags = ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY;
+  description.ordinal = engines_.group;
+  description.index = number_ % engines_.queues;
+  if (engines_.queues > 1) description.flags = ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY;
   description.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
   description.priority = ZE_COMMAND_QUEUE_PRIORITY_NORMAL;
   return description;
@@ -150,7 +237,7 @@ Status Lane::make_list() {
                        symbol::queue_create));
   ze_command_list_desc_t list{};
   list.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC;
-  list.commandQueueGroupOrdinal = device_.copy_group;
+  list.commandQueueGroupOrdinal = engines_.group;
   ACCORD_TRY(status_of(driver_.list_create(device_.context, device_.handle, &list, &list_),
                        symbol::list_create));
   ze_fence_desc_t fence{};
@@ -207,9 +294,9 @@ Status Lane::give_up(Status status) {
   return status;
 }
 
-std::unique_ptr<Lane> Lanes::borrow(const Driver& driver, const Device& device) {
+std::unique_ptr<Lane> Lanes::borrow(const Driver& driver, const Device& device, Engines engines) {
   const std::lock_guard lock(mutex_);
-  if (idle_.empty()) return std::make_unique<Lane>(driver, device, made_++);
+  if (idle_.empty()) return std::make_unique<Lane>(driver, device, engines, made_++);
   std::unique_ptr<Lane> lane = std::move(idle_.back());
   idle_.pop_back();
   return lane;

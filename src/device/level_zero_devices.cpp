@@ -2,7 +2,10 @@
 // Copyright 2026 The Accord authors
 #include "device/level_zero_devices.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
+#include <iterator>
 
 #include "base/log.h"
 
@@ -32,21 +35,18 @@ Status find_queues(const Driver& driver, Device& device) {
                       [&](std::uint32_t* count, ze_command_queue_group_properties_t* items) {
                         return driver.device_get_queue_groups(device.handle, count, items);
                       }));
-  int best = -1;
-  bool best_only_copies = false;
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    const auto flags = groups[group].flags;
+  Engines copies_only;
+  for (std::size_t number = 0; number < groups.size(); ++number) {
+    const auto flags = groups[number].flags;
     const bool computes = (flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE) != 0;
     const bool copies = (flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY) != 0;
-    if ((!computes && !copies) || groups[group].numQueues == 0) continue;
-    if (best >= 0 && (best_only_copies || computes)) continue;
-    best = static_cast<int>(group);
-    best_only_copies = !computes;
+    Engines& engines = computes ? device.compute : copies_only;
+    if ((!computes && !copies) || engines.queues != 0) continue;
+    engines = {.group = static_cast<std::uint32_t>(number), .queues = groups[number].numQueues};
   }
-  if (best < 0)
+  device.copy = copies_only.queues != 0 ? copies_only : device.compute;
+  if (device.copy.queues == 0)
     return Status(StatusCode::device_error, "level_zero: a device has no queue for copies");
-  device.copy_group = static_cast<std::uint32_t>(best);
-  device.copy_queues = groups[static_cast<std::size_t>(best)].numQueues;
   return Status();
 }
 
@@ -135,6 +135,48 @@ int Devices::index_of(ze_device_handle_t handle, ze_context_handle_t context) co
 const Devices& devices(const Driver& driver) {
   static const Devices* const found = find(driver);
   return *found;
+}
+
+Status describe(const Driver& driver, const Device& device, DeviceDescription& description) {
+  ze_device_properties_t properties{};
+  properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES;
+  ACCORD_TRY(status_of(driver.device_get_properties(device.handle, &properties),
+                       symbol::device_get_properties));
+  std::uint32_t count = 0;
+  ACCORD_TRY(status_of(driver.device_get_memory_properties(device.handle, &count, nullptr),
+                       symbol::device_get_memory_properties));
+  ze_device_memory_properties_t blank{};
+  blank.stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES;
+  std::vector<ze_device_memory_properties_t> memories(count, blank);
+  ACCORD_TRY(status_of(driver.device_get_memory_properties(device.handle, &count, memories.data()),
+                       symbol::device_get_memory_properties));
+  for (const ze_device_memory_properties_t& memory : memories)
+    description.memory_bytes += static_cast<std::size_t>(memory.totalSize);
+  description.name = properties.name;
+  description.uuid = "GPU";
+  for (std::size_t i = 0; i < std::size(properties.uuid.id); ++i) {
+    const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    description.uuid += fmt::format("{}{:02x}", dash ? "-" : "", properties.uuid.id[i]);
+  }
+  return Status();
+}
+
+std::vector<DeviceLink> links(const Driver& driver) {
+  std::vector<DeviceLink> result;
+  const std::vector<Device>& all = devices(driver).all;
+  for (std::size_t from = 0; from < all.size(); ++from) {
+    for (std::size_t to = 0; to < all.size(); ++to) {
+      if (from == to) continue;
+      ze_bool_t access = 0;
+      const ze_result_t answer =
+          driver.device_can_access_peer(all[from].handle, all[to].handle, &access);
+      result.push_back({.from = static_cast<int>(from),
+                        .to = static_cast<int>(to),
+                        .peer_access = answer == ZE_RESULT_SUCCESS && access != 0,
+                        .performance_rank = -1});
+    }
+  }
+  return result;
 }
 
 const Devices* devices_if_known() noexcept { return known.load(std::memory_order_acquire); }

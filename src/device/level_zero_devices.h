@@ -11,15 +11,22 @@
 #include <unordered_map>
 #include <vector>
 
+#include "device/device_runtime.h"
 #include "device/level_zero_driver.h"
 
 namespace accord::device::level_zero {
 
+// Engines of a device: a group of command queues, and how many of it there are.
+struct Engines {
+  std::uint32_t group = 0;
+  std::uint32_t queues = 0;
+};
+
 struct Device {
   ze_context_handle_t context = nullptr;
   ze_device_handle_t handle = nullptr;
-  std::uint32_t copy_group = 0;   // of command queues: engines that only copy, where it has some
-  std::uint32_t copy_queues = 1;  // engines of that group
+  Engines copy;     // those that only copy, where it has some
+  Engines compute;  // no queue: it runs no kernels
 };
 
 struct Devices {
@@ -39,5 +46,8 @@ const Devices& devices(const Driver& driver);
 
 // The same, where that has been done; else null.
 const Devices* devices_if_known() noexcept;
+
+Status describe(const Driver& driver, const Device& device, DeviceDescription& description);
+std::vector<DeviceLink> links(const Driver& driver);
 
 }  // namespace accord::device::level_zero

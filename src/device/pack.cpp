@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "device/pack.h"
 
+#include <limits>
+
 #include "device/layout_copy.h"
 
 namespace accord::device {

@@ -3,14 +3,14 @@
 //
 // How a kernel follows a layout: a word of the packed form is found among the elements by
 // arithmetic alone, or among their runs where these are irregular. The same for the CPU
-// (host_pack.cpp) and for kernels (cuda_pack_kernels.cu).
+// (host_pack.cpp) and for kernels (cuda_pack_kernels.cu, level_zero_pack_kernels.clcpp).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "device/reduction.h"
-#include "device/typemap.h"
+#include "device/runs.h"
 
 // Loops that kernels had better keep: unrolled, their code does not fit the instruction cache.
 #ifdef __CUDACC__

@@ -3,7 +3,8 @@
 //
 // What the loader and the tests call by name, the devices, and the errors that are asked for:
 // ACCORD_TEST_ZE_FAIL=zeMemFree:3 makes the third call of that function fail, zeMemFree:3+ every
-// call from the third on; several with commas.
+// call from the third on; several with commas. ACCORD_TEST_ZE_WITHOUT=fp64: the devices have no
+// double precision; =spirv: their driver takes no module.
 #include "driver.h"
 
 #include <level_zero/zes_api.h>
@@ -195,6 +196,16 @@ ze_result_t device_get_memories(ze_device_handle_t, std::uint32_t* count,
   return ZE_RESULT_SUCCESS;
 }
 
+ze_result_t device_get_module_properties(ze_device_handle_t,
+                                         ze_device_module_properties_t* properties) {
+  if (properties->stype != ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES)
+    return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  properties->spirvVersionSupported = ZE_MAKE_VERSION(1, 2);
+  properties->flags = is_without("fp64") ? 0 : ZE_DEVICE_MODULE_FLAG_FP64;
+  properties->maxArgumentsSize = 1024;
+  return ZE_RESULT_SUCCESS;
+}
+
 ze_result_t device_can_access_peer(ze_device_handle_t, ze_device_handle_t, ze_bool_t* access) {
   *access = 1;
   return ZE_RESULT_SUCCESS;
@@ -214,6 +225,17 @@ ze_result_t context_create(ze_driver_handle_t driver, const ze_context_desc_t* d
 
 ze_result_t context_destroy(ze_context_handle_t context) {
   return destroy(context, Object::Kind::context);
+}
+
+ze_result_t context_make_resident(ze_context_handle_t, ze_device_handle_t handle, void* pointer,
+                                  std::size_t size_bytes) {
+  const std::lock_guard lock(state().mutex);
+  const auto* device = find<Device>(handle, Object::Kind::device);
+  const std::shared_ptr<Allocation> found = find_allocation(pointer);
+  if (device == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+  if (found == nullptr || size_bytes > found->size_bytes) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+  found->residence.push_back(device);
+  return ZE_RESULT_SUCCESS;
 }
 
 template <class Table>
@@ -237,6 +259,11 @@ ze_result_t injected(const char* function) {
   return ZE_RESULT_SUCCESS;
 }
 
+bool is_without(std::string_view what) {
+  static const char* asked = std::getenv("ACCORD_TEST_ZE_WITHOUT");
+  return asked != nullptr && what == asked;
+}
+
 void fill(ze_global_dditable_t& table) { table.pfnInit = Entry<"zeInit", init>::call; }
 
 void fill(ze_driver_dditable_t& table) { table.pfnGet = Entry<"zeDriverGet", driver_get>::call; }
@@ -248,12 +275,15 @@ void fill(ze_device_dditable_t& table) {
   table.pfnGetCommandQueueGroupProperties =
       Entry<"zeDeviceGetCommandQueueGroupProperties", device_get_queue_groups>::call;
   table.pfnGetMemoryProperties = Entry<"zeDeviceGetMemoryProperties", device_get_memories>::call;
+  table.pfnGetModuleProperties =
+      Entry<"zeDeviceGetModuleProperties", device_get_module_properties>::call;
   table.pfnCanAccessPeer = Entry<"zeDeviceCanAccessPeer", device_can_access_peer>::call;
 }
 
 void fill(ze_context_dditable_t& table) {
   table.pfnCreate = Entry<"zeContextCreate", context_create>::call;
   table.pfnDestroy = Entry<"zeContextDestroy", context_destroy>::call;
+  table.pfnMakeMemoryResident = Entry<"zeContextMakeMemoryResident", context_make_resident>::call;
 }
 
 }  // namespace accord::test::level_zero

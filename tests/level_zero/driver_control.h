@@ -70,7 +70,7 @@ inline const std::vector<std::string> kFunctions = {
 // What these cannot release, nobody can.
 inline const std::set<std::string> kReleasing = {
     "zeMemFree",          "zeMemCloseIpcHandle", "zeCommandQueueDestroy", "zeCommandListDestroy",
-    "zeEventPoolDestroy", "zeEventDestroy",      "zeFenceDestroy"};
+    "zeEventPoolDestroy", "zeEventDestroy",      "zeFenceDestroy",        "zeKernelDestroy"};
 
 }  // namespace accord::test::level_zero
 

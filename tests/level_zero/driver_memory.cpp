@@ -2,15 +2,16 @@
 // Copyright 2026 The Accord authors
 //
 // Memory of the test driver. Device memory is a memfd that is mapped twice: where the program may
-// know it but not touch it, and where the driver works. A handle for other processes begins with
-// the memfd's descriptor, which stays the allocation's own, as with drivers before 1.6 of the
-// interface. ACCORD_TEST_ZE_MEMORY=pool: an allocation is a part of something larger, =spread: one
-// descriptor does not hold all of it.
+// know it but not touch it unless a kernel runs, and where the driver works. A handle for other
+// processes begins with the memfd's descriptor, which stays the allocation's own, as with drivers
+// before 1.6 of the interface. ACCORD_TEST_ZE_MEMORY=pool: an allocation is a part of something
+// larger, =spread: one descriptor does not hold all of it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -31,6 +32,39 @@ std::shared_ptr<Allocation> find_allocation(const void* address) {
   if (next == state().allocations.begin()) return nullptr;
   const std::shared_ptr<Allocation>& found = std::prev(next)->second;
   return static_cast<std::size_t>(byte - found->user) < found->size_bytes ? found : nullptr;
+}
+
+bool reaches(const Device& device, ze_kernel_indirect_access_flags_t access,
+             const Allocation& allocation) {
+  if (allocation.type == ZE_MEMORY_TYPE_HOST)
+    return (access & ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST) != 0;
+  if (allocation.type == ZE_MEMORY_TYPE_SHARED)
+    return (access & ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED) != 0;
+  const auto& residence = allocation.residence;
+  if (std::find(residence.begin(), residence.end(), &device) != residence.end()) return true;
+  const Device* const owner = allocation.device;
+  return (access & ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE) != 0 &&
+         (owner == &device || (owner->is_tile && device.number == 0));
+}
+
+// Only device memory is kept from the CPU.
+OpenedToKernels::OpenedToKernels(const Device& device, ze_kernel_indirect_access_flags_t access) {
+  const std::lock_guard lock(state().mutex);
+  for (const auto& [address, allocation] : state().allocations) {
+    if (allocation->alias == allocation->user || !reaches(device, access, *allocation)) continue;
+    if (allocation->kernels++ == 0)
+      ::mprotect(allocation->user, allocation->mapped_bytes, PROT_READ | PROT_WRITE);
+    opened_.push_back(allocation);
+  }
+}
+
+OpenedToKernels::~OpenedToKernels() {
+  const std::lock_guard lock(state().mutex);
+  for (const std::shared_ptr<Allocation>& allocation : opened_) {
+    if (--allocation->kernels == 0)
+      ::mprotect(allocation->user, allocation->mapped_bytes, PROT_NONE);
+  }
+  opened_.clear();
 }
 
 namespace {
@@ -56,8 +90,8 @@ ze_result_t enter(std::shared_ptr<Allocation> made, void** pointer) {
   const bool on_device = made->type == ZE_MEMORY_TYPE_DEVICE;
   made->alias = map(made->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made->descriptor,
                     made->offset_bytes);
-  made->user = on_device ? map(made->mapped_bytes, PROT_NONE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+  made->user = on_device ? map(made->mapped_bytes, PROT_NONE, MAP_SHARED, made->descriptor,
+                               made->offset_bytes)
                          : made->alias;
   if (made->alias == nullptr || made->user == nullptr) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
   const std::lock_guard lock(state().mutex);

@@ -4,6 +4,7 @@
 // Command lists of the test driver, and the threads that execute them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -17,13 +18,17 @@
 namespace accord::test::level_zero {
 namespace {
 
+// A copy, a launch (with code), or a barrier (with neither rows nor code).
 struct Command {
-  void* dst;
-  const void* src;
-  std::size_t row_bytes;
+  void* dst = nullptr;
+  const void* src = nullptr;
+  std::size_t row_bytes = 0;
   std::size_t rows = 1;
   std::size_t dst_pitch_bytes = 0;
   std::size_t src_pitch_bytes = 0;
+  Launch launch = {};
+
+  bool is_barrier() const { return rows == 0 && launch.code == nullptr; }
 };
 
 struct Queue : Object {
@@ -32,6 +37,8 @@ struct Queue : Object {
 
 struct List : Object {
   List() : Object(Kind::list) {}
+  Device* device = nullptr;
+  bool computes = false;
   bool immediate = false;
   bool closed = false;
   std::vector<Command> commands;
@@ -69,6 +76,7 @@ std::byte* reach(const void* address, std::size_t row_bytes, std::size_t rows,
 }
 
 void execute(const Command& command) {
+  if (command.launch.code != nullptr) return run(command.launch);
   std::vector<std::shared_ptr<Allocation>> held;
   std::byte* dst = nullptr;
   const std::byte* src = nullptr;
@@ -80,6 +88,16 @@ void execute(const Command& command) {
   for (std::size_t row = 0; row < command.rows; ++row) {
     std::memcpy(dst + row * command.dst_pitch_bytes, src + row * command.src_pitch_bytes,
                 command.row_bytes);
+  }
+}
+
+// Between two barriers backwards.
+void execute(const std::vector<Command>& commands) {
+  for (auto first = commands.begin(); first != commands.end();) {
+    auto last =
+        std::find_if(first, commands.end(), [](const Command& x) { return x.is_barrier(); });
+    for (auto next = last; next != first;) execute(*--next);
+    first = last == commands.end() ? last : last + 1;
   }
 }
 
@@ -122,7 +140,7 @@ class Engines {
         jobs_.pop_front();
       }
       if (delay_us > 0) ::usleep(static_cast<useconds_t>(delay_us));
-      for (auto next = job.commands.rbegin(); next != job.commands.rend(); ++next) execute(*next);
+      execute(job.commands);
       const std::lock_guard lock(state().mutex);
       for (Object* object : job.uses) --object->users;
       if (job.signal != nullptr) job.signal->set = true;
@@ -198,10 +216,12 @@ ze_result_t queue_synchronize(ze_command_queue_handle_t handle, std::uint64_t ti
   });
 }
 
-ze_result_t make_list(ze_context_handle_t context, ze_device_handle_t device, bool immediate,
-                      ze_command_list_handle_t* list) {
+ze_result_t make_list(ze_context_handle_t context, ze_device_handle_t device, std::uint32_t group,
+                      bool immediate, ze_command_list_handle_t* list) {
   if (!is_place(context, device)) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
   auto made = std::make_unique<List>();
+  made->device = reinterpret_cast<Device*>(device);
+  made->computes = group == 0;
   made->immediate = immediate;
   *list = static_cast<ze_command_list_handle_t>(add(std::move(made)));
   return ZE_RESULT_SUCCESS;
@@ -211,14 +231,14 @@ ze_result_t list_create(ze_context_handle_t context, ze_device_handle_t device,
                         const ze_command_list_desc_t* description, ze_command_list_handle_t* list) {
   if (description->stype != ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC)
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  return make_list(context, device, false, list);
+  return make_list(context, device, description->commandQueueGroupOrdinal, false, list);
 }
 
 ze_result_t list_create_immediate(ze_context_handle_t context, ze_device_handle_t device,
                                   const ze_command_queue_desc_t* description,
                                   ze_command_list_handle_t* list) {
   if (!is_queue(*description)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-  return make_list(context, device, true, list);
+  return make_list(context, device, description->ordinal, true, list);
 }
 
 ze_result_t list_destroy(ze_command_list_handle_t list) {
@@ -296,6 +316,28 @@ ze_result_t append_copy_region(ze_command_list_handle_t list, void* dst,
                  .dst_pitch_bytes = dst_pitch_bytes,
                  .src_pitch_bytes = src_pitch_bytes},
                 event);
+}
+
+ze_result_t append_barrier(ze_command_list_handle_t list, ze_event_handle_t event,
+                           std::uint32_t waits, ze_event_handle_t*) {
+  if (waits != 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  return append(list, {.rows = 0}, event);
+}
+
+ze_result_t append_kernel(ze_command_list_handle_t handle, ze_kernel_handle_t kernel,
+                          const ze_group_count_t* groups, ze_event_handle_t event,
+                          std::uint32_t waits, ze_event_handle_t*) {
+  if (waits != 0) return ZE_RESULT_ERROR_INVALID_SIZE;
+  Command command{.rows = 0};
+  {
+    const std::lock_guard lock(state().mutex);
+    const auto* list = find<List>(handle, Object::Kind::list);
+    if (list == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    if (!list->computes) fail("a kernel for engines that only copy");
+    const ze_result_t made = make_launch(kernel, *list->device, *groups, command.launch);
+    if (made != ZE_RESULT_SUCCESS) return made;
+  }
+  return append(handle, command, event);
 }
 
 ze_result_t signal_query(const void* handle, Object::Kind kind) {
@@ -412,6 +454,8 @@ void fill(ze_command_list_dditable_t& table) {
   table.pfnAppendMemoryCopy = Entry<"zeCommandListAppendMemoryCopy", append_copy>::call;
   table.pfnAppendMemoryCopyRegion =
       Entry<"zeCommandListAppendMemoryCopyRegion", append_copy_region>::call;
+  table.pfnAppendBarrier = Entry<"zeCommandListAppendBarrier", append_barrier>::call;
+  table.pfnAppendLaunchKernel = Entry<"zeCommandListAppendLaunchKernel", append_kernel>::call;
 }
 
 void fill(ze_fence_dditable_t& table) {

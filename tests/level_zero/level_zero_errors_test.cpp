@@ -12,10 +12,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "device/device_runtime.h"
+#include "device/layout_copy.h"
 #include "driver_control.h"
 
 namespace accord::device {
@@ -50,7 +52,11 @@ class Scenario {
       void* memory = nullptr;
       if (!tried(runtime_.allocate(1, kind, kBytes, memory))) continue;
       for (const std::size_t length : {std::size_t{64}, kBytes}) move(memory, bytes, length);
-      if (kind == MemoryKind::device) lend(memory, bytes);
+      if (kind == MemoryKind::device) {
+        lend(memory, bytes);
+        reduce(memory, bytes);
+        gather(memory, bytes);
+      }
       tried(runtime_.free(memory));
     }
     void* host = nullptr;
@@ -118,6 +124,57 @@ class Scenario {
       tried(runtime_.close_memory(opened));
     }
     ::close(exported.file_descriptor);
+  }
+
+  // Half of the bytes and the other half, made one by exclusive or in their place; not where there
+  // are no kernels.
+  void reduce(void* memory, const std::vector<std::byte>& bytes) {
+    constexpr std::size_t kHalf = kBytes / 2;
+    if (!runtime_.can_reduce(ReduceOp::bxor, Element::uint8)) return;
+    auto* const there = static_cast<std::byte*>(memory);
+    const Copy in{.dst = memory, .src = bytes.data(), .row_bytes = kBytes};
+    const void* const sources[] = {there, there + kHalf};
+    CopyTicket ticket;
+    if (!tried(runtime_.copy(1, {&in, 1})) ||
+        !tried(runtime_.reduce_begin(1, {there, sources, kHalf, ReduceOp::bxor, Element::uint8},
+                                     ticket)) ||
+        !tried(finish(ticket))) {
+      return;
+    }
+    std::vector<std::byte> back(kHalf);
+    std::vector<std::byte> wanted(kHalf);
+    for (std::size_t i = 0; i < kHalf; ++i) wanted[i] = bytes[i] ^ bytes[kHalf + i];
+    const Copy out{.dst = back.data(), .src = memory, .row_bytes = kHalf};
+    if (tried(runtime_.copy(1, {&out, 1}))) check(back, wanted);
+  }
+
+  // Ever sparser bytes to other memory, by a kernel or row by row.
+  void gather(void* memory, const std::vector<std::byte>& bytes) {
+    constexpr std::size_t kCount = 100;
+    std::vector<device::Run> runs;
+    for (std::size_t i = 0; i < kCount; ++i)
+      runs.push_back({.offset_bytes = static_cast<std::ptrdiff_t>(i * i),
+                      .length_bytes = 1,
+                      .packed_bytes = 0});
+    void* other = nullptr;
+    if (!tried(runtime_.allocate(0, MemoryKind::device, kCount, other))) return;
+    const Copy in{.dst = memory, .src = bytes.data(), .row_bytes = kBytes};
+    CopyBatch batch;
+    batch.append({.type = std::make_shared<const Typemap>(runs, kBytes),
+                  .elements = static_cast<std::byte*>(memory),
+                  .other = static_cast<std::byte*>(other),
+                  .first_bytes = 0,
+                  .length_bytes = kCount,
+                  .direction = LayoutCopy::Direction::pack});
+    std::vector<std::byte> back(kCount);
+    std::vector<std::byte> wanted(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) wanted[i] = bytes[i * i];
+    const Copy out{.dst = back.data(), .src = other, .row_bytes = kCount};
+    if (tried(runtime_.copy(1, {&in, 1})) && tried(runtime_.copy_batch(1, batch)) &&
+        tried(runtime_.copy(1, {&out, 1}))) {
+      check(back, wanted);
+    }
+    tried(runtime_.free(other));
   }
 
   void check(const std::vector<std::byte>& got, const std::vector<std::byte>& wanted) {

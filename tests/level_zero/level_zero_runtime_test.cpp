@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -342,6 +343,20 @@ TEST(level_zero_runtime, copies_few_bytes_right) {
   const Copy few{.dst = back.data(), .src = memory.at(777), .row_bytes = back.size()};
   ASSERT_OK(runtime().copy(0, {&few, 1}));
   EXPECT_EQ(std::memcmp(back.data(), bytes.data() + 777, back.size()), 0);
+}
+
+// Double precision, or any kernel at all: ranks agree on all reductions or none.
+TEST(level_zero_runtime, reduces_nothing_where_it_cannot_reduce_all) {
+  if (std::getenv("ACCORD_TEST_ZE_WITHOUT") == nullptr) GTEST_SKIP() << "for devices without";
+  const Memory memory(64);
+  EXPECT_FALSE(runtime().can_reduce(ReduceOp::sum, Element::int32));
+  const void* const sources[] = {memory.pointer};
+  CopyTicket ticket;
+  EXPECT_EQ(
+      runtime()
+          .reduce_begin(0, {memory.pointer, sources, 4, ReduceOp::sum, Element::int32}, ticket)
+          .code(),
+      StatusCode::unsupported);
 }
 
 TEST(level_zero_runtime, keeps_nothing) {

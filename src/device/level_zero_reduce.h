@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Reductions by kernels of our own (level_zero_reduce_kernels.clcpp). Called by level_zero.cpp
+// only.
+#pragma once
+
+#include "device/level_zero_copy.h"
+
+namespace accord::device::level_zero {
+
+// What a lane of the device's compute engines has to do for the reduction, which is not empty.
+// `index` is the device's number in the runtime.
+Status make_reduction(const Driver& driver, DeviceRuntime& runtime, int index, const Device& device,
+                      const Reduction& reduction, Work& work);
+
+}  // namespace accord::device::level_zero
