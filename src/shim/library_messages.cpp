@@ -310,7 +310,9 @@ void allow_library_messages(MPI_Comm comm, ccl::Library& library) {
   const int mine = *reason == '\0' ? 1 : 0;
   int all = 0;
   if (host::Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS || all == 0) {
-    if (mine == 0) log::warn("messages do not go by {}: {}", library.name(), reason);
+    // As a rule it is the same on all ranks of the node.
+    if (mine == 0 && here.group->rank() == 0)
+      log::warn("messages do not go by {}: {}", library.name(), reason);
     return;
   }
   if (!here.group) return;

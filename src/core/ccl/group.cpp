@@ -94,10 +94,12 @@ CclWords CclGroup::told_by(int peer) const {
 }
 
 Status CclGroup::check_peers() {
-  ACCORD_TRY(mailboxes().check_peers());
-  if (!roll_call_) return {};
-  ACCORD_TRY(roll_call_->status());
-  return alarm_->check();
+  // The alarm first: it has the communicator's own numbers of ranks.
+  if (roll_call_) {
+    ACCORD_TRY(alarm_->check());
+    ACCORD_TRY(roll_call_->status());
+  }
+  return mailboxes().check_peers();
 }
 
 bool CclGroup::has_failed_peer() {
