@@ -116,11 +116,14 @@ def test_each_link_has_a_rate_of_its_own() -> None:
 
 
 def test_what_is_for_a_link_comes_by_it() -> None:
-    second = EXCHANGE.replace("10.77.0.2", "10.77.1.2") + """
+    second = (
+        EXCHANGE.replace("10.77.0.2", "10.77.1.2")
+        + """
 if rank == 1:
     lines = [line.split() for line in open("/proc/net/dev")]
     print("received", *(int(line[1]) for line in lines if line[0] == "eth1:"))
 """
+    )
     done = subprocess.run(
         command("--links", "2", "--", sys.executable, "-c", second),
         capture_output=True,
