@@ -80,7 +80,7 @@ def measure(options: argparse.Namespace, hosts: Arrangement) -> list[dict]:
         # Open MPI's put protocol has large messages go in one direction at a time.
         settings = {
             "ACCORD_RUNTIME": "host",
-            "OMPI_MCA_btl_tcp_flags": "send,inplace",
+            "OMPI_MCA_btl_tcp_flags": "send",
             **os.environ,
         }
         done = subprocess.run([*command, "--", *bench], env=settings, stdout=sys.stderr)

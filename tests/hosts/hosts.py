@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.util
-import itertools
 import os
 import shlex
 import shutil
@@ -137,34 +136,44 @@ def entering(process: int) -> list[str]:
 
 
 def connect(hosts: list[Host], options: argparse.Namespace) -> None:
-    """A bridge here, and a pair of interfaces for each link: what a host sends is shaped on its end, what it gets on ours.
+    """A bridge here for each link, and a pair of interfaces for each host: what it sends is shaped on its end, what it gets
+    on ours.
 
-    A link goes into the network of its number. What a rank sends to another link's rank leaves by the own link there.
+    Bridges of their own, since a host answers for all its addresses on any of its interfaces. What a rank sends to another
+    link's rank leaves by the own link there.
     """
-    from pyroute2 import IPRoute, NetNS
+    from pyroute2 import IPRoute
 
-    with IPRoute() as switch:
-        switch.link("add", ifname="switch", kind="bridge")
-        bridge = switch.link_lookup(ifname="switch")[0]
-        switch.link("set", index=bridge, state="up")
-        for host, link in itertools.product(hosts, range(options.links)):
-            near, name = f"to-{host.name}-{link}", f"eth{link}"
-            switch.link(
-                "add",
-                ifname=near,
-                kind="veth",
-                peer={"ifname": name, "net_ns_pid": host.process.pid},
-            )
-            index = switch.link_lookup(ifname=near)[0]
-            switch.link("set", index=index, master=bridge, state="up")
-            shape(switch, index, rate_of(options.into, host), options.delay_us)
-            with NetNS(f"/proc/{host.process.pid}/ns/net") as inside:
-                far = inside.link_lookup(ifname=name)[0]
-                address = host.address_of(link)
-                inside.addr("add", index=far, address=address, prefixlen=24)
-                for one in (far, inside.link_lookup(ifname="lo")[0]):
-                    inside.link("set", index=one, state="up")
-                shape(inside, far, rate_of(options.out, host), options.delay_us)
+    with IPRoute() as network:
+        for link in range(options.links):
+            network.link("add", ifname=f"switch{link}", kind="bridge")
+            bridge = network.link_lookup(ifname=f"switch{link}")[0]
+            network.link("set", index=bridge, state="up")
+            for host in hosts:
+                connect_host(network, bridge, host, link, options)
+
+
+def connect_host(
+    network, bridge: int, host: Host, link: int, options: argparse.Namespace
+) -> None:
+    from pyroute2 import NetNS
+
+    near, name = f"to-{host.name}-{link}", f"eth{link}"
+    network.link(
+        "add",
+        ifname=near,
+        kind="veth",
+        peer={"ifname": name, "net_ns_pid": host.process.pid},
+    )
+    index = network.link_lookup(ifname=near)[0]
+    network.link("set", index=index, master=bridge, state="up")
+    shape(network, index, rate_of(options.into, host), options.delay_us)
+    with NetNS(f"/proc/{host.process.pid}/ns/net") as inside:
+        far = inside.link_lookup(ifname=name)[0]
+        inside.addr("add", index=far, address=host.address_of(link), prefixlen=24)
+        for one in (far, inside.link_lookup(ifname="lo")[0]):
+            inside.link("set", index=one, state="up")
+        shape(inside, far, rate_of(options.out, host), options.delay_us)
 
 
 def rate_of(rates: str | None, host: Host) -> str | None:

@@ -115,6 +115,26 @@ def test_each_link_has_a_rate_of_its_own() -> None:
         assert BYTES / 5e6 * 0.7 < took < BYTES / 5e6 * 4
 
 
+def test_what_is_for_a_link_comes_by_it() -> None:
+    second = (
+        EXCHANGE.replace("10.77.0.2", "10.77.1.2")
+        + """
+if rank == 1:
+    lines = [line.split() for line in open("/proc/net/dev")]
+    print("received", *(int(line[1]) for line in lines if line[0] == "eth1:"))
+"""
+    )
+    done = subprocess.run(
+        command("--links", "2", "--", sys.executable, "-c", second),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.split()
+    assert int(words[words.index("received") + 1]) > BYTES
+
+
 def test_ranks_of_a_host_use_its_links_in_turn() -> None:
     done = subprocess.run(
         command(
