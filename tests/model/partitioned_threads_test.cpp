@@ -207,6 +207,20 @@ class Rank {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
+  // A round all of which is marked before anything is sent; returns how many messages it took, but
+  // for what the two ends tell each other.
+  int run_at_once(int round) {
+    start(*receive_, receive_);
+    start(*send_, send_);
+    engine_.wait_until([&] { return send_->prepared() && receive_->prepared(); });
+    const int before = messages_.sent();
+    for (int partition = 0; partition < kPartitions; ++partition) fill(partition, round);
+    EXPECT_TRUE(send_->pready(0, kPartitions - 1).ok());
+    engine_.wait(*send_);
+    engine_.wait(*receive_);
+    check(round);
+    return messages_.sent() - before;
+  }
   void run(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       start(*receive_, receive_);
@@ -295,6 +309,21 @@ TEST(partitioned_threads, both_ends) {
   std::thread other([&] { second.run(kRounds); });
   first.run(kRounds);
   other.join();
+}
+
+TEST(partitioned_threads, neighbours_go_in_one_message) {
+  ::setenv("ACCORD_TEST_PARTITIONED", "messages", 1);
+  Mail mail;
+  Rank first(mail, 0);
+  Rank second(mail, 1);
+  ::unsetenv("ACCORD_TEST_PARTITIONED");
+  for (int round = 0; round < 3; ++round) {
+    int messages = 0;
+    std::thread other([&] { second.run_at_once(round); });
+    messages = first.run_at_once(round);
+    other.join();
+    EXPECT_EQ(messages, 1);
+  }
 }
 
 }  // namespace

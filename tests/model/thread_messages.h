@@ -61,9 +61,11 @@ class ThreadMessages final : public MessagePort {
       : mail_(mail), own_(own), random_(static_cast<unsigned>(own)) {}
   Status send(int process, std::span<const std::byte> bytes, HostRequest& request) override {
     request = 1;
+    ++sent_;
     mail_.put(process, {own_, static_cast<int>(random_() % 4), {bytes.begin(), bytes.end()}});
     return {};
   }
+  int sent() const noexcept { return sent_; }
   Status probe(bool& found, int& process, std::size_t& size_bytes,
                std::uint64_t& message) override {
     message = 1;
@@ -82,6 +84,7 @@ class ThreadMessages final : public MessagePort {
   Mail& mail_;
   int own_;
   std::minstd_rand random_;
+  int sent_ = 0;
   Mail::Letter letter_{};
 };
 

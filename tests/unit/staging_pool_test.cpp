@@ -63,6 +63,25 @@ class LendingRuntime final : public DeviceRuntime {
   static Status none() { return Status(StatusCode::unsupported, "only lends"); }
 };
 
+TEST(staging_pool, only_what_is_kept) {
+  LendingRuntime runtime;
+  StagingPool pool(kMega);
+  StagingBuffer first;
+  StagingBuffer second;
+  EXPECT_FALSE(pool.acquire_kept(&runtime, 4 * kKilo, first));
+  EXPECT_FALSE(pool.acquire_kept(&runtime, 0, first));
+  ASSERT_TRUE(pool.acquire(&runtime, 3 * kKilo, first).ok());
+  void* const memory = first.data();
+  first.reset();
+  EXPECT_EQ(4 * kKilo, pool.counters().kept_bytes);
+  EXPECT_FALSE(pool.acquire_kept(&runtime, 5 * kKilo, first));
+  ASSERT_TRUE(pool.acquire_kept(&runtime, 4 * kKilo, first));
+  EXPECT_EQ(memory, first.data());
+  EXPECT_EQ(0U, pool.counters().kept_bytes);
+  EXPECT_FALSE(pool.acquire_kept(&runtime, 4 * kKilo, second));
+  EXPECT_EQ(1U, runtime.lent.size());
+}
+
 TEST(staging_pool, size_classes) {
   EXPECT_EQ(0U, StagingPool::capacity_bytes(0));
   EXPECT_EQ(4 * kKilo, StagingPool::capacity_bytes(1));

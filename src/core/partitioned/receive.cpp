@@ -244,10 +244,13 @@ Status PartitionedReceive::take(const wire::Header& header, std::span<const std:
   // Of a round that has been given up here.
   if (is_before(header.round, round()) || !started() || !status_.ok()) return {};
   if (header.round != round() || header.transfer < 0 || header.transfer >= hello_.transfers ||
-      header.length_bytes != body.size() ||
-      header.first_bytes + header.length_bytes > hello_.total_bytes)
+      header.length_bytes != body.size() || header.first_bytes > hello_.total_bytes ||
+      header.length_bytes > hello_.total_bytes - header.first_bytes ||
+      (header.length_bytes > 0 &&
+       header.first_bytes / hello_.transfer_bytes != static_cast<std::uint64_t>(header.transfer)))
     return {StatusCode::mismatch, "partitioned: a message that nobody waits for"};
   Unpacking part{.transfer = static_cast<std::size_t>(header.transfer),
+                 .first_bytes = header.first_bytes,
                  .length_bytes = header.length_bytes,
                  .letter = std::move(letter),
                  .ticket = {}};
@@ -265,14 +268,27 @@ Status PartitionedReceive::unpack() {
     const Status copied = call_.end.copied(part.ticket, done);
     keep_first(status, copied);
     if (!done) return false;
-    if (!copied.ok()) return true;
-    by_messages_ = true;
-    got_bytes_[part.transfer] += part.length_bytes;
-    if (got_bytes_[part.transfer] == bytes_of(part.transfer))
-      board_.arrived(part.transfer).store(round(), std::memory_order_release);
+    if (copied.ok()) note_got(part);
     return true;
   });
   return status;
+}
+
+// A part of one transfer, or several in a row.
+void PartitionedReceive::note_got(const Unpacking& part) {
+  by_messages_ = true;
+  std::uint64_t first = part.first_bytes;
+  const std::uint64_t end = first + part.length_bytes;
+  std::size_t transfer = part.transfer;
+  do {
+    const std::uint64_t last = transfer * hello_.transfer_bytes + bytes_of(transfer);
+    const std::uint64_t here = std::min(end, last) - first;
+    got_bytes_[transfer] += here;
+    if (got_bytes_[transfer] == bytes_of(transfer))
+      board_.arrived(transfer).store(round(), std::memory_order_release);
+    first += here;
+    ++transfer;
+  } while (first < end);
 }
 
 // Into this side's memory the sender writes, or its kernel: it knows which.

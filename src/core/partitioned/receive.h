@@ -34,7 +34,8 @@ class PartitionedReceive final : public Partitioned {
  private:
   // What has come by a message, on its way into the user's buffer.
   struct Unpacking {
-    std::size_t transfer;
+    std::size_t transfer;  // that it begins in
+    std::uint64_t first_bytes;
     std::uint64_t length_bytes;
     PartitionedChannel::Letter letter;
     device::CopyTicket ticket;
@@ -61,6 +62,7 @@ class PartitionedReceive final : public Partitioned {
   Status send_descriptors(bool& sent);
   Status tell_ready();
   Status unpack();
+  void note_got(const Unpacking& part);
 
   bool met_ = false;
   wire::Hello hello_;

@@ -20,7 +20,7 @@ namespace {
 // Pieces on their way by the host MPI at once, each with staging memory of its own; fewer where
 // kernels run, since more memory might have to wait for them.
 constexpr std::size_t kMessagesMax = 8;
-constexpr std::size_t kMessagesWithKernels = 2;
+constexpr std::size_t kMessagesWithKernels = 4;
 
 // Where kernels move the data if nobody says otherwise: a block of 256 threads moves 64 KiB in a
 // few microseconds, which is what it takes the host to start a copy engine.
@@ -266,21 +266,31 @@ Status PartitionedSend::issue() {
     return true;
   });
   if (ready.empty()) return {};
-  moving_ += ready.size();
   (memory_ != nullptr ? moved_.engine : moved_.messages) += ready.size();
   if (memory_ != nullptr) return copy(ready);
-  const std::uint64_t piece_bytes = longest_piece();
-  left_bytes_.resize(transfers_);
   by_messages_ = true;
-  for (const std::size_t transfer : ready) {
-    left_bytes_[transfer] = bytes_of(transfer);
-    std::uint64_t first = 0;
-    do {
-      pieces_.push_back({transfer, first});
-      first += piece_bytes;
-    } while (first < bytes_of(transfer));
-  }
+  queue_pieces(ready);
   return {};
+}
+
+// Neighbours go in one message, as far as that may be long, since each costs as much as many bytes.
+// Those without bytes go one by one.
+void PartitionedSend::queue_pieces(const std::vector<std::size_t>& ready) {
+  const std::uint64_t piece_bytes = longest_piece();
+  const auto before = pieces_.size();
+  for (std::size_t i = 0; i < ready.size();) {
+    const std::size_t head = ready[i++];
+    std::size_t tail = head;
+    while (i < ready.size() && ready[i] == tail + 1 && transfer_bytes() > 0) tail = ready[i++];
+    std::uint64_t first = head * transfer_bytes();
+    const std::uint64_t end = tail * transfer_bytes() + bytes_of(tail);
+    do {
+      const std::uint64_t length = std::min(piece_bytes, end - first);
+      pieces_.push_back({length > 0 ? first / transfer_bytes() : head, first, length});
+      first += length;
+    } while (first < end);
+  }
+  moving_ += pieces_.size() - before;
 }
 
 // Neighbours go as one copy.
@@ -297,6 +307,7 @@ Status PartitionedSend::copy(const std::vector<std::size_t>& ready) {
       copies.push_back({.dst = memory_ + first, .src = from, .row_bytes = bytes_of(transfer)});
     }
   }
+  moving_ += ready.size();
   Batch batch{.ticket = {}, .transfers = ready};
   if (!copies.empty()) ACCORD_TRY(runtime()->copy_begin(call_.end.device, copies, batch.ticket));
   batches_.push_back(std::move(batch));
@@ -343,11 +354,8 @@ Status PartitionedSend::send_pieces(HostPort& host) {
   std::erase_if(messages_, [&](Message& message) {
     bool done = false;
     keep_first(status, progress_message(host, message, done));
-    if (!done) return false;
-    auto& left = left_bytes_[message.transfer];
-    left -= message.size_bytes - sizeof(wire::Header);
-    if (left == 0) --moving_;
-    return true;
+    if (done) --moving_;
+    return done;
   });
   return status;
 }
@@ -355,22 +363,19 @@ Status PartitionedSend::send_pieces(HostPort& host) {
 Status PartitionedSend::send_piece() {
   const Piece piece = pieces_.front();
   pieces_.pop_front();
-  const std::uint64_t length =
-      std::min<std::uint64_t>(longest_piece(), bytes_of(piece.transfer) - piece.first_bytes);
   const wire::Header header{.kind = wire::Kind::data,
                             .to = receiver_,
                             .round = round(),
                             .transfer = static_cast<std::int32_t>(piece.transfer),
-                            .first_bytes = piece.transfer * transfer_bytes() + piece.first_bytes,
-                            .length_bytes = length};
+                            .first_bytes = piece.first_bytes,
+                            .length_bytes = piece.length_bytes};
   Message message;
-  message.transfer = piece.transfer;
-  message.size_bytes = sizeof header + length;
+  message.size_bytes = sizeof header + piece.length_bytes;
   ACCORD_TRY(table_.channel().take_memory(call_.end.runtime, message.size_bytes, message.letter));
   std::byte* const bytes = message.letter.data();
   std::memcpy(bytes, &header, sizeof header);
-  if (length > 0)
-    ACCORD_TRY(call_.end.copy(PipelineEnd::Direction::pack, header.first_bytes, length,
+  if (piece.length_bytes > 0)
+    ACCORD_TRY(call_.end.copy(PipelineEnd::Direction::pack, piece.first_bytes, piece.length_bytes,
                               bytes + sizeof header, message.packing));
   messages_.push_back(std::move(message));
   return {};

@@ -37,9 +37,8 @@ class PartitionedSend final : public Partitioned {
     device::CopyTicket ticket;
     std::vector<std::size_t> transfers;
   };
-  // A piece of a transfer on its way by the host MPI.
+  // A piece of the message on its way by the host MPI.
   struct Message {
-    std::size_t transfer = 0;
     PartitionedChannel::Letter letter;
     std::size_t size_bytes = 0;
     device::CopyTicket packing;
@@ -71,6 +70,7 @@ class PartitionedSend final : public Partitioned {
   void reach(Opening opening, std::uint32_t from_round);
   bool find_memory(Opening opening);
   Status issue();
+  void queue_pieces(const std::vector<std::size_t>& ready);
   Status copy(const std::vector<std::size_t>& ready);
   Status finish_batches();
   Status send_pieces(HostPort& host);
@@ -98,14 +98,15 @@ class PartitionedSend final : public Partitioned {
   bool by_messages_ = false;          // some data has gone that way
   std::vector<std::size_t> waiting_;  // transfers that nobody has begun to move
   std::vector<Batch> batches_;
+  // Of one transfer, or of several in a row.
   struct Piece {
-    std::size_t transfer;
-    std::uint64_t first_bytes;  // in it
+    std::size_t transfer;  // that it begins in
+    std::uint64_t first_bytes;
+    std::uint64_t length_bytes;
   };
   std::deque<Piece> pieces_;  // to be sent
   std::vector<Message> messages_;
-  std::vector<std::uint64_t> left_bytes_;  // by transfer, of those that go by messages
-  std::size_t moving_ = 0;                 // transfers in batches, pieces and messages
+  std::size_t moving_ = 0;  // transfers in batches, and pieces
 
   // By the host's MPI_Pready.
   std::vector<std::atomic<std::uint32_t>> partition_rounds_;  // in which it was marked last
