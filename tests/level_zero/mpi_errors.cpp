@@ -135,14 +135,15 @@ Held held_by_all(const DriverControl& driver) {
   return {sums[0], sums[1], sums[2], sums[3]};
 }
 
-// The first time fills what is kept to be used again: lanes, and staging memory of calls that find
-// no other way.
+// The first times fill what is kept to be used again: kernels, lanes for as much as goes on at
+// once, and staging memory of calls that find no other way.
 void play_all() {
   { const DeviceBuffer first = on_device(numbers_of(rank, 0, kCount)); }
   const DriverControl driver;
   expect(driver.found(), "no test driver");
   if (!driver.found()) return;
   for (const std::string& function : kFunctions) play(driver, function);
+  for (long i = 0; i < kTimes; ++i) play(driver, "");
   for (const std::string& function : kFunctions) {
     if (kReleasing.contains(function)) continue;
     play(driver, "");
