@@ -96,14 +96,15 @@ class TrackedMessage : public core::Tracked {
 };
 
 // A persistent receive. One whose message is held already when it is started gets it by a request
-// of its own, while the user's one stays inactive for the host MPI.
+// of its own, while the user's one stays inactive for the host MPI. The communicator may be gone by
+// then: errors are raised where the request's own are.
 class PersistentReceive final : public TrackedMessage {
  public:
   using Receive = std::function<int(void* recv, MPI_Message* message, MPI_Request* request)>;
 
   PersistentReceive(MPI_Comm comm, Description d, int source, int tag, Receive receive)
       : TrackedMessage(comm, std::move(d), Amount::by_status),
-        comm_(comm),
+        held_(held_messages(comm)),
         source_(source),
         tag_(tag),
         receive_(std::move(receive)) {}
@@ -111,20 +112,19 @@ class PersistentReceive final : public TrackedMessage {
   Status start() override {
     ACCORD_TRY(TrackedMessage::start());
     HeldMessage held;
-    early = take_held(source_, tag_, comm_, held);
+    early = held_ && take_held(source_, tag_, *held_, held);
     if (!early) return {};
     origin_ = {held.source, held.tag, 0, true};
     description_.substitute = held.substitute;
     receiving_ = MPI_REQUEST_NULL;
     is_through_ = false;
-    code_ =
-        raise_for(held.substitute, receive_(description_.recv.host(), &held.handle, &receiving_));
+    code_ = raise_here(receive_(description_.recv.host(), &held.handle, &receiving_));
     return Status::from_host(code_);
   }
   bool early_is_through() override {
     if (is_through_) return true;
     int flag = kUntold;  // stays where the call has failed, and see has_error_function
-    code_ = raise_for(description_.substitute, host::Test(&receiving_, &flag, &told_));
+    code_ = raise_here(host::Test(&receiving_, &flag, &told_));
     is_through_ = flag != 0 || code_ != MPI_SUCCESS;
     return is_through_;
   }
@@ -138,7 +138,13 @@ class PersistentReceive final : public TrackedMessage {
   }
 
  private:
-  MPI_Comm comm_;
+  int raise_here(int code) const {
+    if (code != MPI_SUCCESS && description_.substitute)
+      (void)host::Comm_call_errhandler(from_bits<MPI_Comm>(context), code);
+    return code;
+  }
+
+  std::shared_ptr<HeldMessages> held_;
   int source_;
   int tag_;
   Receive receive_;
