@@ -12,27 +12,29 @@ constexpr std::size_t kMovedBytesPerNanosecond = 1500;
 }  // namespace
 
 Status LoanEnd::poll(bool& done) {
-  using Clock = std::chrono::steady_clock;
   auto loan = node::Outbox::Loan::ended;
   done = true;
   ACCORD_TRY(outbox_.look(header_, loan));
   if (loan == node::Outbox::Loan::ended) return {};
   done = false;
   if (loan == node::Outbox::Loan::being_read) return {};
-  const auto now = Clock::now();
   if (!patience_ends_) {
-    patience_ends_ =
-        now + kMoveTime + std::chrono::nanoseconds(header_.size_bytes / kMovedBytesPerNanosecond);
+    patience_ends_ = outbox_.moved_by(
+        kMoveTime + std::chrono::nanoseconds(header_.size_bytes / kMovedBytesPerNanosecond));
   }
-  return now < *patience_ends_ ? Status() : outbox_.move(header_);
+  return node::Outbox::Clock::now() < *patience_ends_ ? Status() : outbox_.move(header_);
 }
 
 Operation::Phase LoanOperation::advance(HostPort& port) {
   if (!is_sent_) {
-    status_ = port.test(sending_, is_sent_);
-    if (!status_.ok()) outbox_.withdraw(header_);
+    Completion completion;
+    if (is_unwanted_.exchange(false)) port.cancel(sending_);
+    status_ = port.test_message(sending_, is_sent_, completion);
+    is_cancelled_ = is_sent_ && completion.cancelled;
+    if (!status_.ok() || is_cancelled_) outbox_.withdraw(header_);
   }
-  bool done = !status_.ok();
+  // A rank that leaves waits for nobody to take the header: who does so yet finds the message.
+  bool done = !status_.ok() || is_cancelled_ || (!is_sent_ && outbox_.is_leaving());
   if (is_sent_ && !done) {
     status_ = end_.poll(done);
     done = done || !status_.ok();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/log.h"
@@ -130,11 +131,12 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   offers.hold(home);
   slot.state.store(OutboxSlot::state_of(generation, room.is_lent ? Stage::lent : Stage::waiting),
                    std::memory_order_release);
-  header = {.cookie = group_->outbox(0).cookie,
+  header = {.cookie = group_->outbox(0).cookie[1],
             .generation = generation,
             .sender = static_cast<std::uint16_t>(group_->rank()),
             .slot = number,
             .size_bytes = size_bytes};
+  header.ticket = ticket_of(header);
   sent_.fetch_add(1, std::memory_order_relaxed);
   return room;
 }
@@ -263,10 +265,25 @@ Status Outbox::move(const MessageHeader& header) {
   return copied;
 }
 
+std::uint64_t Outbox::ticket_of(const MessageHeader& header) const noexcept {
+  const std::uint64_t message =
+      std::uint64_t{header.generation} << 32 | std::uint64_t{header.sender} << 16 | header.slot;
+  return message ^ group_->outbox(0).cookie[0];
+}
+
+Outbox::Clock::time_point Outbox::moved_by(Clock::duration takes) {
+  const std::lock_guard locked(mutex_);
+  moved_by_ = std::max(moved_by_, Clock::now()) + takes;
+  return moved_by_;
+}
+
 bool Outbox::recognises(const MessageHeader& header) const noexcept {
-  if (header.cookie != group_->outbox(0).cookie || header.sender >= group_->size() ||
-      header.slot >= OutboxBoard::kSlots)
-    return false;
+  return header.cookie == group_->outbox(0).cookie[1] && header.ticket == ticket_of(header) &&
+         waits_for_us(header);
+}
+
+bool Outbox::waits_for_us(const MessageHeader& header) const noexcept {
+  if (header.sender >= group_->size() || header.slot >= OutboxBoard::kSlots) return false;
   const Stage now = stage(header);
   return now != Stage::none && now != Stage::taken && now != Stage::failed &&
          slot(header).receiver == group_->rank();
@@ -296,11 +313,10 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
           fmt::format("node: rank {} no longer lends the message", header.sender)};
 }
 
-Status Outbox::fetch(std::byte* to, const std::byte* start, std::size_t size_bytes) {
-  const device::Copy copy{.dst = to, .src = start, .row_bytes = size_bytes};
-  bool done = false;
-  ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
-  return done ? Status() : runtime().copy(device(), {&copy, 1});
+Status Outbox::fetch(std::span<const device::Copy> copies) {
+  bool done = copies.empty();
+  if (copies.size() == 1) ACCORD_TRY(quick_copy_.run(runtime(), device(), copies[0], done));
+  return done ? Status() : runtime().copy(device(), copies);
 }
 
 void Outbox::end_fetch(const MessageHeader& header, Fetched fetched) noexcept {
@@ -321,6 +337,14 @@ void Outbox::dismiss(const MessageHeader& header) noexcept {
     const std::lock_guard locked(mutex_);
     if (!group_->check_peer(header.sender).ok()) return;
   }
+}
+
+void Outbox::dismiss(std::uint64_t ticket) noexcept {
+  const std::uint64_t message = ticket ^ group_->outbox(0).cookie[0];
+  const MessageHeader header{.generation = static_cast<std::uint32_t>(message >> 32),
+                             .sender = static_cast<std::uint16_t>(message >> 16),
+                             .slot = static_cast<std::uint16_t>(message)};
+  if (waits_for_us(header)) dismiss(header);
 }
 
 Outbox::Counters Outbox::counters() const noexcept {

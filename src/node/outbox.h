@@ -13,11 +13,13 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -31,7 +33,9 @@ class Group;
 
 // Goes in the message's stead. Random numbers tell it from a message of the same length.
 struct MessageHeader {
-  std::array<std::uint64_t, 2> cookie{};
+  // Which message it is, hidden by a cookie: enough to give that up where no more has arrived.
+  std::uint64_t ticket = 0;
+  std::uint64_t cookie = 0;
   std::uint32_t generation = 0;
   std::uint16_t sender = 0;
   std::uint16_t slot = 0;
@@ -123,6 +127,10 @@ class Outbox {
   // The room could not be filled: the receiver shall find an error in the message's stead.
   void fail(const MessageHeader& header) noexcept;
 
+  // From now on no send waits for a receiver that has not taken its header.
+  void leave() noexcept { is_leaving_.store(true, std::memory_order_release); }
+  bool is_leaving() const noexcept { return is_leaving_.load(std::memory_order_acquire); }
+
   bool is_lent(const MessageHeader& header) const;
   enum class Loan { ended, untouched, being_read };
   // Whether the buffer that a header stands for is its user's again; an error where the receiver
@@ -130,6 +138,10 @@ class Outbox {
   Status look(const MessageHeader& header, Loan& loan);
   // Ends an untouched loan: moves the message to the outbox. No effect where it is being read.
   Status move(const MessageHeader& header);
+  using Clock = std::chrono::steady_clock;
+  // When a loan would be at its end if all that somebody waits for were moved one after the other,
+  // in the order of these calls. `takes`: to move this one.
+  Clock::time_point moved_by(Clock::duration takes);
 
   // Where a message of this rank lies that its receiver is fetching, and stays until `end_sending`:
   // both are at it. Null where it does not.
@@ -147,10 +159,12 @@ class Outbox {
   Status begin_fetch(const MessageHeader& header, const std::byte*& start);
   enum class Fetched { yes, no };
   void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
-  // To memory of this rank on its device, one run of bytes as all that waits here is.
-  Status fetch(std::byte* to, const std::byte* start, std::size_t size_bytes);
+  // To memory of this rank on its device, each one run of bytes as all that waits here is.
+  Status fetch(std::span<const device::Copy> copies);
   // It is not wanted.
   void dismiss(const MessageHeader& header) noexcept;
+  // The same of one of whose header only this has arrived; no effect where it is no ticket.
+  void dismiss(std::uint64_t ticket) noexcept;
 
   // Messages that went this way.
   struct Counters {
@@ -185,6 +199,8 @@ class Outbox {
   void end_loan(Own& own, const OutboxSlot& slot) noexcept;
   bool change(const MessageHeader& header, Stage from, Stage to) noexcept;
   Stage stage(const MessageHeader& header) const noexcept;
+  std::uint64_t ticket_of(const MessageHeader& header) const noexcept;
+  bool waits_for_us(const MessageHeader& header) const noexcept;
   bool has_lent() const noexcept;
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   void reclaim();
@@ -194,6 +210,7 @@ class Outbox {
   const std::size_t size_bytes_;
   mutable std::mutex mutex_;
   std::atomic<bool> attached_{false};
+  std::atomic<bool> is_leaving_{false};
   std::vector<std::atomic<std::uint64_t>> followed_;  // by rank: changes of its offers acted upon
   std::atomic<std::uint64_t> known_news_{0};
   std::uint64_t announced_ = 0;  // changes of the own offers
@@ -206,6 +223,7 @@ class Outbox {
   std::atomic<std::uint64_t> fetched_{0};
   bool has_given_up_ = false;
   unsigned calls_ = 0;
+  Clock::time_point moved_by_;
   std::vector<Own> own_;
   QuickCopy quick_copy_;
   std::map<std::size_t, Waiting> waiting_;  // by where they begin

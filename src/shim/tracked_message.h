@@ -35,11 +35,16 @@ inline void correct(MPI_Status& status, const core::MessageInfo& facts) noexcept
   }
   (void)host::Status_set_elements_x(&status, MPI_BYTE,
                                     static_cast<MPI_Count>(facts.received_bytes));
+  if (facts.is_cancelled) (void)host::Status_set_cancelled(&status, 1);
 }
 
 // How much of a receive buffer is copied out: what the status tells, or all of it (with its old
 // content before).
 enum class Amount { by_status, whole };
+
+// Where a thread that completes many receives at once collects the messages that their headers
+// stand for, to copy them together before it returns to the program; null: it brings each at once.
+inline thread_local core::FetchBatch* collected_fetches = nullptr;
 
 // What comes of a receive that the host MPI has completed: brings what a header stands for, and
 // tells what the status shall say.
@@ -54,16 +59,16 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   const std::size_t received_bytes = completion.received_bytes;
   node::MessageHeader header;
   core::Segment segment;
-  if (d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
+  if (messages_joined && d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
   if (segment.type == nullptr ||
       !core::find_header(outbox(), segment, d.recv.host(), received_bytes, header))
     return d.recv.copy_out(received_bytes);
   if (!facts) facts.emplace().has_origin = false;
   facts->received_bytes = header.size_bytes;
   const char* path = "node-p2p";
-  const Status status = core::fetch_message(outbox(), segment, d.recv, header, [&](void* to) {
-    return bring_by_library(header, to, path);
-  });
+  const auto bring = [&](void* to) { return bring_by_library(header, to, path); };
+  const Status status =
+      core::fetch_message(outbox(), segment, d.recv, header, bring, collected_fetches);
   core::set_last_path(path);
   if (story) story->took(path, core::reason::kByHeader);
   return status;
@@ -82,6 +87,7 @@ class TrackedMessage : public core::Tracked {
     return description_.recv.copy_in();
   }
   Status finish(const core::Completion& completion) override {
+    if (completion.failed) give_up_cut_off(description_.landing, description_.recv.host());
     if (completion.failed || completion.cancelled) return {};
     core::Completion known = completion;
     if (amount_ == Amount::whole) known.received_bytes = core::StagedBuffer::kAll;
@@ -162,7 +168,7 @@ class TrackedHeader final : public core::Tracked {
     context = to_bits(comm);
   }
   Status finish(const core::Completion& completion) override {
-    if (completion.failed || completion.cancelled) outbox().withdraw(header);
+    if (messages_joined && (completion.failed || completion.cancelled)) outbox().withdraw(header);
     return {};
   }
 
