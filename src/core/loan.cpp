@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "core/loan.h"
 
+#include <utility>
+
 namespace accord::core {
 namespace {
 
@@ -12,17 +14,22 @@ constexpr std::size_t kMovedBytesPerNanosecond = 1500;
 }  // namespace
 
 Status LoanEnd::poll(bool& done) {
+  const Status status = step(done);
+  if ((done || !status.ok()) && std::exchange(is_waiting_, false)) outbox_.end_wait(move_time());
+  return status;
+}
+
+Status LoanEnd::step(bool& done) {
   auto loan = node::Outbox::Loan::ended;
-  done = true;
   ACCORD_TRY(outbox_.look(header_, loan));
-  if (loan == node::Outbox::Loan::ended) return {};
-  done = false;
-  if (loan == node::Outbox::Loan::being_read) return {};
-  if (!patience_ends_) {
-    patience_ends_ = outbox_.moved_by(
-        kMoveTime + std::chrono::nanoseconds(header_.size_bytes / kMovedBytesPerNanosecond));
-  }
-  return node::Outbox::Clock::now() < *patience_ends_ ? Status() : outbox_.move(header_);
+  done = loan == node::Outbox::Loan::ended;
+  if (loan != node::Outbox::Loan::untouched) return {};
+  if (!std::exchange(is_waiting_, true)) patience_ends_ = outbox_.begin_wait(move_time());
+  return node::Outbox::Clock::now() < patience_ends_ ? Status() : outbox_.move(header_);
+}
+
+std::chrono::nanoseconds LoanEnd::move_time() const noexcept {
+  return kMoveTime + std::chrono::nanoseconds(header_.size_bytes / kMovedBytesPerNanosecond);
 }
 
 Operation::Phase LoanOperation::advance(HostPort& port) {

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <optional>
 
 #include "core/engine.h"
 #include "core/requests.h"
@@ -27,9 +26,13 @@ class LoanEnd {
   Status poll(bool& done);
 
  private:
+  Status step(bool& done);
+  std::chrono::nanoseconds move_time() const noexcept;
+
   node::Outbox& outbox_;
   const node::MessageHeader& header_;
-  std::optional<node::Outbox::Clock::time_point> patience_ends_;
+  bool is_waiting_ = false;
+  node::Outbox::Clock::time_point patience_ends_;
 };
 
 // The same of a non-blocking send: entered once its user asks for its completion.

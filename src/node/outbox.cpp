@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/log.h"
@@ -271,10 +270,15 @@ std::uint64_t Outbox::ticket_of(const MessageHeader& header) const noexcept {
   return message ^ group_->outbox(0).cookie[0];
 }
 
-Outbox::Clock::time_point Outbox::moved_by(Clock::duration takes) {
+Outbox::Clock::time_point Outbox::begin_wait(Clock::duration takes) noexcept {
   const std::lock_guard locked(mutex_);
-  moved_by_ = std::max(moved_by_, Clock::now()) + takes;
-  return moved_by_;
+  awaited_moves_ += takes;
+  return Clock::now() + awaited_moves_;
+}
+
+void Outbox::end_wait(Clock::duration takes) noexcept {
+  const std::lock_guard locked(mutex_);
+  awaited_moves_ -= takes;
 }
 
 bool Outbox::recognises(const MessageHeader& header) const noexcept {

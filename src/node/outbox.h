@@ -139,9 +139,11 @@ class Outbox {
   // Ends an untouched loan: moves the message to the outbox. No effect where it is being read.
   Status move(const MessageHeader& header);
   using Clock = std::chrono::steady_clock;
-  // When a loan would be at its end if all that somebody waits for were moved one after the other,
-  // in the order of these calls. `takes`: to move this one.
-  Clock::time_point moved_by(Clock::duration takes);
+  // When a loan that somebody begins to wait for would be at its end if all that are waited for
+  // were moved one after the other, this one last. `takes`: to move it; the same is to be told once
+  // nobody waits for it any more.
+  Clock::time_point begin_wait(Clock::duration takes) noexcept;
+  void end_wait(Clock::duration takes) noexcept;
 
   // Where a message of this rank lies that its receiver is fetching, and stays until `end_sending`:
   // both are at it. Null where it does not.
@@ -223,7 +225,7 @@ class Outbox {
   std::atomic<std::uint64_t> fetched_{0};
   bool has_given_up_ = false;
   unsigned calls_ = 0;
-  Clock::time_point moved_by_;
+  Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
   QuickCopy quick_copy_;
   std::map<std::size_t, Waiting> waiting_;  // by where they begin

@@ -576,10 +576,26 @@ TEST(Outbox, FetchesSeveralMessagesTogether) {
 }
 
 TEST(Outbox, GivesEachLoanTimeForTheOnesBeforeIt) {
-  using std::chrono::seconds;
+  using std::chrono::hours;
   Processes ranks(2);
-  const auto first = ranks[0].moved_by(seconds(1));
-  EXPECT_EQ(first + seconds(2), ranks[0].moved_by(seconds(2)));
+  const auto first = ranks[0].begin_wait(hours(1));
+  const auto second = ranks[0].begin_wait(hours(2));
+  EXPECT_LE(first + hours(2), second);
+  ranks[0].end_wait(hours(1));
+  EXPECT_GT(second + hours(1), ranks[0].begin_wait(hours(1)));
+}
+
+TEST_F(Loan, IsNotCountedOnceItIsOver) {
+  using Clock = node::Outbox::Clock;
+  core::LoanEnd end(ranks_[0], header_);
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  EXPECT_FALSE(done);
+  fetch();
+  EXPECT_OK(end.poll(done));
+  EXPECT_TRUE(done);
+  const auto others_end = ranks_[0].begin_wait({});
+  EXPECT_LE(others_end, Clock::now());
 }
 
 TEST(QuickCopy, CopiesAnyNumberOfBytesAgainAndAgain) {
