@@ -50,8 +50,7 @@ Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer
   const bool is_one_run = batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
                           batch.plain.copies()[0].rows == 1;
   if (direct && is_one_run) {
-    ACCORD_TRY(outbox.fetch(static_cast<std::byte*>(batch.plain.copies()[0].dst), packed,
-                            size_bytes, how));
+    ACCORD_TRY(outbox.fetch(batch.plain.copies(), how));
   } else if (direct || is_one_run) {
     ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
   } else {
@@ -102,15 +101,47 @@ bool find_header(const node::Lender& lender, const Segment& segment, void* host,
   return lender.recognises(header);
 }
 
+void dismiss_cut_off(node::Outbox& outbox, const Segment& segment, void* host) {
+  std::uint64_t ticket = 0;
+  const std::size_t room_bytes = segment.size_bytes();
+  if (room_bytes < sizeof ticket || room_bytes >= sizeof(MessageHeader)) return;
+  device::copy_on_host(copies(segment, host, sizeof ticket, &ticket, Direction::pack));
+  outbox.dismiss(ticket);
+}
+
+void FetchBatch::add(const MessageHeader& header, const device::Copy& copy) {
+  headers_.push_back(header);
+  copies_.push_back(copy);
+}
+
+Status FetchBatch::run() {
+  using Fetched = node::Outbox::Fetched;
+  const Status status = outbox_.fetch(copies_);
+  for (const MessageHeader& header : headers_)
+    outbox_.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
+  headers_.clear();
+  copies_.clear();
+  return status;
+}
+
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
-                     const MessageHeader& header, const std::function<bool(void* to)>& bring) {
+                     const MessageHeader& header, const std::function<bool(void* to)>& bring,
+                     FetchBatch* batch) {
   Status status;
   if (header.size_bytes <= segment.size_bytes()) {
     const std::byte* packed = nullptr;
     status = outbox.begin_fetch(header, packed);
     if (status.ok()) {
-      const bool can_be_brought = bring && segment.type->dense() && is_on(outbox, buffer);
-      if (!can_be_brought || !bring(start_of(segment, buffer)))
+      const bool is_one_piece = segment.type->dense() && is_on(outbox, buffer);
+      const bool is_brought = is_one_piece && bring && bring(start_of(segment, buffer));
+      const bool can_wait = batch != nullptr && header.fetch != node::Fetch::by_engine;
+      if (is_one_piece && !is_brought && can_wait) {
+        batch->add(
+            header,
+            {.dst = start_of(segment, buffer), .src = packed, .row_bytes = header.size_bytes});
+        return {};
+      }
+      if (!is_brought)
         status = unpack(outbox, segment, buffer, packed, header.size_bytes, header.fetch);
       using Fetched = node::Outbox::Fetched;
       outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);

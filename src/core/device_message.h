@@ -2,10 +2,11 @@
 // Copyright 2026 The Accord authors
 //
 // A message within a node that waits in device memory of its sender, while the host MPI carries its
-// header (node/outbox.h). Both functions wait for copies of this rank alone. Knows no mpi.h.
+// header (node/outbox.h). Nothing here waits for more than copies of this rank. Knows no mpi.h.
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "core/layout.h"
 #include "core/staged_buffer.h"
@@ -25,11 +26,36 @@ Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBu
 bool find_header(const node::Lender& lender, const Segment& segment, void* host,
                  std::size_t received_bytes, node::MessageHeader& header);
 
+// What the host MPI has received into a buffer with no room for a header may be the beginning of
+// one: then its sender has its memory back, unless there was room for less than a ticket.
+void dismiss_cut_off(node::Outbox& outbox, const Segment& segment, void* host);
+
+// Messages that have been matched, and that are copied together: one after the other, each copy
+// would wait for the device by itself.
+class FetchBatch {
+ public:
+  explicit FetchBatch(node::Outbox& outbox) : outbox_(outbox) {}
+  FetchBatch(const FetchBatch&) = delete;
+  FetchBatch& operator=(const FetchBatch&) = delete;
+
+  // After begin_fetch.
+  void add(const node::MessageHeader& header, const device::Copy& copy);
+  std::size_t size() const noexcept { return headers_.size(); }
+  // Copies all of them, and gives their senders their memory back.
+  Status run();
+
+ private:
+  node::Outbox& outbox_;
+  std::vector<node::MessageHeader> headers_;
+  std::vector<device::Copy> copies_;
+};
+
 // Puts the message where the user wants it; truncated where it does not fit. The sender has its
 // memory back whatever comes of it. Where that is one piece of device memory, `bring` may do it,
-// unless it says no.
+// unless it says no, or else it is left to the batch, if there is one.
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
                      const node::MessageHeader& header,
-                     const std::function<bool(void* to)>& bring = nullptr);
+                     const std::function<bool(void* to)>& bring = nullptr,
+                     FetchBatch* batch = nullptr);
 
 }  // namespace accord::core

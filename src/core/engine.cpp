@@ -51,6 +51,11 @@ void Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQu
   if (threads_allowed_ && blocked_.load() > 0) wake_thread();
 }
 
+void Engine::add(std::shared_ptr<Operation> operation) {
+  enter(std::move(operation), nullptr);
+  if (threads_allowed_ && blocked_.load() > 0) wake_thread();
+}
+
 void Engine::submit_unawaited(std::shared_ptr<Operation> operation) {
   operation->is_awaited_ = false;
   enter(std::move(operation), nullptr);

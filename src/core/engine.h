@@ -113,6 +113,8 @@ class Engine {
   // Enters `operation`, behind those of `queue` if there is one, and moves it on at once if it may.
   // One that is done may be entered again.
   void submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
+  // One of many at once: the next pass moves it on, with the others.
+  void add(std::shared_ptr<Operation> operation);
 
   // Gives the user a real request that completes with the operation, which is entered later.
   Status promise(Operation& operation, HostRequest& request);

@@ -40,6 +40,9 @@ class HostPort {
     return test(request, done);
   }
 
+  // MPI_Cancel of a request that test_message is still to be asked about, and then tells.
+  virtual void cancel(HostRequest request) { (void)request; }
+
   // MPI_Request_get_status: like test, but the request stays.
   virtual Status peek(HostRequest request, bool& done) = 0;
 

@@ -2,26 +2,38 @@
 // Copyright 2026 The Accord authors
 #include "core/loan.h"
 
+#include <utility>
+
 namespace accord::core {
 Status LoanEnd::poll(bool& done) {
-  using Clock = std::chrono::steady_clock;
+  const Status status = step(done);
+  if ((done || !status.ok()) && std::exchange(is_waiting_, false)) lender_.end_wait(patience());
+  return status;
+}
+
+Status LoanEnd::step(bool& done) {
   auto loan = node::Lender::Loan::ended;
-  done = true;
   ACCORD_TRY(lender_.look(header_, loan));
-  if (loan == node::Lender::Loan::ended) return {};
-  done = false;
-  if (loan == node::Lender::Loan::being_read) return {};
-  const auto now = Clock::now();
-  if (!patience_ends_) patience_ends_ = now + lender_.patience(header_.size_bytes);
-  return now < *patience_ends_ ? Status() : lender_.move(header_);
+  done = loan == node::Lender::Loan::ended;
+  if (loan != node::Lender::Loan::untouched) return {};
+  if (!std::exchange(is_waiting_, true)) patience_ends_ = lender_.begin_wait(patience());
+  return node::Lender::Clock::now() < patience_ends_ ? Status() : lender_.move(header_);
+}
+
+std::chrono::nanoseconds LoanEnd::patience() const noexcept {
+  return lender_.patience(header_.size_bytes);
 }
 
 Operation::Phase LoanOperation::advance(HostPort& port) {
   if (!is_sent_) {
-    status_ = port.test(sending_, is_sent_);
-    if (!status_.ok()) lender_.withdraw(header_);
+    Completion completion;
+    if (is_unwanted_.exchange(false)) port.cancel(sending_);
+    status_ = port.test_message(sending_, is_sent_, completion);
+    is_cancelled_ = is_sent_ && completion.cancelled;
+    if (!status_.ok() || is_cancelled_) lender_.withdraw(header_);
   }
-  bool done = !status_.ok();
+  // A rank that leaves waits for nobody to take the header: who does so yet finds the message.
+  bool done = !status_.ok() || is_cancelled_ || (!is_sent_ && lender_.is_leaving());
   if (is_sent_ && !done) {
     status_ = end_.poll(done);
     done = done || !status_.ok();

@@ -2,13 +2,13 @@
 // Copyright 2026 The Accord authors
 //
 // The end of a loan: a message that its sender has lent to the receiver (node/outbox.h), and whose
-// buffer the user wants back. The receiver is given a while to begin to read it, then it is moved
-// out of the way. Knows no mpi.h.
+// buffer the user wants back. The receiver is given a while to begin to read it, after all others
+// that are waited for, then it is moved out of the way. Knows no mpi.h.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
-#include <optional>
 
 #include "core/engine.h"
 #include "core/requests.h"
@@ -25,9 +25,13 @@ class LoanEnd {
   Status poll(bool& done);
 
  private:
+  Status step(bool& done);
+  std::chrono::nanoseconds patience() const noexcept;
+
   node::Lender& lender_;
   const node::MessageHeader& header_;
-  std::optional<std::chrono::steady_clock::time_point> patience_ends_;
+  bool is_waiting_ = false;
+  node::Lender::Clock::time_point patience_ends_;
 };
 
 // The same of a non-blocking send: entered once its user asks for its completion.
@@ -39,6 +43,10 @@ class LoanOperation final : public Operation {
   const node::MessageHeader& header() const noexcept { return header_; }
   // Of the header, in the host MPI.
   void is_sent_by(HostRequest request) noexcept { sending_ = request; }
+  // Its user no longer wants it: nor does the receiver get it where the host MPI takes the header
+  // back, which is known when the operation is done.
+  void cancel() noexcept { is_unwanted_.store(true); }
+  bool is_cancelled() const noexcept { return is_cancelled_; }
   Phase advance(HostPort& port) override;
 
  private:
@@ -47,6 +55,8 @@ class LoanOperation final : public Operation {
   LoanEnd end_;
   HostRequest sending_ = 0;
   bool is_sent_ = false;
+  std::atomic<bool> is_unwanted_{false};
+  bool is_cancelled_ = false;
 };
 
 // What the user holds of it.
@@ -57,9 +67,16 @@ class TrackedLoan final : public Tracked {
     context = comm;
   }
   void wanted() override {
-    if (!std::exchange(is_wanted_, true)) engine_.submit(operation_, nullptr);
+    if (!std::exchange(is_wanted_, true)) engine_.add(operation_);
   }
-  Status finish(const Completion&) override { return operation_->status(); }
+  bool cancel() override {
+    operation_->cancel();
+    return true;
+  }
+  Status finish(const Completion&) override {
+    if (operation_->is_cancelled()) facts = MessageInfo{.has_origin = false, .is_cancelled = true};
+    return operation_->status();
+  }
 
  private:
   Engine& engine_;

@@ -29,6 +29,7 @@ struct MessageInfo {
   int tag = 0;
   std::uint64_t received_bytes = 0;
   bool has_origin = true;  // else the host MPI knows source and tag
+  bool is_cancelled = false;
 };
 
 class Tracked {
@@ -42,6 +43,8 @@ class Tracked {
   virtual Status finish(const Completion& completion) = 0;
   // The user asks whether the request is complete.
   virtual void wanted() {}
+  // The user wants it cancelled. False: that is the host MPI's business, as the request is.
+  virtual bool cancel() { return false; }
   // Of an `early` one: whether it is complete.
   virtual bool early_is_through() { return true; }
   // Whether the user may free the request while it is active.

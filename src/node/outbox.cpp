@@ -134,11 +134,12 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   offers.hold(home);
   slot.state.store(OutboxSlot::state_of(generation, room.is_lent ? Stage::lent : Stage::waiting),
                    std::memory_order_release);
-  header = {.cookie = group_->outbox(0).cookie,
+  header = {.cookie = group_->outbox(0).cookie[1],
             .generation = generation,
             .sender = static_cast<std::uint8_t>(group_->rank()),
             .slot = number,
             .size_bytes = size_bytes};
+  header.ticket = ticket_of(header);
   sent_.fetch_add(1, std::memory_order_relaxed);
   return room;
 }
@@ -272,10 +273,30 @@ std::chrono::nanoseconds Outbox::patience(std::size_t size_bytes) const noexcept
   return kMoveTime + std::chrono::nanoseconds(size_bytes / kMovedBytesPerNanosecond);
 }
 
+std::uint64_t Outbox::ticket_of(const MessageHeader& header) const noexcept {
+  const std::uint64_t message =
+      std::uint64_t{header.generation} << 32 | std::uint64_t{header.sender} << 16 | header.slot;
+  return message ^ group_->outbox(0).cookie[0];
+}
+
+Outbox::Clock::time_point Outbox::begin_wait(Clock::duration takes) noexcept {
+  const std::lock_guard locked(mutex_);
+  awaited_moves_ += takes;
+  return Clock::now() + awaited_moves_;
+}
+
+void Outbox::end_wait(Clock::duration takes) noexcept {
+  const std::lock_guard locked(mutex_);
+  awaited_moves_ -= takes;
+}
+
 bool Outbox::recognises(const MessageHeader& header) const noexcept {
-  if (header.cookie != group_->outbox(0).cookie || header.sender >= group_->size() ||
-      header.slot >= OutboxBoard::kSlots)
-    return false;
+  return header.cookie == group_->outbox(0).cookie[1] && header.ticket == ticket_of(header) &&
+         waits_for_us(header);
+}
+
+bool Outbox::waits_for_us(const MessageHeader& header) const noexcept {
+  if (header.sender >= group_->size() || header.slot >= OutboxBoard::kSlots) return false;
   const Stage now = stage(header);
   return now != Stage::none && now != Stage::taken && now != Stage::failed &&
          slot(header).receiver == group_->rank();
@@ -305,12 +326,12 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
           fmt::format("node: rank {} no longer lends the message", header.sender)};
 }
 
-Status Outbox::fetch(std::byte* to, const std::byte* start, std::size_t size_bytes, Fetch how) {
-  const device::Copy copy{.dst = to, .src = start, .row_bytes = size_bytes};
-  bool done = false;
-  if (how != Fetch::by_engine) ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
-  if (done) quick_.fetch_add(1, std::memory_order_relaxed);
-  return done ? Status() : runtime().copy(device(), {&copy, 1});
+Status Outbox::fetch(std::span<const device::Copy> copies, Fetch how) {
+  bool done = copies.empty();
+  const bool is_quick = copies.size() == 1 && how != Fetch::by_engine;
+  if (is_quick) ACCORD_TRY(quick_copy_.run(runtime(), device(), copies[0], done));
+  if (is_quick && done) quick_.fetch_add(1, std::memory_order_relaxed);
+  return done ? Status() : runtime().copy(device(), copies);
 }
 
 void Outbox::end_fetch(const MessageHeader& header, Fetched fetched) noexcept {
@@ -331,6 +352,14 @@ void Outbox::dismiss(const MessageHeader& header) noexcept {
     const std::lock_guard locked(mutex_);
     if (!group_->check_peer(header.sender).ok()) return;
   }
+}
+
+void Outbox::dismiss(std::uint64_t ticket) noexcept {
+  const std::uint64_t message = ticket ^ group_->outbox(0).cookie[0];
+  const MessageHeader header{.generation = static_cast<std::uint32_t>(message >> 32),
+                             .sender = static_cast<std::uint8_t>(message >> 16),
+                             .slot = static_cast<std::uint16_t>(message)};
+  if (waits_for_us(header)) dismiss(header);
 }
 
 Outbox::Counters Outbox::counters() const noexcept {

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -36,7 +37,9 @@ enum class Fetch : std::uint8_t { by_size, by_engine, by_library };
 
 // Goes in the message's stead. Random numbers tell it from a message of the same length.
 struct MessageHeader {
-  std::array<std::uint64_t, 2> cookie{};
+  // Which message it is, hidden by a cookie: enough to give that up where no more has arrived.
+  std::uint64_t ticket = 0;
+  std::uint64_t cookie = 0;
   std::uint32_t generation = 0;
   std::uint8_t sender = 0;
   Fetch fetch = Fetch::by_size;
@@ -67,6 +70,15 @@ class Lender {
   virtual Status move(const MessageHeader& header) = 0;
   // How long the receiver of one is given to begin to read it before it is moved.
   virtual std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept = 0;
+  using Clock = std::chrono::steady_clock;
+  // When one that somebody begins to wait for is to be moved, if it takes that long after all others
+  // that are waited for. `takes`: its patience; the same is to be told once nobody waits for it.
+  virtual Clock::time_point begin_wait(Clock::duration takes) noexcept {
+    return Clock::now() + takes;
+  }
+  virtual void end_wait(Clock::duration /*takes*/) noexcept {}
+  // Sends of this rank wait for nobody any more who has not taken their headers.
+  virtual bool is_leaving() const noexcept { return false; }
 };
 
 // What has become of a message.
@@ -156,6 +168,12 @@ class Outbox final : public Lender {
   Status look(const MessageHeader& header, Loan& loan) override;
   Status move(const MessageHeader& header) override;
   std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept override;
+  Clock::time_point begin_wait(Clock::duration takes) noexcept override;
+  void end_wait(Clock::duration takes) noexcept override;
+
+  // From now on no send waits for a receiver that has not taken its header.
+  void leave() noexcept { is_leaving_.store(true, std::memory_order_release); }
+  bool is_leaving() const noexcept override { return is_leaving_.load(std::memory_order_acquire); }
 
   // Where a message of this rank lies that its receiver is fetching, and stays until `end_sending`:
   // both are at it. Null where it does not.
@@ -172,11 +190,12 @@ class Outbox final : public Lender {
   Status begin_fetch(const MessageHeader& header, const std::byte*& start);
   enum class Fetched { yes, no };
   void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
-  // To memory of this rank on its device, one run of bytes as all that waits here is.
-  Status fetch(std::byte* to, const std::byte* start, std::size_t size_bytes,
-               Fetch how = Fetch::by_size);
+  // To memory of this rank on its device, each one run of bytes as all that waits here is.
+  Status fetch(std::span<const device::Copy> copies, Fetch how = Fetch::by_size);
   // It is not wanted.
   void dismiss(const MessageHeader& header) noexcept;
+  // The same of one of whose header only this has arrived; no effect where it is no ticket.
+  void dismiss(std::uint64_t ticket) noexcept;
 
   // Messages that went this way.
   struct Counters {
@@ -212,6 +231,8 @@ class Outbox final : public Lender {
   void end_loan(Own& own, const OutboxSlot& slot) noexcept;
   bool change(const MessageHeader& header, Stage from, Stage to) noexcept;
   Stage stage(const MessageHeader& header) const noexcept;
+  std::uint64_t ticket_of(const MessageHeader& header) const noexcept;
+  bool waits_for_us(const MessageHeader& header) const noexcept;
   bool has_lent() const noexcept;
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   void reclaim();
@@ -221,6 +242,7 @@ class Outbox final : public Lender {
   const std::size_t size_bytes_;
   mutable std::mutex mutex_;
   std::atomic<bool> attached_{false};
+  std::atomic<bool> is_leaving_{false};
   std::vector<std::atomic<std::uint64_t>> followed_;  // by rank: changes of its offers acted upon
   std::atomic<std::uint64_t> known_news_{0};
   std::uint64_t announced_ = 0;  // changes of the own offers
@@ -234,6 +256,7 @@ class Outbox final : public Lender {
   std::atomic<std::uint64_t> quick_{0};
   bool has_given_up_ = false;
   unsigned calls_ = 0;
+  Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
   QuickCopy quick_copy_;
   std::map<std::size_t, Waiting> waiting_;  // by where they begin

@@ -173,12 +173,21 @@ int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
 
 bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept {
   HeldMessages* const held = holds_messages() ? held_of(comm) : nullptr;
-  if (held == nullptr) return false;
-  const std::lock_guard<std::recursive_mutex> locked(held->mutex);
-  const auto at = find(held->messages, source, tag);
-  if (at == held->messages.end()) return false;
-  take(*held, at, found);
+  return held != nullptr && take_held(source, tag, *held, found);
+}
+
+bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) noexcept {
+  if (!holds_messages()) return false;
+  const std::lock_guard<std::recursive_mutex> locked(held.mutex);
+  const auto at = find(held.messages, source, tag);
+  if (at == held.messages.end()) return false;
+  take(held, at, found);
   return true;
+}
+
+std::shared_ptr<HeldMessages> held_messages(MPI_Comm comm) noexcept {
+  CommState* const state = messages_joined ? comm_state(comm) : nullptr;
+  return state == nullptr ? nullptr : state->held;
 }
 
 bool must_post_receives() noexcept {

@@ -69,6 +69,11 @@ int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
 // The message that a receive with these arguments matches, if it is held: to be received by its
 // handle.
 bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept;
+bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) noexcept;
+
+// Those of a communicator, for a receive that may be started after the program has freed that; null
+// where none are ever held.
+std::shared_ptr<HeldMessages> held_messages(MPI_Comm comm) noexcept;
 
 // Where several threads may receive: while one lives, no probe takes a message out of the queue
 // that a receive is about to look for, first here and then there. Such receives must not block.

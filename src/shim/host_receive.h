@@ -21,6 +21,17 @@ bool passes_receive(const void* buf, C count, MPI_Datatype datatype, Lasts lasts
   return engine().idle() && !needs_us(buf) && !must_look_after(count, datatype, lasts);
 }
 
+// After a blocking receive that nobody has looked after: see give_up_cut_off.
+template <class C>
+int after_host_receive(int code, void* buf, C count, MPI_Datatype datatype) noexcept {
+  int error_class = MPI_SUCCESS;
+  if (code == MPI_SUCCESS || !listens() || needs_us(buf)) return code;
+  (void)host::Error_class(code, &error_class);
+  if (error_class == MPI_ERR_TRUNCATE)
+    give_up_cut_off({count, datatype, Lasts::call, Landing::Room::less}, buf);
+  return code;
+}
+
 // A blocking receive, under way for as long as this lives, that the host MPI may take as it is.
 class HostReceive {
  public:

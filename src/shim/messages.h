@@ -33,8 +33,15 @@ inline std::atomic<int> blind_calls{0};
 // This rank has opened what a peer lends.
 inline std::atomic<bool> hears_headers{false};
 
-// Together with all ranks of MPI_COMM_WORLD; the second waits for those of this node.
+// How many sessions the program has. A message on a communicator of one may be received after
+// MPI_Finalize, when nobody knows headers any more, and none can be told from those of the world:
+// so nothing is sent by a header meanwhile.
+inline std::atomic<int> open_sessions{0};
+
+// Together with all ranks of MPI_COMM_WORLD; the last waits for those of this node.
 void join_messages();
+// MPI_Finalize has been called: nothing of this rank waits for a receiver that may never come.
+void stop_messages() noexcept;
 void leave_messages() noexcept;
 
 // Only where node_joined.
@@ -108,7 +115,15 @@ template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
   if (!messages_joined) return {};
   if (may_be_sent_headers()) attend(buffer);
-  return has_room_for_header(count, datatype) ? Landing(count, datatype, lasts) : Landing();
+  if (count <= 0 || datatype == MPI_DATATYPE_NULL) return {};
+  return {count, datatype, lasts,
+          has_room_for_header(count, datatype) ? Landing::Room::header : Landing::Room::less};
+}
+
+// After a receive of less than a header that has failed: the message may have been too long for it.
+inline void give_up_cut_off(Landing landing, void* host) noexcept {
+  if (node_joined && landing.may_cut_header_off())
+    core::dismiss_cut_off(outbox(), landing.segment(), host);
 }
 
 // Which way a message of that communicator goes.
@@ -128,7 +143,7 @@ template <class C>
 Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, int dest,
                     MPI_Comm comm, node::MessageHeader& header, bool& posted) {
   posted = false;
-  if (!messages_joined || !buffer.is_staged()) return {};
+  if (!messages_joined || !buffer.is_staged() || open_sessions.load() != 0) return {};
   const core::Segment segment = segment_of(count, datatype);
   const core::MessageWay way = way_of_message(comm, segment.size_bytes());
   const bool can_be_near = way.way != core::MessageWay::Way::staged;

@@ -401,6 +401,7 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
   const int code = run_blocking(
       [&] { return native(d.send.host(), d.recv.host(), &told); },
       [&](MPI_Request* request) { return twin(d.send.host(), d.recv.host(), request); }, &told);
+  if (code != MPI_SUCCESS || told.MPI_SOURCE == kUntold) give_up_cut_off(d.landing, d.recv.host());
   if (told.MPI_SOURCE == kUntold)
     return raise_for(d.substitute, code);  // has failed, and see has_error_function
   std::optional<core::MessageInfo> facts;
@@ -433,12 +434,14 @@ int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Com
          MPI_Status* status) noexcept {
   if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
-    return host::Recv(buf, count, datatype, source, tag, comm, status);
+    return after_host_receive(host::Recv(buf, count, datatype, source, tag, comm, status), buf,
+                              count, datatype);
   }
   if (must_post_receives()) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = Irecv(buf, count, datatype, source, tag, comm, &request);
-    return code != MPI_SUCCESS ? code : Wait(&request, status);
+    if (code != MPI_SUCCESS) return code;
+    return after_host_receive(Wait(&request, status), buf, count, datatype);
   }
   Description d = description_of_recv(buf, count, datatype, Lasts::call);
   if (HeldMessage held; take_held(source, tag, comm, held)) {
@@ -471,7 +474,8 @@ int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
           MPI_Status* status) noexcept {
   if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
-    return host::Mrecv(buf, count, datatype, message, status);
+    return after_host_receive(host::Mrecv(buf, count, datatype, message, status), buf, count,
+                              datatype);
   }
   MPI_Comm comm = MPI_COMM_SELF;
   Description d = description_of_matched(buf, count, datatype, Lasts::call, message, comm);

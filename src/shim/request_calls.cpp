@@ -4,106 +4,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <vector>
 
-#include "shim/completion.h"
-#include "shim/shim.h"
-#include "shim/tracked_message.h"
-#include "shim/watch.h"
+#include "shim/settle.h"
 
 namespace accord::shim {
-namespace {
-
-// Whether a request whose completion has been told is the user's to complete once more.
-using Ended = core::Requests::Ended;
-
-// Finishes one request the host MPI has completed; `code` is what it returned for this request.
-int settle(const Watched& one, MPI_Status& status, int code, Ended ended = Ended::completed) {
-  core::MessageInfo info;
-  int ours = MPI_SUCCESS;
-  // What has nothing to bring into place waits for the call that completes it, with its error.
-  if (ended == Ended::completed || !one.work->message(info)) {
-    core::Completion completion;
-    if (code == MPI_SUCCESS) {
-      completion = completion_of(status);
-    } else {
-      completion.failed = true;
-    }
-    const auto comm = from_bits<MPI_Comm>(one.work->context);
-    ours = raise(comm, requests().finish(one.bits, one.work, completion, ended));
-  }
-  // MPICH 5.0.2 forgets the status of a persistent request when it has told it.
-  if (auto& facts = one.work->facts; facts && !facts->has_origin)
-    *facts = {status.MPI_SOURCE, status.MPI_TAG, facts->received_bytes, true};
-  if (one.work->message(info)) correct(status, info);
-  return code != MPI_SUCCESS ? code : ours;
-}
-
-// The same for one that is through without the host MPI, as one of an array.
-int settle_early(const Watched& one, int& index, MPI_Status& status,
-                 Ended ended = Ended::completed) {
-  index = one.index;
-  return settle(one, status, MPI_SUCCESS, ended);
-}
-int settle_early_of_some(const Watched& one, int& index, MPI_Status& status,
-                         Ended ended = Ended::completed) {
-  status.MPI_ERROR = settle_early(one, index, status, ended);
-  return status.MPI_ERROR == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_IN_STATUS;
-}
-
-// Blocks in the host MPI when nothing of ours needs progress, else polls the testing form.
-template <class Native, class Poll>
-int complete(const Watch& watched, Native native, Poll poll) {
-  if (engine().idle() && !watched.has_early()) {
-    const Region region(engine());
-    return native();
-  }
-  int code = MPI_SUCCESS;
-  engine().wait_until([&] {
-    bool done = false;
-    code = poll(done);
-    return done || code != MPI_SUCCESS;
-  });
-  return code;
-}
-
-// Statuses to read from: the caller's, or our own where they are ignored but needed.
-class Statuses {
- public:
-  Statuses(MPI_Status* given, int count, bool needed) : pointer_(given) {
-    if (given != MPI_STATUSES_IGNORE || !needed) return;
-    own_.resize(static_cast<std::size_t>(count));
-    pointer_ = own_.data();
-  }
-  MPI_Status* get() { return pointer_; }
-
- private:
-  std::vector<MPI_Status> own_;
-  MPI_Status* pointer_;
-};
-
-// After a call that completed (some of) an array; `status_of` maps a watched request to its status,
-// or null when it is not among the completed ones. An error of ours becomes the array call's error.
-template <class StatusOf>
-int settle_array(const Watch& watched, int code, StatusOf status_of,
-                 Ended ended = Ended::completed) {
-  int result = code;
-  for (const Watched& one : watched) {
-    MPI_Status* status = status_of(one.index);
-    if (status == nullptr) continue;
-    const int own_code = code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : MPI_SUCCESS;
-    if (own_code == MPI_ERR_PENDING) continue;
-    const int settled = settle(one, *status, own_code, ended);
-    if (settled == own_code) continue;
-    status->MPI_ERROR = settled;
-    result = MPI_ERR_IN_STATUS;
-  }
-  return result;
-}
-
-bool settled_as_array(int code) { return code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS; }
-
-}  // namespace
 
 int Wait(MPI_Request* request, MPI_Status* status) noexcept {
   if (quiet() || request == nullptr) {
@@ -126,18 +32,27 @@ int Wait(MPI_Request* request, MPI_Status* status) noexcept {
   return watched.empty() ? code : settle(watched.front(), *statuses.get(), code);
 }
 
-int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
-  if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
-  engine().progress();
-  const Watch watched(1, request);
-  Statuses statuses(status, 1, !watched.empty());
+namespace {
+
+// MPI_Test of a request that is watched, if it is ours.
+int test(const Watch& watched, MPI_Request* request, int* flag, MPI_Status* status) {
   if (!watched.all_early_through()) {
     *flag = 0;
     return MPI_SUCCESS;
   }
-  const int code = host::Test(request, flag, statuses.get());
+  MPI_Status own;
+  MPI_Status* const told = status == MPI_STATUS_IGNORE && !watched.empty() ? &own : status;
+  const int code = host::Test(request, flag, told);
   if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle(watched.front(), *statuses.get(), code);
+  return settle(watched.front(), *told, code);
+}
+
+}  // namespace
+
+int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
+  if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
+  engine().progress();
+  return test(Watch(1, request), request, flag, status);
 }
 
 namespace {
@@ -154,6 +69,41 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
   return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
 }
 
+// One look at each request of an array. What has come by headers meanwhile is copied together.
+class Pass {
+ public:
+  Pass() {
+    if (messages_joined) collected_fetches = &batch_.emplace(outbox());
+  }
+  ~Pass() { collected_fetches = nullptr; }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+  // Whether it is complete, unless what it has got is still to be copied.
+  bool test(MPI_Request* request, MPI_Status* status, int& code) {
+    const std::size_t before = batch_ ? batch_->size() : 0;
+    int flag = kUntold;  // stays where a call has failed, and see has_error_function
+    const Watch watched(1, request);
+    code = shim::test(watched, request, &flag, status);
+    if (batch_ && batch_->size() != before)
+      copied_.push_back({&code, from_bits<MPI_Comm>(watched.front().work->context)});
+    return flag != 0 || code != MPI_SUCCESS;
+  }
+  void copy() {
+    if (copied_.empty()) return;
+    const Status status = batch_->run();
+    for (const Copied& one : copied_) *one.code = raise(one.comm, status);
+  }
+
+ private:
+  struct Copied {
+    int* code;
+    MPI_Comm comm;
+  };
+  std::optional<core::FetchBatch> batch_;
+  std::vector<Copied> copied_;
+};
+
 // Waitall where something of ours needs progress, or has to be done for each: one request by
 // itself, in the order in which they complete, since the testing form of all at once is not to be
 // trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a persistent collective that went
@@ -166,12 +116,12 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
   };
   while (left.size() > 1) {
+    engine().progress();
+    Pass pass;
     std::erase_if(left, [&](int i) {
-      int flag = kUntold;  // stays where a call has failed, and see has_error_function
-      int& code = codes[static_cast<std::size_t>(i)];
-      code = Test(array + i, &flag, status_of(i));
-      return flag != 0 || code != MPI_SUCCESS;
+      return pass.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
     });
+    pass.copy();
     engine().port().pause();
   }
   for (const int last : left)
@@ -396,6 +346,13 @@ int Request_free(MPI_Request* request) noexcept {
       }));
   *request = MPI_REQUEST_NULL;
   return MPI_SUCCESS;
+}
+
+// What has been matched is received.
+int Cancel(MPI_Request* request) noexcept {
+  if (quiet() || request == nullptr) return host::Cancel(request);
+  const auto work = requests().find(to_bits(*request));
+  return work && (work->early || work->cancel()) ? MPI_SUCCESS : host::Cancel(request);
 }
 
 // A request reported complete must have its data in place, though the handle stays. The host MPI is

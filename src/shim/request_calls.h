@@ -25,6 +25,7 @@ int Testsome(int count, MPI_Request requests[], int* outcount, int indices[],
 int Start(MPI_Request* request) noexcept;
 int Startall(int count, MPI_Request requests[]) noexcept;
 int Request_free(MPI_Request* request) noexcept;
+int Cancel(MPI_Request* request) noexcept;
 
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexcept;
 int Request_get_status_all(int count, const MPI_Request requests[], int* flag,

@@ -29,7 +29,6 @@
 #include "shim/freed_comms.h"
 #include "shim/held_messages.h"
 #include "shim/kept_handles.h"
-#include "shim/library_messages.h"
 #include "shim/messages.h"
 #include "shim/partitioned.h"
 #include "shim/private_comm.h"
@@ -77,6 +76,10 @@ class Port final : public core::HostPort {
     done = flag != 0;
     if (done && code == MPI_SUCCESS) completion = completion_of(status);
     return Status::from_host(code);
+  }
+  void cancel(core::HostRequest bits) override {
+    auto request = from_bits<MPI_Request>(bits);
+    (void)host::Cancel(&request);
   }
   // One that has failed counts as not complete: its error is for the call that completes it.
   Status peek(core::HostRequest bits, bool& done) override {
@@ -421,12 +424,14 @@ void start_session_runtime() {
   const std::lock_guard<std::mutex> locked(runtime().life_mutex);
   make_keyvals();
   runtime().private_comm.open_session();
+  open_sessions.fetch_add(1);
 }
 
 void stop_session_runtime() noexcept {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
   const std::lock_guard<std::mutex> locked(here.life_mutex);
+  open_sessions.fetch_sub(1);
   if (!here.private_comm.close_session()) return;
   stages::finish(-1);
   forget_host();
@@ -435,7 +440,7 @@ void stop_session_runtime() noexcept {
 
 void stop_runtime() noexcept {
   Runtime& here = runtime();
-  stop_library_messages();
+  stop_messages();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
   int rank = 0;

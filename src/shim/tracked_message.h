@@ -35,11 +35,16 @@ inline void correct(MPI_Status& status, const core::MessageInfo& facts) noexcept
   }
   (void)host::Status_set_elements_x(&status, MPI_BYTE,
                                     static_cast<MPI_Count>(facts.received_bytes));
+  if (facts.is_cancelled) (void)host::Status_set_cancelled(&status, 1);
 }
 
 // How much of a receive buffer is copied out: what the status tells, or all of it (with its old
 // content before).
 enum class Amount { by_status, whole };
+
+// Where a thread that completes many receives at once collects the messages that their headers
+// stand for, to copy them together before it returns to the program; null: it brings each at once.
+inline thread_local core::FetchBatch* collected_fetches = nullptr;
 
 // What comes of a receive that the host MPI has completed: brings what a header stands for, and
 // tells what the status shall say.
@@ -54,7 +59,7 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   const std::size_t received_bytes = completion.received_bytes;
   node::MessageHeader header;
   core::Segment segment;
-  if (d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
+  if (messages_joined && d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
   const node::Lender* const lender =
       segment.type == nullptr ? nullptr
                               : find_lender(segment, d.recv.host(), received_bytes, header);
@@ -67,7 +72,8 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   };
   const Status status = net_joined && lender == &net_messages()
                             ? net_messages().fetch(segment, d.recv, header)
-                            : core::fetch_message(outbox(), segment, d.recv, header, bring);
+                            : core::fetch_message(outbox(), segment, d.recv, header, bring,
+                                                  collected_fetches);
   core::set_last_path(path);
   if (story) story->took(path, core::reason::kByHeader);
   return status;
@@ -86,6 +92,7 @@ class TrackedMessage : public core::Tracked {
     return description_.recv.copy_in();
   }
   Status finish(const core::Completion& completion) override {
+    if (completion.failed) give_up_cut_off(description_.landing, description_.recv.host());
     if (completion.failed || completion.cancelled) return {};
     core::Completion known = completion;
     if (amount_ == Amount::whole) known.received_bytes = core::StagedBuffer::kAll;
@@ -100,14 +107,15 @@ class TrackedMessage : public core::Tracked {
 };
 
 // A persistent receive. One whose message is held already when it is started gets it by a request
-// of its own, while the user's one stays inactive for the host MPI.
+// of its own, while the user's one stays inactive for the host MPI. The communicator may be gone by
+// then: errors are raised where the request's own are.
 class PersistentReceive final : public TrackedMessage {
  public:
   using Receive = std::function<int(void* recv, MPI_Message* message, MPI_Request* request)>;
 
   PersistentReceive(MPI_Comm comm, Description d, int source, int tag, Receive receive)
       : TrackedMessage(comm, std::move(d), Amount::by_status),
-        comm_(comm),
+        held_(held_messages(comm)),
         source_(source),
         tag_(tag),
         receive_(std::move(receive)) {}
@@ -115,20 +123,19 @@ class PersistentReceive final : public TrackedMessage {
   Status start() override {
     ACCORD_TRY(TrackedMessage::start());
     HeldMessage held;
-    early = take_held(source_, tag_, comm_, held);
+    early = held_ && take_held(source_, tag_, *held_, held);
     if (!early) return {};
     origin_ = {held.source, held.tag, 0, true};
     description_.substitute = held.substitute;
     receiving_ = MPI_REQUEST_NULL;
     is_through_ = false;
-    code_ =
-        raise_for(held.substitute, receive_(description_.recv.host(), &held.handle, &receiving_));
+    code_ = raise_here(receive_(description_.recv.host(), &held.handle, &receiving_));
     return Status::from_host(code_);
   }
   bool early_is_through() override {
     if (is_through_) return true;
     int flag = kUntold;  // stays where the call has failed, and see has_error_function
-    code_ = raise_for(description_.substitute, host::Test(&receiving_, &flag, &told_));
+    code_ = raise_here(host::Test(&receiving_, &flag, &told_));
     is_through_ = flag != 0 || code_ != MPI_SUCCESS;
     return is_through_;
   }
@@ -142,7 +149,13 @@ class PersistentReceive final : public TrackedMessage {
   }
 
  private:
-  MPI_Comm comm_;
+  int raise_here(int code) const {
+    if (code != MPI_SUCCESS && description_.substitute)
+      (void)host::Comm_call_errhandler(from_bits<MPI_Comm>(context), code);
+    return code;
+  }
+
+  std::shared_ptr<HeldMessages> held_;
   int source_;
   int tag_;
   Receive receive_;
@@ -160,7 +173,7 @@ class TrackedHeader final : public core::Tracked {
     context = to_bits(comm);
   }
   Status finish(const core::Completion& completion) override {
-    if (completion.failed || completion.cancelled) lender_of(header).withdraw(header);
+    if (messages_joined && (completion.failed || completion.cancelled)) lender_of(header).withdraw(header);
     return {};
   }
 

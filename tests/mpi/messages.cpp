@@ -367,6 +367,75 @@ void truncation() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+// Only the beginning of a header arrives. There is room for others afterwards, though these were
+// more than there is room for.
+void cut_off() {
+  constexpr int kMessages = 24;
+  constexpr int kFew = 4;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  test(
+      "buffers shorter than a header",
+      [] {
+        for (int i = 0; i < kMessages; ++i) {
+          send(i);
+          sync();
+        }
+        send(kMessages);
+        check_path("node-p2p");
+      },
+      [] {
+        Numbers host(kFew, -1);
+        const DeviceBuffer device = empty(kFew);
+        for (int i = 0; i < kMessages; ++i) {
+          void* const few = i % 2 == 0 ? host.data() : device.pointer();
+          MPI_Request request = MPI_REQUEST_NULL;
+          int code = MPI_SUCCESS;
+          if (i % 4 == 3) {
+            MPI_Irecv(few, kFew, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+            code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+          } else {
+            code = MPI_Recv(few, kFew, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+          }
+          expect(class_of(code) == MPI_ERR_TRUNCATE, "no error");
+          sync();
+        }
+        const DeviceBuffer in = empty();
+        MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        expect(contents(in) == numbers(kMessages), "wrong data");
+      });
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+// The communicator of a persistent receive is freed before a start, whose message was probed.
+void freed_communicator() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  test(
+      "a communicator that is freed",
+      [&] {
+        const DeviceBuffer out = on_device(numbers(5));
+        MPI_Send(out.pointer(), kCount, MPI_INT, 1, kTag, comm);
+        check_path("node-p2p");
+        sync();
+        MPI_Comm_free(&comm);
+      },
+      [&] {
+        const DeviceBuffer in = empty();
+        MPI_Request request;
+        MPI_Recv_init(in.pointer(), kCount, MPI_INT, 0, kTag, comm, &request);
+        MPI_Status status;
+        MPI_Probe(0, kTag, comm, &status);
+        check_status(status, kCount, kTag);
+        sync();
+        MPI_Comm_free(&comm);
+        MPI_Start(&request);
+        MPI_Wait(&request, &status);
+        check_status(status, kCount, kTag);
+        expect(contents(in) == numbers(5), "wrong data");
+        MPI_Request_free(&request);
+      });
+}
+
 // Twice as much as the outbox has room for, and one message that is longer.
 void no_room() {
   constexpr int kMessages = 16;
@@ -468,6 +537,8 @@ void all_tests() {
   requests();
   no_room();
   truncation();
+  cut_off();
+  freed_communicator();
   paths();
   MPI_Send(&rank, 1, MPI_INT, rank, kOtherTag, MPI_COMM_WORLD);
   MPI_Wait(&request, MPI_STATUS_IGNORE);

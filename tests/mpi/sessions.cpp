@@ -22,6 +22,7 @@ namespace {
 using accord::test::DeviceBuffer;
 using Numbers = std::vector<int>;
 
+constexpr int kNeverTag = 99;
 constexpr std::size_t kCount = 300;  // of which a column is every third
 
 int failures = 0;
@@ -98,6 +99,7 @@ class Session {
     MPI_Group_free(&group);
   }
   void use() const { exchange(comm_); }
+  MPI_Comm comm() const { return comm_; }
   void end() {
     MPI_Comm_free(&comm_);
     MPI_Session_finalize(&session_);
@@ -134,6 +136,50 @@ void session_last() {
   session.end();
 }
 
+// Calls of MPI until a number has come to the device.
+bool comes(const DeviceBuffer& buffer, MPI_Comm comm, int number) {
+  const double end = MPI_Wtime() + 5;
+  Numbers found(kCount, -1);
+  while (found[0] != number && MPI_Wtime() < end) {
+    int flag = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, kNeverTag, comm, &flag, MPI_STATUS_IGNORE);
+    std::memcpy(found.data(), buffer.contents().data(), sizeof(int));
+  }
+  return found[0] == number;
+}
+
+// Messages within a node that are on their way across MPI_Finalize: one that is received later, and
+// one as long as a header, to a request that nobody has any more.
+void messages_across() {
+  constexpr int kHeaderInts = 8;
+  MPI_Init(nullptr, nullptr);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const DeviceBuffer sent(bytes_of(Numbers(kCount, rank)));
+  const DeviceBuffer received(bytes_of(Numbers(kCount, -1)));
+  const auto receive = [&](MPI_Comm comm) {
+    MPI_Recv(received.pointer(), kCount, MPI_INT, 1 - rank, 7, comm, MPI_STATUS_IGNORE);
+  };
+  for (int round = 0; round < 12; ++round) {
+    MPI_Send(sent.pointer(), kCount, MPI_INT, 1 - rank, 7, MPI_COMM_WORLD);
+    receive(MPI_COMM_WORLD);
+  }
+  expect(std::strcmp(accord_last_path(), "node-p2p") == 0, "messages do not go by headers");
+  Session session;
+  const DeviceBuffer orphan(bytes_of(Numbers(kCount, -1)));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(orphan.pointer(), kCount, MPI_INT, rank, 8, session.comm(), &request);
+  MPI_Request_free(&request);
+  MPI_Send(sent.pointer(), kCount, MPI_INT, 1 - rank, 7, session.comm());
+  MPI_Finalize();
+  receive(session.comm());
+  expect(received.contents() == bytes_of(Numbers(kCount, 1 - rank)), "a message is wrong");
+  const Numbers short_one(kHeaderInts, 17);
+  MPI_Send(short_one.data(), kHeaderInts, MPI_INT, rank, 8, session.comm());
+  expect(comes(orphan, session.comm(), 17), "a message has not come");
+  session.end();
+}
+
 void two_sessions() {
   Session first;
   Session second;
@@ -157,6 +203,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<void()>> orders = {
       {"session_first", session_first},
       {"session_last", session_last},
+      {"messages", messages_across},
       {"two", two_sessions},
       {"one_after_the_other", one_after_the_other}};
   const auto order = orders.find(argc > 1 ? argv[1] : "");

@@ -115,12 +115,34 @@ TEST(Outbox, OnlyTheReceiverRecognisesAHeaderAndOnlyOnce) {
     change(other);
     return ranks[1].recognises(other);
   };
-  EXPECT_FALSE(changed([](MessageHeader& other) { other.cookie[1] ^= 1; }));
+  EXPECT_FALSE(changed([](MessageHeader& other) { other.cookie ^= 1; }));
+  EXPECT_FALSE(changed([](MessageHeader& other) { other.ticket ^= 1; }));
   EXPECT_FALSE(changed([](MessageHeader& other) { ++other.generation; }));
   EXPECT_FALSE(changed([](MessageHeader& other) { other.sender = 3; }));
   EXPECT_FALSE(changed([](MessageHeader& other) { other.slot = node::OutboxBoard::kSlots; }));
   ranks[1].dismiss(header);
   EXPECT_FALSE(ranks[1].recognises(header));
+}
+
+TEST(Outbox, IsGivenAMessageBackByTheBeginningOfItsHeader) {
+  Processes ranks(3);
+  ranks.introduce();
+  MessageHeader header;
+  ASSERT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, header).start);
+  const auto cut_off = [&](int rank, std::size_t room_bytes, unsigned char wrong = 0) {
+    Bytes arrived(room_bytes);
+    std::memcpy(arrived.data(), &header, std::min(room_bytes, sizeof header));
+    arrived[0] ^= wrong;
+    core::dismiss_cut_off(ranks[rank], bytes(room_bytes), arrived.data());
+    return !ranks[1].recognises(header);
+  };
+  EXPECT_FALSE(cut_off(1, 7));
+  EXPECT_FALSE(cut_off(1, 8, 1));
+  EXPECT_FALSE(cut_off(2, 8));
+  EXPECT_FALSE(cut_off(1, sizeof header));
+  EXPECT_TRUE(cut_off(1, 8));
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, header).start);
+  EXPECT_TRUE(cut_off(1, sizeof header - 1));
 }
 
 TEST(Outbox, HasRoomAgainForWhatWasTakenOrWithdrawn) {
@@ -353,6 +375,67 @@ TEST_F(Loan, EndsByItselfAfterAWhile) {
   EXPECT_EQ(1u, ranks_[0].counters().moved);
 }
 
+// A host MPI with one header under way, that its receiver takes when it is told to, unless it is
+// cancelled before.
+class HeaderPort final : public core::HostPort {
+ public:
+  bool is_taken = false;
+  bool is_cancelled = false;
+
+  Status test(core::HostRequest&, bool& done) override {
+    done = is_taken;
+    return {};
+  }
+  Status test_message(core::HostRequest&, bool& done, core::Completion& completion) override {
+    done = is_taken || is_cancelled;
+    completion.cancelled = is_cancelled;
+    return {};
+  }
+  void cancel(core::HostRequest) override { is_cancelled = !is_taken; }
+  Status peek(core::HostRequest, bool&) override { return {}; }
+  Status grequest_start(core::HostRequest&) override { return {}; }
+  void grequest_complete(core::HostRequest) override {}
+  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
+  void placeholder_complete(int) override {}
+  void placeholder_release(int) override {}
+  void pause() override {}
+};
+
+TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
+  using Phase = core::Operation::Phase;
+  for (const bool is_taken : {true, false}) {
+    HeaderPort port;
+    core::Engine engine(port);
+    const auto operation = std::make_shared<core::LoanOperation>(ranks_[0], header_);
+    core::TrackedLoan request(0, engine, operation);
+    EXPECT_EQ(Phase::issued, operation->advance(port));
+    port.is_taken = is_taken;
+    EXPECT_TRUE(request.cancel());
+    if (is_taken) fetch();
+    EXPECT_EQ(Phase::done, operation->advance(port));
+    EXPECT_OK(request.finish({}));
+    core::MessageInfo info;
+    EXPECT_EQ(!is_taken, request.message(info) && info.is_cancelled);
+    EXPECT_FALSE(ranks_[0].is_lent(header_));
+    EXPECT_FALSE(ranks_[1].recognises(header_));
+    if (!is_taken) break;
+    auto posted = core::Posted::no;
+    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
+  }
+  expect_all_room();
+}
+
+TEST_F(Loan, IsNotWaitedForByARankThatLeaves) {
+  using Phase = core::Operation::Phase;
+  HeaderPort port;
+  core::LoanOperation operation(ranks_[0], header_);
+  EXPECT_EQ(Phase::issued, operation.advance(port));
+  ranks_[0].leave();
+  EXPECT_EQ(Phase::done, operation.advance(port));
+  fetch();
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+}
+
 TEST_F(Loan, BothEndsLearnThatItCouldNotBeRead) {
   const std::byte* start = nullptr;
   ASSERT_OK(ranks_[1].begin_fetch(header_, start));
@@ -426,8 +509,10 @@ TEST(Outbox, BothEndsLearnThatAMessageCouldNotBePacked) {
 class CountingRuntime final : public ForwardingRuntime {
  public:
   int rows = 0;
+  int calls = 0;
 
   Status copy(int device, std::span<const device::Copy> copies) override {
+    ++calls;
     for (const device::Copy& one : copies) rows += static_cast<int>(one.rows);
     return ForwardingRuntime::copy(device, copies);
   }
@@ -456,6 +541,61 @@ TEST(Outbox, BringsAMessageToScatteredHostMemoryByOneCopy) {
   Bytes expected(host.size(), 0x55);
   for (std::size_t i = 0; i < kMessageBytes; ++i) expected[i / 4 * 8 + i % 4] = counted(3)[i];
   EXPECT_EQ(expected, host);
+}
+
+TEST(Outbox, FetchesSeveralMessagesTogether) {
+  constexpr std::size_t kMessages = kOutboxBytes / kMessageBytes;
+  static CountingRuntime& runtime = *new CountingRuntime;
+  Processes ranks(2);
+  ranks.introduce(runtime);
+  Buffer from(kMessageBytes);
+  const core::Segment segment = bytes(kMessageBytes);
+  core::FetchBatch batch(ranks[1]);
+  std::vector<std::unique_ptr<Buffer>> to;
+  MessageHeader header;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    from.write(counted(static_cast<unsigned char>(i)));
+    auto posted = core::Posted::no;
+    EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+    ASSERT_EQ(core::Posted::yes, posted);
+    to.push_back(std::make_unique<Buffer>(kMessageBytes));
+    device::PointerInfo where = device::classify(to.back()->address());
+    where.runtime = &runtime;
+    auto buffer = core::StagedBuffer::staged(to.back()->address(), where);
+    EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, nullptr, &batch));
+  }
+  EXPECT_EQ(kMessages, batch.size());
+  EXPECT_TRUE(ranks[0].reserve(1, 1, {}, header).is_full);
+  runtime.calls = 0;
+  EXPECT_OK(batch.run());
+  EXPECT_EQ(1, runtime.calls);
+  EXPECT_EQ(0u, batch.size());
+  for (std::size_t i = 0; i < kMessages; ++i)
+    EXPECT_EQ(counted(static_cast<unsigned char>(i)), to[i]->read(kMessageBytes));
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, header).start);
+}
+
+TEST(Outbox, GivesEachLoanTimeForTheOnesBeforeIt) {
+  using std::chrono::hours;
+  Processes ranks(2);
+  const auto first = ranks[0].begin_wait(hours(1));
+  const auto second = ranks[0].begin_wait(hours(2));
+  EXPECT_LE(first + hours(2), second);
+  ranks[0].end_wait(hours(1));
+  EXPECT_GT(second + hours(1), ranks[0].begin_wait(hours(1)));
+}
+
+TEST_F(Loan, IsNotCountedOnceItIsOver) {
+  using Clock = node::Outbox::Clock;
+  core::LoanEnd end(ranks_[0], header_);
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  EXPECT_FALSE(done);
+  fetch();
+  EXPECT_OK(end.poll(done));
+  EXPECT_TRUE(done);
+  const auto others_end = ranks_[0].begin_wait({});
+  EXPECT_LE(others_end, Clock::now());
 }
 
 TEST(QuickCopy, CopiesAnyNumberOfBytesAgainAndAgain) {

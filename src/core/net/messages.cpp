@@ -10,11 +10,7 @@ namespace {
 using node::MessageHeader;
 using Direction = LayoutCopy::Direction;
 
-// A header's fields, of which a message of the net is its sender's rank and a number.
-constexpr unsigned kHalf = 16;
-std::uint32_t sender_of(const MessageHeader& header) noexcept {
-  return std::uint32_t{header.slot} << kHalf | header.sender;
-}
+// A header's fields: a message of the net is a number of its sender's, whose rank is in the ticket.
 std::uint32_t number_of(const MessageHeader& header) noexcept { return header.generation; }
 
 CopyBatch copies(const Segment& segment, void* user, std::size_t size_bytes, void* packed,
@@ -54,11 +50,7 @@ Status NetMessages::post(const Segment& segment, const StagedBuffer& buffer, std
   const device::PointerInfo& where = buffer.where();
   const std::size_t size_bytes = segment.size_bytes();
   const net::Design& design = mail_.design_for(size_bytes);
-  header = {.cookie = cookie_,
-            .generation = 0,
-            .sender = static_cast<std::uint16_t>(rank_),
-            .slot = static_cast<std::uint16_t>(rank_ >> kHalf),
-            .size_bytes = size_bytes};
+  header = {.ticket = cookie_[0] ^ rank_, .cookie = cookie_[1], .size_bytes = size_bytes};
   if (void* const run = run_of(segment, buffer.user(), size_bytes);
       run != nullptr && mail_.takes(design, where)) {
     header.generation = mail_.post(receiver, design, {run, size_bytes, where});

@@ -35,7 +35,9 @@ class NetMessages final : public node::Lender {
   static const char* path_of(const node::MessageHeader& header);
 
   // Whether it is one of ours at all.
-  bool is_own(const node::MessageHeader& header) const noexcept { return header.cookie == cookie_; }
+  bool is_own(const node::MessageHeader& header) const noexcept {
+    return header.cookie == cookie_[1] && (header.ticket ^ cookie_[0]) < ranks_;
+  }
   bool recognises(const node::MessageHeader& header) const noexcept override;
   void withdraw(const node::MessageHeader& header) noexcept override;
   bool is_lent(const node::MessageHeader& header) const override;
@@ -44,6 +46,9 @@ class NetMessages final : public node::Lender {
   std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept override;
 
  private:
+  std::uint32_t sender_of(const node::MessageHeader& header) const noexcept {
+    return static_cast<std::uint32_t>(header.ticket ^ cookie_[0]);
+  }
   Status receive(const Segment& segment, StagedBuffer& buffer, const node::MessageHeader& header);
 
   net::Mail& mail_;
