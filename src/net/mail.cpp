@@ -37,7 +37,9 @@ struct Mail::Outgoing {
   enum class State { waiting, being_kept, broken, sending, ended } state = State::waiting;
   Status status;
   std::unique_ptr<Transfer> transfer;
-  std::optional<std::vector<std::byte>> asked;  // while it was being kept
+  // What has come while it was being kept.
+  std::optional<std::vector<std::byte>> asked;
+  bool is_dismissed = false;
 };
 
 struct Mail::Fetch {
@@ -293,9 +295,11 @@ Status Mail::keep(std::uint32_t number) {
   outgoing.kept = std::move(room);
   outgoing.from = {.start = outgoing.kept.data(), .size_bytes = from.size_bytes, .where = {}};
   outgoing.is_in_users = false;
-  outgoing.state = copied.ok() ? Outgoing::State::waiting : Outgoing::State::broken;
+  outgoing.state = outgoing.is_dismissed ? Outgoing::State::ended
+                   : copied.ok()         ? Outgoing::State::waiting
+                                         : Outgoing::State::broken;
   ++counters_.kept;
-  if (const auto ask = std::exchange(outgoing.asked, std::nullopt))
+  if (const auto ask = std::exchange(outgoing.asked, std::nullopt); ask && !outgoing.is_dismissed)
     begin_sending(number, outgoing, *ask);
   return copied;
 }
@@ -330,7 +334,9 @@ void Mail::read_as_sender(const Note& note, Bytes bytes) {
     begin_sending(note.number, outgoing, bytes);
   } else if (outgoing.transfer) {
     outgoing.transfer->stop();
-  } else if (outgoing.state != State::being_kept) {
+  } else if (outgoing.state == State::being_kept) {
+    outgoing.is_dismissed = true;
+  } else {
     outgoing.state = State::ended;
   }
 }

@@ -253,6 +253,56 @@ TEST_F(NetMail, a_sender_that_dies_is_an_error_of_its_receiver) {
       });
 }
 
+// So long that both are seen in the middle of it.
+constexpr std::size_t kVeryLong = 20 * kLong;
+
+TEST_F(NetMail, a_sender_that_dies_in_the_middle_is_an_error_of_its_receiver) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kVeryLong, 5);
+        const std::uint32_t number = rank.post(bytes);
+        rank.tell(number);
+        auto stage = Mail::Stage::waiting;
+        while (stage == Mail::Stage::waiting) EXPECT_OK(rank.mail->look(number, stage));
+        EXPECT_EQ(Mail::Stage::being_read, stage);
+        ::kill(::getpid(), SIGKILL);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kVeryLong);
+        return rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).code() ==
+               StatusCode::network;
+      });
+}
+
+TEST_F(NetMail, a_receiver_that_dies_in_the_middle_is_an_error_of_its_sender) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kVeryLong, 5);
+        const std::uint32_t number = rank.post(bytes);
+        rank.tell(number);
+        EXPECT_EQ(StatusCode::network, rank.end_of(number).code());
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kVeryLong);
+        const auto fetch = rank.mail->begin_fetch(0, rank.hear(), Rank::memory_of(bytes));
+        const auto& first = *static_cast<const volatile char*>(bytes.data() + 1);
+        while (first == 0) {
+          bool done = false;
+          if (!rank.mail->poll(*fetch, done).ok() || done) return false;
+        }
+        ::kill(::getpid(), SIGKILL);
+        return false;
+      });
+}
+
 TEST_F(NetMail, a_receiver_that_dies_is_an_error_of_its_sender) {
   run(
       [](End& end) {
