@@ -54,6 +54,13 @@ namespace {
 
 constexpr unsigned kKind = 0;
 
+Status acquire(device::DeviceRuntime* runtime, std::size_t size_bytes,
+               device::StagingBuffer& room) {
+  device::StagingPool& pool = device::staging_pool();
+  return runtime != nullptr ? pool.acquire(runtime, size_bytes, room)
+                            : pool.acquire_sparse(size_bytes, room);
+}
+
 template <class T>
 Bytes bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
@@ -168,19 +175,20 @@ Line Mail::line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t numb
 
 // The sender's side.
 
+bool Mail::promise(std::size_t size_bytes) {
+  const auto locked = worker_->lock();
+  if (promised_bytes_ + size_bytes > kept_bytes_max_) return false;
+  promised_bytes_ += size_bytes;
+  return true;
+}
+
 Status Mail::take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,
                        device::StagingBuffer& room) {
-  {
-    const auto locked = worker_->lock();
-    if (kept_bytes_ + size_bytes > kept_bytes_max_) return {};
-    kept_bytes_ += size_bytes;
-  }
-  device::StagingPool& pool = device::staging_pool();
-  const Status taken = runtime != nullptr ? pool.acquire(runtime, size_bytes, room)
-                                          : pool.acquire_sparse(size_bytes, room);
+  if (!promise(size_bytes)) return {};
+  const Status taken = acquire(runtime, size_bytes, room);
   if (taken.ok()) return {};
   const auto locked = worker_->lock();
-  kept_bytes_ -= size_bytes;
+  promised_bytes_ -= size_bytes;
   return taken;
 }
 
@@ -197,7 +205,9 @@ std::uint32_t Mail::add(Outgoing outgoing) {
   return number;
 }
 
-std::uint32_t Mail::post(std::uint32_t receiver, const Design& design, const Memory& from) {
+std::optional<std::uint32_t> Mail::post(std::uint32_t receiver, const Design& design,
+                                        const Memory& from) {
+  if (!promise(from.size_bytes)) return std::nullopt;
   Outgoing outgoing;
   outgoing.receiver = receiver;
   outgoing.design = &design;
@@ -217,7 +227,7 @@ std::uint32_t Mail::post_kept(std::uint32_t receiver, const Design& design,
 }
 
 void Mail::remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept {
-  if (!at->second.kept.empty()) kept_bytes_ -= at->second.kept.size_bytes();
+  promised_bytes_ -= at->second.from.size_bytes;
   outgoing_.erase(at);
 }
 
@@ -272,15 +282,11 @@ Status Mail::keep(std::uint32_t number) {
     from = found->second.from;
   }
   device::StagingBuffer room;
-  ACCORD_TRY(take_room(from.where.runtime, from.size_bytes, room));
-  if (room.empty()) return {};
+  ACCORD_TRY(acquire(from.where.runtime, from.size_bytes, room));
   {
     const auto locked = worker_->lock();
     Outgoing& outgoing = outgoing_.at(number);  // only its owner takes it away, who is here
-    if (outgoing.state != Outgoing::State::waiting) {
-      kept_bytes_ -= from.size_bytes;
-      return {};
-    }
+    if (outgoing.state != Outgoing::State::waiting) return {};
     outgoing.state = Outgoing::State::being_kept;
   }
   Status copied;
