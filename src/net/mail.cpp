@@ -37,7 +37,9 @@ struct Mail::Outgoing {
   enum class State { waiting, being_kept, broken, sending, ended } state = State::waiting;
   Status status;
   std::unique_ptr<Transfer> transfer;
-  std::optional<std::vector<std::byte>> asked;  // while it was being kept
+  // What has come while it was being kept.
+  std::optional<std::vector<std::byte>> asked;
+  bool is_dismissed = false;
 };
 
 struct Mail::Fetch {
@@ -51,6 +53,13 @@ struct Mail::Fetch {
 namespace {
 
 constexpr unsigned kKind = 0;
+
+Status acquire(device::DeviceRuntime* runtime, std::size_t size_bytes,
+               device::StagingBuffer& room) {
+  device::StagingPool& pool = device::staging_pool();
+  return runtime != nullptr ? pool.acquire(runtime, size_bytes, room)
+                            : pool.acquire_sparse(size_bytes, room);
+}
 
 template <class T>
 Bytes bytes_of(const T& value) {
@@ -166,19 +175,20 @@ Line Mail::line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t numb
 
 // The sender's side.
 
+bool Mail::promise(std::size_t size_bytes) {
+  const auto locked = worker_->lock();
+  if (promised_bytes_ + size_bytes > kept_bytes_max_) return false;
+  promised_bytes_ += size_bytes;
+  return true;
+}
+
 Status Mail::take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,
                        device::StagingBuffer& room) {
-  {
-    const auto locked = worker_->lock();
-    if (kept_bytes_ + size_bytes > kept_bytes_max_) return {};
-    kept_bytes_ += size_bytes;
-  }
-  device::StagingPool& pool = device::staging_pool();
-  const Status taken = runtime != nullptr ? pool.acquire(runtime, size_bytes, room)
-                                          : pool.acquire_sparse(size_bytes, room);
+  if (!promise(size_bytes)) return {};
+  const Status taken = acquire(runtime, size_bytes, room);
   if (taken.ok()) return {};
   const auto locked = worker_->lock();
-  kept_bytes_ -= size_bytes;
+  promised_bytes_ -= size_bytes;
   return taken;
 }
 
@@ -195,7 +205,9 @@ std::uint32_t Mail::add(Outgoing outgoing) {
   return number;
 }
 
-std::uint32_t Mail::post(std::uint32_t receiver, const Design& design, const Memory& from) {
+std::optional<std::uint32_t> Mail::post(std::uint32_t receiver, const Design& design,
+                                        const Memory& from) {
+  if (!promise(from.size_bytes)) return std::nullopt;
   Outgoing outgoing;
   outgoing.receiver = receiver;
   outgoing.design = &design;
@@ -215,7 +227,7 @@ std::uint32_t Mail::post_kept(std::uint32_t receiver, const Design& design,
 }
 
 void Mail::remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept {
-  if (!at->second.kept.empty()) kept_bytes_ -= at->second.kept.size_bytes();
+  promised_bytes_ -= at->second.from.size_bytes;
   outgoing_.erase(at);
 }
 
@@ -270,15 +282,11 @@ Status Mail::keep(std::uint32_t number) {
     from = found->second.from;
   }
   device::StagingBuffer room;
-  ACCORD_TRY(take_room(from.where.runtime, from.size_bytes, room));
-  if (room.empty()) return {};
+  ACCORD_TRY(acquire(from.where.runtime, from.size_bytes, room));
   {
     const auto locked = worker_->lock();
     Outgoing& outgoing = outgoing_.at(number);  // only its owner takes it away, who is here
-    if (outgoing.state != Outgoing::State::waiting) {
-      kept_bytes_ -= from.size_bytes;
-      return {};
-    }
+    if (outgoing.state != Outgoing::State::waiting) return {};
     outgoing.state = Outgoing::State::being_kept;
   }
   Status copied;
@@ -293,9 +301,11 @@ Status Mail::keep(std::uint32_t number) {
   outgoing.kept = std::move(room);
   outgoing.from = {.start = outgoing.kept.data(), .size_bytes = from.size_bytes, .where = {}};
   outgoing.is_in_users = false;
-  outgoing.state = copied.ok() ? Outgoing::State::waiting : Outgoing::State::broken;
+  outgoing.state = outgoing.is_dismissed ? Outgoing::State::ended
+                   : copied.ok()         ? Outgoing::State::waiting
+                                         : Outgoing::State::broken;
   ++counters_.kept;
-  if (const auto ask = std::exchange(outgoing.asked, std::nullopt))
+  if (const auto ask = std::exchange(outgoing.asked, std::nullopt); ask && !outgoing.is_dismissed)
     begin_sending(number, outgoing, *ask);
   return copied;
 }
@@ -330,7 +340,9 @@ void Mail::read_as_sender(const Note& note, Bytes bytes) {
     begin_sending(note.number, outgoing, bytes);
   } else if (outgoing.transfer) {
     outgoing.transfer->stop();
-  } else if (outgoing.state != State::being_kept) {
+  } else if (outgoing.state == State::being_kept) {
+    outgoing.is_dismissed = true;
+  } else {
     outgoing.state = State::ended;
   }
 }

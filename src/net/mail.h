@@ -5,8 +5,9 @@
 // receiver fetches them. Who is to receive which is told by others (the host MPI carries a header
 // in a message's stead); here a message is its sender's rank and a number. A design (design.h)
 // moves it. Its sender has the buffer back once it is fetched, or once it has been kept: copied
-// into page-locked memory, of which there is so much and no more. A thread answers receivers while
-// the program computes. Knows no MPI. Thread-safe.
+// into page-locked memory, of which there is so much and no more. Room is promised before anybody
+// is told of a message, so that no sender needs its receiver's program; and a thread answers
+// receivers while their sender's computes. Knows no MPI. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -55,11 +56,13 @@ class Mail {
     return design.takes(*worker_, where);
   }
   // Host memory for a message that does not, page-locked where it has a runtime; empty where too
-  // much of it is in use.
+  // much of it is in use, or promised.
   Status take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,
                    device::StagingBuffer& room);
-  // A message for `receiver`: in the user's memory, or in `kept`, room as above.
-  std::uint32_t post(std::uint32_t receiver, const Design& design, const Memory& from);
+  // A message for `receiver`: in the user's memory, with such room promised, or nothing where there
+  // is none; or in `kept`, room as above.
+  std::optional<std::uint32_t> post(std::uint32_t receiver, const Design& design,
+                                    const Memory& from);
   std::uint32_t post_kept(std::uint32_t receiver, const Design& design, device::StagingBuffer kept);
   // What was to be copied into its room is not there: its receiver shall learn of an error.
   void fail(std::uint32_t number) noexcept;
@@ -70,7 +73,7 @@ class Mail {
   // Of one in the user's memory: that is the user's again once it has ended. An error where the
   // receiver is gone, or the transfer has failed.
   Status look(std::uint32_t number, Stage& stage);
-  // Copies one that waits to page-locked memory, where there is room.
+  // Copies one that waits to the room that it was promised.
   Status keep(std::uint32_t number);
 
   // The receiver's side.
@@ -110,6 +113,7 @@ class Mail {
   void read_as_receiver(const Note& note, Bytes bytes);
   Line line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t number, Peer& peer,
                What told_as);
+  bool promise(std::size_t size_bytes);
   std::uint32_t add(Outgoing outgoing);
   void begin_sending(std::uint32_t number, Outgoing& outgoing, Bytes ask);
   void advance_outgoing();
@@ -133,7 +137,7 @@ class Mail {
   std::map<std::uint32_t, Outgoing> outgoing_;  // by number
   std::vector<std::shared_ptr<Fetch>> incoming_;
   std::uint32_t last_number_ = 0;
-  std::size_t kept_bytes_ = 0;
+  std::size_t promised_bytes_ = 0;            // of room, taken or not
   device::DeviceRuntime* runtime_ = nullptr;  // whose device UCX may work for
   int device_ = -1;
   Counters counters_;

@@ -15,7 +15,7 @@ namespace {
 using net::Mail;
 using net::Memory;
 
-constexpr std::size_t kKeptMax = kLong + 4096;
+constexpr std::size_t kKeptMax = 21 * kLong;
 
 // One of the two ranks, of which the sender is 0.
 class Rank {
@@ -38,7 +38,9 @@ class Rank {
     return wait([&] { return mail->may_send_to(other); });
   }
   std::uint32_t post(std::vector<char>& bytes) {
-    return mail->post(other, mail->design_for(bytes.size()), memory_of(bytes));
+    const auto number = mail->post(other, mail->design_for(bytes.size()), memory_of(bytes));
+    EXPECT_TRUE(number.has_value());
+    return number.value_or(0);
   }
   void tell(std::uint32_t number) const { end_.tell(std::as_bytes(std::span(&number, 1))); }
   std::uint32_t hear() const {
@@ -170,22 +172,27 @@ TEST_F(NetMail, a_kept_message_leaves_the_users_buffer) {
         Rank rank(end, 0);
         ASSERT_TRUE(rank.is_accepted());
         auto bytes = pattern(kLong, 5);
-        auto second = pattern(8192, 6);
+        std::vector<char> second(kKeptMax - kLong + 1);
+        const auto post_second = [&] {
+          return rank.mail->post(1, rank.mail->design_for(1), Rank::memory_of(second));
+        };
         const std::uint32_t number = rank.post(bytes);
-        const std::uint32_t stays = rank.post(second);
+        EXPECT_FALSE(post_second().has_value());  // there would be no room for both
         EXPECT_FALSE(rank.mail->is_kept(number));
         EXPECT_OK(rank.mail->keep(number));
         EXPECT_TRUE(rank.mail->is_kept(number));
         EXPECT_OK(rank.end_of(number));
         bytes.assign(kLong, 'x');
-        EXPECT_OK(rank.mail->keep(stays));  // there is no room for it
-        EXPECT_FALSE(rank.mail->is_kept(stays));
+        EXPECT_FALSE(post_second().has_value());
         rank.tell(number);
         EXPECT_EQ(1U, rank.hear());
         // Its room comes back.
-        EXPECT_TRUE(
-            rank.wait([&] { return rank.mail->keep(stays).ok() && rank.mail->is_kept(stays); }));
-        rank.mail->withdraw(stays);
+        EXPECT_TRUE(rank.wait([&] {
+          (void)rank.mail->progress();
+          const auto posted = post_second();
+          if (posted) rank.mail->withdraw(*posted);
+          return posted.has_value();
+        }));
         rank.tell(0);
       },
       [](End& end) {
@@ -250,6 +257,56 @@ TEST_F(NetMail, a_sender_that_dies_is_an_error_of_its_receiver) {
         ::usleep(200000);
         std::vector<char> bytes(kLong);
         return rank.mail->fetch(0, number, Rank::memory_of(bytes)).code() == StatusCode::network;
+      });
+}
+
+// So long that both are seen in the middle of it.
+constexpr std::size_t kVeryLong = 20 * kLong;
+
+TEST_F(NetMail, a_sender_that_dies_in_the_middle_is_an_error_of_its_receiver) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kVeryLong, 5);
+        const std::uint32_t number = rank.post(bytes);
+        rank.tell(number);
+        auto stage = Mail::Stage::waiting;
+        while (stage == Mail::Stage::waiting) EXPECT_OK(rank.mail->look(number, stage));
+        EXPECT_EQ(Mail::Stage::being_read, stage);
+        ::kill(::getpid(), SIGKILL);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kVeryLong);
+        return rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).code() ==
+               StatusCode::network;
+      });
+}
+
+TEST_F(NetMail, a_receiver_that_dies_in_the_middle_is_an_error_of_its_sender) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kVeryLong, 5);
+        const std::uint32_t number = rank.post(bytes);
+        rank.tell(number);
+        EXPECT_EQ(StatusCode::network, rank.end_of(number).code());
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kVeryLong);
+        const auto fetch = rank.mail->begin_fetch(0, rank.hear(), Rank::memory_of(bytes));
+        const auto& first = *static_cast<const volatile char*>(bytes.data() + 1);
+        while (first == 0) {
+          bool done = false;
+          if (!rank.mail->poll(*fetch, done).ok() || done) return false;
+        }
+        ::kill(::getpid(), SIGKILL);
+        return false;
       });
 }
 

@@ -53,8 +53,9 @@ Status NetMessages::post(const Segment& segment, const StagedBuffer& buffer, std
   header = {.ticket = cookie_[0] ^ rank_, .cookie = cookie_[1], .size_bytes = size_bytes};
   if (void* const run = run_of(segment, buffer.user(), size_bytes);
       run != nullptr && mail_.takes(design, where)) {
-    header.generation = mail_.post(receiver, design, {run, size_bytes, where});
-    posted = Posted::yes;
+    const auto number = mail_.post(receiver, design, {run, size_bytes, where});
+    header.generation = number.value_or(0);
+    posted = number ? Posted::yes : Posted::no;
     return {};
   }
   device::StagingBuffer room;
