@@ -92,14 +92,14 @@ Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBu
   return copied;
 }
 
-bool find_header(const node::Outbox& outbox, const Segment& segment, void* host,
+bool find_header(const node::Lender& lender, const Segment& segment, void* host,
                  std::size_t received_bytes, MessageHeader& header) {
   constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
   if ((received_bytes != sizeof header && received_bytes != kUnknown) ||
       segment.size_bytes() < sizeof header)
     return false;
   device::copy_on_host(copies(segment, host, sizeof header, &header, Direction::pack));
-  return outbox.recognises(header);
+  return lender.recognises(header);
 }
 
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,

@@ -22,7 +22,7 @@ Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBu
 
 // Whether what the host MPI has received is a header for this rank. `host`: the pointer that it was
 // given for `segment`.
-bool find_header(const node::Outbox& outbox, const Segment& segment, void* host,
+bool find_header(const node::Lender& lender, const Segment& segment, void* host,
                  std::size_t received_bytes, node::MessageHeader& header);
 
 // Puts the message where the user wants it; truncated where it does not fit. The sender has its

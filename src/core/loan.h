@@ -2,9 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // The end of a loan: a message that its sender has lent to the receiver (node/outbox.h), and whose
-// buffer the user wants back. The receiver is given as long to begin to read it as moving it out of
-// the way takes, so that a send never takes more than twice as long as the better choice would
-// have. Knows no mpi.h.
+// buffer the user wants back. The receiver is given a while to begin to read it, then it is moved
+// out of the way. Knows no mpi.h.
 #pragma once
 
 #include <chrono>
@@ -19,14 +18,14 @@ namespace accord::core {
 
 class LoanEnd {
  public:
-  LoanEnd(node::Outbox& outbox, const node::MessageHeader& header)
-      : outbox_(outbox), header_(header) {}
+  LoanEnd(node::Lender& lender, const node::MessageHeader& header)
+      : lender_(lender), header_(header) {}
 
   // To be called until `done` or an error: then the buffer is its user's.
   Status poll(bool& done);
 
  private:
-  node::Outbox& outbox_;
+  node::Lender& lender_;
   const node::MessageHeader& header_;
   std::optional<std::chrono::steady_clock::time_point> patience_ends_;
 };
@@ -34,8 +33,8 @@ class LoanEnd {
 // The same of a non-blocking send: entered once its user asks for its completion.
 class LoanOperation final : public Operation {
  public:
-  LoanOperation(node::Outbox& outbox, const node::MessageHeader& header)
-      : outbox_(outbox), header_(header), end_(outbox, header_) {}
+  LoanOperation(node::Lender& lender, const node::MessageHeader& header)
+      : lender_(lender), header_(header), end_(lender_, header_) {}
 
   const node::MessageHeader& header() const noexcept { return header_; }
   // Of the header, in the host MPI.
@@ -43,7 +42,7 @@ class LoanOperation final : public Operation {
   Phase advance(HostPort& port) override;
 
  private:
-  node::Outbox& outbox_;
+  node::Lender& lender_;
   const node::MessageHeader header_;
   LoanEnd end_;
   HostRequest sending_ = 0;

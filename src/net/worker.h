@@ -65,6 +65,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
+  std::unique_lock<std::recursive_mutex> try_lock() { return {mutex_, std::try_to_lock}; }
 
   // What others connect to; some hundred bytes.
   virtual Bytes address() const noexcept = 0;

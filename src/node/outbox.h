@@ -13,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -38,6 +39,30 @@ struct MessageHeader {
   std::uint64_t size_bytes = 0;  // of the message
 };
 static_assert(sizeof(MessageHeader) == 32);
+
+// Who keeps messages until their receivers fetch them: the outbox for those of the node, core's
+// NetMessages for those of others. A message is named by its header.
+class Lender {
+ public:
+  virtual ~Lender() = default;
+
+  // Whether this is the header of a message that waits for this rank.
+  virtual bool recognises(const MessageHeader& header) const noexcept = 0;
+  // The header was not sent after all, or has been taken back.
+  virtual void withdraw(const MessageHeader& header) noexcept = 0;
+
+  // Whether a message of this rank lies in the user's buffer.
+  virtual bool is_lent(const MessageHeader& header) const = 0;
+  enum class Loan { ended, untouched, being_read };
+  // Whether the buffer that a header stands for is its user's again; an error where the receiver
+  // could not read it, or is gone.
+  virtual Status look(const MessageHeader& header, Loan& loan) = 0;
+  // Ends an untouched loan: moves the message out of the user's buffer, where there is room. No
+  // effect where it is being read.
+  virtual Status move(const MessageHeader& header) = 0;
+  // How long the receiver of one is given to begin to read it before it is moved.
+  virtual std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept = 0;
+};
 
 // What has become of a message.
 enum class Stage : std::uint8_t {
@@ -76,12 +101,12 @@ struct alignas(128) OutboxBoard {
   alignas(64) std::atomic<std::uint64_t> asks[kRanksMax] = {};
 };
 
-class Outbox {
+class Outbox final : public Lender {
  public:
   // `size_bytes`: of the memory that messages wait in, made when the first one shall.
   Outbox(std::shared_ptr<Group> group, std::size_t size_bytes);
   // Once no peer reads there any more: see close().
-  ~Outbox();
+  ~Outbox() override;
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
@@ -118,18 +143,14 @@ class Outbox {
   Room reserve(int receiver, std::size_t size_bytes, const Source& source, MessageHeader& header);
   // It is not full any more in that sense, until a receiver has fetched something.
   void give_up() noexcept;
-  // The header was not sent after all, or has been taken back.
-  void withdraw(const MessageHeader& header) noexcept;
+  void withdraw(const MessageHeader& header) noexcept override;
   // The room could not be filled: the receiver shall find an error in the message's stead.
   void fail(const MessageHeader& header) noexcept;
 
-  bool is_lent(const MessageHeader& header) const;
-  enum class Loan { ended, untouched, being_read };
-  // Whether the buffer that a header stands for is its user's again; an error where the receiver
-  // could not read it, or is gone.
-  Status look(const MessageHeader& header, Loan& loan);
-  // Ends an untouched loan: moves the message to the outbox. No effect where it is being read.
-  Status move(const MessageHeader& header);
+  bool is_lent(const MessageHeader& header) const override;
+  Status look(const MessageHeader& header, Loan& loan) override;
+  Status move(const MessageHeader& header) override;
+  std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept override;
 
   // Where a message of this rank lies that its receiver is fetching, and stays until `end_sending`:
   // both are at it. Null where it does not.
@@ -141,8 +162,7 @@ class Outbox {
 
   // The receiver's side.
 
-  // Whether this is the header of a message that waits for this rank.
-  bool recognises(const MessageHeader& header) const noexcept;
+  bool recognises(const MessageHeader& header) const noexcept override;
   // Where that lies, until `end_fetch`. Waits while its sender moves it.
   Status begin_fetch(const MessageHeader& header, const std::byte*& start);
   enum class Fetched { yes, no };

@@ -1,149 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Two processes with a worker each, over TCP of this machine: messages, transfers both ways, and
-// what one sees of the other's end.
-#include <gtest/gtest.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+// Workers of two processes: messages, transfers both ways, and what one sees of the other's end.
+#include "net_processes.h"
 
-#include <chrono>
-#include <cstring>
-#include <functional>
-#include <numeric>
-#include <string>
-#include <vector>
-
-#include "net/worker.h"
-
-namespace accord::net {
+namespace accord::test {
 namespace {
 
+using net::Region;
+using net::RemoteRegion;
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{20};
-constexpr std::size_t kLong = 3 << 20;
-
-Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-// One of the two processes.
-class End {
- public:
-  explicit End(int socket) : socket_(socket) {}
-
-  std::string open() {
-    const Status status = Worker::open({.net_devices = "", .transports = "tcp"}, worker);
-    if (!status.ok()) return status.message();
-    tell(worker->address());
-    const std::vector<std::byte> address = hear();
-    const Status connected = worker->connect(address, peer);
-    return connected.message();
-  }
-
-  // Beside the network.
-  void tell(Bytes bytes) const {
-    const std::size_t size = bytes.size();
-    if (::write(socket_, &size, sizeof size) < 0 || ::write(socket_, bytes.data(), size) < 0)
-      ::_exit(3);
-  }
-  std::vector<std::byte> hear() const {
-    std::size_t size = 0;
-    if (::recv(socket_, &size, sizeof size, MSG_WAITALL) != sizeof size) return {};
-    std::vector<std::byte> bytes(size);
-    (void)::recv(socket_, bytes.data(), size, MSG_WAITALL);
-    return bytes;
-  }
-
-  // Whether it comes true in time.
-  template <class Done>
-  bool wait(Done done) const {
-    for (const auto end = Clock::now() + kPatience; Clock::now() < end;) {
-      worker->progress();
-      if (done()) return true;
-    }
-    return false;
-  }
-  Status finish(Ticket ticket) const {
-    Status status;
-    const bool ended = wait([&] {
-      bool done = false;
-      status = worker->poll(ticket, done);
-      return done;
-    });
-    return ended ? status : Status(StatusCode::network, "does not end");
-  }
-  // Serves the other one until it says that it is through.
-  bool serve_until_told() const {
-    return wait([&] {
-      pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
-      return ::poll(&readable, 1, 0) > 0;
-    });
-  }
-
-  std::unique_ptr<Worker> worker;
-  Peer* peer = nullptr;
-
- private:
-  int socket_;
-};
-
-std::vector<char> pattern(std::size_t size, int seed) {
-  std::vector<char> made(size);
-  for (std::size_t i = 0; i < size; ++i) made[i] = static_cast<char>(i * 7 + i / 251 + seed);
-  return made;
-}
-
-// Runs both, `other` in a child, before anything of UCX is in this process: it has threads and
-// connections that a child must not inherit. Skips where there is no UCX.
-class NetWorker : public ::testing::Test {
- protected:
-  void run(const std::function<void(End&)>& one, const std::function<bool(End&)>& other) {
-    int sockets[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-    const pid_t first = start(sockets[0], sockets[1], [&](End& end) {
-      one(end);
-      return !HasFailure();
-    });
-    const pid_t second = start(sockets[1], sockets[0], other);
-    ::close(sockets[0]);
-    ::close(sockets[1]);
-    const int code = wait_for(first);
-    // One that the other has killed ends by that.
-    const int code_of_other = wait_for(second);
-    if (code == kSkipped) GTEST_SKIP() << "no UCX here";
-    EXPECT_EQ(code, 0);
-    EXPECT_TRUE(code_of_other == 0 || code_of_other == -SIGKILL) << code_of_other;
-  }
-
- private:
-  static constexpr int kSkipped = 77;
-
-  static pid_t start(int socket, int others, const std::function<bool(End&)>& body) {
-    const pid_t child = ::fork();
-    if (child != 0) return child;
-    ::close(others);
-    int code = 1;
-    {
-      End end(socket);
-      const std::string problem = end.open();
-      if (problem.empty())
-        code = body(end) ? 0 : 1;
-      else if (problem.find("load") != std::string::npos || problem.find("built") == 0)
-        code = kSkipped;
-      else
-        std::fprintf(stderr, "%s\n", problem.c_str());
-    }
-    std::fflush(nullptr);
-    ::_exit(code);
-  }
-  static int wait_for(pid_t child) {
-    int status = 0;
-    (void)::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-};
+using NetWorker = TwoProcesses;
 
 TEST_F(NetWorker, messages_arrive_in_order) {
   run(
@@ -311,4 +178,4 @@ TEST_F(NetWorker, sleeps_until_something_comes) {
 }
 
 }  // namespace
-}  // namespace accord::net
+}  // namespace accord::test

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "net/attendant.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <chrono>
+
+namespace accord::net {
+namespace {
+
+// The descriptor may stay readable though nothing comes: then it is looked at now and then only.
+constexpr unsigned kVainWakesMax = 64;
+constexpr std::chrono::microseconds kNap{200};
+// Nobody has to wake it, then, for what is not in its descriptor.
+constexpr int kSleepMs = 100;
+
+}  // namespace
+
+Attendant::Attendant(Worker& worker, std::function<bool()> serve)
+    : worker_(worker), serve_(std::move(serve)) {
+  // Signals are the program's, for threads of its own.
+  sigset_t all;
+  sigset_t before;
+  (void)::sigfillset(&all);
+  (void)::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Attendant::~Attendant() {
+  {
+    const std::lock_guard locked(mutex_);
+    is_stopping_ = true;
+  }
+  wake_.notify_one();
+  worker_.wake();
+  thread_.join();
+}
+
+void Attendant::resume() noexcept {
+  if (--relieved_ != 0) return;
+  // Under the lock, so that the thread does not miss it between its look and its sleep.
+  const std::lock_guard locked(mutex_);
+  wake_.notify_one();
+}
+
+void Attendant::run() {
+  unsigned vain_wakes = 0;
+  for (;;) {
+    {
+      std::unique_lock locked(mutex_);
+      wake_.wait(locked, [&] { return is_stopping_ || relieved_.load() == 0; });
+      if (is_stopping_) return;
+    }
+    const bool is_busy = serve_();
+    if (is_busy) {
+      vain_wakes = 0;
+      ::sched_yield();
+    } else if (++vain_wakes > kVainWakesMax) {
+      std::this_thread::sleep_for(kNap);
+      vain_wakes = 0;
+    } else if (worker_.arm()) {
+      sleep();
+    }
+  }
+}
+
+void Attendant::sleep() {
+  pollfd readable{.fd = worker_.descriptor(), .events = POLLIN, .revents = 0};
+  (void)::poll(&readable, 1, kSleepMs);
+}
+
+}  // namespace accord::net

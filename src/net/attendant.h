@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A thread that serves a worker while its process computes or waits elsewhere, so that a peer never
+// needs this process to be in a call of ours. It sleeps until something comes, and leaves the
+// worker to whoever waits for it already.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "net/worker.h"
+
+namespace accord::net {
+
+class Attendant {
+ public:
+  // `serve` goes on with what is under way, progress of the worker included, and says whether it is
+  // to be called again soon though nothing comes. Both outlive it.
+  Attendant(Worker& worker, std::function<bool()> serve);
+  ~Attendant();
+  Attendant(const Attendant&) = delete;
+  Attendant& operator=(const Attendant&) = delete;
+
+  // While one lives, its thread serves the worker itself.
+  class Relief {
+   public:
+    explicit Relief(Attendant& attendant) : attendant_(attendant) { ++attendant_.relieved_; }
+    ~Relief() { attendant_.resume(); }
+    Relief(const Relief&) = delete;
+    Relief& operator=(const Relief&) = delete;
+
+   private:
+    Attendant& attendant_;
+  };
+
+ private:
+  void run();
+  void sleep();
+  void resume() noexcept;
+
+  Worker& worker_;
+  const std::function<bool()> serve_;
+  std::atomic<int> relieved_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace accord::net

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "net/design.h"
+
+#include <array>
+
+namespace accord::net {
+
+#define DESIGN(name) const Design& name##_design();
+#include "net/designs.def"
+#undef DESIGN
+
+namespace {
+
+const auto& designs() {
+  static const std::array all{
+#define DESIGN(name) &name##_design(),
+#include "net/designs.def"
+#undef DESIGN
+  };
+  return all;
+}
+
+}  // namespace
+
+const Design* find_design(std::string_view name) {
+  for (const Design* design : designs())
+    if (design->name() == name) return design;
+  return nullptr;
+}
+
+const Design* design_at(unsigned number) {
+  return number < designs().size() ? designs()[number] : nullptr;
+}
+
+unsigned number_of(const Design& design) {
+  unsigned number = 0;
+  while (designs()[number] != &design) ++number;
+  return number;
+}
+
+const Design& best_design(std::size_t) { return direct_design(); }
+
+}  // namespace accord::net

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "net/mail.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <cstring>
+#include <utility>
+
+namespace accord::net {
+
+// What one process tells another.
+enum class Mail::What : std::uint32_t {
+  invitation,  // would you look for messages of mine?
+  acceptance,  // from now on I do
+  ask,         // the receiver begins to fetch
+  refusal,     // the sender cannot send it
+  dismissal,   // the receiver does not want it, or any more of it
+  to_sender,   // from the one end's transfer to the other's
+  to_receiver,
+};
+
+struct Mail::Note {
+  What what;
+  std::uint32_t from;
+  std::uint32_t number;
+};
+
+// A message of this rank.
+struct Mail::Outgoing {
+  std::uint32_t receiver = 0;
+  const Design* design = nullptr;
+  Memory from;
+  device::StagingBuffer kept;  // not empty: it lies there
+  bool is_in_users = false;    // somebody asks for its end
+  enum class State { waiting, being_kept, broken, sending, ended } state = State::waiting;
+  Status status;
+  std::unique_ptr<Transfer> transfer;
+  std::optional<std::vector<std::byte>> asked;  // while it was being kept
+};
+
+struct Mail::Fetch {
+  std::uint32_t sender = 0;
+  std::uint32_t number = 0;
+  std::unique_ptr<Transfer> transfer;
+  Status status;
+  bool is_done = false;
+};
+
+namespace {
+
+constexpr unsigned kKind = 0;
+
+template <class T>
+Bytes bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,
+           const Options& options)
+    : worker_(std::move(worker)),
+      addresses_(std::move(addresses)),
+      rank_(options.rank),
+      kept_bytes_max_(options.kept_bytes_max),
+      design_(options.design),
+      peers_(addresses_.size()),
+      invitations_(addresses_.size()) {
+  worker_->listen(kKind, [this](Bytes message) { read(message); });
+  attendant_.emplace(*worker_, [this] { return progress(); });
+}
+
+Mail::~Mail() {
+  attendant_.reset();
+  const auto locked = worker_->lock();
+  outgoing_.clear();
+  incoming_.clear();
+  worker_->close();
+}
+
+Status Mail::peer_of(std::uint32_t rank, Peer*& peer) {
+  peer = peers_[rank];
+  if (peer == nullptr) ACCORD_TRY(worker_->connect(addresses_[rank], peer));
+  peers_[rank] = peer;
+  return worker_->check(*peer);
+}
+
+bool Mail::has_gone(std::uint32_t rank) {
+  return peers_[rank] != nullptr && !worker_->check(*peers_[rank]).ok();
+}
+
+Status Mail::write(std::uint32_t rank, What what, std::uint32_t number, Bytes bytes) {
+  Peer* peer = nullptr;
+  ACCORD_TRY(peer_of(rank, peer));
+  const Note note{.what = what, .from = rank_, .number = number};
+  const Bytes head = bytes_of(note);
+  std::vector<std::byte> message(head.begin(), head.end());
+  message.insert(message.end(), bytes.begin(), bytes.end());
+  return worker_->post(*peer, kKind, message);
+}
+
+void Mail::read(Bytes message) {
+  Note note{};
+  if (message.size() < sizeof note) return;
+  std::memcpy(&note, message.data(), sizeof note);
+  if (note.from >= addresses_.size()) return;
+  const Bytes rest = message.subspan(sizeof note);
+  switch (note.what) {
+    case What::invitation:
+      invited_by_.push_back(note.from);
+      was_invited_.store(true, std::memory_order_release);
+      is_invited_.store(true, std::memory_order_release);
+      break;
+    case What::acceptance:
+      invitations_[note.from] = Invitation::accepted;
+      break;
+    case What::ask:
+    case What::dismissal:
+    case What::to_sender:
+      read_as_sender(note, rest);
+      break;
+    case What::refusal:
+    case What::to_receiver:
+      read_as_receiver(note, rest);
+      break;
+  }
+}
+
+bool Mail::may_send_to(std::uint32_t rank) {
+  const auto locked = worker_->lock();
+  Invitation& invitation = invitations_[rank];
+  if (invitation == Invitation::none) {
+    invitation = Invitation::sent;
+    (void)write(rank, What::invitation, 0);
+  }
+  return invitation == Invitation::accepted;
+}
+
+void Mail::accept_invitations() {
+  const auto locked = worker_->lock();
+  is_invited_.store(false, std::memory_order_release);
+  for (const std::uint32_t rank : std::exchange(invited_by_, {}))
+    (void)write(rank, What::acceptance, 0);
+}
+
+// Adapters and pipelines for device memory want that device current to the thread that is at it.
+void Mail::attach(const device::PointerInfo& where) {
+  if (runtime_ != nullptr || where.runtime == nullptr || !device::needs_staging(where)) return;
+  runtime_ = where.runtime;
+  device_ = where.device;
+}
+
+Line Mail::line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t number, Peer& peer,
+                   What told_as) {
+  return {.worker = *worker_,
+          .peer = peer,
+          .self = rank_,
+          .other = other,
+          .tag = std::uint64_t{sender} << 32 | number,
+          .tell = [this, other, number, told_as](Bytes bytes) {
+            return write(other, told_as, number, bytes);
+          }};
+}
+
+// The sender's side.
+
+Status Mail::take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,
+                       device::StagingBuffer& room) {
+  {
+    const auto locked = worker_->lock();
+    if (kept_bytes_ + size_bytes > kept_bytes_max_) return {};
+    kept_bytes_ += size_bytes;
+  }
+  device::StagingPool& pool = device::staging_pool();
+  const Status taken = runtime != nullptr ? pool.acquire(runtime, size_bytes, room)
+                                          : pool.acquire_sparse(size_bytes, room);
+  if (taken.ok()) return {};
+  const auto locked = worker_->lock();
+  kept_bytes_ -= size_bytes;
+  return taken;
+}
+
+std::uint32_t Mail::add(Outgoing outgoing) {
+  const auto locked = worker_->lock();
+  attach(outgoing.from.where);
+  std::uint32_t number = 0;
+  do {
+    last_number_ = (last_number_ + 1) % (1U << kNumberBits);
+    number = number_of(*outgoing.design) << kNumberBits | last_number_;
+  } while (outgoing_.contains(number));
+  outgoing_.emplace(number, std::move(outgoing));
+  ++counters_.sent;
+  return number;
+}
+
+std::uint32_t Mail::post(std::uint32_t receiver, const Design& design, const Memory& from) {
+  Outgoing outgoing;
+  outgoing.receiver = receiver;
+  outgoing.design = &design;
+  outgoing.from = from;
+  outgoing.is_in_users = true;
+  return add(std::move(outgoing));
+}
+
+std::uint32_t Mail::post_kept(std::uint32_t receiver, const Design& design,
+                              device::StagingBuffer kept) {
+  Outgoing outgoing;
+  outgoing.receiver = receiver;
+  outgoing.design = &design;
+  outgoing.from = {.start = kept.data(), .size_bytes = kept.size_bytes(), .where = {}};
+  outgoing.kept = std::move(kept);
+  return add(std::move(outgoing));
+}
+
+void Mail::remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept {
+  if (!at->second.kept.empty()) kept_bytes_ -= at->second.kept.size_bytes();
+  outgoing_.erase(at);
+}
+
+void Mail::fail(std::uint32_t number) noexcept {
+  const auto locked = worker_->lock();
+  outgoing_.at(number).state = Outgoing::State::broken;
+}
+
+void Mail::withdraw(std::uint32_t number) noexcept {
+  const auto locked = worker_->lock();
+  const auto found = outgoing_.find(number);
+  if (found != outgoing_.end() && found->second.state != Outgoing::State::sending) remove(found);
+}
+
+bool Mail::is_kept(std::uint32_t number) {
+  const auto locked = worker_->lock();
+  const auto found = outgoing_.find(number);
+  return found != outgoing_.end() && !found->second.is_in_users;
+}
+
+Status Mail::look(std::uint32_t number, Stage& stage) {
+  (void)progress();
+  const auto locked = worker_->lock();
+  stage = Stage::ended;
+  const auto found = outgoing_.find(number);
+  if (found == outgoing_.end() || !found->second.is_in_users) return {};
+  Outgoing& outgoing = found->second;
+  using State = Outgoing::State;
+  if (outgoing.state == State::sending || outgoing.state == State::being_kept) {
+    stage = Stage::being_read;
+    return {};
+  }
+  if (outgoing.state == State::waiting) {
+    stage = Stage::waiting;
+    if (!has_gone(outgoing.receiver)) return {};
+    stage = Stage::ended;
+    outgoing.status = worker_->check(*peers_[outgoing.receiver]);
+  }
+  const Status status = std::move(outgoing.status);
+  remove(found);
+  return status;
+}
+
+Status Mail::keep(std::uint32_t number) {
+  Memory from;
+  {
+    const auto locked = worker_->lock();
+    const auto found = outgoing_.find(number);
+    if (found == outgoing_.end() || !found->second.is_in_users ||
+        found->second.state != Outgoing::State::waiting)
+      return {};
+    from = found->second.from;
+  }
+  device::StagingBuffer room;
+  ACCORD_TRY(take_room(from.where.runtime, from.size_bytes, room));
+  if (room.empty()) return {};
+  {
+    const auto locked = worker_->lock();
+    Outgoing& outgoing = outgoing_.at(number);  // only its owner takes it away, who is here
+    if (outgoing.state != Outgoing::State::waiting) {
+      kept_bytes_ -= from.size_bytes;
+      return {};
+    }
+    outgoing.state = Outgoing::State::being_kept;
+  }
+  Status copied;
+  if (from.where.runtime != nullptr) {
+    const device::Copy copy{.dst = room.data(), .src = from.start, .row_bytes = from.size_bytes};
+    copied = from.where.runtime->copy(from.where.device, {&copy, 1});
+  } else {
+    std::memcpy(room.data(), from.start, from.size_bytes);
+  }
+  const auto locked = worker_->lock();
+  Outgoing& outgoing = outgoing_.at(number);
+  outgoing.kept = std::move(room);
+  outgoing.from = {.start = outgoing.kept.data(), .size_bytes = from.size_bytes, .where = {}};
+  outgoing.is_in_users = false;
+  outgoing.state = copied.ok() ? Outgoing::State::waiting : Outgoing::State::broken;
+  ++counters_.kept;
+  if (const auto ask = std::exchange(outgoing.asked, std::nullopt))
+    begin_sending(number, outgoing, *ask);
+  return copied;
+}
+
+void Mail::begin_sending(std::uint32_t number, Outgoing& outgoing, Bytes ask) {
+  Peer* peer = nullptr;
+  Status status = peer_of(outgoing.receiver, peer);
+  if (status.ok() && outgoing.state == Outgoing::State::broken)
+    status = {StatusCode::device_error, "net: the message could not be read"};
+  if (status.ok())
+    status =
+        outgoing.design->send(line_of(outgoing.receiver, rank_, number, *peer, What::to_receiver),
+                              outgoing.from, ask, outgoing.transfer);
+  if (!status.ok()) (void)write(outgoing.receiver, What::refusal, number);
+  outgoing.state = status.ok() ? Outgoing::State::sending : Outgoing::State::ended;
+  outgoing.status = std::move(status);
+}
+
+void Mail::read_as_sender(const Note& note, Bytes bytes) {
+  const auto found = outgoing_.find(note.number);
+  if (found == outgoing_.end() || found->second.receiver != note.from) {
+    if (note.what == What::ask) (void)write(note.from, What::refusal, note.number);
+    return;
+  }
+  Outgoing& outgoing = found->second;
+  using State = Outgoing::State;
+  if (note.what == What::to_sender) {
+    if (outgoing.transfer) outgoing.transfer->hear(bytes);
+  } else if (note.what == What::ask && outgoing.state == State::being_kept) {
+    outgoing.asked.emplace(bytes.begin(), bytes.end());
+  } else if (note.what == What::ask) {
+    begin_sending(note.number, outgoing, bytes);
+  } else if (outgoing.transfer) {
+    outgoing.transfer->stop();
+  } else if (outgoing.state != State::being_kept) {
+    outgoing.state = State::ended;
+  }
+}
+
+void Mail::advance_outgoing() {
+  for (auto at = outgoing_.begin(); at != outgoing_.end();) {
+    const auto next = std::next(at);
+    auto& [number, outgoing] = *at;
+    if (outgoing.state == Outgoing::State::sending) {
+      if (has_gone(outgoing.receiver)) outgoing.transfer->stop();
+      bool done = false;
+      Status status = outgoing.transfer->advance(done);
+      if (done || !status.ok()) {
+        if (!status.ok()) (void)write(outgoing.receiver, What::refusal, number);
+        outgoing.transfer.reset();
+        outgoing.status = std::move(status);
+        outgoing.state = Outgoing::State::ended;
+      }
+    }
+    if (outgoing.state == Outgoing::State::ended && !outgoing.is_in_users) remove(at);
+    at = next;
+  }
+}
+
+// The receiver's side.
+
+std::shared_ptr<Mail::Fetch> Mail::begin_fetch(std::uint32_t sender, std::uint32_t number,
+                                               const Memory& to) {
+  const auto locked = worker_->lock();
+  attach(to.where);
+  ++counters_.fetched;
+  auto fetch = std::make_shared<Fetch>();
+  fetch->sender = sender;
+  fetch->number = number;
+  Peer* peer = nullptr;
+  std::vector<std::byte> ask;
+  const Design* const design = design_of(number);
+  fetch->status = design != nullptr
+                      ? peer_of(sender, peer)
+                      : Status(StatusCode::network, "net: a message by a design that is not known");
+  if (fetch->status.ok())
+    fetch->status = design->receive(line_of(sender, sender, number, *peer, What::to_sender), to,
+                                    ask, fetch->transfer);
+  if (!fetch->status.ok()) {
+    fetch->is_done = true;
+    dismiss(sender, number);
+    return fetch;
+  }
+  incoming_.push_back(fetch);
+  if (const Status asked = write(sender, What::ask, number, ask); !asked.ok()) {
+    fetch->status = asked;
+    fetch->transfer->stop();
+  }
+  return fetch;
+}
+
+void Mail::read_as_receiver(const Note& note, Bytes bytes) {
+  for (const auto& fetch : incoming_) {
+    if (fetch->sender != note.from || fetch->number != note.number) continue;
+    if (note.what == What::to_receiver) {
+      fetch->transfer->hear(bytes);
+    } else {
+      keep_first(
+          fetch->status,
+          {StatusCode::network, fmt::format("net: rank {} could not send the message", note.from)});
+      fetch->transfer->stop();
+    }
+    return;
+  }
+}
+
+void Mail::advance_incoming() {
+  std::erase_if(incoming_, [this](const std::shared_ptr<Fetch>& fetch) {
+    if (has_gone(fetch->sender)) fetch->transfer->stop();
+    bool done = false;
+    Status status = fetch->transfer->advance(done);
+    if (!done && status.ok()) return false;
+    if (!status.ok() && fetch->status.ok()) dismiss(fetch->sender, fetch->number);
+    keep_first(fetch->status, std::move(status));
+    fetch->transfer.reset();
+    fetch->is_done = true;
+    return true;
+  });
+}
+
+Status Mail::poll(Fetch& fetch, bool& done) {
+  (void)progress();
+  const auto locked = worker_->lock();
+  done = fetch.is_done;
+  return done ? fetch.status : Status();
+}
+
+Status Mail::fetch(std::uint32_t sender, std::uint32_t number, const Memory& to) {
+  const auto fetching = begin_fetch(sender, number, to);
+  const Attendant::Relief relief(*attendant_);
+  for (;;) {
+    bool done = false;
+    const Status status = poll(*fetching, done);
+    if (done) return status;
+    ::sched_yield();
+  }
+}
+
+void Mail::dismiss(std::uint32_t sender, std::uint32_t number) noexcept {
+  const auto locked = worker_->lock();
+  (void)write(sender, What::dismissal, number);
+}
+
+bool Mail::progress() {
+  const auto locked = worker_->try_lock();
+  if (!locked.owns_lock()) return false;  // another thread does it
+  const auto go_on = [this] {
+    worker_->progress();
+    advance_outgoing();
+    advance_incoming();
+    return Status();
+  };
+  if (runtime_ == nullptr || !runtime_->run_on(device_, go_on).ok()) (void)go_on();
+  const auto is_busy = [](const std::unique_ptr<Transfer>& transfer) {
+    return transfer && transfer->must_be_polled();
+  };
+  for (const auto& [number, outgoing] : outgoing_)
+    if (is_busy(outgoing.transfer)) return true;
+  for (const auto& fetch : incoming_)
+    if (is_busy(fetch->transfer)) return true;
+  return false;
+}
+
+Mail::Counters Mail::counters() {
+  const auto locked = worker_->lock();
+  return counters_;
+}
+
+}  // namespace accord::net

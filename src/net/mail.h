@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages between ranks of different nodes that wait in memory of their sender until their
+// receiver fetches them. Who is to receive which is told by others (the host MPI carries a header
+// in a message's stead); here a message is its sender's rank and a number. A design (design.h)
+// moves it. Its sender has the buffer back once it is fetched, or once it has been kept: copied
+// into page-locked memory, of which there is so much and no more. A thread answers receivers while
+// the program computes. Knows no MPI. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "device/staging_pool.h"
+#include "net/attendant.h"
+#include "net/design.h"
+
+namespace accord::net {
+
+class Mail {
+ public:
+  struct Options {
+    std::uint32_t rank = 0;
+    std::size_t kept_bytes_max = 0;
+    const Design* design = nullptr;  // null: by size, see design_for
+  };
+  // `addresses`: of the workers of all ranks.
+  Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,
+       const Options& options);
+  // Once no peer fetches anything any more.
+  ~Mail();
+  Mail(const Mail&) = delete;
+  Mail& operator=(const Mail&) = delete;
+
+  // A rank gets no messages before it has said that it looks for them. Whether `rank` has; asks it
+  // to, if not.
+  bool may_send_to(std::uint32_t rank);
+  // Whether anybody has asked this rank, ever, and since it has answered last. Cost a load.
+  bool was_invited() const noexcept { return was_invited_.load(std::memory_order_acquire); }
+  bool is_invited() const noexcept { return is_invited_.load(std::memory_order_acquire); }
+  void accept_invitations();
+
+  // The sender's side.
+
+  // What a message of this size goes by, and whether one may lie in such memory then.
+  const Design& design_for(std::size_t size_bytes) const {
+    return design_ != nullptr ? *design_ : best_design(size_bytes);
+  }
+  bool takes(const Design& design, const device::PointerInfo& where) const {
+    return design.takes(*worker_, where);
+  }
+  // Host memory for a message that does not, page-locked where it has a runtime; empty where too
+  // much of it is in use.
+  Status take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,
+                   device::StagingBuffer& room);
+  // A message for `receiver`: in the user's memory, or in `kept`, room as above.
+  std::uint32_t post(std::uint32_t receiver, const Design& design, const Memory& from);
+  std::uint32_t post_kept(std::uint32_t receiver, const Design& design, device::StagingBuffer kept);
+  // What was to be copied into its room is not there: its receiver shall learn of an error.
+  void fail(std::uint32_t number) noexcept;
+  // Nobody will fetch it.
+  void withdraw(std::uint32_t number) noexcept;
+  bool is_kept(std::uint32_t number);
+  enum class Stage { waiting, being_read, ended };
+  // Of one in the user's memory: that is the user's again once it has ended. An error where the
+  // receiver is gone, or the transfer has failed.
+  Status look(std::uint32_t number, Stage& stage);
+  // Copies one that waits to page-locked memory, where there is room.
+  Status keep(std::uint32_t number);
+
+  // The receiver's side.
+
+  // The design that its sender has chosen; null: that is none of its messages.
+  static const Design* design_of(std::uint32_t number) { return design_at(number >> kNumberBits); }
+  struct Fetch;
+  std::shared_ptr<Fetch> begin_fetch(std::uint32_t sender, std::uint32_t number, const Memory& to);
+  Status poll(Fetch& fetch, bool& done);
+  // Both, waiting: for the sender's attendant, never for its program.
+  Status fetch(std::uint32_t sender, std::uint32_t number, const Memory& to);
+  // It is not wanted.
+  void dismiss(std::uint32_t sender, std::uint32_t number) noexcept;
+
+  // Goes on with all that is under way. Whether something has to be polled.
+  bool progress();
+
+  struct Counters {
+    std::uint64_t sent = 0;
+    std::uint64_t kept = 0;  // of these, copied to page-locked memory
+    std::uint64_t fetched = 0;
+  };
+  Counters counters();
+
+ private:
+  // The design's number lies above.
+  static constexpr unsigned kNumberBits = 24;
+  enum class What : std::uint32_t;
+  struct Note;
+  struct Outgoing;
+  enum class Invitation : std::uint8_t { none, sent, accepted };
+
+  Status peer_of(std::uint32_t rank, Peer*& peer);
+  Status write(std::uint32_t rank, What what, std::uint32_t number, Bytes bytes = {});
+  void read(Bytes message);
+  void read_as_sender(const Note& note, Bytes bytes);
+  void read_as_receiver(const Note& note, Bytes bytes);
+  Line line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t number, Peer& peer,
+               What told_as);
+  std::uint32_t add(Outgoing outgoing);
+  void begin_sending(std::uint32_t number, Outgoing& outgoing, Bytes ask);
+  void advance_outgoing();
+  void advance_incoming();
+  void remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept;
+  bool has_gone(std::uint32_t rank);
+  void attach(const device::PointerInfo& where);
+
+  const std::unique_ptr<Worker> worker_;
+  const std::vector<std::vector<std::byte>> addresses_;
+  const std::uint32_t rank_;
+  const std::size_t kept_bytes_max_;
+  const Design* const design_;
+  std::atomic<bool> was_invited_{false};
+  std::atomic<bool> is_invited_{false};
+
+  // All under the worker's lock.
+  std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
+  std::vector<Invitation> invitations_;  // by rank
+  std::vector<std::uint32_t> invited_by_;
+  std::map<std::uint32_t, Outgoing> outgoing_;  // by number
+  std::vector<std::shared_ptr<Fetch>> incoming_;
+  std::uint32_t last_number_ = 0;
+  std::size_t kept_bytes_ = 0;
+  device::DeviceRuntime* runtime_ = nullptr;  // whose device UCX may work for
+  int device_ = -1;
+  Counters counters_;
+  std::optional<Attendant> attendant_;
+};
+
+}  // namespace accord::net

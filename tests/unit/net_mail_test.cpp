@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages by number between two processes: how they are fetched, what becomes of the sender's
+// buffer, and what both ends learn of errors.
+#include <optional>
+
+#include "net/mail.h"
+#include "net_processes.h"
+#include "support.h"
+
+namespace accord::test {
+namespace {
+
+using net::Mail;
+using net::Memory;
+
+constexpr std::size_t kKeptMax = kLong + 4096;
+
+// One of the two ranks, of which the sender is 0.
+class Rank {
+ public:
+  Rank(End& end, std::uint32_t number) : other(1 - number), end_(end) {
+    auto addresses = end.addresses;
+    if (number == 1) std::swap(addresses[0], addresses[1]);
+    mail.emplace(
+        std::move(end.worker), std::move(addresses),
+        Mail::Options{
+            .rank = number, .kept_bytes_max = kKeptMax, .design = net::find_design("direct")});
+  }
+
+  // As a receiver does in a call of its program.
+  void look_for_messages() {
+    wait([&] { return mail->was_invited(); });
+    mail->accept_invitations();
+  }
+  bool is_accepted() {
+    return wait([&] { return mail->may_send_to(other); });
+  }
+  std::uint32_t post(std::vector<char>& bytes) {
+    return mail->post(other, mail->design_for(bytes.size()), memory_of(bytes));
+  }
+  void tell(std::uint32_t number) const { end_.tell(std::as_bytes(std::span(&number, 1))); }
+  std::uint32_t hear() const {
+    std::uint32_t number = 0;
+    const auto told = end_.hear();
+    if (told.size() == sizeof number) std::memcpy(&number, told.data(), sizeof number);
+    return number;
+  }
+
+  static Memory memory_of(std::vector<char>& bytes) {
+    return {.start = bytes.data(), .size_bytes = bytes.size(), .where = {}};
+  }
+  // The program is elsewhere meanwhile: nothing is moved on but by the attendants.
+  template <class Done>
+  bool wait(Done done) const {
+    for (const auto until = std::chrono::steady_clock::now() + kPatience;
+         std::chrono::steady_clock::now() < until; ::usleep(100))
+      if (done()) return true;
+    return false;
+  }
+  Status end_of(std::uint32_t number) {
+    auto stage = Mail::Stage::waiting;
+    Status status;
+    const bool ended = wait([&] {
+      status = mail->look(number, stage);
+      return stage == Mail::Stage::ended || !status.ok();
+    });
+    return ended ? status : Status(StatusCode::unsupported, "does not end");
+  }
+
+  std::optional<Mail> mail;
+  const std::uint32_t other;
+
+ private:
+  End& end_;
+};
+
+using NetMail = TwoProcesses;
+
+TEST_F(NetMail, a_message_is_fetched_while_its_sender_is_elsewhere) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kLong, 3);
+        const std::uint32_t number = rank.post(bytes);
+        auto stage = Mail::Stage::ended;
+        EXPECT_OK(rank.mail->look(number, stage));
+        EXPECT_EQ(Mail::Stage::waiting, stage);
+        rank.tell(number);
+        EXPECT_EQ(1U, rank.hear());  // in no call of ours: it has the message
+        EXPECT_OK(rank.end_of(number));
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kLong);
+        const bool fetched = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok();
+        rank.tell(1);
+        (void)rank.hear();
+        return fetched && bytes == pattern(kLong, 3);
+      });
+}
+
+TEST_F(NetMail, nobody_sends_to_who_does_not_look) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        for (int i = 0; i < 1000; ++i) EXPECT_FALSE(rank.mail->may_send_to(1));
+        rank.tell(1);
+        EXPECT_TRUE(rank.is_accepted());
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        const bool was_invited = rank.wait([&] { return rank.mail->is_invited(); });
+        (void)rank.hear();
+        rank.mail->accept_invitations();
+        const bool is_invited = rank.mail->is_invited();
+        (void)rank.hear();
+        return was_invited && !is_invited && rank.mail->was_invited();
+      });
+}
+
+TEST_F(NetMail, many_at_once_in_any_order) {
+  constexpr std::uint32_t kMessages = 40;
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        std::vector<std::vector<char>> bytes;
+        std::vector<std::uint32_t> numbers;
+        for (std::uint32_t i = 0; i < kMessages; ++i) bytes.push_back(pattern(i * 5000 + 1, 7));
+        for (auto& each : bytes) rank.tell(numbers.emplace_back(rank.post(each)));
+        for (const std::uint32_t number : numbers) EXPECT_OK(rank.end_of(number));
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<std::vector<char>> bytes;
+        std::vector<std::uint32_t> numbers;
+        std::vector<std::shared_ptr<Mail::Fetch>> fetches;
+        for (std::uint32_t i = 0; i < kMessages; ++i) {
+          numbers.push_back(rank.hear());
+          bytes.emplace_back(i * 5000 + 1);
+        }
+        for (std::uint32_t i = kMessages; i-- > 0;)
+          fetches.push_back(rank.mail->begin_fetch(0, numbers[i], Rank::memory_of(bytes[i])));
+        bool right = true;
+        for (const auto& fetch : fetches) {
+          right = rank.wait([&] {
+            bool done = false;
+            right = rank.mail->poll(*fetch, done).ok() && right;
+            return done;
+          }) && right;
+        }
+        for (std::uint32_t i = 0; i < kMessages; ++i)
+          right = right && bytes[i] == pattern(i * 5000 + 1, 7);
+        (void)rank.hear();
+        return right;
+      });
+}
+
+TEST_F(NetMail, a_kept_message_leaves_the_users_buffer) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kLong, 5);
+        auto second = pattern(8192, 6);
+        const std::uint32_t number = rank.post(bytes);
+        const std::uint32_t stays = rank.post(second);
+        EXPECT_FALSE(rank.mail->is_kept(number));
+        EXPECT_OK(rank.mail->keep(number));
+        EXPECT_TRUE(rank.mail->is_kept(number));
+        EXPECT_OK(rank.end_of(number));
+        bytes.assign(kLong, 'x');
+        EXPECT_OK(rank.mail->keep(stays));  // there is no room for it
+        EXPECT_FALSE(rank.mail->is_kept(stays));
+        rank.tell(number);
+        EXPECT_EQ(1U, rank.hear());
+        // Its room comes back.
+        EXPECT_TRUE(
+            rank.wait([&] { return rank.mail->keep(stays).ok() && rank.mail->is_kept(stays); }));
+        rank.mail->withdraw(stays);
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kLong);
+        const bool fetched = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok();
+        rank.tell(1);
+        (void)rank.hear();
+        return fetched && bytes == pattern(kLong, 5);
+      });
+}
+
+TEST_F(NetMail, one_that_is_not_there_any_more_is_an_error) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kLong, 5);
+        const std::uint32_t withdrawn = rank.post(bytes);
+        rank.mail->withdraw(withdrawn);
+        rank.tell(withdrawn);
+        (void)rank.hear();
+        const std::uint32_t failed = rank.post(bytes);
+        rank.mail->fail(failed);
+        rank.tell(failed);
+        (void)rank.hear();
+        const std::uint32_t unwanted = rank.post(bytes);
+        rank.tell(unwanted);
+        EXPECT_OK(rank.end_of(unwanted));
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kLong);
+        bool right = true;
+        for (int i = 0; i < 2; ++i) {
+          const Status status = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes));
+          right = right && status.code() == StatusCode::network;
+          rank.tell(1);
+        }
+        rank.mail->dismiss(0, rank.hear());
+        (void)rank.hear();
+        return right;
+      });
+}
+
+TEST_F(NetMail, a_sender_that_dies_is_an_error_of_its_receiver) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kLong, 5);
+        rank.tell(rank.post(bytes));
+        ::kill(::getpid(), SIGKILL);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        const std::uint32_t number = rank.hear();
+        ::usleep(200000);
+        std::vector<char> bytes(kLong);
+        return rank.mail->fetch(0, number, Rank::memory_of(bytes)).code() == StatusCode::network;
+      });
+}
+
+TEST_F(NetMail, a_receiver_that_dies_is_an_error_of_its_sender) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kLong, 5);
+        const std::uint32_t number = rank.post(bytes);
+        rank.tell(0);
+        EXPECT_EQ(StatusCode::network, rank.end_of(number).code());
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        (void)rank.hear();
+        ::kill(::getpid(), SIGKILL);
+        return false;
+      });
+}
+
+}  // namespace
+}  // namespace accord::test
