@@ -47,7 +47,7 @@ int read(MPI_Comm comm, HeldMessage& message) {
     return code;
   node::MessageHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (outbox().recognises(header)) message.size_bytes = static_cast<MPI_Count>(header.size_bytes);
+  if (is_header(header)) message.size_bytes = static_cast<MPI_Count>(header.size_bytes);
   substitute->comm = comm;
   substitute->source = message.source;
   substitute->tag = message.tag;
@@ -182,7 +182,7 @@ bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept 
 }
 
 bool must_post_receives() noexcept {
-  return messages_joined && program_has_threads && device::any_active();
+  return messages_joined && program_has_threads && may_be_sent_headers();
 }
 
 ReceiveOrder::ReceiveOrder(MPI_Comm comm) noexcept {

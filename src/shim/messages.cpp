@@ -167,29 +167,43 @@ Status find_neighbours(MPI_Comm& comm) {
   return Status::from_host(code);
 }
 
+// The first rank of a node, as MPI_COMM_WORLD calls it.
+int first_of(MPI_Comm node) {
+  int rank = 0;
+  (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
+  (void)host::Bcast(&rank, 1, MPI_INT, 0, node);
+  return rank;
+}
+
 }  // namespace
 
 void join_messages() {
+  if (config().p2p_bytes == 0 && config().net_design == "host") return;
   Neighbours& here = neighbours();
   Status joined = find_neighbours(here.comm);
   if (joined.ok()) {
     (void)host::Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN);
-    joined = join_group();
+    if (config().net_design != "host") join_net_messages(first_of(here.comm));
+    joined = config().p2p_bytes != 0 ? join_group()
+                                     : Status(StatusCode::unsupported, "ACCORD_P2P_BYTES is 0");
   }
-  messages_joined = joined.ok();
-  if (messages_joined) {
+  node_joined = joined.ok();
+  messages_joined = node_joined || net_joined;
+  if (node_joined) {
     here.outbox.emplace(here.group, config().outbox_bytes);
     join_library_messages(here.comm, here.group);
   } else {
-    log::info("messages are staged through the host: {}", joined.message());
+    log::info("messages within the node are staged through the host: {}", joined.message());
     let_go();
   }
 }
 
 // A message may wait until its receiver comes here, too, and nothing is freed that a peer has open.
 void leave_messages() noexcept {
-  if (!messages_joined) return;
   messages_joined = false;
+  leave_net_messages();
+  if (!node_joined) return;
+  node_joined = false;
   Neighbours& here = neighbours();
   (void)host::Barrier(here.comm);
   leave_library_messages();
@@ -204,6 +218,37 @@ void leave_messages() noexcept {
 }
 
 node::Outbox& outbox() noexcept { return *neighbours().outbox; }
+
+namespace {
+
+bool is_of_net(const node::MessageHeader& header) noexcept {
+  return net_joined && net_messages().is_own(header);
+}
+
+}  // namespace
+
+node::Lender& lender_of(const node::MessageHeader& header) noexcept {
+  if (is_of_net(header)) return net_messages();
+  return outbox();
+}
+
+node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t received_bytes,
+                          node::MessageHeader& header) {
+  if (node_joined && core::find_header(outbox(), segment, host, received_bytes, header))
+    return &outbox();
+  if (net_joined && core::find_header(net_messages(), segment, host, received_bytes, header))
+    return &net_messages();
+  return nullptr;
+}
+
+bool is_header(const node::MessageHeader& header) noexcept {
+  return (node_joined && outbox().recognises(header)) ||
+         (net_joined && net_messages().recognises(header));
+}
+
+const char* path_of(const node::MessageHeader& header) noexcept {
+  return is_of_net(header) ? core::NetMessages::path_of(header) : "node-p2p";
+}
 
 namespace {
 
@@ -224,24 +269,26 @@ void attend() noexcept {
   // What this rank lends and its program has freed is found, though it sends nothing any more.
   constexpr unsigned kCallsPerLook = 256;
   static thread_local unsigned calls = 0;
-  node::Outbox& here = outbox();
+  const bool is_invited = net_joined && net_mail().is_invited();
+  if (!node_joined && !is_invited) return;
   const bool looks = hears_headers.load() && ++calls % kCallsPerLook == 0;
-  if (!looks && !here.has_news()) return;
-  if (!here.is_attached()) attach_to_device_in_use();
-  if (!here.is_attached()) return;
+  if (!looks && !is_invited && !(node_joined && outbox().has_news())) return;
+  if (node_joined && !outbox().is_attached()) attach_to_device_in_use();
+  const bool is_attached = node_joined && outbox().is_attached();
+  if (!is_attached && !is_invited) return;
   // Pairs with those of receives that nobody looks after.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!hears_headers.load() && (has_blind_requests.load() || blind_calls.load() != 0)) return;
   hears_headers.store(true);  // before a sender can know
-  here.follow();
+  if (is_attached) outbox().follow();
+  if (is_invited) net_mail().accept_invitations();
 }
 
 void attend(const core::StagedBuffer& buffer) noexcept {
-  node::Outbox& here = outbox();
   const device::PointerInfo& where = buffer.where();
-  if (!here.is_attached() && buffer.is_staged() && where.kind == device::MemoryKind::device &&
-      where.runtime != nullptr)
-    (void)here.attach(*where.runtime, where.device);
+  if (node_joined && !outbox().is_attached() && buffer.is_staged() &&
+      where.kind == device::MemoryKind::device && where.runtime != nullptr)
+    (void)outbox().attach(*where.runtime, where.device);
   attend();
 }
 
@@ -268,9 +315,18 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
   }
 }
 
+Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
+                        int receiver, node::MessageHeader& header, bool& posted) {
+  auto outcome = core::Posted::no;
+  const Status status =
+      net_messages().post(segment, buffer, static_cast<std::uint32_t>(receiver), header, outcome);
+  posted = outcome == core::Posted::yes;
+  return status;
+}
+
 Status end_message(const node::MessageHeader& header, const Status& posted) noexcept {
   ACCORD_TRY(posted);
-  core::LoanEnd loan(outbox(), header);
+  core::LoanEnd loan(lender_of(header), header);
   for (;;) {
     bool done = false;
     ACCORD_TRY(loan.poll(done));
@@ -282,7 +338,7 @@ Status end_message(const node::MessageHeader& header, const Status& posted) noex
 }
 
 int node_rank(MPI_Comm comm, int rank) noexcept {
-  CommState* const state = comm_state(comm);
+  CommState* const state = node_joined ? comm_state(comm) : nullptr;
   if (state == nullptr) return -1;
   std::call_once(state->node_ranks_known, [&] { find_node_ranks(comm, *state); });
   const auto index = static_cast<std::size_t>(rank);
@@ -292,8 +348,8 @@ int node_rank(MPI_Comm comm, int rank) noexcept {
 bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) noexcept {
   if (!messages_joined || size_bytes != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
     return false;
-  const int sender = node_rank(comm, source);
-  return sender >= 0 && outbox().may_hear_from(sender);
+  if (const int near = node_rank(comm, source); near >= 0) return outbox().may_hear_from(near);
+  return net_joined && hears_headers.load() && net_rank(comm, source) >= 0;
 }
 
 bool takes_header(MPI_Datatype datatype) noexcept { return common_element(datatype) != 0; }

@@ -16,10 +16,13 @@
 #include "core/device_message.h"
 #include "shim/describe.h"
 #include "shim/held_messages.h"
+#include "shim/net_messages.h"
 
 namespace accord::shim {
 
 // The ranks of this node can send each other headers.
+inline bool node_joined = false;
+// Those, or ranks of different nodes.
 inline bool messages_joined = false;
 // A receive from before the first use of a device may be under way for good, in which nobody would
 // look for a header: then this rank gets none.
@@ -33,8 +36,18 @@ inline std::atomic<bool> hears_headers{false};
 void join_messages();
 void leave_messages() noexcept;
 
-// Only where messages_joined.
+// Only where node_joined.
 node::Outbox& outbox() noexcept;
+
+// Who keeps a message of this rank.
+node::Lender& lender_of(const node::MessageHeader& header) noexcept;
+// Who recognises a header that has come, or null; `host`: the pointer that the host MPI was given
+// for `segment`.
+node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t received_bytes,
+                          node::MessageHeader& header);
+bool is_header(const node::MessageHeader& header) noexcept;
+// The way a message takes, for people.
+const char* path_of(const node::MessageHeader& header) noexcept;
 
 // Messages that come may be headers.
 inline bool listens() noexcept {
@@ -42,6 +55,11 @@ inline bool listens() noexcept {
 }
 // Or may before the call is through, since another thread opens something.
 inline bool may_listen() noexcept { return messages_joined && (program_has_threads || listens()); }
+
+// Whether anybody could send headers here, if this rank looked for them.
+inline bool may_be_sent_headers() noexcept {
+  return device::any_active() || (net_joined && net_mail().was_invited());
+}
 
 // Opens what peers lend since this rank has looked last. Costs a look at memory where there is
 // nothing new.
@@ -63,12 +81,12 @@ bool has_room_for_header(C count, MPI_Datatype datatype) noexcept {
 template <class C>
 bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
   if (!messages_joined) return false;
-  if (!device::any_active()) {
+  if (!may_be_sent_headers()) {
     if (lasts == Lasts::call || !has_room_for_header(count, datatype)) return false;
     has_blind_requests.store(true);
     // Pairs with the one in attend(): the other thread sees this receive, or this one its device.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    return device::any_active();
+    return may_be_sent_headers();
   }
   attend();
   if (program_has_threads || holds_messages()) return true;
@@ -88,7 +106,7 @@ bool takes_header(MPI_Datatype datatype) noexcept;
 template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
   if (!messages_joined) return {};
-  if (device::any_active()) attend(buffer);
+  if (may_be_sent_headers()) attend(buffer);
   return has_room_for_header(count, datatype) ? Landing(count, datatype, lasts) : Landing();
 }
 
@@ -97,6 +115,10 @@ Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datat
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
                     node::MessageHeader& header, bool& posted);
 
+// The same for a rank of another node.
+Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
+                        int receiver, node::MessageHeader& header, bool& posted);
+
 // The same for rank `dest`. `posted` says no where the message goes the usual way.
 template <class C>
 Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, int dest,
@@ -104,10 +126,15 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   posted = false;
   if (!messages_joined || !buffer.is_staged()) return {};
   const core::Segment segment = segment_of(count, datatype);
-  if (segment.size_bytes() < std::max(config().p2p_bytes, sizeof header)) return {};
-  const int receiver = node_rank(comm, dest);
-  if (receiver < 0 || !takes_header(datatype)) return {};
-  return post_message(buffer, segment, receiver, header, posted);
+  const auto is_long = [&](std::size_t least_bytes) {
+    return segment.size_bytes() >= std::max(least_bytes, sizeof header);
+  };
+  if (const int near = is_long(config().p2p_bytes) ? node_rank(comm, dest) : -1; near >= 0)
+    return takes_header(datatype) ? post_message(buffer, segment, near, header, posted) : Status();
+  const int far = net_joined && is_long(config().net_bytes) ? net_rank(comm, dest) : -1;
+  if (far < 0 || !takes_header(datatype)) return {};
+  attend(buffer);
+  return post_net_message(buffer, segment, far, header, posted);
 }
 
 // Once its header is sent: returns when the buffer is the user's again, with the error of before,

@@ -47,11 +47,12 @@ inline void begin_message(const stages::Story& story, const Description& d) {
 }
 
 // A message waits in device memory; its header is sent next.
-inline void begin_header(const stages::Story& story, const Description& d) {
-  core::set_last_path("node-p2p");
+inline void begin_header(const stages::Story& story, const Description& d,
+                         const node::MessageHeader& header) {
+  core::set_last_path(path_of(header));
   if (!story) return;
   tell(story, d);
-  story->took("node-p2p", core::reason::kByHeader);
+  story->took(path_of(header), core::reason::kByHeader);
   stages::enter(stages::Stage::host_mpi);
 }
 
@@ -103,7 +104,7 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
   }
   Sent<C> sent = posted ? sent_header<C>(header) : call;
   if (posted) {
-    begin_header(story, d);
+    begin_header(story, d, header);
   } else {
     begin_message(story, d);
     if (status.ok()) status = d.send.open();
@@ -117,7 +118,7 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
                    [&](MPI_Request* request) { return twin(sent, request); }, MPI_STATUS_IGNORE);
   if (!posted) return code;
   if (code == MPI_SUCCESS) return raise(comm, end_message(header, status));
-  outbox().withdraw(header);
+  lender_of(header).withdraw(header);
   return code;
 }
 
@@ -209,12 +210,12 @@ Description description_of_recv(void* buf, C count, MPI_Datatype datatype,
 template <class C, class Make>
 int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* request,
                Make make) noexcept {
-  const auto operation = std::make_shared<core::LoanOperation>(outbox(), header);
+  const auto operation = std::make_shared<core::LoanOperation>(lender_of(header), header);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = make(sent_header<C>(operation->header()));
   core::HostRequest bits = 0;
   if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
-    outbox().withdraw(header);
+    lender_of(header).withdraw(header);
     *request = before;
     return code;
   }
@@ -238,7 +239,7 @@ int start_header(MPI_Comm comm, const node::MessageHeader& header, const Status&
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = make(sent_header<C>(work->header));
   if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
-    outbox().withdraw(header);
+    lender_of(header).withdraw(header);
     *request = before;
     return code;
   }
@@ -262,8 +263,9 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
     stages::enter(stages::Stage::move);
     const Status status =
         post_message(d.send, call.count, call.datatype, dest, comm, header, posted);
-    if (posted) begin_header(story, d);
-    if (posted && outbox().is_lent(header)) return start_loan<C>(comm, header, request, make);
+    if (posted) begin_header(story, d, header);
+    if (posted && lender_of(header).is_lent(header))
+      return start_loan<C>(comm, header, request, make);
     if (posted) return start_header<C>(comm, header, status, request, make);
     if (!status.ok()) return raise(comm, status);
   }

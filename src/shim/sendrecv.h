@@ -42,7 +42,14 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
   if (d.valid) staged = post_message(kept, sendcount, sendtype, dest, comm, header, posted);
   if (posted) {
     // What comes in its place must not overtake what goes out.
-    if (staged.ok() && sendbuf == recvbuf) staged = outbox().move(header);
+    node::Lender& lender = lender_of(header);
+    if (staged.ok() && sendbuf == recvbuf) staged = lender.move(header);
+    if (staged.ok() && sendbuf == recvbuf && lender.is_lent(header)) {  // there is no room
+      lender.withdraw(header);
+      posted = false;
+    }
+  }
+  if (posted) {
     sent = sent_header<C>(header);
   } else if (d.valid && staged.ok()) {
     staged = kept.open();
@@ -79,7 +86,7 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
                               recvtype, source, recvtag, comm, told);
       },
       twin);
-  if (posted && !is_sent) outbox().withdraw(header);
+  if (posted && !is_sent) lender_of(header).withdraw(header);
   if (send_request == MPI_REQUEST_NULL) return code;
   const int sending = run_twin(
       [&](MPI_Request* request) {

@@ -406,7 +406,7 @@ void start_runtime(const JobFacts& facts) {
   enter_node(rank);
   if (facts.partitioned) open_partitioned();
   if (facts.same_tables) core::use_table();
-  if (facts.devices && facts.same_settings && config().p2p_bytes != 0) join_messages();
+  if (facts.devices && facts.same_settings) join_messages();
   // The same on all ranks, so that one says it.
   if (rank == 0) warn_of_algorithms(facts);
   if (!ccl::problem().empty()) log::warn("{}", ccl::problem());

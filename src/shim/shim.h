@@ -100,6 +100,8 @@ struct CommState {
   RepeatedCalls repeated;
   std::once_flag node_ranks_known;
   std::vector<int> node_ranks;  // by rank: its number among those that send it messages, or -1
+  std::once_flag net_ranks_known;
+  std::vector<int> net_ranks;  // by rank: its rank in MPI_COMM_WORLD where on another node, or -1
   std::shared_ptr<HeldMessages> held;
 };
 

@@ -55,15 +55,18 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   node::MessageHeader header;
   core::Segment segment;
   if (d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
-  if (segment.type == nullptr ||
-      !core::find_header(outbox(), segment, d.recv.host(), received_bytes, header))
-    return d.recv.copy_out(received_bytes);
+  const node::Lender* const lender =
+      segment.type == nullptr ? nullptr
+                              : find_lender(segment, d.recv.host(), received_bytes, header);
+  if (lender == nullptr) return d.recv.copy_out(received_bytes);
   if (!facts) facts.emplace().has_origin = false;
   facts->received_bytes = header.size_bytes;
-  const char* path = "node-p2p";
-  const Status status = core::fetch_message(outbox(), segment, d.recv, header, [&](void* to) {
-    return bring_by_library(header, to, path);
-  });
+  const char* path = path_of(header);
+  const Status status = net_joined && lender == &net_messages()
+                            ? net_messages().fetch(segment, d.recv, header)
+                            : core::fetch_message(outbox(), segment, d.recv, header, [&](void* to) {
+                                return bring_by_library(header, to, path);
+                              });
   core::set_last_path(path);
   if (story) story->took(path, core::reason::kByHeader);
   return status;
@@ -156,7 +159,7 @@ class TrackedHeader final : public core::Tracked {
     context = to_bits(comm);
   }
   Status finish(const core::Completion& completion) override {
-    if (completion.failed || completion.cancelled) outbox().withdraw(header);
+    if (completion.failed || completion.cancelled) lender_of(header).withdraw(header);
     return {};
   }
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/net_messages.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "base/config.h"
+#include "base/log.h"
+
+namespace accord::shim {
+namespace {
+
+struct Net {
+  std::vector<int> nodes;  // by rank of MPI_COMM_WORLD
+  int rank = 0;
+  std::optional<net::Mail> mail;
+  std::optional<core::NetMessages> messages;
+};
+
+// Never destroyed: MPI may be called from destructors of the program.
+Net& net() {
+  static Net& instance = *new Net;
+  return instance;
+}
+
+std::string or_nothing(const std::string& setting) { return setting == "none" ? "" : setting; }
+
+// What each rank has to say, of whatever length.
+Status gather(net::Bytes mine, std::vector<std::vector<std::byte>>& all) {
+  const auto size = static_cast<int>(mine.size());
+  std::vector<int> sizes(all.size());
+  ACCORD_TRY(Status::from_host(
+      host::Allgather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, MPI_COMM_WORLD)));
+  std::vector<int> offsets(all.size());
+  std::exclusive_scan(sizes.begin(), sizes.end(), offsets.begin(), 0);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(offsets.back() + sizes.back()));
+  ACCORD_TRY(
+      Status::from_host(host::Allgatherv(mine.data(), size, MPI_BYTE, bytes.data(), sizes.data(),
+                                         offsets.data(), MPI_BYTE, MPI_COMM_WORLD)));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto first = bytes.begin() + offsets[rank];
+    all[rank].assign(first, first + sizes[rank]);
+  }
+  return {};
+}
+
+Status choose_cookie(core::NetMessages::Cookie& cookie) {
+  std::random_device random;
+  for (std::uint64_t& word : cookie) word = std::uint64_t{random()} << 32 | random();
+  constexpr int kBytes = sizeof cookie;
+  return Status::from_host(host::Bcast(cookie.data(), kBytes, MPI_BYTE, 0, MPI_COMM_WORLD));
+}
+
+// All ranks or none.
+Status join(Net& here) {
+  const std::string& name = config().net_design;
+  const net::Design* const design = net::find_design(name);
+  std::unique_ptr<net::Worker> worker;
+  const Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_device_net),
+                                           .transports = or_nothing(config().ucx_tls)},
+                                          worker);
+  std::vector<std::vector<std::byte>> addresses(here.nodes.size());
+  ACCORD_TRY(gather(worker ? worker->address() : net::Bytes(), addresses));
+  ACCORD_TRY(opened);
+  if (std::ranges::any_of(addresses, [](const auto& address) { return address.empty(); }))
+    return {StatusCode::unsupported, "another rank cannot take part"};
+  core::NetMessages::Cookie cookie{};
+  ACCORD_TRY(choose_cookie(cookie));
+  const auto ranks = static_cast<std::uint32_t>(addresses.size());
+  const auto rank = static_cast<std::uint32_t>(here.rank);
+  here.mail.emplace(
+      std::move(worker), std::move(addresses),
+      net::Mail::Options{.rank = rank, .kept_bytes_max = config().outbox_bytes, .design = design});
+  here.messages.emplace(*here.mail, cookie, rank, ranks);
+  return {};
+}
+
+void find_net_ranks(MPI_Comm comm, CommState& state) {
+  if (state.inter) return;
+  MPI_Group theirs = MPI_GROUP_NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  std::vector<int> ranks(static_cast<std::size_t>(state.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> found(ranks.size(), MPI_UNDEFINED);
+  if (host::Comm_group(comm, &theirs) != MPI_SUCCESS) return;
+  if (host::Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+    (void)host::Group_translate_ranks(theirs, state.size, ranks.data(), world, found.data());
+    (void)host::Group_free(&world);
+  }
+  (void)host::Group_free(&theirs);
+  const std::vector<int>& nodes = net().nodes;
+  const int own = nodes[static_cast<std::size_t>(net().rank)];
+  for (int& rank : found) {
+    if (rank == MPI_UNDEFINED || nodes[static_cast<std::size_t>(rank)] == own) rank = -1;
+  }
+  state.net_ranks = std::move(found);
+}
+
+}  // namespace
+
+void join_net_messages(int node) {
+  Net& here = net();
+  int size = 1;
+  (void)host::Comm_rank(MPI_COMM_WORLD, &here.rank);
+  (void)host::Comm_size(MPI_COMM_WORLD, &size);
+  here.nodes.assign(static_cast<std::size_t>(size), 0);
+  if (host::Allgather(&node, 1, MPI_INT, here.nodes.data(), 1, MPI_INT, MPI_COMM_WORLD) !=
+          MPI_SUCCESS ||
+      std::ranges::all_of(here.nodes, [&](int other) { return other == node; }))
+    return;
+  const Status joined = join(here);
+  net_joined = joined.ok();
+  if (net_joined) return;
+  // The same on all ranks, so that one says it to everybody.
+  log::message(here.rank == 0 ? log::Level::warn : log::Level::info,
+               "ACCORD_NET_DESIGN: messages between nodes are staged through the host: {}",
+               joined.message());
+}
+
+void leave_net_messages() noexcept {
+  if (!net_joined) return;
+  Net& here = net();
+  // What a peer fetches this rank serves until then.
+  (void)host::Barrier(MPI_COMM_WORLD);
+  net_joined = false;
+  const net::Mail::Counters counters = here.mail->counters();
+  log::info(
+      "net: this rank has sent {} messages to other nodes by headers ({} of them copied for that) "
+      "and fetched {}",
+      counters.sent, counters.kept, counters.fetched);
+  here.messages.reset();
+  here.mail.reset();
+}
+
+core::NetMessages& net_messages() noexcept { return *net().messages; }
+net::Mail& net_mail() noexcept { return *net().mail; }
+
+int net_rank(MPI_Comm comm, int rank) noexcept {
+  CommState* const state = comm_state(comm);
+  if (state == nullptr) return -1;
+  std::call_once(state->net_ranks_known, [&] { find_net_ranks(comm, *state); });
+  const auto index = static_cast<std::size_t>(rank);
+  return rank >= 0 && index < state->net_ranks.size() ? state->net_ranks[index] : -1;
+}
+
+}  // namespace accord::shim

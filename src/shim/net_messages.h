@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages from a device to ranks of other nodes that go by a design of ours (net/design.h) instead
+// of through host memory by the host MPI. All ranks of the job agree at MPI_Init whether there are
+// any: where one has no network of ours, none has.
+#pragma once
+
+#include <mpi.h>
+
+#include "core/net/messages.h"
+#include "shim/shim.h"
+
+namespace accord::shim {
+
+// The ranks of different nodes can send each other headers.
+inline bool net_joined = false;
+
+// Together with all ranks of MPI_COMM_WORLD. `node`: the same number on all ranks of a node alone.
+void join_net_messages(int node);
+void leave_net_messages() noexcept;
+
+// Only where net_joined.
+core::NetMessages& net_messages() noexcept;
+net::Mail& net_mail() noexcept;
+
+// The rank in MPI_COMM_WORLD of a rank of `comm` (of the remote group: none) on another node, or
+// -1.
+int net_rank(MPI_Comm comm, int rank) noexcept;
+
+}  // namespace accord::shim
