@@ -61,8 +61,8 @@ Status send_all(int socket, const Packet& packet) {
   }
 }
 
-Status refusal(const Packet& answer) {
-  return {static_cast<StatusCode>(answer.words[0]),
+Status status_of(const Packet& answer, std::size_t code_word) {
+  return {static_cast<StatusCode>(answer.words[code_word]),
           {reinterpret_cast<const char*>(answer.body.data()), answer.body.size()}};
 }
 
@@ -107,7 +107,7 @@ Status Client::connect(const Meeting& meeting, std::unique_ptr<Client>& made) {
       ACCORD_TRY(take_place(meeting.cookie, meeting.node, place));
       if (place.is_open()) {
         ++launches;
-        ACCORD_TRY(launch(meeting.program, place.number()));
+        ACCORD_TRY(launch(meeting.program, meeting.settings, place.number()));
         continue;
       }
     } else {
@@ -128,7 +128,7 @@ Status Client::greet() {
   const auto end = Clock::now() + kPatience;
   Packet welcome;
   ACCORD_TRY(await_packet(socket_.number(), &end, welcome));
-  if (welcome.kind != Kind::welcome) return refusal(welcome);
+  if (welcome.kind != Kind::welcome) return status_of(welcome, 0);
   process_ = static_cast<std::int64_t>(welcome.words[0]);
   cores_ = static_cast<int>(welcome.words[1]);
   worker_ = std::move(welcome.body);
@@ -140,20 +140,53 @@ Status Client::gone() {
   return {StatusCode::device_error, fmt::format("the proxy of node {} is gone", node_name())};
 }
 
-// What lies in the socket unasked for is nothing that a proxy sends.
+Status Client::attend() {
+  for (bool came = !is_gone_; came;) {
+    Packet packet;
+    if (!receive_packet(socket_.number(), packet, came).ok()) return gone();
+    if (came && packet.kind == Kind::carried)
+      carried_.insert_or_assign(packet.words[0], status_of(packet, 1));
+  }
+  return is_gone_ ? gone() : Status();
+}
+
 Status Client::check() {
   const std::lock_guard locked(mutex_);
-  if (is_gone_) return gone();
-  pollfd look{socket_.number(), POLLIN, 0};
-  return ::poll(&look, 1, 0) > 0 ? gone() : Status();
+  return attend();
+}
+
+Status Client::carry(const Packet& packet, bool& sent) {
+  const std::lock_guard locked(mutex_);
+  sent = false;
+  ACCORD_TRY(attend());
+  return send_packet(socket_.number(), packet, sent).ok() ? Status() : gone();
+}
+
+Status Client::poll(std::uint64_t number, bool& done) {
+  const std::lock_guard locked(mutex_);
+  done = true;
+  // One that has ended before the proxy did has ended well.
+  const Status attended = attend();
+  const auto found = carried_.find(number);
+  if (found == carried_.end()) {
+    done = !attended.ok();
+    return attended;
+  }
+  Status status = std::move(found->second);
+  carried_.erase(found);
+  return status;
 }
 
 Status Client::ask(const Packet& request, Packet& answer) {
   const std::lock_guard locked(mutex_);
-  if (is_gone_ || !send_all(socket_.number(), request).ok() ||
-      !await_packet(socket_.number(), nullptr, answer).ok())
-    return gone();
-  return answer.kind == Kind::refused ? refusal(answer) : Status();
+  ACCORD_TRY(attend());
+  if (!send_all(socket_.number(), request).ok()) return gone();
+  do {
+    if (!await_packet(socket_.number(), nullptr, answer).ok()) return gone();
+    if (answer.kind == Kind::carried)
+      carried_.insert_or_assign(answer.words[0], status_of(answer, 1));
+  } while (answer.kind == Kind::carried);
+  return answer.kind == Kind::refused ? status_of(answer, 0) : Status();
 }
 
 Status Client::take_pool(std::size_t size_bytes, std::shared_ptr<Pool>& pool) {

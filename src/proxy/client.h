@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +28,8 @@ struct Meeting {
   std::uint64_t cookie = 0;  // random, the same on all ranks of the job
   std::uint64_t node = 0;    // node_number()
   std::string program;       // what is started where there is none
+  // Settings for that program, NAME=value, besides those of this process.
+  std::vector<std::string> settings;
 };
 
 // This machine, and its part where it is split, for people.
@@ -56,6 +59,10 @@ class Client {
 
   // An error that names the node once the proxy is gone, and from then on. A system call.
   Status check();
+  // Gives it a message of the kind `carry`; never waits, and `sent` says no where it is too busy to
+  // take it yet. To be polled until it is done.
+  Status carry(const Packet& packet, bool& sent);
+  Status poll(std::uint64_t number, bool& done);
   // unsupported where its bound leaves no room: the message goes another way.
   Status take_pool(std::size_t size_bytes, std::shared_ptr<Pool>& pool);
 
@@ -65,8 +72,11 @@ class Client {
   // The answer to one request; ends with the proxy's life.
   Status ask(const Packet& request, Packet& answer);
   Status gone();
+  // Takes what has come unasked.
+  Status attend();
 
-  std::mutex mutex_;  // one request at a time
+  std::mutex mutex_;                         // one request at a time
+  std::map<std::uint64_t, Status> carried_;  // messages that have ended, by number
   node::Descriptor socket_;
   std::int64_t process_ = 0;
   std::vector<std::byte> worker_;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -61,12 +62,20 @@ int run_between(void* argument) {
   ::_exit(0);
 }
 
-// Without what is meant for this process: the proxy is no MPI program.
-std::vector<char*> environment_of_proxy() {
+// What is meant for this process alone: the proxy is no MPI program, and serves the devices of all
+// ranks.
+constexpr std::string_view kOfRank[] = {
+    "LD_PRELOAD=", "CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "ROCR_VISIBLE_DEVICES=",
+    "ZE_AFFINITY_MASK="};
+
+std::vector<char*> environment_of_proxy(const std::vector<std::string>& settings) {
   std::vector<char*> kept;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("LD_PRELOAD=")) kept.push_back(*entry);
+    const std::string_view text(*entry);
+    const auto is_of = [&](std::string_view name) { return text.starts_with(name); };
+    if (std::ranges::none_of(kOfRank, is_of)) kept.push_back(*entry);
   }
+  for (const std::string& setting : settings) kept.push_back(const_cast<char*>(setting.c_str()));
   kept.push_back(nullptr);
   return kept;
 }
@@ -75,10 +84,10 @@ std::vector<char*> environment_of_proxy() {
 
 // The process between is made without a signal at its end, so that no handler of the program's is
 // called, and no wait of its finds it: only one that asks for such clones does.
-Status launch(const std::string& program, int listener) {
+Status launch(const std::string& program, const std::vector<std::string>& settings, int listener) {
   std::string name = "accord_proxy";
   char* const arguments[] = {name.data(), nullptr};
-  const std::vector<char*> environment = environment_of_proxy();
+  const std::vector<char*> environment = environment_of_proxy(settings);
   std::vector<std::byte> stacks(2 * kStackBytes);
   Start start{.program = program.c_str(),
               .arguments = arguments,

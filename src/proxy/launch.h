@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -15,8 +16,9 @@ namespace accord::proxy {
 // The socket at which the proxy finds the ranks that have connected already.
 constexpr int kListener = 3;
 
-// `program` is given `listener` as its descriptor kListener, in a session of its own.
-Status launch(const std::string& program, int listener);
+// `program` is given `listener` as its descriptor kListener, in a session of its own, and
+// `settings` (NAME=value) besides the environment of this process.
+Status launch(const std::string& program, const std::vector<std::string>& settings, int listener);
 
 // accord_proxy beside the library that this function is part of.
 std::string program_beside_library();

@@ -55,6 +55,8 @@ void leave_core_of_rank() {
   (void)::sched_setaffinity(0, sizeof all, &all);
 }
 
+std::string or_nothing(const std::string& setting) { return setting == "none" ? "" : setting; }
+
 int run() {
   if (!is_started_by_a_rank()) {
     std::fputs("accord_proxy is started by the ranks of an MPI job; see docs/multi-node.md\n",
@@ -68,9 +70,14 @@ int run() {
   node::Descriptor listener(kListener);
   (void)::fcntl(kListener, F_SETFD, FD_CLOEXEC);
   std::unique_ptr<net::Worker> worker;
-  Status opened = net::Worker::open({}, worker);
+  Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_host_net),
+                                     .transports = or_nothing(config().ucx_tls)},
+                                    worker);
   Server(std::move(listener), std::move(worker), std::move(opened),
-         {.pool_bytes_max = config().proxy_bytes})
+         {.pool_bytes_max = config().proxy_bytes,
+          .carrier = {.chunk_bytes = config().proxy_chunk_bytes,
+                      .chunks_of_one = static_cast<std::size_t>(config().proxy_chunks),
+                      .bytes_max = config().proxy_bytes}})
       .run();
   return 0;
 }

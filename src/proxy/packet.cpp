@@ -45,6 +45,18 @@ node::Descriptor descriptor_in(msghdr& message) {
 
 }  // namespace
 
+static_assert(sizeof(CarryWords) <= sizeof Packet::words);
+
+CarryWords carry_words(const Packet& packet) {
+  CarryWords words;
+  std::memcpy(static_cast<void*>(&words), packet.words.data(), sizeof words);
+  return words;
+}
+
+void put_words(const CarryWords& words, Packet& packet) {
+  std::memcpy(packet.words.data(), &words, sizeof words);
+}
+
 Status send_packet(int socket, const Packet& packet, bool& sent) {
   sent = false;
   if (packet.body.size() > Packet::kBodyBytesMax)

@@ -24,14 +24,18 @@ enum class Kind : std::uint32_t {
   take_pool,  // rank: words[0] the bytes that it wants
   pool,       // proxy: words[0] the bytes, [1] their address in its process; body: their remote
               // key; the memory's descriptor
-  refused,    // proxy: words[0] a StatusCode; body: why
+  carry,      // rank: CarryWords; body: the handle of its allocation, how the receiver's worker is
+          // reached, the remote key of its memory, the name of the device; the descriptor that the
+          // handle needs, if any
+  carried,  // proxy, unasked: words[0] the number, [1] a StatusCode; body: what went wrong
+  refused,  // proxy: words[0] a StatusCode; body: why
 };
 
 // A rank and a proxy of different installations do not meet in the middle.
 constexpr std::uint64_t kVersion = 1;
 
 struct Packet {
-  static constexpr std::size_t kWords = 8;
+  static constexpr std::size_t kWords = 12;
   static constexpr std::size_t kBodyBytesMax = 8192;
 
   Kind kind{};
@@ -39,6 +43,24 @@ struct Packet {
   std::vector<std::byte> body;
   node::Descriptor descriptor;
 };
+
+// A message for the proxy to carry: which bytes of an allocation of this rank go where. `number` is
+// the rank's name for it.
+struct CarryWords {
+  std::uint64_t number = 0;
+  std::uint64_t base = 0;  // of the allocation, in the rank
+  std::uint64_t buffer_id = 0;
+  std::uint64_t allocation_bytes = 0;
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t to = 0;  // address in the receiver
+  std::uint64_t handle_bytes = 0;
+  std::uint64_t worker_bytes = 0;
+  std::uint64_t key_bytes = 0;
+  std::uint64_t device_bytes = 0;
+};
+CarryWords carry_words(const Packet& packet);
+void put_words(const CarryWords& words, Packet& packet);
 
 // Neither waits. `sent` says no where the other end has to take what it has first.
 Status send_packet(int socket, const Packet& packet, bool& sent);

@@ -52,6 +52,9 @@ void Server::run() {
     std::erase_if(guests_, [](const Guest& guest) { return !guest.socket.is_open(); });
     while (worker_ && worker_->progress()) {
     }
+    std::vector<Carrier::Ended> ended;
+    if (carrier_) carrier_->advance(ended);
+    for (const Carrier::Ended& one : ended) tell_of(one);
     if (!guests_.empty() || !had_guests_) sleep();
   }
 }
@@ -59,6 +62,10 @@ void Server::run() {
 // With the network: what it brings wakes this thread only once the worker is armed, and it is not
 // where something has come already.
 void Server::sleep() {
+  if (carrier_ && carrier_->is_copying()) {
+    ::sched_yield();
+    return;
+  }
   std::vector<pollfd> looks{{listener_.number(), POLLIN, 0}};
   for (const Guest& guest : guests_) looks.push_back({guest.socket.number(), POLLIN, 0});
   if (worker_ && !worker_->arm()) return;
@@ -73,6 +80,7 @@ void Server::let_in() {
     if (!socket.is_open()) return;
     if (!is_of_this_user(socket.number())) continue;
     Guest& guest = guests_.emplace_back();
+    guest.number = ++last_guest_;
     guest.socket = std::move(socket);
     had_guests_ = true;
   }
@@ -84,13 +92,15 @@ bool Server::serve(Guest& guest) {
     bool came = false;
     if (!receive_packet(guest.socket.number(), request, came).ok()) return false;
     if (!came) return true;
+    if (request.kind == Kind::carry && guest.is_greeted) {
+      Status begun = carry(guest, request);
+      if (!begun.ok()) tell_of({guest.number, carry_words(request).number, std::move(begun)});
+      continue;
+    }
     Packet reply;
     const Status status = answer(guest, request, reply);
     if (!status.ok()) reply = refusal(status);
-    bool sent = false;
-    // One that does not take its answers gets no more of them.
-    if (!send_packet(guest.socket.number(), reply, sent).ok() || !sent) return false;
-    if (!guest.is_greeted) return false;
+    if (!tell(guest, reply) || !guest.is_greeted) return false;
   }
 }
 
@@ -107,6 +117,27 @@ Status Server::answer(Guest& guest, const Packet& request, Packet& reply) {
   }
   if (request.kind == Kind::take_pool) return give_pool(guest, request.words[0], reply);
   return {StatusCode::invalid_argument, "proxy: a request that is not known"};
+}
+
+Status Server::carry(const Guest& guest, const Packet& packet) {
+  ACCORD_TRY(why_not_);
+  return carrier_->begin(guest.number, packet);
+}
+
+bool Server::tell(const Guest& guest, const Packet& packet) {
+  bool sent = false;
+  return send_packet(guest.socket.number(), packet, sent).ok() && sent;
+}
+
+// One that does not take its answers is forgotten at its next look.
+void Server::tell_of(const Carrier::Ended& ended) {
+  const auto found = std::ranges::find(guests_, ended.guest, &Guest::number);
+  if (found == guests_.end()) return;
+  Packet packet = refusal(ended.status);
+  packet.kind = Kind::carried;
+  packet.words[1] = packet.words[0];
+  packet.words[0] = ended.number;
+  if (!tell(*found, packet)) ::shutdown(found->socket.number(), SHUT_RDWR);
 }
 
 Status Server::give_pool(Guest& guest, std::size_t size_bytes, Packet& reply) {
@@ -136,6 +167,7 @@ Status Server::give_pool(Guest& guest, std::size_t size_bytes, Packet& reply) {
 void Server::forget(Guest& guest) noexcept {
   for (const auto& grant : guest.grants) given_bytes_ -= grant->pages.size_bytes();
   guest.grants.clear();
+  if (carrier_) carrier_->forget(guest.number);
   guest.socket.close();
 }
 

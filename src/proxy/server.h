@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
 #include "net/worker.h"
 #include "node/descriptor.h"
 #include "node/shared_pages.h"
+#include "proxy/carrier.h"
 #include "proxy/packet.h"
 
 namespace accord::proxy {
@@ -22,6 +24,7 @@ class Server {
  public:
   struct Bounds {
     std::size_t pool_bytes_max = 0;  // of all ranks together
+    Carrier::Bounds carrier;
   };
 
   // `worker` may be null: `why_not` then tells every rank why it gets nothing.
@@ -30,7 +33,9 @@ class Server {
       : listener_(std::move(listener)),
         worker_(std::move(worker)),
         why_not_(std::move(why_not)),
-        bounds_(bounds) {}
+        bounds_(bounds) {
+    if (worker_) carrier_.emplace(*worker_, bounds_.carrier);
+  }
 
   // Returns once all ranks are gone, or none has ever come.
   void run();
@@ -42,6 +47,7 @@ class Server {
     std::unique_ptr<net::Region> region;
   };
   struct Guest {
+    std::uint64_t number = 0;
     node::Descriptor socket;
     bool is_greeted = false;
     std::vector<std::unique_ptr<Grant>> grants;
@@ -52,6 +58,10 @@ class Server {
   // Says no once it is to be forgotten.
   bool serve(Guest& guest);
   Status answer(Guest& guest, const Packet& request, Packet& reply);
+  Status carry(const Guest& guest, const Packet& packet);
+  // Says no where the rank does not take its answers.
+  static bool tell(const Guest& guest, const Packet& packet);
+  void tell_of(const Carrier::Ended& ended);
   Status give_pool(Guest& guest, std::size_t size_bytes, Packet& reply);
   void forget(Guest& guest) noexcept;
 
@@ -59,7 +69,9 @@ class Server {
   std::unique_ptr<net::Worker> worker_;
   Status why_not_;
   Bounds bounds_;
+  std::optional<Carrier> carrier_;
   std::vector<Guest> guests_;
+  std::uint64_t last_guest_ = 0;
   std::size_t given_bytes_ = 0;
   bool had_guests_ = false;
 };

@@ -39,7 +39,8 @@ Meeting fresh_meeting() {
   static std::uint64_t number = 0;
   return {.cookie = static_cast<std::uint64_t>(getpid()) << 32 | ++number,
           .node = 7,
-          .program = proxy_program()};
+          .program = proxy_program(),
+          .settings = {}};
 }
 
 // Orphans of this process become its children, so that it sees how proxies end.
