@@ -8,6 +8,8 @@ namespace accord::net {
 
 void* Worker::address_of(void* memory, const device::PointerInfo&) noexcept { return memory; }
 
+std::string Worker::library() { return {}; }
+
 Status Worker::open(const Options&, std::unique_ptr<Worker>&) {
   return {StatusCode::unsupported, "built without UCX"};
 }

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "net/worker.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -411,6 +412,15 @@ void UcxWorker::close() noexcept {
 
 void* Worker::address_of(void* memory, const device::PointerInfo& where) noexcept {
   return where.runtime != nullptr ? where.runtime->address_for_library(memory) : memory;
+}
+
+std::string Worker::library() {
+  const Ucx* ucx = nullptr;
+  Dl_info found{};
+  const bool is_known = load_ucx(ucx).ok() &&
+                        ::dladdr(reinterpret_cast<void*>(ucx->init), &found) != 0 &&
+                        found.dli_fname != nullptr;
+  return is_known ? found.dli_fname : "";
 }
 
 Status Worker::open(const Options& options, std::unique_ptr<Worker>& made) {

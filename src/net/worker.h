@@ -59,6 +59,8 @@ class Worker {
     std::string transports;
   };
   static Status open(const Options& options, std::unique_ptr<Worker>& made);
+  // The file of the library that workers of this process go by; empty: there is none.
+  static std::string library();
 
   virtual ~Worker() = default;  // as close does
   Worker(const Worker&) = delete;

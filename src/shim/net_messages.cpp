@@ -10,6 +10,9 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "node/node_number.h"
+#include "proxy/launch.h"
+#include "proxy/port.h"
 
 namespace accord::shim {
 namespace {
@@ -17,6 +20,7 @@ namespace {
 struct Net {
   std::vector<int> nodes;  // by rank of MPI_COMM_WORLD
   int rank = 0;
+  std::optional<proxy::Port> proxy;
   std::optional<net::Mail> mail;
   std::optional<core::NetMessages> messages;
 };
@@ -55,6 +59,22 @@ Status choose_cookie(core::NetMessages::Cookie& cookie) {
   return Status::from_host(host::Bcast(cookie.data(), kBytes, MPI_BYTE, 0, MPI_COMM_WORLD));
 }
 
+// The proxy of this node, which starts once a message wants it. Its name is no secret.
+void stand_at_proxy(Net& here, const core::NetMessages::Cookie& cookie) {
+  const std::string& program = config().proxy_program;
+  proxy::Meeting meeting{.cookie = cookie[0] * 0x9e3779b97f4a7c15U ^ cookie[1],
+                         .node = node::node_number(),
+                         .program = program == "auto" ? proxy::program_beside_library() : program,
+                         .settings = {}};
+  // The same UCX in both: one that the host MPI brings is not where the linker looks.
+  if (config().ucx_library == "none")
+    meeting.settings.push_back("ACCORD_UCX_LIBRARY=" + net::Worker::library());
+  here.proxy.emplace(std::move(meeting),
+                     proxy::Port::Size{.chunk_bytes = config().proxy_chunk_bytes,
+                                       .chunks = static_cast<std::size_t>(config().proxy_chunks)});
+  net::set_proxy_port(&*here.proxy);
+}
+
 // All ranks or none.
 Status join(Net& here) {
   const std::string& name = config().net_design;
@@ -72,6 +92,7 @@ Status join(Net& here) {
   ACCORD_TRY(choose_cookie(cookie));
   const auto ranks = static_cast<std::uint32_t>(addresses.size());
   const auto rank = static_cast<std::uint32_t>(here.rank);
+  stand_at_proxy(here, cookie);
   here.mail.emplace(
       std::move(worker), std::move(addresses),
       net::Mail::Options{.rank = rank, .kept_bytes_max = config().outbox_bytes, .design = design});
@@ -134,6 +155,8 @@ void leave_net_messages() noexcept {
       counters.sent, counters.kept, counters.fetched);
   here.messages.reset();
   here.mail.reset();
+  net::set_proxy_port(nullptr);
+  here.proxy.reset();
 }
 
 core::NetMessages& net_messages() noexcept { return *net().messages; }

@@ -13,8 +13,9 @@ BELOW = {
     "ccl": {"base"},
     "net": {"base", "device"},
     "node": {"base", "device"},
-    "core": {"base", "device", "ccl", "net", "node"},
-    "shim": {"base", "device", "ccl", "net", "node", "core", "preload"},  # preload: shim_abi.h only
+    "proxy": {"base", "device", "net", "node"},
+    "core": {"base", "device", "ccl", "net", "node", "proxy"},
+    "shim": {"base", "device", "ccl", "net", "node", "core", "proxy", "preload"},  # preload: shim_abi.h only
     "preload": {"base", "device"},
 }
 SHARED_WITH_SHIM = "preload/shim_abi.h"

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What a design asks of the proxy, another process of this node. The passive one holds host memory
+// that the network knows: this process writes chunks there with its own copy engine, and others
+// read them there. The active one moves the message itself. Who brings it is above this room
+// (proxy/port.h). Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "device/device_runtime.h"
+#include "net/design.h"
+#include "net/worker.h"
+
+namespace accord::net {
+
+class ProxyPort {
+ public:
+  struct Chunk {
+    std::byte* memory = nullptr;  // null: none
+    std::uint64_t address = 0;    // where its holder has it
+    std::size_t size_bytes = 0;
+    std::uint32_t number = 0;
+  };
+  virtual ~ProxyPort() = default;
+
+  // Never waits: `chunk` is none where all are in use, or the proxy is yet to come, for which the
+  // first call asks. `runtime`: whose copies go there; null: the CPU's. An error: it will not come.
+  virtual Status take(device::DeviceRuntime* runtime, Chunk& chunk) = 0;
+  virtual void give_back(const Chunk& chunk) noexcept = 0;
+
+  // Gives the proxy a message in memory of a device, which it reads itself and puts where the
+  // process at the other end has shared memory. Never waits: `number` is 0 where the proxy is yet
+  // to come, or has too much to do to take it. unsupported: the memory cannot be shared with it.
+  struct Target {
+    Bytes worker;
+    Bytes key;
+    std::uint64_t address = 0;
+  };
+  virtual Status carry(const Memory& from, const Target& to, std::uint64_t& number) = 0;
+  virtual Status poll(std::uint64_t number, bool& done) = 0;
+
+  // Once a chunk was taken: how the holder's worker is reached, the memory's remote key, and the
+  // name of this node.
+  virtual Bytes holder() const noexcept = 0;
+  virtual Bytes key() const noexcept = 0;
+  virtual const std::string& node() const noexcept = 0;
+
+  // An error that names the node once the holder is gone. A system call.
+  virtual Status check() = 0;
+};
+
+// Null: there is none in this process. Set before messages go, and taken away after them.
+ProxyPort* proxy_port() noexcept;
+void set_proxy_port(ProxyPort* port) noexcept;
+
+}  // namespace accord::net

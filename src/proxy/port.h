@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What a rank has from its node's proxy: a pool, in chunks, and the way to it. The proxy is
+// started, or found, by a thread of its own once a message first wants it, since that takes as long
+// as the start of a process. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/proxy_port.h"
+#include "proxy/client.h"
+
+namespace accord::proxy {
+
+class Port final : public net::ProxyPort {
+ public:
+  struct Size {
+    std::size_t chunk_bytes = 0;
+    std::size_t chunks = 0;
+  };
+  Port(Meeting meeting, Size size) : meeting_(std::move(meeting)), size_(size) {}
+  // With no chunk in use. The proxy may end then.
+  ~Port() override;
+
+  Status take(device::DeviceRuntime* runtime, Chunk& chunk) override;
+  void give_back(const Chunk& chunk) noexcept override;
+  Status carry(const net::Memory& from, const Target& to, std::uint64_t& number) override;
+  Status poll(std::uint64_t number, bool& done) override { return client_->poll(number, done); }
+  net::Bytes holder() const noexcept override { return client_->worker(); }
+  net::Bytes key() const noexcept override { return pool_->key; }
+  const std::string& node() const noexcept override { return node_; }
+  Status check() override;
+  // Of the proxy; 0: it has not come.
+  std::int64_t process();
+
+ private:
+  enum class Stage { unused, coming, here, failed };
+  Status come(device::DeviceRuntime* runtime);
+  // Whether the proxy has come; an error, if it will not.
+  Status stand(device::DeviceRuntime* runtime, bool& is_here);
+  void start(device::DeviceRuntime* runtime);
+
+  const Meeting meeting_;
+  const Size size_;
+  std::mutex mutex_;  // guards what follows until it is here
+  Stage stage_ = Stage::unused;
+  Status why_failed_;
+  std::string node_;
+  std::unique_ptr<Client> client_;
+  std::shared_ptr<Pool> pool_;
+  std::vector<std::uint32_t> free_;
+  std::uint64_t last_number_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace accord::proxy

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The proxy of a node in an MPI job of two nodes of pretence, one rank each: `dies`: it is killed
+// in the middle of a message, which is an MPI error of both ends; `goes`: it is there while
+// messages go, and is gone once the rank that needed it is.
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <string>
+
+#include "device_buffer.h"
+
+namespace {
+
+using accord::test::contents;
+using accord::test::DeviceBuffer;
+using accord::test::on_device;
+
+constexpr int kCount = 500000;
+constexpr int kTag = 5;
+constexpr int kRounds = 500;
+
+int rank = 0;
+int failures = 0;
+
+void expect(bool good, const std::string& how) {
+  if (good) return;
+  std::fprintf(stderr, "rank %d: %s\n", rank, how.c_str());
+  ++failures;
+}
+
+// What proxies of this rank have in their environment, and nothing else has but this rank.
+std::string mark() { return "PROXY_TEST_OF=" + std::to_string(::getpid()); }
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+// -1: there is none.
+pid_t proxy_of_this_rank() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    pid_t process = -1;
+    std::from_chars(name.data(), name.data() + name.size(), process);
+    if (process > 0 && content_of(entry.path() / "comm") == "accord_proxy\n" &&
+        content_of(entry.path() / "environ").find(mark() + '\0') != std::string::npos)
+      return process;
+  }
+  return -1;
+}
+
+std::vector<int> numbers(int first) {
+  std::vector<int> made(kCount);
+  std::iota(made.begin(), made.end(), first);
+  return made;
+}
+
+// Until the receiver has said that it looks for headers, and the sender has its proxy.
+pid_t warm_up() {
+  const DeviceBuffer buffer = on_device(numbers(rank));
+  pid_t proxy = -1;
+  for (int round = 0; round < kRounds; ++round) {
+    if (rank == 0)
+      MPI_Send(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+    else
+      MPI_Recv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int is_enough = 0;
+    if (rank == 0) is_enough = (proxy = proxy_of_this_rank()) > 0 ? 1 : 0;
+    MPI_Bcast(&is_enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (is_enough != 0) break;
+  }
+  expect(rank != 0 || proxy > 0, "no proxy");
+  expect(rank != 1 || contents(buffer) == numbers(0), "wrong data");
+  return proxy;
+}
+
+std::string text_of(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
+  return text;
+}
+
+// It is stopped first, so that the message is under way when it is killed.
+void dies(pid_t proxy) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const DeviceBuffer buffer = on_device(numbers(rank));
+  if (rank == 1) {
+    const int code =
+        MPI_Recv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    expect(code != MPI_SUCCESS, "the receiver has no error");
+    return;
+  }
+  if (proxy <= 0) return;
+  ::kill(proxy, SIGSTOP);
+  const pid_t killer = ::fork();
+  if (killer == 0) {
+    ::usleep(500000);
+    ::kill(proxy, SIGKILL);
+    ::_exit(0);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const int code = MPI_Send(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+  char node[256] = "";
+  (void)::gethostname(node, sizeof node);
+  const std::string text = text_of(code);
+  expect(
+      text.find("the proxy of node") != std::string::npos && text.find(node) != std::string::npos,
+      "the sender is told: \"" + text + "\"");
+  expect(seconds.count() < 30, "that took " + std::to_string(seconds.count()) + " s");
+}
+
+void goes(pid_t proxy) {
+  if (rank != 0) return;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (::kill(proxy, 0) == 0 && content_of("/proc/" + std::to_string(proxy) + "/comm") != "" &&
+         proxy_of_this_rank() > 0 && std::chrono::steady_clock::now() < end)
+    ::usleep(10000);
+  expect(proxy_of_this_rank() < 0, "the proxy is still there after MPI_Finalize");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::setenv("PROXY_TEST_OF", std::to_string(::getpid()).c_str(), 1);
+  const std::string test = argc > 1 ? argv[1] : "";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const pid_t proxy = warm_up();
+  if (test == "dies") dies(proxy);
+  if (test == "dies" && failures == 0) std::printf("rank %d is told\n", rank);
+  if (test == "goes") MPI_Finalize();
+  if (test == "goes") goes(proxy);
+  if (test == "dies") {
+    std::fflush(stdout);
+    // What is left of the message is nothing that MPI_Finalize could wait for.
+    ::_exit(failures == 0 ? 0 : 1);
+  }
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages from device to device of two processes through a proxy: they arrive whole whatever their
+// length, several at once with few chunks, and the death of the proxy is an error of both ends.
+#include <optional>
+
+#include "device/registry.h"
+#include "net/mail.h"
+#include "net_processes.h"
+#include "node/node_number.h"
+#include "proxy/port.h"
+#include "support.h"
+
+namespace accord::test {
+namespace {
+
+using net::Mail;
+using net::Memory;
+
+constexpr std::size_t kChunkBytes = 64 << 10;
+
+std::string proxy_program() {
+  const char* const path = std::getenv("ACCORD_TEST_PROXY");
+  return path != nullptr ? path : "accord_proxy";
+}
+
+// Memory of the embedded device, which no CPU may touch.
+class DeviceBytes {
+ public:
+  explicit DeviceBytes(const std::vector<char>& bytes) : size_(bytes.size()) {
+    if (!runtime().allocate(0, device::MemoryKind::device, size_, start_).ok()) ::_exit(4);
+    copy(start_, bytes.data());
+  }
+  ~DeviceBytes() { (void)runtime().free(start_); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+
+  Memory memory() const {
+    return {.start = start_, .size_bytes = size_, .where = device::classify(start_)};
+  }
+  std::vector<char> bytes() const {
+    std::vector<char> copied(size_);
+    copy(copied.data(), start_);
+    return copied;
+  }
+
+ private:
+  static device::DeviceRuntime& runtime() { return device::default_runtime(); }
+  void copy(void* to, const void* from) const {
+    const device::Copy one{.dst = to, .src = from, .row_bytes = size_};
+    if (!runtime().copy(0, {&one, 1}).ok()) ::_exit(4);
+  }
+
+  std::size_t size_;
+  void* start_ = nullptr;
+};
+
+// One of the two ranks, of which the sender is 0, each on a node of its own.
+class Rank {
+ public:
+  Rank(End& end, std::uint32_t number, const char* design,
+       const std::string& program = proxy_program())
+      : other(1 - number),
+        port({.cookie = static_cast<std::uint64_t>(::getpid()) << 20,
+              .node = number,
+              .program = program,
+              .settings = {"ACCORD_UCX_TLS=tcp"}},
+             {.chunk_bytes = kChunkBytes, .chunks = 4}),
+        end_(end) {
+    net::set_proxy_port(&port);
+    auto addresses = end.addresses;
+    if (number == 1) std::swap(addresses[0], addresses[1]);
+    mail.emplace(
+        std::move(end.worker), std::move(addresses),
+        Mail::Options{
+            .rank = number, .kept_bytes_max = 32 << 20, .design = net::find_design(design)});
+  }
+  ~Rank() {
+    mail.reset();
+    net::set_proxy_port(nullptr);
+  }
+
+  std::uint32_t post(const Memory& memory) {
+    return mail->post(other, mail->design_for(memory.size_bytes), memory);
+  }
+  void tell(std::uint32_t number) const { end_.tell(std::as_bytes(std::span(&number, 1))); }
+  std::uint32_t hear() const {
+    std::uint32_t number = 0;
+    const auto told = end_.hear();
+    if (told.size() == sizeof number) std::memcpy(&number, told.data(), sizeof number);
+    return number;
+  }
+  template <class Done>
+  bool wait(Done done) const {
+    for (const auto until = std::chrono::steady_clock::now() + kPatience;
+         std::chrono::steady_clock::now() < until; ::usleep(100))
+      if (done()) return true;
+    return false;
+  }
+  Status end_of(std::uint32_t number) {
+    auto stage = Mail::Stage::waiting;
+    Status status;
+    const bool ended = wait([&] {
+      status = mail->look(number, stage);
+      return stage == Mail::Stage::ended || !status.ok();
+    });
+    return ended ? status : Status(StatusCode::unsupported, "does not end");
+  }
+  // The proxy, once it has come.
+  pid_t proxy() {
+    net::ProxyPort::Chunk chunk;
+    const bool came =
+        wait([&] { return !port.take(nullptr, chunk).ok() || chunk.memory != nullptr; });
+    port.give_back(chunk);
+    return came ? static_cast<pid_t>(port.process()) : 0;
+  }
+
+  const std::uint32_t other;
+  proxy::Port port;
+  std::optional<Mail> mail;
+
+ private:
+  End& end_;
+};
+
+class Designs : public TwoProcesses, public testing::WithParamInterface<const char*> {};
+
+TEST_P(Designs, bring_messages_of_any_length) {
+  const auto sizes = {std::size_t{1}, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1, kLong + 17};
+  run(
+      [&](End& end) {
+        Rank rank(end, 0, GetParam());
+        int seed = 0;
+        for (const std::size_t size : sizes) {
+          const DeviceBytes from(pattern(size, ++seed));
+          const std::uint32_t number = rank.post(from.memory());
+          rank.tell(number);
+          EXPECT_OK(rank.end_of(number));
+        }
+        EXPECT_GT(rank.port.process(), 0) << "no proxy was asked";
+        (void)rank.hear();
+      },
+      [&](End& end) {
+        Rank rank(end, 1, GetParam());
+        bool right = true;
+        int seed = 0;
+        for (const std::size_t size : sizes) {
+          const DeviceBytes to(std::vector<char>(size, 'x'));
+          right = rank.mail->fetch(0, rank.hear(), to.memory()).ok() && right;
+          right = right && to.bytes() == pattern(size, ++seed);
+        }
+        rank.tell(1);
+        return right;
+      });
+}
+
+// More of them than there are chunks, fetched in the other order than sent, both ways at once, from
+// and to host memory, too.
+TEST_P(Designs, bring_many_at_once_both_ways) {
+  constexpr int kMessages = 12;
+  const auto exchange = [](Rank& rank) {
+    std::vector<std::unique_ptr<DeviceBytes>> sent, received;
+    std::vector<std::vector<char>> on_host(kMessages);
+    std::vector<std::uint32_t> numbers, theirs;
+    const auto size_of = [](int i) { return static_cast<std::size_t>(i) * 50000 + 1; };
+    for (int i = 0; i < kMessages; ++i) {
+      on_host[static_cast<std::size_t>(i)] = pattern(size_of(i), i);
+      sent.push_back(std::make_unique<DeviceBytes>(on_host[static_cast<std::size_t>(i)]));
+      Memory from = sent.back()->memory();
+      if (i % 3 == 0) from = {on_host[static_cast<std::size_t>(i)].data(), size_of(i), {}};
+      rank.tell(numbers.emplace_back(rank.post(from)));
+    }
+    for (int i = 0; i < kMessages; ++i) theirs.push_back(rank.hear());
+    std::vector<std::shared_ptr<Mail::Fetch>> fetches;
+    for (int i = kMessages; i-- > 0;) {
+      received.push_back(std::make_unique<DeviceBytes>(std::vector<char>(size_of(i), 'x')));
+      fetches.push_back(rank.mail->begin_fetch(rank.other, theirs[static_cast<std::size_t>(i)],
+                                               received.back()->memory()));
+    }
+    bool right = true;
+    for (const auto& fetch : fetches) {
+      bool done = false;
+      right = rank.wait([&] {
+        right = rank.mail->poll(*fetch, done).ok() && right;
+        return done;
+      }) && right;
+    }
+    for (const std::uint32_t number : numbers) right = rank.end_of(number).ok() && right;
+    for (int i = 0; i < kMessages; ++i)
+      right = right && received[static_cast<std::size_t>(kMessages - 1 - i)]->bytes() ==
+                           pattern(size_of(i), i);
+    rank.tell(0);
+    (void)rank.hear();
+    return right;
+  };
+  run(
+      [&](End& end) {
+        Rank rank(end, 0, GetParam());
+        EXPECT_TRUE(exchange(rank));
+      },
+      [&](End& end) {
+        Rank rank(end, 1, GetParam());
+        return exchange(rank);
+      });
+}
+
+// It is stopped first, so that the transfer is under way when it is killed.
+TEST_P(Designs, tell_both_ends_of_the_death_of_the_proxy) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0, GetParam());
+        const DeviceBytes from(pattern(kLong, 3));
+        const pid_t proxy = rank.proxy();
+        ASSERT_GT(proxy, 0);
+        ASSERT_EQ(0, ::kill(proxy, SIGSTOP));
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        auto stage = Mail::Stage::waiting;
+        EXPECT_TRUE(rank.wait([&] {
+          EXPECT_OK(rank.mail->look(number, stage));
+          return stage == Mail::Stage::being_read;
+        }));
+        ::usleep(200000);
+        EXPECT_OK(rank.mail->look(number, stage));
+        EXPECT_EQ(Mail::Stage::being_read, stage);
+        ASSERT_EQ(0, ::kill(proxy, SIGKILL));
+        const Status status = rank.end_of(number);
+        EXPECT_TRUE(status.code() == StatusCode::device_error ||
+                    status.code() == StatusCode::network)
+            << status.message();
+        rank.tell(0);
+        (void)rank.hear();
+      },
+      [](End& end) {
+        Rank rank(end, 1, GetParam());
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        const Status status = rank.mail->fetch(0, rank.hear(), to.memory());
+        (void)rank.hear();
+        rank.tell(0);
+        char name[256] = "";
+        (void)::gethostname(name, sizeof name);
+        if (status.message().find(name) == std::string::npos)
+          std::fprintf(stderr, "%s\n", status.message().c_str());
+        return !status.ok() && status.code() != StatusCode::unsupported;
+      });
+}
+
+TEST_P(Designs, tell_both_ends_that_there_is_no_proxy) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0, GetParam(), "/nonexistent/accord_proxy");
+        const DeviceBytes from(pattern(kLong, 3));
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        const Status status = rank.end_of(number);
+        EXPECT_FALSE(status.ok());
+        EXPECT_NE(std::string::npos, status.message().find("/nonexistent/accord_proxy"))
+            << status.message();
+        (void)rank.hear();
+      },
+      [](End& end) {
+        Rank rank(end, 1, GetParam(), "/nonexistent/accord_proxy");
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        const bool failed = !rank.mail->fetch(0, rank.hear(), to.memory()).ok();
+        rank.tell(0);
+        return failed;
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(of_proxies, Designs, testing::Values("passive", "active1"),
+                         [](const auto& design) { return std::string(design.param); });
+
+}  // namespace
+}  // namespace accord::test
