@@ -82,7 +82,7 @@ class Rank {
   }
 
   std::uint32_t post(const Memory& memory) {
-    return mail->post(other, mail->design_for(memory.size_bytes), memory);
+    return mail->post(other, mail->design_for(memory.size_bytes), memory).value();
   }
   void tell(std::uint32_t number) const { end_.tell(std::as_bytes(std::span(&number, 1))); }
   std::uint32_t hear() const {
