@@ -112,7 +112,7 @@ struct Known {
   std::map<ze_device_handle_t, Loaded> devices;
 };
 
-Known& known() {
+Known& known_modules() {
   static Known& all = *new Known;
   return all;
 }
@@ -144,8 +144,8 @@ bool has_kernels(const Device& device) {
 // kernels out takes, shows whether the driver takes ours.
 bool has_reductions(const Driver& driver, const Device& device) {
   if (!has_kernels(device)) return false;
-  const std::lock_guard lock(known().mutex);
-  Loaded& loaded = known().devices[device.handle];
+  const std::lock_guard lock(known_modules().mutex);
+  Loaded& loaded = known_modules().devices[device.handle];
   if (loaded.reduces.has_value()) return *loaded.reduces;
   ze_device_module_properties_t properties{};
   properties.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES;
@@ -159,8 +159,8 @@ bool has_reductions(const Driver& driver, const Device& device) {
 
 Status find_kernel(const Driver& driver, const Device& device, const std::string& module,
                    const std::string& name, Kernel*& kernel) {
-  const std::lock_guard lock(known().mutex);
-  Module& found = known().devices[device.handle].modules[module];
+  const std::lock_guard lock(known_modules().mutex);
+  Module& found = known_modules().devices[device.handle].modules[module];
   ACCORD_TRY(load(driver, device, module, found));
   std::unique_ptr<Kernel>& entry = found.kernels[name];
   if (entry == nullptr) {

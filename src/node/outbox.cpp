@@ -107,7 +107,7 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   reclaim();
   std::size_t first_bytes = 0;
   if (free_slots_.empty() || !find_room(size_bytes, first_bytes))
-    return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_ && !has_lent()};
+    return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_};
   const std::uint16_t number = free_slots_.back();
   free_slots_.pop_back();
   waiting_.emplace(first_bytes, Waiting{number, size_bytes});
@@ -142,12 +142,6 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   header.ticket = ticket_of(header);
   sent_.fetch_add(1, std::memory_order_relaxed);
   return room;
-}
-
-// Such may be fetched only after what waits for room: the receivers may wait for room as well.
-bool Outbox::has_lent() const noexcept {
-  return std::ranges::any_of(
-      waiting_, [&](const auto& entry) { return own_[entry.second.slot].source != nullptr; });
 }
 
 void Outbox::give_up() noexcept {

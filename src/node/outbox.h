@@ -233,7 +233,6 @@ class Outbox final : public Lender {
   Stage stage(const MessageHeader& header) const noexcept;
   std::uint64_t ticket_of(const MessageHeader& header) const noexcept;
   bool waits_for_us(const MessageHeader& header) const noexcept;
-  bool has_lent() const noexcept;
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   void reclaim();
   OutboxSlot& slot(const MessageHeader& header) const noexcept;

@@ -201,7 +201,7 @@ void join_messages() {
 
 void stop_messages() noexcept {
   stop_library_messages();
-  if (messages_joined) outbox().leave();
+  if (node_joined) outbox().leave();
 }
 
 // A message may wait until its receiver comes here, too, and nothing is freed that a peer has open.

@@ -275,9 +275,9 @@ TEST_F(Loan, IsReadWhereItLies) {
 
 TEST_F(Loan, GivesItsRoomBackOnceItIsRead) {
   MessageHeader other;
-  // Nobody waits for the room of what is lent: its receiver may wait for room as well.
+  // What is lent has room to be moved to, which may be waited for.
   const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
-  EXPECT_TRUE(none.start == nullptr && !none.is_lent && !none.is_full);
+  EXPECT_TRUE(none.start == nullptr && !none.is_lent && none.is_full);
   fetch();
   expect_all_room();
   EXPECT_EQ(node::Outbox::Loan::ended, look());
@@ -442,9 +442,9 @@ TEST_F(Loan, BothEndsLearnThatItCouldNotBeRead) {
   ranks_[1].end_fetch(header_, node::Outbox::Fetched::no);
   EXPECT_FALSE(ranks_[1].recognises(header_));
   MessageHeader other;
-  // Nobody waits for the room of what is lent: its receiver may wait for room as well.
+  // What is lent has room to be moved to, which may be waited for.
   const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
-  EXPECT_TRUE(none.start == nullptr && !none.is_lent && !none.is_full);
+  EXPECT_TRUE(none.start == nullptr && !none.is_lent && none.is_full);
   auto loan = node::Outbox::Loan::untouched;
   EXPECT_CODE(device_error, ranks_[0].look(header_, loan));
   EXPECT_EQ(node::Outbox::Loan::ended, loan);

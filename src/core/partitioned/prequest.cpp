@@ -18,8 +18,6 @@
 namespace accord::core {
 namespace {
 
-using Place = DevicePrequest::Place;
-
 // Places of one size on one device, cut from slabs that are never given back. A place is as good as
 // new only once the device has written zeros over what its last request has left.
 class Places {
@@ -27,7 +25,7 @@ class Places {
   Places(device::DeviceRuntime& runtime, int device, std::size_t place_bytes)
       : runtime_(runtime), device_(device), place_bytes_(place_bytes) {}
 
-  Status take(Place& place) {
+  Status take(DevicePrequest::Place& place) {
     const std::lock_guard lock(mutex_);
     clean();
     if (idle_.empty()) ACCORD_TRY(add_slab());
@@ -36,7 +34,7 @@ class Places {
     return {};
   }
   // `ticket`: of the last copy there, which may be under way still.
-  void put_back(const Place& place, device::CopyTicket ticket) {
+  void put_back(const DevicePrequest::Place& place, device::CopyTicket ticket) {
     const std::lock_guard lock(mutex_);
     used_.push_back({place, ticket, false});
     clean();
@@ -44,7 +42,7 @@ class Places {
 
  private:
   struct Used {
-    Place place;
+    DevicePrequest::Place place;
     device::CopyTicket ticket;
     bool is_clean;
   };
@@ -94,7 +92,7 @@ class Places {
   const int device_;
   const std::size_t place_bytes_;
   std::mutex mutex_;
-  std::vector<Place> idle_;
+  std::vector<DevicePrequest::Place> idle_;
   std::vector<Used> used_;
   std::vector<std::unique_ptr<node::SharedPages>> pages_;
 };
