@@ -72,7 +72,7 @@ node::Outbox::Source source_of(const Segment& segment, const StagedBuffer& buffe
 }  // namespace
 
 Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
-                    int receiver, MessageHeader& header, Posted& posted) {
+                    int receiver, MessageHeader& header, Posted& posted, bool again) {
   posted = Posted::no;
   const device::PointerInfo& where = buffer.where();
   if (!buffer.is_staged() || where.kind != device::MemoryKind::device || where.runtime == nullptr ||
@@ -80,7 +80,7 @@ Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBu
     return {};
   const std::size_t size_bytes = segment.size_bytes();
   const node::Outbox::Room room =
-      outbox.reserve(receiver, size_bytes, source_of(segment, buffer, size_bytes), header);
+      outbox.reserve(receiver, size_bytes, source_of(segment, buffer, size_bytes), header, again);
   if (room.is_full) posted = Posted::later;
   if (room.start == nullptr && !room.is_lent) return {};
   posted = Posted::yes;
@@ -116,7 +116,10 @@ void FetchBatch::add(const MessageHeader& header, const device::Copy& copy) {
 
 Status FetchBatch::run() {
   using Fetched = node::Outbox::Fetched;
-  const Status status = outbox_.fetch(copies_);
+  const bool by_engine = std::ranges::any_of(
+      headers_, [](const MessageHeader& header) { return header.fetch == node::Fetch::by_engine; });
+  const Status status =
+      outbox_.fetch(copies_, by_engine ? node::Fetch::by_engine : node::Fetch::by_size);
   for (const MessageHeader& header : headers_)
     outbox_.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
   headers_.clear();
@@ -134,7 +137,7 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
     if (status.ok()) {
       const bool is_one_piece = segment.type->dense() && is_on(outbox, buffer);
       const bool is_brought = is_one_piece && bring && bring(start_of(segment, buffer));
-      const bool can_wait = batch != nullptr && header.fetch != node::Fetch::by_engine;
+      const bool can_wait = batch != nullptr && header.size_bytes <= FetchBatch::kMessageBytesMax;
       if (is_one_piece && !is_brought && can_wait) {
         batch->add(
             header,

@@ -16,10 +16,10 @@ namespace accord::core {
 
 // Readies `segment` of a buffer in device memory for `receiver`: lends it or packs it. Unless
 // `posted` says yes the message cannot go that way, or not yet, and there is no header. After an
-// error there is one all the same, which brings the receiver an error, too.
+// error there is one all the same, which brings the receiver an error, too. `again`: after `later`.
 enum class Posted { yes, no, later };
 Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
-                    int receiver, node::MessageHeader& header, Posted& posted);
+                    int receiver, node::MessageHeader& header, Posted& posted, bool again = false);
 
 // Whether what the host MPI has received is a header for this rank. `host`: the pointer that it was
 // given for `segment`.
@@ -34,6 +34,9 @@ void dismiss_cut_off(node::Outbox& outbox, const Segment& segment, void* host);
 // would wait for the device by itself.
 class FetchBatch {
  public:
+  // Longer ones are copied one by one: each then makes room for the next.
+  static constexpr std::size_t kMessageBytesMax = std::size_t{4} << 20;
+
   explicit FetchBatch(node::Outbox& outbox) : outbox_(outbox) {}
   FetchBatch(const FetchBatch&) = delete;
   FetchBatch& operator=(const FetchBatch&) = delete;

@@ -17,7 +17,11 @@ Status LoanEnd::step(bool& done) {
   done = loan == node::Lender::Loan::ended;
   if (loan != node::Lender::Loan::untouched) return {};
   if (!std::exchange(is_waiting_, true)) patience_ends_ = lender_.begin_wait(patience());
-  return node::Lender::Clock::now() < patience_ends_ ? Status() : lender_.move(header_);
+  if (node::Lender::Clock::now() < patience_ends_) return {};
+  ACCORD_TRY(lender_.move(header_));
+  ACCORD_TRY(lender_.look(header_, loan));
+  done = loan == node::Lender::Loan::ended;
+  return {};
 }
 
 std::chrono::nanoseconds LoanEnd::patience() const noexcept {

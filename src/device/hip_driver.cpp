@@ -8,11 +8,16 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "device/hip_functions.h"
@@ -38,7 +43,7 @@ constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "l
 // Whether the kernel driver shows a GPU that this process may open: CPUs are nodes without an id.
 bool find_gpu() {
   constexpr const char* kNodes = "/sys/class/kfd/kfd/topology/nodes";
-  if (access("/dev/kfd", F_OK) != 0) return access("/dev/dxg", F_OK) == 0;
+  if (access("/dev/kfd", F_OK) != 0) return false;
   DIR* directory = opendir(kNodes);
   if (directory == nullptr) return false;
   bool found = false;
@@ -51,8 +56,30 @@ bool find_gpu() {
   return found;
 }
 
+// Whether the library lies somewhere it may be loaded from: many a machine has a GPU of AMD's
+// beside its display and no HIP. To load it takes much longer.
+bool find_library() {
+  std::vector<std::filesystem::path> folders = {"/usr/lib", "/usr/lib64", "/usr/local/lib",
+                                                "/usr/lib/x86_64-linux-gnu"};
+  if (const char* const path = std::getenv("LD_LIBRARY_PATH")) {
+    std::istringstream named(path);
+    for (std::string folder; std::getline(named, folder, ':');) folders.emplace_back(folder);
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/opt", error)) {
+    if (entry.path().filename().string().starts_with("rocm"))
+      folders.push_back(entry.path() / "lib");
+  }
+  return std::ranges::any_of(folders, [](const std::filesystem::path& folder) {
+    return std::ranges::any_of(kLibraries, [&](const char* name) {
+      std::error_code ignored;
+      return std::filesystem::exists(folder / name, ignored);
+    });
+  });
+}
+
 bool gpu_exists() noexcept {
-  static const bool found = find_gpu();
+  static const bool found = find_gpu() && find_library();
   return found;
 }
 
@@ -150,7 +177,8 @@ const cuda::Driver* driver() noexcept {
   if (in.libraries_seen.load(std::memory_order_relaxed) == loaded) return nullptr;
   const std::lock_guard lock(in.mutex);
   take_library(in, asked_for() ? RTLD_NOW | RTLD_LOCAL : RTLD_NOW | RTLD_NOLOAD);
-  in.libraries_seen.store(loaded, std::memory_order_relaxed);
+  // Loading may have loaded others, too, though it failed.
+  in.libraries_seen.store(std::max(loaded, libraries_loaded()), std::memory_order_relaxed);
   return in.driver.load(std::memory_order_relaxed);
 }
 

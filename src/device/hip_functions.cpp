@@ -163,7 +163,9 @@ class Pointer {
     const Result result = ask<&Functions::pointer_get_attributes>(&facts_, address_);
     if (result == Result::success) {
       type_ = type_of(facts_);
-    } else if (result != Result::invalid_value) {  // which is what HIP 5 says of host memory
+    } else if (result != Result::invalid_value &&  // which is what HIP 5 says of host memory
+               result != Result::deinitialized && result != Result::not_initialized &&
+               result != Result::no_device) {  // at exit there is no device memory any more
       facts_ = {};
       type_ = MemoryType::device;
     }

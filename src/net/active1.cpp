@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Active proxy, one hop: the proxy of the sender's node reads the sender's device memory, chunk by
-// chunk, and puts it into the receiver's memory. Neither program's processes work meanwhile, and
+// chunk, and puts it into the receiver's memory. The programs' processes only look, and
 // the adapter reads host memory. What lies in host memory already needs no proxy: its own process
 // puts it there.
 #include <cstring>

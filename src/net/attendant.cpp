@@ -56,14 +56,21 @@ void Attendant::run() {
       wake_.wait(locked, [&] { return is_stopping_ || relieved_.load() == 0; });
       if (is_stopping_) return;
     }
-    const bool is_busy = serve_();
+    bool is_busy = false;
+    bool is_armed = false;
+    {
+      // What another thread begins meanwhile would be polled by nobody.
+      const auto locked = worker_.lock();
+      is_busy = serve_();
+      is_armed = !is_busy && vain_wakes < kVainWakesMax && worker_.arm();
+    }
     if (is_busy) {
       vain_wakes = 0;
       ::sched_yield();
     } else if (++vain_wakes > kVainWakesMax) {
       std::this_thread::sleep_for(kNap);
       vain_wakes = 0;
-    } else if (worker_.arm()) {
+    } else if (is_armed) {
       sleep();
     }
   }

@@ -282,11 +282,18 @@ Status Mail::keep(std::uint32_t number) {
     from = found->second.from;
   }
   device::StagingBuffer room;
-  ACCORD_TRY(acquire(from.where.runtime, from.size_bytes, room));
+  Status taken = acquire(from.where.runtime, from.size_bytes, room);
+  if (!taken.ok()) taken = device::staging_pool().acquire_sparse(from.size_bytes, room);
   {
     const auto locked = worker_->lock();
     Outgoing& outgoing = outgoing_.at(number);  // only its owner takes it away, who is here
     if (outgoing.state != Outgoing::State::waiting) return {};
+    if (!taken.ok()) {
+      // Its buffer is the user's again: the receiver shall find an error.
+      outgoing.state = Outgoing::State::broken;
+      outgoing.is_in_users = false;
+      return taken;
+    }
     outgoing.state = Outgoing::State::being_kept;
   }
   Status copied;

@@ -88,7 +88,7 @@ bool Outbox::is_within(const Source& source, std::size_t size_bytes) const noexc
 }
 
 Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source& source,
-                             MessageHeader& header) {
+                             MessageHeader& header, bool again) {
   constexpr unsigned kCallsPerLook = 16;
   const std::lock_guard locked(mutex_);
   Room room;
@@ -96,7 +96,8 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   node::Offers& offers = group_->offers();
   // What was freed is withdrawn though nothing comes from the peers.
   if (++calls_ % kCallsPerLook == 0) offers.tend();
-  (void)offers.take_call();
+  // Waiting for room is one use of a buffer, however often it is looked for.
+  if (!again) (void)offers.take_call();
   std::int32_t home = -1;
   const bool is_open = offers.use(memory_info_, receiver, home);
   std::int32_t offer = -1;

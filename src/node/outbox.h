@@ -71,8 +71,9 @@ class Lender {
   // How long the receiver of one is given to begin to read it before it is moved.
   virtual std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept = 0;
   using Clock = std::chrono::steady_clock;
-  // When one that somebody begins to wait for is to be moved, if it takes that long after all others
-  // that are waited for. `takes`: its patience; the same is to be told once nobody waits for it.
+  // When one that somebody begins to wait for is to be moved, if it takes that long after all
+  // others that are waited for. `takes`: its patience; the same is to be told once nobody waits for
+  // it.
   virtual Clock::time_point begin_wait(Clock::duration takes) noexcept {
     return Clock::now() + takes;
   }
@@ -151,13 +152,14 @@ class Outbox final : public Lender {
   };
   // Device memory for a message to `receiver`, to be filled before the header is sent; null where
   // `source` is lent instead (`is_lent`), where there is none, or the receiver does not reach it
-  // yet; `is_full` where there may be soon.
+  // yet; `is_full` where there may be soon, and it may be called `again`.
   struct Room {
     std::byte* start = nullptr;
     bool is_lent = false;
     bool is_full = false;
   };
-  Room reserve(int receiver, std::size_t size_bytes, const Source& source, MessageHeader& header);
+  Room reserve(int receiver, std::size_t size_bytes, const Source& source, MessageHeader& header,
+               bool again = false);
   // It is not full any more in that sense, until a receiver has fetched something.
   void give_up() noexcept;
   void withdraw(const MessageHeader& header) noexcept override;

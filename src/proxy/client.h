@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // A rank's connection to the proxy of its node: the first rank that wants one starts the proxy, the
-// others find it by the job's cookie, which only its ranks know. The proxy lives for as long as a
+// others find it by the job's cookie. The proxy lives for as long as a
 // rank has such a connection, and a rank learns by it that the proxy has died. Knows no MPI.
 // Thread-safe.
 #pragma once
@@ -63,7 +63,7 @@ class Client {
   // take it yet. To be polled until it is done.
   Status carry(const Packet& packet, bool& sent);
   Status poll(std::uint64_t number, bool& done);
-  // unsupported where its bound leaves no room: the message goes another way.
+  // unsupported where its bound leaves no room.
   Status take_pool(std::size_t size_bytes, std::shared_ptr<Pool>& pool);
 
  private:

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -115,7 +116,9 @@ std::string program_beside_library() {
   if (::dladdr(reinterpret_cast<void*>(&program_beside_library), &found) == 0 ||
       found.dli_fname == nullptr)
     return kName;
-  const std::string path = found.dli_fname;
+  // As it was given to the loader it may be relative to a folder that the program leaves.
+  std::error_code error;
+  const std::string path = std::filesystem::canonical(found.dli_fname, error).string();
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? kName : path.substr(0, slash + 1) + kName;
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 namespace accord::proxy {
 namespace {
@@ -20,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 // How long the rank that has started the proxy takes at most to connect.
 constexpr std::chrono::seconds kAlone{10};
 constexpr int kLookMs = 1000;
+// Steps of the network between two looks at the ranks.
+constexpr int kProgressMax = 64;
 
 std::uint64_t usable_cores() {
   cpu_set_t cores;
@@ -50,7 +53,8 @@ void Server::run() {
       if (!serve(guest)) forget(guest);
     }
     std::erase_if(guests_, [](const Guest& guest) { return !guest.socket.is_open(); });
-    while (worker_ && worker_->progress()) {
+    // Not for as long as peers keep it busy: ranks wait, too.
+    for (int i = 0; worker_ && i < kProgressMax && worker_->progress(); ++i) {
     }
     std::vector<Carrier::Ended> ended;
     if (carrier_) carrier_->advance(ended);
@@ -164,8 +168,9 @@ Status Server::give_pool(Guest& guest, std::size_t size_bytes, Packet& reply) {
   return {};
 }
 
+// Its memory stays: what it has announced may be read for as long as receivers like.
 void Server::forget(Guest& guest) noexcept {
-  for (const auto& grant : guest.grants) given_bytes_ -= grant->pages.size_bytes();
+  std::ranges::move(guest.grants, std::back_inserter(retired_));
   guest.grants.clear();
   if (carrier_) carrier_->forget(guest.number);
   guest.socket.close();

@@ -71,6 +71,7 @@ class Server {
   Bounds bounds_;
   std::optional<Carrier> carrier_;
   std::vector<Guest> guests_;
+  std::vector<std::unique_ptr<Grant>> retired_;  // of ranks that are gone
   std::uint64_t last_guest_ = 0;
   std::size_t given_bytes_ = 0;
   bool had_guests_ = false;

@@ -321,9 +321,11 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
   attend(buffer);
   const auto end =
       Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
-  for (;;) {
+  for (bool again = false;;) {
     auto outcome = core::Posted::no;
-    const Status status = core::post_message(outbox(), segment, buffer, receiver, header, outcome);
+    const Status status =
+        core::post_message(outbox(), segment, buffer, receiver, header, outcome, again);
+    again = true;
     posted = outcome == core::Posted::yes;
     if (posted) header.fetch = fetch_of(way);
     if (posted && header.fetch == node::Fetch::by_library) serve_library_messages();

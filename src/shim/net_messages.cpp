@@ -20,6 +20,7 @@ namespace {
 struct Net {
   std::vector<int> nodes;  // by rank of MPI_COMM_WORLD
   int rank = 0;
+  bool speaks = false;  // for all ranks, of what keeps them from joining
   std::optional<proxy::Port> proxy;
   std::optional<net::Mail> mail;
   std::optional<core::NetMessages> messages;
@@ -85,9 +86,11 @@ Status join(Net& here) {
                                           worker);
   std::vector<std::vector<std::byte>> addresses(here.nodes.size());
   ACCORD_TRY(gather(worker ? worker->address() : net::Bytes(), addresses));
+  const auto lacking =
+      std::ranges::find_if(addresses, [](const auto& address) { return address.empty(); });
+  if (lacking != addresses.end()) here.speaks = lacking - addresses.begin() == here.rank;
   ACCORD_TRY(opened);
-  if (std::ranges::any_of(addresses, [](const auto& address) { return address.empty(); }))
-    return {StatusCode::unsupported, "another rank cannot take part"};
+  if (lacking != addresses.end()) return {StatusCode::unsupported, "another rank cannot take part"};
   core::NetMessages::Cookie cookie{};
   ACCORD_TRY(choose_cookie(cookie));
   const auto ranks = static_cast<std::uint32_t>(addresses.size());
@@ -127,6 +130,7 @@ void join_net_messages(int node) {
   Net& here = net();
   int size = 1;
   (void)host::Comm_rank(MPI_COMM_WORLD, &here.rank);
+  here.speaks = here.rank == 0;
   (void)host::Comm_size(MPI_COMM_WORLD, &size);
   here.nodes.assign(static_cast<std::size_t>(size), 0);
   if (host::Allgather(&node, 1, MPI_INT, here.nodes.data(), 1, MPI_INT, MPI_COMM_WORLD) !=
@@ -136,8 +140,7 @@ void join_net_messages(int node) {
   const Status joined = join(here);
   net_joined = joined.ok();
   if (net_joined) return;
-  // The same on all ranks, so that one says it to everybody.
-  log::message(here.rank == 0 ? log::Level::warn : log::Level::info,
+  log::message(here.speaks ? log::Level::warn : log::Level::info,
                "ACCORD_NET_DESIGN: messages between nodes are staged through the host: {}",
                joined.message());
 }

@@ -401,7 +401,11 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
   const int code = run_blocking(
       [&] { return native(d.send.host(), d.recv.host(), &told); },
       [&](MPI_Request* request) { return twin(d.send.host(), d.recv.host(), request); }, &told);
-  if (code != MPI_SUCCESS || told.MPI_SOURCE == kUntold) give_up_cut_off(d.landing, d.recv.host());
+  int error_class = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) (void)host::Error_class(code, &error_class);
+  const bool is_cut_off =
+      error_class == MPI_ERR_TRUNCATE || (code == MPI_SUCCESS && told.MPI_SOURCE == kUntold);
+  if (is_cut_off) give_up_cut_off(d.landing, d.recv.host());
   if (told.MPI_SOURCE == kUntold)
     return raise_for(d.substitute, code);  // has failed, and see has_error_function
   std::optional<core::MessageInfo> facts;

@@ -73,7 +73,7 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
 class Pass {
  public:
   Pass() {
-    if (messages_joined) collected_fetches = &batch_.emplace(outbox());
+    if (node_joined) collected_fetches = &batch_.emplace(outbox());
   }
   ~Pass() { collected_fetches = nullptr; }
   Pass(const Pass&) = delete;
@@ -92,7 +92,8 @@ class Pass {
   void copy() {
     if (copied_.empty()) return;
     const Status status = batch_->run();
-    for (const Copied& one : copied_) *one.code = raise(one.comm, status);
+    for (const Copied& one : copied_)
+      if (*one.code == MPI_SUCCESS) *one.code = raise(one.comm, status);
   }
 
  private:

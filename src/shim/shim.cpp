@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/stages.h"
 #include "core/ccl/exchange.h"
+#include "core/ccl/roll_call.h"
 #include "core/node/direct_exchange.h"
 #include "core/node/pairwise_exchange.h"
 #include "core/selection.h"
@@ -443,6 +444,7 @@ void stop_runtime() noexcept {
   stop_messages();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
+  core::CclAlarm::stop_all();
   int rank = 0;
   if (here.port.world_model && host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
     stages::finish(rank);

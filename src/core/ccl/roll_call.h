@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/wire.h"
@@ -32,14 +33,21 @@ class CclAlarm {
   void ring() noexcept;
   // An error once some rank has.
   Status check();
+  // Before MPI_Finalize, which must find none of its requests.
+  static void stop_all();
 
  private:
+  struct All;
+  static All& all();
+
   void listen();
+  void stop();
 
   std::shared_ptr<Wire> wire_;
   const int rank_;
   const int size_;
-  std::int32_t heard_ = -1;  // who has given up
+  std::recursive_mutex mutex_;  // requests share an alarm, and may be looked after by threads
+  std::int32_t heard_ = -1;     // who has given up
   bool listens_ = false;
   HostRequest request_ = 0;
   Status broken_;

@@ -120,7 +120,8 @@ void Partitioned::begin_story() {
 }
 
 void Partitioned::keep_staging(std::uint64_t longest_bytes) const {
-  if (!has_prequest()) return;
+  if (!has_prequest() || longest_bytes <= staged_for_bytes_) return;
+  staged_for_bytes_ = longest_bytes;
   const std::uint64_t size_bytes = std::min(longest_bytes, longest_piece()) + sizeof(wire::Header);
   device::StagingBuffer buffers[4];
   for (device::StagingBuffer& buffer : buffers)
@@ -181,6 +182,7 @@ void Partitioned::free_prequest() {
   table_.note_prequest(prequest_->for_kernels(), nullptr);
   prequest_.reset();
   has_prequest_ = false;
+  staged_for_bytes_ = 0;
 }
 
 void Partitioned::connect_prequest() {

@@ -160,6 +160,7 @@ class Partitioned : public Operation {
   std::atomic<std::uint32_t>* words_ = nullptr;
   std::unique_ptr<DevicePrequest> prequest_;
   std::atomic<bool> has_prequest_{false};
+  mutable std::uint64_t staged_for_bytes_ = 0;  // what staging has been kept for, once a request
 };
 
 // How the `Requests` table sees it.

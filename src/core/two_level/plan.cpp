@@ -109,8 +109,10 @@ std::size_t TwoLevelPlan::volume() const {
 
 std::size_t TwoLevelPlan::message_bytes() const {
   const auto leaders = static_cast<std::size_t>(leaders_);
-  if (shape_of(call_.kind) == Shape::prefixes) return call_.block_bytes / leaders;
-  return call_.block_bytes * volume() / leaders / static_cast<std::size_t>(placement_.nodes());
+  const auto nodes = static_cast<std::size_t>(placement_.nodes());
+  // The nodes are a chain, which is worth it with as many chunks as nodes.
+  if (shape_of(call_.kind) == Shape::prefixes) return call_.block_bytes / leaders / nodes;
+  return call_.block_bytes * volume() / leaders / nodes;
 }
 
 // The last chunk is shared out evenly, too.
