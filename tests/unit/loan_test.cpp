@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages that their sender lends to their receiver, where they lie: read there, moved out of the
+// way, taken back, and given as long as is due; and what both ends learn of an error.
+#include "core/loan.h"
+
+#include "outbox_world.h"
+
+namespace accord::test {
+namespace {
+
+// A message of rank 0 to rank 1 that is lent.
+class Loan : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ranks_.introduce();
+    ranks_.lend(from_);
+    from_.write(counted(1));
+    auto posted = core::Posted::no;
+    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
+    ASSERT_EQ(core::Posted::yes, posted);
+    ASSERT_TRUE(ranks_[0].is_lent(header_));
+  }
+
+  node::Outbox::Loan look() {
+    auto loan = node::Outbox::Loan::ended;
+    EXPECT_OK(ranks_[0].look(header_, loan));
+    return loan;
+  }
+  void fetch() {
+    core::StagedBuffer buffer = staged(to_, segment_);
+    EXPECT_OK(core::fetch_message(ranks_[1], segment_, buffer, header_));
+  }
+  // All of the outbox, that is, no message is left.
+  void expect_all_room() {
+    MessageHeader all;
+    EXPECT_NE(nullptr, ranks_[0].reserve(1, kOutboxBytes, {}, all).start);
+  }
+
+  Processes ranks_{2};
+  Buffer from_{kMessageBytes};
+  const Buffer to_{kMessageBytes};
+  const core::Segment segment_ = bytes(kMessageBytes);
+  MessageHeader header_;
+};
+
+TEST_F(Loan, IsReadWhereItLies) {
+  EXPECT_EQ(node::Outbox::Loan::untouched, look());
+  from_.write(counted(2));
+  fetch();
+  EXPECT_EQ(counted(2), to_.read(kMessageBytes));
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_FALSE(ranks_[0].is_lent(header_));
+  expect_all_room();
+}
+
+TEST_F(Loan, GivesItsRoomBackOnceItIsRead) {
+  MessageHeader other;
+  // What is lent has room to be moved to, which may be waited for.
+  const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
+  EXPECT_TRUE(none.start == nullptr && !none.is_lent && none.is_full);
+  fetch();
+  expect_all_room();
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+}
+
+TEST_F(Loan, IsMovedAndThenReadFromTheOutbox) {
+  EXPECT_OK(ranks_[0].move(header_));
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  from_.write(counted(2));
+  fetch();
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+  expect_all_room();
+}
+
+TEST_F(Loan, IsNotMovedWhileItIsRead) {
+  const std::byte* start = nullptr;
+  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  EXPECT_OK(ranks_[0].move(header_));
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  ranks_[1].end_fetch(header_, node::Outbox::Fetched::yes);
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_EQ(0u, ranks_[0].counters().moved);
+}
+
+// By something else than the receiver's copy.
+TEST_F(Loan, IsKeptWhileItsSenderSendsIt) {
+  std::size_t size_bytes = 0;
+  const auto begin = [&](std::uint32_t generation) {
+    return ranks_[0].begin_sending(header_.slot, generation, size_bytes);
+  };
+  EXPECT_EQ(nullptr, begin(header_.generation));
+  const std::byte* start = nullptr;
+  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
+  EXPECT_EQ(nullptr, begin(header_.generation + 1));
+  EXPECT_EQ(from_.address(), begin(header_.generation));
+  EXPECT_EQ(kMessageBytes, size_bytes);
+  ranks_[1].end_fetch(header_, node::Outbox::Fetched::yes);
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  EXPECT_TRUE(ranks_[0].has_waiting());
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  ranks_[0].end_sending(header_.slot);
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_FALSE(ranks_[0].has_waiting());
+  expect_all_room();
+}
+
+TEST_F(Loan, IsSentFromTheOutboxOnceItIsMoved) {
+  EXPECT_OK(ranks_[0].move(header_));
+  from_.write(counted(2));
+  const std::byte* start = nullptr;
+  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
+  std::size_t size_bytes = 0;
+  const std::byte* const sent =
+      ranks_[0].begin_sending(header_.slot, header_.generation, size_bytes);
+  ASSERT_EQ(kMessageBytes, size_bytes);
+  Bytes found(kMessageBytes);
+  const device::Copy copy{.dst = found.data(), .src = sent, .row_bytes = kMessageBytes};
+  EXPECT_OK(device::host_runtime().copy(0, {&copy, 1}));
+  EXPECT_EQ(counted(1), found);
+  ranks_[1].end_fetch(header_, node::Outbox::Fetched::yes);
+  MessageHeader other;
+  EXPECT_TRUE(ranks_[0].reserve(1, kOutboxBytes, {}, other).is_full);
+  ranks_[0].end_sending(header_.slot);
+  expect_all_room();
+}
+
+TEST_F(Loan, IsCopiedUnlessItIsBrought) {
+  for (const bool is_brought : {true, false}) {
+    const Bytes before = to_.read(kMessageBytes);
+    core::StagedBuffer buffer = staged(to_, segment_);
+    void* place = nullptr;
+    auto loan = node::Outbox::Loan::ended;
+    EXPECT_OK(core::fetch_message(ranks_[1], segment_, buffer, header_, [&](void* to) {
+      place = to;
+      loan = look();
+      return is_brought;
+    }));
+    EXPECT_EQ(to_.address(), place);
+    EXPECT_EQ(node::Outbox::Loan::being_read, loan);
+    EXPECT_EQ(is_brought ? before : counted(1), to_.read(kMessageBytes));
+    EXPECT_EQ(node::Outbox::Loan::ended, look());
+    auto posted = core::Posted::no;
+    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
+    ASSERT_TRUE(ranks_[0].is_lent(header_));
+  }
+}
+
+TEST_F(Loan, EndsByItselfAfterAWhile) {
+  core::LoanEnd end(ranks_[0], header_);
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  EXPECT_FALSE(done);
+  while (!done) ASSERT_OK(end.poll(done));
+  EXPECT_EQ(1u, ranks_[0].counters().moved);
+}
+
+// A host MPI with one header under way, that its receiver takes when it is told to, unless it is
+// cancelled before.
+class HeaderPort final : public core::HostPort {
+ public:
+  bool is_taken = false;
+  bool is_cancelled = false;
+
+  Status test(core::HostRequest&, bool& done) override {
+    done = is_taken;
+    return {};
+  }
+  Status test_message(core::HostRequest&, bool& done, core::Completion& completion) override {
+    done = is_taken || is_cancelled;
+    completion.cancelled = is_cancelled;
+    return {};
+  }
+  void cancel(core::HostRequest) override { is_cancelled = !is_taken; }
+  Status peek(core::HostRequest, bool&) override { return {}; }
+  Status grequest_start(core::HostRequest&) override { return {}; }
+  void grequest_complete(core::HostRequest) override {}
+  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
+  void placeholder_complete(int) override {}
+  void placeholder_release(int) override {}
+  void pause() override {}
+};
+
+TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
+  using Phase = core::Operation::Phase;
+  for (const bool is_taken : {true, false}) {
+    HeaderPort port;
+    core::Engine engine(port);
+    const auto operation = std::make_shared<core::LoanOperation>(ranks_[0], header_);
+    core::TrackedLoan request(0, engine, operation);
+    EXPECT_EQ(Phase::issued, operation->advance(port));
+    port.is_taken = is_taken;
+    EXPECT_TRUE(request.cancel());
+    if (is_taken) fetch();
+    EXPECT_EQ(Phase::done, operation->advance(port));
+    EXPECT_OK(request.finish({}));
+    core::MessageInfo info;
+    EXPECT_EQ(!is_taken, request.message(info) && info.is_cancelled);
+    EXPECT_FALSE(ranks_[0].is_lent(header_));
+    EXPECT_FALSE(ranks_[1].recognises(header_));
+    if (!is_taken) break;
+    auto posted = core::Posted::no;
+    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
+  }
+  expect_all_room();
+}
+
+TEST_F(Loan, IsNotWaitedForByARankThatLeaves) {
+  using Phase = core::Operation::Phase;
+  HeaderPort port;
+  core::LoanOperation operation(ranks_[0], header_);
+  EXPECT_EQ(Phase::issued, operation.advance(port));
+  ranks_[0].leave();
+  EXPECT_EQ(Phase::done, operation.advance(port));
+  fetch();
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+}
+
+TEST_F(Loan, BothEndsLearnThatItCouldNotBeRead) {
+  const std::byte* start = nullptr;
+  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
+  ranks_[1].end_fetch(header_, node::Outbox::Fetched::no);
+  EXPECT_FALSE(ranks_[1].recognises(header_));
+  MessageHeader other;
+  // What is lent has room to be moved to, which may be waited for.
+  const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
+  EXPECT_TRUE(none.start == nullptr && !none.is_lent && none.is_full);
+  auto loan = node::Outbox::Loan::untouched;
+  EXPECT_CODE(device_error, ranks_[0].look(header_, loan));
+  EXPECT_EQ(node::Outbox::Loan::ended, loan);
+  expect_all_room();
+}
+
+TEST_F(Loan, EndsWhereTheMessageIsTooLong) {
+  const core::Segment room = bytes(kMessageBytes - 1);
+  core::StagedBuffer buffer = staged(to_, room);
+  EXPECT_EQ(StatusCode::truncated, core::fetch_message(ranks_[1], room, buffer, header_).code());
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  expect_all_room();
+}
+
+TEST_F(Loan, OfWhatWasFreedIsTakenBackThoughNothingIsSentAnyMore) {
+  fetch();
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
+  EXPECT_FALSE(ranks_[1].has_news());
+  from_.free();
+  for (std::size_t look = 0; look < node::Offers::kCallsPerLook * node::Board::kOffers; ++look)
+    ranks_[0].follow();
+  EXPECT_TRUE(ranks_[1].has_news());
+}
+
+TEST_F(Loan, HoldsItsOfferThoughItIsLongIdle) {
+  // Allocations that want an offer of their own, more than there are.
+  std::vector<std::unique_ptr<Buffer>> others;
+  for (std::size_t i = 0; i < node::Board::kOffers; ++i)
+    others.push_back(std::make_unique<Buffer>(kMessageBytes));
+  for (std::uint64_t call = 0; call < 2 * node::Offers::kIdleCalls; ++call) {
+    MessageHeader header;
+    const Buffer& other = *others[call / 2 % others.size()];
+    (void)ranks_[0].reserve(1, 1, Processes::source(other), header);
+    ranks_[0].withdraw(header);
+    ranks_[1].follow();
+    auto ended = node::Outbox::Loan::untouched;
+    EXPECT_OK(ranks_[0].look(header, ended));
+  }
+  fetch();
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+}
+
+TEST(Loans, EachGetsTimeForTheOnesBeforeIt) {
+  using std::chrono::hours;
+  Processes ranks(2);
+  const auto first = ranks[0].begin_wait(hours(1));
+  const auto second = ranks[0].begin_wait(hours(2));
+  EXPECT_LE(first + hours(2), second);
+  ranks[0].end_wait(hours(1));
+  EXPECT_GT(second + hours(1), ranks[0].begin_wait(hours(1)));
+}
+
+TEST_F(Loan, IsNotCountedOnceItIsOver) {
+  using Clock = node::Outbox::Clock;
+  core::LoanEnd end(ranks_[0], header_);
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  EXPECT_FALSE(done);
+  fetch();
+  EXPECT_OK(end.poll(done));
+  EXPECT_TRUE(done);
+  const auto others_end = ranks_[0].begin_wait({});
+  EXPECT_LE(others_end, Clock::now());
+}
+
+}  // namespace
+}  // namespace accord::test
