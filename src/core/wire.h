@@ -2,7 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // Messages between the ranks of one communicator that nobody else's are taken for: what two-level
-// collectives send from node to node, to and from host memory. Knows no mpi.h.
+// collectives send from node to node, to and from host memory, and what ranks on several nodes tell
+// each other for calls of a collective library. Knows no mpi.h.
 #pragma once
 
 #include <atomic>

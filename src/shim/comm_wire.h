@@ -2,7 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // The wire of a communicator over the host MPI: a duplicate of it that is Accord's alone, made by
-// the first call that goes in two levels and freed with the communicator.
+// the first call that goes in two levels, or by a library across nodes, and freed with the
+// communicator.
 #pragma once
 
 #include <mpi.h>
