@@ -114,17 +114,22 @@ void FetchBatch::add(const MessageHeader& header, const device::Copy& copy) {
   copies_.push_back(copy);
 }
 
-Status FetchBatch::run() {
-  using Fetched = node::Outbox::Fetched;
+void FetchBatch::begin() {
   const bool by_engine = std::ranges::any_of(
       headers_, [](const MessageHeader& header) { return header.fetch == node::Fetch::by_engine; });
-  const Status status =
-      outbox_.fetch(copies_, by_engine ? node::Fetch::by_engine : node::Fetch::by_size);
+  status_ = outbox_.begin_copies(copies_, by_engine ? node::Fetch::by_engine : node::Fetch::by_size,
+                                 ticket_);
+}
+
+Status FetchBatch::poll(bool& done) {
+  done = !status_.ok();
+  if (!done) status_ = outbox_.runtime().copy_done(ticket_, done);
+  done = done || !status_.ok();
+  if (!done) return {};
+  using Fetched = node::Outbox::Fetched;
   for (const MessageHeader& header : headers_)
-    outbox_.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
-  headers_.clear();
-  copies_.clear();
-  return status;
+    outbox_.end_fetch(header, status_.ok() ? Fetched::yes : Fetched::no);
+  return status_;
 }
 
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
@@ -137,8 +142,7 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
     if (status.ok()) {
       const bool is_one_piece = segment.type->dense() && is_on(outbox, buffer);
       const bool is_brought = is_one_piece && bring && bring(start_of(segment, buffer));
-      const bool can_wait = batch != nullptr && header.size_bytes <= FetchBatch::kMessageBytesMax;
-      if (is_one_piece && !is_brought && can_wait) {
+      if (is_one_piece && !is_brought && batch != nullptr) {
         batch->add(
             header,
             {.dst = start_of(segment, buffer), .src = packed, .row_bytes = header.size_bytes});

@@ -31,26 +31,28 @@ bool find_header(const node::Lender& lender, const Segment& segment, void* host,
 void dismiss_cut_off(node::Outbox& outbox, const Segment& segment, void* host);
 
 // Messages that have been matched, and that are copied together: one after the other, each copy
-// would wait for the device by itself.
+// would wait for the device by itself. Several batches may be under way at a time, so that the
+// links are never without one.
 class FetchBatch {
  public:
-  // Longer ones are copied one by one: each then makes room for the next.
-  static constexpr std::size_t kMessageBytesMax = std::size_t{4} << 20;
-
   explicit FetchBatch(node::Outbox& outbox) : outbox_(outbox) {}
-  FetchBatch(const FetchBatch&) = delete;
-  FetchBatch& operator=(const FetchBatch&) = delete;
+  FetchBatch(FetchBatch&&) = default;
+  FetchBatch& operator=(FetchBatch&&) = delete;
 
   // After begin_fetch.
   void add(const node::MessageHeader& header, const device::Copy& copy);
   std::size_t size() const noexcept { return headers_.size(); }
-  // Copies all of them, and gives their senders their memory back.
-  Status run();
+  // Begins to copy all of them. To be polled from then on.
+  void begin();
+  // Until it is done: then the senders have their memory back, whatever the status says.
+  Status poll(bool& done);
 
  private:
   node::Outbox& outbox_;
   std::vector<node::MessageHeader> headers_;
   std::vector<device::Copy> copies_;
+  device::CopyTicket ticket_;
+  Status status_;
 };
 
 // Puts the message where the user wants it; truncated where it does not fit. The sender has its

@@ -323,10 +323,22 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
 
 Status Outbox::fetch(std::span<const device::Copy> copies, Fetch how) {
   bool done = copies.empty();
-  const bool is_quick = copies.size() == 1 && how != Fetch::by_engine;
-  if (is_quick) ACCORD_TRY(quick_copy_.run(runtime(), device(), copies[0], done));
-  if (is_quick && done) quick_.fetch_add(1, std::memory_order_relaxed);
+  if (copies.size() == 1) ACCORD_TRY(copy_quickly(copies[0], how, done));
   return done ? Status() : runtime().copy(device(), copies);
+}
+
+Status Outbox::begin_copies(std::span<const device::Copy> copies, Fetch how,
+                            device::CopyTicket& ticket) {
+  bool done = copies.empty();
+  if (copies.size() == 1) ACCORD_TRY(copy_quickly(copies[0], how, done));
+  return done ? Status() : runtime().copy_begin(device(), copies, ticket);
+}
+
+Status Outbox::copy_quickly(const device::Copy& copy, Fetch how, bool& done) {
+  if (how == Fetch::by_engine) return {};
+  ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
+  if (done) quick_.fetch_add(1, std::memory_order_relaxed);
+  return {};
 }
 
 void Outbox::end_fetch(const MessageHeader& header, Fetched fetched) noexcept {

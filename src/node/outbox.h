@@ -194,6 +194,8 @@ class Outbox final : public Lender {
   void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
   // To memory of this rank on its device, each one run of bytes as all that waits here is.
   Status fetch(std::span<const device::Copy> copies, Fetch how = Fetch::by_size);
+  // The same without waiting: the ticket is polled with the runtime's copy_done.
+  Status begin_copies(std::span<const device::Copy> copies, Fetch how, device::CopyTicket& ticket);
   // It is not wanted.
   void dismiss(const MessageHeader& header) noexcept;
   // The same of one of whose header only this has arrived; no effect where it is no ticket.
@@ -235,6 +237,7 @@ class Outbox final : public Lender {
   Stage stage(const MessageHeader& header) const noexcept;
   std::uint64_t ticket_of(const MessageHeader& header) const noexcept;
   bool waits_for_us(const MessageHeader& header) const noexcept;
+  Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   void reclaim();
   OutboxSlot& slot(const MessageHeader& header) const noexcept;

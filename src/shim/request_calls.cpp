@@ -3,6 +3,7 @@
 #include "shim/request_calls.h"
 
 #include <algorithm>
+#include <list>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -69,40 +70,59 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
   return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
 }
 
-// One look at each request of an array. What has come by headers meanwhile is copied together.
-class Pass {
+// Looks at each request of an array. What has come by headers by one look is copied together, while
+// the next look is taken.
+class Looks {
  public:
-  Pass() {
-    if (node_joined) collected_fetches = &batch_.emplace(outbox());
+  Looks() {
+    if (node_joined) next_.emplace(outbox());
   }
-  ~Pass() { collected_fetches = nullptr; }
-  Pass(const Pass&) = delete;
-  Pass& operator=(const Pass&) = delete;
 
   // Whether it is complete, unless what it has got is still to be copied.
   bool test(MPI_Request* request, MPI_Status* status, int& code) {
-    const std::size_t before = batch_ ? batch_->size() : 0;
     int flag = kUntold;  // stays where a call has failed, and see has_error_function
     const Watch watched(1, request);
-    code = shim::test(watched, request, &flag, status);
-    if (batch_ && batch_->size() != before)
-      copied_.push_back({&code, from_bits<MPI_Comm>(watched.front().work->context)});
+    if (!next_ || watched.empty()) {
+      code = shim::test(watched, request, &flag, status);
+    } else {
+      const std::size_t before = next_->fetches.size();
+      collected_fetches = &next_->fetches;
+      code = shim::test(watched, request, &flag, status);
+      collected_fetches = nullptr;
+      if (next_->fetches.size() != before)
+        next_->told.push_back({&code, from_bits<MPI_Comm>(watched.front().work->context)});
+    }
     return flag != 0 || code != MPI_SUCCESS;
   }
-  void copy() {
-    if (copied_.empty()) return;
-    const Status status = batch_->run();
-    for (const Copied& one : copied_)
-      if (*one.code == MPI_SUCCESS) *one.code = raise(one.comm, status);
+  // Begins to copy what the last look has found, and ends what has been copied.
+  void advance() {
+    if (next_ && next_->fetches.size() != 0) {
+      under_way_.push_back(std::move(*next_));
+      next_.emplace(outbox());
+      under_way_.back().fetches.begin();
+    }
+    std::erase_if(under_way_, [](Batch& batch) {
+      bool done = false;
+      const Status status = batch.fetches.poll(done);
+      for (const Told& one : batch.told)
+        if (done && *one.code == MPI_SUCCESS) *one.code = raise(one.comm, status);
+      return done;
+    });
   }
+  bool idle() const noexcept { return under_way_.empty(); }
 
  private:
-  struct Copied {
+  struct Told {
     int* code;
     MPI_Comm comm;
   };
-  std::optional<core::FetchBatch> batch_;
-  std::vector<Copied> copied_;
+  struct Batch {
+    explicit Batch(node::Outbox& outbox) : fetches(outbox) {}
+    core::FetchBatch fetches;
+    std::vector<Told> told;
+  };
+  std::optional<Batch> next_;
+  std::list<Batch> under_way_;
 };
 
 // Waitall where something of ours needs progress, or has to be done for each: one request by
@@ -116,13 +136,14 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
   const auto status_of = [&](int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
   };
-  while (left.size() > 1) {
+  Looks looks;
+  // The last one is waited for by itself, once all senders of others have their memory back.
+  while (left.size() > 1 || !looks.idle()) {
     engine().progress();
-    Pass pass;
     std::erase_if(left, [&](int i) {
-      return pass.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
+      return looks.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
     });
-    pass.copy();
+    looks.advance();
     engine().port().pause();
   }
   for (const int last : left)

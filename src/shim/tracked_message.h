@@ -42,8 +42,9 @@ inline void correct(MPI_Status& status, const core::MessageInfo& facts) noexcept
 // content before).
 enum class Amount { by_status, whole };
 
-// Where a thread that completes many receives at once collects the messages that their headers
-// stand for, to copy them together before it returns to the program; null: it brings each at once.
+// Where a thread that completes many receives at once collects the message that a header of the one
+// that it tests stands for, to copy them together before it returns to the program; null: it brings
+// each at once. Taken by that receive, not by those of functions of the program's called meanwhile.
 inline thread_local core::FetchBatch* collected_fetches = nullptr;
 
 // What comes of a receive that the host MPI has completed: brings what a header stands for, and
@@ -96,7 +97,8 @@ class TrackedMessage : public core::Tracked {
     if (completion.failed || completion.cancelled) return {};
     core::Completion known = completion;
     if (amount_ == Amount::whole) known.received_bytes = core::StagedBuffer::kAll;
-    return finish_receive(description_, known, facts, nullptr, collected_fetches);
+    return finish_receive(description_, known, facts, nullptr,
+                          std::exchange(collected_fetches, nullptr));
   }
 
  protected:

@@ -31,7 +31,7 @@ class ForwardingRuntime : public device::DeviceRuntime {
     return inner_.copy(device, copies);
   }
   Status copy_begin(int device, std::span<const device::Copy> copies,
-                    device::CopyTicket& ticket) final {
+                    device::CopyTicket& ticket) override {
     return inner_.copy_begin(device, copies, ticket);
   }
   Status copy_done(device::CopyTicket& ticket, bool& done) override {

@@ -167,6 +167,13 @@ class CountingRuntime final : public ForwardingRuntime {
     for (const device::Copy& one : copies) rows += static_cast<int>(one.rows);
     return ForwardingRuntime::copy(device, copies);
   }
+  Status copy_begin(int device, std::span<const device::Copy> copies,
+                    device::CopyTicket& ticket) override {
+    ++calls;
+    if (fails) return {StatusCode::device_error, "no"};
+    return ForwardingRuntime::copy_begin(device, copies, ticket);
+  }
+  bool fails = false;
 };
 
 TEST(Outbox, BringsAMessageToScatteredHostMemoryByOneCopy) {
@@ -219,11 +226,36 @@ TEST(Outbox, FetchesSeveralMessagesTogether) {
   EXPECT_EQ(kMessages, batch.size());
   EXPECT_TRUE(ranks[0].reserve(1, 1, {}, header).is_full);
   runtime.calls = 0;
-  EXPECT_OK(batch.run());
+  batch.begin();
   EXPECT_EQ(1, runtime.calls);
-  EXPECT_EQ(0u, batch.size());
+  for (bool done = false; !done;) EXPECT_OK(batch.poll(done));
   for (std::size_t i = 0; i < kMessages; ++i)
     EXPECT_EQ(counted(static_cast<unsigned char>(i)), to[i]->read(kMessageBytes));
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, header).start);
+}
+
+TEST(Outbox, GivesTheSenderItsMemoryBackWhereABatchFails) {
+  static CountingRuntime& runtime = *new CountingRuntime;
+  Processes ranks(2);
+  ranks.introduce(runtime);
+  Buffer from(kOutboxBytes);
+  const Buffer to(kOutboxBytes);
+  const core::Segment segment = bytes(kOutboxBytes);
+  MessageHeader header;
+  auto posted = core::Posted::no;
+  EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_EQ(core::Posted::yes, posted);
+  header.fetch = node::Fetch::by_engine;
+  device::PointerInfo where = device::classify(to.address());
+  where.runtime = &runtime;
+  auto buffer = core::StagedBuffer::staged(to.address(), where);
+  core::FetchBatch batch(ranks[1]);
+  EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, nullptr, &batch));
+  runtime.fails = true;
+  batch.begin();
+  bool done = false;
+  EXPECT_FALSE(batch.poll(done).ok());
+  EXPECT_TRUE(done);
   EXPECT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, header).start);
 }
 
