@@ -9,6 +9,7 @@
 
 #include "core/ccl/exchange.h"
 #include "core/collective_operation.h"
+#include "core/two_level/tags.h"
 #include "device/inbox.h"
 
 namespace accord::core {
@@ -269,7 +270,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
   // But for the wire, of which each has a lane.
   own->nodes = {.local = queue->nodes.local, .wire = queue->nodes.wire};
   own->nodes.local.group.reset();
-  own->nodes.lane = TwoLevelExchange::next_lane(queue->nodes);
+  own->nodes.lane = next_lane(queue->nodes);
   if (own->nodes.lane == 0) call.pipeline->leaders_max = 0;
   if (ccl::Library* const library = call.pipeline->library)
     own->ccls.push_back(std::make_shared<CclGroup>(*library, &ccl_group_of(*queue, *library)));

@@ -46,10 +46,11 @@ bool CollectiveOperation::meet_across_nodes() {
 bool CollectiveOperation::wants_two_levels() const {
   const Pipeline& pipeline = *call_.pipeline;
   const Placement& placement = queue_->regions.placement;
-  return pipeline.leaders_max != 0 && pipeline.exchange && pipeline.issue_wire &&
-         placement.nodes() > 1 && !queue_->nodes.local.declined &&
-         TwoLevelPlan::fits(*pipeline.exchange, placement, pipeline.leaders_max,
-                            pipeline.message_bytes_min);
+  const bool may = pipeline.leaders_max != 0 && pipeline.exchange && pipeline.issue_wire &&
+                   placement.nodes() > 1 && !queue_->nodes.local.declined;
+  if (may && goes_by_pairs()) return !all_.all_short();
+  return may && TwoLevelPlan::fits(*pipeline.exchange, placement, pipeline.leaders_max,
+                                   pipeline.message_bytes_min);
 }
 
 bool CollectiveOperation::goes_in_two_levels() const {

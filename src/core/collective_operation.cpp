@@ -165,7 +165,8 @@ Status CollectiveOperation::start_as(Mode mode) {
   }
   path_ = path_of(mode, call_);
   stage_ = Stage::exchange;
-  if (queue_->regions.group) queue_->regions.group->offers().tend();
+  for (const NodeGroup* group : {&queue_->regions, &queue_->nodes.local})
+    if (group->group) group->group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
   if (mode == Mode::ccl) {
     const bool alone = form_ == Form::blocking && !call_.pipeline->in_company;
@@ -174,6 +175,8 @@ Status CollectiveOperation::start_as(Mode mode) {
   } else if (mode == Mode::inbox && goes_by_pairs()) {
     exchange_ =
         std::make_unique<InboxPairs>(queue_->inboxes.group, queue_->regions.group, *call_.pipeline);
+  } else if (mode == Mode::two_level && goes_by_pairs()) {
+    exchange_ = std::make_unique<TwoLevelPairs>(*queue_, *call_.pipeline);
   } else if (mode == Mode::two_level) {
     exchange_ = std::make_unique<TwoLevelExchange>(*queue_, *call_.pipeline);
   } else if (mode == Mode::inbox) {

@@ -20,6 +20,7 @@
 #include "core/node/node_exchange.h"
 #include "core/node/pairwise_exchange.h"
 #include "core/two_level/exchange.h"
+#include "core/two_level/pairs_exchange.h"
 
 namespace accord::core {
 

@@ -35,9 +35,11 @@ bool wants_regions(Way way) {
 
 // Of calls in two levels; 0: this is none.
 int leaders_max(const Question& question, Way way) {
-  if (!TwoLevelPlan::exists(question.kind)) return 0;
+  if (!TwoLevelPlan::exists(question.kind) && !node::goes_by_pairs(question.kind)) return 0;
+  // Pair by pair each rank says whether it has one that is.
   const bool long_enough =
-      config().two_level_bytes != 0 && question.size_bytes >= config().two_level_bytes;
+      config().two_level_bytes != 0 &&
+      (node::goes_by_pairs(question.kind) || question.size_bytes >= config().two_level_bytes);
   // Inboxes are of one node, and a library may turn out to be.
   const bool by_rule = way == Way::automatic || way == Way::inbox || way == Way::ccl;
   if (!wants_two_levels(way) && !(by_rule && long_enough)) return 0;
@@ -210,6 +212,11 @@ Algorithm outcome(const Question& question, const Asked& asked) {
 Algorithm outcome_across_nodes(const Question& question, const Asked& asked) {
   const DeviceWays ways = device_ways(question, asked);
   if (ways.library != nullptr) return {.way = Way::ccl, .library = ways.library};
+  // There are leaders of what all ranks share only.
+  if (node::goes_by_pairs(question.kind)) {
+    const bool is_long = question.longest_bytes >= config().node_bytes;
+    return {ways.leaders_max != 0 && is_long ? Way::two_level : Way::staged};
+  }
   const int leaders = ways.leaders_max;
   if (leaders != 0) return {leaders == 1 ? Way::single_leader : Way::two_level};
   const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);

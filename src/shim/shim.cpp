@@ -23,6 +23,7 @@
 #include "core/node/pairwise_exchange.h"
 #include "core/selection.h"
 #include "core/two_level/exchange.h"
+#include "core/two_level/pairs_exchange.h"
 #include "node/node_number.h"
 #include "preload/shim_abi.h"
 #include "shim/comm_info.h"
@@ -452,6 +453,7 @@ void stop_runtime() noexcept {
   core::PairwiseExchange::report();
   core::CclExchange::report();
   core::TwoLevelExchange::report();
+  core::TwoLevelPairs::report();
   leave_messages();
   here.port.world_model = false;
   close_partitioned();

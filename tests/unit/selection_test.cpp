@@ -290,7 +290,10 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
   EXPECT_EQ(across(Kind::allreduce, 256 * kKiB - 4), "staged");
   EXPECT_EQ(across(Kind::alltoall, 64 * kMiB), "two-level");
   EXPECT_EQ(across(Kind::scan, 64 * kMiB), "two-level");
-  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {Way::two_level}), "staged");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {Way::two_level}), "two-level");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {Way::single_leader}), "two-level");
+  EXPECT_EQ(across(Kind::gatherv, 64 * kMiB), "two-level");
+  EXPECT_EQ(across(Kind::alltoallv, 8), "staged");
   EXPECT_EQ(across(Kind::allreduce, 8, {Way::two_level}), "two-level");
   EXPECT_EQ(across(Kind::bcast, 8, {Way::single_leader}), "two-level-single-leader");
   // Who asks for another way gets that, or the host MPI's.

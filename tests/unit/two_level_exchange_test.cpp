@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/two_level/exchange.h"
+#include "core/two_level/pairs_exchange.h"
 #include "node_world.h"
 
 namespace accord::test {
@@ -155,6 +156,47 @@ class Nodes {
     }
   }
 
+  Nodes& in_place() {
+    in_place_ = true;
+    return *this;
+  }
+  // This pair sends something else than its receiver expects, which gets an error for it, as the
+  // sender may.
+  void run_with_a_mistake(int from, int to, std::size_t size_bytes) {
+    wrong_ = {from, to};
+    wrong_bytes_ = size_bytes;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
+    std::vector<bool> ended(ranks_.size());
+    for (std::size_t polls = 0; std::ranges::count(ended, true) < std::ssize(ended); ++polls) {
+      ASSERT_LT(polls, 2000000u) << "the call does not end";
+      const auto index = random_() % ranks_.size();
+      if (ended[index]) continue;
+      const auto rank = static_cast<int>(index);
+      bool done = false;
+      const Status status = ranks_[index]->exchange->advance(done);
+      ended[index] = done;
+      if (!done) {
+        ASSERT_OK(status);
+        continue;
+      }
+      EXPECT_EQ(rank != to, status.ok()) << status.message();
+      Bytes wanted = expected(rank, 0);
+      for (int peer = 0; peer < placement_.ranks(); ++peer)
+        if (pair_bytes(rank, peer) != 0)
+          EXPECT_EQ(rank != to || peer != from, ranks_[index]->exchange->has_block_of(peer));
+      const std::size_t at = static_cast<std::size_t>(from) * block_bytes_;
+      if (rank == to)
+        std::fill_n(wanted.begin() + static_cast<std::ptrdiff_t>(at), block_bytes_, kUntouched);
+      EXPECT_EQ(ranks_[index]->out.read(total_bytes()), wanted) << "rank " << rank;
+    }
+    EXPECT_EQ(board_.unfinished(), 0u);
+  }
+  // No pair is without bytes.
+  Nodes& dense() {
+    sparse_ = 1;
+    return *this;
+  }
+
   void run(std::size_t calls) {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
     std::size_t left = ranks_.size();
@@ -190,7 +232,7 @@ class Nodes {
       ASSERT_LT(polls, 2000000u) << "the call does not end";
       if (polls == polls_before) stopping[static_cast<std::size_t>(first)] = true;
       const auto index = random_() % ranks_.size();
-      core::TwoLevelExchange& exchange = *ranks_[index]->exchange;
+      core::Exchange& exchange = *ranks_[index]->exchange;
       bool done = false;
       if (ended[index]) continue;
       if (stopping[index]) {
@@ -217,7 +259,7 @@ class Nodes {
     Buffer out;
     core::CommQueue queue;
     core::Pipeline pipeline;
-    std::unique_ptr<core::TwoLevelExchange> exchange;
+    std::unique_ptr<core::Exchange> exchange;
     std::size_t call = 0;
   };
 
@@ -229,7 +271,7 @@ class Nodes {
     Bytes bytes(total_bytes());
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value(rank, one.call, i);
     one.in.write(bytes);
-    one.out.write(Bytes(total_bytes(), kUntouched));
+    one.out.write(in_place_ ? bytes : Bytes(total_bytes(), kUntouched));
     node::Call call{
         .kind = kind_, .size = placement_.ranks(), .root = kRoot, .block_bytes = block_bytes_};
     if (kind_ == Kind::allreduce || kind_ == Kind::scan) {
@@ -245,16 +287,44 @@ class Nodes {
     const bool is_root = rank == kRoot;
     if (kind_ != Kind::bcast || is_root) one.pipeline.in = one.in.end(total_bytes());
     if (kind_ != Kind::bcast || !is_root) one.pipeline.out = one.out.end(total_bytes());
-    one.exchange = std::make_unique<core::TwoLevelExchange>(one.queue, one.pipeline);
+    if (node::goes_by_pairs(kind_)) {
+      one.pipeline.in_place = in_place_;
+      one.pipeline.out.blocks = blocks(rank, false);
+      one.pipeline.in.blocks = blocks(rank, true);
+      if (in_place_) one.pipeline.in = one.pipeline.out;
+      one.exchange = std::make_unique<core::TwoLevelPairs>(one.queue, one.pipeline);
+    } else {
+      one.exchange = std::make_unique<core::TwoLevelExchange>(one.queue, one.pipeline);
+    }
+  }
+  // None, a part, or all of a block; equal in both directions.
+  std::size_t pair_bytes(int one, int other) const {
+    if (in_place_ && one == other) return 0;
+    const auto pair = static_cast<std::size_t>(one + other + one * other);
+    return block_bytes_ * ((pair + sparse_) % 4) / 3;
+  }
+  // Where what a rank sends each other one lies, or what it receives from them.
+  std::vector<core::Segment> blocks(int rank, bool sends) const {
+    std::vector<core::Segment> made;
+    for (int peer = 0; peer < placement_.ranks(); ++peer) {
+      std::size_t size_bytes = pair_bytes(rank, peer);
+      if (sends && rank == wrong_.first && peer == wrong_.second) size_bytes = wrong_bytes_;
+      const std::size_t at = static_cast<std::size_t>(peer) * block_bytes_;
+      made.push_back({core::Typemap::contiguous(1), size_bytes, static_cast<std::ptrdiff_t>(at)});
+    }
+    return made;
   }
   Bytes expected(int rank, std::size_t call) const {
     Bytes wanted(total_bytes(), kUntouched);
+    for (std::size_t i = 0; in_place_ && i < wanted.size(); ++i) wanted[i] = value(rank, call, i);
     const std::size_t own = static_cast<std::size_t>(rank) * block_bytes_;
     for (int peer = 0; peer < placement_.ranks(); ++peer) {
       for (std::size_t i = 0; i < block_bytes_; ++i) {
         const std::size_t there = static_cast<std::size_t>(peer) * block_bytes_ + i;
         if (kind_ == Kind::allgather) wanted[there] = value(peer, call, i);
         if (kind_ == Kind::alltoall) wanted[there] = value(peer, call, own + i);
+        if (kind_ == Kind::alltoallv && i < pair_bytes(rank, peer))
+          wanted[there] = value(peer, call, own + i);
         if (kind_ == Kind::bcast && rank != kRoot) wanted[i] = value(kRoot, call, i);
         if (kind_ == Kind::allreduce || (kind_ == Kind::scan && peer <= rank))
           wanted[i] =
@@ -266,6 +336,10 @@ class Nodes {
 
   core::Placement placement_;
   Kind kind_;
+  bool in_place_ = false;
+  std::size_t sparse_ = 0;
+  std::pair<int, int> wrong_{-1, -1};
+  std::size_t wrong_bytes_ = 0;
   std::size_t block_bytes_;
   Board board_;
   std::mt19937 random_;
@@ -291,7 +365,53 @@ TEST_P(AnyOrder, ends_with_the_right_bytes_call_after_call) {
 
 INSTANTIATE_TEST_SUITE_P(two_level_exchange, AnyOrder,
                          testing::Values(Kind::allreduce, Kind::allgather, Kind::alltoall,
-                                         Kind::bcast, Kind::scan));
+                                         Kind::alltoallv, Kind::bcast, Kind::scan));
+
+TEST(two_level_pairs, in_place_nothing_is_overwritten_before_it_is_sent) {
+  unsigned seed = 100;
+  for (const auto& placement :
+       {std::vector<std::uint64_t>{1, 2}, {1, 1, 2, 2}, {1, 2, 3, 2, 1}, {1, 2, 3, 4, 5, 6}}) {
+    for (const std::size_t block_bytes : {700u, 20000u}) {
+      Nodes nodes(placement, Kind::alltoallv, block_bytes, ++seed);
+      nodes.in_place().run(3);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// Shorter, longer, and longer by more than a chunk; nothing is left for the next call.
+TEST(two_level_pairs, a_pair_of_different_sizes_is_an_error_of_its_receiver_alone) {
+  for (const std::size_t size_bytes : {1u, 2000u, 19000u}) {
+    Nodes nodes({1, 1, 2, 2}, Kind::alltoallv, 20000, static_cast<unsigned>(size_bytes));
+    nodes.run_with_a_mistake(0, 3, size_bytes);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// More chunks than may be under way, so that some have yet to be sent.
+TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    Nodes nodes(placement, Kind::alltoallv, 90000, seed);
+    if (seed % 2 == 0) nodes.in_place();
+    nodes.dense().run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 2, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(errors, 80);
+}
+
+TEST(two_level_pairs, a_message_that_cannot_begin_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    const int failing = static_cast<int>(seed % placement.size());
+    Nodes nodes(placement, Kind::alltoallv, 20000, seed, failing, seed / 2);
+    nodes.dense().run_until_all_stop(failing, SIZE_MAX, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(errors, 40);
+}
 
 // Whoever stops, and whenever: all others get an error, wherever they are, and no message is left.
 TEST(two_level_exchange, one_rank_that_stops_ends_the_call_of_all) {

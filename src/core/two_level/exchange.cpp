@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "core/two_level/tags.h"
 
 namespace accord::core {
 namespace {
@@ -17,14 +18,6 @@ constexpr std::size_t kFlights = 4;
 // Chunks that go up before the first comes down. Regions serve what goes through them in one order,
 // which has to be the same on all ranks of a node: up, up, up, then down and up in turns.
 constexpr std::size_t kChunksAhead = 3;
-// A tag tells chunks apart: no more of these are ever under way between two ranks, or, where a rank
-// runs ahead of another, they are matched in their order, as the rounds of a chunk are. A
-// persistent request has one call under way; the others' tags go up to the highest that any MPI
-// has.
-constexpr std::uint64_t kTagsOfCalls = 4096;
-constexpr std::uint64_t kTagsOfRequest = 16;
-constexpr std::uint64_t kTags = 32768;
-
 std::atomic<std::uint64_t> calls_done{0};
 
 PipelineEnd with_parts(PipelineEnd end, const TwoLevelPlan::Parts& parts) {
@@ -57,17 +50,6 @@ Status TwoLevelExchange::advance(bool& done) {
   done = finished_ == plan_.chunks();
   if (done) calls_done.fetch_add(1, std::memory_order_relaxed);
   return done ? Status() : group_->check_peers();
-}
-
-unsigned TwoLevelExchange::next_lane(Nodes& nodes) noexcept {
-  constexpr auto kLanes = static_cast<unsigned>((kTags - kTagsOfCalls) / kTagsOfRequest);
-  return nodes.lanes_given == kLanes ? 0 : ++nodes.lanes_given;
-}
-
-int TwoLevelExchange::tag_of(const Flight& flight) const noexcept {
-  const std::uint64_t number = base_ + flight.number;
-  if (lane_ == 0) return static_cast<int>(number % kTagsOfCalls);
-  return static_cast<int>(kTagsOfCalls + (lane_ - 1) * kTagsOfRequest + number % kTagsOfRequest);
 }
 
 void TwoLevelExchange::report() {
@@ -243,7 +225,8 @@ Status TwoLevelExchange::advance_local(Flight& flight, bool& done) {
 // on with the message that had it.
 Status TwoLevelExchange::begin_round(Flight& flight) {
   if (flight.round == flight.chunk.rounds.size()) return {};
-  const int tag = tag_of(flight);
+  // The rounds of a chunk have one, and are matched in their order.
+  const int tag = tag_of(lane_, base_ + flight.number);
   const std::vector<TwoLevelPlan::Message>& messages = flight.chunk.rounds[flight.round].messages;
   for (; flight.begun < 2 * messages.size(); ++flight.begun) {
     const bool sends = flight.begun >= messages.size();

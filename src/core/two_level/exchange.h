@@ -27,9 +27,6 @@ class TwoLevelExchange final : public Exchange {
   Status advance(bool& done) override;
   void stop(bool& done) override;
 
-  // For a persistent request of the communicator; 0: no more are left. Equal on all ranks.
-  static unsigned next_lane(Nodes& nodes) noexcept;
-
   // Says how many of this process have ended; info.
   static void report();
 
@@ -70,7 +67,6 @@ class TwoLevelExchange final : public Exchange {
   Status poll_messages(Flight& flight, bool& done);
   Status reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction);
   PipelineEnd parcel_end(const Flight& flight) const;
-  int tag_of(const Flight& flight) const noexcept;
   stages::Stage stage() const;
 
   std::shared_ptr<node::Group> group_;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "core/two_level/pairs_exchange.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/log.h"
+#include "core/two_level/tags.h"
+
+namespace accord::core {
+namespace {
+
+std::atomic<std::uint64_t> calls_done{0};
+
+Pipeline near_pipeline(const Pipeline& pipeline, int local_rank) {
+  Pipeline near;
+  near.rank = local_rank;
+  near.in_place = pipeline.in_place;
+  near.lend_bytes = pipeline.lend_bytes;
+  return near;
+}
+
+}  // namespace
+
+TwoLevelPairs::TwoLevelPairs(CommQueue& queue, const Pipeline& pipeline)
+    : placement_(queue.regions.placement),
+      wire_(queue.nodes.wire),
+      pipeline_(pipeline),
+      near_pipeline_(near_pipeline(pipeline, placement_.local_rank(pipeline.rank))),
+      near_(queue.nodes.local.group, near_pipeline_),
+      far_(*wire_, placement_, queue.nodes.local.group->runtime(), pipeline_,
+           tag_of(queue.nodes.lane, queue.nodes.chunks++)) {}
+
+// The blocks of this node's ranks, in their order.
+PipelineEnd TwoLevelPairs::near_end(const PipelineEnd& end) const {
+  PipelineEnd near = end;
+  near.blocks.clear();
+  if (end.blocks.empty()) return near;
+  for (const int rank : placement_.beside(pipeline_.rank))
+    near.blocks.push_back(end.blocks[static_cast<std::size_t>(rank)]);
+  return near;
+}
+
+Status TwoLevelPairs::advance(bool& done) {
+  if (!std::exchange(began_, true)) {
+    near_pipeline_.in = near_end(pipeline_.in);
+    near_pipeline_.out = near_end(pipeline_.out);
+  }
+  ACCORD_TRY(advance(far_, far_is_done_));
+  ACCORD_TRY(advance(near_, near_is_done_));
+  done = near_is_done_ && far_is_done_;
+  if (done) calls_done.fetch_add(1, std::memory_order_relaxed);
+  return done ? mistake_ : Status();
+}
+
+template <class Part>
+Status TwoLevelPairs::advance(Part& part, bool& done) {
+  if (done) return {};
+  Status status = part.advance(done);
+  if (!done) return status;
+  keep_first(mistake_, std::move(status));
+  return {};
+}
+
+void TwoLevelPairs::stop(bool& done) {
+  bool near_ended = false;
+  bool far_ended = false;
+  near_.stop(near_ended);
+  far_.stop(far_ended);
+  done = near_ended && far_ended;
+}
+
+bool TwoLevelPairs::has_block_of(int peer) const {
+  const bool is_near = placement_.node(peer) == placement_.node(pipeline_.rank);
+  return is_near ? near_.has_block_of(placement_.local_rank(peer)) : far_.has_block_of(peer);
+}
+
+void TwoLevelPairs::report() {
+  log::info("nodes: {} collectives pair by pair", calls_done.load(std::memory_order_relaxed));
+}
+
+}  // namespace accord::core
