@@ -49,6 +49,7 @@ enum class MemoryType : unsigned { none = 0, host = 1, device = 2, array = 3, un
 enum class PointerAttribute : unsigned {
   context = 1,
   memory_type = 2,
+  device_pointer = 3,
   buffer_id = 7,
   is_managed = 8,
   device_ordinal = 9,
