@@ -76,11 +76,6 @@ bool find_library() {
   });
 }
 
-bool gpu_exists() noexcept {
-  static const bool found = find_gpu() && find_library();
-  return found;
-}
-
 bool asked_for() noexcept { return config().runtime == "hip"; }
 
 const char* own_symbol(const char* symbol) noexcept {
@@ -136,7 +131,7 @@ LateLibrary<cuda::Driver>& library() noexcept {
   static LateLibrary<cuda::Driver>& only = *new LateLibrary<cuda::Driver>(
       {.names = kLibraries,
        .is_asked_for = asked_for,
-       .has_device = gpu_exists,
+       .has_device = device_exists,
        .make = make,
        .absence = "hip: an AMD GPU or ACCORD_RUNTIME=hip, but no libamdhip64 that loads"});
   return only;
@@ -147,9 +142,14 @@ LateLibrary<cuda::Driver>& library() noexcept {
 const cuda::Driver* driver() noexcept { return library().find(); }
 const cuda::Driver* open_driver() noexcept { return library().open(); }
 
+bool device_exists() noexcept {
+  static const bool found = find_gpu() && find_library();
+  return found;
+}
+
 // A library that comes later is of use only where there is a GPU.
 bool may_be_used() noexcept {
-  static const bool may = gpu_exists() || asked_for() || driver() != nullptr;
+  static const bool may = device_exists() || asked_for() || driver() != nullptr;
   return may;
 }
 
@@ -158,7 +158,7 @@ bool device_is_visible() noexcept {
     const char* visible = std::getenv(name);
     if (visible != nullptr && (*visible == '\0' || *visible == '-')) return false;
   }
-  return gpu_exists() || (asked_for() && driver() != nullptr);
+  return device_exists() || (asked_for() && driver() != nullptr);
 }
 
 Status problem() {

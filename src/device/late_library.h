@@ -15,6 +15,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "device/open_library.h"
 
 namespace accord::device {
 
@@ -80,7 +81,7 @@ class LateLibrary {
   void take(int flags) {
     if (api_.load(std::memory_order_relaxed) != nullptr || !failure_.ok()) return;
     for (const char* name : terms_.names) {
-      void* const library = dlopen(name, flags);
+      void* const library = open_library(name, flags);
       if (library == nullptr) continue;
       const Api* made = nullptr;
       failure_ = terms_.make(library, name, made);

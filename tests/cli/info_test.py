@@ -193,6 +193,21 @@ def test_the_devices_of_hip(home: Home, accord: Accord) -> None:
     assert broken["devices"] == [] and "hipInit" in broken["problem"]
 
 
+def test_a_driver_of_nvidia_that_does_not_start(home: Home, accord: Accord) -> None:
+    driver = home.library.parent.parent / "tests" / "unit" / "fake_cuda" / "libcuda.so.1"
+    if not driver.is_file():
+        pytest.skip("no stand-in for CUDA's driver in this build")
+
+    def problem(**environment: object) -> str:
+        done = accord("info", "--json", LD_PRELOAD=driver, **environment)
+        assert done.returncode == 0, done.stderr
+        (row,) = [row for row in json.loads(done.stdout)["runtimes"] if row["name"] == "cuda"]
+        return str(row.get("problem", ""))
+
+    assert problem() == ""
+    assert problem(FAKE_CUDA_NO_INIT="1").startswith("cuda cuInit: ")
+
+
 def test_the_devices_of_synapse(home: Home, accord: Accord) -> None:
     folder = home.library.parent.parent / "tests" / "synapse" / "lib"
     if not (folder / "libSynapse.so").is_file():
