@@ -464,7 +464,7 @@ constexpr cuda::Vendor kNvidia{.name = "cuda",
                                .open_driver = cuda::driver,
                                .active = []() noexcept { return cuda::driver() != nullptr; },
                                .device_is_visible = cuda::device_is_visible,
-                               .problem = [] { return Status(); },
+                               .problem = cuda::problem,
                                .no_driver = "cuda: no NVIDIA driver for CUDA 12 or later here"};
 
 }  // namespace

@@ -10,9 +10,12 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/log.h"
+#include "device/open_library.h"
 
 #ifdef ACCORD_CUDA_KERNELS
 extern "C" const unsigned char accord_cuda_kernels[];  // cuda_kernels.S
@@ -68,44 +71,59 @@ bool all_devices_hidden() noexcept {
   return *visible == '\0' || *visible == '-' || std::strcmp(visible, "NoDevFiles") == 0;
 }
 
-bool find_functions(void* library, Driver& found) {
+Status find_functions(void* library, Driver& found) {
   const char* missing = nullptr;
 #define CUDA_FUNCTION(member, symbol, parameters)                                   \
   found.member = reinterpret_cast<decltype(found.member)>(dlsym(library, #symbol)); \
   if (found.member == nullptr) missing = #symbol;
 #include "device/cuda_driver.def"
 #undef CUDA_FUNCTION
-  if (missing != nullptr) {
-    log::warn("cuda runtime is off: {} has no {} (a driver for CUDA 12 or later is needed)",
-              kLibrary, missing);
-  }
-  return missing == nullptr;
+  if (missing == nullptr) return Status();
+  Status problem(StatusCode::unsupported,
+                 fmt::format("cuda: {} has no {} (a driver for CUDA 12 or later is needed)",
+                             kLibrary, missing));
+  log::warn("{}", problem.message());
+  return problem;
 }
 
-const Driver* load() {
+// What was looked for once.
+struct Found {
+  const Driver* driver = nullptr;
+  Status problem;
+};
+
+Found load() {
   // The handle is kept for good: the driver cannot be unloaded safely.
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr && device_file_exists()) library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return nullptr;
-  auto* found = new Driver;
-  found->images = kImages;
-  if (find_functions(library, *found)) return found;
-  delete found;
-  return nullptr;
+  if (library == nullptr && device_file_exists()) library = open_library(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return {};
+  auto made = std::make_unique<Driver>();
+  made->images = kImages;
+  Status problem = find_functions(library, *made);
+  return {problem.ok() ? made.release() : nullptr, std::move(problem)};
+}
+
+const Found& found() noexcept {
+  static const Found& once = *new Found(load());
+  return once;
 }
 
 }  // namespace
 
-const Driver* driver() noexcept {
-  static const Driver* const found = load();
-  return found;
+const Driver* driver() noexcept { return found().driver; }
+
+Status problem() {
+  if (driver() == nullptr) return found().problem;
+  const Result started = driver()->init(0);
+  return started == Result::no_device ? Status() : status_of(*driver(), started, symbol::init);
 }
 
-bool device_is_visible() noexcept {
-  if (all_devices_hidden()) return false;
+bool device_exists() noexcept {
   return has_entry("/proc/driver/nvidia/gpus", "") || has_entry("/dev", "nvidia") ||
          access("/dev/dxg", F_OK) == 0 || access("/dev/nvhost-ctrl-gpu", F_OK) == 0;
 }
+
+bool device_is_visible() noexcept { return !all_devices_hidden() && device_exists(); }
 
 Status status_of(const Driver& driver, Result result, const char* call) {
   if (result == Result::success) return Status();

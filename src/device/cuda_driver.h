@@ -49,6 +49,7 @@ enum class MemoryType : unsigned { none = 0, host = 1, device = 2, array = 3, un
 enum class PointerAttribute : unsigned {
   context = 1,
   memory_type = 2,
+  device_pointer = 3,
   buffer_id = 7,
   is_managed = 8,
   device_ordinal = 9,
@@ -148,7 +149,14 @@ namespace symbol {
 // already. Never initialises it.
 const Driver* driver() noexcept;
 
-// Whether this process seems to have a GPU of NVIDIA, as files and the environment tell.
+// Why there is none although libcuda is there, or why it shows no device; ok where nothing is
+// amiss, or all devices are hidden. Initialises it.
+Status problem();
+
+// Whether there is a GPU of NVIDIA, as files tell.
+bool device_exists() noexcept;
+
+// Whether the environment does not hide all of them.
 bool device_is_visible() noexcept;
 
 inline DevicePointer address_of(const void* pointer) {

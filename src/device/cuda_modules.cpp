@@ -28,7 +28,17 @@ struct Place {
 
   // Host memory that the driver knows, and managed memory: every context can address it.
   bool everywhere() const { return managed || type == MemoryType::host; }
+  bool may_be_elsewhere() const { return !managed && type == MemoryType::host; }
 };
+
+// Page-locked memory of the program's own may have another address on a device than on the host,
+// as on some of AMD's; kernels are given that of the host.
+bool has_one_address(const Driver& driver, const void* pointer) {
+  DevicePointer on_device = 0;
+  return driver.pointer_get_attribute(&on_device, PointerAttribute::device_pointer,
+                                      address_of(pointer)) == Result::success &&
+         on_device == address_of(pointer);
+}
 
 // With `extent` also where the memory around the byte ends; 0 where the driver does not say.
 Status find_place(const Driver& driver, const void* pointer, const char* purpose, Place& place,
@@ -55,6 +65,11 @@ Status find_place(const Driver& driver, const void* pointer, const char* purpose
         fmt::format("{} {}: {} is no memory of this runtime", driver.runtime, purpose, pointer));
   }
   place.managed = managed != 0;
+  if (place.may_be_elsewhere() && !has_one_address(driver, pointer)) {
+    return Status(StatusCode::unsupported,
+                  fmt::format("{} {}: {}: host memory that a device finds at another address",
+                              driver.runtime, purpose, pointer));
+  }
   place.device = static_cast<std::int32_t>(ordinal);
   if (extent == nullptr) return Status();
   if (!place.everywhere() && place.context == nullptr) narrow_to_mapping(driver, pointer, range);

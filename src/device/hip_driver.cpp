@@ -5,22 +5,20 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
 #include "device/hip_functions.h"
+#include "device/late_library.h"
 
 #ifdef ACCORD_HIP_KERNELS
 extern "C" const unsigned char accord_hip_kernels[];  // hip_kernels.S
@@ -78,38 +76,7 @@ bool find_library() {
   });
 }
 
-bool gpu_exists() noexcept {
-  static const bool found = find_gpu() && find_library();
-  return found;
-}
-
 bool asked_for() noexcept { return config().runtime == "hip"; }
-
-// How many libraries this process has ever loaded; asking takes less than looking for one.
-unsigned long long libraries_loaded() noexcept {
-  unsigned long long count = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* result) {
-        *static_cast<unsigned long long*>(result) = info->dlpi_adds;
-        return 1;  // the same for all
-      },
-      &count);
-  return count;
-}
-
-// What is known of the library. Never destroyed: it is asked until the end of the process.
-struct Search {
-  std::atomic<const cuda::Driver*> driver{nullptr};
-  std::atomic<unsigned long long> libraries_seen{0};
-  std::mutex mutex;  // guards what follows
-  Status failure;    // of a library that is there; for good
-  Status absence;    // of one that was asked for: the program may bring its own later
-};
-
-Search& search() noexcept {
-  static Search& only = *new Search;
-  return only;
-}
 
 const char* own_symbol(const char* symbol) noexcept {
 #define HIP_TWIN(member, own, parameters) \
@@ -150,54 +117,39 @@ Status find_functions(void* library, const char* name) {
   return Status();
 }
 
-// With the mutex held: takes the library that is loaded, or with flags other than RTLD_NOLOAD loads
-// it. It is kept for good, since it cannot be unloaded safely.
-void take_library(Search& in, int flags) {
-  if (in.driver.load(std::memory_order_relaxed) != nullptr || !in.failure.ok()) return;
-  for (const char* name : kLibraries) {
-    void* library = dlopen(name, flags);
-    if (library == nullptr) continue;
-    in.failure = find_functions(library, name);
-    if (!in.failure.ok()) return;
-    auto* made = new cuda::Driver(make_driver());
-    made->runtime = "hip";
-    made->own_symbol = own_symbol;
-    made->images = kImages;
-    in.driver.store(made, std::memory_order_release);
-    return;
-  }
+Status make(void* library, const char* name, const cuda::Driver*& driver) {
+  ACCORD_TRY(find_functions(library, name));
+  auto* const made = new cuda::Driver(make_driver());
+  made->runtime = "hip";
+  made->own_symbol = own_symbol;
+  made->images = kImages;
+  driver = made;
+  return Status();
+}
+
+LateLibrary<cuda::Driver>& library() noexcept {
+  static LateLibrary<cuda::Driver>& only = *new LateLibrary<cuda::Driver>(
+      {.names = kLibraries,
+       .is_asked_for = asked_for,
+       .has_device = device_exists,
+       .make = make,
+       .absence = "hip: an AMD GPU or ACCORD_RUNTIME=hip, but no libamdhip64 that loads"});
+  return only;
 }
 
 }  // namespace
 
-const cuda::Driver* driver() noexcept {
-  Search& in = search();
-  if (const cuda::Driver* known = in.driver.load(std::memory_order_acquire)) return known;
-  const unsigned long long loaded = libraries_loaded();
-  if (in.libraries_seen.load(std::memory_order_relaxed) == loaded) return nullptr;
-  const std::lock_guard lock(in.mutex);
-  take_library(in, asked_for() ? RTLD_NOW | RTLD_LOCAL : RTLD_NOW | RTLD_NOLOAD);
-  // Loading may have loaded others, too, though it failed.
-  in.libraries_seen.store(std::max(loaded, libraries_loaded()), std::memory_order_relaxed);
-  return in.driver.load(std::memory_order_relaxed);
-}
+const cuda::Driver* driver() noexcept { return library().find(); }
+const cuda::Driver* open_driver() noexcept { return library().open(); }
 
-const cuda::Driver* open_driver() noexcept {
-  if (const cuda::Driver* known = driver()) return known;
-  if (!gpu_exists() && !asked_for()) return nullptr;
-  Search& in = search();
-  const std::lock_guard lock(in.mutex);
-  take_library(in, RTLD_NOW | RTLD_LOCAL);
-  const cuda::Driver* const found = in.driver.load(std::memory_order_relaxed);
-  if (found == nullptr)
-    in.absence = Status(StatusCode::unsupported,
-                        "hip: an AMD GPU or ACCORD_RUNTIME=hip, but no libamdhip64 that loads");
+bool device_exists() noexcept {
+  static const bool found = find_gpu() && find_library();
   return found;
 }
 
 // A library that comes later is of use only where there is a GPU.
 bool may_be_used() noexcept {
-  static const bool may = gpu_exists() || asked_for() || driver() != nullptr;
+  static const bool may = device_exists() || asked_for() || driver() != nullptr;
   return may;
 }
 
@@ -206,15 +158,12 @@ bool device_is_visible() noexcept {
     const char* visible = std::getenv(name);
     if (visible != nullptr && (*visible == '\0' || *visible == '-')) return false;
   }
-  return gpu_exists() || (asked_for() && driver() != nullptr);
+  return device_exists() || (asked_for() && driver() != nullptr);
 }
 
 Status problem() {
   const cuda::Driver* const found = open_driver();
-  if (found == nullptr) {
-    const std::lock_guard lock(search().mutex);
-    return search().failure.ok() ? search().absence : search().failure;
-  }
+  if (found == nullptr) return library().problem();
   if (!device_is_visible()) return Status();
   int count = 0;
   ACCORD_TRY(cuda::status_of(*found, found->init(0), cuda::symbol::init));

@@ -36,7 +36,10 @@ const cuda::Driver* open_driver() noexcept;
 // Whether this process may come to use HIP.
 bool may_be_used() noexcept;
 
-// Whether there is a GPU that the environment does not hide.
+// Whether there is a GPU, and a library for it.
+bool device_exists() noexcept;
+
+// Whether the environment does not hide it.
 bool device_is_visible() noexcept;
 
 // Why there is a GPU but no device of it; ok where nothing is amiss.

@@ -12,15 +12,33 @@ using cuda::Context;
 using cuda::DevicePointer;
 using cuda::MemoryType;
 
-// HIP keeps the last error of a thread for the program to ask after: it must not find one of ours,
-// most of which are only answers ("not ready", "not my memory").
+// 70000000 is HIP 7.0.
+int version() {
+  static const int number = [] {
+    int found = 0;
+    if (functions().get_version(&found) == Result::success) return found;
+    (void)functions().get_last_error();
+    return 0;
+  }();
+  return number;
+}
+
+// HIP keeps an error of a thread for the program to ask after: it must not find one of ours, most
+// of which are only answers ("not ready", "not my memory"). Up to HIP 6 what it keeps is the result
+// of the last call, whatever that was; from 7 on it is the last error, "not ready" being none. To
+// take ours away is to take away the program's, if it has not asked yet: there is no way to put
+// that back.
+bool is_kept(Result result) {
+  return result != Result::success && (result != Result::not_ready || version() < 70000000);
+}
+
 template <auto member>
 struct Quiet;
 template <class... Args, Result (*Functions::*member)(Args...)>
 struct Quiet<member> {
   static Result call(Args... args) {
     const Result result = (functions().*member)(args...);
-    if (result != Result::success) (void)functions().get_last_error();
+    if (is_kept(result)) (void)functions().get_last_error();
     return result;
   }
 };
@@ -146,10 +164,7 @@ bool has_devices() {
 
 // HIP 6 has numbered the kinds of memory anew.
 MemoryType type_of(const PointerFacts& facts) {
-  static const bool old_numbers = [] {
-    int version = 0;
-    return ask<&Functions::get_version>(&version) == Result::success && version < 60000000;
-  }();
+  const bool old_numbers = version() != 0 && version() < 60000000;
   const unsigned type = facts.type + (old_numbers ? 1 : 0);
   return type == 0 ? MemoryType::none : type == 1 ? MemoryType::host : MemoryType::device;
 }
@@ -186,6 +201,8 @@ class Pointer {
         return give(value, facts_.device);
       case PointerAttribute::context:
         return give(value, context_of(facts_.device));
+      case PointerAttribute::device_pointer:
+        return give(value, cuda::address_of(facts_.on_device));
       case PointerAttribute::access_flags:
         return give(value, cuda::kAccessReadWrite);
       case PointerAttribute::buffer_id:

@@ -373,6 +373,7 @@ Status LevelZeroRuntime::reduce_begin(int device, const Reduction& reduction, Co
   level_zero::Work work;
   ACCORD_TRY(
       level_zero::make_reduction(*place.driver, *this, device, *place.device, reduction, work));
+  if (work.launches.empty()) return Status();
   return begin_work(device, place, work, ticket);
 }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "device/open_library.h"
+
 namespace accord::device::level_zero {
 namespace {
 
@@ -59,7 +61,7 @@ struct Found {
 // The loader is kept for good: memory of it may be in use until the very end of the process.
 Found load() {
   if (!other_drivers_named() && !gpu_exists() && access("/dev/dxg", F_OK) != 0) return {};
-  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* library = open_library(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return {nullptr,
             Status(StatusCode::unsupported,

@@ -44,19 +44,13 @@ const Image* find_image([[maybe_unused]] std::string_view name) {
   return nullptr;
 }
 
-// That a driver does not take our kernels is no error of the device: there are other ways.
-bool is_refusal(ze_result_t result) {
-  switch (result) {
-    case ZE_RESULT_ERROR_MODULE_BUILD_FAILURE:
-    case ZE_RESULT_ERROR_MODULE_LINK_FAILURE:
-    case ZE_RESULT_ERROR_INVALID_NATIVE_BINARY:
-    case ZE_RESULT_ERROR_UNSUPPORTED_FEATURE:
-    case ZE_RESULT_ERROR_UNSUPPORTED_VERSION:
-    case ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE:
-      return true;
-    default:
-      return false;
-  }
+// That a driver does not take our kernels is no error of the device: there are other ways. Drivers
+// give many codes for that, also such as the interface does not list.
+Status refusal_or(ze_result_t result, const char* call) {
+  Status status = status_of(result, call);
+  const bool other = status.ok() || status.code() == StatusCode::no_memory ||
+                     result == ZE_RESULT_ERROR_DEVICE_LOST;
+  return other ? status : Status(StatusCode::unsupported, status.message());
 }
 
 Status make_module(const Driver& driver, const Device& device, const Image& image,
@@ -66,21 +60,20 @@ Status make_module(const Driver& driver, const Device& device, const Image& imag
   description.format = ZE_MODULE_FORMAT_IL_SPIRV;
   description.inputSize = image.size_bytes;
   description.pInputModule = image.spirv;
-  const ze_result_t result =
-      driver.module_create(device.context, device.handle, &description, &module, nullptr);
-  const Status status = status_of(result, symbol::module_create);
-  return is_refusal(result) ? Status(StatusCode::unsupported, status.message()) : status;
+  return refusal_or(
+      driver.module_create(device.context, device.handle, &description, &module, nullptr),
+      symbol::module_create);
 }
 
 // Kernels find their memory by addresses in other memory, which the driver has to be told.
 Status prepare(const Driver& driver, ze_kernel_handle_t kernel) {
-  ACCORD_TRY(status_of(driver.kernel_set_group_size(kernel, kKernelThreads, 1, 1),
-                       symbol::kernel_set_group_size));
+  ACCORD_TRY(refusal_or(driver.kernel_set_group_size(kernel, kKernelThreads, 1, 1),
+                        symbol::kernel_set_group_size));
   constexpr ze_kernel_indirect_access_flags_t kAll = ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST |
                                                      ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
                                                      ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED;
-  return status_of(driver.kernel_set_indirect_access(kernel, kAll),
-                   symbol::kernel_set_indirect_access);
+  return refusal_or(driver.kernel_set_indirect_access(kernel, kAll),
+                    symbol::kernel_set_indirect_access);
 }
 
 Status make_kernel(const Driver& driver, ze_module_handle_t module, const std::string& name,
@@ -88,7 +81,8 @@ Status make_kernel(const Driver& driver, ze_module_handle_t module, const std::s
   ze_kernel_desc_t description{};
   description.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC;
   description.pKernelName = name.c_str();
-  ACCORD_TRY(status_of(driver.kernel_create(module, &description, &kernel), symbol::kernel_create));
+  ACCORD_TRY(
+      refusal_or(driver.kernel_create(module, &description, &kernel), symbol::kernel_create));
   Status status = prepare(driver, kernel);
   if (!status.ok()) driver.kernel_destroy(kernel);
   return status;

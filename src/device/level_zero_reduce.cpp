@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
+#include "device/host_reduce.h"
 #include "device/level_zero_kernels.h"
 #include "device/level_zero_modules.h"
 #include "device/reduce_functions.h"
@@ -94,6 +96,25 @@ Status check_memory(const Driver& driver, DeviceRuntime& runtime, int index, con
   return Status();
 }
 
+// Every step waits: this is for drivers that take the module by which a device was tried, but not
+// this one. By then peers count on this rank to reduce.
+Status reduce_by_cpu(DeviceRuntime& runtime, int index, const Reduction& reduction) {
+  const std::size_t bytes = reduction.count * element_bytes(reduction.element);
+  const std::size_t count = reduction.sources.size();
+  std::vector<std::byte> staging(bytes * count);
+  std::vector<Copy> copies;
+  std::vector<const void*> sources;
+  for (std::size_t i = 0; i < count; ++i) {
+    sources.push_back(&staging[i * bytes]);
+    copies.push_back({&staging[i * bytes], reduction.sources[i], bytes});
+  }
+  ACCORD_TRY(runtime.copy(index, copies));
+  reduce_on_host({staging.data(), sources, reduction.count, reduction.op, reduction.element});
+  copies = {{reduction.dst, staging.data(), bytes}};
+  for (void* copy : reduction.copies) copies.push_back({copy, staging.data(), bytes});
+  return runtime.copy(index, copies);
+}
+
 }  // namespace
 
 Status make_reduction(const Driver& driver, DeviceRuntime& runtime, int index, const Device& device,
@@ -101,7 +122,12 @@ Status make_reduction(const Driver& driver, DeviceRuntime& runtime, int index, c
   ACCORD_TRY(check_memory(driver, runtime, index, device, reduction));
   const Name& name = name_of(reduction);
   Launch launch;
-  ACCORD_TRY(find_kernel(driver, device, name.module, name.kernel, launch.kernel));
+  const Status found = find_kernel(driver, device, name.module, name.kernel, launch.kernel);
+  if (found.code() == StatusCode::unsupported) {
+    log::debug("{} by the CPU: {}", name.kernel, found.message());
+    return reduce_by_cpu(runtime, index, reduction);
+  }
+  ACCORD_TRY(found);
   const std::vector<std::uint64_t> addresses = addresses_of(reduction);
   const ReduceParameters parameters = parameters_of(reduction, addresses);
   const std::uint64_t units = parameters.vectors > 0 ? parameters.vectors : parameters.count;

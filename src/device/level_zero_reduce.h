@@ -9,7 +9,8 @@
 
 namespace accord::device::level_zero {
 
-// What a lane of the device's compute engines has to do for the reduction, which is not empty.
+// What a lane of the device's compute engines has to do for the reduction, which is not empty:
+// nothing where the driver has refused this kernel, and the CPU has done it.
 // `index` is the device's number in the runtime.
 Status make_reduction(const Driver& driver, DeviceRuntime& runtime, int index, const Device& device,
                       const Reduction& reduction, Work& work);

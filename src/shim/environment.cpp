@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "core/selection.h"
+#include "device/machine.h"
 #include "shim/collectives.h"
 #include "shim/shim.h"
 
@@ -16,9 +17,11 @@ namespace accord::shim {
 namespace {
 
 // A progress thread needs MPI_THREAD_MULTIPLE; without accelerators nothing ever needs the thread.
+// Asked for on all ranks of a machine or on none: barriers of MPICH 5.0 hang where the levels of
+// ranks of a node differ, as those would that have their devices hidden.
 int wanted_level(int required) {
   const std::string& setting = config().progress_thread;
-  const bool wanted = setting == "on" || (setting == "auto" && device::accelerator_present());
+  const bool wanted = setting == "on" || (setting == "auto" && device::accelerator_on_machine());
   return wanted ? MPI_THREAD_MULTIPLE : required;
 }
 

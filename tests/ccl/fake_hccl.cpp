@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine.h"
+#include "stream.h"
 
 // NOLINTBEGIN(readability-identifier-naming): HCCL's names
 using namespace accord::fake;
@@ -48,7 +49,7 @@ struct Typed {
   hcclRedOp_t op = hcclSum;
 };
 hcclResult_t run(hcclComm_t comm, void* stream, Call call, const Typed& typed) {
-  if (stream != nullptr) return result_of(refuse("streams must be null"));
+  if (stream != nullptr && !has_streams()) return result_of(refuse("streams must be null"));
   if (typed.datatype != hcclFloat32 && typed.datatype != hcclBfloat16) {
     refuse("neither float32 nor bfloat16");
     return hcclUnsupported;
@@ -57,6 +58,7 @@ hcclResult_t run(hcclComm_t comm, void* stream, Call call, const Typed& typed) {
     refuse("neither sum nor min nor max");
     return hcclUnsupported;
   }
+  call.stream = stream;
   call.element = static_cast<Element>(typed.datatype);
   if (typed.op == hcclMin) call.reduction = Reduction::min;
   if (typed.op == hcclMax) call.reduction = Reduction::max;

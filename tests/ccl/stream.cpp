@@ -14,10 +14,14 @@ struct Functions {
   void* (*bytes_of)(const void* pointer) = nullptr;
 
   Functions() {
-    void* library = ::dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD);
+    find("libamdhip64.so.6", "accord_test_hip_enqueue", "accord_test_hip_bytes_of");
+    find("libSynapse.so", "accord_test_synapse_enqueue", "accord_test_synapse_bytes_of");
+  }
+  void find(const char* name, const char* enqueue_name, const char* bytes_of_name) {
+    void* library = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return;
-    enqueue = reinterpret_cast<decltype(enqueue)>(::dlsym(library, "accord_test_hip_enqueue"));
-    bytes_of = reinterpret_cast<decltype(bytes_of)>(::dlsym(library, "accord_test_hip_bytes_of"));
+    enqueue = reinterpret_cast<decltype(enqueue)>(::dlsym(library, enqueue_name));
+    bytes_of = reinterpret_cast<decltype(bytes_of)>(::dlsym(library, bytes_of_name));
   }
 };
 

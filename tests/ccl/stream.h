@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Streams of a device whose memory the CPU may not touch: those of the stand-in for HIP
-// (tests/hip), where the process has loaded that.
+// Streams of a device whose memory the CPU may not touch: those of the stand-ins for HIP and
+// Synapse (tests/hip, tests/synapse), where the process has loaded one.
 #pragma once
 
 #include <functional>

@@ -193,6 +193,44 @@ def test_the_devices_of_hip(home: Home, accord: Accord) -> None:
     assert broken["devices"] == [] and "hipInit" in broken["problem"]
 
 
+def test_a_driver_of_nvidia_that_does_not_start(home: Home, accord: Accord) -> None:
+    driver = home.library.parent.parent / "tests" / "unit" / "fake_cuda" / "libcuda.so.1"
+    if not driver.is_file():
+        pytest.skip("no stand-in for CUDA's driver in this build")
+
+    def problem(**environment: object) -> str:
+        done = accord("info", "--json", LD_PRELOAD=driver, **environment)
+        assert done.returncode == 0, done.stderr
+        (row,) = [row for row in json.loads(done.stdout)["runtimes"] if row["name"] == "cuda"]
+        return str(row.get("problem", ""))
+
+    assert problem() == ""
+    assert problem(FAKE_CUDA_NO_INIT="1").startswith("cuda cuInit: ")
+
+
+def test_the_devices_of_synapse(home: Home, accord: Accord) -> None:
+    folder = home.library.parent.parent / "tests" / "synapse" / "lib"
+    if not (folder / "libSynapse.so").is_file():
+        pytest.skip("no stand-in for Synapse in this build")
+
+    def told(**environment: object) -> dict[str, Any]:
+        asked = {"LD_LIBRARY_PATH": folder, "ACCORD_RUNTIME": "synapse", **environment}
+        done = accord("info", "--json", **asked)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["default_runtime"] == "synapse"
+        (row,) = [row for row in answer["runtimes"] if row["name"] == "synapse"]
+        return row
+
+    good = told(ACCORD_TEST_SYNAPSE_DEVICES="3")
+    assert [device["name"] for device in good["devices"]] == ["Gaudi 2"] * 3
+    assert "problem" not in good
+    broken = told(ACCORD_TEST_SYNAPSE_FAIL="synInitialize:1+")
+    assert broken["devices"] == [] and "synInitialize" in broken["problem"]
+    missing = told(LD_LIBRARY_PATH="/nowhere")
+    assert missing["devices"] == [] and "libSynapse.so" in missing["problem"]
+
+
 def test_a_collective_library_that_is_not_there(home: Home, accord: Accord) -> None:
     done = accord("info", "--json", ACCORD_CCL_LIBRARIES="nccl:/nowhere/libnccl.so")
     rows = {row["name"]: row for row in json.loads(done.stdout)["collective_libraries"]}

@@ -1,49 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// How a test in the process of the stand-in for HIP speaks with it as a program does, and past its
+// How a test in the process of the stand-in for HIP speaks with it, as a program does and past its
 // interface.
 #pragma once
 
-#include <dlfcn.h>
-
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "../stand_in_control.h"
 #include "device/cuda_driver.h"
 
 namespace accord::test::hip {
 
-// What a process could leak: what the library holds, descriptors, and mappings of memory.
-struct Held {
-  long objects = 0;
-  long allocations = 0;
-  long descriptors = 0;
-  long mappings = 0;
-  bool operator==(const Held&) const = default;
-};
-
-// The library must have been loaded by now.
-class DriverControl {
+class DriverControl : public StandInControl {
  public:
   using Result = device::cuda::Result;
 
-  DriverControl() : library_(::dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD)) {}
+  DriverControl() : StandInControl({"libamdhip64.so.6", "accord_test_hip_", "hip-test-memory"}) {}
 
-  bool found() const { return library_ != nullptr && find<void()>("accord_test_hip_fail"); }
-
-  template <class Function>
-  Function* find(const char* name) const {
-    return reinterpret_cast<Function*>(::dlsym(library_, name));
-  }
-
-  // As ACCORD_TEST_HIP_FAIL.
-  void fail(const std::string& what) const {
-    find<void(const char*)>("accord_test_hip_fail")(what.c_str());
-  }
   Result last_error() const { return find<Result()>("hipGetLastError")(); }
   void set_device(int device) const { (void)find<Result(int)>("hipSetDevice")(device); }
   int current_device() const {
@@ -51,21 +27,6 @@ class DriverControl {
     (void)find<Result(int*)>("hipGetDevice")(&device);
     return device;
   }
-
-  Held held() const {
-    Held all;
-    find<void(long*, long*)>("accord_test_hip_count")(&all.objects, &all.allocations);
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-      ++all.descriptors;
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      if (line.find("hip-test-memory") != std::string::npos) ++all.mappings;
-    }
-    return all;
-  }
-
- private:
-  void* library_;
 };
 
 // All but those that only tell of errors.

@@ -321,6 +321,19 @@ TEST_F(Hip, names_its_own_functions_in_errors) {
   EXPECT_EQ("hip hipMalloc: hipErrorOfStandIn 999 (said by the stand-in)", status.message());
 }
 
+// HIP 7 keeps an error of the program's until it asks; older ones the result of the last call.
+TEST_F(Hip, leaves_the_programs_own_error_where_hip_does) {
+  void* const memory = allocate(MemoryKind::device, 100);
+  const std::vector<unsigned char> data(100);
+  library().set_device(99);
+  EXPECT_OK(copy(memory, data.data(), data.size()));
+  EXPECT_TRUE(runtime_.must_stage(memory));
+  const char* const version = std::getenv("ACCORD_TEST_HIP_VERSION");
+  const bool keeps = version != nullptr && *version == '7';
+  EXPECT_EQ(keeps, library().last_error() != Result::success);
+  EXPECT_OK(runtime_.free(memory));
+}
+
 // Where HIP does not answer, the host MPI must not get what may be device memory.
 TEST_F(Hip, stages_what_it_cannot_ask_about) {
   void* const memory = allocate(MemoryKind::device, 100);
@@ -363,6 +376,39 @@ TEST_F(HipKernels, follow_layouts) {
   for (const MemoryKind other : {MemoryKind::device, MemoryKind::pinned})
     test::Layouts(runtime_, other).check(200, 7);
   EXPECT_GT(cuda::pack_launches(), before);
+}
+
+// Kernels get the host's address, so they are only for memory that has no other on the device.
+TEST_F(HipKernels, leave_host_memory_alone_that_a_device_finds_elsewhere) {
+  const bool elsewhere = std::getenv("ACCORD_TEST_HIP_REGISTERED") != nullptr;
+  ::setenv("ACCORD_TEST_PACK", "kernel", 1);
+  constexpr std::size_t kBytes = 8192;
+  alignas(4096) static unsigned char pages[kBytes];
+  const auto enter = library().find<Result(void*, std::size_t, unsigned)>("hipHostRegister");
+  const auto leave = library().find<Result(void*)>("hipHostUnregister");
+  ASSERT_EQ(Result::success, enter(pages, kBytes, 0));
+  const auto data = test::pattern(2 * kBytes, 9);
+  auto* const memory = static_cast<std::byte*>(allocate(MemoryKind::device, data.size()));
+  ASSERT_OK(copy(memory, data.data(), data.size()));
+  const std::uint64_t before = cuda::pack_launches();
+  CopyBatch batch;
+  batch.append({.type = std::make_shared<const Typemap>(std::vector<device::Run>{{0, 4, 0}}, 8),
+                .elements = memory,
+                .other = reinterpret_cast<std::byte*>(pages),
+                .first_bytes = 0,
+                .length_bytes = kBytes,
+                .direction = LayoutCopy::Direction::pack});
+  ASSERT_OK(runtime_.copy_batch(0, batch));
+  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(data[i / 4 * 8 + i % 4], pages[i]) << i;
+  EXPECT_EQ(elsewhere ? before : before + 1, cuda::pack_launches());
+  const void* const sources[] = {memory, pages};
+  CopyTicket ticket;
+  const Status status =
+      runtime_.reduce_begin(0, {memory, sources, kBytes, ReduceOp::bxor, Element::uint8}, ticket);
+  EXPECT_EQ(elsewhere ? StatusCode::unsupported : StatusCode::ok, status.code());
+  for (bool done = false; !done;) ASSERT_OK(runtime_.copy_done(ticket, done));
+  EXPECT_EQ(Result::success, leave(pages));
+  EXPECT_OK(runtime_.free(memory));
 }
 
 TEST_F(HipKernels, work_from_any_thread) {

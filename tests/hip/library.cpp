@@ -31,12 +31,19 @@ State& state() {
   return only;
 }
 
-bool is_version_5() {
-  static const bool is = [] {
+int version() {
+  static const int number = [] {
     const char* text = std::getenv("ACCORD_TEST_HIP_VERSION");
-    return text != nullptr && *text == '5';
+    return text == nullptr ? 6 : std::atoi(text);
   }();
-  return is;
+  return number;
+}
+
+const void* address_on_device(const Allocation& allocation, const void* address) {
+  static const bool elsewhere = std::getenv("ACCORD_TEST_HIP_REGISTERED") != nullptr;
+  constexpr std::uintptr_t kAway = std::uintptr_t{1} << 46;
+  if (!elsewhere || !allocation.registered) return address;
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) ^ kAway);
 }
 
 int device_count() {
@@ -221,7 +228,7 @@ Result hipInit(unsigned flags) {
 }
 Result hipRuntimeGetVersion(int* version) {
   return api(__func__, [&] {
-    *version = is_version_5() ? 50221153 : 60342134;
+    *version = is_version_5() ? 50221153 : accord::test::hip::version() * 10000000 + 342134;
     return Result::success;
   });
 }
@@ -351,7 +358,7 @@ Result hipPointerGetAttributes(PointerFacts* facts, const void* pointer) {
     }
     facts->type = number_of(found->kind);
     facts->device = found->device;
-    facts->on_device = const_cast<void*>(pointer);
+    facts->on_device = const_cast<void*>(address_on_device(*found, pointer));
     facts->is_managed = found->kind == Kind::managed ? 1 : 0;
     return Result::success;
   });

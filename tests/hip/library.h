@@ -7,7 +7,9 @@
 // current, kernels reach other devices only where peers were enabled, the last error of a thread is
 // kept. Streams work late (ACCORD_TEST_HIP_DELAY_US), each in a thread of its own. A kernel is
 // known by its name, and done by the CPU. ACCORD_TEST_HIP_VERSION=5 has the numbers and answers of
-// HIP 5. A mistake of the caller that a GPU would only show as wrong bytes ends the process.
+// HIP 5; =7 keeps an error until it is asked after, where older ones keep the last result.
+// ACCORD_TEST_HIP_REGISTERED=elsewhere: a device finds registered memory at another address. A
+// mistake of the caller that a GPU would only show as wrong bytes ends the process.
 #pragma once
 
 #include <condition_variable>
@@ -75,7 +77,12 @@ State& state();
 extern thread_local int current_device;
 extern thread_local Result last_error;
 
-bool is_version_5();
+// ACCORD_TEST_HIP_VERSION, 6 where that is not set.
+int version();
+inline bool is_version_5() { return version() == 5; }
+
+// Where a device finds what the host has at this address.
+const void* address_on_device(const Allocation& allocation, const void* address);
 
 // The allocation that the address is in, or null. With the state's mutex held.
 std::shared_ptr<Allocation> find_allocation(const void* address);
@@ -99,7 +106,8 @@ template <class Body>
 Result api(const char* function, const Body& body) {
   Result result = injected(function);
   if (result == Result::success) result = body();
-  last_error = result;
+  const bool is_error = result != Result::success && result != Result::not_ready;
+  if (is_error || version() < 7) last_error = result;
   return result;
 }
 

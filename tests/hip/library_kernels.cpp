@@ -72,7 +72,7 @@ bool find_kernel(std::string_view name, FunctionHandle& found) {
 // Where the CPU finds what a kernel on the current device is given; null: it would fault.
 std::byte* address_in_kernel(const void* pointer, std::size_t size_bytes, Held& held) {
   const std::shared_ptr<Allocation> owner = find_allocation(pointer);
-  if (owner == nullptr) return nullptr;
+  if (owner == nullptr || address_on_device(*owner, pointer) != pointer) return nullptr;
   const auto offset =
       static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - owner->user);
   if (size_bytes > owner->size_bytes - offset) return nullptr;

@@ -3,8 +3,9 @@
 //
 // What the loader and the tests call by name, the devices, and the errors that are asked for:
 // ACCORD_TEST_ZE_FAIL=zeMemFree:3 makes the third call of that function fail, zeMemFree:3+ every
-// call from the third on; several with commas. ACCORD_TEST_ZE_WITHOUT=fp64: the devices have no
-// double precision; =spirv: their driver takes no module.
+// call from the third on; several with commas; zeMemFree:3@70000001: with that result
+// (hexadecimal). ACCORD_TEST_ZE_WITHOUT=fp64: the devices have no double precision; =spirv: their
+// driver takes no module.
 #include "driver.h"
 
 #include <level_zero/zes_api.h>
@@ -58,6 +59,7 @@ struct Failure {
   std::string function;
   long first = 1;
   bool lasting = false;
+  ze_result_t result = ZE_RESULT_ERROR_UNKNOWN;
   long calls = 0;
 };
 
@@ -76,7 +78,11 @@ struct Failures {
       Failure failure{.function = item.substr(0, colon)};
       if (colon != std::string::npos) {
         failure.first = std::strtol(item.c_str() + colon + 1, nullptr, 10);
-        failure.lasting = item.back() == '+';
+        const std::size_t at = item.find('@');
+        if (at != std::string::npos)
+          failure.result =
+              static_cast<ze_result_t>(std::strtoul(item.c_str() + at + 1, nullptr, 16));
+        failure.lasting = item.find('+') != std::string::npos;
       }
       all.push_back(failure);
     }
@@ -254,7 +260,7 @@ ze_result_t injected(const char* function) {
     if (failure.function != function) continue;
     ++failure.calls;
     if (failure.calls == failure.first || (failure.lasting && failure.calls > failure.first))
-      return ZE_RESULT_ERROR_UNKNOWN;
+      return failure.result;
   }
   return ZE_RESULT_SUCCESS;
 }

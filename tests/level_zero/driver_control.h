@@ -4,61 +4,25 @@
 // How a test in the process of the test driver speaks with it, past the loader.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "../stand_in_control.h"
+
 namespace accord::test::level_zero {
 
-// What a process could leak: what the driver holds, descriptors, and mappings of memory.
-struct Held {
-  long objects = 0;
-  long allocations = 0;
-  long descriptors = 0;
-  long mappings = 0;
-  bool operator==(const Held&) const = default;
-};
+// The last one that ZE_ENABLE_ALT_DRIVERS names is the driver.
+inline std::string driver_path() {
+  const char* names = std::getenv("ZE_ENABLE_ALT_DRIVERS");
+  std::string path = names == nullptr ? "" : names;
+  return path.erase(0, path.rfind(',') + 1);
+}
 
-class DriverControl {
+class DriverControl : public StandInControl {
  public:
-  // The last one that ZE_ENABLE_ALT_DRIVERS names is the driver, which the loader has loaded by
-  // now.
-  DriverControl() {
-    const char* names = std::getenv("ZE_ENABLE_ALT_DRIVERS");
-    std::string path = names == nullptr ? "" : names;
-    path.erase(0, path.rfind(',') + 1);
-    library_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-    if (library_ == nullptr) return;
-    fail_ = reinterpret_cast<decltype(fail_)>(::dlsym(library_, "accord_test_ze_fail"));
-    count_ = reinterpret_cast<decltype(count_)>(::dlsym(library_, "accord_test_ze_count"));
-  }
-
-  bool found() const { return fail_ != nullptr && count_ != nullptr; }
-
-  // As ACCORD_TEST_ZE_FAIL.
-  void fail(const std::string& what) const { fail_(what.c_str()); }
-
-  Held held() const {
-    Held all;
-    count_(&all.objects, &all.allocations);
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-      ++all.descriptors;
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      if (line.find("level-zero-test-memory") != std::string::npos) ++all.mappings;
-    }
-    return all;
-  }
-
- private:
-  void* library_ = nullptr;
-  void (*fail_)(const char*) = nullptr;
-  void (*count_)(long*, long*) = nullptr;
+  DriverControl() : StandInControl({driver_path(), "accord_test_ze_", "level-zero-test-memory"}) {}
 };
 
 inline const std::vector<std::string> kFunctions = {

@@ -25,10 +25,10 @@ namespace {
 using namespace accord;
 using namespace accord::device;
 using test::Half;
+using test::Held;
 using test::Slots;
 using test::ValueAndIndex;
 using test::level_zero::DriverControl;
-using test::level_zero::Held;
 using Runs = std::vector<device::Run>;  // Run is a name of testing::Test
 
 class LevelZeroKernels : public testing::Test {

@@ -24,8 +24,8 @@ namespace {
 
 using namespace accord;
 using namespace accord::device;
+using test::Held;
 using test::level_zero::DriverControl;
-using test::level_zero::Held;
 
 using Bytes = std::vector<std::byte>;
 

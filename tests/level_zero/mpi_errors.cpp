@@ -20,9 +20,9 @@
 namespace {
 
 using accord::test::DeviceBuffer;
+using accord::test::Held;
 using accord::test::on_device;
 using accord::test::driver::DriverControl;
-using accord::test::driver::Held;
 using accord::test::driver::kFunctions;
 using accord::test::driver::kReleasing;
 

@@ -299,6 +299,9 @@ inline bool give_attribute(void* data, PointerAttribute attribute, std::uintptr_
     case PointerAttribute::memory_type:
       give(data, allocation.type);
       return true;
+    case PointerAttribute::device_pointer:
+      give(data, address);
+      return true;
     case PointerAttribute::buffer_id:
       give(data, range_of(*entry).buffer_id);
       return true;

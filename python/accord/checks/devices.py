@@ -20,6 +20,8 @@ _MEND = {
     "cuda": "see what nvidia-smi says of it; hide it with CUDA_VISIBLE_DEVICES",
     "hip": "install AMD's HIP runtime (libamdhip64, of ROCm 5.2 or later), be in the group that owns "
     "/dev/kfd and /dev/dri/renderD*; see HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
+    "synapse": "install Intel's Gaudi software (libSynapse.so, where the dynamic linker finds it); a "
+    "Gaudi serves one process at a time: see hl-smi",
     "level_zero": "install libze1 and Intel's driver (libze-intel-gpu1, or intel-level-zero-gpu), "
     "be in the group that owns /dev/dri/renderD*; see ZE_AFFINITY_MASK",
 }
