@@ -50,6 +50,7 @@ struct Shape {
   std::size_t shift_bytes = 0;   // of all buffers
   std::size_t spread_bytes = 0;  // and of each rank's once more
   bool in_place = false;
+  bool by_packets = false;
 };
 
 // All ranks of a reduction.
@@ -62,6 +63,8 @@ class Ranks {
     reduction.count = shape.count;
     reduction.op = shape.op;
     reduction.element = shape.element;
+    reduction.by_packets = shape.by_packets;
+    EXPECT_TRUE(!shape.by_packets || suits_packets(reduction));
     const std::vector<std::byte> zeros(partition_memory_bytes(reduction));
     const std::size_t host_bytes =
         device::partition_host_words(shape.partitions) * sizeof(std::uint32_t);
@@ -170,16 +173,26 @@ class CudaPartitions : public testing::Test {
     if (ranks.status().code() == StatusCode::unsupported) GTEST_SKIP() << ranks.status().message();
     ASSERT_OK(ranks.status());
   }
-  static void run(const Shape& shape, std::uint32_t rounds) {
-    Ranks ranks(shape);
-    ASSERT_OK(ranks.status());
-    for (std::uint32_t round = 1; round <= rounds; ++round) ranks.run(round);
+  // Also by packets, where it may be that long.
+  static void run(Shape shape, std::uint32_t rounds) {
+    for (shape.by_packets = false;; shape.by_packets = true) {
+      Ranks ranks(shape);
+      ASSERT_OK(ranks.status());
+      for (std::uint32_t round = 1; round <= rounds; ++round) ranks.run(round);
+      const bool is_long = shape.count * element_bytes(shape.element) > kLongBytes;
+      if (shape.by_packets || is_long) return;
+    }
   }
+  static constexpr std::size_t kLongBytes = device::kPacketBytesMax / 2;  // of three ranks
 };
 
 TEST_F(CudaPartitions, all_ranks_get_the_result) {
   for (const std::size_t count : {1u, 3u, 31u, 1000u, 4099u})
     for (const int ranks : {2, 3}) run({.ranks = ranks, .partitions = 5, .count = count}, 3);
+}
+
+TEST_F(CudaPartitions, several_slices) {
+  for (const int ranks : {2, 3}) run({.ranks = ranks, .partitions = 3, .count = 30'001}, 4);
 }
 
 TEST_F(CudaPartitions, one_long_partition_is_cut_into_slices) {
@@ -216,16 +229,40 @@ TEST_F(CudaPartitions, what_there_is_no_kernel_for_is_declined) {
 
 // The kernels have left when the last rank marks, and come back.
 TEST_F(CudaPartitions, late_marks) {
-  Ranks ranks({.partitions = 4, .count = 100});
-  ASSERT_OK(ranks.status());
-  for (std::uint32_t round = 1; round <= 3; ++round)
-    ranks.run(round, std::chrono::milliseconds(10));
+  for (const bool by_packets : {false, true}) {
+    for (const bool in_place : {false, true}) {
+      Ranks ranks({.partitions = 4, .count = 5000, .in_place = in_place, .by_packets = by_packets});
+      ASSERT_OK(ranks.status());
+      for (std::uint32_t round = 1; round <= 3; ++round)
+        ranks.run(round, std::chrono::milliseconds(10));
+    }
+  }
 }
 
 TEST_F(CudaPartitions, rounds_wrap) {
-  Ranks ranks({.partitions = 4, .count = 100});
-  ASSERT_OK(ranks.status());
-  for (const std::uint32_t round : {0xffffffffu, 1u, 2u}) ranks.run(round);
+  for (const bool by_packets : {false, true}) {
+    Ranks ranks({.partitions = 4, .count = 100, .by_packets = by_packets});
+    ASSERT_OK(ranks.status());
+    for (const std::uint32_t round : {0xfffffffeu, 0xffffffffu, 1u, 2u}) ranks.run(round);
+  }
+}
+
+// What is long, takes many ranks, or much memory, is shared out.
+TEST(PartitionPackets, are_for_short_partitions) {
+  const auto suits = [](int ranks, int partitions, std::size_t count) {
+    PartitionReduction reduction;
+    reduction.ranks = ranks;
+    reduction.partitions = partitions;
+    reduction.count = count;
+    reduction.element = Element::float32;
+    return suits_packets(reduction);
+  };
+  EXPECT_TRUE(suits(2, 1, 64 << 10));
+  EXPECT_FALSE(suits(2, 1, (64 << 10) + 1));
+  EXPECT_TRUE(suits(5, 1, 16 << 10));
+  EXPECT_FALSE(suits(5, 1, (16 << 10) + 1));
+  EXPECT_FALSE(suits(2, 16, 64 << 10));
+  EXPECT_FALSE(suits(1, 1, 1));
 }
 
 }  // namespace
