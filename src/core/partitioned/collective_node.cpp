@@ -17,7 +17,7 @@ constexpr unsigned kStepsPerPoll = 32;
 // All partitions of the only block.
 PipelineEnd whole(const PartitionArea& area, std::int32_t partitions) {
   PipelineEnd end = area.end;
-  end.segment = area.blocks.front().segment;
+  end.segment = area.blocks.front();
   end.segment.count *= static_cast<std::size_t>(partitions);
   return end;
 }
