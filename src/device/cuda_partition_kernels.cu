@@ -63,16 +63,17 @@ __device__ void describe(const PartitionSchedule& schedule, std::size_t element_
       (static_cast<std::size_t>(block.partition) * reduction.count + first) * element_bytes;
   ReduceArguments& arguments = block.arguments;
   const int rank = static_cast<int>(threadIdx.x);
-  if (rank < reduction.ranks) {
-    arguments.sources[rank] = static_cast<const char*>(reduction.sources[rank]) + offset_bytes;
-    // Each begins with itself, so that not all write to one at a time.
-    const int target = (reduction.rank + rank) % reduction.ranks;
-    arguments.targets[rank] = static_cast<char*>(reduction.targets[target]) + offset_bytes;
-  }
+  if (rank < givers(reduction))
+    arguments.sources[rank] =
+        static_cast<const char*>(reduction.sources[first_giver(reduction) + rank]) + offset_bytes;
+  if (rank < getters(reduction))
+    arguments.targets[rank] =
+        static_cast<char*>(reduction.targets[getter(reduction, rank)]) + offset_bytes;
   if (rank != 0) return;
   const std::size_t left = reduction.count - first;
   arguments.count = schedule.share < left ? schedule.share : left;
-  arguments.source_count = arguments.target_count = static_cast<std::uint32_t>(reduction.ranks);
+  arguments.source_count = static_cast<std::uint32_t>(givers(reduction));
+  arguments.target_count = static_cast<std::uint32_t>(getters(reduction));
   arguments.aligned = schedule.aligned;
   arguments.head = arguments.count;
   arguments.vectors = 0;
@@ -127,6 +128,16 @@ __device__ void work(const PartitionSchedule& schedule, Block& block) {
   }
 }
 
+// Of a rank that gives nothing: all its partitions are ready.
+__device__ void mark_all(const PartitionReduction& reduction, std::uint32_t round) {
+  for (int partition = static_cast<int>(threadIdx.x); partition < reduction.partitions;
+       partition += static_cast<int>(blockDim.x)) {
+    const std::size_t word = ready_word(reduction.ranks, partition, reduction.rank);
+    for (int rank = 0; rank < reduction.ranks; ++rank)
+      store_word(reduction.words[rank] + word, round);
+  }
+}
+
 // Tells the host of each partition whose shares are all here. A thread looks at one at a time.
 __device__ void watch(const PartitionSchedule& schedule) {
   const PartitionReduction& reduction = schedule.reduction;
@@ -168,6 +179,7 @@ __device__ void run_by_shares(const PartitionSchedule& schedule) {
   }
   __syncthreads();
   if (blockIdx.x + 1 == gridDim.x) {
+    if (!gives(schedule.reduction)) mark_all(schedule.reduction, schedule.round);
     watch(schedule);
   } else {
     work<T, op>(schedule, block);

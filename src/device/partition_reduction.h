@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One reduction of all ranks of a node to all of them, cut into partitions that become ready one by
-// one. Each partition is cut into shares, and each share has an owner among the ranks: once all
-// ranks have marked the partition ready, the owner's kernel reads that share from all ranks'
-// buffers, combines them in rank order, and stores the result into all ranks' buffers. What ranks
-// tell each other are words in their device memory that hold the number of a round: they say yes
-// for that round and no for any other, so nothing is reset between rounds. Who marks waits for no
-// other rank, and the kernels wait only for those who mark, so nobody waits in a circle. A source
-// may be the same rank's target: an owner alone reads and writes its share, element by element.
-// Short partitions are not shared out but go by packets: each rank writes what it has of one into
-// all others' memory, and reduces all of it itself; there the ranks need not tell each other.
-// Knows no MPI. Included by kernels too, hence no more than the standard library.
+// One reduction of all ranks of a node to all of them, or a broadcast from one to all others, cut
+// into partitions that become ready one by one. Each partition is cut into shares, and each share
+// has an owner among the ranks: once all ranks have marked the partition ready, the owner's kernel
+// reads that share from all ranks' buffers, combines them in rank order, and stores the result into
+// all ranks' buffers. What ranks tell each other are words in their device memory that hold the
+// number of a round: they say yes for that round and no for any other, so nothing is reset between
+// rounds. Who marks waits for no other rank, and the kernels wait only for those who mark, so
+// nobody waits in a circle. A source may be the same rank's target: an owner alone reads and writes
+// its share, element by element. Of a broadcast only its root marks, and an owner stores its share
+// of what the root has with all others. Short partitions are not shared out but go by packets: each
+// rank writes what it has of one into all others' memory, and reduces all of it itself; there the
+// ranks need not tell each other. Knows no MPI. Included by kernels too, hence no more than the
+// standard library.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +34,37 @@ struct PartitionReduction {
   ReduceOp op = ReduceOp::none;
   Element element = Element::none;
   bool by_packets = false;
+  static constexpr int kNoRoot = -1;
+  int root = kNoRoot;  // else of a broadcast
   // By rank. Partitions lie one after the other.
   const void* sources[kPartitionRanksMax] = {};
   void* targets[kPartitionRanksMax] = {};
   // Of so many words each (partition_words), zero before the first round.
   std::uint32_t* words[kPartitionRanksMax] = {};
 };
+
+// Who gives anything: so many ranks from that one on. The others have marked all partitions once
+// they have started, so that nobody writes to one that has not.
+ACCORD_HOST_DEVICE constexpr int first_giver(const PartitionReduction& reduction) {
+  return reduction.root == PartitionReduction::kNoRoot ? 0 : reduction.root;
+}
+ACCORD_HOST_DEVICE constexpr int givers(const PartitionReduction& reduction) {
+  return reduction.root == PartitionReduction::kNoRoot ? reduction.ranks : 1;
+}
+ACCORD_HOST_DEVICE constexpr bool gives(const PartitionReduction& reduction) {
+  return reduction.root == PartitionReduction::kNoRoot || reduction.root == reduction.rank;
+}
+// Whose targets are written: so many, number 0 to the last one for this rank. Each begins with
+// itself or a rank behind it, so that not all write to one at a time.
+ACCORD_HOST_DEVICE constexpr int getters(const PartitionReduction& reduction) {
+  return reduction.root == PartitionReduction::kNoRoot ? reduction.ranks : reduction.ranks - 1;
+}
+ACCORD_HOST_DEVICE constexpr int getter(const PartitionReduction& reduction, int number) {
+  const int which = (reduction.rank + number) % getters(reduction);
+  return reduction.root == PartitionReduction::kNoRoot
+             ? which
+             : (reduction.root + 1 + which) % reduction.ranks;
+}
 
 // Words of a rank's memory. First, by partition and rank, whether that rank has marked it ready.
 ACCORD_HOST_DEVICE constexpr std::size_t ready_word(int ranks, int partition, int rank) {
@@ -162,7 +189,7 @@ constexpr bool suits_packets(PartitionReduction reduction,
                              std::size_t bytes_max = kPacketBytesMax) {
   const std::size_t bytes = reduction.count * element_bytes(reduction.element);
   reduction.by_packets = true;
-  return reduction.ranks > 1 &&
+  return reduction.ranks > 1 && reduction.root == PartitionReduction::kNoRoot &&
          bytes <= bytes_max / static_cast<std::size_t>(reduction.ranks - 1) &&
          partition_slices(reduction) <= kPartitionBlocksMax &&
          partition_memory_bytes(reduction) <= kPacketMemoryMax;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Partitioned allreduces that kernels do within a node, on the embedded host runtime, where threads
-// stand for the kernels of the program and of the library. The argument says whether that way is
-// open ("kernels"), or all goes by messages.
+// Partitioned allreduces and broadcasts that kernels do within a node, on the embedded host
+// runtime, where threads stand for the kernels of the program and of the library. The argument says
+// whether that way is open ("kernels"), or all goes by messages.
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
@@ -200,6 +200,36 @@ void marked_by_the_host() {
   work.check_way(by_kernels, "a first round marked by the host");
 }
 
+// Marks of the root alone make a broadcast go. What is no number of words goes by messages.
+void broadcast(int root, MPI_Datatype datatype, int count, bool kernels) {
+  constexpr int kPartitions = 5;
+  int bytes = 0;
+  MPI_Type_size(datatype, &bytes);
+  const std::string what = "a broadcast from " + std::to_string(root);
+  const int ints = (kPartitions * count * bytes + 3) / 4;
+  Ints buffer(ints, true);
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pbcast_init(buffer.pointer(), kPartitions, count, datatype, root, MPI_COMM_WORLD,
+                             MPI_INFO_NULL, &request),
+            "Pbcast_init");
+  MPIX_Prequest on_device = MPIX_PREQUEST_NULL;
+  expect_ok(MPIX_Prequest_create(&on_device, request), "Prequest_create");
+  for (int round = 0; round < 4; ++round) {
+    std::vector<int> wanted(static_cast<std::size_t>(ints), -1);
+    const auto whole = static_cast<std::size_t>(kPartitions * count * bytes / 4);
+    for (std::size_t i = 0; i < whole; ++i) wanted[i] = round * 100000 + static_cast<int>(i);
+    buffer.set(rank == root ? wanted : std::vector<int>(wanted.size(), -1));
+    MPI_Start(&request);
+    MPIX_Pbuf_prepare(request);
+    if (round > 0 || !kernels)
+      expect(accord_partitioned::view(on_device).on_node == kernels, what + ": which way it goes");
+    if (rank == root) launch(kPartitions, [=](int i) { (void)MPIX_Pready_block(i, on_device); });
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
+    expect(buffer.get() == wanted, what + " is wrong");
+  }
+  MPI_Request_free(&request);
+}
+
 // Several at once, begun in other orders on other ranks, and a device request made late.
 void several() {
   constexpr int kRequests = 4;
@@ -362,6 +392,11 @@ int main(int argc, char** argv) {
   shapes();
   held_and_shared();
   several();
+  for (int root = 0; root < size; ++root) {
+    for (const int count : {1, 33, 5000}) broadcast(root, MPI_INT, count, by_kernels);
+    broadcast(root, MPI_CHAR, 12, by_kernels);
+    broadcast(root, MPI_CHAR, 3, false);
+  }
   if (by_kernels) unattended();
   if (by_kernels) words_stay();
   declined();

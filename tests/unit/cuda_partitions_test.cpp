@@ -51,6 +51,7 @@ struct Shape {
   std::size_t spread_bytes = 0;  // and of each rank's once more
   bool in_place = false;
   bool by_packets = false;
+  int root = PartitionReduction::kNoRoot;
 };
 
 // All ranks of a reduction.
@@ -64,6 +65,7 @@ class Ranks {
     reduction.op = shape.op;
     reduction.element = shape.element;
     reduction.by_packets = shape.by_packets;
+    reduction.root = shape.root;
     EXPECT_TRUE(!shape.by_packets || suits_packets(reduction));
     const std::vector<std::byte> zeros(partition_memory_bytes(reduction));
     const std::size_t host_bytes =
@@ -110,6 +112,7 @@ class Ranks {
     for (const auto& reducer : reducers_) ASSERT_OK(reducer->start(round));
     for (int rank = 0; rank < shape_.ranks; ++rank) {
       if (rank != 0) std::this_thread::sleep_for(pause);
+      if (!gives(rank)) continue;
       for (std::int32_t partition = shape_.partitions; partition-- > 0;) {
         ASSERT_OK(reducers_[static_cast<std::size_t>(rank)]->mark({&partition, 1}));
       }
@@ -119,6 +122,9 @@ class Ranks {
   }
 
  private:
+  bool gives(int rank) const {
+    return shape_.root == PartitionReduction::kNoRoot || shape_.root == rank;
+  }
   std::size_t bytes() const {
     return static_cast<std::size_t>(shape_.partitions) * shape_.count *
            element_bytes(shape_.element);
@@ -145,7 +151,8 @@ class Ranks {
   }
   void check(const std::vector<std::vector<unsigned char>>& data) const {
     std::vector<const void*> sources;
-    for (const auto& bytes_of_rank : data) sources.push_back(bytes_of_rank.data());
+    for (int rank = 0; rank < shape_.ranks; ++rank)
+      if (gives(rank)) sources.push_back(data[static_cast<std::size_t>(rank)].data());
     std::vector<unsigned char> expected(bytes());
     device::reduce_on_host({expected.data(), sources,
                             static_cast<std::size_t>(shape_.partitions) * shape_.count, shape_.op,
@@ -180,7 +187,7 @@ class CudaPartitions : public testing::Test {
       ASSERT_OK(ranks.status());
       for (std::uint32_t round = 1; round <= rounds; ++round) ranks.run(round);
       const bool is_long = shape.count * element_bytes(shape.element) > kLongBytes;
-      if (shape.by_packets || is_long) return;
+      if (shape.by_packets || is_long || shape.root >= 0) return;
     }
   }
   static constexpr std::size_t kLongBytes = device::kPacketBytesMax / 2;  // of three ranks
@@ -205,6 +212,13 @@ TEST_F(CudaPartitions, more_partitions_than_a_warp_looks_at) {
 }
 
 TEST_F(CudaPartitions, in_place) { run({.partitions = 4, .count = 5000, .in_place = true}, 3); }
+
+TEST_F(CudaPartitions, broadcasts) {
+  for (const int root : {0, 2}) {
+    for (const std::size_t count : {1u, 1000u, 100'003u})
+      run({.ranks = 3, .partitions = 5, .count = count, .in_place = true, .root = root}, 3);
+  }
+}
 
 TEST_F(CudaPartitions, wherever_buffers_lie) {
   for (const std::size_t shift : {4u, 1u}) {

@@ -30,13 +30,16 @@ void reduce(const FunctionHandle& kernel, const PartitionSchedule& schedule, int
   const std::size_t first = static_cast<std::size_t>(share) * schedule.share;
   ReduceArguments arguments{};
   arguments.count = std::min<std::uint64_t>(schedule.share, reduction.count - first);
-  arguments.source_count = arguments.target_count = static_cast<std::uint32_t>(reduction.ranks);
+  arguments.source_count = static_cast<std::uint32_t>(givers(reduction));
+  arguments.target_count = static_cast<std::uint32_t>(getters(reduction));
   const std::size_t offset = (static_cast<std::size_t>(partition) * reduction.count + first) *
                              element_bytes(kernel.element);
-  for (int rank = 0; rank < reduction.ranks; ++rank) {
-    arguments.sources[rank] = static_cast<const std::byte*>(reduction.sources[rank]) + offset;
-    arguments.targets[rank] = static_cast<std::byte*>(reduction.targets[rank]) + offset;
-  }
+  for (int i = 0; i < givers(reduction); ++i)
+    arguments.sources[i] =
+        static_cast<const std::byte*>(reduction.sources[first_giver(reduction) + i]) + offset;
+  for (int i = 0; i < getters(reduction); ++i)
+    arguments.targets[i] =
+        static_cast<std::byte*>(reduction.targets[getter(reduction, i)]) + offset;
   run(kernel, arguments);
 }
 
@@ -171,6 +174,8 @@ void run(const FunctionHandle& kernel, const PartitionSchedule& schedule) {
   const auto words = [&](std::size_t first, int count) {
     return std::span(own + first, static_cast<std::size_t>(count));
   };
+  for (int partition = 0; partition < reduction.partitions && !gives(reduction); ++partition)
+    tell_all(reduction.words, ranks, ready_word(ranks, partition, reduction.rank), schedule.round);
   for (int partition = 0; partition < reduction.partitions; ++partition) {
     const int share = share_of(reduction.rank, ranks, partition);
     const std::size_t done = own_words(ranks, reduction.partitions) +

@@ -6,8 +6,8 @@
 // at one step go on together, in one message, copy or reduction, as far as they do. Nothing is sent
 // to a rank that has not started the round, so none has to keep what comes early; who gives or gets
 // says so to those it does that with. What goes from rank to rank is in host memory, from and to
-// which the user's buffers are copied where they are on a device. An allreduce of device buffers
-// within a node is left to kernels instead (partitioned/node.h).
+// which the user's buffers are copied where they are on a device. Allreduce and bcast of device
+// buffers within a node are left to kernels instead (partitioned/node.h).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,9 @@ struct CollectivePlan {
   PartitionArea result;
   PartitionReduction reduction;
   Schedule schedule;
-  bool of_all = false;  // an allreduce, which kernels may do within a node
+  // An allreduce or a broadcast from a rank, which kernels may do within a node.
+  bool by_kernels = false;
+  int root = device::PartitionReduction::kNoRoot;
 };
 
 class PartitionedCollective final : public Partitioned {
@@ -148,6 +150,7 @@ class PartitionedCollective final : public Partitioned {
   // About the other ranks, where the round cannot end because of them.
   Status complaint() const;
   Status open_work();
+  NodeReduction::Terms terms_on_node() const;
   void meet_on_node();
   NodeReduction::Opening opening() const noexcept {
     return may_open() ? NodeReduction::Opening::allowed : NodeReduction::Opening::no;

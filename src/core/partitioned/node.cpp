@@ -104,10 +104,12 @@ Status NodeReduction::try_alone() {
   reduction_.op = terms_.op;
   reduction_.element = terms_.element;
   reduction_.ranks = static_cast<int>(size());
+  reduction_.root = terms_.root;
   reduction_.by_packets = goes_by_packets(reduction_);
   device::PartitionReduction alone = reduction_;
   alone.ranks = 1;
   alone.by_packets = false;
+  alone.root = device::PartitionReduction::kNoRoot;
   ACCORD_TRY(words_.take(
       runtime(), terms_.source.device,
       std::max(device::partition_memory_bytes(reduction_), device::partition_memory_bytes(alone))));
