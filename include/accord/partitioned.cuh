@@ -4,16 +4,13 @@
  * What kernels call on partitioned requests, for CUDA and HIP (C++11). Compiled by a C++ compiler
  * for the CPU, the same functions serve threads that stand for kernels on the embedded host
  * runtime. A kernel gets the MPIX_Prequest of MPIX_Prequest_create by value. Nothing here waits for
- * a peer (of several marks of a partition the first looks for the round, and others at that moment
- * wait for it) or traps: a wrong use is returned, does nothing else, and becomes an MPI error when
- * the host completes the request.
+ * anybody or traps: a wrong use is returned (of several marks of one partition at a time perhaps by
+ * the first alone), does nothing else, and becomes an MPI error when the host completes the
+ * request.
  */
 #ifndef ACCORD_PARTITIONED_CUH
 #define ACCORD_PARTITIONED_CUH
 
-#if !defined(__CUDACC__) && !defined(__HIPCC__)
-#include <sched.h>
-#endif
 #include <stddef.h>
 
 #include "accord/partitioned_layout.h"
@@ -99,11 +96,6 @@ ACCORD_DEVICE bool exchange(uint64_t* word, uint64_t* expected, uint64_t wanted)
 ACCORD_DEVICE uint64_t add_one(uint64_t* word) {
   return __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
 }
-ACCORD_DEVICE void pause_thread() { sched_yield(); }
-#endif
-
-#if ACCORD_PARTITIONED_GPU
-ACCORD_DEVICE void pause_thread() {}
 #endif
 
 /* Words of which nothing is read afterwards that another side has written: what follows from them
@@ -185,11 +177,11 @@ ACCORD_DEVICE View view(MPIX_Prequest preq) {
   return seen;
 }
 
-/* Counts one up towards `wanted` in this round. What is left from another round counts as nothing:
- * the first one takes its place, the others add to that, since many that compare and exchange hold
- * each other up. Returns the new count, or wanted + 1 where it had been reached. */
-ACCORD_DEVICE uint32_t count_up(uint64_t* word, uint32_t round, uint32_t wanted) {
-  uint64_t seen = load_early(word);
+/* Counts one up towards `wanted` in this round; `seen` is what the word held a while ago. What is
+ * left from another round counts as nothing: the first one takes its place, the others add to that,
+ * since many that compare and exchange hold each other up. Returns the new count, or wanted + 1
+ * where it had been reached. */
+ACCORD_DEVICE uint32_t count_up(uint64_t* word, uint64_t seen, uint32_t round, uint32_t wanted) {
   while (static_cast<uint32_t>(seen >> 32) != round) {
     if (exchange(word, &seen, static_cast<uint64_t>(round) << 32 | 1)) return 1;
   }
@@ -204,50 +196,63 @@ ACCORD_DEVICE void release_meanwhile(const View& seen) {
   if (seen.on_node) release_fence();
 }
 
+/* In a counter of partitions that take several marks: somebody looks for the round. */
+#define ACCORD_PARTITION_LOOKING (ACCORD_PARTITION_MARKS_MAX + 1u)
+
+/* By who has found a counter as an earlier round has left it, and has noted there that it looks for
+ * the round: counts for itself and for those that come meanwhile, who count that they do. */
+ACCORD_DEVICE uint32_t count_all(const accord_prequest* preq, uint64_t* word, uint64_t left,
+                                 const uint64_t* started, uint64_t* rounds) {
+  const uint64_t before = left >> 32 << 32 | ACCORD_PARTITION_LOOKING;
+  uint64_t noted = before | 1;
+  uint64_t round = 0;
+  bool is_new = false;
+  uint64_t next = 0;
+  do {
+    if (!is_new) *rounds = load_early(started);
+    round = static_cast<uint32_t>(*rounds);
+    is_new = round != left >> 32;
+    next = round << 32 | (is_new ? noted - before : preq->marks);
+  } while (!exchange(word, &noted, next));
+  if (!is_new) return round == 0 ? 0 : preq->marks + 1;
+  const uint32_t marks = static_cast<uint32_t>(noted - before);
+  if (marks > preq->marks) fail(preq, ACCORD_PARTITION_TWICE);
+  return marks < preq->marks ? marks : preq->marks;
+}
+
 /* Of partitions that take several marks: their counter tells of the round under way while some are
- * missing, so that only one looks into host memory which that is, at a microsecond each, one after
- * the other. The others wait for it. Returns 0 where no round has been started. */
+ * missing, so that only the first looks into host memory which that is, at a microsecond each, one
+ * after the other. Nobody waits for it. Returns the new count, marks + 1 where it had been reached,
+ * 0 where no round has been started, or ACCORD_PARTITION_LOOKING where another one counts it. */
 ACCORD_DEVICE uint32_t count_with_others(const View& seen_request, int32_t partition,
                                          uint64_t* rounds) {
   const accord_prequest* const preq = seen_request.fields;
-  const uint32_t kLooking = ACCORD_PARTITION_MARKS_MAX + 1u;
   uint64_t* const word = &preq->partition_marks[partition];
   const uint64_t* const started =
       &preq->control->started[partition % ACCORD_PARTITION_LINES].rounds;
   uint64_t seen = load_early(word);
-  uint32_t counted = 0;
-  bool over = false;
-  /* No way out of the loop: on devices whose lanes leave one only together, the one that looks has
-   * to let the others go first. */
-  while (!over) {
-    const uint32_t count = static_cast<uint32_t>(seen);
-    if ((count & kLooking) != 0) {
-      pause_thread();
-      seen = load_early(word);
-    } else if (count != 0 && count < preq->marks) {
-      const uint64_t before = add_one(word);
-      *rounds = before >> 32;
-      const uint32_t marks = static_cast<uint32_t>(before);
-      counted = marks >= preq->marks ? preq->marks + 1 : marks + 1;
-      over = true;
-    } else if (exchange(word, &seen, seen >> 32 << 32 | kLooking)) {
-      *rounds = load_early(started);
-      const uint32_t round = static_cast<uint32_t>(*rounds);
-      const bool is_new = round != 0 && !(count != 0 && round == static_cast<uint32_t>(seen >> 32));
-      uint64_t looking = seen >> 32 << 32 | kLooking;
-      const uint64_t next = is_new ? static_cast<uint64_t>(round) << 32 | 1 : seen;
-      while (!exchange(word, &looking, next)) {
-      }
-      counted = is_new ? 1 : round == 0 ? 0 : preq->marks + 1;
-      over = true;
+  uint32_t count = static_cast<uint32_t>(seen);
+  /* As an earlier round has left it, or before the first one. */
+  while (count == 0 || (count >= preq->marks && count < ACCORD_PARTITION_LOOKING)) {
+    const uint64_t left = seen;
+    if (exchange(word, &seen, left >> 32 << 32 | ACCORD_PARTITION_LOOKING | 1)) {
+      const uint32_t counted = count_all(preq, word, left, started, rounds);
+      if (counted == preq->marks) release_meanwhile(seen_request);
+      return counted;
     }
+    count = static_cast<uint32_t>(seen);
   }
+  const uint64_t before = add_one(word);
+  count = static_cast<uint32_t>(before);
+  if (count >= ACCORD_PARTITION_LOOKING) return ACCORD_PARTITION_LOOKING;
+  *rounds = before >> 32;
+  if (count >= preq->marks) return preq->marks + 1;
   /* The last one looks, too: the host may have marked the partition itself meanwhile. */
-  if (counted == preq->marks) {
+  if (count + 1 == preq->marks) {
     *rounds = load_early(started);
     release_meanwhile(seen_request);
   }
-  return counted;
+  return count + 1;
 }
 
 ACCORD_DEVICE int32_t partitions_of_transfer(const accord_prequest* preq, int32_t transfer) {
@@ -256,22 +261,24 @@ ACCORD_DEVICE int32_t partitions_of_transfer(const accord_prequest* preq, int32_
   return left < preq->transfer_partitions ? left : preq->transfer_partitions;
 }
 
-/* Counts one mark of a partition in the round that is started, which it tells. `complete`: its
- * whole transfer is ready now. */
-ACCORD_DEVICE int mark(const View& seen, int32_t partition, uint64_t* rounds, bool* complete) {
+/* Counts one mark of a partition in the round that is started, which it tells; `seen_marks` is what
+ * its counter held a while ago. `complete`: its whole transfer is ready now. */
+ACCORD_DEVICE int mark(const View& seen, int32_t partition, uint64_t seen_marks, uint64_t* rounds,
+                       bool* complete) {
   const accord_prequest* const preq = seen.fields;
-  const uint32_t marks = preq->marks > 1 ? count_with_others(seen, partition, rounds) : 0;
+  uint32_t counted = preq->marks > 1 ? count_with_others(seen, partition, rounds) : 0;
+  if (counted == ACCORD_PARTITION_LOOKING) return 0;
   const uint32_t round = static_cast<uint32_t>(*rounds);
   if (round == 0) return fail(preq, ACCORD_PARTITION_NOT_STARTED);
   const int32_t of = partition / preq->transfer_partitions;
   if (static_cast<uint32_t>(*rounds >> 32) == round && load_acquire(&preq->ready[of]) == round)
     return fail(preq, ACCORD_PARTITION_TWICE);
-  const uint32_t counted =
-      preq->marks > 1 ? marks : count_up(&preq->partition_marks[partition], round, 1);
+  if (preq->marks == 1) counted = count_up(&preq->partition_marks[partition], seen_marks, round, 1);
   if (counted > preq->marks) return fail(preq, ACCORD_PARTITION_TWICE);
   if (counted < preq->marks) return 0;
   const uint32_t wanted = static_cast<uint32_t>(partitions_of_transfer(preq, of));
-  *complete = wanted == 1 || count_up(&preq->transfer_marks[of], round, wanted) == wanted;
+  uint64_t* const together = &preq->transfer_marks[of];
+  *complete = wanted == 1 || count_up(together, load_early(together), round, wanted) == wanted;
   return 0;
 }
 
@@ -286,13 +293,23 @@ ACCORD_DEVICE bool may_move(const View& seen, uint64_t size_bytes, unsigned thre
          seen.fields->link.peer != NULL;
 }
 
+/* Some loads at once: a compiler that has to take the two for the same memory does not move a load
+ * before a store, and each takes most of a microsecond. */
 template <class Unit>
 ACCORD_DEVICE void copy_units(unsigned char* dst, const unsigned char* src, uint64_t size_bytes,
                               unsigned first, unsigned step) {
+  const unsigned kAtOnce = 4;
   Unit* const to = reinterpret_cast<Unit*>(dst);
   const Unit* const from = reinterpret_cast<const Unit*>(src);
   const uint64_t units = size_bytes / sizeof(Unit);
-  for (uint64_t i = first; i < units; i += step) to[i] = from[i];
+  const uint64_t pace = step;
+  uint64_t i = first;
+  for (; i + (kAtOnce - 1) * pace < units; i += kAtOnce * pace) {
+    Unit held[kAtOnce];
+    for (unsigned k = 0; k < kAtOnce; ++k) held[k] = from[i + k * pace];
+    for (unsigned k = 0; k < kAtOnce; ++k) to[i + k * pace] = held[k];
+  }
+  for (; i < units; i += pace) to[i] = from[i];
 }
 
 struct alignas(16) Wide {
@@ -337,9 +354,10 @@ ACCORD_DEVICE int lead(const View& seen, int32_t partition, unsigned threads, ui
   const bool is_only = preq->marks == 1;
   uint32_t receiver_round = may && is_only ? load_early(peer_ready) : 0;
   uint64_t rounds = is_only ? load_early(&preq->control->started[line].rounds) : 0;
+  const uint64_t seen_marks = is_only ? load_early(&preq->partition_marks[partition]) : 0;
   bool complete = false;
   if (is_only) release_meanwhile(seen);
-  const int error = mark(seen, partition, &rounds, &complete);
+  const int error = mark(seen, partition, seen_marks, &rounds, &complete);
   *round = static_cast<uint32_t>(rounds);
   if (complete && may && !is_only) receiver_round = load_early(peer_ready);
   *moves = complete && may && receiver_round == *round;

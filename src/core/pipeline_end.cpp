@@ -65,7 +65,10 @@ bool PipelineEnd::offset_in_memory(std::size_t first_bytes, std::size_t length_b
 
 Status PipelineEnd::copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
                          void* host, device::CopyTicket& ticket) const {
-  const CopyBatch batch = copies(direction, first_bytes, length_bytes, host);
+  return carry(copies(direction, first_bytes, length_bytes, host), ticket);
+}
+
+Status PipelineEnd::carry(const CopyBatch& batch, device::CopyTicket& ticket) const {
   if (runtime != nullptr) return runtime->batch_begin(device, batch, ticket);
   device::copy_on_host(batch);
   return {};

@@ -71,6 +71,7 @@ struct PipelineEnd {
   // Does so, to or from host memory. What the CPU can do is done at once.
   Status copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes, void* host,
               device::CopyTicket& ticket) const;
+  Status carry(const CopyBatch& batch, device::CopyTicket& ticket) const;
   Status copied(device::CopyTicket& ticket, bool& done) const;
 
  private:

@@ -5,80 +5,12 @@
 // element and operation: accord_partitions_<element>_<op>; and one that marks partitions ready for
 // the host. Where a rank has told others something, it first makes all it has written visible to
 // the whole system; where it has been told, it looks no earlier than that.
-#include "device/cuda_partition_kernels.h"
+#include "device/cuda_partition_packets.h"
+#include "device/cuda_partition_words.h"
 #include "device/cuda_reduce_units.h"
 
 namespace accord::device::cuda {
 namespace {
-
-constexpr int kWarp = 32;
-
-__device__ std::uint64_t now_ns() {
-  std::uint64_t time;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-  return time;
-}
-
-// Many of these are under way at once; a fence follows once they say yes.
-__device__ std::uint32_t load_word(const std::uint32_t* word) {
-  std::uint32_t value;
-  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ void store_word(std::uint32_t* word, std::uint32_t value) {
-  asm volatile("st.relaxed.sys.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
-}
-
-// Release or acquire, for what comes before or after it. __threadfence_system would be sequentially
-// consistent, too, which nobody needs here and all writes to other devices have to be waited for.
-__device__ void fence_system() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
-
-// Whether `count` words in a row hold the round.
-__device__ bool all_hold(const std::uint32_t* words, int count, std::uint32_t round) {
-  bool all = true;
-#pragma unroll 4
-  for (int i = 0; i < count; ++i) all = load_word(words + i) == round && all;
-  return all;
-}
-
-// Counts one up in a word that starts anew with each `turn`; true for the last of `wanted`. What
-// the others did before they counted is then seen, and is told on by a fence. The first of a turn
-// takes the place of what is left; the others add.
-__device__ bool counts_last(std::uint32_t* words, std::uint32_t turn, std::uint32_t wanted) {
-  auto* const word = reinterpret_cast<unsigned long long*>(words);
-  unsigned long long seen = *static_cast<volatile unsigned long long*>(word);
-  while (seen >> 32 != turn) {
-    unsigned long long found;
-    asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
-                 : "=l"(found)
-                 : "l"(word), "l"(seen), "l"(static_cast<unsigned long long>(turn) << 32 | 1)
-                 : "memory");
-    if (found == seen) return wanted == 1;
-    seen = found;
-  }
-  unsigned long long before;
-  asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(word) : "memory");
-  return static_cast<std::uint32_t>(before) + 1 == wanted;
-}
-
-// Where things are in this rank's words.
-struct Words {
-  const PartitionReduction& reduction;
-  __device__ std::uint32_t* own() const { return reduction.words[reduction.rank]; }
-  __device__ std::uint32_t* ready(int partition) const {
-    return own() + ready_word(reduction.ranks, partition, 0);
-  }
-  __device__ std::uint32_t* landed(int partition) const {
-    return own() + landed_word(reduction.ranks, reduction.partitions, partition, 0);
-  }
-  __device__ std::uint32_t* through(int partition) const {
-    return own() + own_words(reduction.ranks, reduction.partitions) + 2 * partition;
-  }
-  __device__ std::uint32_t* left() const { return through(reduction.partitions); }
-  __device__ std::uint32_t* done(int partition, std::uint32_t slices, std::uint32_t slice) const {
-    return through(reduction.partitions + 1) + static_cast<std::size_t>(partition) * slices + slice;
-  }
-};
 
 // What the threads of a block share.
 struct Block {
@@ -107,12 +39,12 @@ __device__ void look(const PartitionSchedule& schedule, std::uint32_t slice, int
            load_word(words.done(partition, schedule.slices, slice)) == schedule.round;
     ready = all_hold(words.ready(partition), reduction.ranks, schedule.round);
   }
-  const unsigned through = __ballot_sync(0xffffffff, done);
-  const unsigned open = __ballot_sync(0xffffffff, ready && !done);
-  const unsigned any = __ballot_sync(0xffffffff, exists);
+  const unsigned through = __ballot_sync(kAllLanes, done);
+  const unsigned open = __ballot_sync(kAllLanes, ready && !done);
+  const unsigned any = __ballot_sync(kAllLanes, exists);
   if (open != 0) fence_system();
   if (lane != 0) return;
-  const int passed = through == 0xffffffff ? kWarp : __ffs(static_cast<int>(~through)) - 1;
+  const int passed = through == kAllLanes ? kWarp : __ffs(static_cast<int>(~through)) - 1;
   if (open != 0) {
     block.partition = team + (block.first + __ffs(static_cast<int>(open)) - 1) * teams;
   } else {
@@ -131,16 +63,17 @@ __device__ void describe(const PartitionSchedule& schedule, std::size_t element_
       (static_cast<std::size_t>(block.partition) * reduction.count + first) * element_bytes;
   ReduceArguments& arguments = block.arguments;
   const int rank = static_cast<int>(threadIdx.x);
-  if (rank < reduction.ranks) {
-    arguments.sources[rank] = static_cast<const char*>(reduction.sources[rank]) + offset_bytes;
-    // Each begins with itself, so that not all write to one at a time.
-    const int target = (reduction.rank + rank) % reduction.ranks;
-    arguments.targets[rank] = static_cast<char*>(reduction.targets[target]) + offset_bytes;
-  }
+  if (rank < givers(reduction))
+    arguments.sources[rank] =
+        static_cast<const char*>(reduction.sources[first_giver(reduction) + rank]) + offset_bytes;
+  if (rank < getters(reduction))
+    arguments.targets[rank] =
+        static_cast<char*>(reduction.targets[getter(reduction, rank)]) + offset_bytes;
   if (rank != 0) return;
   const std::size_t left = reduction.count - first;
   arguments.count = schedule.share < left ? schedule.share : left;
-  arguments.source_count = arguments.target_count = static_cast<std::uint32_t>(reduction.ranks);
+  arguments.source_count = static_cast<std::uint32_t>(givers(reduction));
+  arguments.target_count = static_cast<std::uint32_t>(getters(reduction));
   arguments.aligned = schedule.aligned;
   arguments.head = arguments.count;
   arguments.vectors = 0;
@@ -195,6 +128,16 @@ __device__ void work(const PartitionSchedule& schedule, Block& block) {
   }
 }
 
+// Of a rank that gives nothing: all its partitions are ready.
+__device__ void mark_all(const PartitionReduction& reduction, std::uint32_t round) {
+  for (int partition = static_cast<int>(threadIdx.x); partition < reduction.partitions;
+       partition += static_cast<int>(blockDim.x)) {
+    const std::size_t word = ready_word(reduction.ranks, partition, reduction.rank);
+    for (int rank = 0; rank < reduction.ranks; ++rank)
+      store_word(reduction.words[rank] + word, round);
+  }
+}
+
 // Tells the host of each partition whose shares are all here. A thread looks at one at a time.
 __device__ void watch(const PartitionSchedule& schedule) {
   const PartitionReduction& reduction = schedule.reduction;
@@ -228,7 +171,7 @@ __device__ void leave(const PartitionSchedule& schedule) {
 }
 
 template <class T, ReduceOp op>
-__device__ void run(const PartitionSchedule& schedule) {
+__device__ void run_by_shares(const PartitionSchedule& schedule) {
   __shared__ Block block;
   if (threadIdx.x == 0) {
     block.first = 0;
@@ -236,9 +179,20 @@ __device__ void run(const PartitionSchedule& schedule) {
   }
   __syncthreads();
   if (blockIdx.x + 1 == gridDim.x) {
+    if (!gives(schedule.reduction)) mark_all(schedule.reduction, schedule.round);
     watch(schedule);
   } else {
     work<T, op>(schedule, block);
+  }
+}
+
+template <class T, ReduceOp op>
+__device__ void run(const PartitionSchedule& schedule) {
+  if (schedule.reduction.by_packets) {
+    __shared__ PacketBlock block;
+    work_by_packets<T, op>(schedule, block);
+  } else {
+    run_by_shares<T, op>(schedule);
   }
   leave(schedule);
 }

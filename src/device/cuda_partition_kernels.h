@@ -25,9 +25,9 @@ namespace accord::device::cuda {
 // Of a block: few enough for kernels of the program to run beside it.
 constexpr unsigned kPartitionThreads = 256;
 
-// The only parameter of the kernels that reduce, by value. The last block watches what lands here,
-// the others reduce: each block of a team has a slice of this rank's shares of the team's
-// partitions, those that are its number modulo `teams`.
+// The only parameter of the kernels that reduce, by value. Unless partitions go by packets, the
+// last block watches what lands here; the others reduce: each block of a team has a slice of this
+// rank's shares of the team's partitions, those that are its number modulo `teams`.
 struct PartitionSchedule {
   PartitionReduction reduction;
   std::uint64_t share;  // elements of a share

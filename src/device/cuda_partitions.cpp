@@ -182,7 +182,8 @@ Status CudaPartitionReducer::launch() {
   ContextScope scope(driver_);
   ACCORD_TRY(enter(scope));
   void* parameters[] = {&schedule_};
-  const unsigned blocks = schedule_.teams * schedule_.slices + 1;
+  const unsigned watchers = schedule_.reduction.by_packets ? 0 : 1;
+  const unsigned blocks = schedule_.teams * schedule_.slices + watchers;
   return status_of(driver_,
                    driver_.launch_kernel(function_, blocks, 1, 1, kPartitionThreads, 1, 1, 0,
                                          stream_, parameters, nullptr),

@@ -95,17 +95,22 @@ class HostPartitionReducer final : public PartitionReducer {
         (static_cast<std::size_t>(partition) * reduction_.count + first) * bytes_;
     const void* sources[kPartitionRanksMax];
     void* targets[kPartitionRanksMax];
-    for (int rank = 0; rank < reduction_.ranks; ++rank) {
-      sources[rank] = static_cast<const std::byte*>(reduction_.sources[rank]) + offset;
-      targets[rank] = static_cast<std::byte*>(reduction_.targets[rank]) + offset;
-    }
-    const auto ranks = static_cast<std::size_t>(reduction_.ranks);
+    const auto from = static_cast<std::size_t>(givers(reduction_));
+    const auto to = static_cast<std::size_t>(getters(reduction_));
+    for (std::size_t i = 0; i < from; ++i)
+      sources[i] = static_cast<const std::byte*>(
+                       reduction_.sources[static_cast<std::size_t>(first_giver(reduction_)) + i]) +
+                   offset;
+    for (std::size_t i = 0; i < to; ++i)
+      targets[i] =
+          static_cast<std::byte*>(reduction_.targets[getter(reduction_, static_cast<int>(i))]) +
+          offset;
     reduce_on_host({.dst = targets[0],
-                    .sources = {sources, ranks},
+                    .sources = {sources, from},
                     .count = std::min(share_, reduction_.count - first),
                     .op = reduction_.op,
                     .element = reduction_.element,
-                    .copies = {targets + 1, ranks - 1}});
+                    .copies = {targets + 1, to - 1}});
   }
   bool tell_host(int partition) const {
     if (holds(arrived_[partition]) ||
@@ -117,6 +122,8 @@ class HostPartitionReducer final : public PartitionReducer {
   }
 
   void run() {
+    for (int partition = 0; partition < reduction_.partitions && !gives(reduction_); ++partition)
+      tell_all(ready_word(reduction_.ranks, partition, reduction_.rank));
     for (auto since = Clock::now(); !all_arrived() && Clock::now() - since < kPatience;) {
       bool any = false;
       for (int partition = 0; partition < reduction_.partitions; ++partition) {

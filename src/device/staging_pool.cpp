@@ -127,7 +127,7 @@ Status StagingPool::acquire(DeviceRuntime* runtime, std::size_t size_bytes, Stag
       return status;
     }
   }
-  lend(buffer, *shelf, pointer, size_bytes);
+  lend(buffer, *shelf, size_class, pointer, size_bytes);
   return Status();
 }
 
@@ -135,26 +135,26 @@ bool StagingPool::acquire_kept(DeviceRuntime* runtime, std::size_t size_bytes,
                                StagingBuffer& buffer) {
   buffer.reset();
   Shelf* shelf = runtime == nullptr ? nullptr : shelf_of(runtime);
-  if (shelf == nullptr || size_bytes == 0 || class_of(size_bytes) >= kClassCount) return false;
-  SizeClass& entry = shelf->classes[class_of(size_bytes)];
-  void* pointer = nullptr;
-  {
+  if (shelf == nullptr || size_bytes == 0) return false;
+  for (std::size_t size_class = class_of(size_bytes); size_class < kClassCount; ++size_class) {
+    SizeClass& entry = shelf->classes[size_class];
     const std::lock_guard lock(entry.mutex);
+    if (entry.idle.empty()) continue;
     entry.used_at = clock_.load(std::memory_order_relaxed);
-    if (entry.idle.empty()) return false;
-    pointer = entry.idle.back();
-    entry.idle.pop_back();
     ++entry.hits;
+    kept_bytes_.fetch_sub(class_bytes(size_class), std::memory_order_relaxed);
+    lend(buffer, *shelf, size_class, entry.idle.back(), size_bytes);
+    entry.idle.pop_back();
+    return true;
   }
-  kept_bytes_.fetch_sub(capacity_bytes(size_bytes), std::memory_order_relaxed);
-  lend(buffer, *shelf, pointer, size_bytes);
-  return true;
+  return false;
 }
 
-void StagingPool::lend(StagingBuffer& buffer, Shelf& shelf, void* pointer, std::size_t size_bytes) {
+void StagingPool::lend(StagingBuffer& buffer, Shelf& shelf, std::size_t size_class, void* pointer,
+                       std::size_t size_bytes) {
   buffer.pool_ = this;
   buffer.shelf_ = &shelf;
-  buffer.size_class_ = class_of(size_bytes);
+  buffer.size_class_ = size_class;
   buffer.data_ = pointer;
   buffer.size_bytes_ = size_bytes;
 }

@@ -76,7 +76,8 @@ class StagingPool {
   // What `buffer` held before goes back. Costs about 50 ns where a kept buffer fits.
   Status acquire(DeviceRuntime* runtime, std::size_t size_bytes, StagingBuffer& buffer);
 
-  // The same where a kept buffer fits; else lends nothing and says no. Asks nothing of the driver.
+  // The same where a kept buffer is large enough, the smallest of those; else lends nothing and
+  // says no. Asks nothing of the driver.
   bool acquire_kept(DeviceRuntime* runtime, std::size_t size_bytes, StagingBuffer& buffer);
 
   // A huge span of which only parts are touched: address space, not page-locked, zero at first,
@@ -113,7 +114,8 @@ class StagingPool {
   static std::size_t class_of(std::size_t size_bytes);
   static std::size_t class_bytes(std::size_t size_class);
   Shelf* shelf_of(DeviceRuntime* runtime);
-  void lend(StagingBuffer& buffer, Shelf& shelf, void* pointer, std::size_t size_bytes);
+  void lend(StagingBuffer& buffer, Shelf& shelf, std::size_t size_class, void* pointer,
+            std::size_t size_bytes);
   void put_back(Shelf& shelf, std::size_t size_class, void* pointer) noexcept;
   void evict_stale(std::size_t wanted_bytes) noexcept;
   void free_idle(Shelf& shelf, std::size_t size_class) noexcept;

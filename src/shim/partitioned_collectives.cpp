@@ -231,6 +231,7 @@ int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype
                      MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
   return make({"MPIX_Pbcast_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.check_root(root);
+    draft.is_of_all(root);
     draft.agree_on_bytes(count, datatype);
     const Cells cells = draft.one(buffer, count, datatype);
     if (draft.rank() == root) {

@@ -152,8 +152,7 @@ void PartitionedDraft::fill(core::PartitionArea& area, const Cells& cells) {
     const auto type = cell.datatype == MPI_DATATYPE_NULL ? nullptr : typemap(cell.datatype);
     if (!type) return refuse(MPI_ERR_TYPE);
     const core::Segment segment{type, static_cast<std::size_t>(cell.count), cell.offset_bytes};
-    area.blocks.push_back(
-        {segment, static_cast<std::ptrdiff_t>(cell.count) * type->extent_bytes()});
+    area.blocks.push_back(segment);
     total_bytes += segment.size_bytes();
   }
   if (cells.buffer == MPI_BOTTOM || cells.buffer == MPI_IN_PLACE) {

@@ -76,7 +76,12 @@ class PartitionedDraft {
   core::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op, Made made);
 
   // All ranks get what is made of the contributions of all.
-  void is_of_all() noexcept { plan_.of_all = true; }
+  // All ranks get the result, of a broadcast what the root has.
+  void is_of_all() noexcept { plan_.by_kernels = true; }
+  void is_of_all(int root) noexcept {
+    plan_.by_kernels = true;
+    plan_.root = root;
+  }
 
   // Makes the request.
   int finish(core::Schedule schedule);

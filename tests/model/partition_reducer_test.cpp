@@ -3,6 +3,8 @@
 //
 // Reductions of partitions by kernels of all ranks, on the embedded host runtime: ranks, the
 // kernels of the library and those of the program are threads. Also for the thread sanitizer.
+#include "device/partition_reducer.h"
+
 #include <gtest/gtest.h>
 
 #include <accord/partitioned.cuh>
@@ -15,7 +17,6 @@
 #include <vector>
 
 #include "device/device_runtime.h"
-#include "device/partition_reducer.h"
 
 namespace accord::device {
 
@@ -30,6 +31,7 @@ struct Shape {
   bool in_place = false;
   // So that kernels leave before what they wait for is there.
   std::chrono::milliseconds pause{0};
+  int root = PartitionReduction::kNoRoot;
 };
 
 // Memory of the device, zero at first.
@@ -113,13 +115,13 @@ class Rank {
     std::thread kernel([&] {
       std::this_thread::sleep_for(shape_.pause * (own_ + 1));
       for (const int partition : order) {
-        if (partition % 2 == 0) continue;
+        if (partition % 2 == 0 || !gives()) continue;
         make(partition, round);
         EXPECT_EQ(MPIX_Pready(partition, &prequest_), 0);
       }
     });
     for (const int partition : order) {
-      if (partition % 2 != 0) continue;
+      if (partition % 2 != 0 || !gives()) continue;
       make(partition, round);
       EXPECT_TRUE(reducer_->mark({&partition, 1}).ok());
     }
@@ -145,9 +147,11 @@ class Rank {
     reduction.count = shape_.count;
     reduction.op = ReduceOp::sum;
     reduction.element = Element::int32;
+    reduction.root = shape_.root;
     return reduction;
   }
   const Memory<int>& source() const { return shape_.in_place ? to_ : from_; }
+  bool gives() const { return shape_.root == PartitionReduction::kNoRoot || shape_.root == own_; }
 
   void start(std::uint32_t round) {
     for (accord_partition_start& line : control_.started)
@@ -169,7 +173,9 @@ class Rank {
     const std::vector<int> got = to_.read();
     for (std::size_t i = 0; i < got.size(); ++i) {
       int expected = 0;
-      for (int rank = 0; rank < shape_.ranks; ++rank) expected += value(rank, round, i);
+      for (int rank = 0; rank < shape_.ranks; ++rank)
+        if (shape_.root == PartitionReduction::kNoRoot || shape_.root == rank)
+          expected += value(rank, round, i);
       ASSERT_EQ(got[i], expected) << "rank " << own_ << ", round " << round << ", at " << i;
     }
   }
@@ -214,6 +220,12 @@ TEST(PartitionReducer, short_partitions) { run_all({4, 9, 3}, first_rounds(50));
 TEST(PartitionReducer, long_partitions) { run_all({2, 3, 100'000}, first_rounds(3)); }
 TEST(PartitionReducer, one_partition) { run_all({2, 1, 1000}, first_rounds(50)); }
 TEST(PartitionReducer, rounds_wrap) { run_all({2, 4, 50}, {0xfffffffe, 0xffffffff, 1, 2}); }
+
+TEST(PartitionReducer, broadcasts) {
+  for (const int root : {0, 2})
+    run_all({.ranks = 3, .partitions = 7, .count = 100, .in_place = true, .root = root},
+            first_rounds(50));
+}
 
 // Kernels that have left come back for what becomes ready later.
 TEST(PartitionReducer, late_marks) {

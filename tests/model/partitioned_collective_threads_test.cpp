@@ -30,8 +30,13 @@ class ReducingRank {
   static constexpr std::size_t kPartitionInts = 50;
   static constexpr std::size_t kInts = kPartitions * kPartitionInts;
 
-  ReducingRank(Mail& mail, int own)
-      : own_(own), messages_(mail, own), table_(messages_, host_, own), engine_(host_) {
+  // Partitions as if their elements had so many bytes.
+  ReducingRank(Mail& mail, int own, std::size_t element_bytes)
+      : own_(own),
+        element_bytes_(element_bytes),
+        messages_(mail, own),
+        table_(messages_, host_, own),
+        engine_(host_) {
     auto& runtime = device::host_runtime();
     for (void** memory : {&from_, &to_}) {
       EXPECT_TRUE(
@@ -75,6 +80,22 @@ class ReducingRank {
     }
   }
 
+  // All of a round marked before anything goes.
+  void run_at_once() {
+    for (int partition = 0; partition < kPartitions; ++partition) {
+      std::vector<int> values(kPartitionInts);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(own_, 0, partition, i);
+      copy(part(from_, partition), values.data());
+    }
+    request_->renew();
+    EXPECT_TRUE(request_->pready(0, kPartitions - 1).ok());
+    engine_.submit(request_, nullptr);
+    engine_.wait(*request_);
+    EXPECT_TRUE(request_->outcome().ok());
+    for (int partition = 0; partition < kPartitions; ++partition) check(0, partition);
+  }
+  int sent() const { return messages_.sent(); }
+
  private:
   PipelineEnd end(void* memory) const {
     PipelineEnd made;
@@ -92,8 +113,7 @@ class ReducingRank {
   }
   CollectivePlan plan() {
     const auto type = Typemap::contiguous(sizeof(int));
-    const std::vector<PartitionBlock> blocks = {
-        {{type, kPartitionInts, 0}, kPartitionInts * sizeof(int)}};
+    const std::vector<Segment> blocks = {{type, kPartitionInts, 0}};
     CollectivePlan made;
     made.name = table_.next_collective(1);
     made.rank = own_;
@@ -109,11 +129,10 @@ class ReducingRank {
                           static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
                         return Status();
                       }};
-    // As if elements were long, so that partitions go around the ring.
     made.schedule = allreduce_schedule({.rank = own_,
                                         .size = kRanks,
                                         .count = kPartitionInts,
-                                        .element_bytes = 1 << 20,
+                                        .element_bytes = element_bytes_,
                                         .commutative = true,
                                         .in_rank_order = false});
     return made;
@@ -139,6 +158,7 @@ class ReducingRank {
   }
 
   int own_;
+  std::size_t element_bytes_;
   ThreadMessages messages_;
   ThreadHost host_;
   PartitionedTable table_;
@@ -149,13 +169,35 @@ class ReducingRank {
   accord_prequest* prequest_ = nullptr;
 };
 
-TEST(partitioned_collective_threads, allreduce) {
-  Mail mail;
-  std::deque<ReducingRank> ranks;
-  for (int rank = 0; rank < ReducingRank::kRanks; ++rank) ranks.emplace_back(mail, rank);
-  auto threads = launch(ReducingRank::kRanks,
-                        [&](int rank) { ranks[static_cast<std::size_t>(rank)].run(40); });
-  join(threads);
+class PartitionedCollectiveThreads : public testing::Test {
+ protected:
+  template <class Body>
+  void run(std::size_t element_bytes, Body body) {
+    Mail mail;
+    std::deque<ReducingRank> ranks;
+    for (int rank = 0; rank < ReducingRank::kRanks; ++rank)
+      ranks.emplace_back(mail, rank, element_bytes);
+    auto threads = launch(ReducingRank::kRanks,
+                          [&](int rank) { body(ranks[static_cast<std::size_t>(rank)]); });
+    join(threads);
+    for (const ReducingRank& rank : ranks) sent_.push_back(rank.sent());
+  }
+  std::vector<int> sent_;
+};
+
+TEST_F(PartitionedCollectiveThreads, allreduce_around_a_ring) {
+  run(1 << 20, [](ReducingRank& rank) { rank.run(40); });
+}
+
+TEST_F(PartitionedCollectiveThreads, allreduce_by_exchanges) {
+  run(sizeof(int), [](ReducingRank& rank) { rank.run(40); });
+}
+
+// Besides what they have to know of each other's start: rank 0 gives to rank 1, which exchanges
+// with rank 2 and gives back.
+TEST_F(PartitionedCollectiveThreads, neighbours_go_in_one_message) {
+  run(sizeof(int), [](ReducingRank& rank) { rank.run_at_once(); });
+  EXPECT_EQ(sent_, (std::vector<int>{1 + 1, 2 + 2, 1 + 1}));
 }
 
 }  // namespace

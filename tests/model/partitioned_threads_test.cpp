@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/partitioned/receive.h"
@@ -163,6 +164,35 @@ TEST(partitioned_threads, kernels_wait_for_nobody) {
   EXPECT_EQ(ends.arrived[0], 0u);
   EXPECT_EQ(MPIX_Pready(0, &ends.send), ACCORD_PARTITION_TWICE);
   EXPECT_EQ(ends.send_control.error, static_cast<unsigned>(ACCORD_PARTITION_TWICE));
+}
+
+// Marks of many threads at a time make a partition ready once, and what has been marked before the
+// round is an error that leaves nothing behind.
+TEST(partitioned_threads, many_marks_at_once) {
+  constexpr int kMarks = 8;
+  Ends ends(false);
+  ends.send.marks = kMarks;
+  const auto mark_all = [&] {
+    std::atomic<int> errors{0};
+    auto threads = launch(kMarks, [&](int) {
+      if (MPIX_Pready_range(0, Ends::kPartitions - 1, &ends.send) != 0) ++errors;
+    });
+    join(threads);
+    return errors.load();
+  };
+  EXPECT_GT(mark_all(), 0);
+  EXPECT_EQ(std::exchange(ends.send_control.error, 0u),
+            static_cast<unsigned>(ACCORD_PARTITION_NOT_STARTED));
+  for (std::uint32_t round = 1; round <= 200; ++round) {
+    Ends::store(ends.send_control.started, round);
+    EXPECT_EQ(mark_all(), 0);
+    for (const std::uint32_t ready : ends.ready) EXPECT_EQ(ready, round);
+    EXPECT_EQ(ends.send_control.error, 0u);
+    if (round % 50 != 0) continue;
+    EXPECT_GT(mark_all(), 0);
+    EXPECT_EQ(std::exchange(ends.send_control.error, 0u),
+              static_cast<unsigned>(ACCORD_PARTITION_TWICE));
+  }
 }
 
 // Rounds wrap, and what is left from long ago is not taken for now.

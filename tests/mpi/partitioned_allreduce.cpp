@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Partitioned allreduces that kernels do within a node, on the embedded host runtime, where threads
-// stand for the kernels of the program and of the library. The argument says whether that way is
-// open ("kernels"), or all goes by messages.
+// Partitioned allreduces and broadcasts that kernels do within a node, on the embedded host
+// runtime, where threads stand for the kernels of the program and of the library. The argument says
+// whether that way is open ("kernels"), or all goes by messages.
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
@@ -188,6 +188,48 @@ void held_and_shared() {
   work.check_way(by_kernels, "shared");
 }
 
+// Where no kernel can wait for the round the ranks find their way while they wait: already the
+// first one goes by kernels. A device request made behind it tells.
+void marked_by_the_host() {
+  Allreduce work({.partitions = 3});
+  work.start(0);
+  expect_ok(MPI_Pready_range(0, 2, work.request), "Pready_range");
+  work.wait();
+  work.check("marked by the host");
+  work.create();
+  work.check_way(by_kernels, "a first round marked by the host");
+}
+
+// Marks of the root alone make a broadcast go. What is no number of words goes by messages.
+void broadcast(int root, MPI_Datatype datatype, int count, bool kernels) {
+  constexpr int kPartitions = 5;
+  int bytes = 0;
+  MPI_Type_size(datatype, &bytes);
+  const std::string what = "a broadcast from " + std::to_string(root);
+  const int ints = (kPartitions * count * bytes + 3) / 4;
+  Ints buffer(ints, true);
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pbcast_init(buffer.pointer(), kPartitions, count, datatype, root, MPI_COMM_WORLD,
+                             MPI_INFO_NULL, &request),
+            "Pbcast_init");
+  MPIX_Prequest on_device = MPIX_PREQUEST_NULL;
+  expect_ok(MPIX_Prequest_create(&on_device, request), "Prequest_create");
+  for (int round = 0; round < 4; ++round) {
+    std::vector<int> wanted(static_cast<std::size_t>(ints), -1);
+    const auto whole = static_cast<std::size_t>(kPartitions * count * bytes / 4);
+    for (std::size_t i = 0; i < whole; ++i) wanted[i] = round * 100000 + static_cast<int>(i);
+    buffer.set(rank == root ? wanted : std::vector<int>(wanted.size(), -1));
+    MPI_Start(&request);
+    MPIX_Pbuf_prepare(request);
+    if (round > 0 || !kernels)
+      expect(accord_partitioned::view(on_device).on_node == kernels, what + ": which way it goes");
+    if (rank == root) launch(kPartitions, [=](int i) { (void)MPIX_Pready_block(i, on_device); });
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
+    expect(buffer.get() == wanted, what + " is wrong");
+  }
+  MPI_Request_free(&request);
+}
+
 // Several at once, begun in other orders on other ranks, and a device request made late.
 void several() {
   constexpr int kRequests = 4;
@@ -214,13 +256,22 @@ void several() {
   works.front()->check_way(by_kernels, "a device request made late");
 }
 
-// No rank is in an MPI call while it is done, unless the kernels have left for want of work.
+bool on_all_ranks(bool mine) {
+  int all = mine ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return all != 0;
+}
+
+// No rank is in an MPI call while it is done, unless the kernels have left for want of work: as
+// they mostly do where other programs take the processors' time.
 void unattended() {
   constexpr int kRounds = 50;
+  constexpr int kRoundsMax = 200;
   Allreduce work({.partitions = 8});
   work.create();
   int alone = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRounds || (round < kRoundsMax && !on_all_ranks(alone > 0));
+       ++round) {
     work.start(round);
     work.prepare();
     MPI_Barrier(MPI_COMM_WORLD);
@@ -337,9 +388,15 @@ int main(int argc, char** argv) {
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   by_kernels = argc > 1 && std::string(argv[1]) == "kernels";
+  marked_by_the_host();
   shapes();
   held_and_shared();
   several();
+  for (int root = 0; root < size; ++root) {
+    for (const int count : {1, 33, 5000}) broadcast(root, MPI_INT, count, by_kernels);
+    broadcast(root, MPI_CHAR, 12, by_kernels);
+    broadcast(root, MPI_CHAR, 3, false);
+  }
   if (by_kernels) unattended();
   if (by_kernels) words_stay();
   declined();

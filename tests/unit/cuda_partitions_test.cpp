@@ -50,6 +50,8 @@ struct Shape {
   std::size_t shift_bytes = 0;   // of all buffers
   std::size_t spread_bytes = 0;  // and of each rank's once more
   bool in_place = false;
+  bool by_packets = false;
+  int root = PartitionReduction::kNoRoot;
 };
 
 // All ranks of a reduction.
@@ -62,6 +64,9 @@ class Ranks {
     reduction.count = shape.count;
     reduction.op = shape.op;
     reduction.element = shape.element;
+    reduction.by_packets = shape.by_packets;
+    reduction.root = shape.root;
+    EXPECT_TRUE(!shape.by_packets || suits_packets(reduction));
     const std::vector<std::byte> zeros(partition_memory_bytes(reduction));
     const std::size_t host_bytes =
         device::partition_host_words(shape.partitions) * sizeof(std::uint32_t);
@@ -107,6 +112,7 @@ class Ranks {
     for (const auto& reducer : reducers_) ASSERT_OK(reducer->start(round));
     for (int rank = 0; rank < shape_.ranks; ++rank) {
       if (rank != 0) std::this_thread::sleep_for(pause);
+      if (!gives(rank)) continue;
       for (std::int32_t partition = shape_.partitions; partition-- > 0;) {
         ASSERT_OK(reducers_[static_cast<std::size_t>(rank)]->mark({&partition, 1}));
       }
@@ -116,6 +122,9 @@ class Ranks {
   }
 
  private:
+  bool gives(int rank) const {
+    return shape_.root == PartitionReduction::kNoRoot || shape_.root == rank;
+  }
   std::size_t bytes() const {
     return static_cast<std::size_t>(shape_.partitions) * shape_.count *
            element_bytes(shape_.element);
@@ -142,7 +151,8 @@ class Ranks {
   }
   void check(const std::vector<std::vector<unsigned char>>& data) const {
     std::vector<const void*> sources;
-    for (const auto& bytes_of_rank : data) sources.push_back(bytes_of_rank.data());
+    for (int rank = 0; rank < shape_.ranks; ++rank)
+      if (gives(rank)) sources.push_back(data[static_cast<std::size_t>(rank)].data());
     std::vector<unsigned char> expected(bytes());
     device::reduce_on_host({expected.data(), sources,
                             static_cast<std::size_t>(shape_.partitions) * shape_.count, shape_.op,
@@ -170,16 +180,26 @@ class CudaPartitions : public testing::Test {
     if (ranks.status().code() == StatusCode::unsupported) GTEST_SKIP() << ranks.status().message();
     ASSERT_OK(ranks.status());
   }
-  static void run(const Shape& shape, std::uint32_t rounds) {
-    Ranks ranks(shape);
-    ASSERT_OK(ranks.status());
-    for (std::uint32_t round = 1; round <= rounds; ++round) ranks.run(round);
+  // Also by packets, where it may be that long.
+  static void run(Shape shape, std::uint32_t rounds) {
+    for (shape.by_packets = false;; shape.by_packets = true) {
+      Ranks ranks(shape);
+      ASSERT_OK(ranks.status());
+      for (std::uint32_t round = 1; round <= rounds; ++round) ranks.run(round);
+      const bool is_long = shape.count * element_bytes(shape.element) > kLongBytes;
+      if (shape.by_packets || is_long || shape.root >= 0) return;
+    }
   }
+  static constexpr std::size_t kLongBytes = device::kPacketBytesMax / 2;  // of three ranks
 };
 
 TEST_F(CudaPartitions, all_ranks_get_the_result) {
   for (const std::size_t count : {1u, 3u, 31u, 1000u, 4099u})
     for (const int ranks : {2, 3}) run({.ranks = ranks, .partitions = 5, .count = count}, 3);
+}
+
+TEST_F(CudaPartitions, several_slices) {
+  for (const int ranks : {2, 3}) run({.ranks = ranks, .partitions = 3, .count = 30'001}, 4);
 }
 
 TEST_F(CudaPartitions, one_long_partition_is_cut_into_slices) {
@@ -192,6 +212,13 @@ TEST_F(CudaPartitions, more_partitions_than_a_warp_looks_at) {
 }
 
 TEST_F(CudaPartitions, in_place) { run({.partitions = 4, .count = 5000, .in_place = true}, 3); }
+
+TEST_F(CudaPartitions, broadcasts) {
+  for (const int root : {0, 2}) {
+    for (const std::size_t count : {1u, 1000u, 100'003u})
+      run({.ranks = 3, .partitions = 5, .count = count, .in_place = true, .root = root}, 3);
+  }
+}
 
 TEST_F(CudaPartitions, wherever_buffers_lie) {
   for (const std::size_t shift : {4u, 1u}) {
@@ -216,16 +243,40 @@ TEST_F(CudaPartitions, what_there_is_no_kernel_for_is_declined) {
 
 // The kernels have left when the last rank marks, and come back.
 TEST_F(CudaPartitions, late_marks) {
-  Ranks ranks({.partitions = 4, .count = 100});
-  ASSERT_OK(ranks.status());
-  for (std::uint32_t round = 1; round <= 3; ++round)
-    ranks.run(round, std::chrono::milliseconds(10));
+  for (const bool by_packets : {false, true}) {
+    for (const bool in_place : {false, true}) {
+      Ranks ranks({.partitions = 4, .count = 5000, .in_place = in_place, .by_packets = by_packets});
+      ASSERT_OK(ranks.status());
+      for (std::uint32_t round = 1; round <= 3; ++round)
+        ranks.run(round, std::chrono::milliseconds(10));
+    }
+  }
 }
 
 TEST_F(CudaPartitions, rounds_wrap) {
-  Ranks ranks({.partitions = 4, .count = 100});
-  ASSERT_OK(ranks.status());
-  for (const std::uint32_t round : {0xffffffffu, 1u, 2u}) ranks.run(round);
+  for (const bool by_packets : {false, true}) {
+    Ranks ranks({.partitions = 4, .count = 100, .by_packets = by_packets});
+    ASSERT_OK(ranks.status());
+    for (const std::uint32_t round : {0xfffffffeu, 0xffffffffu, 1u, 2u}) ranks.run(round);
+  }
+}
+
+// What is long, takes many ranks, or much memory, is shared out.
+TEST(PartitionPackets, are_for_short_partitions) {
+  const auto suits = [](int ranks, int partitions, std::size_t count) {
+    PartitionReduction reduction;
+    reduction.ranks = ranks;
+    reduction.partitions = partitions;
+    reduction.count = count;
+    reduction.element = Element::float32;
+    return suits_packets(reduction);
+  };
+  EXPECT_TRUE(suits(2, 1, 64 << 10));
+  EXPECT_FALSE(suits(2, 1, (64 << 10) + 1));
+  EXPECT_TRUE(suits(5, 1, 16 << 10));
+  EXPECT_FALSE(suits(5, 1, (16 << 10) + 1));
+  EXPECT_FALSE(suits(2, 16, 64 << 10));
+  EXPECT_FALSE(suits(1, 1, 1));
 }
 
 }  // namespace

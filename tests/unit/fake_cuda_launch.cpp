@@ -34,7 +34,8 @@ Result launch_partitions(Function function, unsigned blocks, unsigned threads, S
                    [marks = *static_cast<const PartitionMarks*>(parameter)] { run(marks); });
   }
   const auto& schedule = *static_cast<const PartitionSchedule*>(parameter);
-  if (threads != kPartitionThreads || blocks != schedule.teams * schedule.slices + 1)
+  const unsigned watchers = schedule.reduction.by_packets ? 0 : 1;
+  if (threads != kPartitionThreads || blocks != schedule.teams * schedule.slices + watchers)
     return Result::invalid_value;
   if (!can_run(schedule, function->element)) return kIllegalAddress;
   return enqueue(stream, [kernel = *function, copy = schedule] { run(kernel, copy); });

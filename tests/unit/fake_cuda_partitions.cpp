@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <span>
+#include <vector>
 
 namespace accord::device::cuda {
 namespace {
@@ -28,14 +30,115 @@ void reduce(const FunctionHandle& kernel, const PartitionSchedule& schedule, int
   const std::size_t first = static_cast<std::size_t>(share) * schedule.share;
   ReduceArguments arguments{};
   arguments.count = std::min<std::uint64_t>(schedule.share, reduction.count - first);
-  arguments.source_count = arguments.target_count = static_cast<std::uint32_t>(reduction.ranks);
+  arguments.source_count = static_cast<std::uint32_t>(givers(reduction));
+  arguments.target_count = static_cast<std::uint32_t>(getters(reduction));
   const std::size_t offset = (static_cast<std::size_t>(partition) * reduction.count + first) *
                              element_bytes(kernel.element);
-  for (int rank = 0; rank < reduction.ranks; ++rank) {
-    arguments.sources[rank] = static_cast<const std::byte*>(reduction.sources[rank]) + offset;
-    arguments.targets[rank] = static_cast<std::byte*>(reduction.targets[rank]) + offset;
-  }
+  for (int i = 0; i < givers(reduction); ++i)
+    arguments.sources[i] =
+        static_cast<const std::byte*>(reduction.sources[first_giver(reduction) + i]) + offset;
+  for (int i = 0; i < getters(reduction); ++i)
+    arguments.targets[i] =
+        static_cast<std::byte*>(reduction.targets[getter(reduction, i)]) + offset;
   run(kernel, arguments);
+}
+
+// Of partitions that go by packets.
+class Packets {
+ public:
+  Packets(const PartitionSchedule& schedule, Element element)
+      : schedule_(schedule),
+        bytes_(schedule.reduction.count * element_bytes(element)),
+        packets_(packets_of(schedule.reduction.count, element_bytes(element))) {}
+
+  void give(int partition) const {
+    const PartitionReduction& reduction = schedule_.reduction;
+    const auto* const from = static_cast<const std::byte*>(reduction.sources[reduction.rank]) +
+                             static_cast<std::size_t>(partition) * bytes_;
+    for (int to = 0; to < reduction.ranks; ++to) {
+      if (to == reduction.rank) continue;
+      PartitionPacket* const packets = at(to, reduction.rank, partition);
+      for (std::size_t i = 0; i < packets_; ++i) {
+        std::uint32_t data[2] = {};
+        std::memcpy(data, from + i * sizeof data, std::min(sizeof data, bytes_ - i * sizeof data));
+        packets[i].low = data[0];
+        packets[i].high = data[1];
+        store(packets[i].low_round, schedule_.round);
+        store(packets[i].high_round, schedule_.round);
+      }
+    }
+  }
+  bool have_come(int partition) const {
+    const PartitionReduction& reduction = schedule_.reduction;
+    for (int from = 0; from < reduction.ranks; ++from) {
+      if (from == reduction.rank) continue;
+      PartitionPacket* const packets = at(reduction.rank, from, partition);
+      for (std::size_t i = 0; i < packets_; ++i)
+        if (!all_hold({&packets[i].low_round, 1}, schedule_.round) ||
+            !all_hold({&packets[i].high_round, 1}, schedule_.round))
+          return false;
+    }
+    return true;
+  }
+  void reduce(const FunctionHandle& kernel, int partition) const {
+    const PartitionReduction& reduction = schedule_.reduction;
+    const std::size_t offset = static_cast<std::size_t>(partition) * bytes_;
+    std::vector<std::vector<std::uint32_t>> came;
+    ReduceArguments arguments{};
+    arguments.count = reduction.count;
+    arguments.source_count = static_cast<std::uint32_t>(reduction.ranks);
+    arguments.target_count = 1;
+    arguments.targets[0] = static_cast<std::byte*>(reduction.targets[reduction.rank]) + offset;
+    for (int from = 0; from < reduction.ranks; ++from) {
+      if (from == reduction.rank) {
+        arguments.sources[from] = static_cast<const std::byte*>(reduction.sources[from]) + offset;
+        continue;
+      }
+      auto& data = came.emplace_back();
+      const PartitionPacket* const packets = at(reduction.rank, from, partition);
+      for (std::size_t i = 0; i < packets_; ++i)
+        data.insert(data.end(), {packets[i].low, packets[i].high});
+      arguments.sources[from] = data.data();
+    }
+    run(kernel, arguments);
+  }
+
+ private:
+  PartitionPacket* at(int to, int from, int partition) const {
+    const PartitionReduction& reduction = schedule_.reduction;
+    auto* const all = reinterpret_cast<PartitionPacket*>(
+        reduction.words[to] +
+        packet_words(reduction.ranks, reduction.partitions, static_cast<int>(schedule_.slices)));
+    return all + first_packet(reduction.ranks, reduction.partitions, packets_, schedule_.round,
+                              from, partition);
+  }
+
+  const PartitionSchedule& schedule_;
+  const std::size_t bytes_;  // of a partition
+  const std::size_t packets_;
+};
+
+// One slice of each stands for all.
+void run_by_packets(const FunctionHandle& kernel, const PartitionSchedule& schedule) {
+  const PartitionReduction& reduction = schedule.reduction;
+  std::uint32_t* const own = reduction.words[reduction.rank];
+  std::uint32_t* const given =
+      own + given_words(reduction.ranks, reduction.partitions, static_cast<int>(schedule.slices));
+  const Packets packets(schedule, kernel.element);
+  for (int partition = 0; partition < reduction.partitions; ++partition) {
+    const auto first = static_cast<std::size_t>(partition) * schedule.slices;
+    std::uint32_t& mark = own[ready_word(reduction.ranks, partition, reduction.rank)];
+    if (given[first] != schedule.round && all_hold({&mark, 1}, schedule.round)) {
+      packets.give(partition);
+      given[first] = schedule.round;
+    }
+    if (given[first] != schedule.round || schedule.arrived[partition] == schedule.round ||
+        !packets.have_come(partition))
+      continue;
+    packets.reduce(kernel, partition);
+    store(schedule.arrived[partition], schedule.round);
+  }
+  store(*schedule.left, schedule.launch);
 }
 
 }  // namespace
@@ -64,12 +167,15 @@ bool can_run(const PartitionSchedule& schedule, Element element) {
 
 void run(const FunctionHandle& kernel, const PartitionSchedule& schedule) {
   const PartitionReduction& reduction = schedule.reduction;
+  if (reduction.by_packets) return run_by_packets(kernel, schedule);
   const int ranks = reduction.ranks;
   std::uint32_t* const own = reduction.words[reduction.rank];
   const int shares = shares_of(reduction.count, schedule.share);
   const auto words = [&](std::size_t first, int count) {
     return std::span(own + first, static_cast<std::size_t>(count));
   };
+  for (int partition = 0; partition < reduction.partitions && !gives(reduction); ++partition)
+    tell_all(reduction.words, ranks, ready_word(ranks, partition, reduction.rank), schedule.round);
   for (int partition = 0; partition < reduction.partitions; ++partition) {
     const int share = share_of(reduction.rank, ranks, partition);
     const std::size_t done = own_words(ranks, reduction.partitions) +

@@ -202,6 +202,30 @@ TEST(partitioned_schedule, long_allreduces_go_around_a_ring) {
   EXPECT_EQ(given, outline.count / 4 * 6);  // 2 (size - 1) / size of all
 }
 
+// One of exchanges for each bit of the number of ranks, and one more at both ends where that is no
+// power of two. Of two ranks all are short.
+TEST(partitioned_schedule, short_allreduces_take_few_steps) {
+  const auto received = [](int rank, int size, std::size_t element_bytes) {
+    int count = 0;
+    for (const Step& step : allreduce_schedule({.rank = rank,
+                            .size = size,
+                            .count = 1024,
+                            .element_bytes = element_bytes,
+                            .commutative = true,
+                            .in_rank_order = false}))
+      count += step.from != Step::kNobody && step.from != rank ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(received(1, 2, 4), 1);
+  EXPECT_EQ(received(1, 2, 1 << 20), 1);
+  EXPECT_EQ(received(3, 4, 4), 2);
+  EXPECT_EQ(received(5, 8, 4), 3);
+  EXPECT_EQ(received(0, 6, 4), 1);
+  EXPECT_EQ(received(1, 6, 4), 3);
+  EXPECT_EQ(received(5, 6, 4), 2);
+  EXPECT_EQ(received(3, 4, 1 << 20), 6);
+}
+
 TEST(partitioned_schedule, reduce) {
   each_reduction([](const ReductionOutline& outline) {
     for (int root = 0; root < outline.size; ++root) {

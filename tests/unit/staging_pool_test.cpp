@@ -82,6 +82,29 @@ TEST(staging_pool, only_what_is_kept) {
   EXPECT_EQ(1U, runtime.lent.size());
 }
 
+// The smallest that is large enough, which goes back to where it belongs.
+TEST(staging_pool, only_what_is_kept_of_any_size) {
+  LendingRuntime runtime;
+  StagingPool pool(kMega);
+  StagingBuffer small;
+  StagingBuffer large;
+  ASSERT_TRUE(pool.acquire(&runtime, 16 * kKilo, small).ok());
+  ASSERT_TRUE(pool.acquire(&runtime, 64 * kKilo, large).ok());
+  void* const smaller = small.data();
+  void* const larger = large.data();
+  small.reset();
+  large.reset();
+  ASSERT_TRUE(pool.acquire_kept(&runtime, 1, small));
+  EXPECT_EQ(smaller, small.data());
+  ASSERT_TRUE(pool.acquire_kept(&runtime, 5 * kKilo, large));
+  EXPECT_EQ(larger, large.data());
+  EXPECT_EQ(0U, pool.counters().kept_bytes);
+  large.reset();
+  EXPECT_EQ(64 * kKilo, pool.counters().kept_bytes);
+  ASSERT_TRUE(pool.acquire_kept(&runtime, 64 * kKilo, large));
+  EXPECT_EQ(larger, large.data());
+}
+
 TEST(staging_pool, size_classes) {
   EXPECT_EQ(0U, StagingPool::capacity_bytes(0));
   EXPECT_EQ(4 * kKilo, StagingPool::capacity_bytes(1));

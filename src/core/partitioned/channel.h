@@ -36,6 +36,11 @@ class MessagePort {
 // Of data in one message: its count fits an int, with the header.
 std::uint64_t longest_piece();
 
+// What becomes ready shortly after one another goes in one message up to so many bytes, since each
+// costs as much as some ten thousand: more would gain nothing, and the way from device to device is
+// faster where a part of it is under way on each stretch.
+constexpr std::uint64_t kTogetherBytes = 256 << 10;
+
 class PartitionedChannel {
  public:
   PartitionedChannel(MessagePort& messages, HostPort& host) : messages_(messages), host_(host) {}

@@ -11,7 +11,6 @@
 #include "device/registry.h"
 
 namespace accord::core {
-
 PartitionedCollective::PartitionedCollective(PartitionedTable& table, PartitionedCall call,
                                              CollectivePlan plan)
     : Partitioned(table, std::move(call)), plan_(std::move(plan)), tracks_(partitions()) {
@@ -39,6 +38,7 @@ Status PartitionedCollective::open() {
   ACCORD_TRY(make_words(partitions() + device::partition_host_words(call_.partitions)));
   meet_on_node();
   ACCORD_TRY(open_work());
+  longest_message_ = find_longest_message();
   table_.enter(*this);
   return node_ ? node_->open() : Status();
 }
@@ -76,7 +76,7 @@ void PartitionedCollective::begin_round() {
   for (Track& track : tracks_) track = {};
   open_.resize(partitions());
   std::iota(open_.begin(), open_.end(), 0);
-  gathered_ = 0;
+  marked_ = gathered_ = 0;
   arrived_.clear();
   unmarked_ = open_;
   way_ = node_ ? NodeReduction::Way::unknown : NodeReduction::Way::messages;
@@ -84,8 +84,9 @@ void PartitionedCollective::begin_round() {
   if (has_prequest()) fail_on_error(reserve());
 }
 
-// Pieces are at most as long as this rank's own settings have them.
-std::uint64_t PartitionedCollective::longest_message() const {
+// Of one partition, or of several. Pieces are at most as long as this rank's own settings have
+// them.
+std::uint64_t PartitionedCollective::find_longest_message() const {
   std::uint64_t longest = 0;
   for (const Step& step : plan_.schedule) {
     for (const Outgoing& outgoing : step.outgoing)
@@ -93,17 +94,17 @@ std::uint64_t PartitionedCollective::longest_message() const {
     if (step.from != Step::kNobody)
       longest = std::max<std::uint64_t>(longest, part(step.into, 0).segment.size_bytes());
   }
-  return std::min(longest, longest_piece());
+  const std::uint64_t several = std::min<std::uint64_t>(longest * partitions(), kTogetherBytes);
+  return std::min(std::max(longest, several), longest_piece());
 }
 
 Status PartitionedCollective::reserve() {
   constexpr std::size_t kScraps = 2;
   if (way_ == NodeReduction::Way::kernels) return {};
-  const std::uint64_t size_bytes = longest_message();
-  keep_staging(size_bytes);
+  keep_staging(longest_message_);
   while (work_.on_device() && scraps_.size() < kScraps) {
     DeviceScrap& scrap = scraps_.emplace_back();
-    ACCORD_TRY(scrap.take(*work_.area().end.runtime, work_.area().end.device, size_bytes));
+    ACCORD_TRY(scrap.take(*work_.area().end.runtime, work_.area().end.device, longest_message_));
   }
   return {};
 }
@@ -185,15 +186,23 @@ void PartitionedCollective::take(int process, const wire::Header& header,
                                  std::span<const std::byte> body,
                                  PartitionedChannel::Letter& letter) {
   if (!started() || header.round != round()) return;
-  if (header.transfer < 0 || header.transfer >= call_.partitions ||
-      header.length_bytes != body.size()) {
+  const std::int64_t end = std::int64_t{header.transfer} + header.partitions;
+  if (header.transfer < 0 || header.partitions < 1 || end > call_.partitions ||
+      header.length_bytes != body.size() ||
+      body.size() % static_cast<std::size_t>(header.partitions) != 0) {
     mismatch_ = true;
     return;
   }
-  arrived_[{header.transfer, process}].push_back({.letter = std::move(letter),
-                                                  .bytes = const_cast<std::byte*>(body.data()),
-                                                  .first_bytes = header.first_bytes,
-                                                  .length_bytes = header.length_bytes});
+  const auto shared = std::make_shared<PartitionedChannel::Letter>(std::move(letter));
+  const std::size_t each_bytes = body.size() / static_cast<std::size_t>(header.partitions);
+  auto* bytes = const_cast<std::byte*>(body.data());
+  for (std::int32_t partition = header.transfer; partition < end; ++partition) {
+    arrived_[{partition, process}].push_back({.letter = shared,
+                                              .bytes = bytes,
+                                              .first_bytes = header.first_bytes,
+                                              .length_bytes = each_bytes});
+    bytes += each_bytes;
+  }
 }
 
 Status PartitionedCollective::step(HostPort& host, bool& done) {
@@ -216,13 +225,7 @@ Status PartitionedCollective::step_by_messages(HostPort& host, bool& done) {
   if (node_ && !node_->is_settled()) ACCORD_TRY(node_->join(next_round(round()), opening()));
   if (std::ranges::all_of(peers_, [&](const auto& peer) { return is_ready(peer.first); }))
     prepared_.store(round(), std::memory_order_release);
-  Status status;
-  std::erase_if(open_, [&](std::int32_t partition) {
-    Track& track = tracks_[static_cast<std::size_t>(partition)];
-    keep_first(status, advance(partition, track));
-    return track.stage == Track::Stage::done;
-  });
-  ACCORD_TRY(status);
+  ACCORD_TRY(advance());
   ACCORD_TRY(send(host));
   done = open_.empty() && queued_.empty() && messages_.empty();
   return done ? Status() : complaint();
@@ -237,61 +240,52 @@ Status PartitionedCollective::complaint() const {
   return {};
 }
 
-PipelineEnd PartitionedCollective::part(const Place& place, std::int32_t partition) const {
+PipelineEnd PartitionedCollective::part(const Place& place, Run run) const {
   switch (place.area) {
     case Area::contribution:
-      return plan_.contribution.at(place, partition);
+      return plan_.contribution.at(place, run.first, run.count);
     case Area::result:
-      return plan_.result.at(place, partition);
+      return plan_.result.at(place, run.first, run.count);
     case Area::work:
       break;
   }
-  return work_.area().at(place, partition);
+  return work_.area().at(place, run.first, run.count);
 }
 
-Status PartitionedCollective::advance(std::int32_t partition, Track& track) {
-  using Stage = Track::Stage;
-  for (Status status;;) {
-    switch (track.stage) {
-      case Stage::unmarked:
-        if (plan_.gives &&
-            word(static_cast<std::size_t>(partition)).load(std::memory_order_acquire) != round())
-          return {};
-        track.stage = Stage::between;
-        break;
-      case Stage::between:
-        if (!begin_step(partition, track)) return {};
-        break;
-      case Stage::giving:
-        if (track.unsent > 0) return {};
-        track.stage = Stage::taking;
-        break;
-      case Stage::taking:
-        ACCORD_TRY(take_next(partition, track));
-        if (track.stage == Stage::taking) return {};
-        break;
-      case Stage::landing:
-        if (!moved(track, status)) return status;
-        ACCORD_TRY(put(partition, track));
-        if (track.stage == Stage::landing) return {};
-        break;
-      case Stage::lifting:
-        if (!moved(track, status)) return status;
-        ACCORD_TRY(put_lifted(partition, track));
-        break;
-      case Stage::moving:
-        if (!moved(track, status)) return status;
-        track.taken_bytes += track.under_way.length_bytes;
-        track.under_way = {};
-        if (track.lifted.data() != nullptr && has_prequest())
-          scraps_.push_back(std::move(track.lifted));
-        track.lifted.put_back();
-        track.stage = Stage::taking;
-        break;
-      case Stage::done:
-        return {};
-    }
+Status PartitionedCollective::advance() {
+  for (bool any = true; any;) {
+    any = false;
+    ACCORD_TRY(for_each_run([&](std::int32_t partition) { return may_begin(partition); },
+                            [&](Run run) {
+                              begin_step(run, any);
+                              return Status();
+                            }));
+    std::erase_if(open_, [&](std::int32_t partition) {
+      return tracks_[static_cast<std::size_t>(partition)].stage == Track::Stage::done;
+    });
+    end_steps(any);
+    ACCORD_TRY(for_each_run([&](std::int32_t partition) { return may_take(partition); },
+                            [&](Run run) { return begin_moves(run); }));
+    ACCORD_TRY(advance_moves(any));
   }
+  return {};
+}
+
+template <class May, class Visit>
+Status PartitionedCollective::for_each_run(May may, Visit visit) {
+  Run run;
+  const auto step_of = [&](std::int32_t partition) {
+    return tracks_[static_cast<std::size_t>(partition)].step;
+  };
+  for (const std::int32_t partition : open_) {
+    if (!may(partition)) continue;
+    if (run.count > 0 && (run.end() != partition || step_of(run.first) != step_of(partition))) {
+      ACCORD_TRY(visit(run));
+      run.count = 0;
+    }
+    if (run.count++ == 0) run.first = partition;
+  }
+  return run.count > 0 ? visit(run) : Status();
 }
 
 bool PartitionedCollective::all_gathered(Track& track) {
@@ -300,138 +294,86 @@ bool PartitionedCollective::all_gathered(Track& track) {
   return gathered_ == partitions();
 }
 
-// False: it cannot begin yet.
-bool PartitionedCollective::begin_step(std::int32_t partition, Track& track) {
-  if (track.step == plan_.schedule.size()) {
-    arrival(partition).store(round(), std::memory_order_release);
-    track.stage = Track::Stage::done;
-    return true;
+bool PartitionedCollective::may_begin(std::int32_t partition) {
+  const auto number = static_cast<std::size_t>(partition);
+  Track& track = tracks_[number];
+  if (track.stage == Track::Stage::unmarked) {
+    if (plan_.gives && word(number).load(std::memory_order_acquire) != round()) return false;
+    ++marked_;
+    track.stage = Track::Stage::between;
   }
-  const Step& step = plan_.schedule[track.step];
-  if (step.together && !all_gathered(track)) return false;
-  for (const Outgoing& outgoing : step.outgoing) queue(partition, track, outgoing);
-  track.taken_bytes = 0;
-  track.wanted_bytes =
-      step.from == Step::kNobody ? 0 : part(step.into, partition).segment.size_bytes();
-  track.stage = Track::Stage::giving;
-  return true;
+  if (track.stage != Track::Stage::between) return false;
+  const bool is_last = track.step == plan_.schedule.size();
+  return is_last || !plan_.schedule[track.step].together || all_gathered(track);
 }
 
-// In pieces of whole elements where these are to be combined.
-void PartitionedCollective::queue(std::int32_t partition, Track& track, const Outgoing& outgoing) {
-  const PipelineEnd end = part(outgoing.place, partition);
-  const std::uint64_t total = end.segment.size_bytes();
-  std::uint64_t piece = longest_piece();
-  if (total > 0) {
+void PartitionedCollective::begin_step(Run run, bool& any) {
+  const std::size_t number = tracks_of(run).front().step;
+  if (number == plan_.schedule.size()) {
+    for (std::int32_t partition = run.first; partition < run.end(); ++partition)
+      arrival(partition).store(round(), std::memory_order_release);
+    for (Track& track : tracks_of(run)) track.stage = Track::Stage::done;
+    return;
+  }
+  const Step& step = plan_.schedule[number];
+  if (waits_for_company(step, run)) return;
+  const std::uint64_t wanted_bytes =
+      step.from == Step::kNobody ? 0 : part(step.into, run.first).segment.size_bytes();
+  for (Track& track : tracks_of(run)) {
+    track.stage = Track::Stage::giving;
+    track.taken_bytes = 0;
+    track.wanted_bytes = wanted_bytes;
+  }
+  for (const Outgoing& outgoing : step.outgoing) queue(run, outgoing);
+  any = true;
+}
+
+// While something is being packed, what is marked meanwhile waits for that, to go together.
+bool PartitionedCollective::waits_for_company(const Step& step, Run run) const {
+  if (step.outgoing.empty() || marked_ == partitions()) return false;
+  const Place& place = step.outgoing.front().place;
+  return place.whole() && part(place, run).segment.size_bytes() < kTogetherBytes &&
+         std::ranges::any_of(messages_, [](const Message& message) { return !message.sent; });
+}
+
+// In pieces of whole elements where these are to be combined; short partitions together.
+void PartitionedCollective::queue(Run run, const Outgoing& outgoing) {
+  const std::uint64_t each_bytes = part(outgoing.place, run.first).segment.size_bytes();
+  if (each_bytes == 0) return;
+  const auto together =
+      outgoing.place.whole()
+          ? static_cast<std::int32_t>(std::max<std::uint64_t>(
+                std::min<std::uint64_t>(kTogetherBytes, longest_piece()) / each_bytes, 1))
+          : 1;
+  for (Run rest = run; rest.count > 0;) {
+    const Run now{rest.first, std::min(rest.count, together)};
+    rest = {now.end(), rest.count - now.count};
+    const PipelineEnd end = part(outgoing.place, now);
     const std::uint64_t element = end.segment.type->size_bytes();
-    piece = std::max(piece / element * element, element);
-  }
-  for (std::uint64_t first = 0; first < total; first += piece) {
-    Message& message = queued_.emplace_back();
-    message.partition = partition;
-    message.peer = outgoing.peer;
-    message.end = end;
-    message.first_bytes = first;
-    message.length_bytes = std::min(piece, total - first);
-    ++track.unsent;
+    const std::uint64_t total = end.segment.size_bytes();
+    const std::uint64_t piece = std::max(longest_piece() / element * element, element);
+    for (std::uint64_t first = 0; first < total; first += piece) {
+      Message& message = queued_.emplace_back();
+      message.run = now;
+      message.peer = outgoing.peer;
+      message.end = end;
+      message.first_bytes = first;
+      message.length_bytes = std::min(piece, total - first);
+      for (Track& track : tracks_of(now)) ++track.unsent;
+    }
   }
 }
 
-// Stays in its stage where nothing has come.
-Status PartitionedCollective::take_next(std::int32_t partition, Track& track) {
-  const Step& step = plan_.schedule[track.step];
-  if (track.taken_bytes == track.wanted_bytes) {
+void PartitionedCollective::end_steps(bool& any) {
+  for (const std::int32_t partition : open_) {
+    Track& track = tracks_[static_cast<std::size_t>(partition)];
+    if (track.stage == Track::Stage::giving && track.unsent == 0)
+      track.stage = Track::Stage::taking;
+    if (track.stage != Track::Stage::taking || track.taken_bytes != track.wanted_bytes) continue;
     ++track.step;
     track.stage = Track::Stage::between;
-    return {};
+    any = true;
   }
-  if (step.from == plan_.rank) return take_own(partition, track);
-  const auto found = arrived_.find({partition, process_of(step.from)});
-  if (found == arrived_.end() || found->second.empty()) return {};
-  track.under_way = std::move(found->second.front());
-  found->second.pop_front();
-  const Arrived& piece = track.under_way;
-  if (piece.first_bytes != track.taken_bytes ||
-      piece.length_bytes > track.wanted_bytes - track.taken_bytes)
-    return {StatusCode::truncated,
-            fmt::format("partitioned: rank {} gives another number of bytes than the {} that are "
-                        "taken from it",
-                        step.from, track.wanted_bytes)};
-  track.stage = Track::Stage::landing;
-  return {};
-}
-
-// Straight where neither side has gaps.
-Status PartitionedCollective::take_own(std::int32_t partition, Track& track) {
-  const Step& step = plan_.schedule[track.step];
-  const PipelineEnd from = part(step.own, partition);
-  const PipelineEnd to = part(step.into, partition);
-  const std::size_t length = track.wanted_bytes;
-  if (from.segment.size_bytes() != length)
-    return {StatusCode::truncated,
-            fmt::format("partitioned: a rank gives itself {} bytes and takes {}",
-                        from.segment.size_bytes(), length)};
-  track.under_way.length_bytes = length;
-  const bool one_runtime =
-      from.runtime == nullptr || to.runtime == nullptr || from.runtime == to.runtime;
-  if (step.combine == Combine::store && from.contiguous() && to.contiguous() && one_runtime) {
-    track.stage = Track::Stage::moving;
-    if (from.address(0) == to.address(0)) return {};
-    const PipelineEnd& with = to.runtime != nullptr ? to : from;
-    track.mover = with.runtime;
-    const device::Copy copy{.dst = to.address(0), .src = from.address(0), .row_bytes = length};
-    if (with.runtime != nullptr)
-      return with.runtime->copy_begin(with.device, {&copy, 1}, track.ticket);
-    std::memcpy(copy.dst, copy.src, length);
-    return {};
-  }
-  ACCORD_TRY(table_.channel().take_memory(&staging_runtime(), length, track.under_way.letter));
-  track.under_way.bytes = track.under_way.letter.data();
-  track.mover = from.runtime;
-  track.stage = Track::Stage::landing;
-  return from.copy(PipelineEnd::Direction::pack, 0, length, track.under_way.bytes, track.ticket);
-}
-
-// What is under way, into its place. Stays where it is as long as no memory is to be had for it.
-Status PartitionedCollective::put(std::int32_t partition, Track& track) {
-  const Step& step = plan_.schedule[track.step];
-  const PipelineEnd into = part(step.into, partition);
-  const Arrived& piece = track.under_way;
-  const bool lifts = step.combine != Combine::store && work_.on_device();
-  if (lifts && !take_scrap(track.lifted)) return {};
-  track.stage = Track::Stage::moving;
-  track.mover = into.runtime;
-  if (lifts) {
-    track.stage = Track::Stage::lifting;
-    return work_.lift(piece.bytes, piece.length_bytes, track.lifted, track.ticket);
-  }
-  if (step.combine != Combine::store)
-    return work_.combine(step.combine, into, track.taken_bytes, piece.bytes, piece.length_bytes);
-  return into.copy(PipelineEnd::Direction::unpack, track.taken_bytes, piece.length_bytes,
-                   piece.bytes, track.ticket);
-}
-
-// While kernels may run only what has been taken before is given out, else any.
-bool PartitionedCollective::take_scrap(DeviceScrap& scrap) {
-  if (!has_prequest()) return true;
-  if (scraps_.empty()) return false;
-  scrap = std::move(scraps_.back());
-  scraps_.pop_back();
-  return true;
-}
-
-Status PartitionedCollective::put_lifted(std::int32_t partition, Track& track) {
-  const Step& step = plan_.schedule[track.step];
-  track.stage = Track::Stage::moving;
-  return work_.combine_lifted(step.combine, part(step.into, partition), track.taken_bytes,
-                              track.lifted, track.under_way.length_bytes, track.ticket);
-}
-
-bool PartitionedCollective::moved(Track& track, Status& status) {
-  bool done = track.ticket.handle == nullptr;
-  if (!done) status = track.mover->copy_done(track.ticket, done);
-  if (!status.ok()) track.ticket = {};
-  return done && status.ok();
 }
 
 }  // namespace accord::core

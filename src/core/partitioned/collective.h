@@ -2,17 +2,20 @@
 // Copyright 2026 The Accord authors
 //
 // A partitioned collective on one rank: each partition, once it is marked ready here, goes through
-// the schedule by itself, by messages of the host MPI between the ranks. Nothing is sent to a rank
-// that has not started the round, so none has to keep what comes early; who gives or gets says so
-// to those it does that with. What goes from rank to rank is in host memory, from and to which the
-// user's buffers are copied where they are on a device. An allreduce of device buffers within a
-// node is left to kernels instead (partitioned/node.h).
+// the schedule by itself, by messages of the host MPI between the ranks. Neighbours that are found
+// at one step go on together, in one message, copy or reduction, as far as they do. Nothing is sent
+// to a rank that has not started the round, so none has to keep what comes early; who gives or gets
+// says so to those it does that with. What goes from rank to rank is in host memory, from and to
+// which the user's buffers are copied where they are on a device. Allreduce and bcast of device
+// buffers within a node are left to kernels instead (partitioned/node.h).
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,7 +37,9 @@ struct CollectivePlan {
   PartitionArea result;
   PartitionReduction reduction;
   Schedule schedule;
-  bool of_all = false;  // an allreduce, which kernels may do within a node
+  // An allreduce or a broadcast from a rank, which kernels may do within a node.
+  bool by_kernels = false;
+  int root = device::PartitionReduction::kNoRoot;
 };
 
 class PartitionedCollective final : public Partitioned {
@@ -54,9 +59,15 @@ class PartitionedCollective final : public Partitioned {
             PartitionedChannel::Letter& letter);
 
  private:
-  // What has come and no step has taken yet.
+  // Neighbouring partitions that are at one step.
+  struct Run {
+    std::int32_t first = 0;
+    std::int32_t count = 0;
+    std::int32_t end() const noexcept { return first + count; }
+  };
+  // What has come for a partition and no step has taken yet.
   struct Arrived {
-    PartitionedChannel::Letter letter;
+    std::shared_ptr<PartitionedChannel::Letter> letter;  // that it lies in, with what came along
     std::byte* bytes = nullptr;
     std::uint64_t first_bytes = 0;
     std::uint64_t length_bytes = 0;
@@ -68,9 +79,7 @@ class PartitionedCollective final : public Partitioned {
       between,  // steps
       giving,   // what goes out is on its way to the host MPI
       taking,
-      landing,  // what the step takes, into host memory, or waits there
-      lifting,  // what has come, to the device that combines it
-      moving,   // what has come, into its place
+      moving,  // what the step takes, into its place
       done
     };
     Stage stage = Stage::unmarked;
@@ -79,15 +88,27 @@ class PartitionedCollective final : public Partitioned {
     std::size_t unsent = 0;          // messages of the step
     std::uint64_t wanted_bytes = 0;  // that the step takes
     std::uint64_t taken_bytes = 0;
-    Arrived under_way;
+  };
+  // What partitions take at a step, on its way into its place.
+  struct Move {
+    enum class Stage {
+      landing,  // into host memory, or it waits there
+      lifting,  // to the device that combines it
+      moving    // into its place
+    };
+    Run run;
+    const Step* step = nullptr;
+    std::uint64_t first_bytes = 0;  // of what the first one takes
+    std::uint64_t each_bytes = 0;   // of each partition
+    std::vector<Arrived> pieces;    // one after the other
+    Stage stage = Stage::landing;
     DeviceScrap lifted;
     device::DeviceRuntime* mover = nullptr;
     device::CopyTicket ticket;
   };
   struct Message {
-    std::int32_t partition = 0;
+    Run run;
     int peer = 0;
-    Place place;
     std::uint64_t first_bytes = 0;  // of what the step gives
     std::uint64_t length_bytes = 0;
     PipelineEnd end;
@@ -115,13 +136,21 @@ class PartitionedCollective final : public Partitioned {
   }
   int process_of(int rank) const { return plan_.processes[static_cast<std::size_t>(rank)]; }
   device::DeviceRuntime& staging_runtime() const;
-  PipelineEnd part(const Place& place, std::int32_t partition) const;
+  PipelineEnd part(const Place& place, Run run) const;
+  PipelineEnd part(const Place& place, std::int32_t partition) const {
+    return part(place, {partition, 1});
+  }
+  std::span<Track> tracks_of(Run run) {
+    return std::span(tracks_).subspan(static_cast<std::size_t>(run.first),
+                                      static_cast<std::size_t>(run.count));
+  }
   bool is_ready(int process) const;
-  std::uint64_t longest_message() const;
+  std::uint64_t find_longest_message() const;
 
   // About the other ranks, where the round cannot end because of them.
   Status complaint() const;
   Status open_work();
+  NodeReduction::Terms terms_on_node() const;
   void meet_on_node();
   NodeReduction::Opening opening() const noexcept {
     return may_open() ? NodeReduction::Opening::allowed : NodeReduction::Opening::no;
@@ -132,17 +161,30 @@ class PartitionedCollective final : public Partitioned {
 
   void note_ready(int process, const wire::Header& header);
   Status tell_peers(wire::Kind kind, std::uint32_t round);
-  // Goes on with a partition as far as it can.
-  Status advance(std::int32_t partition, Track& track);
-  bool begin_step(std::int32_t partition, Track& track);
+  // Goes on with all partitions as far as they can.
+  Status advance();
+  // Calls visit(run) for the partitions of which may(partition) says yes, neighbours together.
+  template <class May, class Visit>
+  Status for_each_run(May may, Visit visit);
+  bool may_begin(std::int32_t partition);
   bool all_gathered(Track& track);
-  void queue(std::int32_t partition, Track& track, const Outgoing& outgoing);
-  Status take_next(std::int32_t partition, Track& track);
-  Status take_own(std::int32_t partition, Track& track);
-  Status put(std::int32_t partition, Track& track);
+  void begin_step(Run run, bool& any);
+  bool waits_for_company(const Step& step, Run run) const;
+  void queue(Run run, const Outgoing& outgoing);
+  void end_steps(bool& any);
+
+  // collective_moves.cpp
+  bool may_take(std::int32_t partition) const;
+  Status begin_moves(Run run);
+  bool lifts(const Step& step) const;
+  std::int32_t together(const Step& step, std::uint64_t each_bytes) const;
+  Status take_arrived(Move& move, Run rest);
+  Status take_own(Move& move, Run rest);
+  Status advance_moves(bool& any);
+  Status advance(Move& move, bool& done);
+  Status put(Move& move);
   bool take_scrap(DeviceScrap& scrap);
-  Status put_lifted(std::int32_t partition, Track& track);
-  bool moved(Track& track, Status& status);
+  void end(Move& move);
 
   Status send(HostPort& host);
   Status pack(Message& message);
@@ -150,6 +192,7 @@ class PartitionedCollective final : public Partitioned {
 
   CollectivePlan plan_;
   PartitionWork work_;
+  std::uint64_t longest_message_ = 0;
   std::unique_ptr<NodeReduction> node_;  // null: not an allreduce, or of too many ranks
   std::map<int, std::uint32_t> peers_;   // by process: the last round it has started
   bool mismatch_ = false;
@@ -163,12 +206,14 @@ class PartitionedCollective final : public Partitioned {
   NodeReduction::Way way_ = NodeReduction::Way::messages;
   std::uint32_t told_round_ = 0;
   std::vector<Track> tracks_;
-  std::vector<std::int32_t> open_;      // partitions that are not through
+  std::vector<std::int32_t> open_;      // partitions that are not through, in order
   std::vector<std::int32_t> unmarked_;  // on a node: that the host has not marked
+  std::size_t marked_ = 0;
   std::size_t gathered_ = 0;
   std::map<std::pair<std::int32_t, int>, std::deque<Arrived>> arrived_;  // by partition and process
   std::list<Message> queued_;
   std::list<Message> messages_;  // on their way
+  std::list<Move> moves_;
 };
 
 }  // namespace accord::core

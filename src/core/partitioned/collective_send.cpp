@@ -48,7 +48,8 @@ Status PartitionedCollective::pack(Message& message) {
   const wire::Header header{.kind = wire::Kind::collective_data,
                             .to = plan_.name.number,
                             .round = round(),
-                            .transfer = message.partition,
+                            .transfer = message.run.first,
+                            .partitions = message.run.count,
                             .first_bytes = message.first_bytes,
                             .length_bytes = message.length_bytes,
                             .lineage = plan_.name.lineage};
@@ -65,16 +66,16 @@ Status PartitionedCollective::post(Message& message) {
       process_of(message.peer),
       {message.letter.data(), sizeof(wire::Header) + message.length_bytes}, message.request));
   message.sent = true;
-  --tracks_[static_cast<std::size_t>(message.partition)].unsent;
+  for (Track& track : tracks_of(message.run)) --track.unsent;
   return {};
 }
 
 // What has been handed to a device ends by itself, but its memory is in use.
 bool PartitionedCollective::drained(HostPort&) {
   queued_.clear();
-  std::erase_if(open_, [&](std::int32_t partition) {
-    Status status;
-    return moved(tracks_[static_cast<std::size_t>(partition)], status) || !status.ok();
+  std::erase_if(moves_, [&](Move& move) {
+    bool done = move.ticket.handle == nullptr;
+    return done || !move.mover->copy_done(move.ticket, done).ok() || done;
   });
   std::erase_if(messages_, [&](Message& message) {
     bool done = message.sent;
@@ -82,7 +83,7 @@ bool PartitionedCollective::drained(HostPort&) {
     table_.channel().keep(std::move(message.letter), message.request);
     return true;
   });
-  return open_.empty() && messages_.empty();
+  return moves_.empty() && messages_.empty();
 }
 
 }  // namespace accord::core

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <set>
@@ -23,6 +24,13 @@ static_assert(ACCORD_PARTITION_RANKS_MAX == device::kPartitionRanksMax);
 std::int32_t next_item() {
   static std::atomic<std::int32_t> last{0};
   return --last;
+}
+
+// ACCORD_TEST_PACKETS: up to how many bytes of a partition, to all others; the same on all ranks.
+bool goes_by_packets(const device::PartitionReduction& reduction) {
+  const char* const text = std::getenv("ACCORD_TEST_PACKETS");
+  return device::suits_packets(
+      reduction, text == nullptr ? device::kPacketBytesMax : std::strtoull(text, nullptr, 10));
 }
 
 template <class Record>
@@ -96,8 +104,12 @@ Status NodeReduction::try_alone() {
   reduction_.op = terms_.op;
   reduction_.element = terms_.element;
   reduction_.ranks = static_cast<int>(size());
+  reduction_.root = terms_.root;
+  reduction_.by_packets = goes_by_packets(reduction_);
   device::PartitionReduction alone = reduction_;
   alone.ranks = 1;
+  alone.by_packets = false;
+  alone.root = device::PartitionReduction::kNoRoot;
   ACCORD_TRY(words_.take(
       runtime(), terms_.source.device,
       std::max(device::partition_memory_bytes(reduction_), device::partition_memory_bytes(alone))));

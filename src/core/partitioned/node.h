@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A partitioned allreduce that kernels do among the ranks of a node, with no host in between
-// (device/partition_reduction.h). The ranks find out by messages whether they can: each says where
-// it is and what it has (meet), lends the others its buffers (lend), and says from which round on
-// it has theirs open (vote). All come to the same answer. From the last of these rounds on all go
-// by kernels; in those before, some rank has not voted, or for a later one, as it begins the round:
-// it says so, and all go by messages. Nothing here waits for a peer. Protected by the lock of
-// PartitionedTable.
+// A partitioned allreduce or bcast that kernels do among the ranks of a node, with no host in
+// between (device/partition_reduction.h). The ranks find out by messages whether they can: each
+// says where it is and what it has (meet), lends the others its buffers (lend), and says from which
+// round on it has theirs open (vote). All come to the same answer. From the last of these rounds on
+// all go by kernels; in those before, some rank has not voted, or for a later one, as it begins the
+// round: it says so, and all go by messages. Nothing here waits for a peer. Protected by the lock
+// of PartitionedTable.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ class NodeReduction {
     CollectiveName name;
     std::uint64_t fingerprint = 0;  // what must be equal on all ranks
     int rank = 0;
+    int root = device::PartitionReduction::kNoRoot;
     std::vector<int> processes;  // by rank; at least two
     std::int32_t partitions = 0;
     std::size_t count = 0;  // elements of a partition

@@ -123,7 +123,7 @@ void Partitioned::keep_staging(std::uint64_t longest_bytes) const {
   if (!has_prequest() || longest_bytes <= staged_for_bytes_) return;
   staged_for_bytes_ = longest_bytes;
   const std::uint64_t size_bytes = std::min(longest_bytes, longest_piece()) + sizeof(wire::Header);
-  device::StagingBuffer buffers[4];
+  device::StagingBuffer buffers[8];  // of what goes and what comes
   for (device::StagingBuffer& buffer : buffers)
     (void)device::staging_pool().acquire(runtime(), size_bytes, buffer);
 }

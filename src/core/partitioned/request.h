@@ -7,7 +7,8 @@
 // What MPI_Pready and MPI_Parrived need is atomic, so that threads and kernels may mark
 // partitions while others wait. What a driver may let wait for kernels (to open memory, to
 // page-lock it) is done where the request is made or started, or prepared, and never while it is
-// only waited for: those kernels may wait for it. Knows no mpi.h.
+// only waited for: those kernels may wait for it, unless no kernel has been given a request. Knows
+// no mpi.h.
 #pragma once
 
 #include <atomic>
@@ -71,7 +72,7 @@ class Partitioned : public Operation {
   // This side has done what MPIX_Pbuf_prepare promises, for the round under way.
   bool prepared() const noexcept { return prepared_.load(std::memory_order_acquire) == round(); }
   bool started() const noexcept { return started_.load(std::memory_order_acquire); }
-  // Whether steps may do what might wait for kernels; calls nest.
+  // Steps may do what might wait for kernels; calls nest.
   void let_open(bool may) noexcept { may_open_.fetch_add(may ? 1 : -1); }
 
   // Bytes that have come, for the status; of a sender 0.
@@ -117,7 +118,10 @@ class Partitioned : public Operation {
   bool has_prequest() const noexcept { return has_prequest_.load(std::memory_order_relaxed); }
   // Lets kernels know what the two sides have found out about each other.
   void connect_prequest();
-  bool may_open() const noexcept { return may_open_.load(std::memory_order_relaxed) > 0; }
+  // Whether a step may do what might wait for kernels. Under the table's lock.
+  bool may_open() const noexcept {
+    return may_open_.load(std::memory_order_relaxed) > 0 || !table_.has_prequests();
+  }
   std::uint64_t own_bytes() const noexcept {
     return call_.partition_bytes * static_cast<std::uint64_t>(call_.partitions);
   }

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "core/partitioned/schedule.h"
 
+#include <bit>
 #include <deque>
 #include <utility>
 
@@ -107,12 +108,39 @@ void append_ring(Schedule& schedule, const ReductionOutline& outline) {
 }
 
 bool goes_around(const ReductionOutline& outline) {
-  return outline.commutative && !outline.in_rank_order && outline.size > 1 &&
+  return outline.commutative && !outline.in_rank_order && outline.size > 2 &&
          outline.count >= static_cast<std::size_t>(outline.size) &&
-         (outline.size == 2 || outline.count * outline.element_bytes >= kRingBytes);
+         outline.count * outline.element_bytes >= kRingBytes;
 }
 
 Schedule begun_with_own(int rank) { return {take_own(rank, kContribution, Combine::store, kWork)}; }
+
+// What a rank has is at each time the result of a number of neighbours, of which it is one, and it
+// exchanges that with a rank that has the one of as many next to these: any order of operands is
+// kept, and both have the same bits. Of ranks beyond a power of two the first ones join by pairs,
+// the higher for both. What is given first goes before this rank's own is put where it works.
+void append_doubling(Schedule& schedule, const ReductionOutline& outline) {
+  const int rank = outline.rank;
+  const int members = static_cast<int>(std::bit_floor(static_cast<unsigned>(outline.size)));
+  const int pairs = outline.size - members;
+  const bool is_paired = rank < 2 * pairs;
+  if (is_paired && rank % 2 == 0) {
+    schedule = {give(rank + 1, kContribution), take(rank + 1, Combine::store, kWork)};
+    return;
+  }
+  if (is_paired) schedule.push_back(take(rank - 1, Combine::before, kWork));
+  const int number = is_paired ? rank / 2 : rank - pairs;
+  for (int distance = 1; distance < members; distance *= 2) {
+    const int other = number ^ distance;
+    const int partner = other < pairs ? 2 * other + 1 : other + pairs;
+    Step step = take(partner, partner < rank ? Combine::before : Combine::after, kWork);
+    const bool is_first = schedule.size() == 1;
+    Step& giving = is_first ? schedule.front() : step;
+    giving.outgoing.push_back({partner, is_first ? kContribution : kWork});
+    schedule.push_back(std::move(step));
+  }
+  if (is_paired) schedule.push_back(give(rank - 1, kWork));
+}
 
 }  // namespace
 
@@ -150,14 +178,11 @@ Schedule allreduce_schedule(const ReductionOutline& outline) {
   Schedule schedule = begun_with_own(outline.rank);
   if (goes_around(outline)) {
     append_ring(schedule, outline);
+  } else if (outline.in_rank_order && outline.size > 2) {
+    append_chain(schedule, outline.rank, outline.size);
+    append_broadcast(schedule, outline.rank, {outline.size, outline.size - 1}, kWork, kWork);
   } else {
-    const Tree tree{outline.size, outline.in_rank_order ? outline.size - 1 : 0};
-    if (outline.in_rank_order) {
-      append_chain(schedule, outline.rank, outline.size);
-    } else {
-      append_reduction(schedule, outline.rank, tree);
-    }
-    append_broadcast(schedule, outline.rank, tree, kWork, kWork);
+    append_doubling(schedule, outline);
   }
   schedule.push_back(take_own(outline.rank, kWork, Combine::store, kResult));
   return schedule;

@@ -25,6 +25,8 @@ struct Place {
   std::size_t first = 0;
   std::size_t count = kRest;  // all from the first on
 
+  // Such places of neighbouring partitions are neighbours, too.
+  bool whole() const noexcept { return first == 0 && count == kRest; }
   bool operator==(const Place&) const = default;
 };
 
@@ -78,8 +80,9 @@ struct ReductionOutline {
   bool in_rank_order;  // ((0 op 1) op 2) ..., whatever is faster
 };
 
-// Long partitions around a ring, each rank reducing its share of them, which then goes around once
-// more; short ones up a tree and down again.
+// Long partitions of more than two ranks around a ring, each rank reducing its share of them, which
+// then goes around once more; others by exchanges with ranks 1, 2, 4, ... away, whole. In rank
+// order from rank to rank and down a tree.
 Schedule allreduce_schedule(const ReductionOutline& outline);
 Schedule reduce_schedule(const ReductionOutline& outline, int root);
 // From rank to rank.

@@ -257,11 +257,26 @@ Status PartitionedSend::step(HostPort& host, bool& done) {
   return {};
 }
 
-// Begins to move what has been marked ready, by the host or by kernels.
+// By the host or by kernels, so that the host shall move it.
+bool PartitionedSend::is_marked(std::size_t transfer) const noexcept {
+  return word(transfer).load(std::memory_order_acquire) == round();
+}
+
+// While a message is being packed, what is marked meanwhile waits for that, to go together.
+bool PartitionedSend::waits_for_company() const {
+  if (std::ranges::all_of(messages_, [](const Message& message) { return message.sent; }))
+    return false;
+  const auto ready = static_cast<std::size_t>(
+      std::ranges::count_if(waiting_, [&](std::size_t transfer) { return is_marked(transfer); }));
+  return ready < waiting_.size() && ready * transfer_bytes() < kTogetherBytes;
+}
+
+// Begins to move what has been marked ready.
 Status PartitionedSend::issue() {
+  if (memory_ == nullptr && waits_for_company()) return {};
   std::vector<std::size_t> ready;
   std::erase_if(waiting_, [&](std::size_t transfer) {
-    if (word(transfer).load(std::memory_order_acquire) != round()) return false;
+    if (!is_marked(transfer)) return false;
     if (!dropped_) ready.push_back(transfer);
     return true;
   });
@@ -273,15 +288,18 @@ Status PartitionedSend::issue() {
   return {};
 }
 
-// Neighbours go in one message, as far as that may be long, since each costs as much as many bytes.
-// Those without bytes go one by one.
+// Neighbours go in one message, unless they are long; those without bytes one by one.
 void PartitionedSend::queue_pieces(const std::vector<std::size_t>& ready) {
   const std::uint64_t piece_bytes = longest_piece();
   const auto before = pieces_.size();
   for (std::size_t i = 0; i < ready.size();) {
     const std::size_t head = ready[i++];
     std::size_t tail = head;
-    while (i < ready.size() && ready[i] == tail + 1 && transfer_bytes() > 0) tail = ready[i++];
+    const auto may_join = [&](std::size_t next) {
+      return next == tail + 1 && transfer_bytes() > 0 &&
+             (next + 1 - head) * transfer_bytes() <= kTogetherBytes;
+    };
+    while (i < ready.size() && may_join(ready[i])) tail = ready[i++];
     std::uint64_t first = head * transfer_bytes();
     const std::uint64_t end = tail * transfer_bytes() + bytes_of(tail);
     do {

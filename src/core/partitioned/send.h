@@ -69,6 +69,8 @@ class PartitionedSend final : public Partitioned {
   enum class Opening { allowed, no };
   void reach(Opening opening, std::uint32_t from_round);
   bool find_memory(Opening opening);
+  bool is_marked(std::size_t transfer) const noexcept;
+  bool waits_for_company() const;
   Status issue();
   void queue_pieces(const std::vector<std::size_t>& ready);
   Status copy(const std::vector<std::size_t>& ready);

@@ -105,6 +105,8 @@ class PartitionedTable {
   // By the address that kernels know it by.
   void note_prequest(const void* prequest, Partitioned* request);
   Partitioned* owner_of(const void* prequest);
+  // Else no kernel can wait for a round.
+  bool has_prequests() const noexcept { return !prequests_.empty(); }
 
  private:
   using Key = std::tuple<int, std::uint64_t, std::int32_t>;

@@ -35,6 +35,8 @@ struct alignas(16) Header {
   std::uint32_t to = 0;  // number of the request at its owner, of a collective on its communicator
   std::uint32_t round = 0;
   std::int32_t transfer = 0;  // of a collective: partition
+  // Of a collective: how many partitions from that one on it is about, in equal parts.
+  std::int32_t partitions = 1;
   // Of data: where it lies in the packed form of the whole message; of a collective's: of what the
   // step gives. Of collective_ready: what has to be equal on all ranks, hashed.
   std::uint64_t first_bytes = 0;

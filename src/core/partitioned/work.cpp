@@ -8,15 +8,17 @@
 
 namespace accord::core {
 
-PipelineEnd PartitionArea::at(const Place& place, std::int32_t partition) const {
-  const PartitionBlock& block = blocks[static_cast<std::size_t>(place.block)];
+PipelineEnd PartitionArea::at(const Place& place, std::int32_t partition,
+                              std::int32_t count) const {
+  const Segment& block = blocks[static_cast<std::size_t>(place.block)];
   PipelineEnd part = end;
-  part.segment = block.segment;
+  part.segment = block;
   if (!part.present()) return part;
-  part.segment.count = std::min(place.count, block.segment.count - place.first);
-  part.segment.offset_bytes +=
-      static_cast<std::ptrdiff_t>(partition) * block.step_bytes +
-      static_cast<std::ptrdiff_t>(place.first) * block.segment.type->extent_bytes();
+  const auto elements = static_cast<std::ptrdiff_t>(block.count) * partition +
+                        static_cast<std::ptrdiff_t>(place.first);
+  part.segment.count =
+      std::min(place.count, block.count - place.first) * static_cast<std::size_t>(count);
+  part.segment.offset_bytes += elements * block.type->extent_bytes();
   return part;
 }
 
@@ -37,7 +39,7 @@ Status PartitionWork::open(PartitionReduction reduction, std::int32_t partitions
     return {};
   }
   const Segment piece{reduction_.type, reduction_.count, 0};
-  area_.blocks = {{piece, static_cast<std::ptrdiff_t>(piece.count) * piece.type->extent_bytes()}};
+  area_.blocks = {piece};
   Segment all = piece;
   all.count *= static_cast<std::size_t>(partitions);
   std::byte* origin = nullptr;
@@ -67,12 +69,19 @@ Status PartitionWork::reserve(device::DeviceRuntime& runtime, const Segment& seg
   return {};
 }
 
-Status PartitionWork::lift(const std::byte* came, std::size_t length_bytes, DeviceScrap& scrap,
+Status PartitionWork::lift(std::span<const Came> came, DeviceScrap& scrap,
                            device::CopyTicket& ticket) const {
   device::DeviceRuntime& runtime = *area_.end.runtime;
-  ACCORD_TRY(scrap.take(runtime, area_.end.device, length_bytes));
-  const device::Copy copy{.dst = scrap.data(), .src = came, .row_bytes = length_bytes};
-  return runtime.copy_begin(area_.end.device, {&copy, 1}, ticket);
+  std::size_t total_bytes = 0;
+  for (const Came& piece : came) total_bytes += piece.size();
+  ACCORD_TRY(scrap.take(runtime, area_.end.device, total_bytes));
+  std::vector<device::Copy> copies;
+  std::byte* to = scrap.data();
+  for (const Came& piece : came) {
+    copies.push_back({.dst = to, .src = piece.data(), .row_bytes = piece.size()});
+    to += piece.size();
+  }
+  return runtime.copy_begin(area_.end.device, copies, ticket);
 }
 
 Status PartitionWork::combine_lifted(Combine combine, const PipelineEnd& there,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/device_scrap.h"
@@ -19,17 +20,13 @@
 
 namespace accord::core {
 
-// The piece of partition 0; those of the others follow in equal steps.
-struct PartitionBlock {
-  Segment segment;
-  std::ptrdiff_t step_bytes = 0;
-};
-
+// The piece of partition 0 of each block; those of the others follow it.
 struct PartitionArea {
   PipelineEnd end;  // whose memory it is; its own segment says nothing
-  std::vector<PartitionBlock> blocks;
+  std::vector<Segment> blocks;
 
-  PipelineEnd at(const Place& place, std::int32_t partition) const;
+  // Of `count` partitions from that one on; of several only a whole place.
+  PipelineEnd at(const Place& place, std::int32_t partition, std::int32_t count = 1) const;
 };
 
 struct PartitionReduction {
@@ -55,9 +52,10 @@ class PartitionWork {
   bool on_device() const noexcept { return area_.end.runtime != nullptr; }
   // Elements that are combined as they come are whole.
   std::size_t element_bytes() const noexcept { return reduction_.type->size_bytes(); }
-  // On a device: brings what has come there, and combines it with what is at `there`.
-  Status lift(const std::byte* came, std::size_t length_bytes, DeviceScrap& scrap,
-              device::CopyTicket& ticket) const;
+  // On a device: brings what has come there, one after the other, and combines it with what is at
+  // `there`.
+  using Came = std::span<const std::byte>;
+  Status lift(std::span<const Came> came, DeviceScrap& scrap, device::CopyTicket& ticket) const;
   Status combine_lifted(Combine combine, const PipelineEnd& there, std::size_t first_bytes,
                         const DeviceScrap& scrap, std::size_t length_bytes,
                         device::CopyTicket& ticket) const;
