@@ -53,7 +53,8 @@ Status OneHopReceive::share(std::vector<std::byte>& ask) {
     ACCORD_TRY(device::staging_pool().acquire(to_.where.runtime, to_.size_bytes, bounce_));
     place = bounce_.data();
   }
-  ACCORD_TRY(line_.worker.share(place, to_.size_bytes, region_));
+  ACCORD_TRY(line_.worker.share(place, to_.size_bytes, region_,
+                                bounce_.empty() ? to_.where : device::PointerInfo()));
   const Place where{.address = reinterpret_cast<std::uintptr_t>(place),
                     .worker_bytes = static_cast<std::uint32_t>(line_.worker.address().size()),
                     .key_bytes = static_cast<std::uint32_t>(region_->key().size())};
@@ -128,7 +129,7 @@ Status OneHopSend::understand(Bytes ask) {
 
 Status OneHopSend::begin_by_itself(const void* start) {
   ACCORD_TRY(line_.worker.reach(line_.peer, key_, region_));
-  putting_ = line_.worker.put(line_.peer, start, from_.size_bytes, address_, *region_);
+  putting_ = line_.worker.put(line_.peer, start, from_.size_bytes, address_, *region_, from_.where);
   is_begun_ = true;
   return {};
 }
@@ -163,6 +164,12 @@ class Active1 final : public Design {
   bool takes(const Worker&, const device::PointerInfo& where) const override {
     return where.runtime == nullptr || where.kind == device::MemoryKind::device ||
            !device::needs_staging(where);
+  }
+  // What lies on the host already needs no proxy.
+  bool is_ready(const device::PointerInfo& where) const override {
+    return where.kind != device::MemoryKind::device ||
+           (proxy_port() != nullptr &&
+            proxy_port()->has(ProxyPort::Service::carrying, where.runtime));
   }
   Status receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,
                  std::unique_ptr<Transfer>& made) const override {

@@ -150,9 +150,10 @@ Status Client::attend() {
   return is_gone_ ? gone() : Status();
 }
 
+// Never waits, also while a pool is asked for: whether the proxy lives that will tell.
 Status Client::check() {
-  const std::lock_guard locked(mutex_);
-  return attend();
+  const std::unique_lock locked(mutex_, std::try_to_lock);
+  return locked.owns_lock() ? attend() : Status();
 }
 
 Status Client::carry(const Packet& packet, bool& sent) {

@@ -97,8 +97,10 @@ bool Server::serve(Guest& guest) {
     if (!receive_packet(guest.socket.number(), request, came).ok()) return false;
     if (!came) return true;
     if (request.kind == Kind::carry && guest.is_greeted) {
-      Status begun = carry(guest, request);
-      if (!begun.ok()) tell_of({guest.number, carry_words(request).number, std::move(begun)});
+      // Nothing has moved: the rank has another way.
+      if (const Status begun = carry(guest, request); !begun.ok())
+        tell_of({guest.number, carry_words(request).number,
+                 Status(StatusCode::unsupported, begun.message())});
       continue;
     }
     Packet reply;

@@ -71,58 +71,72 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
 }
 
 // Looks at each request of an array. What has come by headers by one look is copied together, while
-// the next look is taken.
+// the next look is taken, and fetched together from other nodes.
 class Looks {
  public:
   Looks() {
-    if (node_joined) next_.emplace(outbox());
+    if (node_joined) near_.emplace(outbox());
+    if (net_joined) far_.emplace(net_mail());
   }
 
-  // Whether it is complete, unless what it has got is still to be copied.
+  // Whether it is complete, unless what it has got is still to be brought.
   bool test(MPI_Request* request, MPI_Status* status, int& code) {
     int flag = kUntold;  // stays where a call has failed, and see has_error_function
     const Watch watched(1, request);
-    if (!next_ || watched.empty()) {
+    if (watched.empty()) {
       code = shim::test(watched, request, &flag, status);
-    } else {
-      const std::size_t before = next_->fetches.size();
-      collected_fetches = &next_->fetches;
-      code = shim::test(watched, request, &flag, status);
-      collected_fetches = nullptr;
-      if (next_->fetches.size() != before)
-        next_->told.push_back({&code, from_bits<MPI_Comm>(watched.front().work->context)});
+      return flag != 0 || code != MPI_SUCCESS;
     }
+    const std::size_t near_before = near_ ? near_->fetches.size() : 0;
+    const std::size_t far_before = far_ ? far_->size() : 0;
+    if (near_) collected_fetches.of_node = &near_->fetches;
+    if (far_) collected_fetches.of_others = &*far_;
+    code = shim::test(watched, request, &flag, status);
+    collected_fetches = {};
+    const Collected one{&code, from_bits<MPI_Comm>(watched.front().work->context)};
+    if (near_ && near_->fetches.size() != near_before) near_->collected.push_back(one);
+    if (far_ && far_->size() != far_before) fetched_.push_back(one);
     return flag != 0 || code != MPI_SUCCESS;
   }
-  // Begins to copy what the last look has found, and ends what has been copied.
+  // Begins to copy what the last look has found, ends what has been copied, and brings what has
+  // come from other nodes.
   void advance() {
-    if (next_ && next_->fetches.size() != 0) {
-      under_way_.push_back(std::move(*next_));
-      next_.emplace(outbox());
+    if (near_ && near_->fetches.size() != 0) {
+      under_way_.push_back(std::move(*near_));
+      near_.emplace(outbox());
       under_way_.back().fetches.begin();
     }
     std::erase_if(under_way_, [](Batch& batch) {
       bool done = false;
       const Status status = batch.fetches.poll(done);
-      for (const Told& one : batch.told)
-        if (done && *one.code == MPI_SUCCESS) *one.code = raise(one.comm, status);
+      for (const Collected& one : batch.collected)
+        if (done) one.tell(status);
       return done;
     });
+    if (fetched_.empty()) return;
+    const std::vector<Status> outcomes = far_->run();
+    for (std::size_t i = 0; i < fetched_.size(); ++i) fetched_[i].tell(outcomes[i]);
+    fetched_.clear();
   }
   bool idle() const noexcept { return under_way_.empty(); }
 
  private:
-  struct Told {
+  struct Collected {
     int* code;
     MPI_Comm comm;
+    void tell(const Status& status) const {
+      if (*code == MPI_SUCCESS) *code = raise(comm, status);
+    }
   };
   struct Batch {
     explicit Batch(node::Outbox& outbox) : fetches(outbox) {}
     core::FetchBatch fetches;
-    std::vector<Told> told;
+    std::vector<Collected> collected;
   };
-  std::optional<Batch> next_;
+  std::optional<Batch> near_;  // found by this look
   std::list<Batch> under_way_;
+  std::optional<core::NetBatch> far_;
+  std::vector<Collected> fetched_;
 };
 
 // Waitall where something of ours needs progress, or has to be done for each: one request by
