@@ -20,6 +20,7 @@
 #include "device/staging_pool.h"
 #include "net/attendant.h"
 #include "net/design.h"
+#include "net/freight.h"
 
 namespace accord::net {
 
@@ -131,6 +132,7 @@ class Mail {
   std::atomic<bool> is_invited_{false};
 
   // All under the worker's lock.
+  std::optional<Freight> freight_;
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
   std::vector<std::uint32_t> invited_by_;
