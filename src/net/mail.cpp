@@ -2,7 +2,9 @@
 // Copyright 2026 The Accord authors
 #include "net/mail.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/config.h"
@@ -14,6 +16,7 @@ namespace accord::net {
 namespace {
 
 constexpr unsigned kKind = 0;
+constexpr std::size_t kReasonBytesMax = 1024;
 
 Status acquire(device::DeviceRuntime* runtime, std::size_t size_bytes,
                device::StagingBuffer& room) {
@@ -336,7 +339,9 @@ void Mail::end_sending(std::uint32_t number, Outgoing& outgoing, Status status) 
     return;
   }
   if (!status.ok()) {
-    (void)write(outgoing.receiver, What::refusal, number);
+    const Bytes why = bytes_of(status.message());
+    (void)write(outgoing.receiver, What::refusal, number,
+                why.first(std::min(why.size(), kReasonBytesMax)));
     if (outgoing.design != nullptr) failed_[outgoing.receiver] |= bit_of(*outgoing.design);
   }
   outgoing.status = std::move(status);
@@ -346,7 +351,8 @@ void Mail::end_sending(std::uint32_t number, Outgoing& outgoing, Status status) 
 void Mail::read_as_sender(const Note& note, Bytes bytes) {
   const auto found = outgoing_.find(note.number);
   if (found == outgoing_.end() || found->second.receiver != note.from) {
-    if (note.what == What::ask) (void)write(note.from, What::refusal, note.number);
+    if (note.what == What::ask)
+      (void)write(note.from, What::refusal, note.number, bytes_of(std::string("it has none")));
     return;
   }
   Outgoing& outgoing = found->second;

@@ -247,6 +247,41 @@ TEST_P(Designs, tell_both_ends_of_the_death_of_the_proxy) {
       });
 }
 
+double processor_seconds() {
+  timespec used{};
+  (void)::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+// What waits for a proxy sleeps, and goes on once that has something to say.
+TEST_P(Designs, take_no_processor_time_while_the_proxy_works) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0, GetParam());
+        const DeviceBytes from(pattern(kLong, 3));
+        const pid_t proxy = rank.proxy();
+        ASSERT_GT(proxy, 0);
+        ASSERT_EQ(0, ::kill(proxy, SIGSTOP));
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        ::usleep(300000);
+        const double before = processor_seconds();
+        ::usleep(500000);
+        EXPECT_LT(processor_seconds() - before, 0.1);
+        ASSERT_EQ(0, ::kill(proxy, SIGCONT));
+        EXPECT_OK(rank.end_of(number));
+        (void)rank.hear();
+      },
+      [](End& end) {
+        Rank rank(end, 1, GetParam());
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        const bool right =
+            rank.mail->fetch(0, rank.hear(), to.memory()).ok() && to.bytes() == pattern(kLong, 3);
+        rank.tell(0);
+        return right;
+      });
+}
+
 // Whether it is asked for by its design or not: nothing is lost but time.
 TEST_P(Designs, go_directly_where_no_proxy_can_be_started) {
   constexpr const char* kNowhere = "/nonexistent/accord_proxy";
