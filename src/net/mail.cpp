@@ -2,9 +2,12 @@
 // Copyright 2026 The Accord authors
 #include "net/mail.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "net/mail_parts.h"
 
@@ -13,6 +16,7 @@ namespace accord::net {
 namespace {
 
 constexpr unsigned kKind = 0;
+constexpr std::size_t kReasonBytesMax = 1024;
 
 Status acquire(device::DeviceRuntime* runtime, std::size_t size_bytes,
                device::StagingBuffer& room) {
@@ -33,6 +37,12 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       invitations_(addresses_.size()),
       sending_(addresses_.size()),
       failed_(addresses_.size()) {
+  freight_.emplace(*worker_,
+                   Freight::Bounds{.piece_bytes = config().proxy_chunk_bytes,
+                                   .pieces_of_one = static_cast<std::size_t>(config().proxy_chunks),
+                                   .bytes_max = config().proxy_chunk_bytes *
+                                                static_cast<std::size_t>(config().proxy_chunks)},
+                   "rank " + std::to_string(rank_));
   worker_->listen(kKind, [this](Bytes message) { read(message); });
   attendant_.emplace(*worker_, [this] { return progress(); });
 }
@@ -42,6 +52,7 @@ Mail::~Mail() {
   const auto locked = worker_->lock();
   outgoing_.clear();
   incoming_.clear();
+  freight_.reset();
   worker_->close();
 }
 
@@ -121,6 +132,7 @@ void Mail::attach(const device::PointerInfo& where) {
 Line Mail::line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t number, Peer& peer,
                    What told_as) {
   return {.worker = *worker_,
+          .freight = *freight_,
           .peer = peer,
           .self = rank_,
           .other = other,
@@ -337,7 +349,9 @@ void Mail::end_sending(std::uint32_t number, Outgoing& outgoing, Status status) 
     return;
   }
   if (!status.ok()) {
-    (void)write(outgoing.receiver, What::refusal, number);
+    const Bytes why = bytes_of(status.message());
+    (void)write(outgoing.receiver, What::refusal, number,
+                why.first(std::min(why.size(), kReasonBytesMax)));
     if (outgoing.design != nullptr) failed_[outgoing.receiver] |= bit_of(*outgoing.design);
   }
   outgoing.status = std::move(status);
@@ -347,7 +361,8 @@ void Mail::end_sending(std::uint32_t number, Outgoing& outgoing, Status status) 
 void Mail::read_as_sender(const Note& note, Bytes bytes) {
   const auto found = outgoing_.find(note.number);
   if (found == outgoing_.end() || found->second.receiver != note.from) {
-    if (note.what == What::ask) (void)write(note.from, What::refusal, note.number);
+    if (note.what == What::ask)
+      (void)write(note.from, What::refusal, note.number, bytes_of(std::string("it has none")));
     return;
   }
   Outgoing& outgoing = found->second;
@@ -399,6 +414,7 @@ bool Mail::progress() {
   if (!locked.owns_lock()) return false;  // another thread does it
   const auto go_on = [this] {
     worker_->progress();
+    freight_->refuse_strangers();
     advance_outgoing();
     advance_incoming();
     return Status();

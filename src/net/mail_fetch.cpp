@@ -63,9 +63,9 @@ void Mail::read_as_receiver(const Note& note, Bytes bytes) {
       fetch->transfer.reset();
       begin_fetching(*fetch, fallback_design());
     } else {
-      keep_first(
-          fetch->status,
-          {StatusCode::network, fmt::format("net: rank {} could not send the message", note.from)});
+      keep_first(fetch->status,
+                 {StatusCode::network, fmt::format("net: rank {} could not send the message: {}",
+                                                   note.from, text_of(bytes))});
       fetch->transfer->stop();
     }
     return;

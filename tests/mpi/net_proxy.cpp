@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The proxy of a node in an MPI job of two nodes of pretence, one rank each: `dies`: it is killed
-// in the middle of a message, which is an MPI error of both ends, and none of the next one; `goes`:
-// it is there while messages go, and is gone once the rank that needed it is.
+// The proxy of a node in an MPI job of two nodes of pretence, one rank each: `dies`: the sender's
+// is killed in the middle of a message, which is an MPI error of both ends, and none of the next
+// one; `dies_there`: the receiver's; `goes`: it is there while messages go, and is gone once the
+// rank that needed it is.
 #include <signal.h>
 #include <unistd.h>
 
@@ -137,6 +138,33 @@ void dies(pid_t proxy) {
   expect(seconds.count() < 30, "that took " + std::to_string(seconds.count()) + " s");
 }
 
+// The sender may have kept the message, or learn of it from the receiver.
+void dies_there(pid_t proxy) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const DeviceBuffer buffer = on_device(numbers(rank));
+  if (rank == 1) expect(proxy > 0, "no proxy");
+  if (rank == 1 && proxy > 0) ::kill(proxy, SIGSTOP);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    (void)MPI_Send(buffer.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+    return;
+  }
+  const pid_t killer = ::fork();
+  if (killer == 0) {
+    ::usleep(500000);
+    ::kill(proxy, SIGKILL);
+    ::_exit(0);
+  }
+  const int code =
+      MPI_Recv(buffer.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  char node[256] = "";
+  (void)::gethostname(node, sizeof node);
+  const std::string text = text_of(code);
+  expect(
+      text.find("the proxy of node") != std::string::npos && text.find(node) != std::string::npos,
+      "the receiver is told: \"" + text + "\"");
+}
+
 void wait_for_end_of(pid_t proxy) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (::kill(proxy, 0) == 0 && content_of("/proc/" + std::to_string(proxy) + "/comm") != "" &&
@@ -174,12 +202,14 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const pid_t proxy = warm_up();
+  const bool has_died = test.rfind("dies", 0) == 0;
   if (test == "dies") dies(proxy);
   if (test == "dies") goes_another_way(proxy);
-  if (test == "dies" && failures == 0) std::printf("rank %d is told\n", rank);
+  if (test == "dies_there") dies_there(proxy_of_this_rank());
+  if (has_died && failures == 0) std::printf("rank %d is told\n", rank);
   if (test == "goes") MPI_Finalize();
   if (test == "goes") goes(proxy);
-  if (test == "dies") {
+  if (has_died) {
     std::fflush(stdout);
     MPI_Barrier(MPI_COMM_WORLD);
     // What is left of the message is nothing that MPI_Finalize could wait for.
