@@ -135,6 +135,37 @@ if rank == 1:
     assert int(words[words.index("received") + 1]) > BYTES
 
 
+HOST_LINKS, DEVICE_LINKS = ("10.77.0.1", "10.77.0.2"), ("10.77.0.101", "10.77.0.102")
+
+
+def between(here: str, there: str) -> str:
+    """EXCHANGE from an address of the first host to one of the second."""
+    return EXCHANGE.replace("10.77.0.2", there).replace(
+        "7777))\n            break", f"7777), None, ('{here}', 0))\n            break"
+    )
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "mbit_there", "mbit_back"),
+    [
+        (HOST_LINKS[0], HOST_LINKS[1], 160, 160),
+        (DEVICE_LINKS[0], DEVICE_LINKS[1], 40, 40),
+        # Out of a host link into a device link, as a proxy's data goes, and the other way round.
+        (HOST_LINKS[0], DEVICE_LINKS[1], 80, 40),
+        (DEVICE_LINKS[0], HOST_LINKS[1], 40, 80),
+    ],
+)
+def test_a_device_link_has_rates_of_its_own(
+    here: str, there: str, mbit_there: int, mbit_back: int
+) -> None:
+    rates = ["--out", "160mbit", "--in", "160mbit"]
+    rates += ["--device-out", "40mbit", "--device-in", "80mbit"]
+    took = seconds(*rates, program=between(here, there))
+    for one, mbit in zip(took, (mbit_there, mbit_back), strict=True):
+        at_that = BYTES / (mbit * 125e3)
+        assert at_that * 0.8 < one < at_that * 1.7
+
+
 def test_ranks_of_a_host_use_its_links_in_turn() -> None:
     done = subprocess.run(
         command(
