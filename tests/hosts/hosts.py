@@ -39,7 +39,7 @@ NAMESPACES = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--n
 PR_SET_PDEATHSIG = 1
 MEMORY = Path("/dev/shm")
 BIND_GPU = Path(__file__).resolve().parents[2] / "python/accord/bind_gpu.sh"
-SEGMENT_BYTES = 64 * 1024  # the longest packet of a connection, unless told otherwise
+SEGMENT_BYTES = 16 * 1024  # the longest packet of a connection over a link with a rate
 DEVICE_LINK = "device0"
 DEVICE_TABLE = 100  # of routes
 
@@ -138,7 +138,9 @@ def enter_namespaces() -> None:
 def start(host: Host) -> None:
     """Makes the host's namespaces, held by a process that does nothing."""
     (host.folder / "tmp").mkdir(parents=True)
-    script = f"hostname {host.name} && mount --bind {host.folder} {MEMORY} && exec sleep infinity"
+    script = f"hostname {host.name} && mount --bind {host.folder} {MEMORY}"
+    # UCX looks for interfaces in /sys; without this it sees those of the machine.
+    script += " && { mount -t sysfs sysfs /sys || true; } && exec sleep infinity"
     host.process = subprocess.Popen(
         ["unshare", "--net", "--uts", "--mount", "sh", "-c", script]
     )
@@ -272,10 +274,10 @@ def shape(network, index: int, rate: str | None, delay_us: int) -> None:
 
     root, below = 0x10000, 0x10001
     if rate is not None:
-        # What may leave at once, after a pause: a millisecond's bytes, so that short messages are not faster than the link.
-        # It has to hold a packet. The queue of half a second drops none.
-        burst = int(min(max(bits_a_second(rate) / 8e3, 16 * 1024), 4 * SEGMENT_BYTES))
-        network.link("set", index=index, gso_max_size=min(burst // 2, SEGMENT_BYTES))
+        # What may leave at once, after a pause: a millisecond's bytes, so that short messages are not faster than the link,
+        # but two packets. The queue of half a second drops none.
+        burst = int(max(bits_a_second(rate) / 8e3, 2 * SEGMENT_BYTES))
+        network.link("set", index=index, gso_max_size=SEGMENT_BYTES)
         network.tc("add", "tbf", index, root, rate=rate, burst=burst, latency="500ms")
     if delay_us == 0:
         return
