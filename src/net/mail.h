@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,7 +74,9 @@ class Mail {
   // Of one in the user's memory: that is the user's again once it has ended. An error where the
   // receiver is gone, or the transfer has failed.
   Status look(std::uint32_t number, Stage& stage);
-  // Copies one that waits to the room that it was promised.
+  // Copies one that waits to the room that it was promised. No effect while its receiver fetches
+  // others of ours, and for kPause after: it takes one after the other, and comes to this one.
+  static constexpr std::chrono::milliseconds kPause{50};
   Status keep(std::uint32_t number);
 
   // The receiver's side.
@@ -120,6 +123,7 @@ class Mail {
   void advance_incoming();
   void remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept;
   bool has_gone(std::uint32_t rank);
+  bool is_fetching(std::uint32_t rank) const;
   void attach(const device::PointerInfo& where);
 
   const std::unique_ptr<Worker> worker_;
@@ -134,7 +138,8 @@ class Mail {
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
   std::vector<std::uint32_t> invited_by_;
-  std::map<std::uint32_t, Outgoing> outgoing_;  // by number
+  std::vector<std::chrono::steady_clock::time_point> fetched_last_;  // by rank: what is ours
+  std::map<std::uint32_t, Outgoing> outgoing_;                       // by number
   std::vector<std::shared_ptr<Fetch>> incoming_;
   std::uint32_t last_number_ = 0;
   std::size_t promised_bytes_ = 0;            // of room, taken or not
