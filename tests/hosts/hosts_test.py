@@ -17,6 +17,8 @@ import pytest
 HOSTS = Path(__file__).with_name("hosts.py")
 MPIEXEC = os.environ.get("ACCORD_TEST_MPIEXEC", "")
 FLAVOUR = os.environ.get("ACCORD_TEST_FLAVOUR", "mpich")
+BENCH = os.environ.get("ACCORD_TEST_BENCH", "")
+LIBRARY = os.environ.get("ACCORD_TEST_LIBRARY", "")
 SKIPPED = 77
 BYTES = 2_000_000
 
@@ -164,6 +166,49 @@ def test_a_device_link_has_rates_of_its_own(
     for one, mbit in zip(took, (mbit_there, mbit_back), strict=True):
         at_that = BYTES / (mbit * 125e3)
         assert at_that * 0.8 < one < at_that * 1.7
+
+
+# Runs a benchmark, and says by which links its host has sent how many bytes.
+COUNTED = """
+"$@" || exit
+awk '$1 ~ /^(eth0|device0):/ { print "sent", $1, $10 }' /proc/net/dev
+"""
+
+
+@pytest.mark.skipif(not BENCH, reason="no benchmark, or no UCX: ACCORD_TEST_BENCH")
+@pytest.mark.parametrize(
+    ("design", "link", "other"),
+    [
+        ("direct", "device0:", "eth0:"),
+        ("passive", "eth0:", "device0:"),
+        ("active1", "eth0:", "device0:"),
+    ],
+)
+def test_ranks_send_by_the_device_link_and_proxies_by_the_host_link(
+    design: str, link: str, other: str
+) -> None:
+    bench = [BENCH, "latency", "--memory", "device", "--min", "256K", "--max", "256K"]
+    bench += ["--warmup", "1", "--iterations", "20"]
+    done = subprocess.run(
+        command(
+            *["--device-out", "2gbit", "--preload", LIBRARY, "--"],
+            *["sh", "-c", COUNTED, "counted", *bench],
+        ),
+        env={**os.environ, "ACCORD_RUNTIME": "host", "ACCORD_NET_DESIGN": design},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"net-{design}" in done.stdout
+    sent = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("sent "):
+            _, name, count = line.split()
+            sent[name] = sent.get(name, 0) + int(count)
+    assert sent[link] > 8 * 256 * 1024
+    # What waits too long for its receiver is kept in host memory, which active1's ranks put themselves.
+    assert design == "active1" or sent[link] > 2 * sent[other]
 
 
 def test_ranks_of_a_host_use_its_links_in_turn() -> None:
