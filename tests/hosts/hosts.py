@@ -318,6 +318,7 @@ def write_starter(host: Host, options: argparse.Namespace) -> str:
         rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
         lines.append(f"link=eth$(({rank} % {options.links}))")
         lines.append("export OMPI_MCA_btl_tcp_if_include=$link FI_TCP_IFACE=$link")
+        lines.append("export UCX_NET_DEVICES=$link")  # MPICH's way
     if options.gpus is not None:
         gpus = options.gpus.split(":")
         lines.append(f"export CUDA_VISIBLE_DEVICES={gpus[host.number % len(gpus)]}")
