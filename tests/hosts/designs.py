@@ -24,6 +24,7 @@ from pathlib import Path
 from measuring import add_arguments, run_bench
 
 MB_OUT_OF_DEVICE, MB_INTO_DEVICE, MB_COPIED = 962, 5280, 6900
+PATIENCE_MS = 5
 OUT_OF_DEVICE = {"asymmetric": MB_OUT_OF_DEVICE, "symmetric": MB_INTO_DEVICE}
 MESSAGES = ["latency", "bandwidth", "bibandwidth"]
 COLLECTIVES = ["alltoall", "gather", "allgather", "stencil"]
@@ -84,7 +85,12 @@ def measure(
 ) -> list[dict]:
     bench = [*what.bench, "--seconds", options.seconds, "--warmup", "1"]
     shape = shape_of(what, links, options.scale)
-    settings = {"ACCORD_NET_DESIGN": design}
+    # A receiver takes as many times longer as its links are slower.
+    patience_ms = round(PATIENCE_MS / options.scale)
+    settings = {
+        "ACCORD_NET_DESIGN": design,
+        "ACCORD_NET_PATIENCE_MS": str(patience_ms),
+    }
     found = run_bench(options, shape, bench, settings)
     return [
         in_place(record, what, links, design, shape)

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/config.h"
+
 namespace accord::core {
 namespace {
 
@@ -141,9 +143,9 @@ Status NetMessages::look(const MessageHeader& header, Loan& loan) {
 // A receiver that is ready takes a journey there and back to begin; for one that is not, the host
 // MPI's own long messages would wait, too.
 std::chrono::nanoseconds NetMessages::patience(std::size_t size_bytes) const noexcept {
-  constexpr std::chrono::milliseconds kJourney{5};
   constexpr std::size_t kMovedBytesPerNanosecond = 4;
-  return kJourney + std::chrono::nanoseconds(size_bytes / kMovedBytesPerNanosecond);
+  return std::chrono::milliseconds(config().net_patience_ms) +
+         std::chrono::nanoseconds(size_bytes / kMovedBytesPerNanosecond);
 }
 
 Status NetMessages::move(const MessageHeader& header) { return mail_.keep(number_of(header)); }
