@@ -9,6 +9,8 @@
 
 #include <chrono>
 
+#include "net/proxy_port.h"
+
 namespace accord::net {
 namespace {
 
@@ -76,9 +78,14 @@ void Attendant::run() {
   }
 }
 
+// What a proxy has to say wakes it, too.
 void Attendant::sleep() {
-  pollfd readable{.fd = worker_.descriptor(), .events = POLLIN, .revents = 0};
-  (void)::poll(&readable, 1, kSleepMs);
+  ProxyPort* const port = proxy_port();
+  pollfd readable[] = {
+      {.fd = worker_.descriptor(), .events = POLLIN, .revents = 0},
+      {.fd = port != nullptr ? port->descriptor() : -1, .events = POLLIN, .revents = 0}};
+  (void)::poll(readable, 2, kSleepMs);
+  if (readable[1].revents != 0) port->attend();
 }
 
 }  // namespace accord::net

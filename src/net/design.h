@@ -17,6 +17,8 @@
 
 namespace accord::net {
 
+class Freight;
+
 // One end of a message: one run of bytes.
 struct Memory {
   void* start = nullptr;  // as its runtime knows it, see Worker::address_of
@@ -29,6 +31,7 @@ struct Memory {
 // What a design has at hand at one end, for as long as the transfer lives.
 struct Line {
   Worker& worker;
+  Freight& freight;       // of that worker
   Peer& peer;             // the process at the other end
   std::uint32_t self;     // rank of this process
   std::uint32_t other;    // and of that one

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/config.h"
+
 namespace accord::net {
 
 // What one process tells another.
@@ -78,6 +80,12 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       peers_(addresses_.size()),
       invitations_(addresses_.size()),
       fetched_last_(addresses_.size()) {
+  freight_.emplace(*worker_,
+                   Freight::Bounds{.piece_bytes = config().proxy_chunk_bytes,
+                                   .pieces_of_one = static_cast<std::size_t>(config().proxy_chunks),
+                                   .bytes_max = config().proxy_chunk_bytes *
+                                                static_cast<std::size_t>(config().proxy_chunks)},
+                   fmt::format("rank {}", rank_));
   worker_->listen(kKind, [this](Bytes message) { read(message); });
   attendant_.emplace(*worker_, [this] { return progress(); });
 }
@@ -87,6 +95,7 @@ Mail::~Mail() {
   const auto locked = worker_->lock();
   outgoing_.clear();
   incoming_.clear();
+  freight_.reset();
   worker_->close();
 }
 
@@ -165,6 +174,7 @@ void Mail::attach(const device::PointerInfo& where) {
 Line Mail::line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t number, Peer& peer,
                    What told_as) {
   return {.worker = *worker_,
+          .freight = *freight_,
           .peer = peer,
           .self = rank_,
           .other = other,
@@ -472,6 +482,7 @@ bool Mail::progress() {
   if (!locked.owns_lock()) return false;  // another thread does it
   const auto go_on = [this] {
     worker_->progress();
+    freight_->refuse_strangers();
     advance_outgoing();
     advance_incoming();
     return Status();

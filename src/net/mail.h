@@ -21,6 +21,7 @@
 #include "device/staging_pool.h"
 #include "net/attendant.h"
 #include "net/design.h"
+#include "net/freight.h"
 
 namespace accord::net {
 
@@ -135,6 +136,7 @@ class Mail {
   std::atomic<bool> is_invited_{false};
 
   // All under the worker's lock.
+  std::optional<Freight> freight_;
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
   std::vector<std::uint32_t> invited_by_;

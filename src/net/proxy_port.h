@@ -3,8 +3,8 @@
 //
 // What a design asks of the proxy, another process of this node. The passive one holds host memory
 // that the network knows: this process writes chunks there with its own copy engine, and others
-// read them there. The active one moves the message itself. Who brings it is above this room
-// (proxy/port.h). Thread-safe.
+// read them there. The active one moves messages itself, from or to memory of this process. Who
+// brings it is above this room (proxy/port.h). Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -33,19 +33,27 @@ class ProxyPort {
   virtual Status take(device::DeviceRuntime* runtime, Chunk& chunk) = 0;
   virtual void give_back(const Chunk& chunk) noexcept = 0;
 
-  // Gives the proxy a message in memory of a device, which it reads itself and puts where the
-  // process at the other end has shared memory. Never waits: `number` is 0 where the proxy is yet
-  // to come, or has too much to do to take it. unsupported: the memory cannot be shared with it.
+  // Gives the proxy a message in memory of a device, which it opens: to carry to where it lands, or
+  // to land, at the number `landing` of its own. Never waits: `number` is 0 where the proxy is yet
+  // to come, or has too much to do to take it. unsupported, of these or of poll: the memory cannot
+  // be shared with it, or cannot land there, and nothing of it has gone.
   struct Target {
     Bytes worker;
-    Bytes key;
-    std::uint64_t address = 0;
+    std::uint64_t landing = 0;
+    std::string name;  // whose it is
   };
   virtual Status carry(const Memory& from, const Target& to, std::uint64_t& number) = 0;
+  virtual Status land(const Memory& to, std::uint64_t& number, std::uint64_t& landing) = 0;
   virtual Status poll(std::uint64_t number, bool& done) = 0;
+  // It is not wanted any more: poll says so once the proxy has let go of its memory.
+  virtual void drop(std::uint64_t number) noexcept = 0;
 
-  // Once a chunk was taken: how the holder's worker is reached, the memory's remote key, and the
-  // name of this node.
+  // Becomes readable when there may be something new for poll, until `attend`; -1: never.
+  virtual int descriptor() noexcept = 0;
+  virtual void attend() noexcept = 0;
+
+  // Once a chunk was taken, or a message given: how the holder's worker is reached, the remote key
+  // of chunks, and the name of this node.
   virtual Bytes holder() const noexcept = 0;
   virtual Bytes key() const noexcept = 0;
   virtual const std::string& node() const noexcept = 0;

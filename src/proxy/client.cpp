@@ -17,7 +17,6 @@
 #include <thread>
 
 #include "node/node_number.h"
-#include "proxy/launch.h"
 #include "proxy/meeting_place.h"
 
 namespace accord::proxy {
@@ -59,6 +58,12 @@ Status send_all(int socket, const Packet& packet) {
     pollfd look{socket, POLLOUT, 0};
     (void)::poll(&look, 1, -1);
   }
+}
+
+Status start_proxy(const Meeting& meeting, int place) {
+  std::vector<std::string> environment = meeting.settings;  // of two of a name the first counts
+  environment.insert(environment.end(), meeting.environment.begin(), meeting.environment.end());
+  return launch(meeting.program, node_name(), environment, place);
 }
 
 Status status_of(const Packet& answer, std::size_t code_word) {
@@ -107,7 +112,7 @@ Status Client::connect(const Meeting& meeting, std::unique_ptr<Client>& made) {
       ACCORD_TRY(take_place(meeting.cookie, meeting.node, place));
       if (place.is_open()) {
         ++launches;
-        ACCORD_TRY(launch(meeting.program, meeting.settings, place.number()));
+        ACCORD_TRY(start_proxy(meeting, place.number()));
         continue;
       }
     } else {
@@ -131,6 +136,7 @@ Status Client::greet() {
   if (welcome.kind != Kind::welcome) return status_of(welcome, 0);
   process_ = static_cast<std::int64_t>(welcome.words[0]);
   cores_ = static_cast<int>(welcome.words[1]);
+  number_ = welcome.words[2];
   worker_ = std::move(welcome.body);
   return {};
 }
@@ -144,8 +150,17 @@ Status Client::attend() {
   for (bool came = !is_gone_; came;) {
     Packet packet;
     if (!receive_packet(socket_.number(), packet, came).ok()) return gone();
-    if (came && packet.kind == Kind::carried)
-      carried_.insert_or_assign(packet.words[0], status_of(packet, 1));
+    if (came && packet.kind == Kind::ended)
+      ended_.insert_or_assign(packet.words[0], status_of(packet, 1));
+  }
+  while (!is_gone_ && !dropped_.empty()) {
+    Packet packet;
+    packet.kind = Kind::drop;
+    packet.words[0] = dropped_.back();
+    bool sent = false;
+    if (!send_packet(socket_.number(), packet, sent).ok()) return gone();
+    if (!sent) break;
+    dropped_.pop_back();
   }
   return is_gone_ ? gone() : Status();
 }
@@ -155,7 +170,7 @@ Status Client::check() {
   return attend();
 }
 
-Status Client::carry(const Packet& packet, bool& sent) {
+Status Client::give(const Packet& packet, bool& sent) {
   const std::lock_guard locked(mutex_);
   sent = false;
   ACCORD_TRY(attend());
@@ -167,14 +182,25 @@ Status Client::poll(std::uint64_t number, bool& done) {
   done = true;
   // One that has ended before the proxy did has ended well.
   const Status attended = attend();
-  const auto found = carried_.find(number);
-  if (found == carried_.end()) {
+  const auto found = ended_.find(number);
+  if (found == ended_.end()) {
     done = !attended.ok();
     return attended;
   }
   Status status = std::move(found->second);
-  carried_.erase(found);
+  ended_.erase(found);
   return status;
+}
+
+void Client::drop(std::uint64_t number) noexcept {
+  const std::lock_guard locked(mutex_);
+  dropped_.push_back(number);
+  (void)attend();
+}
+
+int Client::descriptor() noexcept {
+  const std::lock_guard locked(mutex_);
+  return is_gone_ ? -1 : socket_.number();
 }
 
 Status Client::ask(const Packet& request, Packet& answer) {
@@ -183,9 +209,8 @@ Status Client::ask(const Packet& request, Packet& answer) {
   if (!send_all(socket_.number(), request).ok()) return gone();
   do {
     if (!await_packet(socket_.number(), nullptr, answer).ok()) return gone();
-    if (answer.kind == Kind::carried)
-      carried_.insert_or_assign(answer.words[0], status_of(answer, 1));
-  } while (answer.kind == Kind::carried);
+    if (answer.kind == Kind::ended) ended_.insert_or_assign(answer.words[0], status_of(answer, 1));
+  } while (answer.kind == Kind::ended);
   return answer.kind == Kind::refused ? status_of(answer, 0) : Status();
 }
 

@@ -19,6 +19,7 @@
 #include "device/device_runtime.h"
 #include "node/descriptor.h"
 #include "node/shared_pages.h"
+#include "proxy/launch.h"
 #include "proxy/packet.h"
 
 namespace accord::proxy {
@@ -30,6 +31,8 @@ struct Meeting {
   std::string program;       // what is started where there is none
   // Settings for that program, NAME=value, besides those of this process.
   std::vector<std::string> settings;
+  // Of whoever makes this: the proxy is started later, when the program may change its own.
+  std::vector<std::string> environment = environment_of_proxy();
 };
 
 // This machine, and its part where it is split, for people.
@@ -56,13 +59,19 @@ class Client {
   const std::vector<std::byte>& worker() const noexcept { return worker_; }
   // That it may use, along with the ranks.
   int cores() const noexcept { return cores_; }
+  // This rank, for the proxy.
+  std::uint64_t number() const noexcept { return number_; }
 
   // An error that names the node once the proxy is gone, and from then on. A system call.
   Status check();
-  // Gives it a message of the kind `carry`; never waits, and `sent` says no where it is too busy to
-  // take it yet. To be polled until it is done.
-  Status carry(const Packet& packet, bool& sent);
+  // Gives it a message of the kinds `carry` and `land`; never waits, and `sent` says no where it is
+  // too busy to take it yet. To be polled until it is done.
+  Status give(const Packet& packet, bool& sent);
   Status poll(std::uint64_t number, bool& done);
+  // It is to end soon.
+  void drop(std::uint64_t number) noexcept;
+  // Readable when something has come; -1 once the proxy is gone.
+  int descriptor() noexcept;
   // unsupported where its bound leaves no room.
   Status take_pool(std::size_t size_bytes, std::shared_ptr<Pool>& pool);
 
@@ -75,12 +84,14 @@ class Client {
   // Takes what has come unasked.
   Status attend();
 
-  std::mutex mutex_;                         // one request at a time
-  std::map<std::uint64_t, Status> carried_;  // messages that have ended, by number
+  std::mutex mutex_;                       // one request at a time
+  std::map<std::uint64_t, Status> ended_;  // messages that nobody has asked for since
+  std::vector<std::uint64_t> dropped_;     // of which the proxy is yet to be told
   node::Descriptor socket_;
   std::int64_t process_ = 0;
   std::vector<std::byte> worker_;
   int cores_ = 0;
+  std::uint64_t number_ = 0;
   bool is_gone_ = false;
 };
 

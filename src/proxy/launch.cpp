@@ -63,36 +63,37 @@ int run_between(void* argument) {
   ::_exit(0);
 }
 
-// What is meant for this process alone: the proxy is no MPI program, and serves the devices of all
-// ranks.
+// What is meant for this process alone.
 constexpr std::string_view kOfRank[] = {
     "LD_PRELOAD=", "CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "ROCR_VISIBLE_DEVICES=",
     "ZE_AFFINITY_MASK="};
 
-std::vector<char*> environment_of_proxy(const std::vector<std::string>& settings) {
-  std::vector<char*> kept;
+}  // namespace
+
+std::vector<std::string> environment_of_proxy() {
+  std::vector<std::string> kept;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const auto is_of = [&](std::string_view name) { return text.starts_with(name); };
-    if (std::ranges::none_of(kOfRank, is_of)) kept.push_back(*entry);
+    if (std::ranges::none_of(kOfRank, is_of)) kept.emplace_back(text);
   }
-  for (const std::string& setting : settings) kept.push_back(const_cast<char*>(setting.c_str()));
-  kept.push_back(nullptr);
   return kept;
 }
 
-}  // namespace
-
 // The process between is made without a signal at its end, so that no handler of the program's is
 // called, and no wait of its finds it: only one that asks for such clones does.
-Status launch(const std::string& program, const std::vector<std::string>& settings, int listener) {
-  std::string name = "accord_proxy";
-  char* const arguments[] = {name.data(), nullptr};
-  const std::vector<char*> environment = environment_of_proxy(settings);
+Status launch(const std::string& program, const std::string& node,
+              const std::vector<std::string>& environment, int listener) {
+  const auto pointer_to = [](const std::string& text) { return const_cast<char*>(text.c_str()); };
+  const std::string name = "accord_proxy";
+  char* const arguments[] = {pointer_to(name), pointer_to(node), nullptr};
+  std::vector<char*> variables;
+  for (const std::string& variable : environment) variables.push_back(pointer_to(variable));
+  variables.push_back(nullptr);
   std::vector<std::byte> stacks(2 * kStackBytes);
   Start start{.program = program.c_str(),
               .arguments = arguments,
-              .environment = environment.data(),
+              .environment = variables.data(),
               .listener = listener,
               .before = {},
               .inner_stack_end = stacks.data() + kStackBytes};

@@ -16,9 +16,14 @@ namespace accord::proxy {
 // The socket at which the proxy finds the ranks that have connected already.
 constexpr int kListener = 3;
 
-// `program` is given `listener` as its descriptor kListener, in a session of its own, and
-// `settings` (NAME=value) besides the environment of this process.
-Status launch(const std::string& program, const std::vector<std::string>& settings, int listener);
+// This process's environment (NAME=value) as a proxy is to have it, which is no MPI program and
+// serves the devices of all ranks. To be called where the program does not change it meanwhile.
+std::vector<std::string> environment_of_proxy();
+
+// `program` is given `listener` as its descriptor kListener, in a session of its own,
+// `environment`, and the name of this node.
+Status launch(const std::string& program, const std::string& node,
+              const std::vector<std::string>& environment, int listener);
 
 // accord_proxy beside the library that this function is part of.
 std::string program_beside_library();

@@ -11,12 +11,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/config.h"
+#include "proxy/door.h"
 #include "proxy/launch.h"
 #include "proxy/server.h"
 
@@ -57,7 +60,23 @@ void leave_core_of_rank() {
 
 std::string or_nothing(const std::string& setting) { return setting == "none" ? "" : setting; }
 
-int run() {
+// One of so many, which share the bounds.
+std::unique_ptr<Server> make_server(std::size_t threads, const std::string& node) {
+  std::unique_ptr<net::Worker> worker;
+  Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_host_net),
+                                     .transports = or_nothing(config().ucx_tls)},
+                                    worker);
+  const std::size_t bytes_max = config().proxy_bytes / threads;
+  return std::make_unique<Server>(
+      std::move(worker), std::move(opened),
+      Server::Bounds{.pool_bytes_max = bytes_max,
+                     .freight = {.piece_bytes = config().proxy_chunk_bytes,
+                                 .pieces_of_one = static_cast<std::size_t>(config().proxy_chunks),
+                                 .bytes_max = bytes_max}},
+      node);
+}
+
+int run(const std::string& node) {
   if (!is_started_by_a_rank()) {
     std::fputs("accord_proxy is started by the ranks of an MPI job; see docs/multi-node.md\n",
                stderr);
@@ -69,20 +88,14 @@ int run() {
   ::signal(SIGPIPE, SIG_IGN);
   node::Descriptor listener(kListener);
   (void)::fcntl(kListener, F_SETFD, FD_CLOEXEC);
-  std::unique_ptr<net::Worker> worker;
-  Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_host_net),
-                                     .transports = or_nothing(config().ucx_tls)},
-                                    worker);
-  Server(std::move(listener), std::move(worker), std::move(opened),
-         {.pool_bytes_max = config().proxy_bytes,
-          .carrier = {.chunk_bytes = config().proxy_chunk_bytes,
-                      .chunks_of_one = static_cast<std::size_t>(config().proxy_chunks),
-                      .bytes_max = config().proxy_bytes}})
-      .run();
+  const auto threads = static_cast<std::size_t>(std::max<std::int64_t>(1, config().proxy_threads));
+  std::vector<std::unique_ptr<Server>> servers;
+  while (servers.size() < threads) servers.push_back(make_server(threads, node));
+  Door(std::move(listener), std::move(servers)).run();
   return 0;
 }
 
 }  // namespace
 }  // namespace accord::proxy
 
-int main() { return accord::proxy::run(); }
+int main(int count, char** arguments) { return accord::proxy::run(count > 1 ? arguments[1] : ""); }

@@ -45,15 +45,15 @@ node::Descriptor descriptor_in(msghdr& message) {
 
 }  // namespace
 
-static_assert(sizeof(CarryWords) <= sizeof Packet::words);
+static_assert(sizeof(ErrandWords) <= sizeof Packet::words);
 
-CarryWords carry_words(const Packet& packet) {
-  CarryWords words;
+ErrandWords errand_words(const Packet& packet) {
+  ErrandWords words;
   std::memcpy(static_cast<void*>(&words), packet.words.data(), sizeof words);
   return words;
 }
 
-void put_words(const CarryWords& words, Packet& packet) {
+void put_words(const ErrandWords& words, Packet& packet) {
   std::memcpy(packet.words.data(), &words, sizeof words);
 }
 

@@ -19,20 +19,22 @@ namespace accord::proxy {
 // What the words, the body and the descriptor of a packet are, follows from its kind.
 enum class Kind : std::uint32_t {
   hello = 1,  // rank: words[0] kVersion
-  welcome,    // proxy: words[0] its process, [1] the cores it may use; body: how its worker is
-              // reached, nothing where it has none
+  welcome,    // proxy: words[0] its process, [1] the cores it may use, [2] the rank's number there;
+              // body: how its worker is reached, nothing where it has none
   take_pool,  // rank: words[0] the bytes that it wants
   pool,       // proxy: words[0] the bytes, [1] their address in its process; body: their remote
               // key; the memory's descriptor
-  carry,      // rank: CarryWords; body: the handle of its allocation, how the receiver's worker is
-          // reached, the remote key of its memory, the name of the device; the descriptor that the
-          // handle needs, if any
-  carried,  // proxy, unasked: words[0] the number, [1] a StatusCode; body: what went wrong
-  refused,  // proxy: words[0] a StatusCode; body: why
+  carry,      // rank: ErrandWords; body: the handle of its allocation, the name of the device, how
+              // the worker is reached where it is to land and whose it is; the descriptor that the
+              // handle needs, if any
+  land,       // rank: the same, with nowhere to go: it lands here, at landing_number()
+  drop,       // rank: words[0] the number of one of these that is not wanted any more
+  ended,      // proxy, unasked: words[0] that number, [1] a StatusCode; body: what went wrong
+  refused,    // proxy: words[0] a StatusCode; body: why
 };
 
 // A rank and a proxy of different installations do not meet in the middle.
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 
 struct Packet {
   static constexpr std::size_t kWords = 12;
@@ -44,23 +46,28 @@ struct Packet {
   node::Descriptor descriptor;
 };
 
-// A message for the proxy to carry: which bytes of an allocation of this rank go where. `number` is
-// the rank's name for it.
-struct CarryWords {
+// A message for the proxy: which bytes of an allocation of this rank, and where they go. `number`
+// is the rank's name for it.
+struct ErrandWords {
   std::uint64_t number = 0;
   std::uint64_t base = 0;  // of the allocation, in the rank
   std::uint64_t buffer_id = 0;
   std::uint64_t allocation_bytes = 0;
   std::uint64_t offset_bytes = 0;
   std::uint64_t size_bytes = 0;
-  std::uint64_t to = 0;  // address in the receiver
+  std::uint64_t landing = 0;
   std::uint64_t handle_bytes = 0;
-  std::uint64_t worker_bytes = 0;
-  std::uint64_t key_bytes = 0;
   std::uint64_t device_bytes = 0;
+  std::uint64_t worker_bytes = 0;
+  std::uint64_t name_bytes = 0;
 };
-CarryWords carry_words(const Packet& packet);
-void put_words(const CarryWords& words, Packet& packet);
+ErrandWords errand_words(const Packet& packet);
+void put_words(const ErrandWords& words, Packet& packet);
+
+// How carriers know what lands at the proxy, for the rank of that number there.
+constexpr std::uint64_t landing_number(std::uint64_t guest, std::uint64_t number) {
+  return guest << 32 | (number & 0xffffffff);
+}
 
 // Neither waits. `sent` says no where the other end has to take what it has first.
 Status send_packet(int socket, const Packet& packet, bool& sent);

@@ -78,38 +78,55 @@ void Port::give_back(const Chunk& chunk) noexcept {
   free_.push_back(chunk.number);
 }
 
-Status Port::carry(const net::Memory& from, const Target& to, std::uint64_t& number) {
+Status Port::give(Kind kind, const net::Memory& memory, const Target& to, std::uint64_t& number) {
   const std::lock_guard locked(mutex_);
   number = 0;
   bool is_here = false;
-  ACCORD_TRY(stand(from.where.runtime, is_here));
+  device::DeviceRuntime& runtime = *memory.where.runtime;
+  ACCORD_TRY(stand(&runtime, is_here));
   if (!is_here) return {};
   device::ExportedMemory exported;
-  ACCORD_TRY(from.where.runtime->export_memory(from.start, exported));
+  const Status shared = runtime.export_memory(memory.start, exported);
+  if (!shared.ok()) return {StatusCode::unsupported, shared.message()};
   Packet packet;
-  packet.kind = Kind::carry;
+  packet.kind = kind;
   packet.descriptor = node::Descriptor(exported.file_descriptor);
   device::DeviceDescription device;
-  ACCORD_TRY(from.where.runtime->describe(from.where.device, device));
+  ACCORD_TRY(runtime.describe(memory.where.device, device));
   put_words({.number = last_number_ + 1,
-             .base = reinterpret_cast<std::uintptr_t>(from.where.base),
-             .buffer_id = from.where.buffer_id,
-             .allocation_bytes = from.where.size_bytes,
+             .base = reinterpret_cast<std::uintptr_t>(memory.where.base),
+             .buffer_id = memory.where.buffer_id,
+             .allocation_bytes = memory.where.size_bytes,
              .offset_bytes = exported.offset_bytes,
-             .size_bytes = from.size_bytes,
-             .to = to.address,
+             .size_bytes = memory.size_bytes,
+             .landing = to.landing,
              .handle_bytes = exported.bytes.size(),
+             .device_bytes = device.uuid.size(),
              .worker_bytes = to.worker.size(),
-             .key_bytes = to.key.size(),
-             .device_bytes = device.uuid.size()},
+             .name_bytes = to.name.size()},
             packet);
-  for (const net::Bytes part :
-       {net::Bytes(exported.bytes), to.worker, to.key, std::as_bytes(std::span(device.uuid))})
+  for (const net::Bytes part : {net::Bytes(exported.bytes), std::as_bytes(std::span(device.uuid)),
+                                to.worker, std::as_bytes(std::span(to.name))})
     packet.body.insert(packet.body.end(), part.begin(), part.end());
   bool sent = false;
-  ACCORD_TRY(client_->carry(packet, sent));
+  ACCORD_TRY(client_->give(packet, sent));
   if (sent) number = ++last_number_;
   return {};
+}
+
+Status Port::carry(const net::Memory& from, const Target& to, std::uint64_t& number) {
+  return give(Kind::carry, from, to, number);
+}
+
+Status Port::land(const net::Memory& to, std::uint64_t& number, std::uint64_t& landing) {
+  ACCORD_TRY(give(Kind::land, to, {}, number));
+  if (number != 0) landing = landing_number(client_->number(), number);
+  return {};
+}
+
+int Port::descriptor() noexcept {
+  const std::lock_guard locked(mutex_);
+  return stage_ == Stage::here ? client_->descriptor() : -1;
 }
 
 Status Port::check() {

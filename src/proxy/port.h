@@ -30,7 +30,11 @@ class Port final : public net::ProxyPort {
   Status take(device::DeviceRuntime* runtime, Chunk& chunk) override;
   void give_back(const Chunk& chunk) noexcept override;
   Status carry(const net::Memory& from, const Target& to, std::uint64_t& number) override;
+  Status land(const net::Memory& to, std::uint64_t& number, std::uint64_t& landing) override;
   Status poll(std::uint64_t number, bool& done) override { return client_->poll(number, done); }
+  void drop(std::uint64_t number) noexcept override { client_->drop(number); }
+  int descriptor() noexcept override;
+  void attend() noexcept override { (void)check(); }
   net::Bytes holder() const noexcept override { return client_->worker(); }
   net::Bytes key() const noexcept override { return pool_->key; }
   const std::string& node() const noexcept override { return node_; }
@@ -44,6 +48,7 @@ class Port final : public net::ProxyPort {
   // Whether the proxy has come; an error, if it will not.
   Status stand(device::DeviceRuntime* runtime, bool& is_here);
   void start(device::DeviceRuntime* runtime);
+  Status give(Kind kind, const net::Memory& memory, const Target& to, std::uint64_t& number);
 
   const Meeting meeting_;
   const Size size_;

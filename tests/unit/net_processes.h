@@ -80,12 +80,14 @@ class End {
     });
     return ended ? status : Status(StatusCode::network, "does not end");
   }
+  // Whether the other one has said something.
+  bool has_news() const {
+    pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
+    return ::poll(&readable, 1, 0) > 0;
+  }
   // Serves the other one until it says that it is through.
   bool serve_until_told() const {
-    return wait([&] {
-      pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
-      return ::poll(&readable, 1, 0) > 0;
-    });
+    return wait([&] { return has_news(); });
   }
 
   std::unique_ptr<Worker> worker;

@@ -3,6 +3,7 @@
 //
 // Messages from device to device of two processes through a proxy: they arrive whole whatever their
 // length, several at once with few chunks, and the death of the proxy is an error of both ends.
+#include <fstream>
 #include <optional>
 
 #include "device/registry.h"
@@ -25,11 +26,11 @@ std::string proxy_program() {
   return path != nullptr ? path : "accord_proxy";
 }
 
-// Memory of the embedded device, which no CPU may touch.
+// Memory of an embedded device, which no CPU may touch.
 class DeviceBytes {
  public:
-  explicit DeviceBytes(const std::vector<char>& bytes) : size_(bytes.size()) {
-    if (!runtime().allocate(0, device::MemoryKind::device, size_, start_).ok()) ::_exit(4);
+  explicit DeviceBytes(const std::vector<char>& bytes, int device = 0) : size_(bytes.size()) {
+    if (!runtime().allocate(device, device::MemoryKind::device, size_, start_).ok()) ::_exit(4);
     copy(start_, bytes.data());
   }
   ~DeviceBytes() { (void)runtime().free(start_); }
@@ -60,12 +61,13 @@ class DeviceBytes {
 class Rank {
  public:
   Rank(End& end, std::uint32_t number, const char* design,
-       const std::string& program = proxy_program())
+       const std::string& program = proxy_program(), const std::string& setting = "")
       : other(1 - number),
         port({.cookie = static_cast<std::uint64_t>(::getpid()) << 20,
               .node = number,
               .program = program,
-              .settings = {"ACCORD_UCX_TLS=tcp"}},
+              .settings = {"ACCORD_UCX_TLS=tcp",
+                           "ACCORD_PROXY_CHUNK_BYTES=" + std::to_string(kChunkBytes), setting}},
              {.chunk_bytes = kChunkBytes, .chunks = 4}),
         end_(end) {
     net::set_proxy_port(&port);
@@ -246,29 +248,173 @@ TEST_P(Designs, tell_both_ends_of_the_death_of_the_proxy) {
       });
 }
 
+// The end whose proxy is asked first says why.
 TEST_P(Designs, tell_both_ends_that_there_is_no_proxy) {
+  constexpr const char* kNowhere = "/nonexistent/accord_proxy";
+  const auto is_told = [&](const Status& status, bool is_first) {
+    return !status.ok() && (!is_first || status.message().find(kNowhere) != std::string::npos);
+  };
+  const bool is_receivers = std::string(GetParam()) == "active2";
   run(
-      [](End& end) {
-        Rank rank(end, 0, GetParam(), "/nonexistent/accord_proxy");
+      [&](End& end) {
+        Rank rank(end, 0, GetParam(), kNowhere);
         const DeviceBytes from(pattern(kLong, 3));
         const std::uint32_t number = rank.post(from.memory());
         rank.tell(number);
         const Status status = rank.end_of(number);
-        EXPECT_FALSE(status.ok());
-        EXPECT_NE(std::string::npos, status.message().find("/nonexistent/accord_proxy"))
-            << status.message();
+        EXPECT_TRUE(is_told(status, !is_receivers)) << status.message();
         (void)rank.hear();
       },
-      [](End& end) {
-        Rank rank(end, 1, GetParam(), "/nonexistent/accord_proxy");
+      [&](End& end) {
+        Rank rank(end, 1, GetParam(), kNowhere);
         const DeviceBytes to(std::vector<char>(kLong, 'x'));
-        const bool failed = !rank.mail->fetch(0, rank.hear(), to.memory()).ok();
+        const Status status = rank.mail->fetch(0, rank.hear(), to.memory());
         rank.tell(0);
-        return failed;
+        return is_told(status, is_receivers);
       });
 }
 
-INSTANTIATE_TEST_SUITE_P(of_proxies, Designs, testing::Values("passive", "active1"),
+bool names_node(const Status& status) {
+  char name[256] = "";
+  (void)::gethostname(name, sizeof name);
+  return status.message().find("the proxy of node " + std::string(name)) != std::string::npos;
+}
+
+// Whether it ends soon; nobody may have waited for it yet.
+bool ends(pid_t process) {
+  for (const auto until = std::chrono::steady_clock::now() + kPatience;
+       std::chrono::steady_clock::now() < until; ::usleep(1000)) {
+    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+    std::string line;
+    if (!std::getline(stat, line) || line.find(") Z ") != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_F(TwoProcesses, active2_tells_both_ends_of_the_death_of_the_receivers_proxy) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0, "active2");
+        const DeviceBytes from(pattern(kLong, 3));
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        EXPECT_FALSE(rank.end_of(number).ok());
+        rank.tell(0);
+        (void)rank.hear();
+      },
+      [](End& end) {
+        Rank rank(end, 1, "active2");
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        const pid_t proxy = rank.proxy();
+        if (proxy <= 0 || ::kill(proxy, SIGSTOP) != 0) return false;
+        const auto fetch = rank.mail->begin_fetch(0, rank.hear(), to.memory());
+        bool done = false;
+        const bool waited = rank.mail->poll(*fetch, done).ok() && !done;
+        ::usleep(200000);
+        const bool waits = rank.mail->poll(*fetch, done).ok() && !done;
+        (void)::kill(proxy, SIGKILL);
+        Status status;
+        const bool ended = rank.wait([&] {
+          status = rank.mail->poll(*fetch, done);
+          return done;
+        });
+        if (!names_node(status)) std::fprintf(stderr, "%s\n", status.message().c_str());
+        (void)rank.hear();
+        rank.tell(0);
+        return waited && waits && ended && names_node(status);
+      });
+}
+
+// Both proxies end, and its receiver is told, whatever of the message was under way.
+TEST_P(Designs, leave_nothing_of_a_rank_that_dies) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0, GetParam());
+        const DeviceBytes from(pattern(8 * kLong, 3));
+        const pid_t proxy = rank.proxy();
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(static_cast<std::uint32_t>(::getpid()));
+        rank.tell(static_cast<std::uint32_t>(proxy));
+        rank.tell(number);
+        (void)rank.end_of(number);
+        (void)rank.hear();
+      },
+      [](End& end) {
+        pid_t own_proxy = 0;
+        bool right = false;
+        {
+          Rank rank(end, 1, GetParam());
+          const DeviceBytes to(std::vector<char>(8 * kLong, 'x'));
+          const auto process = static_cast<pid_t>(rank.hear());
+          const auto proxy = static_cast<pid_t>(rank.hear());
+          own_proxy = rank.proxy();
+          const auto fetch = rank.mail->begin_fetch(0, rank.hear(), to.memory());
+          ::usleep(5000);
+          (void)::kill(process, SIGKILL);
+          bool done = false;
+          right = rank.wait([&] {
+            (void)rank.mail->poll(*fetch, done);
+            return done;
+          });
+          right = right && ends(proxy);
+        }
+        return right && ends(own_proxy);
+      });
+}
+
+// Memory on a device that the proxy of that end does not see.
+class Unseen : public TwoProcesses, public testing::WithParamInterface<const char*> {
+ protected:
+  static constexpr const char* kOneDevice = "ACCORD_HOST_DEVICES=1";
+};
+
+TEST_P(Unseen, memory_of_the_sender_its_own_process_carries) {
+  run(
+      [&](End& end) {
+        Rank rank(end, 0, GetParam(), proxy_program(), kOneDevice);
+        const DeviceBytes from(pattern(kLong, 3), 1);
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        EXPECT_OK(rank.end_of(number));
+        EXPECT_GT(rank.port.process(), 0) << "no proxy was asked";
+        (void)rank.hear();
+      },
+      [&](End& end) {
+        Rank rank(end, 1, GetParam());
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        const bool right =
+            rank.mail->fetch(0, rank.hear(), to.memory()).ok() && to.bytes() == pattern(kLong, 3);
+        rank.tell(1);
+        return right;
+      });
+}
+
+TEST_P(Unseen, memory_of_the_receiver_is_reached_in_one_hop) {
+  run(
+      [&](End& end) {
+        Rank rank(end, 0, GetParam());
+        const DeviceBytes from(pattern(kLong, 3));
+        for (int i = 0; i < 2; ++i) {
+          const std::uint32_t number = rank.post(from.memory());
+          rank.tell(number);
+          EXPECT_OK(rank.end_of(number));
+        }
+        (void)rank.hear();
+      },
+      [&](End& end) {
+        Rank rank(end, 1, GetParam(), proxy_program(), kOneDevice);
+        const DeviceBytes to(std::vector<char>(kLong, 'x'), 1);
+        bool right = true;
+        for (int i = 0; i < 2; ++i)
+          right = rank.mail->fetch(0, rank.hear(), to.memory()).ok() && right;
+        rank.tell(1);
+        return right && to.bytes() == pattern(kLong, 3);
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(to_proxies, Unseen, testing::Values("active1", "active2"),
+                         [](const auto& design) { return std::string(design.param); });
+INSTANTIATE_TEST_SUITE_P(of_proxies, Designs, testing::Values("passive", "active1", "active2"),
                          [](const auto& design) { return std::string(design.param); });
 
 }  // namespace

@@ -292,6 +292,69 @@ TEST_F(Proxy, IsAnotherOneForAnotherJobOrNode) {
   }
 }
 
+TEST_F(Proxy, SharesRanksOutAmongItsThreads) {
+  Meeting meeting = fresh_meeting();
+  meeting.settings = {"ACCORD_PROXY_THREADS=2"};
+  std::array<std::unique_ptr<Client>, 4> clients;
+  for (auto& client : clients) ASSERT_OK(Client::connect(meeting, client));
+  for (const auto& client : clients) EXPECT_EQ(clients[0]->process(), client->process());
+  if (clients[0]->worker().empty()) GTEST_SKIP() << "no UCX here";
+  EXPECT_NE(clients[0]->worker(), clients[1]->worker());
+  EXPECT_EQ(clients[0]->worker(), clients[2]->worker());
+  EXPECT_EQ(clients[1]->worker(), clients[3]->worker());
+  const std::int64_t proxy = clients[0]->process();
+  // One that goes leaves room for another one at its thread.
+  const auto first = clients[0]->worker();
+  clients[0].reset();
+  clients[2].reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ASSERT_OK(Client::connect(meeting, clients[0]));
+  EXPECT_EQ(first, clients[0]->worker());
+  for (auto& client : clients) client.reset();
+  EXPECT_EQ(0, end_of(proxy));
+}
+
+TEST_F(Proxy, GivesThePoolsOfRanksThatAreGoneToOthers) {
+  constexpr std::size_t kPool = 1 << 20;
+  Meeting meeting = fresh_meeting();
+  meeting.settings = {"ACCORD_PROXY_BYTES=1M"};
+  std::unique_ptr<Client> stays, goes;
+  ASSERT_OK(Client::connect(meeting, stays));
+  ASSERT_OK(Client::connect(meeting, goes));
+  if (stays->worker().empty()) GTEST_SKIP() << "no UCX here";
+  std::shared_ptr<Pool> pool, next;
+  ASSERT_OK(goes->take_pool(kPool, pool));
+  EXPECT_CODE(unsupported, stays->take_pool(kPool, next));
+  goes.reset();
+  // Others may read what it has announced, until they know that it is gone.
+  Status taken;
+  const auto began = Clock::now();
+  do {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    taken = stays->take_pool(kPool, next);
+  } while (!taken.ok() && Clock::now() - began < kSoon);
+  EXPECT_OK(taken);
+  EXPECT_GT(Clock::now() - began, std::chrono::seconds(1));
+  ASSERT_NE(nullptr, next);
+  next->pages.data()[kPool - 1] = std::byte{1};
+  EXPECT_EQ(std::byte{1}, pool->pages.data()[kPool - 1]) << "it is another pool";
+  EXPECT_CODE(unsupported, stays->take_pool(kPool, pool));
+}
+
+// The proxy is started later, by a thread, when the program may change its environment.
+TEST_F(Proxy, HasTheEnvironmentOfWhenItWasThoughtOf) {
+  ASSERT_EQ(0, setenv("PROXY_TEST_SEES", "before", 1));
+  const Meeting meeting = fresh_meeting();
+  ASSERT_EQ(0, setenv("PROXY_TEST_SEES", "after", 1));
+  std::unique_ptr<Client> client;
+  ASSERT_OK(Client::connect(meeting, client));
+  unsetenv("PROXY_TEST_SEES");
+  std::ifstream file("/proc/" + std::to_string(client->process()) + "/environ");
+  const std::string variables((std::istreambuf_iterator<char>(file)),
+                              std::istreambuf_iterator<char>());
+  EXPECT_NE(std::string::npos, variables.find("PROXY_TEST_SEES=before"));
+}
+
 TEST_F(Proxy, ThatCannotStartIsAnError) {
   Meeting meeting = fresh_meeting();
   std::unique_ptr<Client> client;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages that go piece by piece between two workers, with less memory than they want at either
+// end: they arrive whole, both ways at once, and neither end lets go of memory that the other still
+// writes to.
+#include "net/freight.h"
+
+#include "device/registry.h"
+#include "net/carriage.h"
+#include "net/landing.h"
+#include "net_processes.h"
+#include "support.h"
+
+namespace accord::test {
+namespace {
+
+using net::Carriage;
+using net::Freight;
+using net::Landing;
+using net::Memory;
+
+constexpr std::size_t kPiece = 32 << 10;
+constexpr std::uint64_t kFirstLanding = 1000;
+
+// Memory of the embedded device, which no CPU may touch.
+class DeviceBytes {
+ public:
+  explicit DeviceBytes(const std::vector<char>& bytes) : size_(bytes.size()) {
+    auto& runtime = device::default_runtime();
+    if (!runtime.allocate(0, device::MemoryKind::device, size_, start_).ok()) ::_exit(4);
+    copy(start_, bytes.data());
+  }
+  ~DeviceBytes() { (void)device::default_runtime().free(start_); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+  Memory memory() const {
+    return {.start = start_, .size_bytes = size_, .where = device::classify(start_)};
+  }
+  bool is(const std::vector<char>& expected) const {
+    std::vector<char> copied(size_);
+    copy(copied.data(), start_);
+    return copied == expected;
+  }
+
+ private:
+  void copy(void* to, const void* from) const {
+    const device::Copy one{.dst = to, .src = from, .row_bytes = size_};
+    if (!device::default_runtime().copy(0, {&one, 1}).ok()) ::_exit(4);
+  }
+  std::size_t size_;
+  void* start_ = nullptr;
+};
+
+struct Ways {
+  const char* name;
+  Carriage::Way out;
+  Landing::Way in;
+};
+class FreightOf : public TwoProcesses, public testing::WithParamInterface<Ways> {};
+
+Carriage::Target target_of(const End& end, std::uint64_t landing) {
+  return {.worker = end.addresses[1], .landing = landing, .name = "the other one"};
+}
+
+// Moves all on until `done`.
+bool go_on_until(End& end, Freight& freight, const std::function<bool()>& done) {
+  return end.wait([&] {
+    const auto locked = end.worker->lock();
+    freight.refuse_strangers();
+    return done();
+  });
+}
+
+// Each sends many to the other at once, with room for two pieces of all of them at either end, and
+// no two lengths alike. What comes first of a message, its landing or its carrier, differs.
+bool exchange(End& end, const Ways& ways) {
+  constexpr std::uint64_t kMessages = 10;
+  const auto size_of = [](std::uint64_t i) { return i * 37123 + 1; };
+  Freight freight(*end.worker, {.piece_bytes = kPiece, .pieces_of_one = 4, .bytes_max = 2 * kPiece},
+                  "it");
+  std::vector<std::unique_ptr<DeviceBytes>> sent, received;
+  std::vector<std::unique_ptr<Carriage>> carriages;
+  std::vector<std::unique_ptr<Landing>> landings;
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    sent.push_back(std::make_unique<DeviceBytes>(pattern(size_of(i), static_cast<int>(i))));
+    received.push_back(std::make_unique<DeviceBytes>(std::vector<char>(size_of(i), 'x')));
+    landings.push_back(
+        std::make_unique<Landing>(freight, kFirstLanding + i, received.back()->memory(), ways.in));
+  }
+  end.tell(bytes_of("go"));
+  (void)end.hear();
+  for (std::uint64_t i = kMessages; i-- > 0;)
+    carriages.push_back(std::make_unique<Carriage>(freight, sent[i]->memory(),
+                                                   target_of(end, kFirstLanding + i), ways.out));
+  bool right = true;
+  const auto advance_all = [&](auto& ends) {
+    std::erase_if(ends, [&](const auto& each) {
+      bool done = false;
+      const Status status = each->advance(done);
+      if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+      right = right && status.ok();
+      return done || !status.ok();
+    });
+  };
+  const bool ended = go_on_until(end, freight, [&] {
+    advance_all(carriages);
+    advance_all(landings);
+    return carriages.empty() && landings.empty();
+  });
+  for (std::uint64_t i = 0; i < kMessages; ++i)
+    right = right && received[i]->is(pattern(size_of(i), static_cast<int>(i)));
+  end.tell(bytes_of("go"));
+  return right && ended && end.serve_until_told();
+}
+
+TEST_P(FreightOf, arrives_both_ways_at_once_with_little_memory) {
+  run([](End& end) { EXPECT_TRUE(exchange(end, GetParam())); },
+      [](End& end) { return exchange(end, GetParam()); });
+}
+
+// A landing that is given up fails only once its carrier has let go of it, which here it does when
+// it is told to go on.
+TEST_P(FreightOf, is_not_let_go_while_it_may_be_written) {
+  const auto bounds =
+      Freight::Bounds{.piece_bytes = kPiece, .pieces_of_one = 4, .bytes_max = 8 * kPiece};
+  run(
+      [&](End& end) {
+        Freight freight(*end.worker, bounds, "it");
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        Landing landing(freight, kFirstLanding, to.memory(), GetParam().in);
+        end.tell(bytes_of("go"));
+        bool done = false;
+        Status status;
+        const auto advance = [&] {
+          status = landing.advance(done);
+          return done || !status.ok();
+        };
+        // It has come, and has been granted something, once the other end says so.
+        EXPECT_TRUE(end.wait([&] {
+          const auto locked = end.worker->lock();
+          return advance() || end.has_news();
+        }));
+        (void)end.hear();
+        EXPECT_OK(status);
+        EXPECT_FALSE(done);
+        landing.stop();
+        for (const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+             std::chrono::steady_clock::now() < until;) {
+          end.worker->progress();
+          EXPECT_FALSE(advance()) << status.message();
+        }
+        end.tell(bytes_of("go"));
+        EXPECT_TRUE(end.wait(advance));
+        EXPECT_CODE(network, status);
+        end.tell(bytes_of("go"));
+        EXPECT_TRUE(end.serve_until_told());
+      },
+      [&](End& end) {
+        (void)end.hear();
+        Freight freight(*end.worker, bounds, "it");
+        const DeviceBytes from(pattern(kLong, 3));
+        Carriage carriage(freight, from.memory(), target_of(end, kFirstLanding), GetParam().out);
+        bool done = false;
+        Status status = carriage.advance(done);
+        // Something is granted, and nothing is put: nobody calls advance.
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+        (void)end.wait([&] { return std::chrono::steady_clock::now() >= until; });
+        end.tell(bytes_of("go"));
+        (void)end.wait([&] { return end.has_news(); });
+        (void)end.hear();
+        const bool ended = end.wait([&] {
+          status = carriage.advance(done);
+          return done || !status.ok();
+        });
+        end.tell(bytes_of("go"));
+        return ended && status.code() == StatusCode::network && end.serve_until_told();
+      });
+}
+
+TEST_P(FreightOf, for_nobody_is_declined_and_a_dead_carrier_is_an_error) {
+  const auto bounds =
+      Freight::Bounds{.piece_bytes = kPiece, .pieces_of_one = 4, .bytes_max = 8 * kPiece};
+  run(
+      [&](End& end) {
+        Freight freight(*end.worker, bounds, "it");
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        Landing landing(freight, kFirstLanding, to.memory(), GetParam().in);
+        end.tell(bytes_of("go"));
+        bool done = false;
+        Status status;
+        EXPECT_TRUE(go_on_until(end, freight, [&] {
+          status = landing.advance(done);
+          return done || !status.ok();
+        }));
+        EXPECT_CODE(network, status);
+        EXPECT_NE(std::string::npos, status.message().find("the carrier")) << status.message();
+      },
+      [&](End& end) {
+        (void)end.hear();
+        Freight freight(*end.worker, bounds, "the carrier");
+        const DeviceBytes from(pattern(kLong, 3));
+        bool done = false;
+        {
+          Carriage lost(freight, from.memory(), target_of(end, 7), GetParam().out);
+          Status status;
+          const bool ended = end.wait([&] {
+            status = lost.advance(done);
+            return done || !status.ok();
+          });
+          if (!ended || status.code() != StatusCode::unsupported) return false;
+        }
+        Carriage carriage(freight, from.memory(), target_of(end, kFirstLanding), GetParam().out);
+        (void)carriage.advance(done);
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+        (void)end.wait([&] { return std::chrono::steady_clock::now() >= until; });
+        ::kill(::getpid(), SIGKILL);
+        return false;
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    by, FreightOf,
+    testing::Values(Ways{"chunks_to_pieces", Carriage::Way::by_chunks, Landing::Way::by_pieces},
+                    Ways{"chunks_straight", Carriage::Way::by_chunks, Landing::Way::straight},
+                    Ways{"itself_to_pieces", Carriage::Way::straight, Landing::Way::by_pieces},
+                    Ways{"itself_straight", Carriage::Way::straight, Landing::Way::straight}),
+    [](const auto& ways) { return std::string(ways.param.name); });
+
+}  // namespace
+}  // namespace accord::test
