@@ -52,7 +52,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_arguments(parser)
     parser.add_argument(
-        "--designs", nargs="+", default=["host", "direct", "passive", "active1"]
+        "--designs", nargs="+", default=["host", "direct", "passive", "active1", "active2"]
     )
     parser.add_argument(
         "--links", nargs="+", choices=list(OUT_OF_DEVICE), default=list(OUT_OF_DEVICE)

@@ -168,6 +168,8 @@ def test_a_device_link_has_rates_of_its_own(
         assert at_that * 0.8 < one < at_that * 1.7
 
 
+# What waits too long for its receiver is copied to host memory, which active designs leave to the rank and its device link.
+PATIENT = {"ACCORD_NET_PATIENCE_MS": "10000"}
 # Runs a benchmark, and says by which links its host has sent how many bytes.
 COUNTED = """
 "$@" || exit
@@ -182,6 +184,7 @@ awk '$1 ~ /^(eth0|device0):/ { print "sent", $1, $10 }' /proc/net/dev
         ("direct", "device0:", "eth0:"),
         ("passive", "eth0:", "device0:"),
         ("active1", "eth0:", "device0:"),
+        ("active2", "eth0:", "device0:"),
     ],
 )
 def test_ranks_send_by_the_device_link_and_proxies_by_the_host_link(
@@ -194,7 +197,7 @@ def test_ranks_send_by_the_device_link_and_proxies_by_the_host_link(
             *["--device-out", "2gbit", "--preload", LIBRARY, "--"],
             *["sh", "-c", COUNTED, "counted", *bench],
         ),
-        env={**os.environ, "ACCORD_RUNTIME": "host", "ACCORD_NET_DESIGN": design},
+        env={**os.environ, "ACCORD_RUNTIME": "host", "ACCORD_NET_DESIGN": design, **PATIENT},
         capture_output=True,
         text=True,
         timeout=100,
@@ -207,8 +210,7 @@ def test_ranks_send_by_the_device_link_and_proxies_by_the_host_link(
             _, name, count = line.split()
             sent[name] = sent.get(name, 0) + int(count)
     assert sent[link] > 8 * 256 * 1024
-    # What waits too long for its receiver is kept in host memory, which active1's ranks put themselves.
-    assert design == "active1" or sent[link] > 2 * sent[other]
+    assert sent[link] > 2 * sent[other]
 
 
 def test_ranks_of_a_host_use_its_links_in_turn() -> None:
