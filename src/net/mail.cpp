@@ -78,8 +78,7 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       kept_bytes_max_(options.kept_bytes_max),
       design_(options.design),
       peers_(addresses_.size()),
-      invitations_(addresses_.size()),
-      fetched_last_(addresses_.size()) {
+      invitations_(addresses_.size()) {
   freight_.emplace(*worker_,
                    Freight::Bounds{.piece_bytes = config().proxy_chunk_bytes,
                                    .pieces_of_one = static_cast<std::size_t>(config().proxy_chunks),
@@ -282,20 +281,13 @@ Status Mail::look(std::uint32_t number, Stage& stage) {
   return status;
 }
 
-bool Mail::is_fetching(std::uint32_t rank) const {
-  return std::chrono::steady_clock::now() - fetched_last_[rank] < kPause ||
-         std::ranges::any_of(outgoing_, [&](const auto& one) {
-           return one.second.receiver == rank && one.second.state == Outgoing::State::sending;
-         });
-}
-
 Status Mail::keep(std::uint32_t number) {
   Memory from;
   {
     const auto locked = worker_->lock();
     const auto found = outgoing_.find(number);
     if (found == outgoing_.end() || !found->second.is_in_users ||
-        found->second.state != Outgoing::State::waiting || is_fetching(found->second.receiver))
+        found->second.state != Outgoing::State::waiting)
       return {};
     from = found->second.from;
   }
@@ -383,7 +375,6 @@ void Mail::advance_outgoing() {
       if (done || !status.ok()) {
         if (!status.ok()) (void)write(outgoing.receiver, What::refusal, number);
         outgoing.transfer.reset();
-        fetched_last_[outgoing.receiver] = std::chrono::steady_clock::now();
         outgoing.status = std::move(status);
         outgoing.state = Outgoing::State::ended;
       }

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -75,9 +74,7 @@ class Mail {
   // Of one in the user's memory: that is the user's again once it has ended. An error where the
   // receiver is gone, or the transfer has failed.
   Status look(std::uint32_t number, Stage& stage);
-  // Copies one that waits to the room that it was promised. No effect while its receiver fetches
-  // others of ours, and for kPause after: it takes one after the other, and comes to this one.
-  static constexpr std::chrono::milliseconds kPause{50};
+  // Copies one that waits to the room that it was promised.
   Status keep(std::uint32_t number);
 
   // The receiver's side.
@@ -124,7 +121,6 @@ class Mail {
   void advance_incoming();
   void remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept;
   bool has_gone(std::uint32_t rank);
-  bool is_fetching(std::uint32_t rank) const;
   void attach(const device::PointerInfo& where);
 
   const std::unique_ptr<Worker> worker_;
@@ -140,8 +136,7 @@ class Mail {
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
   std::vector<std::uint32_t> invited_by_;
-  std::vector<std::chrono::steady_clock::time_point> fetched_last_;  // by rank: what is ours
-  std::map<std::uint32_t, Outgoing> outgoing_;                       // by number
+  std::map<std::uint32_t, Outgoing> outgoing_;  // by number
   std::vector<std::shared_ptr<Fetch>> incoming_;
   std::uint32_t last_number_ = 0;
   std::size_t promised_bytes_ = 0;            // of room, taken or not

@@ -206,53 +206,6 @@ TEST_F(NetMail, a_kept_message_leaves_the_users_buffer) {
       });
 }
 
-TEST_F(NetMail, what_its_receiver_comes_to_next_is_not_kept) {
-  run(
-      [](End& end) {
-        Rank rank(end, 0);
-        ASSERT_TRUE(rank.is_accepted());
-        auto first = pattern(kLong, 5);
-        auto second = pattern(kLong, 6);
-        const std::uint32_t one = rank.post(first);
-        const std::uint32_t number = rank.post(second);
-        rank.tell(one);
-        auto before_its_end = std::chrono::steady_clock::now();
-        EXPECT_TRUE(rank.wait([&] {
-          const auto now = std::chrono::steady_clock::now();
-          auto stage = Mail::Stage::ended;
-          EXPECT_OK(rank.mail->look(one, stage));
-          if (stage != Mail::Stage::ended) before_its_end = now;
-          return stage == Mail::Stage::ended;
-        }));
-        EXPECT_OK(rank.mail->keep(number));
-        const bool was_kept = rank.mail->is_kept(number);
-        // A machine that was busy elsewhere shows nothing.
-        if (std::chrono::steady_clock::now() - before_its_end < Mail::kPause)
-          EXPECT_FALSE(was_kept);
-        EXPECT_EQ(1U, rank.hear());
-        EXPECT_TRUE(rank.wait([&] {
-          EXPECT_OK(rank.mail->keep(number));
-          return rank.mail->is_kept(number);
-        }));
-        rank.tell(number);
-        EXPECT_EQ(1U, rank.hear());
-        rank.tell(0);
-      },
-      [](End& end) {
-        Rank rank(end, 1);
-        rank.look_for_messages();
-        std::vector<char> bytes(kLong);
-        bool right = true;
-        for (const int seed : {5, 6}) {
-          right = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok() && right;
-          rank.tell(1);
-          right = right && bytes == pattern(kLong, seed);
-        }
-        (void)rank.hear();
-        return right;
-      });
-}
-
 TEST_F(NetMail, one_that_is_not_there_any_more_is_an_error) {
   run(
       [](End& end) {
