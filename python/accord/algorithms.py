@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,29 +22,39 @@ from typing import Any
 from accord.errors import UserError
 
 
-# What tables and settings call messages from one rank to another, and what the benchmark does.
+# What tables and settings call messages from one rank to another, of its node and of another one, and
+# what the benchmark does.
 SEND = "send"
+NET_SEND = "net_send"
+MESSAGES = (SEND, NET_SEND)
 SEND_RANKS = 2
+NET_PATHS = "net-"  # how what accord_last_path says of a design begins
 _SEND_OPERATION = "latency"
 
 
 def operation_of(collective: str) -> str:
     """What the benchmark calls what it measures for such calls."""
-    return _SEND_OPERATION if collective == SEND else collective
+    return _SEND_OPERATION if collective in MESSAGES else collective
 
 
 def asked_as(collective: str, algorithm: str) -> str:
     """What a communicator's info, and so the benchmark, calls an algorithm of such calls."""
-    return f"{SEND}:{algorithm}" if collective == SEND else algorithm
+    return f"{collective}:{algorithm}" if collective in MESSAGES else algorithm
 
 
-def as_table_names(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of the benchmark in the words of tables."""
+def messages_of(records: Iterable[Any]) -> str:
+    """Whether the messages of one run of the benchmark went within a node or between nodes."""
+    asked = (str(one.get("algorithm", "")) for one in records if isinstance(one, dict))
+    return NET_SEND if any(name.startswith(f"{NET_SEND}:") for name in asked) else SEND
+
+
+def as_table_names(record: dict[str, Any], messages: str) -> dict[str, Any]:
+    """A record of the benchmark in the words of tables; `messages`: as messages_of says of its run."""
     if record.get("operation") != _SEND_OPERATION:
         return record
-    renamed = {**record, "operation": SEND}
+    renamed = {**record, "operation": messages}
     if "algorithm" in record:
-        renamed["algorithm"] = str(record["algorithm"]).removeprefix(f"{SEND}:")
+        renamed["algorithm"] = str(record["algorithm"]).removeprefix(f"{messages}:")
     return renamed
 
 
@@ -63,30 +73,32 @@ class Algorithms:
     """What accord_algorithms_json names."""
 
     collective_paths: dict[str, str]  # by algorithm: what accord_last_path says of such a call
-    message_paths: dict[str, str]  # the same of messages
+    message_paths: dict[str, str]  # the same of messages within a node
+    net_message_paths: dict[str, str]  # and of those between nodes
     collectives: list[str]
 
     @property
     def calls(self) -> list[str]:
         """All that a table may have a row for."""
-        return [*self.collectives, SEND]
+        return [*self.collectives, *MESSAGES]
 
     @property
     def paths(self) -> dict[str, str]:
-        """Of both; what has one name is told as one path."""
-        return self.message_paths | self.collective_paths
+        """Of all; what has one name is told as one path."""
+        return self.net_message_paths | self.message_paths | self.collective_paths
 
     def of(self, collective: str) -> dict[str, str]:
-        return self.message_paths if collective == SEND else self.collective_paths
+        of_messages = {SEND: self.message_paths, NET_SEND: self.net_message_paths}
+        return of_messages.get(collective, self.collective_paths)
 
 
 def read_algorithms(library: Path) -> Algorithms:
     answer = _ask(library, None, {})
-    paths, message_paths = (
+    paths = [
         {str(row["name"]): str(row["path"]) for row in answer[kind]}
-        for kind in ("algorithms", "message_ways")
-    )
-    return Algorithms(paths, message_paths, [str(name) for name in answer["collectives"]])
+        for kind in ("algorithms", "message_ways", "net_message_ways")
+    ]
+    return Algorithms(*paths, [str(name) for name in answer["collectives"]])
 
 
 def explain(

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from accord.algorithms import Question
+from accord.algorithms import NET_SEND, Question
 from accord.algorithms import explain as ask
 from accord.errors import UserError
 from accord.paths import find_home
@@ -24,7 +24,7 @@ from accord.sizes import parse_size, size_text
 from accord.tables import OFF, VARIABLE, find_table, read_table
 
 _BY = {
-    "setting": "because ACCORD_ALGORITHM asks for it",
+    "setting": "because a setting asks for it",
     "info": "because the communicator's info asks for it",
     "table": "because the table says so",
     "rule": "by the built-in rule",
@@ -73,7 +73,7 @@ def _print_point(console: Console, point: dict[str, Any]) -> None:
 
 def explain(
     collective: Annotated[
-        str, typer.Argument(help="Such as allreduce or reduce_scatter_block; or send.")
+        str, typer.Argument(help="Such as allreduce or reduce_scatter_block; or send, net_send.")
     ],
     size: Annotated[
         str,
@@ -101,7 +101,7 @@ def explain(
 
     As the library chooses it where all ranks have device buffers on one node: what ACCORD_ALGORITHM asks
     for, else the communicator's info, else a table, else the built-in rule. "send" is a message from one
-    rank's device memory to another's.
+    rank's device memory to another's on its node, "net_send" to one's on another node.
 
     [bold]accord explain allreduce --bytes 64K --ranks 4[/bold]
     """
@@ -127,7 +127,8 @@ def explain(
         console.print(f"asked for was {answer['asked']}, which such a call cannot take")
     if answer["rule"] != answer["algorithm"]:
         console.print(f"the built-in rule would take {answer['rule']}")
-    console.print(f"where the ranks are on several nodes: {answer['across_nodes']}")
+    if answer["collective"] != NET_SEND:
+        console.print(f"where the ranks are on several nodes: {answer['across_nodes']}")
     if says := answer.get("table_says"):
         name = "nothing better than the rule" if says["algorithm"] == "auto" else says["algorithm"]
         found += f" says from {size_text(says['first_bytes'])} on: {name}"

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from accord.algorithms import read_algorithms
+from accord.algorithms import MESSAGES, read_algorithms
 from accord.discovery import installations
 from accord.errors import UserError
 from accord.library import read_collective_libraries, read_info
@@ -144,7 +144,9 @@ def info(
         return
     answer: dict[str, Any] = {"library": str(home.library), "found_by": home.origin, **told}
     with suppress(UserError):  # a library of before they had names
-        answer["algorithms"] = list(read_algorithms(home.library).collective_paths)
+        names = read_algorithms(home.library)
+        answer["algorithms"] = list(names.collective_paths)
+        answer["algorithms_of_messages"] = {name: list(names.of(name)) for name in MESSAGES}
     answer["collective_libraries"] = read_collective_libraries(home.library)
     answer["mpis"] = mpi_rows(home, installations())
     if as_json:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accord.algorithms import as_table_names, asked_as, operation_of
+from accord.algorithms import NET_SEND, SEND, as_table_names, asked_as, operation_of
 from accord.benchmark import Target, bench_command, environment_for
 from accord.errors import UserError
 from accord.paths import Home
@@ -113,6 +113,8 @@ def measure(
         # What is measured is the rule and what is beside it, whatever is set for programs.
         environment = environment_for(target, ranks)
         environment |= {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
+        if _messages_of(planned) == NET_SEND:
+            environment["ACCORD_NET_DESIGN"] = RULE
         with bench_command(home, target, ranks, words) as command, log.open("w") as output:
             process = subprocess.Popen(
                 command,
@@ -129,6 +131,10 @@ def measure(
                 f"the benchmark ended with status {process.returncode}: {_telling_line(log)}; what was "
                 "measured is kept, the same command goes on"
             )
+
+
+def _messages_of(planned: list[Planned]) -> str:
+    return NET_SEND if any(point.key.collective == NET_SEND for point in planned) else SEND
 
 
 def _line_of(point: Planned) -> str:
@@ -160,7 +166,7 @@ def _follow(
 ) -> bool:
     """Until the process has ended. Whether a record has told of a wrong result."""
     expected = {point.key: 1 + len(point.algorithms) for point in planned}
-    written = _Tail(file)
+    written = _Tail(file, _messages_of(planned))
     together: list[Record] = []
     wrong = False
     last_s = time.monotonic()
@@ -186,8 +192,8 @@ def _follow(
 class _Tail:
     """A file that grows by whole lines, now and then caught in the middle of one."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, file: Path, messages: str) -> None:
+        self._file, self._messages = file, messages
         self._read_bytes = 0
 
     def new_records(self) -> Iterator[Record]:
@@ -199,7 +205,7 @@ class _Tail:
                 if not line.endswith(b"\n"):
                     return
                 self._read_bytes += len(line)
-                yield as_table_names(json.loads(line))
+                yield as_table_names(json.loads(line), self._messages)
 
 
 def _telling_line(log: Path) -> str:

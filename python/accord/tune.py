@@ -28,6 +28,8 @@ from rich.progress import (
 )
 
 from accord.algorithms import (
+    MESSAGES,
+    NET_SEND,
     SEND,
     SEND_RANKS,
     Algorithms,
@@ -35,6 +37,7 @@ from accord.algorithms import (
     as_table_names,
     asked_as,
     explain,
+    messages_of,
     read_algorithms,
 )
 from accord.benchmark import Target, choose_target
@@ -101,6 +104,8 @@ class _Machine:
     def collectives(self, given: list[str] | None) -> list[str]:
         if unknown := [name for name in given or [] if name not in self.algorithms.calls]:
             raise UserError(f"no such collective: {', '.join(unknown)}")
+        if given and NET_SEND in given and given != [NET_SEND]:
+            raise UserError(f"{NET_SEND} is measured alone: its two ranks are on different nodes")
         return given or COLLECTIVES
 
     def header(self, mpi: str) -> Record:
@@ -152,6 +157,8 @@ def plan_of(home: Home, algorithms: Algorithms, keys: list[Key]) -> list[Planned
         for name in names[key]
     ]
     settings = {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
+    if any(key.collective == NET_SEND for key in keys):
+        settings["ACCORD_NET_DESIGN"] = RULE
     answers = iter(explain(home.library, questions, settings))
     planned = []
     for key in keys:
@@ -260,11 +267,12 @@ def _read_records(files: list[Path], machine: _Machine) -> list[Record]:
             lines = file.read_text().splitlines()
         except (OSError, ValueError) as error:
             raise UserError(f"{file} holds no records of the benchmark: {error}") from error
+        messages = _messages_in(lines)
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                record = _checked(json.loads(line), machine)
+                record = _checked(json.loads(line), messages, machine)
             except (UserError, LookupError, TypeError, ValueError, ArithmeticError) as error:
                 reason = f"no {error}" if isinstance(error, KeyError) else error
                 raise UserError(
@@ -274,11 +282,19 @@ def _read_records(files: list[Path], machine: _Machine) -> list[Record]:
     return records
 
 
-def _checked(given: Any, machine: _Machine) -> Record | None:
+def _messages_in(lines: list[str]) -> str:
+    records = []
+    for line in lines:
+        with suppress(ValueError):
+            records.append(json.loads(line))
+    return messages_of(records)
+
+
+def _checked(given: Any, messages: str, machine: _Machine) -> Record | None:
     """None: of something else. Raises what points_of does where a figure is missing."""
     if not isinstance(given, dict):
         raise ValueError("no JSON object")
-    record = as_table_names(given)
+    record = as_table_names(given, messages)
     if "algorithm" not in record:
         return None
     if record["operation"] not in machine.algorithms.calls:
@@ -377,9 +393,9 @@ def tune(
         for count in machine.rank_counts(ranks)
         for name in names
         for size in sizes
-        if name != SEND
+        if name not in MESSAGES
     ]
-    keys += [Key(SEND, SEND_RANKS, size) for size in sizes if SEND in names]
+    keys += [Key(name, SEND_RANKS, size) for name in names if name in MESSAGES for size in sizes]
     planned = plan_of(home, machine.algorithms, keys)
     if dry_run:
         for point in planned:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from accord.algorithms import NET_PATHS, NET_SEND
+
 RULE = "auto"  # what the built-in rule takes
 # An algorithm must be better than the rule's by more than this, beyond all doubt, to take its place.
 TOLERANCE = 0.02
@@ -165,11 +167,20 @@ def choices_of(points: Iterable[Point]) -> list[dict[str, Any]]:
     ]
 
 
+def _in_table(point: Point) -> str:
+    """What is best by the rule that was measured may not be the rule of the programs to come: which
+    designs there are between nodes depends on ACCORD_NET_DESIGN."""
+    by_rule = point.chosen.algorithm == RULE
+    if by_rule and point.key.collective == NET_SEND:
+        return point.chosen.path.removeprefix(NET_PATHS)
+    return point.chosen.algorithm
+
+
 def _ranges_of(points: list[Point]) -> list[dict[str, Any]]:
     ranges: list[dict[str, Any]] = []
     last_bytes = 0
     for point in sorted(points, key=lambda one: one.key.block_bytes):
-        size_bytes, algorithm = point.key.block_bytes, point.chosen.algorithm
+        size_bytes, algorithm = point.key.block_bytes, _in_table(point)
         if size_bytes == last_bytes:
             continue  # two sizes of the benchmark whose blocks are the least there is
         if not ranges or ranges[-1]["algorithm"] != algorithm:

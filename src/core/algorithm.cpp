@@ -17,6 +17,13 @@ using node::Kind;
 using Way = Algorithm::Way;
 using Shots = Algorithm::Shots;
 
+// Numbered as net/design.h numbers them.
+enum class Design : unsigned {
+#define DESIGN(name) name,
+#include "net/designs.def"
+#undef DESIGN
+};
+
 constexpr AlgorithmRow kAlgorithms[] = {
     {"auto", {}, ""},
     {"staged", {Way::staged}, "staged"},
@@ -38,6 +45,15 @@ constexpr MessageWayRow kMessageWays[] = {
     {"staged", {MessageWay::Way::staged}, "staged"},
     {"copy-kernel", {MessageWay::Way::kernel}, "node-p2p"},
     {"copy-engine", {MessageWay::Way::engine}, "node-p2p"},
+};
+
+constexpr NetWayRow kNetWays[] = {
+    {"auto", {}, ""},
+    {"staged", {NetWay::Way::staged}, "staged"},
+#define DESIGN(name) \
+  {#name, {NetWay::Way::design, static_cast<unsigned>(Design::name)}, "net-" #name},
+#include "net/designs.def"
+#undef DESIGN
 };
 
 struct NamedKind {
@@ -145,6 +161,9 @@ const char* name_of(const MessageWay& way) {
   return way.library != nullptr ? way.library->name() : name_in(kMessageWays, way);
 }
 
+std::optional<NetWay> find_net_way(std::string_view name) { return value_in(kNetWays, name); }
+const char* name_of(const NetWay& way) { return name_in(kNetWays, way); }
+
 std::vector<AlgorithmRow> all_algorithms() {
   std::vector<AlgorithmRow> rows{std::begin(kAlgorithms), std::end(kAlgorithms)};
   for (ccl::Library* library : ccl::libraries()) {
@@ -163,41 +182,57 @@ std::vector<MessageWayRow> all_message_ways() {
   }
   return rows;
 }
+std::vector<NetWayRow> all_net_ways() { return {std::begin(kNetWays), std::end(kNetWays)}; }
 std::vector<const char*> all_collectives() {
   std::vector<const char*> names;
   for (const NamedKind& row : kKinds) names.push_back(row.name);
   return names;
 }
 
+namespace {
+
+// What an item says of messages; what it says wrong.
+template <class Way>
+void read_way(std::string_view item, std::optional<Way> found, const std::string& names, Way& way,
+              std::string& problem) {
+  if (found) {
+    way = *found;
+  } else {
+    problem = fmt::format("\"{}\" is none of the ways {} of messages; it is ignored", item, names);
+  }
+}
+
+}  // namespace
+
+void AlgorithmChoice::read_item(std::string_view item, std::string& problem) {
+  const std::size_t colon = item.find(':');
+  const bool of_one = colon != std::string_view::npos;
+  const std::string_view call = of_one ? item.substr(0, colon) : "";
+  const std::string_view name = of_one ? item.substr(colon + 1) : item;
+  if (call == kMessages)
+    return read_way(item, find_message_way(name), message_way_names(), of_messages_, problem);
+  if (call == kNetMessages)
+    return read_way(item, find_net_way(name), names_of(kNetWays), of_net_messages_, problem);
+  const auto kind = find_row(kKinds, call);
+  const auto algorithm = find_algorithm(name);
+  if (!algorithm || (of_one && kind == std::end(kKinds))) {
+    problem = fmt::format(
+        "\"{}\" is none of the algorithms {}, alone or after one of the collectives {}, {}, {} and "
+        "a colon; it is ignored",
+        item, algorithm_names(), names_of(kKinds), kMessages, kNetMessages);
+  } else if (of_one) {
+    of_kinds_.push_back({kind->value, *algorithm});
+  } else {
+    of_all_ = *algorithm;
+  }
+}
+
 AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& problem) {
   AlgorithmChoice choice;
   for (std::size_t start = 0; start <= list.size();) {
     const std::size_t end = std::min(list.find(',', start), list.size());
-    const std::string_view item = list.substr(start, end - start);
+    choice.read_item(list.substr(start, end - start), problem);
     start = end + 1;
-    const std::size_t colon = item.find(':');
-    const bool of_one = colon != std::string_view::npos;
-    if (of_one && item.substr(0, colon) == kMessages) {
-      const auto way = find_message_way(item.substr(colon + 1));
-      if (way) choice.of_messages_ = *way;
-      if (!way)
-        problem = fmt::format("\"{}\" is none of the ways {} of messages; it is ignored", item,
-                              message_way_names());
-      continue;
-    }
-    const auto kind = find_row(kKinds, of_one ? item.substr(0, colon) : "");
-    const auto algorithm = find_algorithm(of_one ? item.substr(colon + 1) : item);
-    if (!algorithm || (of_one && kind == std::end(kKinds))) {
-      problem = fmt::format(
-          "\"{}\" is none of the algorithms {}, alone or after one of the collectives {} and a "
-          "colon; "
-          "it is ignored",
-          item, algorithm_names(), fmt::format("{}, {}", names_of(kKinds), kMessages));
-    } else if (of_one) {
-      choice.of_kinds_.push_back({kind->value, *algorithm});
-    } else {
-      choice.of_all_ = *algorithm;
-    }
   }
   return choice;
 }
@@ -209,9 +244,9 @@ Algorithm AlgorithmChoice::of(Kind kind) const {
 }
 
 bool AlgorithmChoice::any() const {
-  return of_messages_ != MessageWay() || std::ranges::any_of(kKinds, [this](const NamedKind& row) {
-           return of(row.value) != Algorithm();
-         });
+  const auto is_asked_for = [this](const NamedKind& row) { return of(row.value) != Algorithm(); };
+  return of_messages_ != MessageWay() || of_net_messages_ != NetWay() ||
+         std::ranges::any_of(kKinds, is_asked_for);
 }
 
 std::uint64_t mixed(std::uint64_t hash, const char* name) {
@@ -226,7 +261,7 @@ std::uint64_t mixed(std::uint64_t hash, const char* name) {
 std::uint64_t AlgorithmChoice::hash() const {
   std::uint64_t hash = 14695981039346656037ull;
   for (const NamedKind& row : kKinds) hash = mixed(hash, name_of(of(row.value)));
-  return mixed(hash, name_of(of_messages_));
+  return mixed(mixed(hash, name_of(of_messages_)), name_of(of_net_messages_));
 }
 
 const AlgorithmChoice& algorithm_choice() { return chosen().choice; }

@@ -68,6 +68,20 @@ inline constexpr int kRanksOfMessage = 2;
 std::optional<MessageWay> find_message_way(std::string_view name);
 const char* name_of(const MessageWay& way);
 
+// The ways of a message from a device to a rank of another node: through the host MPI, or by a
+// design of net/designs.def. Such calls are "net_send".
+struct NetWay {
+  enum class Way { automatic, staged, design };
+
+  Way way = Way::automatic;
+  unsigned design = 0;  // its number; design only
+
+  bool operator==(const NetWay&) const = default;
+};
+inline constexpr std::string_view kNetMessages = "net_send";
+std::optional<NetWay> find_net_way(std::string_view name);
+const char* name_of(const NetWay& way);
+
 // One row a name, for programs that try them all. `path` is what accord_last_path says of a call
 // that went this way.
 struct AlgorithmRow {
@@ -82,6 +96,12 @@ struct MessageWayRow {
   const char* path;
 };
 std::vector<MessageWayRow> all_message_ways();
+struct NetWayRow {
+  const char* name;
+  NetWay value;
+  const char* path;
+};
+std::vector<NetWayRow> all_net_ways();
 std::vector<const char*> all_collectives();
 
 // By its name, since what else is in it may be of this process alone; for hashes that ranks
@@ -89,7 +109,7 @@ std::vector<const char*> all_collectives();
 std::uint64_t mixed(std::uint64_t hash, const char* name);
 
 // What a list such as "node", "staged,allreduce:inbox" or "send:staged" asks for. Messages only go
-// by what is said of them.
+// by what is said of them, within a node and between nodes.
 class AlgorithmChoice {
  public:
   // Leaves out what it does not understand, and says so in `problem`.
@@ -98,7 +118,8 @@ class AlgorithmChoice {
   // An item for this collective counts more than one for all; of two for the same the last counts.
   Algorithm of(node::Kind kind) const;
   const MessageWay& of_messages() const noexcept { return of_messages_; }
-  // Some collective is not automatic.
+  const NetWay& of_net_messages() const noexcept { return of_net_messages_; }
+  // Something is not automatic.
   bool any() const;
   // Equal exactly where the choices are.
   std::uint64_t hash() const;
@@ -108,9 +129,12 @@ class AlgorithmChoice {
     node::Kind kind;
     Algorithm algorithm;
   };
+  void read_item(std::string_view item, std::string& problem);
+
   Algorithm of_all_;
   std::vector<OfKind> of_kinds_;
   MessageWay of_messages_;
+  NetWay of_net_messages_;
 };
 
 // Of ACCORD_ALGORITHM, read once.

@@ -14,13 +14,6 @@ namespace {
 using node::MessageHeader;
 using Direction = LayoutCopy::Direction;
 
-CopyBatch copies(const Segment& segment, void* user, std::size_t length_bytes, void* packed,
-                 Direction direction) {
-  CopyBatch batch;
-  batch.append(packed_copy(segment, user, 0, length_bytes, packed, direction));
-  return batch;
-}
-
 bool is_on(const node::Outbox& outbox, const StagedBuffer& buffer) {
   return buffer.is_staged() && buffer.where().kind == device::MemoryKind::device &&
          buffer.where().runtime == &outbox.runtime() && buffer.where().device == outbox.device();
@@ -34,7 +27,7 @@ Status scatter(node::Outbox& outbox, const Segment& segment, void* host, const s
   ACCORD_TRY(device::staging_pool().acquire(&outbox.runtime(), size_bytes, whole));
   const device::Copy copy{.dst = whole.data(), .src = packed, .row_bytes = size_bytes};
   ACCORD_TRY(outbox.runtime().copy(outbox.device(), {&copy, 1}));
-  device::copy_on_host(copies(segment, host, size_bytes, whole.data(), Direction::unpack));
+  device::copy_on_host(packed_copies(segment, host, size_bytes, whole.data(), Direction::unpack));
   return {};
 }
 
@@ -45,8 +38,8 @@ std::byte* start_of(const Segment& segment, const StagedBuffer& buffer) {
 Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
               const std::byte* packed, std::size_t size_bytes, node::Fetch how) {
   const bool direct = is_on(outbox, buffer);
-  const CopyBatch batch = copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
-                                 const_cast<std::byte*>(packed), Direction::unpack);
+  const CopyBatch batch = packed_copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
+                                        const_cast<std::byte*>(packed), Direction::unpack);
   const bool is_one_run = batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
                           batch.plain.copies()[0].rows == 1;
   if (direct && is_one_run) {
@@ -59,16 +52,6 @@ Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer
   return direct ? Status() : buffer.copy_out(size_bytes);
 }
 
-// The buffer as one run of bytes, where it is one.
-node::Outbox::Source source_of(const Segment& segment, const StagedBuffer& buffer,
-                               std::size_t size_bytes) {
-  const CopyBatch batch = copies(segment, buffer.user(), size_bytes, nullptr, Direction::pack);
-  if (!batch.laid_out.empty() || batch.plain.copies().size() != 1) return {};
-  const device::Copy& run = batch.plain.copies()[0];
-  if (run.rows != 1) return {};
-  return {.start = static_cast<const std::byte*>(run.src), .memory = buffer.where()};
-}
-
 }  // namespace
 
 Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
@@ -79,13 +62,15 @@ Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBu
       !outbox.attach(*where.runtime, where.device))
     return {};
   const std::size_t size_bytes = segment.size_bytes();
-  const node::Outbox::Room room =
-      outbox.reserve(receiver, size_bytes, source_of(segment, buffer, size_bytes), header, again);
+  const node::Outbox::Room room = outbox.reserve(
+      receiver, size_bytes, {.start = run_of(segment, buffer.user(), size_bytes), .memory = where},
+      header, again);
   if (room.is_full) posted = Posted::later;
   if (room.start == nullptr && !room.is_lent) return {};
   posted = Posted::yes;
   if (room.is_lent) return {};
-  const CopyBatch batch = copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
+  const CopyBatch batch =
+      packed_copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
   const Status copied = outbox.runtime().copy_batch(outbox.device(), batch);
   if (!copied.ok()) outbox.fail(header);
   return copied;
@@ -97,16 +82,21 @@ bool find_header(const node::Lender& lender, const Segment& segment, void* host,
   if ((received_bytes != sizeof header && received_bytes != kUnknown) ||
       segment.size_bytes() < sizeof header)
     return false;
-  device::copy_on_host(copies(segment, host, sizeof header, &header, Direction::pack));
+  device::copy_on_host(packed_copies(segment, host, sizeof header, &header, Direction::pack));
   return lender.recognises(header);
 }
 
-void dismiss_cut_off(node::Outbox& outbox, const Segment& segment, void* host) {
+std::optional<std::uint64_t> cut_off_ticket(const Segment& segment, void* host) {
   std::uint64_t ticket = 0;
   const std::size_t room_bytes = segment.size_bytes();
-  if (room_bytes < sizeof ticket || room_bytes >= sizeof(MessageHeader)) return;
-  device::copy_on_host(copies(segment, host, sizeof ticket, &ticket, Direction::pack));
-  outbox.dismiss(ticket);
+  if (room_bytes < sizeof ticket || room_bytes >= sizeof(MessageHeader)) return std::nullopt;
+  device::copy_on_host(packed_copies(segment, host, sizeof ticket, &ticket, Direction::pack));
+  return ticket;
+}
+
+void wipe_header(const Segment& segment, void* host) {
+  MessageHeader nothing;
+  device::copy_on_host(packed_copies(segment, host, sizeof nothing, &nothing, Direction::unpack));
 }
 
 void FetchBatch::add(const MessageHeader& header, const device::Copy& copy) {
@@ -155,12 +145,7 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
               fmt::format("a message of {} bytes is longer than the {} bytes to receive",
                           header.size_bytes, segment.size_bytes())};
   }
-  // No header stays behind in the user's memory, where it might be taken for one anew.
-  if (!status.ok()) {
-    MessageHeader nothing;
-    device::copy_on_host(
-        copies(segment, buffer.host(), sizeof nothing, &nothing, Direction::unpack));
-  }
+  if (!status.ok()) wipe_header(segment, buffer.host());
   return status;
 }
 

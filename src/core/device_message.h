@@ -5,7 +5,9 @@
 // header (node/outbox.h). Nothing here waits for more than copies of this rank. Knows no mpi.h.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/layout.h"
@@ -27,8 +29,11 @@ bool find_header(const node::Lender& lender, const Segment& segment, void* host,
                  std::size_t received_bytes, node::MessageHeader& header);
 
 // What the host MPI has received into a buffer with no room for a header may be the beginning of
-// one: then its sender has its memory back, unless there was room for less than a ticket.
-void dismiss_cut_off(node::Outbox& outbox, const Segment& segment, void* host);
+// one: its ticket (MessageHeader), unless there was room for less than that.
+std::optional<std::uint64_t> cut_off_ticket(const Segment& segment, void* host);
+
+// After an error no header stays behind in the user's memory, where it might be taken for one anew.
+void wipe_header(const Segment& segment, void* host);
 
 // Messages that have been matched, and that are copied together: one after the other, each copy
 // would wait for the device by itself.

@@ -26,8 +26,13 @@ std::string algorithms_text() {
   Json ways = Json::array();
   for (const MessageWayRow& row : all_message_ways())
     ways.push_back({{"name", row.name}, {"path", row.path}});
-  return Json{
-      {"algorithms", algorithms}, {"collectives", all_collectives()}, {"message_ways", ways}}
+  Json net_ways = Json::array();
+  for (const NetWayRow& row : all_net_ways())
+    net_ways.push_back({{"name", row.name}, {"path", row.path}});
+  return Json{{"algorithms", algorithms},
+              {"collectives", all_collectives()},
+              {"message_ways", ways},
+              {"net_message_ways", net_ways}}
       .dump();
 }
 
@@ -51,6 +56,8 @@ constexpr const char* kRuleOfCollectives =
 constexpr const char* kRuleOfMessages =
     "ACCORD_P2P_BYTES, ACCORD_QUICK_COPY_BYTES and ACCORD_P2P_LIBRARY";
 
+constexpr const char* kRuleOfNetMessages = "ACCORD_NET_DESIGN and ACCORD_NET_BYTES";
+
 void add_problems(Json& answer, const std::string& problem) {
   answer["problems"] = Json::array();
   for (const std::string& text : {algorithm_problem(), table_problem(), problem}) {
@@ -69,23 +76,56 @@ std::string text_of(const Json& answer) {
   return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Of a message to another rank of the node, from and to device memory; to one of another node it
-// goes through the host.
+// Of a message to a rank of another node, from device memory that UCX reaches, on a machine with a
+// core for the proxy.
+const char* net_outcome(const AskedNetMessage& asked, std::size_t size_bytes) {
+  return name_of(outcome(size_bytes, asked, {}));
+}
+
+std::string explain_net_message(std::size_t size_bytes, const char* info) {
+  std::string problem;
+  const auto of_comm = AlgorithmChoice::parse(info == nullptr ? "auto" : info, problem);
+  const Table& table = configured_table();
+  const auto asked = asked_for_net_message({&algorithm_choice(), &of_comm, &table}, size_bytes);
+  const bool by_algorithm = algorithm_choice().of_net_messages() != NetWay();
+  const std::string reason = asked.origin == Origin::setting && !by_algorithm
+                                 ? fmt::format("ACCORD_NET_DESIGN is {}, ACCORD_NET_BYTES {}",
+                                               config().net_design, config().net_bytes)
+                                 : reason_of(asked.origin, kRuleOfNetMessages);
+  const char* const way = net_outcome(asked, size_bytes);
+  Json answer = {{"collective", kNetMessages},
+                 {"ranks", kRanksOfMessage},
+                 {"size_bytes", size_bytes},
+                 {"algorithm", way},
+                 {"across_nodes", way},
+                 {"asked", name_of(asked.way)},
+                 {"origin", name_of(asked.origin)},
+                 {"reason", reason},
+                 {"rule", net_outcome({}, size_bytes)},
+                 {"table", config().table}};
+  add_problems(answer, problem);
+  add_range(answer, table.find_net_message(size_bytes));
+  return text_of(answer);
+}
+
+// Of a message to another rank of the node, from and to device memory.
 std::string explain_message(std::size_t size_bytes, const char* info) {
   std::string problem;
   const auto of_comm = AlgorithmChoice::parse(info == nullptr ? "auto" : info, problem);
   const Table& table = configured_table();
-  const AskedMessage asked = asked_for_message({&algorithm_choice(), &of_comm, &table}, size_bytes);
-  Json answer = {{"collective", kMessages},
-                 {"ranks", kRanksOfMessage},
-                 {"size_bytes", size_bytes},
-                 {"algorithm", name_of(outcome(size_bytes, asked))},
-                 {"across_nodes", "staged"},
-                 {"asked", name_of(asked.way)},
-                 {"origin", name_of(asked.origin)},
-                 {"reason", reason_of(asked.origin, kRuleOfMessages)},
-                 {"rule", name_of(outcome(size_bytes, AskedMessage{}))},
-                 {"table", config().table}};
+  const Sources sources{&algorithm_choice(), &of_comm, &table};
+  const AskedMessage asked = asked_for_message(sources, size_bytes);
+  Json answer = {
+      {"collective", kMessages},
+      {"ranks", kRanksOfMessage},
+      {"size_bytes", size_bytes},
+      {"algorithm", name_of(outcome(size_bytes, asked))},
+      {"across_nodes", net_outcome(asked_for_net_message(sources, size_bytes), size_bytes)},
+      {"asked", name_of(asked.way)},
+      {"origin", name_of(asked.origin)},
+      {"reason", reason_of(asked.origin, kRuleOfMessages)},
+      {"rule", name_of(outcome(size_bytes, AskedMessage{}))},
+      {"table", config().table}};
   add_problems(answer, problem);
   // A library needs the sender in a call of MPI.
   if (outcome(size_bytes, asked).library != nullptr)
@@ -97,6 +137,7 @@ std::string explain_message(std::size_t size_bytes, const char* info) {
 std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
                          const char* info) {
   if (collective == kMessages) return explain_message(size_bytes, info);
+  if (collective == kNetMessages) return explain_net_message(size_bytes, info);
   const auto kind = find_collective(collective);
   if (!kind || ranks < 1) {
     return Json{{"error", fmt::format("{} among {} ranks: no collective that Accord knows",

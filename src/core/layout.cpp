@@ -28,4 +28,19 @@ LayoutCopy packed_copy(const Segment& segment, void* user, std::size_t first_byt
           .direction = direction};
 }
 
+CopyBatch packed_copies(const Segment& segment, void* user, std::size_t length_bytes, void* packed,
+                        LayoutCopy::Direction direction) {
+  CopyBatch batch;
+  batch.append(packed_copy(segment, user, 0, length_bytes, packed, direction));
+  return batch;
+}
+
+std::byte* run_of(const Segment& segment, void* user, std::size_t length_bytes) {
+  const CopyBatch batch =
+      packed_copies(segment, user, length_bytes, nullptr, LayoutCopy::Direction::pack);
+  if (!batch.laid_out.empty() || batch.plain.copies().size() != 1) return nullptr;
+  const device::Copy& run = batch.plain.copies()[0];
+  return run.rows == 1 ? static_cast<std::byte*>(const_cast<void*>(run.src)) : nullptr;
+}
+
 }  // namespace accord::core

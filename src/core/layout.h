@@ -42,6 +42,11 @@ inline std::byte* at(void* base, std::ptrdiff_t offset_bytes) {
 // contiguous memory at `packed`, or from there.
 LayoutCopy packed_copy(const Segment& segment, void* user, std::size_t first_bytes,
                        std::size_t length_bytes, void* packed, LayoutCopy::Direction direction);
+// The first of these bytes, as a batch.
+CopyBatch packed_copies(const Segment& segment, void* user, std::size_t length_bytes, void* packed,
+                        LayoutCopy::Direction direction);
+// Where the first bytes of a segment lie, where they are one run; else null.
+std::byte* run_of(const Segment& segment, void* user, std::size_t length_bytes);
 
 // Calls visit(offset_from_buffer, packed_offset, length) for each contiguous piece of the bytes
 // [first, first + length) of the packed form of `segment`, in typemap order.

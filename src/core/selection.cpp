@@ -249,6 +249,65 @@ MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked) {
   return way;
 }
 
+namespace {
+
+// ACCORD_NET_DESIGN, where it names a way: an item of ACCORD_ALGORITHM says more, but nobody else.
+NetWay named_way() {
+  static const NetWay named = [] {
+    const std::string& name = config().net_design;
+    if (name == "host") return NetWay{NetWay::Way::staged};
+    return name == "table" ? NetWay() : find_net_way(name).value_or(NetWay());
+  }();
+  return named;
+}
+
+NetWay way_by_rule(std::size_t size_bytes, const NetFacts& facts) {
+  if (size_bytes < config().net_bytes || config().net_design == "table")
+    return {NetWay::Way::staged};
+  // What UCX does not reach it has to be copied for, which only a proxy does while the network is
+  // at work.
+  const char* const name = facts.is_reached ? "direct" : "active1";
+  return find_net_way(name).value_or(NetWay{NetWay::Way::staged});
+}
+
+// The proxies of active designs spend a core each, which somebody else would miss.
+NetWay without_core(const NetWay& way) {
+  const bool spends = std::string_view(name_of(way)).starts_with("active");
+  return spends ? find_net_way("passive").value_or(way) : way;
+}
+
+}  // namespace
+
+AskedNetMessage asked_for_net_message(const Sources& sources, std::size_t size_bytes) {
+  const NetWay by_rule;
+  if (sources.setting != nullptr && sources.setting->of_net_messages() != by_rule)
+    return {sources.setting->of_net_messages(), Origin::setting};
+  if (const NetWay named = named_way(); named != by_rule)
+    return {size_bytes < config().net_bytes ? NetWay{NetWay::Way::staged} : named, Origin::setting};
+  if (sources.info != nullptr && sources.info->of_net_messages() != by_rule)
+    return {sources.info->of_net_messages(), Origin::info};
+  if (sources.table == nullptr) return {};
+  const Table::NetRange* const range = sources.table->find_net_message(size_bytes);
+  if (range == nullptr || range->algorithm == by_rule) return {};
+  return {range->algorithm, Origin::table};
+}
+
+NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFacts& facts) {
+  if (size_bytes < sizeof(node::MessageHeader)) return {NetWay::Way::staged};
+  const NetWay way = asked.way == NetWay() ? way_by_rule(size_bytes, facts) : asked.way;
+  const bool is_wish = asked.origin == Origin::setting || asked.origin == Origin::info;
+  return facts.has_idle_core || is_wish ? way : without_core(way);
+}
+
+// The info of a communicator comes later than this has to be known.
+bool may_go_by_design(const Sources& sources) {
+  const std::string& name = config().net_design;
+  const bool is_asked_for =
+      sources.setting != nullptr && sources.setting->of_net_messages().way == NetWay::Way::design;
+  const bool by_table = sources.table != nullptr && sources.table->has_design();
+  return is_asked_for || (name != "host" && (name != "table" || by_table));
+}
+
 ccl::Library* message_library(const Sources& sources) {
   for (const AlgorithmChoice* choice : {sources.setting, sources.info}) {
     if (choice != nullptr && choice->of_messages().library != nullptr)

@@ -91,6 +91,23 @@ struct AskedMessage {
 };
 AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes);
 MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked);
+
+// Of messages from a device to a rank of another node: what is asked for, ACCORD_NET_DESIGN
+// included, and what that comes to.
+struct AskedNetMessage {
+  NetWay way;
+  Origin origin = Origin::rule;
+};
+AskedNetMessage asked_for_net_message(const Sources& sources, std::size_t size_bytes);
+// What besides the size decides; each sender's own business.
+struct NetFacts {
+  bool is_reached = true;     // UCX reads its memory itself
+  bool has_idle_core = true;  // its node, for a proxy
+};
+NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFacts& facts);
+// Whether some message may have to go by a design.
+bool may_go_by_design(const Sources& sources);
+
 // By which messages may have to go; null: by none.
 ccl::Library* message_library(const Sources& sources);
 

@@ -77,22 +77,28 @@ struct TableReader {
     return {};
   }
 
+  template <class Way, class Find>
+  static Status read_messages(const json& given, const std::string& name, int ranks, Find find,
+                              std::vector<Table::RangeOf<Way>>& read) {
+    if (ranks != kRanksOfMessage)
+      return bad(fmt::format("{} among {}: a message has two ranks", name, ranks));
+    if (!read.empty()) return bad(fmt::format("{} among {} stands there twice", name, ranks));
+    return read_ranges<Way>(given, name, ranks, find, read);
+  }
+
   static Status read_row(const json& given, Table& table) {
     const std::string name = text_of(member(given, "collective"));
     const json* const ranks = member(given, "ranks");
     const auto kind = find_collective(name);
-    const bool of_messages = name == kMessages;
-    if (!kind && !of_messages) return bad(fmt::format("{} is no collective", quoted(name)));
+    if (!kind && name != kMessages && name != kNetMessages)
+      return bad(fmt::format("{} is no collective", quoted(name)));
     if (ranks == nullptr || !ranks->is_number_unsigned() || ranks->get<std::uint64_t>() > INT32_MAX)
       return bad(fmt::format("{} without a number of ranks", name));
     const int count = ranks->get<int>();
-    if (of_messages) {
-      if (count != kRanksOfMessage)
-        return bad(fmt::format("{} among {}: a message has two ranks", name, count));
-      if (!table.messages_.empty())
-        return bad(fmt::format("{} among {} stands there twice", name, count));
-      return read_ranges<MessageWay>(given, name, count, find_message_way, table.messages_);
-    }
+    if (name == kMessages)
+      return read_messages<MessageWay>(given, name, count, find_message_way, table.messages_);
+    if (name == kNetMessages)
+      return read_messages<NetWay>(given, name, count, find_net_way, table.net_messages_);
     Table::Row row{*kind, count, {}};
     ACCORD_TRY(read_ranges<Algorithm>(given, name, count, find_algorithm, row.ranges));
     const bool again = std::ranges::any_of(table.rows_, [&](const Table::Row& other) {
@@ -145,20 +151,37 @@ Status Table::read(const std::string& path, Table& table) {
   return parse(text, table);
 }
 
+namespace {
+
+// Null where there are none.
+template <class Range>
+const Range* range_of(const std::vector<Range>& ranges, std::size_t size_bytes) {
+  if (ranges.empty()) return nullptr;
+  const auto after = std::ranges::upper_bound(ranges, size_bytes, {}, &Range::first_bytes);
+  return &*std::prev(after);
+}
+
+}  // namespace
+
 const Table::Range* Table::find(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept {
   for (const Row& row : rows_) {
-    if (row.kind != kind || row.ranks != ranks) continue;
-    const auto after = std::ranges::upper_bound(row.ranges, size_bytes, {}, &Range::first_bytes);
-    return &*std::prev(after);
+    if (row.kind == kind && row.ranks == ranks) return range_of(row.ranges, size_bytes);
   }
   return nullptr;
 }
 
 const Table::MessageRange* Table::find_message(std::size_t size_bytes) const noexcept {
-  if (messages_.empty()) return nullptr;
-  const auto after =
-      std::ranges::upper_bound(messages_, size_bytes, {}, &MessageRange::first_bytes);
-  return &*std::prev(after);
+  return range_of(messages_, size_bytes);
+}
+
+const Table::NetRange* Table::find_net_message(std::size_t size_bytes) const noexcept {
+  return range_of(net_messages_, size_bytes);
+}
+
+bool Table::has_design() const noexcept {
+  return std::ranges::any_of(net_messages_, [](const NetRange& range) {
+    return range.algorithm.way == NetWay::Way::design;
+  });
 }
 
 ccl::Library* Table::message_library() const noexcept {
@@ -183,6 +206,10 @@ std::uint64_t Table::hash() const noexcept {
   for (const auto& [first_bytes, way] : messages_) {
     mix(first_bytes);
     hash = mixed(hash, name_of(way));
+  }
+  for (const auto& [first_bytes, way] : net_messages_) {
+    mix(first_bytes);
+    hash = mixed(mixed(hash, kNetMessages.data()), name_of(way));
   }
   return hash;
 }

@@ -36,17 +36,23 @@ class Table {
   };
   using Range = RangeOf<Algorithm>;
   using MessageRange = RangeOf<MessageWay>;
+  using NetRange = RangeOf<NetWay>;
 
   // The range that `size_bytes` lies in; null where the table says nothing of such calls.
   const Range* find(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept;
-  // The same of messages.
+  // The same of messages within a node, and of those between nodes.
   const MessageRange* find_message(std::size_t size_bytes) const noexcept;
+  const NetRange* find_net_message(std::size_t size_bytes) const noexcept;
+  // Some go by a design.
+  bool has_design() const noexcept;
   // A library that it has messages go by; null: none.
   ccl::Library* message_library() const noexcept;
 
   // Equal on two ranks exactly when both choose alike.
   std::uint64_t hash() const noexcept;
-  bool empty() const noexcept { return rows_.empty() && messages_.empty(); }
+  bool empty() const noexcept {
+    return rows_.empty() && messages_.empty() && net_messages_.empty();
+  }
   // The device runtime that it was measured with.
   const std::string& runtime() const noexcept { return runtime_; }
 
@@ -60,6 +66,7 @@ class Table {
 
   std::vector<Row> rows_;
   std::vector<MessageRange> messages_;  // as those of a row
+  std::vector<NetRange> net_messages_;
   std::string runtime_;
 };
 

@@ -188,6 +188,11 @@ bool ActiveSend::must_be_polled() const noexcept {
   return here_ ? here_->must_be_polled() : target_ && number_ == 0;
 }
 
+bool is_ready_for_active(const device::PointerInfo& where) {
+  return !is_for_proxy(where) || (proxy_port() != nullptr &&
+                                  proxy_port()->has(ProxyPort::Service::carrying, where.runtime));
+}
+
 Status send_actively(const Line& line, const Memory& from, Bytes ask,
                      std::unique_ptr<Transfer>& made) {
   auto transfer = std::make_unique<ActiveSend>(line, from, proxy_port());

@@ -91,6 +91,8 @@ inline bool is_for_active(const device::PointerInfo& where) {
   return is_for_proxy(where) || !device::needs_staging(where);
 }
 
+// Whether a message that lies there may go by them now. What lies on the host needs no proxy.
+bool is_ready_for_active(const device::PointerInfo& where);
 Status send_actively(const Line& line, const Memory& from, Bytes ask,
                      std::unique_ptr<Transfer>& made);
 

@@ -16,6 +16,9 @@ class Active1 final : public Design {
   bool takes(const Worker&, const device::PointerInfo& where) const override {
     return is_for_active(where);
   }
+  bool is_ready(const device::PointerInfo& where) const override {
+    return is_ready_for_active(where);
+  }
   Status receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,
                  std::unique_ptr<Transfer>& made) const override {
     auto transfer = std::make_unique<ActiveReceive>(line, to, nullptr);

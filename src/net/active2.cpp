@@ -18,6 +18,9 @@ class Active2 final : public Design {
   bool takes(const Worker&, const device::PointerInfo& where) const override {
     return is_for_active(where);
   }
+  bool is_ready(const device::PointerInfo& where) const override {
+    return is_ready_for_active(where);
+  }
   Status receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,
                  std::unique_ptr<Transfer>& made) const override {
     auto transfer = std::make_unique<ActiveReceive>(line, to, proxy_port());

@@ -23,7 +23,7 @@ Carriage::Carriage(Freight& freight, const Memory& from, Target target, Way way)
 Carriage::~Carriage() {
   freight_.remove_carriage(number_);
   for (Part& part : parts_) {
-    if (part.is_copying) finish_copy(from_.where, part.copying);
+    part.copying.finish();
     freight_.worker().cancel(part.putting);
     for (bool done = part.is_copying; !done;) {
       freight_.worker().progress();
@@ -77,11 +77,13 @@ Status Carriage::understand(const FreightNote& note, Bytes bytes) {
 }
 
 void Carriage::put(Part& part) {
-  const void* const start = way_ == Way::by_chunks
+  const bool is_in_chunk = way_ == Way::by_chunks;
+  const void* const start = is_in_chunk
                                 ? part.chunk.data()
                                 : static_cast<std::byte*>(from_.address()) + part.of.offset_bytes;
   part.putting =
-      freight_.worker().put(*peer_, start, part.of.size_bytes, part.of.address, *part.of.region);
+      freight_.worker().put(*peer_, start, part.of.size_bytes, part.of.address, *part.of.region,
+                            is_in_chunk ? Worker::Where() : from_.where);
 }
 
 // Of the first grant.
@@ -100,9 +102,9 @@ Status Carriage::begin_part(std::size_t size_bytes, device::StagingBuffer chunk)
     return {};
   }
   part.is_copying = true;
-  return begin_copy(from_.where, part.chunk.data(),
-                    static_cast<const std::byte*>(from_.start) + part.of.offset_bytes, size_bytes,
-                    part.copying);
+  return part.copying.begin(from_.where, part.chunk.data(),
+                            static_cast<const std::byte*>(from_.start) + part.of.offset_bytes,
+                            size_bytes);
 }
 
 Status Carriage::begin_parts() {
@@ -123,7 +125,7 @@ Status Carriage::advance(Part& part, bool& is_over) {
   is_over = false;
   if (part.is_copying) {
     bool is_copied = false;
-    Status copied = poll_copy(from_.where, part.copying, is_copied);
+    Status copied = part.copying.poll(is_copied);
     if (copied.ok() && !is_copied) return {};
     part.is_copying = false;
     is_over = !copied.ok() || !failed_.ok();

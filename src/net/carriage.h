@@ -8,6 +8,7 @@
 
 #include <deque>
 
+#include "net/copying.h"
 #include "net/design.h"
 #include "net/freight.h"
 
@@ -45,7 +46,7 @@ class Carriage final : public Transfer, public FreightEnd {
     Grant of;
     device::StagingBuffer chunk;
     bool is_copying = false;
-    device::CopyTicket copying;
+    Copying copying;
     Ticket putting;
   };
   Status begin();

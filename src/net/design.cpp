@@ -39,6 +39,6 @@ unsigned number_of(const Design& design) {
   return number;
 }
 
-const Design& best_design(std::size_t) { return direct_design(); }
+const Design& fallback_design() { return direct_design(); }
 
 }  // namespace accord::net

@@ -45,7 +45,8 @@ struct Line {
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  // Goes on. After an error it is done.
+  // Goes on. After an error it is done. `unsupported` from the sender's end: nothing has moved yet,
+  // and nothing will that way here.
   virtual Status advance(bool& done) = 0;
   // What the other end has told.
   virtual void hear(Bytes) {}
@@ -62,9 +63,14 @@ class Design {
   virtual const char* path() const noexcept = 0;  // as traces call it
   // Whether a message may lie in such memory, or come there; else it lies in page-locked memory.
   virtual bool takes(const Worker& worker, const device::PointerInfo& where) const = 0;
-  // `ask`: what goes with the receiver's request; kTellBytesMax at most.
+  // Whether a message that lies there may go by it now, as far as this process can tell. Asks for
+  // what it lacks (a proxy), which a later message may find.
+  virtual bool is_ready(const device::PointerInfo&) const { return true; }
+  // The receiver's end; an error: it goes by fallback_design. `ask`: what goes with its request;
+  // kTellBytesMax at most.
   virtual Status receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,
                          std::unique_ptr<Transfer>& made) const = 0;
+  // As Transfer::advance does.
   virtual Status send(const Line& line, const Memory& from, Bytes ask,
                       std::unique_ptr<Transfer>& made) const = 0;
 };
@@ -73,7 +79,7 @@ class Design {
 const Design* find_design(std::string_view name);
 const Design* design_at(unsigned number);
 unsigned number_of(const Design& design);
-// Where the user has named none.
-const Design& best_design(std::size_t size_bytes);
+// Goes wherever the network does, from and to any memory.
+const Design& fallback_design();
 
 }  // namespace accord::net

@@ -113,26 +113,4 @@ Carrier carrier_of(const FreightNote& note, Bytes bytes) {
   return {text_of(name), bytes.subspan(name.size())};
 }
 
-Status begin_copy(const device::PointerInfo& where, void* to, const void* from,
-                  std::size_t size_bytes, device::CopyTicket& ticket) {
-  if (where.runtime == nullptr || !device::needs_staging(where)) {
-    std::memcpy(to, from, size_bytes);
-    return {};
-  }
-  const device::Copy copy{.dst = to, .src = from, .row_bytes = size_bytes};
-  return where.runtime->copy_begin(where.device, {&copy, 1}, ticket);
-}
-
-Status poll_copy(const device::PointerInfo& where, device::CopyTicket& ticket, bool& done) {
-  done = true;
-  if (ticket.handle == nullptr) return {};
-  return where.runtime->copy_done(ticket, done);
-}
-
-void finish_copy(const device::PointerInfo& where, device::CopyTicket& ticket) noexcept {
-  for (bool done = false; !done;) {
-    if (!poll_copy(where, ticket, done).ok()) return;
-  }
-}
-
 }  // namespace accord::net

@@ -129,11 +129,4 @@ inline std::string text_of(Bytes bytes) {
 }
 inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-// A copy between memory of a runtime and host memory; ends at once where both are the host's.
-Status begin_copy(const device::PointerInfo& where, void* to, const void* from,
-                  std::size_t size_bytes, device::CopyTicket& ticket);
-// Whether it has ended; after an error it has, too.
-Status poll_copy(const device::PointerInfo& where, device::CopyTicket& ticket, bool& done);
-void finish_copy(const device::PointerInfo& where, device::CopyTicket& ticket) noexcept;
-
 }  // namespace accord::net

@@ -18,7 +18,7 @@ Landing::Landing(Freight& freight, std::uint64_t number, const Memory& to, Way w
 Landing::~Landing() {
   freight_.remove_landing(number_);
   for (Piece& piece : pieces_) {
-    if (piece.is_copying) finish_copy(to_.where, piece.copying);
+    piece.copying.finish();
     freight_.give_back(std::move(piece.room));
   }
 }
@@ -62,8 +62,8 @@ Status Landing::fill(const FreightNote& note) {
   found->filled_bytes += note.size_bytes;
   if (found->filled_bytes < found->size_bytes || !failed_.ok()) return {};
   found->is_copying = true;
-  return begin_copy(to_.where, static_cast<std::byte*>(to_.start) + found->offset_bytes,
-                    found->room->memory.data(), found->size_bytes, found->copying);
+  return found->copying.begin(to_.where, static_cast<std::byte*>(to_.start) + found->offset_bytes,
+                              found->room->memory.data(), found->size_bytes);
 }
 
 Status Landing::end_copies() {
@@ -71,7 +71,7 @@ Status Landing::end_copies() {
   std::erase_if(pieces_, [&](Piece& piece) {
     bool done = false;
     if (!piece.is_copying) return false;
-    keep_first(first, poll_copy(to_.where, piece.copying, done));
+    keep_first(first, piece.copying.poll(done));
     if (!done) return false;
     landed_bytes_ += piece.size_bytes;
     freight_.give_back(std::move(piece.room));
@@ -95,7 +95,7 @@ Status Landing::grant(std::size_t offset_bytes, std::size_t size_bytes, void* pl
 Status Landing::grant() {
   if (way_ == Way::straight) {
     if (region_ != nullptr) return {};
-    ACCORD_TRY(freight_.worker().share(to_.address(), to_.size_bytes, region_));
+    ACCORD_TRY(freight_.worker().share(to_.address(), to_.size_bytes, region_, to_.where));
     return grant(0, to_.size_bytes, to_.address(), *region_);
   }
   while (granted_bytes_ < to_.size_bytes && pieces_.size() < freight_.bounds().pieces_of_one) {

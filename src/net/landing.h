@@ -9,6 +9,7 @@
 
 #include <deque>
 
+#include "net/copying.h"
 #include "net/design.h"
 #include "net/freight.h"
 
@@ -36,7 +37,7 @@ class Landing final : public Transfer, public FreightEnd {
     std::size_t size_bytes = 0;
     std::size_t filled_bytes = 0;
     bool is_copying = false;
-    device::CopyTicket copying;
+    Copying copying;
   };
   void meet(const FreightNote& note, Bytes bytes);
   Status fill(const FreightNote& note);

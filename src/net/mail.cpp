@@ -2,55 +2,14 @@
 // Copyright 2026 The Accord authors
 #include "net/mail.h"
 
-#include <fmt/format.h>
-#include <sched.h>
-
 #include <cstring>
 #include <utility>
 
 #include "base/config.h"
+#include "base/log.h"
+#include "net/mail_parts.h"
 
 namespace accord::net {
-
-// What one process tells another.
-enum class Mail::What : std::uint32_t {
-  invitation,  // would you look for messages of mine?
-  acceptance,  // from now on I do
-  ask,         // the receiver begins to fetch
-  refusal,     // the sender cannot send it
-  dismissal,   // the receiver does not want it, or any more of it
-  to_sender,   // from the one end's transfer to the other's
-  to_receiver,
-};
-
-struct Mail::Note {
-  What what;
-  std::uint32_t from;
-  std::uint32_t number;
-};
-
-// A message of this rank.
-struct Mail::Outgoing {
-  std::uint32_t receiver = 0;
-  const Design* design = nullptr;
-  Memory from;
-  device::StagingBuffer kept;  // not empty: it lies there
-  bool is_in_users = false;    // somebody asks for its end
-  enum class State { waiting, being_kept, broken, sending, ended } state = State::waiting;
-  Status status;
-  std::unique_ptr<Transfer> transfer;
-  // What has come while it was being kept.
-  std::optional<std::vector<std::byte>> asked;
-  bool is_dismissed = false;
-};
-
-struct Mail::Fetch {
-  std::uint32_t sender = 0;
-  std::uint32_t number = 0;
-  std::unique_ptr<Transfer> transfer;
-  Status status;
-  bool is_done = false;
-};
 
 namespace {
 
@@ -63,11 +22,6 @@ Status acquire(device::DeviceRuntime* runtime, std::size_t size_bytes,
                             : pool.acquire_sparse(size_bytes, room);
 }
 
-template <class T>
-Bytes bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
 }  // namespace
 
 Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,
@@ -76,15 +30,15 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       addresses_(std::move(addresses)),
       rank_(options.rank),
       kept_bytes_max_(options.kept_bytes_max),
-      design_(options.design),
       peers_(addresses_.size()),
-      invitations_(addresses_.size()) {
+      invitations_(addresses_.size()),
+      failed_(addresses_.size()) {
   freight_.emplace(*worker_,
                    Freight::Bounds{.piece_bytes = config().proxy_chunk_bytes,
                                    .pieces_of_one = static_cast<std::size_t>(config().proxy_chunks),
                                    .bytes_max = config().proxy_chunk_bytes *
                                                 static_cast<std::size_t>(config().proxy_chunks)},
-                   fmt::format("rank {}", rank_));
+                   "rank " + std::to_string(rank_));
   worker_->listen(kKind, [this](Bytes message) { read(message); });
   attendant_.emplace(*worker_, [this] { return progress(); });
 }
@@ -140,6 +94,7 @@ void Mail::read(Bytes message) {
       read_as_sender(note, rest);
       break;
     case What::refusal:
+    case What::otherwise:
     case What::to_receiver:
       read_as_receiver(note, rest);
       break;
@@ -153,7 +108,7 @@ bool Mail::may_send_to(std::uint32_t rank) {
     invitation = Invitation::sent;
     (void)write(rank, What::invitation, 0);
   }
-  return invitation == Invitation::accepted;
+  return invitation == Invitation::accepted && !has_gone(rank);
 }
 
 void Mail::accept_invitations() {
@@ -185,20 +140,36 @@ Line Mail::line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t numb
 
 // The sender's side.
 
-bool Mail::promise(std::size_t size_bytes) {
+namespace {
+
+std::uint32_t bit_of(const Design& design) { return 1U << number_of(design); }
+
+}  // namespace
+
+// What no proxy carries goes straight where UCX reads it, else the usual way: to copy it for UCX is
+// no better than to copy it for the host MPI.
+const Design* Mail::usable(std::uint32_t receiver, const Design& wanted,
+                           const device::PointerInfo& where) {
   const auto locked = worker_->lock();
-  if (promised_bytes_ + size_bytes > kept_bytes_max_) return false;
-  promised_bytes_ += size_bytes;
-  return true;
+  const auto may_be = [&](const Design& design) {
+    return (failed_[receiver] & bit_of(design)) == 0 && design.is_ready(where);
+  };
+  if (may_be(wanted)) return &wanted;
+  const Design& other = fallback_design();
+  return may_be(other) && other.takes(*worker_, where) ? &other : nullptr;
 }
 
 Status Mail::take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,
                        device::StagingBuffer& room) {
-  if (!promise(size_bytes)) return {};
+  {
+    const auto locked = worker_->lock();
+    if (kept_bytes_ >= kept_bytes_max_) return {};
+    kept_bytes_ += size_bytes;
+  }
   const Status taken = acquire(runtime, size_bytes, room);
   if (taken.ok()) return {};
   const auto locked = worker_->lock();
-  promised_bytes_ -= size_bytes;
+  kept_bytes_ -= size_bytes;
   return taken;
 }
 
@@ -217,7 +188,10 @@ std::uint32_t Mail::add(Outgoing outgoing) {
 
 std::optional<std::uint32_t> Mail::post(std::uint32_t receiver, const Design& design,
                                         const Memory& from) {
-  if (!promise(from.size_bytes)) return std::nullopt;
+  {
+    const auto locked = worker_->lock();
+    if (kept_bytes_ >= kept_bytes_max_) return std::nullopt;
+  }
   Outgoing outgoing;
   outgoing.receiver = receiver;
   outgoing.design = &design;
@@ -237,7 +211,7 @@ std::uint32_t Mail::post_kept(std::uint32_t receiver, const Design& design,
 }
 
 void Mail::remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept {
-  promised_bytes_ -= at->second.from.size_bytes;
+  if (!at->second.kept.empty()) kept_bytes_ -= at->second.kept.size_bytes();
   outgoing_.erase(at);
 }
 
@@ -305,6 +279,7 @@ Status Mail::keep(std::uint32_t number) {
       return taken;
     }
     outgoing.state = Outgoing::State::being_kept;
+    kept_bytes_ += from.size_bytes;
   }
   Status copied;
   if (from.where.runtime != nullptr) {
@@ -324,21 +299,48 @@ Status Mail::keep(std::uint32_t number) {
   ++counters_.kept;
   if (const auto ask = std::exchange(outgoing.asked, std::nullopt); ask && !outgoing.is_dismissed)
     begin_sending(number, outgoing, *ask);
+  // Who sleeps until something comes by the network has to go on with this.
+  worker_->wake();
   return copied;
 }
 
+// `ask`: the design's number, and what that wants to know.
 void Mail::begin_sending(std::uint32_t number, Outgoing& outgoing, Bytes ask) {
   Peer* peer = nullptr;
   Status status = peer_of(outgoing.receiver, peer);
+  std::uint32_t asked_design = 0;
+  if (ask.size() < sizeof asked_design) ask = {};
+  if (!ask.empty()) std::memcpy(&asked_design, ask.data(), sizeof asked_design);
+  outgoing.design = ask.empty() ? nullptr : design_at(asked_design);
+  if (status.ok() && outgoing.design == nullptr)
+    status = {StatusCode::network, "net: a message is asked for by a design that is not known"};
   if (status.ok() && outgoing.state == Outgoing::State::broken)
     status = {StatusCode::device_error, "net: the message could not be read"};
   if (status.ok())
     status =
         outgoing.design->send(line_of(outgoing.receiver, rank_, number, *peer, What::to_receiver),
-                              outgoing.from, ask, outgoing.transfer);
-  if (!status.ok()) (void)write(outgoing.receiver, What::refusal, number);
-  outgoing.state = status.ok() ? Outgoing::State::sending : Outgoing::State::ended;
+                              outgoing.from, ask.subspan(sizeof asked_design), outgoing.transfer);
+  outgoing.state = Outgoing::State::sending;
+  if (!status.ok()) end_sending(number, outgoing, std::move(status));
+}
+
+// What cannot go by its design waits to be asked for by the fallback.
+void Mail::end_sending(std::uint32_t number, Outgoing& outgoing, Status status) {
+  outgoing.transfer.reset();
+  const bool can_go_otherwise =
+      status.code() == StatusCode::unsupported && outgoing.design != &fallback_design();
+  if (can_go_otherwise && write(outgoing.receiver, What::otherwise, number).ok()) {
+    log::info("net: rank {}: {}; the message goes {} instead", outgoing.receiver, status.message(),
+              fallback_design().name());
+    outgoing.state = Outgoing::State::waiting;
+    return;
+  }
+  if (!status.ok()) {
+    (void)write(outgoing.receiver, What::refusal, number);
+    if (outgoing.design != nullptr) failed_[outgoing.receiver] |= bit_of(*outgoing.design);
+  }
   outgoing.status = std::move(status);
+  outgoing.state = Outgoing::State::ended;
 }
 
 void Mail::read_as_sender(const Note& note, Bytes bytes) {
@@ -355,12 +357,24 @@ void Mail::read_as_sender(const Note& note, Bytes bytes) {
     outgoing.asked.emplace(bytes.begin(), bytes.end());
   } else if (note.what == What::ask) {
     begin_sending(note.number, outgoing, bytes);
-  } else if (outgoing.transfer) {
+  } else {
+    read_dismissal(outgoing, bytes);
+  }
+}
+
+// Its one byte says whether the receiver could not fetch it.
+void Mail::read_dismissal(Outgoing& outgoing, Bytes bytes) {
+  const bool has_failed = !bytes.empty() && bytes[0] != std::byte{0};
+  // One that has not asked has tried both.
+  if (has_failed && !outgoing.transfer) failed_[outgoing.receiver] |= bit_of(fallback_design());
+  if (has_failed && outgoing.design != nullptr)
+    failed_[outgoing.receiver] |= bit_of(*outgoing.design);
+  if (outgoing.transfer) {
     outgoing.transfer->stop();
-  } else if (outgoing.state == State::being_kept) {
+  } else if (outgoing.state == Outgoing::State::being_kept) {
     outgoing.is_dismissed = true;
   } else {
-    outgoing.state = State::ended;
+    outgoing.state = Outgoing::State::ended;
   }
 }
 
@@ -372,100 +386,11 @@ void Mail::advance_outgoing() {
       if (has_gone(outgoing.receiver)) outgoing.transfer->stop();
       bool done = false;
       Status status = outgoing.transfer->advance(done);
-      if (done || !status.ok()) {
-        if (!status.ok()) (void)write(outgoing.receiver, What::refusal, number);
-        outgoing.transfer.reset();
-        outgoing.status = std::move(status);
-        outgoing.state = Outgoing::State::ended;
-      }
+      if (done || !status.ok()) end_sending(number, outgoing, std::move(status));
     }
     if (outgoing.state == Outgoing::State::ended && !outgoing.is_in_users) remove(at);
     at = next;
   }
-}
-
-// The receiver's side.
-
-std::shared_ptr<Mail::Fetch> Mail::begin_fetch(std::uint32_t sender, std::uint32_t number,
-                                               const Memory& to) {
-  const auto locked = worker_->lock();
-  attach(to.where);
-  ++counters_.fetched;
-  auto fetch = std::make_shared<Fetch>();
-  fetch->sender = sender;
-  fetch->number = number;
-  Peer* peer = nullptr;
-  std::vector<std::byte> ask;
-  const Design* const design = design_of(number);
-  fetch->status = design != nullptr
-                      ? peer_of(sender, peer)
-                      : Status(StatusCode::network, "net: a message by a design that is not known");
-  if (fetch->status.ok())
-    fetch->status = design->receive(line_of(sender, sender, number, *peer, What::to_sender), to,
-                                    ask, fetch->transfer);
-  if (!fetch->status.ok()) {
-    fetch->is_done = true;
-    dismiss(sender, number);
-    return fetch;
-  }
-  incoming_.push_back(fetch);
-  if (const Status asked = write(sender, What::ask, number, ask); !asked.ok()) {
-    fetch->status = asked;
-    fetch->transfer->stop();
-  }
-  return fetch;
-}
-
-void Mail::read_as_receiver(const Note& note, Bytes bytes) {
-  for (const auto& fetch : incoming_) {
-    if (fetch->sender != note.from || fetch->number != note.number) continue;
-    if (note.what == What::to_receiver) {
-      fetch->transfer->hear(bytes);
-    } else {
-      keep_first(
-          fetch->status,
-          {StatusCode::network, fmt::format("net: rank {} could not send the message", note.from)});
-      fetch->transfer->stop();
-    }
-    return;
-  }
-}
-
-void Mail::advance_incoming() {
-  std::erase_if(incoming_, [this](const std::shared_ptr<Fetch>& fetch) {
-    if (has_gone(fetch->sender)) fetch->transfer->stop();
-    bool done = false;
-    Status status = fetch->transfer->advance(done);
-    if (!done && status.ok()) return false;
-    if (!status.ok() && fetch->status.ok()) dismiss(fetch->sender, fetch->number);
-    keep_first(fetch->status, std::move(status));
-    fetch->transfer.reset();
-    fetch->is_done = true;
-    return true;
-  });
-}
-
-Status Mail::poll(Fetch& fetch, bool& done) {
-  (void)progress();
-  const auto locked = worker_->lock();
-  done = fetch.is_done;
-  return done ? fetch.status : Status();
-}
-
-Status Mail::fetch(std::uint32_t sender, std::uint32_t number, const Memory& to) {
-  const auto fetching = begin_fetch(sender, number, to);
-  const Attendant::Relief relief(*attendant_);
-  for (;;) {
-    bool done = false;
-    const Status status = poll(*fetching, done);
-    if (done) return status;
-    ::sched_yield();
-  }
-}
-
-void Mail::dismiss(std::uint32_t sender, std::uint32_t number) noexcept {
-  const auto locked = worker_->lock();
-  (void)write(sender, What::dismissal, number);
 }
 
 bool Mail::progress() {

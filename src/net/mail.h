@@ -5,9 +5,11 @@
 // receiver fetches them. Who is to receive which is told by others (the host MPI carries a header
 // in a message's stead); here a message is its sender's rank and a number. A design (design.h)
 // moves it. Its sender has the buffer back once it is fetched, or once it has been kept: copied
-// into page-locked memory, of which there is so much and no more. Room is promised before anybody
-// is told of a message, so that no sender needs its receiver's program; and a thread answers
-// receivers while their sender's computes. Knows no MPI. Thread-safe.
+// into page-locked memory. A receiver need not fetch before its program completes the receive,
+// which may wait for what the sender does next: so keeping is never refused, and takes no more than
+// staging the message would have. Only once so much is kept, which its senders' programs have long
+// forgotten, no more messages are taken. A thread answers receivers while their sender's program
+// computes. Knows no MPI. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -29,7 +31,6 @@ class Mail {
   struct Options {
     std::uint32_t rank = 0;
     std::size_t kept_bytes_max = 0;
-    const Design* design = nullptr;  // null: by size, see design_for
   };
   // `addresses`: of the workers of all ranks.
   Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,
@@ -39,8 +40,8 @@ class Mail {
   Mail(const Mail&) = delete;
   Mail& operator=(const Mail&) = delete;
 
-  // A rank gets no messages before it has said that it looks for them. Whether `rank` has; asks it
-  // to, if not.
+  // A rank gets no messages before it has said that it looks for them. Whether `rank` has, and is
+  // still there; asks it to, if not.
   bool may_send_to(std::uint32_t rank);
   // Whether anybody has asked this rank, ever, and since it has answered last. Cost a load.
   bool was_invited() const noexcept { return was_invited_.load(std::memory_order_acquire); }
@@ -49,19 +50,21 @@ class Mail {
 
   // The sender's side.
 
-  // What a message of this size goes by, and whether one may lie in such memory then.
-  const Design& design_for(std::size_t size_bytes) const {
-    return design_ != nullptr ? *design_ : best_design(size_bytes);
-  }
+  // What a message in such memory goes by that is to go by `wanted`: where that cannot be now, or
+  // has failed with this receiver, another one; null: none does.
+  const Design* usable(std::uint32_t receiver, const Design& wanted,
+                       const device::PointerInfo& where);
+  // Whether UCX itself reads such memory, and whether one may lie in it.
+  bool reaches(const device::PointerInfo& where) const { return worker_->reaches(where); }
   bool takes(const Design& design, const device::PointerInfo& where) const {
     return design.takes(*worker_, where);
   }
   // Host memory for a message that does not, page-locked where it has a runtime; empty where too
-  // much of it is in use, or promised.
+  // much is kept.
   Status take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,
                    device::StagingBuffer& room);
-  // A message for `receiver`: in the user's memory, with such room promised, or nothing where there
-  // is none; or in `kept`, room as above.
+  // A message for `receiver`: in the user's memory, or nothing where too much is kept; or in
+  // `kept`, room as above.
   std::optional<std::uint32_t> post(std::uint32_t receiver, const Design& design,
                                     const Memory& from);
   std::uint32_t post_kept(std::uint32_t receiver, const Design& design, device::StagingBuffer kept);
@@ -74,7 +77,7 @@ class Mail {
   // Of one in the user's memory: that is the user's again once it has ended. An error where the
   // receiver is gone, or the transfer has failed.
   Status look(std::uint32_t number, Stage& stage);
-  // Copies one that waits to the room that it was promised.
+  // Copies one that waits to memory of its own.
   Status keep(std::uint32_t number);
 
   // The receiver's side.
@@ -84,7 +87,8 @@ class Mail {
   struct Fetch;
   std::shared_ptr<Fetch> begin_fetch(std::uint32_t sender, std::uint32_t number, const Memory& to);
   Status poll(Fetch& fetch, bool& done);
-  // Both, waiting: for the sender's attendant, never for its program.
+  // These wait: for the sender's attendant, never for its program.
+  Status wait(Fetch& fetch);
   Status fetch(std::uint32_t sender, std::uint32_t number, const Memory& to);
   // It is not wanted.
   void dismiss(std::uint32_t sender, std::uint32_t number) noexcept;
@@ -109,14 +113,18 @@ class Mail {
 
   Status peer_of(std::uint32_t rank, Peer*& peer);
   Status write(std::uint32_t rank, What what, std::uint32_t number, Bytes bytes = {});
+  void write_dismissal(std::uint32_t sender, std::uint32_t number, bool has_failed) noexcept;
   void read(Bytes message);
   void read_as_sender(const Note& note, Bytes bytes);
   void read_as_receiver(const Note& note, Bytes bytes);
   Line line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t number, Peer& peer,
                What told_as);
-  bool promise(std::size_t size_bytes);
   std::uint32_t add(Outgoing outgoing);
   void begin_sending(std::uint32_t number, Outgoing& outgoing, Bytes ask);
+  void end_sending(std::uint32_t number, Outgoing& outgoing, Status status);
+  void read_dismissal(Outgoing& outgoing, Bytes bytes);
+  Status ask_for(Fetch& fetch, const Design& design);
+  void begin_fetching(Fetch& fetch, const Design& design);
   void advance_outgoing();
   void advance_incoming();
   void remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept;
@@ -127,7 +135,6 @@ class Mail {
   const std::vector<std::vector<std::byte>> addresses_;
   const std::uint32_t rank_;
   const std::size_t kept_bytes_max_;
-  const Design* const design_;
   std::atomic<bool> was_invited_{false};
   std::atomic<bool> is_invited_{false};
 
@@ -135,11 +142,12 @@ class Mail {
   std::optional<Freight> freight_;
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
+  std::vector<std::uint32_t> failed_;    // by rank: a bit for each design that has, with it
   std::vector<std::uint32_t> invited_by_;
   std::map<std::uint32_t, Outgoing> outgoing_;  // by number
   std::vector<std::shared_ptr<Fetch>> incoming_;
   std::uint32_t last_number_ = 0;
-  std::size_t promised_bytes_ = 0;            // of room, taken or not
+  std::size_t kept_bytes_ = 0;                // or about to be
   device::DeviceRuntime* runtime_ = nullptr;  // whose device UCX may work for
   int device_ = -1;
   Counters counters_;

@@ -13,8 +13,8 @@
 #include <deque>
 #include <string>
 
-#include "device/layout_copy.h"
 #include "device/staging_pool.h"
+#include "net/copying.h"
 #include "net/design.h"
 #include "net/proxy_port.h"
 
@@ -59,37 +59,13 @@ bool read_as(Bytes bytes, T& value) {
   return true;
 }
 
-// A copy between memory of a runtime and host memory, or on the host.
-Status begin_copy(const device::PointerInfo& where, void* to, const void* from,
-                  std::size_t size_bytes, device::CopyTicket& ticket) {
-  if (where.runtime == nullptr || !device::needs_staging(where)) {
-    std::memcpy(to, from, size_bytes);
-    return {};
-  }
-  const device::Copy copy{.dst = to, .src = from, .row_bytes = size_bytes};
-  return where.runtime->copy_begin(where.device, {&copy, 1}, ticket);
-}
-
-// Whether a copy has ended. After an error it has, too.
-Status poll_copy(const device::PointerInfo& where, device::CopyTicket& ticket, bool& done) {
-  done = true;
-  if (ticket.handle == nullptr) return {};
-  return where.runtime->copy_done(ticket, done);
-}
-
-void finish_copy(const device::PointerInfo& where, device::CopyTicket& ticket) noexcept {
-  for (bool done = false; !done;) {
-    if (!poll_copy(where, ticket, done).ok()) return;
-  }
-}
-
 class PassiveSend final : public Transfer {
  public:
   PassiveSend(const Line& line, const Memory& from, ProxyPort& port)
       : line_(line), from_(from), port_(port) {}
   ~PassiveSend() override {
     for (Part& part : parts_) {
-      finish_copy(from_.where, part.ticket);
+      part.copying.finish();
       port_.give_back(part.chunk);
     }
   }
@@ -107,7 +83,7 @@ class PassiveSend final : public Transfer {
     Chunk chunk;
     std::size_t offset_bytes = 0;
     std::size_t size_bytes = 0;
-    device::CopyTicket ticket;
+    Copying copying;
     bool is_copying = true;
   };
   Status introduce();
@@ -143,7 +119,7 @@ Status PassiveSend::announce_copied() {
   for (Part& part : parts_) {
     bool is_copied = false;
     if (!part.is_copying) continue;
-    ACCORD_TRY(poll_copy(from_.where, part.ticket, is_copied));
+    ACCORD_TRY(part.copying.poll(is_copied));
     if (!is_copied) continue;
     part.is_copying = false;
     const Announcement announcement{.chunk = part.chunk.number,
@@ -166,9 +142,9 @@ Status PassiveSend::begin_copies() {
     part.size_bytes = std::min(chunk.size_bytes, from_.size_bytes - begun_bytes_);
     begun_bytes_ += part.size_bytes;
     if (!is_introduced_) ACCORD_TRY(introduce());
-    ACCORD_TRY(begin_copy(from_.where, chunk.memory,
-                          static_cast<const std::byte*>(from_.start) + part.offset_bytes,
-                          part.size_bytes, part.ticket));
+    ACCORD_TRY(part.copying.begin(from_.where, chunk.memory,
+                                  static_cast<const std::byte*>(from_.start) + part.offset_bytes,
+                                  part.size_bytes));
   }
   return {};
 }
@@ -177,7 +153,8 @@ Status PassiveSend::advance(bool& done) {
   done = true;
   if (is_stopped_) return {StatusCode::network, "passive: the receiver has given up"};
   if (is_confused_) return {StatusCode::network, "passive: a receipt for no chunk"};
-  if (is_introduced_) ACCORD_TRY(port_.check());
+  if (const Status there = port_.check(); !there.ok())
+    return is_introduced_ ? there : Status(StatusCode::unsupported, there.message());
   ACCORD_TRY(announce_copied());
   ACCORD_TRY(begin_copies());
   ACCORD_TRY(announce_copied());
@@ -205,7 +182,6 @@ class PassiveReceive final : public Transfer {
   ~PassiveReceive() override {
     for (Part& part : parts_) {
       if (part.stage == Stage::reading) line_.worker.cancel(part.reading);
-      if (part.stage == Stage::copying) finish_copy(to_.where, part.copying);
     }
   }
 
@@ -228,7 +204,7 @@ class PassiveReceive final : public Transfer {
     Stage stage = Stage::announced;
     Ticket reading;
     device::StagingBuffer bounce;
-    device::CopyTicket copying;
+    Copying copying;
   };
   Status understand(Bytes message);
   Status meet(const Introduction& introduction, Bytes rest);
@@ -283,7 +259,8 @@ Status PassiveReceive::begin_reading(Part& part) {
     ACCORD_TRY(device::staging_pool().acquire(to_.where.runtime, part.of.size_bytes, part.bounce));
     into = part.bounce.data();
   }
-  part.reading = line_.worker.get(*proxy_, into, part.of.size_bytes, part.of.address, *region_);
+  part.reading = line_.worker.get(*proxy_, into, part.of.size_bytes, part.of.address, *region_,
+                                  is_reached_ ? to_.where : device::PointerInfo());
   part.stage = Stage::reading;
   return {};
 }
@@ -292,8 +269,7 @@ Status PassiveReceive::end_reading(Part& part) {
   part.stage = is_reached_ ? Stage::done : Stage::copying;
   ACCORD_TRY(line_.tell(bytes_of(Receipt{part.of.chunk})));
   if (is_reached_) return {};
-  return begin_copy(to_.where, place_of(part), part.bounce.data(), part.of.size_bytes,
-                    part.copying);
+  return part.copying.begin(to_.where, place_of(part), part.bounce.data(), part.of.size_bytes);
 }
 
 Status PassiveReceive::advance(Part& part) {
@@ -307,7 +283,7 @@ Status PassiveReceive::advance(Part& part) {
     if (is_over) ACCORD_TRY(end_reading(part));
   }
   if (part.stage == Stage::copying) {
-    ACCORD_TRY(poll_copy(to_.where, part.copying, is_over));
+    ACCORD_TRY(part.copying.poll(is_over));
     if (is_over) part.stage = Stage::done;
   }
   return {};
@@ -347,6 +323,9 @@ class Passive final : public Design {
   const char* path() const noexcept override { return "net-passive"; }
   // The copies are ours.
   bool takes(const Worker&, const device::PointerInfo&) const override { return true; }
+  bool is_ready(const device::PointerInfo& where) const override {
+    return proxy_port() != nullptr && proxy_port()->has(ProxyPort::Service::chunks, where.runtime);
+  }
   Status receive(const Line& line, const Memory& to, std::vector<std::byte>&,
                  std::unique_ptr<Transfer>& made) const override {
     made = std::make_unique<PassiveReceive>(line, to);

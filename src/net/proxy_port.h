@@ -28,15 +28,20 @@ class ProxyPort {
   };
   virtual ~ProxyPort() = default;
 
-  // Never waits: `chunk` is none where all are in use, or the proxy is yet to come, for which the
-  // first call asks. `runtime`: whose copies go there; null: the CPU's. An error: it will not come.
+  enum class Service { chunks, carrying };
+  // Whether the proxy is here, and serves so. The first call asks for it. `runtime`: whose copies
+  // go to its chunks; null: the CPU's. A system call.
+  virtual bool has(Service service, device::DeviceRuntime* runtime) = 0;
+
+  // Never waits: `chunk` is none where all are in use, or the proxy is yet to come, for which this
+  // asks, too. unsupported: it will not come.
   virtual Status take(device::DeviceRuntime* runtime, Chunk& chunk) = 0;
   virtual void give_back(const Chunk& chunk) noexcept = 0;
 
   // Gives the proxy a message in memory of a device, which it opens: to carry to where it lands, or
   // to land, at the number `landing` of its own. Never waits: `number` is 0 where the proxy is yet
-  // to come, or has too much to do to take it. unsupported, of these or of poll: the memory cannot
-  // be shared with it, or cannot land there, and nothing of it has gone.
+  // to come, or has too much to do to take it. unsupported, also from poll: it cannot, or is not
+  // there, and nothing has moved.
   struct Target {
     Bytes worker;
     std::uint64_t landing = 0;

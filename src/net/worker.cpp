@@ -35,6 +35,26 @@ Status status_of(const Ucx& ucx, ucs_status_t status, const char* call) {
           fmt::format("ucx: {}: {}", call, ucx.status_string(status))};
 }
 
+// unknown: UCX is to look by itself.
+ucs_memory_type_t type_of(const device::PointerInfo& where) {
+  if (where.runtime == nullptr) return UCS_MEMORY_TYPE_UNKNOWN;
+  if (!device::needs_staging(where)) return UCS_MEMORY_TYPE_HOST;
+  const bool is_managed = where.kind == device::MemoryKind::managed;
+  const std::string_view runtime = where.runtime->name();
+  if (runtime == "host") return UCS_MEMORY_TYPE_HOST;
+  if (runtime == "cuda") return is_managed ? UCS_MEMORY_TYPE_CUDA_MANAGED : UCS_MEMORY_TYPE_CUDA;
+  if (runtime == "hip") return is_managed ? UCS_MEMORY_TYPE_ROCM_MANAGED : UCS_MEMORY_TYPE_ROCM;
+  return UCS_MEMORY_TYPE_UNKNOWN;
+}
+
+ucp_request_param_t param_of(const device::PointerInfo& where) {
+  ucp_request_param_t param{};
+  param.memory_type = type_of(where);
+  if (param.memory_type != UCS_MEMORY_TYPE_UNKNOWN)
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  return param;
+}
+
 // A message, until UCX has sent it.
 struct Posted {
   const Ucx& ucx;
@@ -95,14 +115,17 @@ class UcxWorker final : public Worker {
   Status post(Peer& peer, unsigned kind, Bytes message) override;
   void listen(unsigned kind, Handler handler) override;
   bool reaches(const device::PointerInfo& where) const noexcept override;
-  Ticket send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes) override;
-  Ticket receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes) override;
-  Status share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made) override;
+  Ticket send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes,
+              const Where& where) override;
+  Ticket receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes,
+                 const Where& where) override;
+  Status share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made,
+               const Where& where) override;
   Status reach(Peer& peer, Bytes key, std::unique_ptr<RemoteRegion>& made) override;
   Ticket put(Peer& peer, const void* from, std::size_t size_bytes, std::uint64_t to,
-             RemoteRegion& region) override;
-  Ticket get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from,
-             RemoteRegion& region) override;
+             RemoteRegion& region, const Where& where) override;
+  Ticket get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from, RemoteRegion& region,
+             const Where& where) override;
   Status poll(Ticket& ticket, bool& done) override;
   void cancel(Ticket& ticket) noexcept override;
   bool progress() override;
@@ -260,17 +283,9 @@ Status UcxWorker::post(Peer& peer, unsigned kind, Bytes message) {
 
 bool UcxWorker::reaches(const device::PointerInfo& where) const noexcept {
   if (!device::needs_staging(where) || where.runtime == nullptr) return true;
-  const std::string_view runtime = where.runtime->name();
-  if (runtime == "host") return true;
-  const bool is_managed = where.kind == device::MemoryKind::managed;
-  const auto knows = [&](ucs_memory_type_t type) {
-    return (memory_types_ >> static_cast<unsigned>(type) & 1) != 0;
-  };
-  if (runtime == "cuda")
-    return knows(is_managed ? UCS_MEMORY_TYPE_CUDA_MANAGED : UCS_MEMORY_TYPE_CUDA);
-  if (runtime == "hip")
-    return knows(is_managed ? UCS_MEMORY_TYPE_ROCM_MANAGED : UCS_MEMORY_TYPE_ROCM);
-  return false;
+  const ucs_memory_type_t type = type_of(where);
+  if (type == UCS_MEMORY_TYPE_UNKNOWN) return false;
+  return type == UCS_MEMORY_TYPE_HOST || (memory_types_ >> static_cast<unsigned>(type) & 1) != 0;
 }
 
 Ticket UcxWorker::ticket(Peer& peer, ucs_status_ptr_t request, const char* call) {
@@ -279,28 +294,34 @@ Ticket UcxWorker::ticket(Peer& peer, ucs_status_ptr_t request, const char* call)
   return {request, {}, &peer};
 }
 
-Ticket UcxWorker::send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes) {
+Ticket UcxWorker::send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes,
+                       const Where& where) {
   const std::lock_guard locked(mutex_);
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
-  const ucp_request_param_t param{};
+  const ucp_request_param_t param = param_of(where);
   return ticket(peer, ucx_.tag_send(peer.end, memory, size_bytes, tag, &param), "ucp_tag_send_nbx");
 }
 
-Ticket UcxWorker::receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes) {
+Ticket UcxWorker::receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes,
+                          const Where& where) {
   const std::lock_guard locked(mutex_);
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
-  ucp_request_param_t param{};
-  param.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  ucp_request_param_t param = param_of(where);
+  param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   return ticket(peer, ucx_.tag_receive(worker_, memory, size_bytes, tag, ~std::uint64_t{0}, &param),
                 "ucp_tag_recv_nbx");
 }
 
-Status UcxWorker::share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made) {
+Status UcxWorker::share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made,
+                        const Where& where) {
   const std::lock_guard locked(mutex_);
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   params.address = memory;
   params.length = size_bytes;
+  params.memory_type = type_of(where);
+  if (params.memory_type != UCS_MEMORY_TYPE_UNKNOWN)
+    params.field_mask |= UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
   ucp_mem_h mapped = nullptr;
   ACCORD_TRY(status_of(ucx_, ucx_.mem_map(context_, &params, &mapped), "ucp_mem_map"));
   auto region = std::make_unique<MappedRegion>(ucx_, context_, mapped, mutex_);
@@ -321,22 +342,23 @@ Status UcxWorker::reach(Peer& peer, Bytes key, std::unique_ptr<RemoteRegion>& ma
 
 // What UCX calls a put that is done has only left this process: a flush behind it tells more.
 Ticket UcxWorker::put(Peer& peer, const void* from, std::size_t size_bytes, std::uint64_t to,
-                      RemoteRegion& region) {
+                      RemoteRegion& region, const Where& where) {
   const std::lock_guard locked(mutex_);
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
-  ucp_request_param_t param{};
+  const ucp_request_param_t param = param_of(where);
   const ucs_status_ptr_t begun =
       ucx_.put(peer.end, from, size_bytes, to, static_cast<UnpackedRegion&>(region).key, &param);
   if (UCS_PTR_IS_ERR(begun)) return ticket(peer, begun, "ucp_put_nbx");
   if (begun != nullptr) ucx_.request_free(begun);  // the flush ends behind it
-  return ticket(peer, ucx_.ep_flush(peer.end, &param), "ucp_ep_flush_nbx");
+  const ucp_request_param_t nothing{};
+  return ticket(peer, ucx_.ep_flush(peer.end, &nothing), "ucp_ep_flush_nbx");
 }
 
 Ticket UcxWorker::get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from,
-                      RemoteRegion& region) {
+                      RemoteRegion& region, const Where& where) {
   const std::lock_guard locked(mutex_);
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
-  const ucp_request_param_t param{};
+  const ucp_request_param_t param = param_of(where);
   return ticket(
       peer,
       ucx_.get(peer.end, to, size_bytes, from, static_cast<UnpackedRegion&>(region).key, &param),

@@ -91,19 +91,25 @@ class Worker {
   virtual bool reaches(const device::PointerInfo& where) const noexcept = 0;
   static void* address_of(void* memory, const device::PointerInfo& where) noexcept;
 
+  // `where`: what kind of memory this process's end is, which UCX then need not find out, and old
+  // ones cannot of some device memory (mapped by cuMemMap); nothing of plain host memory.
+  using Where = device::PointerInfo;
+
   // A long message between two workers, matched by its tag: eager or by whichever pipeline UCX
   // chooses for these two memories. A receive that will get none is to be cancelled.
-  virtual Ticket send(Peer& peer, std::uint64_t tag, const void* memory,
-                      std::size_t size_bytes) = 0;
-  virtual Ticket receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes) = 0;
+  virtual Ticket send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes,
+                      const Where& where = {}) = 0;
+  virtual Ticket receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes,
+                         const Where& where = {}) = 0;
 
   // One-sided. A put is done when the bytes are in the peer's memory.
-  virtual Status share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made) = 0;
+  virtual Status share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made,
+                       const Where& where = {}) = 0;
   virtual Status reach(Peer& peer, Bytes key, std::unique_ptr<RemoteRegion>& made) = 0;
   virtual Ticket put(Peer& peer, const void* from, std::size_t size_bytes, std::uint64_t to,
-                     RemoteRegion& region) = 0;
+                     RemoteRegion& region, const Where& where = {}) = 0;
   virtual Ticket get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from,
-                     RemoteRegion& region) = 0;
+                     RemoteRegion& region, const Where& where = {}) = 0;
 
   // Whether it has ended, and how; the ticket is spent then. An error where the peer is gone.
   virtual Status poll(Ticket& ticket, bool& done) = 0;

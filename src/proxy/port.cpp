@@ -10,59 +10,78 @@
 namespace accord::proxy {
 
 Port::~Port() {
-  if (thread_.joinable()) thread_.join();
+  for (Coming* const coming : {&proxy_, &chunks_})
+    if (coming->thread.joinable()) coming->thread.join();
+}
+
+Status Port::bring_proxy(device::DeviceRuntime*) {
+  std::unique_ptr<Client> client;
+  ACCORD_TRY(Client::connect(meeting_, client));
+  const std::lock_guard locked(mutex_);
+  node_ = node_name();
+  client_ = std::move(client);
+  return {};
 }
 
 // Memory that cannot be page-locked is copied to all the same, if not as fast.
-Status Port::come(device::DeviceRuntime* runtime) {
-  std::unique_ptr<Client> client;
-  ACCORD_TRY(Client::connect(meeting_, client));
+Status Port::bring_pool(device::DeviceRuntime* runtime) {
   std::shared_ptr<Pool> pool;
-  ACCORD_TRY(client->take_pool(size_.chunk_bytes * size_.chunks, pool));
+  ACCORD_TRY(client_->take_pool(size_.chunk_bytes * size_.chunks, pool));
   if (runtime == nullptr && device::any_active()) runtime = &device::default_runtime();
   if (runtime != nullptr) {
     if (const Status pinned = pool->pages.pin(*runtime); !pinned.ok())
       log::info("proxy: its memory is not page-locked: {}", pinned.message());
   }
   const std::lock_guard locked(mutex_);
-  node_ = node_name();
-  client_ = std::move(client);
   pool_ = std::move(pool);
   for (std::size_t number = size_.chunks; number > 0; --number)
     free_.push_back(static_cast<std::uint32_t>(number - 1));
-  stage_ = Stage::here;
   return {};
 }
 
 // Signals are the program's, for threads of its own.
-void Port::start(device::DeviceRuntime* runtime) {
+Status Port::await(Coming& coming, Status (Port::*bring)(device::DeviceRuntime*),
+                   device::DeviceRuntime* runtime, bool& is_here) {
+  using Stage = Coming::Stage;
+  is_here = coming.is_here();
+  if (coming.stage == Stage::failed) return {StatusCode::unsupported, coming.why_failed.message()};
+  if (coming.stage != Stage::unused) return {};
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   (void)::pthread_sigmask(SIG_SETMASK, &all, &before);
-  stage_ = Stage::coming;
-  thread_ = std::thread([this, runtime] {
-    Status come_status = come(runtime);
-    if (come_status.ok()) return;
+  coming.stage = Stage::coming;
+  coming.thread = std::thread([this, &coming, bring, runtime] {
+    Status status = (this->*bring)(runtime);
+    if (!status.ok()) log::info("proxy: messages go without one: {}", status.message());
     const std::lock_guard locked(mutex_);
-    why_failed_ = std::move(come_status);
-    stage_ = Stage::failed;
+    coming.stage = status.ok() ? Stage::here : Stage::failed;
+    coming.why_failed = std::move(status);
   });
   (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return {};
 }
 
-Status Port::stand(device::DeviceRuntime* runtime, bool& is_here) {
-  if (stage_ == Stage::unused) start(runtime);
-  is_here = stage_ == Stage::here;
-  if (stage_ != Stage::failed) return {};
-  return {StatusCode::network, why_failed_.message()};
+Status Port::await(Service service, device::DeviceRuntime* runtime, bool& is_here) {
+  ACCORD_TRY(await(proxy_, &Port::bring_proxy, runtime, is_here));
+  if (!is_here || service != Service::chunks) return {};
+  return await(chunks_, &Port::bring_pool, runtime, is_here);
+}
+
+bool Port::has(Service service, device::DeviceRuntime* runtime) {
+  bool is_here = false;
+  {
+    const std::lock_guard locked(mutex_);
+    if (!await(service, runtime, is_here).ok()) return false;
+  }
+  return is_here && client_->check().ok();
 }
 
 Status Port::take(device::DeviceRuntime* runtime, Chunk& chunk) {
   const std::lock_guard locked(mutex_);
   chunk = {};
   bool is_here = false;
-  ACCORD_TRY(stand(runtime, is_here));
+  ACCORD_TRY(await(Service::chunks, runtime, is_here));
   if (!is_here || free_.empty()) return {};
   chunk.number = free_.back();
   free_.pop_back();
@@ -83,7 +102,7 @@ Status Port::give(Kind kind, const net::Memory& memory, const Target& to, std::u
   number = 0;
   bool is_here = false;
   device::DeviceRuntime& runtime = *memory.where.runtime;
-  ACCORD_TRY(stand(&runtime, is_here));
+  ACCORD_TRY(await(Service::carrying, &runtime, is_here));
   if (!is_here) return {};
   device::ExportedMemory exported;
   const Status shared = runtime.export_memory(memory.start, exported);
@@ -109,7 +128,8 @@ Status Port::give(Kind kind, const net::Memory& memory, const Target& to, std::u
                                 to.worker, std::as_bytes(std::span(to.name))})
     packet.body.insert(packet.body.end(), part.begin(), part.end());
   bool sent = false;
-  ACCORD_TRY(client_->give(packet, sent));
+  if (const Status given = client_->give(packet, sent); !given.ok())
+    return {StatusCode::unsupported, given.message()};
   if (sent) number = ++last_number_;
   return {};
 }
@@ -126,20 +146,20 @@ Status Port::land(const net::Memory& to, std::uint64_t& number, std::uint64_t& l
 
 int Port::descriptor() noexcept {
   const std::lock_guard locked(mutex_);
-  return stage_ == Stage::here ? client_->descriptor() : -1;
+  return proxy_.is_here() ? client_->descriptor() : -1;
 }
 
 Status Port::check() {
   {
     const std::lock_guard locked(mutex_);
-    if (stage_ != Stage::here) return {};
+    if (!proxy_.is_here()) return {};
   }
   return client_->check();
 }
 
 std::int64_t Port::process() {
   const std::lock_guard locked(mutex_);
-  return stage_ == Stage::here ? client_->process() : 0;
+  return proxy_.is_here() ? client_->process() : 0;
 }
 
 }  // namespace accord::proxy

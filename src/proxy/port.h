@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What a rank has from its node's proxy: a pool, in chunks, and the way to it. The proxy is
-// started, or found, by a thread of its own once a message first wants it, since that takes as long
-// as the start of a process. Thread-safe.
+// What a rank has from its node's proxy: the way to it, and a pool, in chunks. Either comes by a
+// thread of its own once a message first wants it: the start of a process takes long, and so does
+// memory that the network has to know. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -27,6 +27,7 @@ class Port final : public net::ProxyPort {
   // With no chunk in use. The proxy may end then.
   ~Port() override;
 
+  bool has(Service service, device::DeviceRuntime* runtime) override;
   Status take(device::DeviceRuntime* runtime, Chunk& chunk) override;
   void give_back(const Chunk& chunk) noexcept override;
   Status carry(const net::Memory& from, const Target& to, std::uint64_t& number) override;
@@ -43,24 +44,32 @@ class Port final : public net::ProxyPort {
   std::int64_t process();
 
  private:
-  enum class Stage { unused, coming, here, failed };
-  Status come(device::DeviceRuntime* runtime);
-  // Whether the proxy has come; an error, if it will not.
-  Status stand(device::DeviceRuntime* runtime, bool& is_here);
-  void start(device::DeviceRuntime* runtime);
+  // What has been asked for once.
+  struct Coming {
+    enum class Stage { unused, coming, here, failed } stage = Stage::unused;
+    Status why_failed;
+    std::thread thread;
+    bool is_here() const noexcept { return stage == Stage::here; }
+  };
+  // Whether it has come, asking for it; unsupported, if it will not. Under the mutex.
+  Status await(Coming& coming, Status (Port::*bring)(device::DeviceRuntime*),
+               device::DeviceRuntime* runtime, bool& is_here);
+  // All that a service needs, one after the other.
+  Status await(Service service, device::DeviceRuntime* runtime, bool& is_here);
+  Status bring_proxy(device::DeviceRuntime*);
+  Status bring_pool(device::DeviceRuntime* runtime);
   Status give(Kind kind, const net::Memory& memory, const Target& to, std::uint64_t& number);
 
   const Meeting meeting_;
   const Size size_;
   std::mutex mutex_;  // guards what follows until it is here
-  Stage stage_ = Stage::unused;
-  Status why_failed_;
+  Coming proxy_;
+  Coming chunks_;
   std::string node_;
   std::unique_ptr<Client> client_;
   std::shared_ptr<Pool> pool_;
   std::vector<std::uint32_t> free_;
   std::uint64_t last_number_ = 0;
-  std::thread thread_;
 };
 
 }  // namespace accord::proxy

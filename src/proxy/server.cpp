@@ -165,8 +165,10 @@ bool Server::serve(Guest& guest) {
     if (!receive_packet(guest.socket.number(), request, came).ok()) return false;
     if (!came) return true;
     if (guest.is_greeted && (request.kind == Kind::carry || request.kind == Kind::land)) {
-      Status begun = begin(guest, request);
-      if (!begun.ok()) tell_of({guest.number, errand_words(request).number, std::move(begun)});
+      // Nothing has moved: the rank has another way.
+      if (const Status begun = begin(guest, request); !begun.ok())
+        tell_of({guest.number, errand_words(request).number,
+                 Status(StatusCode::unsupported, begun.message())});
       continue;
     }
     if (guest.is_greeted && request.kind == Kind::drop) {

@@ -179,12 +179,13 @@ int first_of(MPI_Comm node) {
 }  // namespace
 
 void join_messages() {
-  if (config().p2p_bytes == 0 && config().net_design == "host") return;
+  const bool may_be_far = core::may_go_by_design(core::sources_with(nullptr));
+  if (config().p2p_bytes == 0 && !may_be_far) return;
   Neighbours& here = neighbours();
   Status joined = find_neighbours(here.comm);
   if (joined.ok()) {
     (void)host::Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN);
-    if (config().net_design != "host") join_net_messages(first_of(here.comm));
+    if (may_be_far) join_net_messages(first_of(here.comm));
     joined = config().p2p_bytes != 0 ? join_group()
                                      : Status(StatusCode::unsupported, "ACCORD_P2P_BYTES is 0");
   }
@@ -202,6 +203,7 @@ void join_messages() {
 void stop_messages() noexcept {
   stop_library_messages();
   if (node_joined) outbox().leave();
+  if (net_joined) net_messages().leave();
 }
 
 // A message may wait until its receiver comes here, too, and nothing is freed that a peer has open.
@@ -253,7 +255,7 @@ bool is_header(const node::MessageHeader& header) noexcept {
 }
 
 const char* path_of(const node::MessageHeader& header) noexcept {
-  return is_of_net(header) ? core::NetMessages::path_of(header) : "node-p2p";
+  return is_of_net(header) ? net_messages().path_of(header) : "node-p2p";
 }
 
 namespace {
@@ -304,6 +306,17 @@ core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) noexcept 
   return core::outcome(size_bytes, core::asked_for_message(core::sources_with(info), size_bytes));
 }
 
+const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& buffer,
+                                     std::size_t size_bytes) noexcept {
+  const CommState* const state = comm_state(comm);
+  const core::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
+  const auto asked = core::asked_for_net_message(core::sources_with(info), size_bytes);
+  const core::NetWay way =
+      core::outcome(size_bytes, asked,
+                    {.is_reached = net_messages().reaches(buffer), .has_idle_core = has_idle_core});
+  return way.way == core::NetWay::Way::design ? net::design_at(way.design) : nullptr;
+}
+
 namespace {
 
 node::Fetch fetch_of(const core::MessageWay& way) noexcept {
@@ -341,10 +354,11 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
 }
 
 Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
-                        int receiver, node::MessageHeader& header, bool& posted) {
+                        int receiver, const net::Design& design, node::MessageHeader& header,
+                        bool& posted) {
   auto outcome = core::Posted::no;
-  const Status status =
-      net_messages().post(segment, buffer, static_cast<std::uint32_t>(receiver), header, outcome);
+  const Status status = net_messages().post(segment, buffer, static_cast<std::uint32_t>(receiver),
+                                            design, header, outcome);
   posted = outcome == core::Posted::yes;
   return status;
 }

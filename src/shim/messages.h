@@ -122,12 +122,17 @@ Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datat
 
 // After a receive of less than a header that has failed: the message may have been too long for it.
 inline void give_up_cut_off(Landing landing, void* host) noexcept {
-  if (node_joined && landing.may_cut_header_off())
-    core::dismiss_cut_off(outbox(), landing.segment(), host);
+  if (!messages_joined || !landing.may_cut_header_off()) return;
+  const auto ticket = core::cut_off_ticket(landing.segment(), host);
+  if (ticket && node_joined) outbox().dismiss(*ticket);
+  if (ticket && net_joined) net_messages().dismiss(*ticket);
 }
 
 // Which way a message of that communicator goes.
 core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) noexcept;
+// The same to a rank of another node; null: in messages of the host MPI.
+const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& buffer,
+                                     std::size_t size_bytes) noexcept;
 
 // Packs `segment` of a buffer for a rank of this node, which is to get it that way. Where there is
 // no room, it waits for receivers to make some, but no longer than staging takes.
@@ -136,7 +141,8 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
 
 // The same for a rank of another node.
 Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
-                        int receiver, node::MessageHeader& header, bool& posted);
+                        int receiver, const net::Design& design, node::MessageHeader& header,
+                        bool& posted);
 
 // The same for rank `dest`. `posted` says no where the message goes the usual way.
 template <class C>
@@ -150,12 +156,12 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   if (const int near = can_be_near ? node_rank(comm, dest) : -1; near >= 0)
     return takes_header(datatype) ? post_message(buffer, segment, near, way, header, posted)
                                   : Status();
-  const bool can_be_far =
-      net_joined && segment.size_bytes() >= std::max(config().net_bytes, sizeof header);
-  const int far = can_be_far ? net_rank(comm, dest) : -1;
+  const net::Design* const design =
+      net_joined ? design_of_message(comm, buffer, segment.size_bytes()) : nullptr;
+  const int far = design != nullptr ? net_rank(comm, dest) : -1;
   if (far < 0 || !takes_header(datatype)) return {};
   attend(buffer);
-  return post_net_message(buffer, segment, far, header, posted);
+  return post_net_message(buffer, segment, far, *design, header, posted);
 }
 
 // Once its header is sent: returns when the buffer is the user's again, with the error of before,

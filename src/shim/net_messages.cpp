@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "shim/net_messages.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -76,10 +78,20 @@ void stand_at_proxy(Net& here, const core::NetMessages::Cookie& cookie) {
   net::set_proxy_port(&*here.proxy);
 }
 
+// Of a machine, whatever nodes of pretence it is split into.
+bool machine_has_idle_core() {
+  MPI_Comm machine = MPI_COMM_NULL;
+  int ranks = 0;
+  if (host::Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine) !=
+      MPI_SUCCESS)
+    return false;
+  (void)host::Comm_size(machine, &ranks);
+  (void)host::Comm_free(&machine);
+  return ranks < static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 // All ranks or none.
 Status join(Net& here) {
-  const std::string& name = config().net_design;
-  const net::Design* const design = net::find_design(name);
   std::unique_ptr<net::Worker> worker;
   const Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_device_net),
                                            .transports = or_nothing(config().ucx_tls)},
@@ -96,9 +108,8 @@ Status join(Net& here) {
   const auto ranks = static_cast<std::uint32_t>(addresses.size());
   const auto rank = static_cast<std::uint32_t>(here.rank);
   stand_at_proxy(here, cookie);
-  here.mail.emplace(
-      std::move(worker), std::move(addresses),
-      net::Mail::Options{.rank = rank, .kept_bytes_max = config().outbox_bytes, .design = design});
+  here.mail.emplace(std::move(worker), std::move(addresses),
+                    net::Mail::Options{.rank = rank, .kept_bytes_max = config().outbox_bytes});
   here.messages.emplace(*here.mail, cookie, rank, ranks);
   return {};
 }
@@ -137,6 +148,7 @@ void join_net_messages(int node) {
           MPI_SUCCESS ||
       std::ranges::all_of(here.nodes, [&](int other) { return other == node; }))
     return;
+  has_idle_core = machine_has_idle_core();
   const Status joined = join(here);
   net_joined = joined.ok();
   if (net_joined) return;

@@ -15,6 +15,8 @@ namespace accord::shim {
 
 // The ranks of different nodes can send each other headers.
 inline bool net_joined = false;
+// This machine has more cores than ranks.
+inline bool has_idle_core = false;
 
 // Together with all ranks of MPI_COMM_WORLD. `node`: the same number on all ranks of a node alone.
 void join_net_messages(int node);

@@ -69,40 +69,54 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
   return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
 }
 
-// One look at each request of an array. What has come by headers meanwhile is copied together.
+// One look at each request of an array. What has come by headers meanwhile is copied together, and
+// fetched together from other nodes.
 class Pass {
  public:
   Pass() {
-    if (node_joined) collected_fetches = &batch_.emplace(outbox());
+    if (node_joined) collected_fetches.of_node = &near_.emplace(outbox());
+    if (net_joined) collected_fetches.of_others = &far_.emplace(net_mail());
   }
-  ~Pass() { collected_fetches = nullptr; }
+  ~Pass() { collected_fetches = {}; }
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
   // Whether it is complete, unless what it has got is still to be copied.
   bool test(MPI_Request* request, MPI_Status* status, int& code) {
-    const std::size_t before = batch_ ? batch_->size() : 0;
+    const std::size_t near_before = near_ ? near_->size() : 0;
+    const std::size_t far_before = far_ ? far_->size() : 0;
     int flag = kUntold;  // stays where a call has failed, and see has_error_function
     const Watch watched(1, request);
     code = shim::test(watched, request, &flag, status);
-    if (batch_ && batch_->size() != before)
-      copied_.push_back({&code, from_bits<MPI_Comm>(watched.front().work->context)});
+    const auto collect = [&](std::vector<Collected>& all) {
+      all.push_back({&code, from_bits<MPI_Comm>(watched.front().work->context)});
+    };
+    if (near_ && near_->size() != near_before) collect(copied_);
+    if (far_ && far_->size() != far_before) collect(fetched_);
     return flag != 0 || code != MPI_SUCCESS;
   }
-  void copy() {
-    if (copied_.empty()) return;
-    const Status status = batch_->run();
-    for (const Copied& one : copied_)
-      if (*one.code == MPI_SUCCESS) *one.code = raise(one.comm, status);
+  void bring() {
+    if (!copied_.empty()) {
+      const Status status = near_->run();
+      for (const Collected& one : copied_) one.tell(status);
+    }
+    if (fetched_.empty()) return;
+    const std::vector<Status> outcomes = far_->run();
+    for (std::size_t i = 0; i < fetched_.size(); ++i) fetched_[i].tell(outcomes[i]);
   }
 
  private:
-  struct Copied {
+  struct Collected {
     int* code;
     MPI_Comm comm;
+    void tell(const Status& status) const {
+      if (*code == MPI_SUCCESS) *code = raise(comm, status);
+    }
   };
-  std::optional<core::FetchBatch> batch_;
-  std::vector<Copied> copied_;
+  std::optional<core::FetchBatch> near_;
+  std::optional<core::NetBatch> far_;
+  std::vector<Collected> copied_;
+  std::vector<Collected> fetched_;
 };
 
 // Waitall where something of ours needs progress, or has to be done for each: one request by
@@ -122,7 +136,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
     std::erase_if(left, [&](int i) {
       return pass.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
     });
-    pass.copy();
+    pass.bring();
     engine().port().pause();
   }
   for (const int last : left)

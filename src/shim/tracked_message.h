@@ -43,15 +43,19 @@ inline void correct(MPI_Status& status, const core::MessageInfo& facts) noexcept
 enum class Amount { by_status, whole };
 
 // Where a thread that completes many receives at once collects the messages that their headers
-// stand for, to copy them together before it returns to the program; null: it brings each at once.
-inline thread_local core::FetchBatch* collected_fetches = nullptr;
+// stand for, to bring them together before it returns to the program; null: it brings each at once.
+struct Collected {
+  core::FetchBatch* of_node = nullptr;
+  core::NetBatch* of_others = nullptr;
+};
+inline thread_local Collected collected_fetches;
 
 // What comes of a receive that the host MPI has completed: brings what a header stands for, and
 // tells what the status shall say.
 inline Status finish_receive(Description& d, const core::Completion& completion,
                              std::optional<core::MessageInfo>& facts,
                              const stages::Story& story = nullptr,
-                             core::FetchBatch* batch = nullptr) {
+                             const Collected& collected = {}) {
   if (d.substitute) {
     facts = {d.substitute->source, d.substitute->tag, completion.received_bytes, true};
     d.substitute->conclude();
@@ -71,9 +75,10 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   const auto bring = [&](void* to) {
     return header.fetch == node::Fetch::by_library && bring_by_library(header, to, path);
   };
-  const Status status = net_joined && lender == &net_messages()
-                            ? net_messages().fetch(segment, d.recv, header)
-                            : core::fetch_message(outbox(), segment, d.recv, header, bring, batch);
+  const Status status =
+      net_joined && lender == &net_messages()
+          ? net_messages().fetch(segment, d.recv, header, collected.of_others)
+          : core::fetch_message(outbox(), segment, d.recv, header, bring, collected.of_node);
   core::set_last_path(path);
   if (story) story->took(path, core::reason::kByHeader);
   return status;

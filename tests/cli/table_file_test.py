@@ -19,6 +19,7 @@ from accord.verdict import Key
 ALGORITHMS = Algorithms(
     {"auto": "", "inbox": "inbox", "node": "node"},
     {"auto": "", "copy-engine": "node-p2p"},
+    {"auto": "", "direct": "net-direct"},
     ["allreduce", "bcast"],
 )
 HEADER = {"signature": "host", "mpi": "MPICH", "settings": {}}

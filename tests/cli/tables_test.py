@@ -222,6 +222,37 @@ def test_explain_a_message(home: Home, accord: Accord, tmp_path: Path) -> None:
     assert "send of 64K among 2: copy-kernel, by the built-in rule" in shown
 
 
+def test_explain_a_message_between_nodes(home: Home, accord: Accord, tmp_path: Path) -> None:
+    def explained(size: str, *words: object, **variables: object) -> dict[str, Any]:
+        done = accord("explain", "net_send", "--json", "--bytes", size, *words, **HOST | variables)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    answer = explained("1M")
+    assert (answer["algorithm"], answer["origin"]) == ("staged", "rule")
+    for size, way in (("32K", "staged"), ("64K", "direct")):
+        assert explained(size, ACCORD_NET_DESIGN="auto")["algorithm"] == way
+    answer = explained("1M", ACCORD_NET_DESIGN="passive")
+    assert (answer["algorithm"], answer["origin"]) == ("passive", "setting")
+    assert "ACCORD_NET_DESIGN is passive" in answer["reason"]
+    assert explained("1K", ACCORD_NET_DESIGN="passive")["algorithm"] == "staged"
+    by_name = {"ACCORD_NET_DESIGN": "passive", "ACCORD_ALGORITHM": "net_send:direct"}
+    assert explained("1K", **by_name)["algorithm"] == "direct"
+    answer = explained("1M", "--info", "net_send:active1")
+    assert (answer["algorithm"], answer["origin"]) == ("active1", "info")
+    ranges = [{"first_bytes": 0, "algorithm": "staged"}, {"first_bytes": 8192, "algorithm": "direct"}]
+    row = {"collective": "net_send", "ranks": 2, "ranges": ranges}
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps({**json.loads(SAMPLE.read_text()), "choices": [row], "points": []}))
+    answer = explained("8K", "--table", path)
+    assert (answer["algorithm"], answer["origin"]) == ("direct", "table")
+    assert answer["table_says"] == {"first_bytes": 8192, "algorithm": "direct"}
+    assert explained("8K", "--table", path, ACCORD_NET_DESIGN="host")["algorithm"] == "staged"
+    words = ("send", "--bytes", "8K", "--table", path)
+    shown = accord("explain", *words, **HOST).stdout
+    assert "where the ranks are on several nodes: direct" in shown
+
+
 def test_explain_in_words(home: Home, accord: Accord, tmp_path: Path) -> None:
     points = [
         {

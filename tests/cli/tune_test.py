@@ -120,6 +120,40 @@ def test_messages_are_tuned_as_collectives_are(accord: Accord, tmp_path: Path) -
     ]
 
 
+def test_messages_between_nodes_are_tuned(
+    accord: Accord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = accord("tune", "net_send", *GRID[2:], "--dry-run", **SETTINGS)
+    assert done.stdout.splitlines()[0].split()[:3] == ["net_send", "2", "64"]
+    long = done.stdout.splitlines()[-1].split()
+    # The rule stages them: they are shorter than ACCORD_NET_BYTES.
+    assert "staged" not in long and {"direct", "passive", "active1"} <= {*long}
+    done = accord("tune", "net_send", "allreduce", *GRID, "--dry-run", **SETTINGS)
+    assert done.returncode != 0 and "net_send is measured alone" in done.stderr
+    # Two nodes of pretence; where there is no UCX all are staged, and say so.
+    monkeypatch.setitem(SETTINGS, "ACCORD_NODE_SPLIT", "1")
+    table, _ = tuned(accord, tmp_path, "net_send", *GRID[2:], *BRIEFLY)
+    (row,) = table["choices"]
+    assert (row["collective"], row["ranks"]) == ("net_send", 2)
+    assert row["ranges"][-1]["algorithm"] == "auto"
+    assert all(one["algorithm"] != "auto" for one in row["ranges"][:-1])
+    for point in table["points"]:
+        assert "direct" in {*point["left_out"]} | {one["algorithm"] for one in point["candidates"]}
+
+
+def test_records_of_messages_between_nodes_say_so(accord: Accord, tmp_path: Path) -> None:
+    words = {"operation": "latency", "size_bytes": 1 << 20}
+    lines = [
+        record(**words, path="net-direct"),
+        record(**words, path="staged", algorithm="net_send:staged", median_us=9.0),
+    ]
+    done = from_lines(accord, tmp_path, *lines)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((tmp_path / "table.json").read_text())["choices"]
+    # Whatever the rule of the programs to come will be.
+    assert (row["collective"], row["ranges"][0]["algorithm"]) == ("net_send", "direct")
+
+
 def interrupted(tmp_path: Path, words: list[str], number: int) -> tuple[int, str, Path]:
     """Starts a tuning, and sends it a signal once two points are there."""
     environment = {**os.environ, **_OPENMPI, **SETTINGS, "PYTHONPATH": str(PYTHON)}

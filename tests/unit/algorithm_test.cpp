@@ -61,6 +61,20 @@ TEST(algorithm, messages_go_by_what_is_said_of_them) {
   EXPECT_NE(problem.find("copy-kernel, copy-engine, nccl"), std::string::npos) << problem;
 }
 
+TEST(algorithm, messages_between_nodes_go_by_what_is_said_of_them) {
+  EXPECT_EQ(understood("node,send:staged").of_net_messages(), NetWay());
+  const AlgorithmChoice choice = understood("net_send:passive,send:copy-engine");
+  EXPECT_STREQ(name_of(choice.of_net_messages()), "passive");
+  EXPECT_EQ(choice.of_messages(), MessageWay{MessageWay::Way::engine});
+  EXPECT_TRUE(understood("net_send:staged").any());
+  EXPECT_NE(understood("net_send:direct").hash(), understood("net_send:passive").hash());
+  EXPECT_NE(understood("net_send:staged").hash(), understood("send:staged").hash());
+  std::string problem;
+  EXPECT_FALSE(AlgorithmChoice::parse("net_send:nccl", problem).any());
+  EXPECT_NE(problem.find("auto, staged, direct, passive"), std::string::npos) << problem;
+  for (const NetWayRow& row : all_net_ways()) EXPECT_EQ(find_net_way(row.name), row.value);
+}
+
 TEST(algorithm, the_hash_is_of_what_is_chosen) {
   const auto hash = [](const char* list) { return understood(list).hash(); };
   EXPECT_EQ(hash("node,allreduce:inbox"), hash("allreduce:node,allreduce:inbox,node"));

@@ -15,7 +15,7 @@ namespace {
 using net::Mail;
 using net::Memory;
 
-constexpr std::size_t kKeptMax = 21 * kLong;
+constexpr std::size_t kKeptMax = 2 * kLong;
 
 // One of the two ranks, of which the sender is 0.
 class Rank {
@@ -23,10 +23,8 @@ class Rank {
   Rank(End& end, std::uint32_t number) : other(1 - number), end_(end) {
     auto addresses = end.addresses;
     if (number == 1) std::swap(addresses[0], addresses[1]);
-    mail.emplace(
-        std::move(end.worker), std::move(addresses),
-        Mail::Options{
-            .rank = number, .kept_bytes_max = kKeptMax, .design = net::find_design("direct")});
+    mail.emplace(std::move(end.worker), std::move(addresses),
+                 Mail::Options{.rank = number, .kept_bytes_max = kKeptMax});
   }
 
   // As a receiver does in a call of its program.
@@ -37,8 +35,8 @@ class Rank {
   bool is_accepted() {
     return wait([&] { return mail->may_send_to(other); });
   }
-  std::uint32_t post(std::vector<char>& bytes) {
-    const auto number = mail->post(other, mail->design_for(bytes.size()), memory_of(bytes));
+  std::uint32_t post(std::vector<char>& bytes, const net::Design& design = net::fallback_design()) {
+    const auto number = mail->post(other, design, memory_of(bytes));
     EXPECT_TRUE(number.has_value());
     return number.value_or(0);
   }
@@ -166,43 +164,54 @@ TEST_F(NetMail, many_at_once_in_any_order) {
       });
 }
 
+// Keeping is never refused; only what comes then is.
 TEST_F(NetMail, a_kept_message_leaves_the_users_buffer) {
+  constexpr int kMessages = 3;
   run(
       [](End& end) {
         Rank rank(end, 0);
         ASSERT_TRUE(rank.is_accepted());
-        auto bytes = pattern(kLong, 5);
-        std::vector<char> second(kKeptMax - kLong + 1);
-        const auto post_second = [&] {
-          return rank.mail->post(1, rank.mail->design_for(1), Rank::memory_of(second));
+        std::vector<std::vector<char>> bytes;
+        std::vector<std::uint32_t> numbers;
+        std::vector<char> more(1);
+        const auto post_more = [&] {
+          const auto posted = rank.mail->post(1, net::fallback_design(), Rank::memory_of(more));
+          if (posted) rank.mail->withdraw(*posted);
+          return posted.has_value();
         };
-        const std::uint32_t number = rank.post(bytes);
-        EXPECT_FALSE(post_second().has_value());  // there would be no room for both
-        EXPECT_FALSE(rank.mail->is_kept(number));
-        EXPECT_OK(rank.mail->keep(number));
-        EXPECT_TRUE(rank.mail->is_kept(number));
-        EXPECT_OK(rank.end_of(number));
-        bytes.assign(kLong, 'x');
-        EXPECT_FALSE(post_second().has_value());
-        rank.tell(number);
+        for (int i = 0; i < kMessages; ++i) bytes.push_back(pattern(kKeptMax / 2, i));
+        for (auto& each : bytes) numbers.push_back(rank.post(each));
+        EXPECT_TRUE(post_more());
+        for (int i = 0; i < kMessages; ++i) {
+          const auto index = static_cast<std::size_t>(i);
+          EXPECT_FALSE(rank.mail->is_kept(numbers[index]));
+          EXPECT_OK(rank.mail->keep(numbers[index]));
+          EXPECT_TRUE(rank.mail->is_kept(numbers[index]));
+          EXPECT_OK(rank.end_of(numbers[index]));
+          bytes[index].assign(bytes[index].size(), 'x');
+        }
+        EXPECT_FALSE(post_more());
+        for (const std::uint32_t number : numbers) rank.tell(number);
         EXPECT_EQ(1U, rank.hear());
         // Its room comes back.
         EXPECT_TRUE(rank.wait([&] {
           (void)rank.mail->progress();
-          const auto posted = post_second();
-          if (posted) rank.mail->withdraw(*posted);
-          return posted.has_value();
+          return post_more();
         }));
         rank.tell(0);
       },
       [](End& end) {
         Rank rank(end, 1);
         rank.look_for_messages();
-        std::vector<char> bytes(kLong);
-        const bool fetched = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok();
+        bool right = true;
+        for (int i = 0; i < kMessages; ++i) {
+          std::vector<char> bytes(kKeptMax / 2);
+          right = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok() && right;
+          right = right && bytes == pattern(kKeptMax / 2, i);
+        }
         rank.tell(1);
         (void)rank.hear();
-        return fetched && bytes == pattern(kLong, 5);
+        return right;
       });
 }
 
@@ -257,6 +266,61 @@ TEST_F(NetMail, a_sender_that_dies_is_an_error_of_its_receiver) {
         ::usleep(200000);
         std::vector<char> bytes(kLong);
         return rank.mail->fetch(0, number, Rank::memory_of(bytes)).code() == StatusCode::network;
+      });
+}
+
+// Here no process has a proxy.
+TEST_F(NetMail, what_cannot_go_by_its_design_goes_directly) {
+  const net::Design& passive = *net::find_design("passive");
+  run(
+      [&](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        EXPECT_EQ(&net::fallback_design(), rank.mail->usable(1, passive, {}));
+        auto bytes = pattern(kLong, 3);
+        for (int i = 0; i < 2; ++i) {
+          const std::uint32_t number = rank.post(bytes, passive);
+          if (i == 1) EXPECT_OK(rank.mail->keep(number));
+          rank.tell(number);
+          EXPECT_OK(rank.end_of(number));
+        }
+        (void)rank.hear();
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        bool right = true;
+        for (int i = 0; i < 2; ++i) {
+          std::vector<char> bytes(kLong);
+          right = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok() && right;
+          right = right && bytes == pattern(kLong, 3);
+        }
+        rank.tell(1);
+        return right;
+      });
+}
+
+// It cannot be received: what comes later is to go another way.
+TEST_F(NetMail, a_design_that_has_failed_with_a_receiver_is_left_alone) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto bytes = pattern(kLong, 3);
+        EXPECT_EQ(&net::fallback_design(), rank.mail->usable(1, net::fallback_design(), {}));
+        rank.tell(rank.post(bytes));
+        EXPECT_TRUE(
+            rank.wait([&] { return rank.mail->usable(1, net::fallback_design(), {}) == nullptr; }));
+        EXPECT_TRUE(rank.mail->may_send_to(1));
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> too_short(kLong / 2);
+        const Status status = rank.mail->fetch(0, rank.hear(), Rank::memory_of(too_short));
+        (void)rank.hear();
+        return status.code() == StatusCode::network;
       });
 }
 
@@ -319,6 +383,7 @@ TEST_F(NetMail, a_receiver_that_dies_is_an_error_of_its_sender) {
         const std::uint32_t number = rank.post(bytes);
         rank.tell(0);
         EXPECT_EQ(StatusCode::network, rank.end_of(number).code());
+        EXPECT_FALSE(rank.mail->may_send_to(1));
       },
       [](End& end) {
         Rank rank(end, 1);

@@ -49,7 +49,8 @@ TEST(Outbox, IsGivenAMessageBackByTheBeginningOfItsHeader) {
     Bytes arrived(room_bytes);
     std::memcpy(arrived.data(), &header, std::min(room_bytes, sizeof header));
     arrived[0] ^= wrong;
-    core::dismiss_cut_off(ranks[rank], bytes(room_bytes), arrived.data());
+    const auto ticket = core::cut_off_ticket(bytes(room_bytes), arrived.data());
+    if (ticket) ranks[rank].dismiss(*ticket);
     return !ranks[1].recognises(header);
   };
   EXPECT_FALSE(cut_off(1, 7));

@@ -2,7 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // Messages from device to device of two processes through a proxy: they arrive whole whatever their
-// length, several at once with few chunks, and the death of the proxy is an error of both ends.
+// length, several at once with few chunks, and the death of the proxy is an error of both ends, but
+// only of what is under way: without one they go directly.
 #include <fstream>
 #include <optional>
 
@@ -61,7 +62,7 @@ class DeviceBytes {
 class Rank {
  public:
   Rank(End& end, std::uint32_t number, const char* design,
-       const std::string& program = proxy_program(), const std::string& setting = "")
+       const std::string& program = proxy_program(), const char* setting = "ACCORD_LOG=error")
       : other(1 - number),
         port({.cookie = static_cast<std::uint64_t>(::getpid()) << 20,
               .node = number,
@@ -69,23 +70,20 @@ class Rank {
               .settings = {"ACCORD_UCX_TLS=tcp",
                            "ACCORD_PROXY_CHUNK_BYTES=" + std::to_string(kChunkBytes), setting}},
              {.chunk_bytes = kChunkBytes, .chunks = 4}),
+        design_(*net::find_design(design)),
         end_(end) {
     net::set_proxy_port(&port);
     auto addresses = end.addresses;
     if (number == 1) std::swap(addresses[0], addresses[1]);
-    mail.emplace(
-        std::move(end.worker), std::move(addresses),
-        Mail::Options{
-            .rank = number, .kept_bytes_max = 32 << 20, .design = net::find_design(design)});
+    mail.emplace(std::move(end.worker), std::move(addresses),
+                 Mail::Options{.rank = number, .kept_bytes_max = 32 << 20});
   }
   ~Rank() {
     mail.reset();
     net::set_proxy_port(nullptr);
   }
 
-  std::uint32_t post(const Memory& memory) {
-    return mail->post(other, mail->design_for(memory.size_bytes), memory).value();
-  }
+  std::uint32_t post(const Memory& memory) { return mail->post(other, design_, memory).value(); }
   void tell(std::uint32_t number) const { end_.tell(std::as_bytes(std::span(&number, 1))); }
   std::uint32_t hear() const {
     std::uint32_t number = 0;
@@ -123,6 +121,7 @@ class Rank {
   std::optional<Mail> mail;
 
  private:
+  const net::Design& design_;
   End& end_;
 };
 
@@ -248,29 +247,85 @@ TEST_P(Designs, tell_both_ends_of_the_death_of_the_proxy) {
       });
 }
 
-// The end whose proxy is asked first says why.
-TEST_P(Designs, tell_both_ends_that_there_is_no_proxy) {
+// Whether it is asked for by its design or not: nothing is lost but time.
+TEST_P(Designs, go_directly_where_no_proxy_can_be_started) {
   constexpr const char* kNowhere = "/nonexistent/accord_proxy";
-  const auto is_told = [&](const Status& status, bool is_first) {
-    return !status.ok() && (!is_first || status.message().find(kNowhere) != std::string::npos);
-  };
-  const bool is_receivers = std::string(GetParam()) == "active2";
   run(
-      [&](End& end) {
+      [](End& end) {
         Rank rank(end, 0, GetParam(), kNowhere);
         const DeviceBytes from(pattern(kLong, 3));
         const std::uint32_t number = rank.post(from.memory());
         rank.tell(number);
-        const Status status = rank.end_of(number);
-        EXPECT_TRUE(is_told(status, !is_receivers)) << status.message();
+        EXPECT_OK(rank.end_of(number));
+        EXPECT_EQ(&net::fallback_design(),
+                  rank.mail->usable(1, *net::find_design(GetParam()), from.memory().where));
         (void)rank.hear();
       },
-      [&](End& end) {
+      [](End& end) {
         Rank rank(end, 1, GetParam(), kNowhere);
         const DeviceBytes to(std::vector<char>(kLong, 'x'));
         const Status status = rank.mail->fetch(0, rank.hear(), to.memory());
         rank.tell(0);
-        return is_told(status, is_receivers);
+        return status.ok() && to.bytes() == pattern(kLong, 3);
+      });
+}
+
+// The proxy has room for chunks of its own, but for no pool.
+TEST_P(Designs, want_a_pool_only_where_they_use_one) {
+  constexpr const char* kLittle = "ACCORD_PROXY_BYTES=128K";
+  run(
+      [](End& end) {
+        ::setenv("ACCORD_PROXY_CHUNK_BYTES", "64K", 1);  // the proxy's, too
+        Rank rank(end, 0, GetParam(), proxy_program(), kLittle);
+        const DeviceBytes from(pattern(kLong, 3));
+        const net::Design& design = *net::find_design(GetParam());
+        const auto usable = [&] { return rank.mail->usable(1, design, from.memory().where); };
+        const bool needs_none = std::string(GetParam()) != "passive";
+        EXPECT_EQ(&net::fallback_design(), usable());  // it is yet to come
+        EXPECT_TRUE(rank.wait([&] { return rank.port.process() > 0; }));
+        EXPECT_EQ(needs_none, rank.wait([&] {
+          (void)usable();
+          net::ProxyPort::Chunk chunk;
+          return usable() == &design || !rank.port.take(nullptr, chunk).ok();
+        }) && usable() == &design);
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        EXPECT_OK(rank.end_of(number));
+        (void)rank.hear();
+      },
+      [](End& end) {
+        Rank rank(end, 1, GetParam());
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        const Status status = rank.mail->fetch(0, rank.hear(), to.memory());
+        rank.tell(0);
+        return status.ok() && to.bytes() == pattern(kLong, 3);
+      });
+}
+
+// What comes after its death goes another way.
+TEST_P(Designs, are_not_used_without_their_proxy) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0, GetParam());
+        const DeviceBytes from(pattern(kLong, 3));
+        const net::Design& design = *net::find_design(GetParam());
+        const auto usable = [&] { return rank.mail->usable(1, design, from.memory().where); };
+        EXPECT_TRUE(rank.wait([&] { return usable() == &design; }));
+        ASSERT_GT(rank.port.process(), 0);
+        ASSERT_EQ(0, ::kill(static_cast<pid_t>(rank.port.process()), SIGKILL));
+        EXPECT_TRUE(rank.wait([&] { return usable() == &net::fallback_design(); }));
+        // Nor is one of them an error that has not begun.
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        EXPECT_OK(rank.end_of(number));
+        (void)rank.hear();
+      },
+      [](End& end) {
+        Rank rank(end, 1, GetParam());
+        const DeviceBytes to(std::vector<char>(kLong, 'x'));
+        const Status status = rank.mail->fetch(0, rank.hear(), to.memory());
+        rank.tell(0);
+        return status.ok() && to.bytes() == pattern(kLong, 3);
       });
 }
 

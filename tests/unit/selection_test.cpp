@@ -223,6 +223,67 @@ TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   EXPECT_EQ(message_library({&setting, &info, nullptr}), nullptr);
 }
 
+// ACCORD_NET_DESIGN is table, ACCORD_NET_BYTES 64 KiB; net_selection_test has others.
+TEST(selection, messages_between_nodes_are_staged_unless_somebody_says_more) {
+  const auto by = [](std::size_t size_bytes, const char* name, Origin origin, NetFacts facts = {}) {
+    const NetWay way = find_net_way(name).value();
+    return std::string(name_of(outcome(size_bytes, AskedNetMessage{way, origin}, facts)));
+  };
+  EXPECT_EQ(by(kMiB, "auto", Origin::rule), "staged");
+  EXPECT_EQ(by(kMiB, "direct", Origin::table), "direct");
+  EXPECT_EQ(by(32, "direct", Origin::info), "direct");
+  EXPECT_EQ(by(31, "direct", Origin::info), "staged");
+  EXPECT_EQ(by(kMiB, "staged", Origin::setting), "staged");
+  // A proxy that has no core is left to those who ask for it.
+  const NetFacts busy{.has_idle_core = false};
+  EXPECT_EQ(by(kMiB, "active1", Origin::table), "active1");
+  EXPECT_EQ(by(kMiB, "active1", Origin::table, busy), "passive");
+  EXPECT_EQ(by(kMiB, "active1", Origin::setting, busy), "active1");
+  EXPECT_EQ(by(kMiB, "active1", Origin::info, busy), "active1");
+  EXPECT_EQ(by(kMiB, "direct", Origin::table, busy), "direct");
+}
+
+TEST(selection, messages_between_nodes_have_rows_of_their_own) {
+  const auto text = [](const std::string& ranges, const std::string& more = "") {
+    return table_text(R"([{"collective": "net_send", "ranks": 2, "ranges": [)" + ranges + "]}" +
+                      more + "]");
+  };
+  const std::string ranges =
+      R"({"first_bytes": 0, "algorithm": "staged"}, {"first_bytes": 4096, "algorithm": "direct"})";
+  const Table table = understood(text(ranges));
+  const auto name = [&](std::size_t size_bytes) {
+    return std::string(name_of(table.find_net_message(size_bytes)->algorithm));
+  };
+  EXPECT_FALSE(table.empty());
+  EXPECT_TRUE(table.has_design());
+  EXPECT_EQ(name(4095), "staged");
+  EXPECT_EQ(name(4096), "direct");
+  EXPECT_EQ(table.find_message(4096), nullptr);
+  EXPECT_EQ(understood(kGood).find_net_message(4096), nullptr);
+  const Table staged = understood(text(R"({"first_bytes": 0, "algorithm": "staged"})"));
+  EXPECT_FALSE(staged.has_design());
+  EXPECT_NE(table.hash(), staged.hash());
+  EXPECT_NE(staged.hash(),
+            understood(messages_text(R"({"first_bytes": 0, "algorithm": "staged"})")).hash());
+  Table none;
+  EXPECT_FALSE(Table::parse(text(R"({"first_bytes": 0, "algorithm": "copy-engine"})"), none).ok());
+  EXPECT_FALSE(Table::parse(text(ranges, "," + text(ranges)), none).ok());
+
+  const AlgorithmChoice setting = choice("net_send:passive");
+  const AlgorithmChoice info = choice("net_send:active1");
+  const AlgorithmChoice other = choice("staged,send:staged");
+  const auto origin = [](const Sources& sources) {
+    return asked_for_net_message(sources, 5000).origin;
+  };
+  EXPECT_EQ(origin({&setting, &info, &table}), Origin::setting);
+  EXPECT_EQ(origin({&other, &info, &table}), Origin::info);
+  EXPECT_EQ(origin({&other, &other, &table}), Origin::table);
+  EXPECT_EQ(origin({&other, nullptr, nullptr}), Origin::rule);
+  EXPECT_TRUE(may_go_by_design({&setting, nullptr, nullptr}));
+  EXPECT_TRUE(may_go_by_design({&other, nullptr, &table}));
+  EXPECT_FALSE(may_go_by_design({&other, nullptr, &staged}));
+}
+
 TEST(selection, no_table_chooses_for_calls_without_a_common_size) {
   const Table table = understood(table_text(
       R"([{"collective": "alltoallv", "ranks": 4,

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages between nodes by their headers, which a socket carries here in the host MPI's stead:
+// several are on their way at once, and what is cut off or left behind holds nobody up.
+#include <optional>
+
+#include "core/loan.h"
+#include "core/net/messages.h"
+#include "device/registry.h"
+#include "net_processes.h"
+#include "support.h"
+
+namespace accord::test {
+namespace {
+
+using node::MessageHeader;
+
+constexpr std::size_t kRoomBytes = 8 * kLong;
+constexpr core::NetMessages::Cookie kCookie{0x1234567890abcdef, 0xfedcba0987654321};
+
+// A buffer in memory of the embedded device.
+class Buffer {
+ public:
+  explicit Buffer(const std::vector<char>& bytes) : size_(bytes.size()) {
+    if (!runtime().allocate(0, device::MemoryKind::device, size_, start_).ok()) ::_exit(4);
+    copy(start_, bytes.data());
+  }
+  ~Buffer() { (void)runtime().free(start_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  core::Segment segment() const { return {core::Typemap::contiguous(1), size_, 0}; }
+  core::StagedBuffer staged() const {
+    auto made = core::StagedBuffer::staged(start_, device::classify(start_));
+    made.writes(segment());
+    EXPECT_OK(made.open());
+    return made;
+  }
+  std::vector<char> bytes() const {
+    std::vector<char> copied(size_);
+    copy(copied.data(), start_);
+    return copied;
+  }
+
+ private:
+  static device::DeviceRuntime& runtime() { return device::default_runtime(); }
+  void copy(void* to, const void* from) const {
+    const device::Copy one{.dst = to, .src = from, .row_bytes = size_};
+    if (!runtime().copy(0, {&one, 1}).ok()) ::_exit(4);
+  }
+
+  std::size_t size_;
+  void* start_ = nullptr;
+};
+
+// One of the two ranks, of which the sender is 0.
+class Rank {
+ public:
+  Rank(End& end, std::uint32_t number) : end_(end), other_(1 - number) {
+    auto addresses = end.addresses;
+    if (number == 1) std::swap(addresses[0], addresses[1]);
+    mail.emplace(std::move(end.worker), std::move(addresses),
+                 net::Mail::Options{.rank = number, .kept_bytes_max = kRoomBytes});
+    messages.emplace(*mail, kCookie, number, 2);
+  }
+
+  // As a receiver does in a call of its program.
+  void look_for_messages() {
+    EXPECT_TRUE(wait([&] { return mail->was_invited(); }));
+    mail->accept_invitations();
+  }
+  bool is_accepted() {
+    return wait([&] { return mail->may_send_to(other_); });
+  }
+  bool post(const Buffer& buffer, MessageHeader& header) {
+    auto posted = core::Posted::no;
+    EXPECT_OK(messages->post(buffer.segment(), buffer.staged(), other_, net::fallback_design(),
+                             header, posted));
+    return posted == core::Posted::yes;
+  }
+  Status end_of(const MessageHeader& header) {
+    core::LoanEnd end(*messages, header);
+    Status status;
+    bool done = false;
+    (void)wait([&] {
+      status = end.poll(done);
+      return done || !status.ok();
+    });
+    return done || !status.ok() ? status : Status(StatusCode::unsupported, "does not end");
+  }
+  template <class T>
+  void tell(const T& value) const {
+    end_.tell(std::as_bytes(std::span(&value, 1)));
+  }
+  template <class T = MessageHeader>
+  T hear() const {
+    T value{};
+    const auto told = end_.hear();
+    if (told.size() == sizeof value) std::memcpy(&value, told.data(), sizeof value);
+    return value;
+  }
+  template <class Done>
+  bool wait(Done done) const {
+    for (const auto until = std::chrono::steady_clock::now() + kPatience;
+         std::chrono::steady_clock::now() < until; ::usleep(100))
+      if (done()) return true;
+    return false;
+  }
+
+  std::optional<net::Mail> mail;
+  std::optional<core::NetMessages> messages;
+
+ private:
+  End& end_;
+  const std::uint32_t other_;
+};
+
+using NetMessages = TwoProcesses;
+
+// Their sender is stopped: one after the other, the first would never begin.
+TEST_F(NetMessages, those_of_a_batch_are_asked_for_before_any_is_waited_for) {
+  constexpr int kMessages = 5;
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        std::vector<std::unique_ptr<Buffer>> buffers;
+        std::vector<MessageHeader> headers(kMessages);
+        for (int i = 0; i < kMessages; ++i) {
+          buffers.push_back(std::make_unique<Buffer>(pattern(kLong, i)));
+          ASSERT_TRUE(rank.post(*buffers.back(), headers[static_cast<std::size_t>(i)]));
+          rank.tell(headers[static_cast<std::size_t>(i)]);
+        }
+        rank.tell(::getpid());
+        for (const MessageHeader& header : headers) EXPECT_OK(rank.end_of(header));
+        (void)rank.hear<int>();
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<std::unique_ptr<Buffer>> buffers;
+        std::vector<MessageHeader> headers;
+        for (int i = 0; i < kMessages; ++i) headers.push_back(rank.hear());
+        const auto sender = rank.hear<pid_t>();
+        ::kill(sender, SIGSTOP);
+        core::NetBatch batch(*rank.mail);
+        for (const MessageHeader& header : headers) {
+          // The last is too long for its receiver, which is known at once.
+          const bool fits = buffers.size() + 1 < headers.size();
+          buffers.push_back(std::make_unique<Buffer>(std::vector<char>(fits ? kLong : 100, 'x')));
+          core::StagedBuffer to = buffers.back()->staged();
+          const Status status = rank.messages->fetch(buffers.back()->segment(), to, header, &batch);
+          EXPECT_EQ(fits ? StatusCode::ok : StatusCode::truncated, status.code());
+        }
+        const std::size_t begun = batch.size();
+        ::kill(sender, SIGCONT);
+        const std::vector<Status> outcomes = batch.run();
+        bool right = begun == kMessages - 1 && outcomes.size() == begun;
+        for (std::size_t i = 0; right && i < outcomes.size(); ++i)
+          right = outcomes[i].ok() && buffers[i]->bytes() == pattern(kLong, static_cast<int>(i));
+        rank.tell(1);
+        return right;
+      });
+}
+
+// Its sender has the room back.
+TEST_F(NetMessages, one_whose_header_was_cut_off_is_given_up) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        const Buffer buffer(pattern(kLong, 1));
+        MessageHeader header;
+        MessageHeader more;
+        for (std::size_t used = 0; used + kLong <= kRoomBytes; used += kLong) {
+          ASSERT_TRUE(rank.post(buffer, header));
+          EXPECT_OK(rank.messages->move(header));
+        }
+        EXPECT_FALSE(rank.post(buffer, more));
+        rank.tell(header.ticket);
+        rank.tell(header.ticket);
+        EXPECT_TRUE(rank.wait([&] { return rank.post(buffer, more); }));
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        rank.messages->dismiss(rank.hear<std::uint64_t>() ^ std::uint64_t{1} << 63);  // nobody's
+        rank.messages->dismiss(rank.hear<std::uint64_t>());
+        (void)rank.hear<int>();
+        return true;
+      });
+}
+
+// A host MPI in which no header is ever taken.
+class NobodyReceives final : public core::HostPort {
+ public:
+  Status test(core::HostRequest&, bool& done) override { return peek(0, done); }
+  Status peek(core::HostRequest, bool& done) override {
+    done = false;
+    return {};
+  }
+  Status grequest_start(core::HostRequest&) override { return {}; }
+  void grequest_complete(core::HostRequest) override {}
+  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
+  void placeholder_complete(int) override {}
+  void placeholder_release(int) override {}
+  void pause() override {}
+};
+
+TEST_F(NetMessages, who_leaves_waits_for_nobody_to_take_a_header) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        const Buffer buffer(pattern(kLong, 1));
+        MessageHeader header;
+        ASSERT_TRUE(rank.post(buffer, header));
+        NobodyReceives port;
+        core::LoanOperation loan(*rank.messages, header);
+        EXPECT_EQ(core::Operation::Phase::issued, loan.advance(port));
+        rank.messages->leave();
+        EXPECT_EQ(core::Operation::Phase::done, loan.advance(port));
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        (void)rank.hear<int>();
+        return true;
+      });
+}
+
+}  // namespace
+}  // namespace accord::test
