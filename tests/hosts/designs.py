@@ -63,6 +63,11 @@ def arguments() -> argparse.Namespace:
         default=["device", "host", "2,2", "4,4", "8,8"],
         help="device, host, or ranks of each host (default: %(default)s)",
     )
+    parser.add_argument(
+        "--table",
+        type=Path,
+        help="what the design auto goes by, as accord tune net_send writes it (default: the rule)",
+    )
     parser.add_argument("--scale", type=float, default=0.005, help="of all rates")
     parser.add_argument(
         "--seconds", default="1", help="of each point; five calls at least"
@@ -91,6 +96,9 @@ def measure(
         "ACCORD_NET_DESIGN": design,
         "ACCORD_NET_PATIENCE_MS": str(patience_ms),
     }
+    if design == "auto" and options.table is not None:
+        settings["ACCORD_NET_DESIGN"] = "table"
+        settings["ACCORD_TABLE"] = str(options.table.absolute())
     found = run_bench(options, shape, bench, settings)
     return [
         in_place(record, what, links, design, shape)
