@@ -190,6 +190,7 @@ TEST(bench_options, bad_input_is_refused) {
       {"accord_bench", "bcast", "--min", "8K", "--max", "1K"},
       {"accord_bench", "bcast", "--memory", "tape"},
       {"accord_bench", "bcast", "--iterations", "0"},
+      {"accord_bench", "bcast", "--window", "0"},
   };
   for (const auto& arguments : bad) {
     const auto parsed = parse_options(arguments, kNames);

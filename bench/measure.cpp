@@ -321,7 +321,8 @@ SizeResult measure_size(const Session& session, const Operation& operation, std:
   const auto shape = make_shape(operation, {.rank = session.rank,
                                             .ranks = session.ranks,
                                             .size_bytes = size_bytes,
-                                            .element_bytes = element_bytes});
+                                            .element_bytes = element_bytes,
+                                            .window = session.options.window});
   if (!shape) {
     result.shape.elements = size_bytes / element_bytes;
     return without_ways(result, "the counts or displacements do not fit into an int", ways);

@@ -3,8 +3,8 @@
 //
 // The operations that can be measured. One is a row of a table: how large the buffers are, what the
 // receive buffer must hold afterwards, how to call it, and how its bandwidth is counted. Adding an
-// operation is adding a row (operation.cpp for collectives, point_to_point.cpp). Rows know neither
-// devices nor clocks.
+// operation is adding a row (operation.cpp for collectives, point_to_point.cpp, stencil.cpp). Rows
+// know neither devices nor clocks.
 #pragma once
 
 #include <mpi.h>
@@ -139,10 +139,12 @@ const std::vector<Operation>& operations();
 const Operation* find_operation(std::string_view name);
 
 std::vector<Operation> point_to_point_operations();
+std::vector<Operation> stencil_operations();
 
 struct ShapeRequest {
   int rank, ranks;
   std::size_t size_bytes, element_bytes;
+  std::size_t window = 64;  // messages in flight of the bandwidth tests, at most
 };
 // None when the counts or displacements would not fit into an int.
 std::optional<Shape> make_shape(const Operation& operation, const ShapeRequest& request);

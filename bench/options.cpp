@@ -153,6 +153,10 @@ void add_how(CLI::App& app, Options& options) {
                  "calls timed together as one sample (default: up to 100 for calls of less than "
                  "30 us that synchronise all ranks, else 1)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--window", options.window,
+                 "messages in flight of the bandwidth tests, at most; fewer where they are long")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--seconds", options.seconds_per_size, "time for one size, all ways together")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

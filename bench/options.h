@@ -30,6 +30,7 @@ struct Options {
   int warmup = -1;     // -1: by size
   int batch = 0;       // 0: by duration
   double seconds_per_size = 1.0;
+  std::size_t window = 64;           // messages in flight of the bandwidth tests, at most
   double gap_us = 0;                 // of other work before each call
   std::size_t memory_bytes_max = 0;  // 0: most of what the machine has free
   Verify verify = Verify::on;

@@ -26,14 +26,13 @@ std::size_t block_count(Blocks blocks, std::size_t elements, std::size_t ranks, 
 }  // namespace
 
 std::optional<Shape> make_shape(const Operation& operation, const ShapeRequest& request) {
-  constexpr std::size_t kWindowMax = 64;
   constexpr std::size_t kWindowBytes = std::size_t{256} << 20;
   Shape shape;
   shape.rank = request.rank;
   shape.ranks = request.ranks;
   shape.elements = request.size_bytes / request.element_bytes;
   shape.window = static_cast<int>(std::clamp<std::size_t>(
-      kWindowBytes / std::max<std::size_t>(request.size_bytes, 1), 1, kWindowMax));
+      kWindowBytes / std::max<std::size_t>(request.size_bytes, 1), 1, request.window));
   const auto ranks = static_cast<std::size_t>(request.ranks);
   std::size_t displ = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {

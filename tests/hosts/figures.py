@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-HOSTS = Path(__file__).with_name("hosts.py")
+from measuring import add_arguments, run_bench
+
 WAYS = ["two-level", "two-level-single-leader", "staged"]
 FLAT = "staged by hand"
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -54,10 +52,7 @@ class Arrangement:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--flavour", choices=["mpich", "openmpi"], required=True)
-    parser.add_argument("--mpiexec", required=True)
-    parser.add_argument("--preload", required=True, help="libaccord.so")
-    parser.add_argument("--bench", required=True, help="accord_bench of that MPI")
+    add_arguments(parser)
     parser.add_argument("--rate", default="1gbit", help="of each link and direction")
     parser.add_argument("--hosts", nargs="+", default=["2,2", "1,1,1,1", "2,2/2"])
     parser.add_argument("--min", default="1M")
@@ -68,27 +63,16 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, hosts: Arrangement) -> list[dict]:
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as records:
-        shape = ["--ranks", hosts.ranks, "--links", str(hosts.links)]
-        shape += ["--out", options.rate, "--in", options.rate]
-        bench = [options.bench, "allreduce", "--memory", "device", "--factor", "4"]
-        bench += ["--min", options.min, "--max", options.max, "--peer", "staged"]
-        bench += ["--algorithm", *WAYS, "--iterations", options.iterations]
-        bench += ["--warmup", "1", "--seconds", "1", "--json", records.name]
-        command = [sys.executable, str(HOSTS), "--flavour", options.flavour]
-        command += ["--mpiexec", options.mpiexec, "--preload", options.preload, *shape]
-        # Open MPI's put protocol has large messages go in one direction at a time.
-        settings = {
-            "ACCORD_RUNTIME": "host",
-            "OMPI_MCA_btl_tcp_flags": "send",
-            **os.environ,
-        }
-        done = subprocess.run([*command, "--", *bench], env=settings, stdout=sys.stderr)
-        if done.returncode != 0:
-            sys.exit(done.returncode)
-        text = Path(records.name).read_text()
+    shape = ["--ranks", hosts.ranks, "--links", str(hosts.links)]
+    shape += ["--out", options.rate, "--in", options.rate]
+    bench = ["allreduce", "--memory", "device", "--factor", "4"]
+    bench += ["--min", options.min, "--max", options.max, "--peer", "staged"]
+    bench += ["--algorithm", *WAYS, "--iterations", options.iterations]
+    bench += ["--warmup", "1", "--seconds", "1"]
     about = {"ranks": hosts.ranks, "links": hosts.links, "rate": options.rate}
-    return [{**json.loads(line), "hosts": about} for line in text.splitlines()]
+    return [
+        {**record, "hosts": about} for record in run_bench(options, shape, bench, {})
+    ]
 
 
 def name_of(record: dict) -> str:

@@ -4,8 +4,11 @@
 """Runs an MPI program over several hosts that are one machine.
 
 Each host is a network namespace with a name, an address and a /dev/shm of its own, and a link to a switch, or several,
-whose rate and delay can be set for either direction. With several, ranks of a host use them in turn. All of it lives in one PID namespace, whose processes the kernel ends with
-the first of them, and namespaces go with their last process: nothing stays behind, however the run ends.
+whose rate and delay can be set for either direction. With several, ranks of a host use them in turn. With a device link
+Accord's own messages from rank to rank go by that one, and those of proxies and of the host MPI by the other, the host
+link; both end at one switch, so that a proxy's data may leave by a host link and arrive by a device link. All of it lives
+in one PID namespace, whose processes the kernel ends with the first of them, and namespaces go with their last process:
+nothing stays behind, however the run ends.
 
 Ranks go to the hosts in blocks, and Accord is told so (ACCORD_NODE_SPLIT), since hosts of one kernel look like one node
 to it. Ends with 77, and says why, where such namespaces or the Python package pyroute2 are not to be had.
@@ -17,6 +20,7 @@ import argparse
 import ctypes
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -35,6 +39,10 @@ NAMESPACES = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--n
 PR_SET_PDEATHSIG = 1
 MEMORY = Path("/dev/shm")
 BIND_GPU = Path(__file__).resolve().parents[2] / "python/accord/bind_gpu.sh"
+SEGMENT_BYTES = 16 * 1024  # the longest packet of a connection over a link with a rate
+CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
+DEVICE_LINK = "device0"
+DEVICE_TABLE = 100  # of routes
 
 
 @dataclass
@@ -59,6 +67,14 @@ class Host:
     def address_of(self, link: int) -> str:
         return f"10.77.{link}.{self.number + 1}"
 
+    @property
+    def device_address(self) -> str:
+        """In the subnet of the first link."""
+        return f"10.77.0.{self.number + 101}"
+
+    def hardware_address(self, name: str) -> str:
+        return f"02:00:00:00:{int(name == DEVICE_LINK):02x}:{self.number + 1:02x}"
+
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -74,6 +90,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--in", dest="into", help="rate of what enters it (default of both: no limit)"
     )
+    parser.add_argument(
+        "--device-out",
+        help="gives each host a device link, and says the rate of what leaves by it",
+    )
+    parser.add_argument("--device-in", help="rate of what enters by the device link")
     parser.add_argument(
         "--delay-us",
         type=int,
@@ -118,7 +139,11 @@ def enter_namespaces() -> None:
 def start(host: Host) -> None:
     """Makes the host's namespaces, held by a process that does nothing."""
     (host.folder / "tmp").mkdir(parents=True)
-    script = f"hostname {host.name} && mount --bind {host.folder} {MEMORY} && exec sleep infinity"
+    script = f"hostname {host.name} && mount --bind {host.folder} {MEMORY}"
+    # UCX looks for interfaces in /sys; without this it sees those of the machine.
+    script += " && { mount -t sysfs sysfs /sys || true; }"
+    # Of connections that share a link while all wait for the slowest: 94 % of it in use by Reno, 70 % by CUBIC and BBR.
+    script += f" && {{ echo reno >{CONGESTION_CONTROL} || true; }} && exec sleep infinity"
     host.process = subprocess.Popen(
         ["unshare", "--net", "--uts", "--mount", "sh", "-c", script]
     )
@@ -135,45 +160,103 @@ def entering(process: int) -> list[str]:
     return ["nsenter", "--target", str(process), "--net", "--uts", "--mount"]
 
 
-def connect(hosts: list[Host], options: argparse.Namespace) -> None:
-    """A bridge here for each link, and a pair of interfaces for each host: what it sends is shaped on its end, what it gets
-    on ours.
+@dataclass(frozen=True)
+class Link:
+    """An interface of each host, and the switch that it is connected to."""
 
-    Bridges of their own, since a host answers for all its addresses on any of its interfaces. What a rank sends to another
-    link's rank leaves by the own link there.
+    name: str
+    switch: str
+    out: str | None
+    into: str | None
+
+
+def has_device_link(options: argparse.Namespace) -> bool:
+    return options.device_out is not None or options.device_in is not None
+
+
+def links_of(options: argparse.Namespace) -> Iterator[Link]:
+    for number in range(options.links):
+        yield Link(f"eth{number}", f"switch{number}", options.out, options.into)
+    if has_device_link(options):
+        yield Link(DEVICE_LINK, "switch0", options.device_out, options.device_in)
+
+
+def address_on(host: Host, link: Link) -> str:
+    if link.name == DEVICE_LINK:
+        return host.device_address
+    return host.address_of(int(link.name.removeprefix("eth")))
+
+
+def connect(hosts: list[Host], options: argparse.Namespace) -> None:
+    """A pair of interfaces for each link of each host: what it sends is shaped on its end, what it gets on ours.
+
+    Links of one kind have a bridge of their own, since a host answers for all its addresses on any of its interfaces. What
+    a rank sends to another link's rank leaves by the own link there.
     """
     from pyroute2 import IPRoute
 
     with IPRoute() as network:
-        for link in range(options.links):
-            network.link("add", ifname=f"switch{link}", kind="bridge")
-            bridge = network.link_lookup(ifname=f"switch{link}")[0]
+        for link in links_of(options):
+            if not network.link_lookup(ifname=link.switch):
+                network.link("add", ifname=link.switch, kind="bridge")
+            bridge = network.link_lookup(ifname=link.switch)[0]
             network.link("set", index=bridge, state="up")
             for host in hosts:
-                connect_host(network, bridge, host, link, options)
+                connect_host(network, bridge, host, link, options.delay_us)
+    if has_device_link(options):
+        for host in hosts:
+            keep_apart(host, hosts)
 
 
-def connect_host(
-    network, bridge: int, host: Host, link: int, options: argparse.Namespace
-) -> None:
+def connect_host(network, bridge: int, host: Host, link: Link, delay_us: int) -> None:
     from pyroute2 import NetNS
 
-    near, name = f"to-{host.name}-{link}", f"eth{link}"
+    near = f"{host.name}-{link.name}"
     network.link(
         "add",
         ifname=near,
         kind="veth",
-        peer={"ifname": name, "net_ns_pid": host.process.pid},
+        peer={
+            "ifname": link.name,
+            "address": host.hardware_address(link.name),
+            "net_ns_pid": host.process.pid,
+        },
     )
     index = network.link_lookup(ifname=near)[0]
     network.link("set", index=index, master=bridge, state="up")
-    shape(network, index, rate_of(options.into, host), options.delay_us)
+    shape(network, index, rate_of(link.into, host), delay_us)
     with NetNS(f"/proc/{host.process.pid}/ns/net") as inside:
-        far = inside.link_lookup(ifname=name)[0]
-        inside.addr("add", index=far, address=host.address_of(link), prefixlen=24)
+        far = inside.link_lookup(ifname=link.name)[0]
+        inside.addr("add", index=far, address=address_on(host, link), prefixlen=24)
         for one in (far, inside.link_lookup(ifname="lo")[0]):
             inside.link("set", index=one, state="up")
-        shape(inside, far, rate_of(options.out, host), options.delay_us)
+        shape(inside, far, rate_of(link.out, host), delay_us)
+
+
+def keep_apart(host: Host, hosts: list[Host]) -> None:
+    """What is sent from the address of one of two links in one subnet leaves by it, and comes by that of its destination."""
+    from pyroute2 import NetNS
+
+    with NetNS(f"/proc/{host.process.pid}/ns/net") as inside:
+        device = inside.link_lookup(ifname=DEVICE_LINK)[0]
+        inside.route("add", dst="10.77.0.0/24", oif=device, table=DEVICE_TABLE)
+        inside.rule("add", src=host.device_address, table=DEVICE_TABLE)
+        for name in ("eth0", DEVICE_LINK):
+            index = inside.link_lookup(ifname=name)[0]
+            for other in hosts:
+                if other is host:
+                    continue
+                for address, at in (
+                    (other.address, "eth0"),
+                    (other.device_address, DEVICE_LINK),
+                ):
+                    inside.neigh(
+                        "replace",
+                        ifindex=index,
+                        dst=address,
+                        lladdr=other.hardware_address(at),
+                        state="permanent",
+                    )
 
 
 def rate_of(rates: str | None, host: Host) -> str | None:
@@ -183,16 +266,22 @@ def rate_of(rates: str | None, host: Host) -> str | None:
     return words[host.number % len(words)]
 
 
+def bits_a_second(rate: str) -> float:
+    number, unit = re.fullmatch(r"([0-9.]+)([kmg]?)bit", rate).groups()
+    return float(number) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[unit]
+
+
 def shape(network, index: int, rate: str | None, delay_us: int) -> None:
     """What the interface sends."""
     from pyroute2.netlink.exceptions import NetlinkError
 
     root, below = 0x10000, 0x10001
     if rate is not None:
-        # Segments of a connection come in packets of 64 KiB; a queue of half a second drops none.
-        network.tc(
-            "add", "tbf", index, root, rate=rate, burst=256 * 1024, latency="500ms"
-        )
+        # What may leave at once, after a pause: a millisecond's bytes, so that short messages are not faster than the link,
+        # but two packets. The queue of half a second drops none.
+        burst = int(max(bits_a_second(rate) / 8e3, 2 * SEGMENT_BYTES))
+        network.link("set", index=index, gso_max_size=SEGMENT_BYTES)
+        network.tc("add", "tbf", index, root, rate=rate, burst=burst, latency="500ms")
     if delay_us == 0:
         return
     place = {"handle": root} if rate is None else {"handle": 0x20000, "parent": below}
@@ -232,6 +321,7 @@ def write_starter(host: Host, options: argparse.Namespace) -> str:
         rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
         lines.append(f"link=eth$(({rank} % {options.links}))")
         lines.append("export OMPI_MCA_btl_tcp_if_include=$link FI_TCP_IFACE=$link")
+        lines.append("export UCX_NET_DEVICES=$link")  # MPICH's way
     if options.gpus is not None:
         gpus = options.gpus.split(":")
         lines.append(f"export CUDA_VISIBLE_DEVICES={gpus[host.number % len(gpus)]}")
@@ -241,7 +331,9 @@ def write_starter(host: Host, options: argparse.Namespace) -> str:
     return str(MEMORY / path.name)
 
 
-def command(hosts: list[Host], options: argparse.Namespace) -> list[str]:
+def command(
+    hosts: list[Host], options: argparse.Namespace, environment: dict[str, str]
+) -> list[str]:
     launcher = [write_launcher(host) for host in hosts][0]
     starter = [write_starter(host, options) for host in hosts][0]
     names = ",".join(f"{host.address}:{host.ranks}" for host in hosts)
@@ -252,25 +344,29 @@ def command(hosts: list[Host], options: argparse.Namespace) -> list[str]:
     else:
         start_by += ["--prtemca", "plm_ssh_agent", launcher, "--map-by", "slot"]
         start_by += ["--prtemca", "prte_if_include", "eth0", "--host", names]
-        start_by += [word for name in forwarded() for word in ("-x", name)]
+        start_by += [word for name in forwarded(environment) for word in ("-x", name)]
     start_by += ["-n", str(sum(host.ranks for host in hosts))]
     return [*entering(hosts[0].process.pid), "--", *start_by, starter, *options.program]
 
 
-def forwarded() -> Iterator[str]:
-    own = ("ACCORD_NODE_SPLIT", "ACCORD_YIELD")
-    yield from own
+def forwarded(environment: dict[str, str]) -> Iterator[str]:
+    """Of its settings Open MPI passes on its own alone."""
     yield from (
         name
-        for name in os.environ
-        if name.startswith("ACCORD_") and name not in (INSIDE, *own)
+        for name in environment
+        if name.startswith("ACCORD_") and name not in (INSIDE, PROCESSES)
     )
 
 
-def settings(hosts: list[Host]) -> dict[str, str]:
+def settings(hosts: list[Host], options: argparse.Namespace) -> dict[str, str]:
     """Messages between hosts go over the links; within one they may take any way."""
+    adapters = {
+        "ACCORD_UCX_DEVICE_NET": DEVICE_LINK,
+        "ACCORD_UCX_HOST_NET": "eth0",
+    }
     return {
         **os.environ,
+        **(adapters if has_device_link(options) else {}),
         PROCESSES: " ".join(f"{host.address}={host.process.pid}" for host in hosts),
         "ACCORD_NODE_SPLIT": ",".join(
             str(host.number) for host in hosts for _ in range(host.ranks)
@@ -300,7 +396,10 @@ def run(options: argparse.Namespace) -> int:
     for host in hosts:
         start(host)
     connect(hosts, options)
-    return subprocess.run(command(hosts, options), env=settings(hosts)).returncode
+    environment = settings(hosts, options)
+    return subprocess.run(
+        command(hosts, options, environment), env=environment
+    ).returncode
 
 
 def main() -> int:

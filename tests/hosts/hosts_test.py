@@ -17,6 +17,8 @@ import pytest
 HOSTS = Path(__file__).with_name("hosts.py")
 MPIEXEC = os.environ.get("ACCORD_TEST_MPIEXEC", "")
 FLAVOUR = os.environ.get("ACCORD_TEST_FLAVOUR", "mpich")
+BENCH = os.environ.get("ACCORD_TEST_BENCH", "")
+LIBRARY = os.environ.get("ACCORD_TEST_LIBRARY", "")
 SKIPPED = 77
 BYTES = 2_000_000
 
@@ -133,6 +135,82 @@ if rank == 1:
     assert done.returncode == 0, done.stderr
     words = done.stdout.split()
     assert int(words[words.index("received") + 1]) > BYTES
+
+
+HOST_LINKS, DEVICE_LINKS = ("10.77.0.1", "10.77.0.2"), ("10.77.0.101", "10.77.0.102")
+
+
+def between(here: str, there: str) -> str:
+    """EXCHANGE from an address of the first host to one of the second."""
+    return EXCHANGE.replace("10.77.0.2", there).replace(
+        "7777))\n            break", f"7777), None, ('{here}', 0))\n            break"
+    )
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "mbit_there", "mbit_back"),
+    [
+        (HOST_LINKS[0], HOST_LINKS[1], 160, 160),
+        (DEVICE_LINKS[0], DEVICE_LINKS[1], 40, 40),
+        # Out of a host link into a device link, as a proxy's data goes, and the other way round.
+        (HOST_LINKS[0], DEVICE_LINKS[1], 80, 40),
+        (DEVICE_LINKS[0], HOST_LINKS[1], 40, 80),
+    ],
+)
+def test_a_device_link_has_rates_of_its_own(
+    here: str, there: str, mbit_there: int, mbit_back: int
+) -> None:
+    rates = ["--out", "160mbit", "--in", "160mbit"]
+    rates += ["--device-out", "40mbit", "--device-in", "80mbit"]
+    took = seconds(*rates, program=between(here, there))
+    for one, mbit in zip(took, (mbit_there, mbit_back), strict=True):
+        at_that = BYTES / (mbit * 125e3)
+        assert at_that * 0.8 < one < at_that * 1.7
+
+
+# What waits too long for its receiver is copied to host memory, which active designs leave to the rank and its device link.
+PATIENT = {"ACCORD_NET_PATIENCE_MS": "10000"}
+# Runs a benchmark, and says by which links its host has sent how many bytes.
+COUNTED = """
+"$@" || exit
+awk '$1 ~ /^(eth0|device0):/ { print "sent", $1, $10 }' /proc/net/dev
+"""
+
+
+@pytest.mark.skipif(not BENCH, reason="no benchmark, or no UCX: ACCORD_TEST_BENCH")
+@pytest.mark.parametrize(
+    ("design", "link", "other"),
+    [
+        ("direct", "device0:", "eth0:"),
+        ("passive", "eth0:", "device0:"),
+        ("active1", "eth0:", "device0:"),
+        ("active2", "eth0:", "device0:"),
+    ],
+)
+def test_ranks_send_by_the_device_link_and_proxies_by_the_host_link(
+    design: str, link: str, other: str
+) -> None:
+    bench = [BENCH, "latency", "--memory", "device", "--min", "256K", "--max", "256K"]
+    bench += ["--warmup", "1", "--iterations", "20"]
+    done = subprocess.run(
+        command(
+            *["--device-out", "2gbit", "--preload", LIBRARY, "--"],
+            *["sh", "-c", COUNTED, "counted", *bench],
+        ),
+        env={**os.environ, "ACCORD_RUNTIME": "host", "ACCORD_NET_DESIGN": design, **PATIENT},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"net-{design}" in done.stdout
+    sent = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("sent "):
+            _, name, count = line.split()
+            sent[name] = sent.get(name, 0) + int(count)
+    assert sent[link] > 8 * 256 * 1024
+    assert sent[link] > 2 * sent[other]
 
 
 def test_ranks_of_a_host_use_its_links_in_turn() -> None:

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/config.h"
+
 namespace accord::core {
 namespace {
 
@@ -151,23 +153,23 @@ namespace {
 
 // A receiver that is ready takes a journey there and back to begin; for one that is not, the host
 // MPI's own long messages would wait, too.
-constexpr std::chrono::milliseconds kJourney{5};
+std::chrono::milliseconds journey() { return std::chrono::milliseconds(config().net_patience_ms); }
 
 }  // namespace
 
 std::chrono::nanoseconds NetMessages::patience(std::size_t size_bytes) const noexcept {
   constexpr std::size_t kMovedBytesPerNanosecond = 4;
-  return kJourney + std::chrono::nanoseconds(size_bytes / kMovedBytesPerNanosecond);
+  return journey() + std::chrono::nanoseconds(size_bytes / kMovedBytesPerNanosecond);
 }
 
 // The journeys are made at once, and the link carries one after the other.
 NetMessages::Clock::time_point NetMessages::begin_wait(Clock::duration takes) noexcept {
-  const Clock::rep own = (takes - kJourney).count();
-  return Clock::now() + kJourney + Clock::duration(awaited_.fetch_add(own) + own);
+  const Clock::rep own = (takes - journey()).count();
+  return Clock::now() + journey() + Clock::duration(awaited_.fetch_add(own) + own);
 }
 
 void NetMessages::end_wait(Clock::duration takes) noexcept {
-  awaited_.fetch_sub((takes - kJourney).count());
+  awaited_.fetch_sub((takes - journey()).count());
 }
 
 Status NetMessages::move(const MessageHeader& header) {
