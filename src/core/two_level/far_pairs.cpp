@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t kFirstBytesMax = std::size_t{64} << 10;
 // Under way at a time in either direction: enough short chunks for a network's latency, and enough
 // long ones for its rate.
-constexpr std::size_t kChunksMax = 32;
-constexpr std::size_t kBytesMax = std::size_t{8} << 20;
+constexpr std::size_t kChunksUnderWayMax = 32;
+constexpr std::size_t kBytesUnderWayMax = std::size_t{8} << 20;
 
 }  // namespace
 
@@ -78,7 +78,7 @@ FarPairs::Pair* FarPairs::next(std::vector<Pair>& pairs) noexcept {
 bool FarPairs::has_room(const std::list<Chunk>& chunks) noexcept {
   std::size_t total_bytes = 0;
   for (const Chunk& chunk : chunks) total_bytes += chunk.length_bytes;
-  return chunks.size() < kChunksMax && total_bytes < kBytesMax;
+  return chunks.size() < kChunksUnderWayMax && total_bytes < kBytesUnderWayMax;
 }
 
 Status FarPairs::begin_sends(bool& moved) {

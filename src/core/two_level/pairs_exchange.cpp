@@ -11,7 +11,7 @@
 namespace accord::core {
 namespace {
 
-std::atomic<std::uint64_t> calls_done{0};
+std::atomic<std::uint64_t> pairwise_calls_done{0};
 
 Pipeline near_pipeline(const Pipeline& pipeline, int local_rank) {
   Pipeline near;
@@ -50,7 +50,7 @@ Status TwoLevelPairs::advance(bool& done) {
   ACCORD_TRY(advance(far_, far_is_done_));
   ACCORD_TRY(advance(near_, near_is_done_));
   done = near_is_done_ && far_is_done_;
-  if (done) calls_done.fetch_add(1, std::memory_order_relaxed);
+  if (done) pairwise_calls_done.fetch_add(1, std::memory_order_relaxed);
   return done ? mistake_ : Status();
 }
 
@@ -77,7 +77,8 @@ bool TwoLevelPairs::has_block_of(int peer) const {
 }
 
 void TwoLevelPairs::report() {
-  log::info("nodes: {} collectives pair by pair", calls_done.load(std::memory_order_relaxed));
+  log::info("nodes: {} collectives pair by pair",
+            pairwise_calls_done.load(std::memory_order_relaxed));
 }
 
 }  // namespace accord::core
