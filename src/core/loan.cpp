@@ -15,7 +15,11 @@ Status LoanEnd::step(bool& done) {
   auto loan = node::Lender::Loan::ended;
   ACCORD_TRY(lender_.look(header_, loan));
   done = loan == node::Lender::Loan::ended;
-  if (loan != node::Lender::Loan::untouched) return {};
+  if (loan != node::Lender::Loan::untouched) {
+    // Who is given a while to begin is given all of it once more.
+    if (!done && std::exchange(is_waiting_, false)) lender_.end_wait(patience());
+    return {};
+  }
   if (!std::exchange(is_waiting_, true)) patience_ends_ = lender_.begin_wait(patience());
   if (node::Lender::Clock::now() < patience_ends_) return {};
   ACCORD_TRY(lender_.move(header_));

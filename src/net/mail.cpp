@@ -35,6 +35,7 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       kept_bytes_max_(options.kept_bytes_max),
       peers_(addresses_.size()),
       invitations_(addresses_.size()),
+      sending_(addresses_.size()),
       failed_(addresses_.size()) {
   freight_.emplace(*worker_,
                    Freight::Bounds{.piece_bytes = config().proxy_chunk_bytes,
@@ -235,6 +236,13 @@ bool Mail::is_kept(std::uint32_t number) {
   return found != outgoing_.end() && !found->second.is_in_users;
 }
 
+// Not for ever: another thread of its program may be at the others, and nobody at this one.
+bool Mail::is_next(const Outgoing& outgoing) const {
+  constexpr std::chrono::seconds kAtMost{60};
+  return sending_[outgoing.receiver] != 0 &&
+         std::chrono::steady_clock::now() - outgoing.posted_at < kAtMost;
+}
+
 Status Mail::look(std::uint32_t number, Stage& stage) {
   (void)progress();
   const auto locked = worker_->lock();
@@ -248,7 +256,7 @@ Status Mail::look(std::uint32_t number, Stage& stage) {
     return {};
   }
   if (outgoing.state == State::waiting) {
-    stage = Stage::waiting;
+    stage = is_next(outgoing) ? Stage::is_next : Stage::waiting;
     if (!has_gone(outgoing.receiver)) return {};
     stage = Stage::ended;
     outgoing.status = worker_->check(*peers_[outgoing.receiver]);
@@ -324,12 +332,14 @@ void Mail::begin_sending(std::uint32_t number, Outgoing& outgoing, Bytes ask) {
         outgoing.design->send(line_of(outgoing.receiver, rank_, number, *peer, What::to_receiver),
                               outgoing.from, ask.subspan(sizeof asked_design), outgoing.transfer);
   outgoing.state = Outgoing::State::sending;
+  ++sending_[outgoing.receiver];
   if (!status.ok()) end_sending(number, outgoing, std::move(status));
 }
 
 // What cannot go by its design waits to be asked for by the fallback.
 void Mail::end_sending(std::uint32_t number, Outgoing& outgoing, Status status) {
   outgoing.transfer.reset();
+  --sending_[outgoing.receiver];
   const bool can_go_otherwise =
       status.code() == StatusCode::unsupported && outgoing.design != &fallback_design();
   if (can_go_otherwise && write(outgoing.receiver, What::otherwise, number).ok()) {

@@ -73,7 +73,8 @@ class Mail {
   // Nobody will fetch it.
   void withdraw(std::uint32_t number) noexcept;
   bool is_kept(std::uint32_t number);
-  enum class Stage { waiting, being_read, ended };
+  // is_next: its receiver is fetching others of this rank, and is taken to come to it.
+  enum class Stage { waiting, is_next, being_read, ended };
   // Of one in the user's memory: that is the user's again once it has ended. An error where the
   // receiver is gone, or the transfer has failed.
   Status look(std::uint32_t number, Stage& stage);
@@ -129,6 +130,7 @@ class Mail {
   void advance_incoming();
   void remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept;
   bool has_gone(std::uint32_t rank);
+  bool is_next(const Outgoing& outgoing) const;
   void attach(const device::PointerInfo& where);
 
   const std::unique_ptr<Worker> worker_;
@@ -142,6 +144,7 @@ class Mail {
   std::optional<Freight> freight_;
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
+  std::vector<std::uint32_t> sending_;   // by rank: how many it is fetching
   std::vector<std::uint32_t> failed_;    // by rank: a bit for each design that has, with it
   std::vector<std::uint32_t> invited_by_;
   std::map<std::uint32_t, Outgoing> outgoing_;  // by number

@@ -5,6 +5,7 @@
 // files.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <span>
 
@@ -34,6 +35,7 @@ struct Mail::Note {
 struct Mail::Outgoing {
   std::uint32_t receiver = 0;
   const Design* design = nullptr;
+  std::chrono::steady_clock::time_point posted_at = std::chrono::steady_clock::now();
   Memory from;
   device::StagingBuffer kept;  // not empty: it lies there
   bool is_in_users = false;    // somebody asks for its end

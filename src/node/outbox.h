@@ -61,6 +61,7 @@ class Lender {
 
   // Whether a message of this rank lies in the user's buffer.
   virtual bool is_lent(const MessageHeader& header) const = 0;
+  // being_read: or its receiver is reading others, and has yet to come to it.
   enum class Loan { ended, untouched, being_read };
   // Whether the buffer that a header stands for is its user's again; an error where the receiver
   // could not read it, or is gone.

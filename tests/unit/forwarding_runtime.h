@@ -21,7 +21,7 @@ class ForwardingRuntime : public device::DeviceRuntime {
   Status close_memory(void* pointer) override { return inner_.close_memory(pointer); }
   Status free(void* pointer) override { return inner_.free(pointer); }
 
-  const char* name() const noexcept final { return inner_.name(); }
+  const char* name() const noexcept override { return inner_.name(); }
   bool active() noexcept final { return inner_.active(); }
   bool present() noexcept final { return inner_.present(); }
   bool classify(const void* pointer, device::PointerInfo& info) noexcept final {

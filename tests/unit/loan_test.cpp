@@ -157,6 +157,57 @@ TEST_F(Loan, EndsByItselfAfterAWhile) {
   EXPECT_EQ(1u, ranks_[0].counters().moved);
 }
 
+// Whose message is as it is told.
+class Told final : public node::Lender {
+ public:
+  Loan loan = Loan::untouched;
+  int moves = 0;
+  Clock::duration awaited{0};
+
+  bool recognises(const MessageHeader&) const noexcept override { return true; }
+  void withdraw(const MessageHeader&) noexcept override {}
+  bool is_lent(const MessageHeader&) const override { return true; }
+  Status look(const MessageHeader&, Loan& now) override {
+    now = loan;
+    return {};
+  }
+  Status move(const MessageHeader&) override {
+    ++moves;
+    return {};
+  }
+  std::chrono::nanoseconds patience(std::size_t) const noexcept override { return kPatience; }
+  Clock::time_point begin_wait(Clock::duration takes) noexcept override {
+    awaited += takes;
+    return Clock::now() + takes;
+  }
+  void end_wait(Clock::duration takes) noexcept override { awaited -= takes; }
+  static constexpr std::chrono::milliseconds kPatience{50};
+};
+
+// Its receiver was at others, and is given its time from then on.
+TEST(LoanEnd, IsPatientAnewWithAReceiverThatHasBeenAtWork) {
+  Told lender;
+  const MessageHeader header;
+  core::LoanEnd end(lender, header);
+  const auto poll = [&] {
+    bool done = false;
+    EXPECT_OK(end.poll(done));
+    EXPECT_FALSE(done);
+  };
+  poll();
+  EXPECT_EQ(Told::kPatience, lender.awaited);
+  lender.loan = node::Lender::Loan::being_read;
+  ::usleep(60000);
+  poll();
+  EXPECT_EQ(lender.awaited.count(), 0);
+  lender.loan = node::Lender::Loan::untouched;
+  poll();
+  EXPECT_EQ(0, lender.moves);
+  ::usleep(60000);
+  poll();
+  EXPECT_EQ(1, lender.moves);
+}
+
 // A host MPI with one header under way, that its receiver takes when it is told to, unless it is
 // cancelled before.
 class HeaderPort final : public core::HostPort {

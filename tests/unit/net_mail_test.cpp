@@ -327,6 +327,39 @@ TEST_F(NetMail, a_design_that_has_failed_with_a_receiver_is_left_alone) {
 // So long that both are seen in the middle of it.
 constexpr std::size_t kVeryLong = 20 * kLong;
 
+TEST_F(NetMail, a_receiver_that_fetches_another_message_is_yet_to_come_to_the_next) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0);
+        ASSERT_TRUE(rank.is_accepted());
+        auto first = pattern(kVeryLong, 5);
+        auto second = pattern(kLong, 6);
+        const std::uint32_t numbers[] = {rank.post(first), rank.post(second)};
+        auto stage = Mail::Stage::ended;
+        EXPECT_OK(rank.mail->look(numbers[1], stage));
+        EXPECT_EQ(Mail::Stage::waiting, stage);
+        rank.tell(numbers[0]);
+        while (stage == Mail::Stage::waiting) EXPECT_OK(rank.mail->look(numbers[1], stage));
+        EXPECT_EQ(Mail::Stage::is_next, stage);
+        EXPECT_OK(rank.end_of(numbers[0]));
+        EXPECT_OK(rank.mail->look(numbers[1], stage));
+        EXPECT_EQ(Mail::Stage::waiting, stage);
+        rank.tell(numbers[1]);
+        EXPECT_OK(rank.end_of(numbers[1]));
+        rank.tell(0);
+      },
+      [](End& end) {
+        Rank rank(end, 1);
+        rank.look_for_messages();
+        std::vector<char> bytes(kVeryLong);
+        bool right = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok();
+        bytes.resize(kLong);
+        right = rank.mail->fetch(0, rank.hear(), Rank::memory_of(bytes)).ok() && right;
+        (void)rank.hear();
+        return right && bytes == pattern(kLong, 6);
+      });
+}
+
 TEST_F(NetMail, a_sender_that_dies_in_the_middle_is_an_error_of_its_receiver) {
   run(
       [](End& end) {

@@ -141,9 +141,9 @@ bool NetMessages::is_lent(const MessageHeader& header) const {
 Status NetMessages::look(const MessageHeader& header, Loan& loan) {
   auto stage = net::Mail::Stage::ended;
   const Status status = mail_.look(number_of(header.ticket), stage);
-  loan = stage == net::Mail::Stage::waiting      ? Loan::untouched
-         : stage == net::Mail::Stage::being_read ? Loan::being_read
-                                                 : Loan::ended;
+  loan = stage == net::Mail::Stage::waiting ? Loan::untouched
+         : stage == net::Mail::Stage::ended ? Loan::ended
+                                            : Loan::being_read;
   return status;
 }
 
