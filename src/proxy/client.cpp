@@ -37,14 +37,13 @@ void close_in_children() {
   static_cast<void>(registered);
 }
 
-// Waits for a packet, until `end` where there is one.
-Status await_packet(int socket, const Clock::time_point* end, Packet& packet) {
+// Waits for a packet.
+Status await_packet(int socket, Clock::time_point end, Packet& packet) {
   for (;;) {
     bool came = false;
     ACCORD_TRY(receive_packet(socket, packet, came));
     if (came) return {};
-    if (end != nullptr && Clock::now() >= *end)
-      return {StatusCode::unsupported, "proxy: it does not answer"};
+    if (Clock::now() >= end) return {StatusCode::unsupported, "proxy: it does not answer"};
     constexpr int kLookMs = 100;
     pollfd look{socket, POLLIN, 0};
     (void)::poll(&look, 1, kLookMs);
@@ -132,7 +131,7 @@ Status Client::greet() {
   ACCORD_TRY(send_all(socket_.number(), hello));
   const auto end = Clock::now() + kPatience;
   Packet welcome;
-  ACCORD_TRY(await_packet(socket_.number(), &end, welcome));
+  ACCORD_TRY(await_packet(socket_.number(), end, welcome));
   if (welcome.kind != Kind::welcome) return status_of(welcome, 0);
   process_ = static_cast<std::int64_t>(welcome.words[0]);
   cores_ = static_cast<int>(welcome.words[1]);
@@ -152,6 +151,8 @@ Status Client::attend() {
     if (!receive_packet(socket_.number(), packet, came).ok()) return gone();
     if (came && packet.kind == Kind::ended)
       ended_.insert_or_assign(packet.words[0], status_of(packet, 1));
+    else if (came)
+      answer_ = std::move(packet);
   }
   while (!is_gone_ && !dropped_.empty()) {
     Packet packet;
@@ -165,10 +166,9 @@ Status Client::attend() {
   return is_gone_ ? gone() : Status();
 }
 
-// Never waits, also while a pool is asked for: whether the proxy lives that will tell.
 Status Client::check() {
-  const std::unique_lock locked(mutex_, std::try_to_lock);
-  return locked.owns_lock() ? attend() : Status();
+  const std::lock_guard locked(mutex_);
+  return attend();
 }
 
 Status Client::give(const Packet& packet, bool& sent) {
@@ -204,14 +204,24 @@ int Client::descriptor() noexcept {
   return is_gone_ ? -1 : socket_.number();
 }
 
+// Others go on meanwhile, who may take the answer for it.
 Status Client::ask(const Packet& request, Packet& answer) {
+  const std::lock_guard one_at_a_time(asking_);
+  for (bool is_asked = false;;) {
+    {
+      const std::lock_guard locked(mutex_);
+      const Status attended = attend();
+      if (answer_) break;
+      ACCORD_TRY(attended);
+      if (!is_asked && !send_packet(socket_.number(), request, is_asked).ok()) return gone();
+    }
+    constexpr int kLookMs = 5;
+    pollfd look{socket_.number(), POLLIN, 0};
+    (void)::poll(&look, 1, kLookMs);
+  }
   const std::lock_guard locked(mutex_);
-  ACCORD_TRY(attend());
-  if (!send_all(socket_.number(), request).ok()) return gone();
-  do {
-    if (!await_packet(socket_.number(), nullptr, answer).ok()) return gone();
-    if (answer.kind == Kind::ended) ended_.insert_or_assign(answer.words[0], status_of(answer, 1));
-  } while (answer.kind == Kind::ended);
+  answer = std::move(*answer_);
+  answer_.reset();
   return answer.kind == Kind::refused ? status_of(answer, 0) : Status();
 }
 

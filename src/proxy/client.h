@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,7 +85,9 @@ class Client {
   // Takes what has come unasked.
   Status attend();
 
-  std::mutex mutex_;                       // one request at a time
+  std::mutex asking_;  // one request at a time
+  std::mutex mutex_;   // never held while waiting; guards what follows
+  std::optional<Packet> answer_;
   std::map<std::uint64_t, Status> ended_;  // messages that nobody has asked for since
   std::vector<std::uint64_t> dropped_;     // of which the proxy is yet to be told
   node::Descriptor socket_;

@@ -125,6 +125,18 @@ class Rank {
   End& end_;
 };
 
+// One of several threads does not stop at once.
+bool stop(pid_t process) {
+  if (::kill(process, SIGSTOP) != 0) return false;
+  for (const auto until = std::chrono::steady_clock::now() + kPatience;
+       std::chrono::steady_clock::now() < until; ::usleep(1000)) {
+    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+    std::string line;
+    if (std::getline(stat, line) && line.find(") T ") != std::string::npos) return true;
+  }
+  return false;
+}
+
 class Designs : public TwoProcesses, public testing::WithParamInterface<const char*> {};
 
 TEST_P(Designs, bring_messages_of_any_length) {
@@ -214,7 +226,7 @@ TEST_P(Designs, tell_both_ends_of_the_death_of_the_proxy) {
         const DeviceBytes from(pattern(kLong, 3));
         const pid_t proxy = rank.proxy();
         ASSERT_GT(proxy, 0);
-        ASSERT_EQ(0, ::kill(proxy, SIGSTOP));
+        ASSERT_TRUE(stop(proxy));
         const std::uint32_t number = rank.post(from.memory());
         rank.tell(number);
         auto stage = Mail::Stage::waiting;
@@ -261,7 +273,7 @@ TEST_P(Designs, take_no_processor_time_while_the_proxy_works) {
         const DeviceBytes from(pattern(kLong, 3));
         const pid_t proxy = rank.proxy();
         ASSERT_GT(proxy, 0);
-        ASSERT_EQ(0, ::kill(proxy, SIGSTOP));
+        ASSERT_TRUE(stop(proxy));
         const std::uint32_t number = rank.post(from.memory());
         rank.tell(number);
         ::usleep(300000);
@@ -396,7 +408,7 @@ TEST_F(TwoProcesses, active2_tells_both_ends_of_the_death_of_the_receivers_proxy
         Rank rank(end, 1, "active2");
         const DeviceBytes to(std::vector<char>(kLong, 'x'));
         const pid_t proxy = rank.proxy();
-        if (proxy <= 0 || ::kill(proxy, SIGSTOP) != 0) return false;
+        if (proxy <= 0 || !stop(proxy)) return false;
         const auto fetch = rank.mail->begin_fetch(0, rank.hear(), to.memory());
         bool done = false;
         const bool waited = rank.mail->poll(*fetch, done).ok() && !done;
