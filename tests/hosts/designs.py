@@ -130,6 +130,7 @@ def in_place(
         },
         "mpi_library": record["mpi_library"].split(",")[0],
         "settings": {},
+        "table": Path(record["table"]).name,
         "command": f"designs.py --what {what.ranks if '+' in what.name else what.name} --links {links}",
         "date": "",
         "measured": record["date"],
