@@ -183,11 +183,12 @@ constexpr std::size_t partition_memory_bytes(const PartitionReduction& reduction
 // Whether packets are the faster way: they take twice the bytes, to each of the others, but one way
 // from rank to rank instead of three (marks, what is read, results), each of some microseconds. And
 // whether they are no more than a device may well give for it.
-constexpr std::size_t kPacketBytesMax = 256 << 10;  // of a partition, to all others
+constexpr std::size_t kPacketBytesMax = 256 << 10;  // of all partitions, to all others
 constexpr std::size_t kPacketMemoryMax = 16 << 20;
 constexpr bool suits_packets(PartitionReduction reduction,
                              std::size_t bytes_max = kPacketBytesMax) {
-  const std::size_t bytes = reduction.count * element_bytes(reduction.element);
+  const std::size_t bytes = static_cast<std::size_t>(reduction.partitions) * reduction.count *
+                            element_bytes(reduction.element);
   reduction.by_packets = true;
   return reduction.ranks > 1 && reduction.root == PartitionReduction::kNoRoot &&
          bytes <= bytes_max / static_cast<std::size_t>(reduction.ranks - 1) &&
