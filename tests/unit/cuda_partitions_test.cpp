@@ -186,7 +186,9 @@ class CudaPartitions : public testing::Test {
       Ranks ranks(shape);
       ASSERT_OK(ranks.status());
       for (std::uint32_t round = 1; round <= rounds; ++round) ranks.run(round);
-      const bool is_long = shape.count * element_bytes(shape.element) > kLongBytes;
+      const bool is_long =
+          static_cast<std::size_t>(shape.partitions) * shape.count * element_bytes(shape.element) >
+          kLongBytes;
       if (shape.by_packets || is_long || shape.root >= 0) return;
     }
   }
@@ -275,7 +277,8 @@ TEST(PartitionPackets, are_for_short_partitions) {
   EXPECT_FALSE(suits(2, 1, (64 << 10) + 1));
   EXPECT_TRUE(suits(5, 1, 16 << 10));
   EXPECT_FALSE(suits(5, 1, (16 << 10) + 1));
-  EXPECT_FALSE(suits(2, 16, 64 << 10));
+  EXPECT_TRUE(suits(2, 16, 4 << 10));
+  EXPECT_FALSE(suits(2, 16, (4 << 10) + 1));
   EXPECT_FALSE(suits(1, 1, 1));
 }
 
