@@ -238,6 +238,7 @@ class Outbox final : public Lender {
   Stage stage(const MessageHeader& header) const noexcept;
   std::uint64_t ticket_of(const MessageHeader& header) const noexcept;
   bool waits_for_us(const MessageHeader& header) const noexcept;
+  bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   void reclaim();
@@ -264,6 +265,7 @@ class Outbox final : public Lender {
   Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
   QuickCopy quick_copy_;
+  std::atomic<Clock::rep> last_wish_{0};    // for a quick copy
   std::map<std::size_t, Waiting> waiting_;  // by where they begin
   std::vector<std::uint16_t> free_slots_;
 };

@@ -4,6 +4,9 @@
 // Messages that wait in their sender's outbox: headers only to those who can fetch, recognised by
 // nobody else and only once, room that comes back, what a receiver makes of them, and what both
 // ends learn of an error.
+#include <chrono>
+#include <thread>
+
 #include "forwarding_runtime.h"
 #include "outbox_world.h"
 
@@ -258,6 +261,27 @@ TEST(Outbox, GivesTheSenderItsMemoryBackWhereABatchFails) {
   EXPECT_FALSE(batch.poll(done).ok());
   EXPECT_TRUE(done);
   EXPECT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, header).start);
+}
+
+// What several blocks copy, only while the kernel is likely to be there still.
+TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
+  Processes ranks(2);
+  ranks.introduce();
+  const Buffer from(kOutboxBytes);
+  const Buffer to(kOutboxBytes);
+  const auto fetched_quickly = [&](std::size_t size_bytes) {
+    const auto before = ranks[1].counters().quick;
+    const device::Copy copy{.dst = to.address(), .src = from.address(), .row_bytes = size_bytes};
+    EXPECT_OK(ranks[1].fetch({&copy, 1}));
+    return ranks[1].counters().quick != before;
+  };
+  EXPECT_TRUE(fetched_quickly(8192));
+  bool soon = false;
+  for (int tries = 0; tries < 1000 && !soon; ++tries) soon = fetched_quickly(8193);
+  EXPECT_TRUE(soon);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(fetched_quickly(8193));
+  EXPECT_TRUE(fetched_quickly(8192));
 }
 
 TEST(QuickCopy, CopiesAnyNumberOfBytesAgainAndAgain) {
