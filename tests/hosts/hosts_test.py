@@ -191,7 +191,8 @@ def test_ranks_send_by_the_device_link_and_proxies_by_the_host_link(
     design: str, link: str, other: str
 ) -> None:
     bench = [BENCH, "latency", "--memory", "device", "--min", "256K", "--max", "256K"]
-    bench += ["--warmup", "1", "--iterations", "20"]
+    # Enough that what goes before the proxies are there, straight, counts little.
+    bench += ["--warmup", "100", "--iterations", "1500"]
     done = subprocess.run(
         command(
             *["--device-out", "2gbit", "--preload", LIBRARY, "--"],
