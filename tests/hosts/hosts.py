@@ -41,6 +41,8 @@ MEMORY = Path("/dev/shm")
 BIND_GPU = Path(__file__).resolve().parents[2] / "python/accord/bind_gpu.sh"
 SEGMENT_BYTES = 16 * 1024  # the longest packet of a connection over a link with a rate
 CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
+# 1: only the link that has an address says so; else any link to the switch may, and gets what is for another.
+ARP_IGNORE = "/proc/sys/net/ipv4/conf/all/arp_ignore"
 DEVICE_LINK = "device0"
 DEVICE_TABLE = 100  # of routes
 
@@ -143,7 +145,8 @@ def start(host: Host) -> None:
     # UCX looks for interfaces in /sys; without this it sees those of the machine.
     script += " && { mount -t sysfs sysfs /sys || true; }"
     # Of connections that share a link while all wait for the slowest: 94 % of it in use by Reno, 70 % by CUBIC and BBR.
-    script += f" && {{ echo reno >{CONGESTION_CONTROL} || true; }} && exec sleep infinity"
+    script += f" && {{ echo reno >{CONGESTION_CONTROL} || true; }}"
+    script += f" && {{ echo 1 >{ARP_IGNORE} || true; }} && exec sleep infinity"
     host.process = subprocess.Popen(
         ["unshare", "--net", "--uts", "--mount", "sh", "-c", script]
     )
