@@ -188,13 +188,21 @@ bool ActiveSend::must_be_polled() const noexcept {
   return here_ ? here_->must_be_polled() : target_ && number_ == 0;
 }
 
-bool is_ready_for_active(const device::PointerInfo& where) {
+bool ActiveDesign::is_ready(const device::PointerInfo& where) const {
   return !is_for_proxy(where) || (proxy_port() != nullptr &&
                                   proxy_port()->has(ProxyPort::Service::carrying, where.runtime));
 }
 
-Status send_actively(const Line& line, const Memory& from, Bytes ask,
-                     std::unique_ptr<Transfer>& made) {
+Status ActiveDesign::receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,
+                             std::unique_ptr<Transfer>& made) const {
+  auto transfer = std::make_unique<ActiveReceive>(line, to, landing_port());
+  ACCORD_TRY(transfer->begin(ask));
+  made = std::move(transfer);
+  return {};
+}
+
+Status ActiveDesign::send(const Line& line, const Memory& from, Bytes ask,
+                          std::unique_ptr<Transfer>& made) const {
   auto transfer = std::make_unique<ActiveSend>(line, from, proxy_port());
   ACCORD_TRY(transfer->understand(ask));
   made = std::move(transfer);

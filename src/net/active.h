@@ -86,14 +86,23 @@ class ActiveSend final : public Transfer {
 inline bool is_for_proxy(const device::PointerInfo& where) {
   return where.runtime != nullptr && where.kind == device::MemoryKind::device;
 }
-// What the designs take: the rest lies in page-locked memory.
-inline bool is_for_active(const device::PointerInfo& where) {
-  return is_for_proxy(where) || !device::needs_staging(where);
-}
 
-// Whether a message that lies there may go by them now. What lies on the host needs no proxy.
-bool is_ready_for_active(const device::PointerInfo& where);
-Status send_actively(const Line& line, const Memory& from, Bytes ask,
-                     std::unique_ptr<Transfer>& made);
+class ActiveDesign : public Design {
+ public:
+  // What lies elsewhere comes by page-locked memory.
+  bool takes(const Worker&, const device::PointerInfo& where) const final {
+    return is_for_proxy(where) || !device::needs_staging(where);
+  }
+  // What lies on the host needs no proxy.
+  bool is_ready(const device::PointerInfo& where) const final;
+  Status receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,
+                 std::unique_ptr<Transfer>& made) const final;
+  Status send(const Line& line, const Memory& from, Bytes ask,
+              std::unique_ptr<Transfer>& made) const final;
+
+ private:
+  // Whose proxy a message is to land at; null: at the receiver's process.
+  virtual ProxyPort* landing_port() const noexcept = 0;
+};
 
 }  // namespace accord::net

@@ -9,27 +9,13 @@
 namespace accord::net {
 namespace {
 
-class Active1 final : public Design {
+class Active1 final : public ActiveDesign {
  public:
   const char* name() const noexcept override { return "active1"; }
   const char* path() const noexcept override { return "net-active1"; }
-  bool takes(const Worker&, const device::PointerInfo& where) const override {
-    return is_for_active(where);
-  }
-  bool is_ready(const device::PointerInfo& where) const override {
-    return is_ready_for_active(where);
-  }
-  Status receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,
-                 std::unique_ptr<Transfer>& made) const override {
-    auto transfer = std::make_unique<ActiveReceive>(line, to, nullptr);
-    ACCORD_TRY(transfer->begin(ask));
-    made = std::move(transfer);
-    return {};
-  }
-  Status send(const Line& line, const Memory& from, Bytes ask,
-              std::unique_ptr<Transfer>& made) const override {
-    return send_actively(line, from, ask, made);
-  }
+
+ private:
+  ProxyPort* landing_port() const noexcept override { return nullptr; }
 };
 
 }  // namespace
