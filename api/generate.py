@@ -133,6 +133,19 @@ def lambda_parameters(prototype: Prototype) -> str:
     return ", ".join(text for text, name in prototype.parameters if name in BUFFER_NAMES)
 
 
+def kept_arrays(collective: str, prototype: Prototype) -> str:
+    """Captures that copy what the call is told in arrays, since it may have to wait (shim/kept_arrays.h). Neighbours are
+    not ranks of the communicator, and such calls hardly ever wait."""
+    if collective.startswith("Neighbor_"):
+        return ""
+    sent = {"sendcounts", "sdispls", "sendtypes"} | ({"displs"} if collective == "Scatterv" else set())
+    return "".join(
+        f", {name} = KeptArray({name}, {'sent' if name in sent else 'received'}_blocks(shape))"
+        for text, name in prototype.parameters
+        if text.endswith("[]")
+    )
+
+
 def collective_wrapper(collective: str, name: str, treatment: str, prototypes: dict[str, Prototype]) -> str:
     prototype = prototypes[name]
     suffix = "_c" if name.endswith("_c") else ""
@@ -159,9 +172,10 @@ def collective_wrapper(collective: str, name: str, treatment: str, prototypes: d
             f"    [=]({send}, {recv}, MPI_Request* request) {{ return host::{twin_base}({twin.arguments}); }});",
         ]
     else:
+        kept = kept_arrays(collective, prototype) if treatment == "nonblocking" else ""
         lines += [
             f"  if (passes(shape, Form::{treatment})) return host::{base}({prototype.arguments});",
-            f"  return {treatment}(\"MPI_{base}\", shape, [=]({send}, {recv}, MPI_Request* request) {{",
+            f"  return {treatment}(\"MPI_{base}\", shape, [={kept}]({send}, {recv}, MPI_Request* request) {{",
             f"    return host::{base}({prototype.arguments}); }}, request);",
         ]
     return "\n".join([*lines, "}", ""])
