@@ -444,9 +444,12 @@ ACCORD_DEVICE int MPIX_Parrived(int partition, MPIX_Prequest request) {
   const uint64_t low = static_cast<uint64_t>(partition) * preq->partition_bytes;
   uint64_t high = low + preq->partition_bytes;
   if (high > preq->link.total_bytes) high = preq->link.total_bytes;
-  if (low >= high) return 1;
   const uint64_t transfer_bytes = preq->link.transfer_bytes;
-  for (uint64_t i = low / transfer_bytes; i <= (high - 1) / transfer_bytes; ++i)
+  /* What has no bytes has arrived with all others. */
+  const bool is_empty = low >= high;
+  const uint64_t first = is_empty ? 0 : low / transfer_bytes;
+  const uint64_t end = is_empty ? preq->link.transfers : (high - 1) / transfer_bytes + 1;
+  for (uint64_t i = first; i < end; ++i)
     if (load_acquire(&preq->link.arrived[i]) != round) return 0;
   return 1;
 }

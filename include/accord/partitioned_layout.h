@@ -87,6 +87,7 @@ struct accord_prequest {
   struct accord_partition_link {
     uint64_t transfer_bytes; /* of all transfers but the last */
     uint64_t total_bytes;    /* that are sent */
+    uint64_t transfers;      /* that they are sent in; of no bytes, too */
     uint32_t* arrived;       /* one a transfer, in host memory: it lies in the receiver's buffer */
     /* In host memory: the round that the receiver has started, ACCORD_PARTITION_LINES of them. */
     const struct accord_partition_line* peer_ready;

@@ -106,6 +106,30 @@ void arrivals() {
   }
 }
 
+// Partitions of no bytes tell that the others have marked theirs.
+void empty() {
+  for (const bool on_device : {false, true}) {
+    Pair pair({.sends = 3,
+               .receives = 2,
+               .ints = 0,
+               .send_on_device = on_device,
+               .receive_on_device = on_device});
+    for (int round = 0; round < 3; ++round) {
+      pair.start();
+      int flag = 1;
+      MPI_Parrived(pair.receive, 0, &flag);
+      expect(flag == 0, "a partition of no bytes arrived before it was marked");
+      MPI_Barrier(MPI_COMM_WORLD);
+      pair.mark_backwards();
+      for (flag = 0; flag == 0;) MPI_Parrived(pair.receive, 1, &flag);
+      MPI_Parrived(pair.receive, 0, &flag);
+      expect(flag == 1, "of no bytes not all have arrived");
+      pair.wait();
+    }
+    pair.free();
+  }
+}
+
 // Requests with one tag match in the order of their inits on each communicator, however it was made
 // and in whatever order the communicators are taken on each rank.
 void matching() {
@@ -412,6 +436,7 @@ int main(int argc, char** argv) {
   shapes();
   early();
   arrivals();
+  empty();
   meanwhile();
   matching();
   freed_unused();

@@ -121,6 +121,7 @@ void PartitionedCollective::describe(accord_prequest& shown) const {
   shown.ready = reinterpret_cast<std::uint32_t*>(&word(0));
   shown.link = {.transfer_bytes = 1,
                 .total_bytes = partitions(),
+                .transfers = partitions(),
                 .arrived = reinterpret_cast<std::uint32_t*>(&arrival(0)),
                 .peer_ready = nullptr,
                 .peer = nullptr};

@@ -47,13 +47,17 @@ Status PartitionedReceive::pready(std::int32_t, std::int32_t) {
 // complete.
 Status PartitionedReceive::parrived(std::int32_t partition, bool& arrived) {
   ACCORD_TRY(check_partition(partition, partition));
-  arrived = !started();
+  arrived = !started() || !has_peer();
   if (arrived || !has_board_.load(std::memory_order_acquire)) return {};
   const std::uint64_t low = static_cast<std::uint64_t>(partition) * call_.partition_bytes;
   const std::uint64_t high = std::min(low + call_.partition_bytes, hello_.total_bytes);
+  // What has no bytes has arrived with all others.
+  const bool is_empty = low >= high;
+  const std::uint64_t first = is_empty ? 0 : low / hello_.transfer_bytes;
+  const std::uint64_t end = is_empty ? static_cast<std::uint64_t>(hello_.transfers)
+                                     : (high - 1) / hello_.transfer_bytes + 1;
   arrived = true;
-  if (low >= high) return {};
-  for (std::uint64_t i = low / hello_.transfer_bytes; i <= (high - 1) / hello_.transfer_bytes; ++i)
+  for (std::uint64_t i = first; i < end; ++i)
     arrived = arrived && board_.arrived(i).load(std::memory_order_acquire) == round();
   return {};
 }
@@ -85,6 +89,7 @@ void PartitionedReceive::describe(accord_prequest& shown) const {
   if (!has_board_ || !board_.pinned()) return;
   shown.link = {.transfer_bytes = hello_.transfer_bytes,
                 .total_bytes = hello_.total_bytes,
+                .transfers = static_cast<std::uint64_t>(hello_.transfers),
                 .arrived = board_.arrived_words(),
                 .peer_ready = board_.ready_lines(),
                 .peer = nullptr};

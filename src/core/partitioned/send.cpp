@@ -139,6 +139,7 @@ void PartitionedSend::describe(accord_prequest& shown) const {
   if (!moves) return;  // kernels need not know more
   shown.link = {.transfer_bytes = transfer_bytes(),
                 .total_bytes = own_bytes(),
+                .transfers = transfers_,
                 .arrived = board_.arrived_words(),
                 .peer_ready = board_.ready_lines(),
                 .peer = reinterpret_cast<unsigned char*>(for_kernels(memory_))};
