@@ -133,17 +133,10 @@ def lambda_parameters(prototype: Prototype) -> str:
     return ", ".join(text for text, name in prototype.parameters if name in BUFFER_NAMES)
 
 
-def kept_arrays(collective: str, prototype: Prototype) -> str:
-    """Captures that copy what the call is told in arrays, since it may have to wait (shim/kept_arrays.h). Neighbours are
-    not ranks of the communicator, and such calls hardly ever wait."""
-    if collective.startswith("Neighbor_"):
-        return ""
-    sent = {"sendcounts", "sdispls", "sendtypes"} | ({"displs"} if collective == "Scatterv" else set())
-    return "".join(
-        f", {name} = KeptArray({name}, {'sent' if name in sent else 'received'}_blocks(shape))"
-        for text, name in prototype.parameters
-        if text.endswith("[]")
-    )
+def shape_arguments(prototype: Prototype) -> str:
+    """The arguments of a host call whose arrays are those of a shape, which may be copies (shim/kept_call.h)."""
+    arrays = {name for text, name in prototype.parameters if text.endswith("[]")}
+    return ", ".join(f"call.{name}" if name in arrays else name for name in prototype.names)
 
 
 def collective_wrapper(collective: str, name: str, treatment: str, prototypes: dict[str, Prototype]) -> str:
@@ -172,11 +165,12 @@ def collective_wrapper(collective: str, name: str, treatment: str, prototypes: d
             f"    [=]({send}, {recv}, MPI_Request* request) {{ return host::{twin_base}({twin.arguments}); }});",
         ]
     else:
-        kept = kept_arrays(collective, prototype) if treatment == "nonblocking" else ""
+        arguments = shape_arguments(prototype)
+        call = "const auto& call" if "call." in arguments else "const auto&"
         lines += [
             f"  if (passes(shape, Form::{treatment})) return host::{base}({prototype.arguments});",
-            f"  return {treatment}(\"MPI_{base}\", shape, [={kept}]({send}, {recv}, MPI_Request* request) {{",
-            f"    return host::{base}({prototype.arguments}); }}, request);",
+            f"  return {treatment}(\"MPI_{base}\", shape, [=]({call}, {send}, {recv}, MPI_Request* request) {{",
+            f"    return host::{base}({arguments}); }}, request);",
         ]
     return "\n".join([*lines, "}", ""])
 

@@ -10,7 +10,6 @@
 #include "shim/collectives.h"
 #include "shim/comm_info.h"
 #include "shim/environment.h"
-#include "shim/kept_arrays.h"
 #include "shim/kept_handles.h"
 #include "shim/lineage.h"
 #include "shim/local_calls.h"

@@ -3,12 +3,14 @@
 //
 // One collective call, three forms. The generated wrappers (wrappers.inc) name the arguments; what
 // happens to them is said here once. A call without device memory goes straight to the host MPI.
+// Those that make a request are issued with a shape, for its arrays, and with the buffers.
 #pragma once
 
 #include <mpi.h>
 
 #include <utility>
 
+#include "shim/kept_call.h"
 #include "shim/kept_handles.h"
 #include "shim/neighbor_exchanges.h"
 #include "shim/rank_order.h"
@@ -241,9 +243,12 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
                  !described.pipeline && !engine().busy(*state->queue))) {
     hand_to_host(described.story, valid ? core::reason::kNothingStaged : core::reason::kRefused);
     engine().progress();
-    return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
+    return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
-  described.issue = with_bits(issue);
+  described.issue = with_bits(
+      [issue, kept = KeptCall(call, *state)](const void* send, void* recv, MPI_Request* made) {
+        return issue(*kept, send, recv, made);
+      });
   if (ordered) put_in_rank_order(described, std::move(ordered), &RankOrderReduction::start);
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =
@@ -260,16 +265,18 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
   CommState* state = comm_state(call.comm);
   if (request == nullptr || state == nullptr || !describe(call, *state, described)) {
     hand_to_host(described.story, core::reason::kRefused);
-    return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
+    return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   auto ordered = make_rank_order(call, *state);
   if (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
       !described.pipeline) {
     hand_to_host(described.story, core::reason::kNothingStaged);
     drain(call.comm);
-    return issue(send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
+    return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
-  described.issue = with_bits(issue);
+  described.issue = with_bits([issue, call](const void* send, void* recv, MPI_Request* made) {
+    return issue(call, send, recv, made);
+  });
   if (ordered) put_in_rank_order(described, std::move(ordered), &RankOrderReduction::init);
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =

@@ -169,7 +169,9 @@ int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) noexcept {
   if (passes(call, Form::nonblocking)) return host::Comm_idup(comm, newcomm, request);
   return nonblocking(
       "MPI_Comm_idup", call,
-      [=](const void*, void*, MPI_Request* made) { return host::Comm_idup(comm, newcomm, made); },
+      [=](const auto&, const void*, void*, MPI_Request* made) {
+        return host::Comm_idup(comm, newcomm, made);
+      },
       request);
 }
 
@@ -181,7 +183,7 @@ int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
     return host::Comm_idup_with_info(comm, info, newcomm, request);
   return nonblocking(
       "MPI_Comm_idup_with_info", call,
-      [=](const void*, void*, MPI_Request* made) {
+      [=](const auto&, const void*, void*, MPI_Request* made) {
         return host::Comm_idup_with_info(comm, info, newcomm, made);
       },
       request);

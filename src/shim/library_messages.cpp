@@ -99,9 +99,10 @@ struct PairCall {
                                           .comm = comm};
     return nonblocking(
         "message by a library", call,
-        [=](const void* send, void* recv, MPI_Request* made) {
-          return host::Ialltoallv(send, call.sendcounts, call.sdispls, call.sendtype, recv,
-                                  call.recvcounts, call.rdispls, call.recvtype, comm, made);
+        [](const auto& made_of, const void* send, void* recv, MPI_Request* made) {
+          return host::Ialltoallv(send, made_of.sendcounts, made_of.sdispls, made_of.sendtype, recv,
+                                  made_of.recvcounts, made_of.rdispls, made_of.recvtype,
+                                  made_of.comm, made);
         },
         &request);
   }
