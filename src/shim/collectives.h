@@ -101,7 +101,9 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   if (!d.valid) return false;
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
   if (!is_aliased(call, state)) described.pipeline = pipeline(call, d, state);
-  described.same_address = d.send.is_staged() && d.send.user() == d.recv.user();
+  // Not of absolute addresses: one shadow for both were one pointer to host MPIs, as in place.
+  described.same_address =
+      d.send.is_staged() && d.send.user() == d.recv.user() && d.send.user() != MPI_BOTTOM;
   if (described.same_address) d.recv.absorb(d.send);
   if (described.story) {
     tell(described.story, call, d, state);

@@ -298,6 +298,61 @@ void disagreement_at_absolute_addresses() {
   MPI_Comm_free(&comm);
 }
 
+// An int from and for each rank, both at absolute addresses, hence from one pointer into the same:
+// which host MPIs take for a call in place where it is not MPI_BOTTOM itself.
+void all_at_absolute_addresses() {
+  const auto peers = static_cast<std::size_t>(size);
+  const auto types_of = [](void* memory) {
+    std::vector<MPI_Datatype> types(static_cast<std::size_t>(size));
+    for (int peer = 0; peer < size; ++peer) {
+      MPI_Aint address = 0;
+      MPI_Get_address(static_cast<int*>(memory) + peer, &address);
+      const int one = 1;
+      MPI_Datatype* const type = &types[static_cast<std::size_t>(peer)];
+      MPI_Type_create_hindexed(1, &one, &address, MPI_INT, type);
+      MPI_Type_commit(type);
+    }
+    return types;
+  };
+  Numbers mine;
+  Numbers expected;
+  for (int peer = 0; peer < size; ++peer) {
+    mine.push_back(100 * rank + peer);
+    expected.push_back(100 * peer + rank);
+  }
+  const Numbers ones(peers, 1);
+  const Numbers zeros(peers, 0);
+  for (const int form : {0, 1, 2}) {
+    const DeviceBuffer send = on_device(mine);
+    const DeviceBuffer receive = on_device(untouched(size));
+    auto from = types_of(send.pointer());
+    auto to = types_of(receive.pointer());
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (form == 0) {
+      MPI_Alltoallw(MPI_BOTTOM, ones.data(), zeros.data(), from.data(), MPI_BOTTOM, ones.data(),
+                    zeros.data(), to.data(), MPI_COMM_WORLD);
+    } else if (form == 1) {
+      MPI_Ialltoallw(MPI_BOTTOM, ones.data(), zeros.data(), from.data(), MPI_BOTTOM, ones.data(),
+                     zeros.data(), to.data(), MPI_COMM_WORLD, &request);
+    }
+#if MPI_VERSION >= 4
+    if (form == 2) {
+      MPI_Alltoallw_init(MPI_BOTTOM, ones.data(), zeros.data(), from.data(), MPI_BOTTOM,
+                         ones.data(), zeros.data(), to.data(), MPI_COMM_WORLD, MPI_INFO_NULL,
+                         &request);
+      MPI_Start(&request);
+    }
+#else
+    if (form == 2) expected = untouched(size);
+#endif
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    expect(contents(receive) == expected, "alltoallw all at absolute addresses", "wrong result");
+    for (auto* types : {&from, &to})
+      for (MPI_Datatype& type : *types) MPI_Type_free(&type);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -324,6 +379,7 @@ int main(int argc, char** argv) {
     disagreement(kLong, kFew - kLong);
   }
   disagreement_at_absolute_addresses();
+  all_at_absolute_addresses();
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }
