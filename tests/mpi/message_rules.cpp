@@ -152,6 +152,30 @@ std::vector<Receive> ways_to_receive() {
   };
 }
 
+// Whatever a program keeps in the MPI_ERROR of a status stays there.
+void statuses_of_probes() {
+  constexpr int kKept = 4711;
+  const std::vector<int> sent = {1, 2, 3, 4};
+  std::vector<int> got(sent.size());
+  const int count = static_cast<int>(sent.size());
+  test(
+      "statuses of probes",
+      [&] {
+        for (int i = 0; i < 2; ++i) MPI_Send(sent.data(), count, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+      },
+      [&] {
+        MPI_Status status;
+        status.MPI_ERROR = kKept;
+        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
+        expect(status.MPI_ERROR == kKept, "MPI_Probe changes MPI_ERROR");
+        MPI_Recv(got.data(), count, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &message, &status);
+        expect(status.MPI_ERROR == kKept, "MPI_Mprobe changes MPI_ERROR");
+        MPI_Mrecv(got.data(), count, MPI_INT, &message, MPI_STATUS_IGNORE);
+      });
+}
+
 // What is sent next is written as soon as the last send is complete.
 void used_again(const Buffers& buffers) {
   const auto sends = ways_to_send();
@@ -454,6 +478,7 @@ void all_tests() {
         MPI_Request_free(&early);
         MPI_Recv(buffers.in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       });
+  statuses_of_probes();
   used_again(buffers);
   no_waiting(buffers);
   windows(buffers);
