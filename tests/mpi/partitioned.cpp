@@ -238,7 +238,11 @@ void arrays() {
     }
     const int count = static_cast<int>(all.size());
     if (round % 2 == 0) {
-      expect_ok(MPI_Waitall(count, all.data(), MPI_STATUSES_IGNORE), "Waitall");
+      MPI_Status unset;
+      unset.MPI_ERROR = MPI_ERR_OTHER;
+      std::vector<MPI_Status> statuses(all.size(), unset);
+      expect_ok(MPI_Waitall(count, all.data(), statuses.data()), "Waitall");
+      for (const MPI_Status& one : statuses) expect_ok(one.MPI_ERROR, "a status of Waitall");
     } else {
       for (int done = 0; done < count; ++done) {
         int index = MPI_UNDEFINED;
