@@ -98,6 +98,7 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, size_bytes, memory));
   regions_[static_cast<std::size_t>(rank)] = static_cast<std::byte*>(memory);
   if (inboxes) ACCORD_TRY(prepare_inbox(mine));
+  mine.device = runtime.exclusive_device(device);
   // One for all: a runtime has all kernels or none. Asked now that the device is in use for sure.
   mine.reduces = runtime.can_reduce(device::ReduceOp::sum, device::Element::float32) ? 1 : 0;
   device::ExportedMemory exported;
@@ -188,12 +189,14 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
 Status Group::accept(std::span<const Record> records) {
   reduces_ = true;
   std::set<std::uint64_t> exclusive_devices;
+  std::set<std::uint64_t> devices;
   for (const Record& record : records) {
     if (record.ok == 0) return {StatusCode::unsupported, "node: a rank cannot take part"};
     if (record.node != records[0].node)
       return {StatusCode::unsupported, "node: the ranks do not share memory"};
     if (record.exclusive_device != 0 && !exclusive_devices.insert(record.exclusive_device).second)
       return {StatusCode::unsupported, "node: ranks share a device, where kernels must not wait"};
+    if (record.device != 0 && !devices.insert(record.device).second) shares_device_ = true;
     reduces_ = reduces_ && record.reduces != 0;
   }
   records_.assign(records.begin(), records.end());

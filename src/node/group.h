@@ -35,6 +35,7 @@ struct Record {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::uint64_t node = 0;              // equal on ranks that can share memory
   std::uint64_t exclusive_device = 0;  // see device::InboxServer; inboxes only
+  std::uint64_t device = 0;            // see DeviceRuntime::exclusive_device
   PortAddress port;
   std::uint64_t network = 0;                   // DescriptorPort::network
   std::array<std::uint64_t, 2> directories{};  // where ports may meet, each equal where the same
@@ -120,6 +121,8 @@ class Group {
   int size() const noexcept { return size_; }
   // All ranks can reduce on their device.
   bool reduces() const noexcept { return reduces_; }
+  // Two ranks' memory is on one device, on which only one of them can be at work at a time.
+  bool shares_device() const noexcept { return shares_device_; }
   device::DeviceRuntime& runtime() const noexcept { return *runtime_; }
   int device() const noexcept { return device_; }
   std::size_t slot_bytes() const noexcept { return use_.region_bytes / kSlots; }
@@ -211,6 +214,7 @@ class Group {
   std::byte* bounce_ = nullptr;
   std::size_t bounce_bytes_ = 0;
   bool reduces_ = false;
+  bool shares_device_ = false;
   bool shown_ = false;                                       // peers may have opened the region
   std::vector<Record> records_;                              // by rank, until all is open
   std::vector<std::byte*> regions_;                          // by rank

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <list>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -182,8 +183,9 @@ class Nodes {
       EXPECT_EQ(rank != to, status.ok()) << status.message();
       Bytes wanted = expected(rank, 0);
       for (int peer = 0; peer < placement_.ranks(); ++peer)
-        if (pair_bytes(rank, peer) != 0)
+        if (pair_bytes(rank, peer) != 0) {
           EXPECT_EQ(rank != to || peer != from, ranks_[index]->exchange->has_block_of(peer));
+        }
       const std::size_t at = static_cast<std::size_t>(from) * block_bytes_;
       if (rank == to)
         std::fill_n(wanted.begin() + static_cast<std::ptrdiff_t>(at), block_bytes_, kUntouched);
@@ -193,8 +195,22 @@ class Nodes {
   }
   // No pair is without bytes.
   Nodes& dense() {
-    sparse_ = 1;
+    least_ = 1;
     return *this;
+  }
+
+  // Of pairs that go by them.
+  std::size_t messages() const {
+    std::size_t count = 0;
+    for (int from = 0; from < placement_.ranks(); ++from) {
+      const core::CommQueue& queue = ranks_[static_cast<std::size_t>(from)]->queue;
+      for (int to = 0; to < placement_.ranks(); ++to) {
+        const bool is_near = placement_.node(from) == placement_.node(to);
+        const bool goes = !is_near || queue.nodes.local.group->shares_device();
+        count += goes && pair_bytes(from, to) != 0 ? 1 : 0;
+      }
+    }
+    return count;
   }
 
   void run(std::size_t calls) {
@@ -301,7 +317,7 @@ class Nodes {
   std::size_t pair_bytes(int one, int other) const {
     if (in_place_ && one == other) return 0;
     const auto pair = static_cast<std::size_t>(one + other + one * other);
-    return block_bytes_ * ((pair + sparse_) % 4) / 3;
+    return block_bytes_ * (least_ + pair % (4 - least_)) / 3;
   }
   // Where what a rank sends each other one lies, or what it receives from them.
   std::vector<core::Segment> blocks(int rank, bool sends) const {
@@ -337,7 +353,7 @@ class Nodes {
   core::Placement placement_;
   Kind kind_;
   bool in_place_ = false;
-  std::size_t sparse_ = 0;
+  std::size_t least_ = 0;  // of a pair, in thirds of a block
   std::pair<int, int> wrong_{-1, -1};
   std::size_t wrong_bytes_ = 0;
   std::size_t block_bytes_;
@@ -355,7 +371,7 @@ TEST_P(AnyOrder, ends_with_the_right_bytes_call_after_call) {
   unsigned seed = 1;
   for (const auto& placement : placements) {
     if (GetParam() == Kind::scan && !std::ranges::is_sorted(placement)) continue;
-    for (const std::size_t block_bytes : {700u, 20000u}) {
+    for (const std::size_t block_bytes : {700u, 6000u, 20000u}) {
       Nodes nodes(placement, GetParam(), block_bytes, ++seed);
       nodes.run(3);
       if (testing::Test::HasFatalFailure()) return;
@@ -371,12 +387,31 @@ TEST(two_level_pairs, in_place_nothing_is_overwritten_before_it_is_sent) {
   unsigned seed = 100;
   for (const auto& placement :
        {std::vector<std::uint64_t>{1, 2}, {1, 1, 2, 2}, {1, 2, 3, 2, 1}, {1, 2, 3, 4, 5, 6}}) {
-    for (const std::size_t block_bytes : {700u, 20000u}) {
+    for (const std::size_t block_bytes : {700u, 6000u, 20000u}) {
       Nodes nodes(placement, Kind::alltoallv, block_bytes, ++seed);
       nodes.in_place().run(3);
       if (testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+// Of short pairs, one to pack all that a rank sends and one to unpack all that it receives: within
+// its node, too, where its ranks share a device.
+TEST(two_level_pairs, short_ones_are_copied_together) {
+  const std::vector<std::uint64_t> placement{1, 1, 2, 2, 3, 3};
+  Nodes nodes(placement, Kind::alltoallv, 700, 7);
+  const core::FarPairs::Counters before = core::FarPairs::counters();
+  nodes.dense().run(1);
+  const core::FarPairs::Counters after = core::FarPairs::counters();
+  EXPECT_EQ(after.messages - before.messages, 2 * nodes.messages());
+  EXPECT_EQ(after.copies - before.copies, 2 * placement.size());
+}
+
+// More than go together at a time, each with a node of its own.
+TEST(two_level_pairs, of_any_number_end) {
+  std::vector<std::uint64_t> placement(132);
+  std::iota(placement.begin(), placement.end(), 1u);
+  Nodes(placement, Kind::alltoallv, 60, 8).in_place().dense().run(1);
 }
 
 // Shorter, longer, and longer by more than a chunk; nothing is left for the next call.
@@ -386,6 +421,12 @@ TEST(two_level_pairs, a_pair_of_different_sizes_is_an_error_of_its_receiver_alon
     nodes.run_with_a_mistake(0, 3, size_bytes);
     if (testing::Test::HasFailure()) return;
   }
+  // Of pairs that go together, too.
+  for (const std::size_t size_bytes : {1u, 2000u, 2900u, 9000u}) {
+    Nodes nodes({1, 1, 2, 2}, Kind::alltoallv, 2400, static_cast<unsigned>(size_bytes));
+    nodes.run_with_a_mistake(3, 0, size_bytes);
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 // More chunks than may be under way, so that some have yet to be sent.
@@ -393,7 +434,7 @@ TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting) {
   const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
   long errors = 0;
   for (unsigned seed = 1; seed <= 40; ++seed) {
-    Nodes nodes(placement, Kind::alltoallv, 90000, seed);
+    Nodes nodes(placement, Kind::alltoallv, seed % 4 < 2 ? 90000 : 2400, seed);
     if (seed % 2 == 0) nodes.in_place();
     nodes.dense().run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 2, errors);
     if (testing::Test::HasFailure()) return;
@@ -406,7 +447,8 @@ TEST(two_level_pairs, a_message_that_cannot_begin_leaves_nobody_waiting) {
   long errors = 0;
   for (unsigned seed = 1; seed <= 40; ++seed) {
     const int failing = static_cast<int>(seed % placement.size());
-    Nodes nodes(placement, Kind::alltoallv, 20000, seed, failing, seed / 2);
+    const std::size_t block_bytes = seed % 3 == 0 ? 2400 : 20000;
+    Nodes nodes(placement, Kind::alltoallv, block_bytes, seed, failing, seed / 6);
     nodes.dense().run_until_all_stop(failing, SIZE_MAX, errors);
     if (testing::Test::HasFailure()) return;
   }

@@ -3,45 +3,75 @@
 #include "core/two_level/far_pairs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "base/config.h"
 #include "core/node/pairwise_exchange.h"
 
 namespace accord::core {
 namespace {
 
-// Of a pair's first chunk: what its receiver has memory for before it knows how much comes.
+// Of a pair's first piece: what its receiver has memory for before it knows how much comes.
 constexpr std::size_t kFirstBytesMax = std::size_t{64} << 10;
-// Under way at a time in either direction: enough short chunks for a network's latency, and enough
-// long ones for its rate.
-constexpr std::size_t kChunksUnderWayMax = 32;
+// Pieces of long pairs under way at a time in either direction: enough short ones for a network's
+// latency, and enough long ones for its rate.
+constexpr std::size_t kPiecesUnderWayMax = 32;
 constexpr std::size_t kBytesUnderWayMax = std::size_t{8} << 20;
+// Copied together: their receiver has memory for the longest first piece of each.
+constexpr std::size_t kShortPairsMax = kBytesUnderWayMax / kFirstBytesMax;
+// In a parcel, of what a copy reads or writes.
+constexpr std::size_t kAlignment = 64;
+
+std::atomic<std::uint64_t> messages_begun{0};
+std::atomic<std::uint64_t> copies_begun{0};
+
+constexpr std::size_t whole_lines(std::size_t size_bytes) {
+  return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 }  // namespace
 
 FarPairs::FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-                   const Pipeline& pipeline, int tag)
-    : wire_(wire), placement_(placement), runtime_(runtime), pipeline_(pipeline), tag_(tag) {}
+                   const Pipeline& pipeline, int tag, std::size_t near_bytes)
+    : wire_(wire),
+      placement_(placement),
+      runtime_(runtime),
+      pipeline_(pipeline),
+      tag_(tag),
+      near_bytes_(near_bytes) {}
+
+FarPairs::Counters FarPairs::counters() noexcept {
+  return {messages_begun.load(std::memory_order_relaxed),
+          copies_begun.load(std::memory_order_relaxed)};
+}
 
 // Not before the first step: only then the ends are where the bytes are.
 void FarPairs::find_pairs() {
   if (std::exchange(began_, true)) return;
+  outgoing_ = pairs_of(pipeline_.in, true);
+  incoming_ = pairs_of(pipeline_.out, false);
+}
+
+std::vector<FarPairs::Pair> FarPairs::pairs_of(const PipelineEnd& end, bool sends) const {
+  std::vector<Pair> pairs;
+  if (end.blocks.empty()) return pairs;
   const int ranks = placement_.ranks();
-  const auto add = [&](const PipelineEnd& end, int peer, std::vector<Pair>& pairs) {
-    const auto block = static_cast<std::size_t>(peer);
-    if (end.blocks.empty() || end.blocks[block].size_bytes() == 0) return;
-    Pair pair{.peer = peer, .block = end, .size_bytes = end.blocks[block].size_bytes()};
-    pair.block.segment = end.blocks[block];
-    pair.block.blocks.clear();
-    pairs.push_back(std::move(pair));
-  };
+  const std::size_t short_bytes = short_bytes_max(pipeline_);
   for (int round = 0; round < ranks; ++round) {
     const int peer = (round - pipeline_.rank + ranks) % ranks;
-    if (placement_.node(peer) == placement_.node(pipeline_.rank)) continue;
-    add(pipeline_.in, peer, outgoing_);
-    add(pipeline_.out, peer, incoming_);
+    const Segment& block = end.blocks[static_cast<std::size_t>(peer)];
+    const std::size_t size_bytes = block.size_bytes();
+    const bool is_near = placement_.node(peer) == placement_.node(pipeline_.rank);
+    if (size_bytes == 0 || (is_near && size_bytes >= near_bytes_)) continue;
+    pairs.push_back({.peer = peer,
+                     .segment = block,
+                     .size_bytes = size_bytes,
+                     .is_short = size_bytes <= short_bytes,
+                     .is_known = sends});
   }
+  return pairs;
 }
 
 Status FarPairs::advance(bool& done) {
@@ -62,147 +92,229 @@ bool FarPairs::has_block_of(int peer) const {
       incoming_, [peer](const Pair& pair) { return pair.peer == peer && pair.is_refused; });
 }
 
-std::size_t FarPairs::chunk_bytes(const Pair& pair) const noexcept {
-  const std::size_t most = pair.begun_bytes == 0 ? std::min(kFirstBytesMax, pipeline_.chunk_bytes)
-                                                 : pipeline_.chunk_bytes;
+std::size_t FarPairs::first_bytes_max() const noexcept {
+  return std::min(kFirstBytesMax, pipeline_.chunk_bytes);
+}
+
+// No longer than a first piece.
+std::size_t FarPairs::short_bytes_max(const Pipeline& pipeline) noexcept {
+  return std::min({kFirstBytesMax, pipeline.chunk_bytes, config().packed_pair_bytes});
+}
+
+std::size_t FarPairs::piece_bytes(const Pair& pair) const noexcept {
+  const std::size_t most = pair.begun_bytes == 0 ? first_bytes_max() : pipeline_.chunk_bytes;
   return std::min(most, pair.size_bytes - pair.begun_bytes);
 }
 
-// Whose next chunk comes next: how many a pair has is known once its first has come.
+FarPairs::Piece FarPairs::begin_piece(Pair& pair) const noexcept {
+  const Piece piece{&pair, pair.begun_bytes, piece_bytes(pair)};
+  pair.begun_bytes += piece.length_bytes;
+  return piece;
+}
+
+// Whose next piece comes next.
 FarPairs::Pair* FarPairs::next(std::vector<Pair>& pairs) noexcept {
   const auto found = std::ranges::find_if(
       pairs, [](const Pair& pair) { return pair.begun_bytes < pair.size_bytes; });
   return found == pairs.end() ? nullptr : &*found;
 }
 
-bool FarPairs::has_room(const std::list<Chunk>& chunks) noexcept {
+// Adds one if there is something to begin: short pairs, after those that went before; else a piece
+// of a long one, as far as it is known how many it has.
+bool FarPairs::next_chunk(std::vector<Pair>& pairs, Chunks& chunks) const {
+  std::size_t pieces = 0;
   std::size_t total_bytes = 0;
-  for (const Chunk& chunk : chunks) total_bytes += chunk.length_bytes;
-  return chunks.size() < kChunksUnderWayMax && total_bytes < kBytesUnderWayMax;
+  bool short_under_way = false;
+  for (const Chunk& chunk : chunks) {
+    short_under_way = short_under_way || chunk.is_of_short;
+    if (chunk.is_of_short) continue;
+    ++pieces;
+    for (const Piece& piece : chunk.pieces) total_bytes += piece.length_bytes;
+  }
+  const bool has_room = pieces < kPiecesUnderWayMax && total_bytes < kBytesUnderWayMax;
+  Chunk chunk;
+  Pair* next_long = nullptr;
+  for (Pair& pair : pairs) {
+    if (pair.begun_bytes == pair.size_bytes) continue;
+    if (!pair.is_short && next_long == nullptr) next_long = &pair;
+    if (!pair.is_short || short_under_way || chunk.pieces.size() == kShortPairsMax) continue;
+    chunk.is_of_short = true;
+    chunk.pieces.push_back(begin_piece(pair));
+  }
+  if (chunk.pieces.empty()) {
+    const bool may = next_long != nullptr && (next_long->begun_bytes == 0 || next_long->is_known);
+    if (!may || !has_room) return false;
+    chunk.pieces.push_back(begin_piece(*next_long));
+  }
+  chunks.push_back(std::move(chunk));
+  return true;
+}
+
+Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
+  const auto room_bytes = [&](const Piece& piece) {
+    const std::size_t most_bytes =
+        receives && piece.first_bytes == 0 ? first_bytes_max() : piece.length_bytes;
+    return whole_lines(piece.prefix_bytes()) + whole_lines(most_bytes);
+  };
+  std::size_t total_bytes = 0;
+  for (const Piece& piece : chunk.pieces) total_bytes += room_bytes(piece);
+  ACCORD_TRY(device::staging_pool().acquire(&runtime_, total_bytes, chunk.parcel));
+  auto* next_bytes = static_cast<std::byte*>(chunk.parcel.data());
+  for (Piece& piece : chunk.pieces) {
+    piece.bytes = next_bytes + whole_lines(piece.prefix_bytes());
+    next_bytes += room_bytes(piece);
+  }
+  return {};
+}
+
+// In one batch, in which blocks of one length that lie side by side are one copy.
+Status FarPairs::copy(Direction direction, Chunk& chunk) {
+  const PipelineEnd& end = direction == Direction::pack ? pipeline_.in : pipeline_.out;
+  CopyBatch batch;
+  for (const Piece& piece : chunk.pieces) {
+    if (piece.pair->is_refused) continue;
+    batch.append(packed_copy(piece.pair->segment, end.user, piece.first_bytes, piece.length_bytes,
+                             piece.bytes, direction));
+  }
+  if (!batch.empty()) {
+    copies_begun.fetch_add(1, std::memory_order_relaxed);
+    ACCORD_TRY(end.carry(batch, chunk.ticket));
+  }
+  chunk.state = Chunk::State::copying;
+  return {};
 }
 
 Status FarPairs::begin_sends(bool& moved) {
-  for (Pair* pair = next(outgoing_); pair != nullptr && has_room(sending_);
-       pair = next(outgoing_)) {
-    Chunk chunk{Chunk::State::copying, pair, pair->begun_bytes, chunk_bytes(*pair)};
-    ACCORD_TRY(device::staging_pool().acquire(&runtime_, chunk.prefix_bytes() + chunk.length_bytes,
-                                              chunk.parcel));
-    ACCORD_TRY(pair->block.copy(Direction::pack, chunk.first_bytes, chunk.length_bytes,
-                                chunk.bytes(), chunk.ticket));
-    pair->begun_bytes += chunk.length_bytes;
-    sending_.push_back(std::move(chunk));
+  while (next_chunk(outgoing_, sending_)) {
+    ACCORD_TRY(make_parcel(sending_.back(), false));
+    ACCORD_TRY(copy(Direction::pack, sending_.back()));
     moved = true;
   }
   return {};
 }
 
 Status FarPairs::begin_receives(bool& moved) {
-  for (Pair* pair = next(incoming_); pair != nullptr && has_room(receiving_);
-       pair = next(incoming_)) {
-    const bool is_first = pair->begun_bytes == 0;
-    if (!is_first && !pair->is_known) return {};
-    Chunk chunk{Chunk::State::in_wire, pair, pair->begun_bytes, chunk_bytes(*pair)};
-    const std::size_t most_bytes =
-        is_first ? std::min(kFirstBytesMax, pipeline_.chunk_bytes) : chunk.length_bytes;
-    const std::size_t parcel_bytes = chunk.prefix_bytes() + most_bytes;
-    ACCORD_TRY(device::staging_pool().acquire(&runtime_, parcel_bytes, chunk.parcel));
-    ACCORD_TRY(wire_.receive(pair->peer, tag_, chunk.parcel.data(), parcel_bytes, chunk.request));
-    pair->begun_bytes += chunk.length_bytes;
-    receiving_.push_back(std::move(chunk));
+  while (next_chunk(incoming_, receiving_)) {
+    ACCORD_TRY(make_parcel(receiving_.back(), true));
+    ACCORD_TRY(post_receives(receiving_.back()));
     moved = true;
   }
   return {};
 }
 
-// Chunks of a pair go in their order.
-Status FarPairs::poll_sends(bool& moved) {
-  for (auto chunk = sending_.begin(); chunk != sending_.end();) {
-    bool done = false;
-    if (chunk->state == Chunk::State::copying) {
-      Pair& pair = *chunk->pair;
-      if (pair.copied_bytes == chunk->first_bytes)
-        ACCORD_TRY(pair.block.copied(chunk->ticket, done));
-      if (done) {
-        pair.copied_bytes += chunk->length_bytes;
-        moved = true;
-        ACCORD_TRY(give_to_wire(*chunk));
-      }
-      ++chunk;
-      continue;
+Status FarPairs::post_sends(Chunk& chunk) {
+  for (Piece& piece : chunk.pieces) {
+    if (piece.first_bytes == 0) {
+      const Size size_bytes = piece.pair->size_bytes;
+      std::memcpy(piece.message(), &size_bytes, sizeof size_bytes);
     }
-    Completion completion;
-    ACCORD_TRY(wire_.test(chunk->request, done, completion));
-    moved = moved || done;
-    chunk = done ? sending_.erase(chunk) : std::next(chunk);
+    ACCORD_TRY(wire_.send(piece.pair->peer, tag_, piece.message(),
+                          piece.prefix_bytes() + piece.length_bytes, piece.request));
+    piece.is_posted = true;
   }
+  messages_begun.fetch_add(chunk.pieces.size(), std::memory_order_relaxed);
+  chunk.state = Chunk::State::in_wire;
   return {};
 }
 
-Status FarPairs::give_to_wire(Chunk& chunk) {
-  if (chunk.prefix_bytes() != 0) {
-    const Size size_bytes = chunk.pair->size_bytes;
-    std::memcpy(chunk.parcel.data(), &size_bytes, sizeof size_bytes);
+Status FarPairs::post_receives(Chunk& chunk) {
+  for (Piece& piece : chunk.pieces) {
+    const std::size_t most_bytes =
+        piece.first_bytes == 0 ? sizeof(Size) + first_bytes_max() : piece.length_bytes;
+    ACCORD_TRY(wire_.receive(piece.pair->peer, tag_, piece.message(), most_bytes, piece.request));
+    piece.is_posted = true;
   }
-  ACCORD_TRY(wire_.send(chunk.pair->peer, tag_, chunk.parcel.data(),
-                        chunk.prefix_bytes() + chunk.length_bytes, chunk.request));
+  messages_begun.fetch_add(chunk.pieces.size(), std::memory_order_relaxed);
   chunk.state = Chunk::State::in_wire;
+  return {};
+}
+
+// Once all have ended it has landed.
+Status FarPairs::poll_messages(Chunk& chunk, bool receives, bool& moved) {
+  bool all_ended = true;
+  for (Piece& piece : chunk.pieces) {
+    if (piece.has_ended) continue;
+    Completion completion;
+    ACCORD_TRY(wire_.test(piece.request, piece.has_ended, completion));
+    all_ended = all_ended && piece.has_ended;
+    moved = moved || piece.has_ended;
+    if (piece.has_ended && receives) ACCORD_TRY(land(piece, completion.received_bytes));
+  }
+  if (all_ended) chunk.state = Chunk::State::landed;
+  return {};
+}
+
+// Pieces of a pair go in their order.
+Status FarPairs::poll_sends(bool& moved) {
+  for (auto chunk = sending_.begin(); chunk != sending_.end();) {
+    if (chunk->state == Chunk::State::copying && is_turn(*chunk)) {
+      bool copied = false;
+      ACCORD_TRY(pipeline_.in.copied(chunk->ticket, copied));
+      if (copied) {
+        moved = true;
+        for (const Piece& piece : chunk->pieces) piece.pair->copied_bytes += piece.length_bytes;
+        ACCORD_TRY(post_sends(*chunk));
+      }
+    } else if (chunk->state == Chunk::State::in_wire) {
+      ACCORD_TRY(poll_messages(*chunk, false, moved));
+    }
+    const bool done = chunk->state == Chunk::State::landed;
+    chunk = done ? sending_.erase(chunk) : std::next(chunk);
+  }
   return {};
 }
 
 Status FarPairs::poll_receives(bool& moved) {
   for (auto chunk = receiving_.begin(); chunk != receiving_.end();) {
     bool done = false;
-    if (chunk->state == Chunk::State::in_wire) {
-      Completion completion;
-      ACCORD_TRY(wire_.test(chunk->request, done, completion));
-      if (done) {
-        moved = true;
-        ACCORD_TRY(land(*chunk, completion.received_bytes));
-      }
-      done = done && chunk->pair->is_refused;
-    }
-    if (chunk->state == Chunk::State::landed && may_unpack(*chunk)) {
-      ACCORD_TRY(chunk->pair->block.copy(Direction::unpack, chunk->first_bytes, chunk->length_bytes,
-                                         chunk->bytes(), chunk->ticket));
-      chunk->state = Chunk::State::copying;
-    }
+    if (chunk->state == Chunk::State::in_wire) ACCORD_TRY(poll_messages(*chunk, true, moved));
+    if (chunk->state == Chunk::State::landed && may_unpack(*chunk))
+      ACCORD_TRY(copy(Direction::unpack, *chunk));
     if (chunk->state == Chunk::State::copying)
-      ACCORD_TRY(chunk->pair->block.copied(chunk->ticket, done));
+      ACCORD_TRY(pipeline_.out.copied(chunk->ticket, done));
     moved = moved || done;
     chunk = done ? receiving_.erase(chunk) : std::next(chunk);
   }
   return {};
 }
 
-Status FarPairs::land(Chunk& chunk, std::size_t received_bytes) {
-  chunk.state = Chunk::State::landed;
-  chunk.pair->is_known = true;
+Status FarPairs::land(Piece& piece, std::size_t received_bytes) {
+  piece.pair->is_known = true;
   if (received_bytes == 0)
     return {StatusCode::device_error, "nodes: a rank of another node has given up"};
-  if (chunk.first_bytes == 0) learn_size(chunk);
+  if (piece.first_bytes == 0) learn_size(piece);
   return {};
 }
 
 // Where it is not what is expected, what comes is let go.
-void FarPairs::learn_size(Chunk& chunk) {
-  Pair& pair = *chunk.pair;
+void FarPairs::learn_size(const Piece& piece) {
+  Pair& pair = *piece.pair;
   Size sent_bytes = 0;
-  std::memcpy(&sent_bytes, chunk.parcel.data(), sizeof sent_bytes);
+  std::memcpy(&sent_bytes, piece.message(), sizeof sent_bytes);
   if (sent_bytes == pair.size_bytes) return;
   keep_first(mistake_, PairwiseExchange::mismatch(pair.peer, sent_bytes, pair.size_bytes));
   pair.is_refused = true;
+  pair.is_short = false;
   pair.size_bytes = sent_bytes;
   pair.begun_bytes = 0;
-  pair.begun_bytes = chunk_bytes(pair);
+  pair.begun_bytes = piece_bytes(pair);
+}
+
+bool FarPairs::is_turn(const Chunk& chunk) const {
+  return std::ranges::all_of(chunk.pieces, [](const Piece& piece) {
+    return piece.pair->copied_bytes == piece.first_bytes;
+  });
 }
 
 // In place, not what this rank has yet to send.
 bool FarPairs::may_unpack(const Chunk& chunk) const {
-  if (chunk.pair->is_refused) return false;
   if (!pipeline_.in_place) return true;
-  const auto sent = std::ranges::find(outgoing_, chunk.pair->peer, &Pair::peer);
-  return sent == outgoing_.end() ||
-         sent->copied_bytes >= std::min(sent->size_bytes, chunk.first_bytes + chunk.length_bytes);
+  return std::ranges::all_of(chunk.pieces, [this](const Piece& piece) {
+    if (piece.pair->is_refused) return true;
+    const auto sent = std::ranges::find(outgoing_, piece.pair->peer, &Pair::peer);
+    return sent == outgoing_.end() ||
+           sent->copied_bytes >= std::min(sent->size_bytes, piece.first_bytes + piece.length_bytes);
+  });
 }
 
 void FarPairs::stop(bool& done) {
@@ -211,58 +323,64 @@ void FarPairs::stop(bool& done) {
   done = drain_receives() && sending_.empty() && next(outgoing_) == nullptr;
 }
 
+// Pieces whose messages have not begun: they are begun anew.
+void FarPairs::take_back(Chunk& chunk) {
+  std::erase_if(chunk.pieces, [](const Piece& piece) {
+    if (piece.is_posted) return false;
+    piece.pair->begun_bytes = std::min(piece.pair->begun_bytes, piece.first_bytes);
+    return true;
+  });
+}
+
 // What has failed has ended.
-void FarPairs::drain_sends() {
-  for (auto chunk = sending_.begin(); chunk != sending_.end();) {
-    bool ended = true;
-    if (chunk->state == Chunk::State::in_wire) {
-      Completion completion;
-      if (!wire_.test(chunk->request, ended, completion).ok()) ended = true;
-    } else {
-      if (!chunk->pair->block.copied(chunk->ticket, ended).ok()) ended = true;
-      if (ended && wire_.send(chunk->pair->peer, tag_, &tag_, 0, chunk->request).ok()) {
-        chunk->state = Chunk::State::in_wire;
-        ended = false;
-      }
-    }
-    chunk = ended ? sending_.erase(chunk) : std::next(chunk);
+bool FarPairs::drain(Chunk& chunk, bool receives) {
+  const PipelineEnd& end = receives ? pipeline_.out : pipeline_.in;
+  bool ended = true;
+  if (!end.copied(chunk.ticket, ended).ok()) ended = true;
+  for (Piece& piece : chunk.pieces) {
+    if (piece.has_ended) continue;
+    Completion completion;
+    if (!wire_.test(piece.request, piece.has_ended, completion).ok()) piece.has_ended = true;
+    ended = ended && piece.has_ended;
+    if (!piece.has_ended || !receives || piece.first_bytes != 0) continue;
+    piece.pair->is_known = true;
+    if (completion.received_bytes != 0) learn_size(piece);
   }
-  for (Pair* pair = next(outgoing_); pair != nullptr && has_room(sending_);
+  return ended;
+}
+
+void FarPairs::drain_sends() {
+  std::ranges::for_each(sending_, [this](Chunk& chunk) { take_back(chunk); });
+  std::erase_if(sending_, [this](Chunk& chunk) { return drain(chunk, false); });
+  for (Pair* pair = next(outgoing_); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
        pair = next(outgoing_)) {
-    Chunk chunk{Chunk::State::in_wire, pair, pair->begun_bytes, chunk_bytes(*pair)};
-    pair->begun_bytes += chunk.length_bytes;
-    if (wire_.send(pair->peer, tag_, &tag_, 0, chunk.request).ok())
-      sending_.push_back(std::move(chunk));
+    Piece piece = begin_piece(*pair);
+    piece.is_posted = wire_.send(pair->peer, tag_, &tag_, 0, piece.request).ok();
+    if (!piece.is_posted) continue;
+    sending_.emplace_back().pieces.push_back(piece);
   }
 }
 
 // Into memory that need be no device's, which may be what has failed.
 bool FarPairs::drain_receives() {
-  for (auto chunk = receiving_.begin(); chunk != receiving_.end();) {
-    bool ended = true;
-    if (chunk->state == Chunk::State::in_wire) {
-      Completion completion;
-      if (!wire_.test(chunk->request, ended, completion).ok()) ended = true;
-      if (ended && chunk->first_bytes == 0) {
-        chunk->pair->is_known = true;
-        if (completion.received_bytes != 0) learn_size(*chunk);
-      }
-    } else if (chunk->state == Chunk::State::copying) {
-      if (!chunk->pair->block.copied(chunk->ticket, ended).ok()) ended = true;
-    }
-    chunk = ended ? receiving_.erase(chunk) : std::next(chunk);
-  }
-  for (Pair* pair = next(incoming_); pair != nullptr && has_room(receiving_);
+  std::ranges::for_each(receiving_, [this](Chunk& chunk) { take_back(chunk); });
+  std::erase_if(receiving_, [this](Chunk& chunk) { return drain(chunk, true); });
+  for (Pair* pair = next(incoming_); pair != nullptr && receiving_.size() < kPiecesUnderWayMax;
        pair = next(incoming_)) {
     if (pair->begun_bytes != 0 && !pair->is_known) return false;
-    Chunk chunk{Chunk::State::in_wire, pair, pair->begun_bytes, chunk_bytes(*pair)};
     const std::size_t most_bytes = sizeof(Size) + std::max(kFirstBytesMax, pipeline_.chunk_bytes);
+    Chunk chunk;
     if (!device::staging_pool().acquire_sparse(most_bytes, chunk.parcel).ok()) return false;
-    pair->begun_bytes += chunk.length_bytes;
-    if (wire_.receive(pair->peer, tag_, chunk.parcel.data(), most_bytes, chunk.request).ok())
-      receiving_.push_back(std::move(chunk));
-    else
+    Piece piece = begin_piece(*pair);
+    piece.bytes = static_cast<std::byte*>(chunk.parcel.data()) + sizeof(Size);
+    piece.is_posted =
+        wire_.receive(pair->peer, tag_, piece.message(), most_bytes, piece.request).ok();
+    if (!piece.is_posted) {
       pair->is_known = true;
+      continue;
+    }
+    chunk.pieces.push_back(piece);
+    receiving_.push_back(std::move(chunk));
   }
   return receiving_.empty();
 }

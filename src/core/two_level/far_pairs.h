@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What the ranks of different nodes send each other in a collective in which every pair of ranks
-// has a size of its own: chunk by chunk through page-locked host memory, copies and messages of
-// several chunks at once. The first chunk of a pair is short and says how much comes. A rank that
+// What ranks send each other by messages in a collective in which every pair of ranks has a size of
+// its own: chunk by chunk through page-locked host memory, copies and messages of several chunks at
+// once. The first chunk of a pair is short and says how much comes. Pairs of no more than that are
+// copied together, in one batch from the device and in one to it, since a copy takes longer to
+// begin and to await than to run, and a device that processes share takes turns. A rank that
 // expects something else than it is sent gets an error, and does its other pairs all the same; that
 // nothing comes from whom something is expected, or the reverse, nobody notices, as with the host
 // MPI.
 //
 // Each rank goes through its peers by rounds, in each of which any two ranks are each other's peer,
-// and begins its chunks in that order: so the first chunk of all that is not done is under way on
-// both its ranks, however few may be at a time, and in place both directions of a pair go together.
+// and begins its chunks in that order, those of short pairs and those of long ones: so the first
+// one of all that is not done is under way on both its ranks, however few may be at a time, and in
+// place both directions of a pair go together.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +31,12 @@ namespace accord::core {
 class FarPairs {
  public:
   // All but the runtime, whose page-locked memory is used, outlive it. `tag`: of the wire's
-  // messages, this call's alone.
+  // messages, this call's alone. Pairs within the node of `near_bytes` or more go another way.
   FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-           const Pipeline& pipeline, int tag);
+           const Pipeline& pipeline, int tag, std::size_t near_bytes);
+
+  // Up to which pairs are copied together; equal on all ranks.
+  static std::size_t short_bytes_max(const Pipeline& pipeline) noexcept;
 
   // With an error beside `done` that is a mistake of the program.
   Status advance(bool& done);
@@ -40,49 +46,74 @@ class FarPairs {
 
   bool has_block_of(int peer) const;
 
+  // Of this process, in either direction.
+  struct Counters {
+    std::uint64_t messages = 0;
+    std::uint64_t copies = 0;  // to or from their memory, each of one or several
+  };
+  static Counters counters() noexcept;
+
  private:
   using Direction = PipelineEnd::Direction;
 
   // What this rank sends one peer, or receives from it.
   struct Pair {
     int peer = 0;
-    PipelineEnd block;
+    Segment segment;
     std::size_t size_bytes = 0;
-    std::size_t begun_bytes = 0;   // of chunks that have been begun
+    bool is_short = false;         // copied together with others
+    std::size_t begun_bytes = 0;   // of pieces that have been begun
     std::size_t copied_bytes = 0;  // out of the user's buffer
-    bool is_known = false;         // incoming: its first chunk has told its size
+    bool is_known = false;         // incoming: its first piece has told its size
     bool is_refused = false;       // incoming: it is another one; what comes is for nobody
   };
-  struct Chunk {
-    enum class State { copying, in_wire, landed };
-    State state;
+  // Of one pair, in a message of its own.
+  struct Piece {
     Pair* pair;
     std::size_t first_bytes;
     std::size_t length_bytes;
-    device::StagingBuffer parcel = {};
-    device::CopyTicket ticket = {};
+    std::byte* bytes = nullptr;  // in the parcel; before those of the first, the size of the pair
     HostRequest request = 0;
+    bool is_posted = false;  // its message has begun,
+    bool has_ended = false;  // and ended
 
-    // The size of the pair, before the bytes of its first chunk.
     std::size_t prefix_bytes() const noexcept { return first_bytes == 0 ? sizeof(Size) : 0; }
-    std::byte* bytes() const noexcept {
-      return static_cast<std::byte*>(parcel.data()) + prefix_bytes();
-    }
+    std::byte* message() const noexcept { return bytes - prefix_bytes(); }
   };
+  // What is copied at once: a piece of a long pair, or all there is of short ones.
+  struct Chunk {
+    enum class State { begun, copying, in_wire, landed };
+    State state = State::begun;
+    bool is_of_short = false;
+    std::vector<Piece> pieces;
+    device::StagingBuffer parcel;
+    device::CopyTicket ticket;
+  };
+  using Chunks = std::list<Chunk>;
   using Size = std::uint64_t;
 
   void find_pairs();
-  std::size_t chunk_bytes(const Pair& pair) const noexcept;
+  std::vector<Pair> pairs_of(const PipelineEnd& end, bool sends) const;
+  std::size_t first_bytes_max() const noexcept;
+  std::size_t piece_bytes(const Pair& pair) const noexcept;
+  Piece begin_piece(Pair& pair) const noexcept;
   static Pair* next(std::vector<Pair>& pairs) noexcept;
-  static bool has_room(const std::list<Chunk>& chunks) noexcept;
+  bool next_chunk(std::vector<Pair>& pairs, Chunks& chunks) const;
+  Status make_parcel(Chunk& chunk, bool receives);
+  Status copy(Direction direction, Chunk& chunk);
   Status begin_sends(bool& moved);
   Status begin_receives(bool& moved);
   Status poll_sends(bool& moved);
   Status poll_receives(bool& moved);
-  Status give_to_wire(Chunk& chunk);
-  Status land(Chunk& chunk, std::size_t received_bytes);
-  void learn_size(Chunk& chunk);
+  Status post_sends(Chunk& chunk);
+  Status post_receives(Chunk& chunk);
+  Status poll_messages(Chunk& chunk, bool receives, bool& moved);
+  Status land(Piece& piece, std::size_t received_bytes);
+  void learn_size(const Piece& piece);
+  bool is_turn(const Chunk& chunk) const;
   bool may_unpack(const Chunk& chunk) const;
+  void take_back(Chunk& chunk);
+  bool drain(Chunk& chunk, bool receives);
   void drain_sends();
   bool drain_receives();
 
@@ -91,11 +122,12 @@ class FarPairs {
   device::DeviceRuntime& runtime_;
   const Pipeline& pipeline_;
   const int tag_;
+  const std::size_t near_bytes_;
   bool began_ = false;
   std::vector<Pair> outgoing_;  // by round
   std::vector<Pair> incoming_;
-  std::list<Chunk> sending_;
-  std::list<Chunk> receiving_;
+  Chunks sending_;
+  Chunks receiving_;
   Status mistake_;  // of the program
 };
 

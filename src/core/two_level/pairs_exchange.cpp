@@ -21,16 +21,22 @@ Pipeline near_pipeline(const Pipeline& pipeline, int local_rank) {
   return near;
 }
 
+// The same on all ranks of the node.
+std::size_t near_bytes(const node::Group& group, const Pipeline& pipeline) {
+  return group.shares_device() ? FarPairs::short_bytes_max(pipeline) + 1 : 1;
+}
+
 }  // namespace
 
 TwoLevelPairs::TwoLevelPairs(CommQueue& queue, const Pipeline& pipeline)
     : placement_(queue.regions.placement),
       wire_(queue.nodes.wire),
       pipeline_(pipeline),
+      near_bytes_(near_bytes(*queue.nodes.local.group, pipeline)),
       near_pipeline_(near_pipeline(pipeline, placement_.local_rank(pipeline.rank))),
-      near_(queue.nodes.local.group, near_pipeline_),
+      near_(queue.nodes.local.group, near_pipeline_, near_bytes_),
       far_(*wire_, placement_, queue.nodes.local.group->runtime(), pipeline_,
-           tag_of(queue.nodes.lane, queue.nodes.chunks++)) {}
+           tag_of(queue.nodes.lane, queue.nodes.chunks++), near_bytes_) {}
 
 // The blocks of this node's ranks, in their order.
 PipelineEnd TwoLevelPairs::near_end(const PipelineEnd& end) const {
@@ -73,12 +79,20 @@ void TwoLevelPairs::stop(bool& done) {
 
 bool TwoLevelPairs::has_block_of(int peer) const {
   const bool is_near = placement_.node(peer) == placement_.node(pipeline_.rank);
-  return is_near ? near_.has_block_of(placement_.local_rank(peer)) : far_.has_block_of(peer);
+  return is_near && expected_bytes(peer) >= near_bytes_
+             ? near_.has_block_of(placement_.local_rank(peer))
+             : far_.has_block_of(peer);
+}
+
+std::size_t TwoLevelPairs::expected_bytes(int peer) const {
+  const std::vector<Segment>& blocks = pipeline_.out.blocks;
+  return blocks.empty() ? 0 : blocks[static_cast<std::size_t>(peer)].size_bytes();
 }
 
 void TwoLevelPairs::report() {
-  log::info("nodes: {} collectives pair by pair",
-            pairwise_calls_done.load(std::memory_order_relaxed));
+  const FarPairs::Counters far = FarPairs::counters();
+  log::info("nodes: {} collectives pair by pair, {} messages for them in {} copies",
+            pairwise_calls_done.load(std::memory_order_relaxed), far.messages, far.copies);
 }
 
 }  // namespace accord::core

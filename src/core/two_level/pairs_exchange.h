@@ -3,7 +3,9 @@
 //
 // A collective in which every pair of ranks has a size of its own (alltoallv, alltoallw, gatherv,
 // scatterv) of a communicator that spans nodes: pairs within a node from device to device
-// (core/node/pairwise_exchange.h), the others by messages (far_pairs.h), both at once.
+// (core/node/pairwise_exchange.h), the others by messages (far_pairs.h), both at once. Where ranks
+// of the node share a device its short pairs go by messages, too: with those for other nodes they
+// are one copy from the device and one to it, instead of several for which the ranks take turns.
 #pragma once
 
 #include <memory>
@@ -29,6 +31,7 @@ class TwoLevelPairs final : public Exchange {
 
  private:
   PipelineEnd near_end(const PipelineEnd& end) const;
+  std::size_t expected_bytes(int peer) const;
   // What is done is not asked again.
   template <class Part>
   Status advance(Part& part, bool& done);
@@ -36,7 +39,8 @@ class TwoLevelPairs final : public Exchange {
   const Placement& placement_;
   std::shared_ptr<Wire> wire_;
   const Pipeline& pipeline_;
-  Pipeline near_pipeline_;  // what goes on within the node, as a call of its ranks
+  const std::size_t near_bytes_;  // from which on a pair within the node goes as such
+  Pipeline near_pipeline_;        // what goes on within the node, as a call of its ranks
   PairwiseExchange near_;
   FarPairs far_;
   bool began_ = false;
