@@ -28,13 +28,17 @@ SEND = "send"
 NET_SEND = "net_send"
 MESSAGES = (SEND, NET_SEND)
 SEND_RANKS = 2
+MEASURED_AS = "measured_as"  # a record's operation, where tables have one name for several
 NET_PATHS = "net-"  # how what accord_last_path says of a design begins
-_SEND_OPERATION = "latency"
+_LATENCY = "latency"
+# What is measured of messages: one at a time, and between nodes windows of many both ways, too, by which
+# designs differ otherwise than by latency.
+_OPERATIONS = {SEND: (_LATENCY,), NET_SEND: (_LATENCY, "bibandwidth")}
 
 
-def operation_of(collective: str) -> str:
-    """What the benchmark calls what it measures for such calls."""
-    return _SEND_OPERATION if collective in MESSAGES else collective
+def operations_of(collective: str) -> tuple[str, ...]:
+    """What the benchmark calls what it measures for such calls; what counts is their mean."""
+    return _OPERATIONS.get(collective, (collective,))
 
 
 def asked_as(collective: str, algorithm: str) -> str:
@@ -50,9 +54,10 @@ def messages_of(records: Iterable[Any]) -> str:
 
 def as_table_names(record: dict[str, Any], messages: str) -> dict[str, Any]:
     """A record of the benchmark in the words of tables; `messages`: as messages_of says of its run."""
-    if record.get("operation") != _SEND_OPERATION:
+    operation = record.get("operation")
+    if operation not in _OPERATIONS[messages]:
         return record
-    renamed = {**record, "operation": messages}
+    renamed = {**record, "operation": messages, MEASURED_AS: operation}
     if "algorithm" in record:
         renamed["algorithm"] = str(record["algorithm"]).removeprefix(f"{messages}:")
     return renamed

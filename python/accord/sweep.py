@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accord.algorithms import NET_SEND, SEND, as_table_names, asked_as, operation_of
+from accord.algorithms import MEASURED_AS, NET_SEND, SEND, as_table_names, asked_as, operations_of
 from accord.benchmark import Target, bench_command, environment_for
 from accord.errors import UserError
 from accord.paths import Home
@@ -83,8 +83,13 @@ class State:
         self.records += records
 
     def lacks(self, planned: Planned) -> bool:
-        key, wanted = planned.key, {RULE, *planned.algorithms}
-        done = {record.get("algorithm") for record in self.records if key_of(record) == key}
+        key, names = planned.key, {RULE, *planned.algorithms}
+        wanted = {(name, operation) for name in names for operation in operations_of(key.collective)}
+        done = {
+            (record.get("algorithm"), record.get(MEASURED_AS, key.collective))
+            for record in self.records
+            if key_of(record) == key
+        }
         return not wanted <= done
 
 
@@ -140,7 +145,9 @@ def _messages_of(planned: list[Planned]) -> str:
 def _line_of(point: Planned) -> str:
     collective, size_bytes = point.key.collective, point.key.size_bytes
     names = [asked_as(collective, algorithm) for algorithm in point.algorithms]
-    return " ".join([operation_of(collective), str(size_bytes), *names]) + "\n"
+    return "".join(
+        " ".join([operation, str(size_bytes), *names]) + "\n" for operation in operations_of(collective)
+    )
 
 
 @contextmanager
@@ -165,7 +172,10 @@ def _follow(
     finished: Callable[[list[Record]], None],
 ) -> bool:
     """Until the process has ended. Whether a record has told of a wrong result."""
-    expected = {point.key: 1 + len(point.algorithms) for point in planned}
+    expected = {
+        point.key: len(operations_of(point.key.collective)) * (1 + len(point.algorithms))
+        for point in planned
+    }
     written = _Tail(file, _messages_of(planned))
     together: list[Record] = []
     wrong = False

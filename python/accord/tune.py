@@ -401,7 +401,8 @@ def tune(
         for point in planned:
             print(*point.key, *point.algorithms)
         return
-    share_s = budget * _TIMED_SHARE / len(planned)
+    measurements = sum(len(operations_of(key.collective)) for key in keys)
+    share_s = budget * _TIMED_SHARE / measurements
     seconds = seconds or min(_SECONDS_MAX, max(_SECONDS_MIN, share_s))
     check_place(path)
     target = choose_target(home, max(key.ranks for key in keys), mpi, mpiexec)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from accord.algorithms import NET_PATHS, NET_SEND
+from accord.algorithms import MEASURED_AS, NET_PATHS, NET_SEND
 
 RULE = "auto"  # what the built-in rule takes
 # An algorithm must be better than the rule's by more than this, beyond all doubt, to take its place.
@@ -50,6 +50,7 @@ class Candidate:
     iterations: int
     ratio: float = 1.0
     error: float = 0.0
+    ratios: dict[str, float] = field(default_factory=dict)  # by operation, where there are several
 
     @property
     def low(self) -> float:
@@ -89,14 +90,46 @@ def points_of(records: Iterable[dict[str, Any]], paths: Mapping[str, str]) -> li
 
     `paths` says by algorithm which path its calls must have taken: the library falls back in silence.
     """
-    latest: dict[Key, dict[str, dict[str, Any]]] = {}
+    latest: dict[Key, dict[str, dict[str, dict[str, Any]]]] = {}
     for record in records:
         if "algorithm" not in record or "size_bytes" not in record:
             continue
         key = Key(str(record["operation"]), int(record["ranks"]), int(record["size_bytes"]))
-        latest.setdefault(key, {})[str(record["algorithm"])] = record
-    points = [_point_of(key, latest[key], paths) for key in latest]
+        of_key = latest.setdefault(key, {})
+        operation = str(record.get(MEASURED_AS, key.collective))
+        of_key.setdefault(operation, {})[str(record["algorithm"])] = record
+    points = [
+        _mean_of({name: _point_of(key, rows, paths) for name, rows in latest[key].items()})
+        for key in latest
+    ]
     return [point for point in points if point.candidates]
+
+
+def _mean_of(by_operation: Mapping[str, Point]) -> Point:
+    """One point of what was measured by several operations: what counts is the geometric mean of the
+    ratios, so that the least loss in all of them together wins, whichever way the ratios are taken of."""
+    points = [*by_operation.values()]
+    if len(points) == 1:
+        return points[0]
+    mean = Point(points[0].key)
+    measured = [{one.algorithm: one for one in point.candidates} for point in points]
+    for name in dict.fromkeys(name for candidates in measured for name in candidates):
+        lacking = [
+            f"{operation}: {point.left_out.get(name, 'not measured')}"
+            for (operation, point), candidates in zip(by_operation.items(), measured, strict=True)
+            if name not in candidates
+        ]
+        if lacking:
+            mean.left_out[name] = lacking[0]
+            continue
+        ones = [candidates[name] for candidates in measured]
+        ratio = math.prod(one.ratio for one in ones) ** (1 / len(ones))
+        relative = math.hypot(*(one.error / one.ratio for one in ones)) / len(ones)
+        ratios = {operation: one.ratio for operation, one in zip(by_operation, ones, strict=True)}
+        mean.candidates.append(replace(ones[0], ratio=ratio, error=ratio * relative, ratios=ratios))
+    for point in points:
+        mean.left_out |= {k: v for k, v in point.left_out.items() if k not in mean.left_out}
+    return mean
 
 
 def _point_of(
@@ -192,6 +225,10 @@ def _ranges_of(points: list[Point]) -> list[dict[str, Any]]:
     return ranges
 
 
+def _rounded(ratios: Mapping[str, float]) -> dict[str, float]:
+    return {operation: round(ratio, 4) for operation, ratio in ratios.items()}
+
+
 def measured_of(point: Point) -> dict[str, Any]:
     """A point as the table keeps it, for `accord explain` and for other choices later."""
     key = point.key
@@ -210,6 +247,7 @@ def measured_of(point: Point) -> dict[str, Any]:
                 "iterations": one.iterations,
                 "ratio": round(one.ratio, 4),
                 "error": round(one.error, 4),
+                **({"ratios": _rounded(one.ratios)} if one.ratios else {}),
             }
             for one in sorted(point.candidates, key=lambda one: one.ratio)
         ],

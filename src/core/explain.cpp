@@ -13,6 +13,7 @@
 #include "accord/accord.h"
 #include "base/config.h"
 #include "core/selection.h"
+#include "device/machine.h"
 
 namespace accord::core {
 namespace {
@@ -76,10 +77,10 @@ std::string text_of(const Json& answer) {
   return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Of a message to a rank of another node, from device memory that UCX reaches, on a machine with a
+// Of a message from here to a rank of another node, from device memory that UCX reaches, with a
 // core for the proxy.
 const char* net_outcome(const AskedNetMessage& asked, std::size_t size_bytes) {
-  return name_of(outcome(size_bytes, asked, {}));
+  return name_of(outcome(size_bytes, asked, {.has_rdma = device::rdma_adapter_on_machine()}));
 }
 
 std::string explain_net_message(std::size_t size_bytes, const char* info) {

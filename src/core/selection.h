@@ -102,6 +102,7 @@ AskedNetMessage asked_for_net_message(const Sources& sources, std::size_t size_b
 // What besides the size decides; each sender's own business.
 struct NetFacts {
   bool is_reached = true;     // UCX reads its memory itself
+  bool has_rdma = true;       // its node, an adapter that does
   bool has_idle_core = true;  // its node, for a proxy
 };
 NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFacts& facts);

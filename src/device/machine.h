@@ -10,4 +10,8 @@ namespace accord::device {
 // them from this one, as CUDA_VISIBLE_DEVICES does. Initialises nothing.
 bool accelerator_on_machine();
 
+// Whether this process may use an adapter that reads and writes memory by itself (InfiniBand, RoCE,
+// EFA: whatever is opened by verbs). Without one a CPU copies each byte that leaves the machine.
+bool rdma_adapter_on_machine() noexcept;
+
 }  // namespace accord::device

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/loan.h"
 #include "core/selection.h"
+#include "device/machine.h"
 #include "node/group.h"
 #include "node/node_number.h"
 #include "shim/library_messages.h"
@@ -311,9 +312,10 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
   const CommState* const state = comm_state(comm);
   const core::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
   const auto asked = core::asked_for_net_message(core::sources_with(info), size_bytes);
-  const core::NetWay way =
-      core::outcome(size_bytes, asked,
-                    {.is_reached = net_messages().reaches(buffer), .has_idle_core = has_idle_core});
+  const core::NetWay way = core::outcome(size_bytes, asked,
+                                         {.is_reached = net_messages().reaches(buffer),
+                                          .has_rdma = device::rdma_adapter_on_machine(),
+                                          .has_idle_core = has_idle_core});
   return way.way == core::NetWay::Way::design ? net::design_at(way.design) : nullptr;
 }
 

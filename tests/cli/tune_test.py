@@ -154,6 +154,34 @@ def test_records_of_messages_between_nodes_say_so(accord: Accord, tmp_path: Path
     assert (row["collective"], row["ranges"][0]["algorithm"]) == ("net_send", "direct")
 
 
+def test_messages_between_nodes_go_by_the_least_loss_of_latency_and_windows(
+    accord: Accord, tmp_path: Path
+) -> None:
+    def line(operation: str, algorithm: str, median_us: float) -> dict[str, Any]:
+        words = {"operation": operation, "size_bytes": 1 << 20, "median_us": median_us}
+        return record(**words, algorithm=f"net_send:{algorithm}", path=f"net-{algorithm}")
+
+    # The fastest alone, the one with the widest windows, and one that is nearly as good at both.
+    times = {"active2": (8.0, 20.0), "direct": (16.0, 10.0), "passive": (9.0, 11.0)}
+    latencies = [line("latency", name, us) for name, (us, _) in times.items()]
+    windows = [line("bibandwidth", name, us) for name, (_, us) in times.items()]
+    half = line("latency", "active1", 1.0)  # nobody knows its windows
+    for lines, chosen in (
+        ([*latencies, *windows, half], "passive"),
+        (latencies, "active2"),
+        (windows, "direct"),
+    ):
+        done = from_lines(accord, tmp_path, *lines)
+        assert done.returncode == 0, done.stderr
+        table = json.loads((tmp_path / "table.json").read_text())
+        assert table["choices"][0]["ranges"][0]["algorithm"] == chosen
+        (point,) = table["points"]
+        if half in lines:
+            assert point["left_out"] == {"active1": "bibandwidth: not measured"}
+            assert point["candidates"][0]["ratios"] == {"latency": 1.125, "bibandwidth": 1.1}
+        (tmp_path / "table.json").unlink()
+
+
 def interrupted(tmp_path: Path, words: list[str], number: int) -> tuple[int, str, Path]:
     """Starts a tuning, and sends it a signal once two points are there."""
     environment = {**os.environ, **_OPENMPI, **SETTINGS, "PYTHONPATH": str(PYTHON)}

@@ -32,12 +32,15 @@ std::string way(std::size_t size_bytes, const Asking& asking = {}, const NetFact
 }
 bool is(const char* design) { return config().net_design == design; }
 
-TEST(net_selection, auto_is_direct_where_the_network_reaches_the_memory) {
+TEST(net_selection, auto_is_direct_where_an_adapter_reaches_the_memory) {
   if (!is("auto")) GTEST_SKIP();
   EXPECT_EQ(way(kLong - 1), "staged");
   EXPECT_EQ(way(kLong), "direct");
-  EXPECT_EQ(way(kLong, {}, {.is_reached = false}), "active1");
-  EXPECT_EQ(way(kLong, {}, {.is_reached = false, .has_idle_core = false}), "passive");
+  EXPECT_EQ(way(kLong, {}, {.is_reached = false}), "passive");
+  EXPECT_EQ(way(kLong, {}, {.has_rdma = false}), "staged");
+  EXPECT_EQ(way(kLong, {}, {.is_reached = false, .has_rdma = false}), "staged");
+  EXPECT_EQ(way(kLong, {.table = true}, {.has_rdma = false}), "active1");
+  EXPECT_EQ(way(kLong, {.table = true}, {.has_idle_core = false}), "passive");
   EXPECT_EQ(way(kLong, {.table = true}), "active1");
   EXPECT_EQ(way(kLong, {.info = "net_send:staged", .table = true}), "staged");
   EXPECT_EQ(way(kLong, {.setting = "net_send:passive", .info = "net_send:staged"}), "passive");
