@@ -130,8 +130,10 @@ Status ActiveSend::ask_for_another() {
 }
 
 void ActiveSend::begin_here() {
-  const bool is_reached = line_.worker.reaches(from_.where);
-  here_.emplace(line_.freight, from_, *target_,
+  const bool is_on_host = !device::needs_staging(from_.where);
+  Freight& freight = is_on_host ? line_.host_freight() : line_.freight;
+  const bool is_reached = freight.worker().reaches(from_.where);
+  here_.emplace(freight, from_, *target_,
                 is_reached ? Carriage::Way::straight : Carriage::Way::by_chunks);
 }
 

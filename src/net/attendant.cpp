@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <iterator>
 
 #include "net/proxy_port.h"
 
@@ -64,7 +65,9 @@ void Attendant::run() {
       // What another thread begins meanwhile would be polled by nobody.
       const auto locked = worker_.lock();
       is_busy = serve_();
-      is_armed = !is_busy && vain_wakes < kVainWakesMax && worker_.arm();
+      Worker* const also = also_.load();
+      is_armed = !is_busy && vain_wakes < kVainWakesMax && worker_.arm() &&
+                 (also == nullptr || also->arm());
     }
     if (is_busy) {
       vain_wakes = 0;
@@ -81,10 +84,12 @@ void Attendant::run() {
 // What a proxy has to say wakes it, too.
 void Attendant::sleep() {
   ProxyPort* const port = proxy_port();
+  Worker* const also = also_.load();
   pollfd readable[] = {
       {.fd = worker_.descriptor(), .events = POLLIN, .revents = 0},
-      {.fd = port != nullptr ? port->descriptor() : -1, .events = POLLIN, .revents = 0}};
-  (void)::poll(readable, 2, kSleepMs);
+      {.fd = port != nullptr ? port->descriptor() : -1, .events = POLLIN, .revents = 0},
+      {.fd = also != nullptr ? also->descriptor() : -1, .events = POLLIN, .revents = 0}};
+  (void)::poll(readable, std::size(readable), kSleepMs);
   if (readable[1].revents != 0) port->attend();
 }
 

@@ -25,6 +25,11 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
 
+  // From now on it wakes for this one, too, which outlives it, and which serve goes on with.
+  void also(Worker& worker) noexcept {
+    if (also_.exchange(&worker) != &worker) worker_.wake();
+  }
+
   // While one lives, its thread serves the worker itself.
   class Relief {
    public:
@@ -43,6 +48,7 @@ class Attendant {
   void resume() noexcept;
 
   Worker& worker_;
+  std::atomic<Worker*> also_{nullptr};
   const std::function<bool()> serve_;
   std::atomic<int> relieved_{0};
   std::mutex mutex_;

@@ -31,7 +31,9 @@ struct Memory {
 // What a design has at hand at one end, for as long as the transfer lives.
 struct Line {
   Worker& worker;
-  Freight& freight;       // of that worker
+  Freight& freight;  // of that worker
+  // Of what this end carries out of host memory: maybe another worker's.
+  std::function<Freight&()> host_freight;
   Peer& peer;             // the process at the other end
   std::uint32_t self;     // rank of this process
   std::uint32_t other;    // and of that one

@@ -33,6 +33,7 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       addresses_(std::move(addresses)),
       rank_(options.rank),
       kept_bytes_max_(options.kept_bytes_max),
+      host_channel_(options.host_devices, options.transports),
       peers_(addresses_.size()),
       invitations_(addresses_.size()),
       sending_(addresses_.size()),
@@ -129,17 +130,25 @@ void Mail::attach(const device::PointerInfo& where) {
   device_ = where.device;
 }
 
+Freight& Mail::host_freight() {
+  Freight& freight = host_channel_.freight(*freight_);
+  if (&freight == &*freight_) return freight;
+  ++counters_.by_host_devices;
+  attendant_->also(freight.worker());
+  return freight;
+}
+
 Line Mail::line_of(std::uint32_t other, std::uint32_t sender, std::uint32_t number, Peer& peer,
                    What told_as) {
   return {.worker = *worker_,
           .freight = *freight_,
+          .host_freight = [this]() -> Freight& { return host_freight(); },
           .peer = peer,
           .self = rank_,
           .other = other,
           .tag = std::uint64_t{sender} << 32 | number,
-          .tell = [this, other, number, told_as](Bytes bytes) {
-            return write(other, told_as, number, bytes);
-          }};
+          .tell = [this, other, number,
+                   told_as](Bytes bytes) { return write(other, told_as, number, bytes); }};
 }
 
 // The sender's side.
@@ -414,6 +423,7 @@ bool Mail::progress() {
   if (!locked.owns_lock()) return false;  // another thread does it
   const auto go_on = [this] {
     worker_->progress();
+    if (host_channel_.worker() != nullptr) host_channel_.worker()->progress();
     freight_->refuse_strangers();
     advance_outgoing();
     advance_incoming();

@@ -23,6 +23,7 @@
 #include "net/attendant.h"
 #include "net/design.h"
 #include "net/freight.h"
+#include "net/host_channel.h"
 
 namespace accord::net {
 
@@ -31,6 +32,10 @@ class Mail {
   struct Options {
     std::uint32_t rank = 0;
     std::size_t kept_bytes_max = 0;
+    // The adapters that messages in host memory leave by, where these are others than the worker's,
+    // as UCX_NET_DEVICES and UCX_TLS mean it.
+    std::string host_devices = {};
+    std::string transports = {};
   };
   // `addresses`: of the workers of all ranks.
   Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,
@@ -101,6 +106,7 @@ class Mail {
     std::uint64_t sent = 0;
     std::uint64_t kept = 0;  // of these, copied to page-locked memory
     std::uint64_t fetched = 0;
+    std::uint64_t by_host_devices = 0;  // of those sent
   };
   Counters counters();
 
@@ -132,6 +138,7 @@ class Mail {
   bool has_gone(std::uint32_t rank);
   bool is_next(const Outgoing& outgoing) const;
   void attach(const device::PointerInfo& where);
+  Freight& host_freight();
 
   const std::unique_ptr<Worker> worker_;
   const std::vector<std::vector<std::byte>> addresses_;
@@ -142,6 +149,7 @@ class Mail {
 
   // All under the worker's lock.
   std::optional<Freight> freight_;
+  HostChannel host_channel_;
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
   std::vector<std::uint32_t> sending_;   // by rank: how many it is fetching

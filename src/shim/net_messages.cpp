@@ -90,6 +90,12 @@ bool machine_has_idle_core() {
   return ranks < static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+// What is in host memory leaves by them; nothing where those for device memory are the same.
+std::string other_host_devices() {
+  const std::string& devices = config().ucx_host_net;
+  return devices == config().ucx_device_net ? std::string() : or_nothing(devices);
+}
+
 // All ranks or none.
 Status join(Net& here) {
   std::unique_ptr<net::Worker> worker;
@@ -109,7 +115,10 @@ Status join(Net& here) {
   const auto rank = static_cast<std::uint32_t>(here.rank);
   stand_at_proxy(here, cookie);
   here.mail.emplace(std::move(worker), std::move(addresses),
-                    net::Mail::Options{.rank = rank, .kept_bytes_max = config().outbox_bytes});
+                    net::Mail::Options{.rank = rank,
+                                       .kept_bytes_max = config().outbox_bytes,
+                                       .host_devices = other_host_devices(),
+                                       .transports = or_nothing(config().ucx_tls)});
   here.messages.emplace(*here.mail, cookie, rank, ranks);
   return {};
 }
@@ -166,8 +175,8 @@ void leave_net_messages() noexcept {
   const net::Mail::Counters counters = here.mail->counters();
   log::info(
       "net: this rank has sent {} messages to other nodes by headers ({} of them copied for that) "
-      "and fetched {}",
-      counters.sent, counters.kept, counters.fetched);
+      "and fetched {}; {} left by the adapters for host memory",
+      counters.sent, counters.kept, counters.fetched, counters.by_host_devices);
   here.messages.reset();
   here.mail.reset();
   net::set_proxy_port(nullptr);

@@ -76,7 +76,10 @@ class Rank {
     auto addresses = end.addresses;
     if (number == 1) std::swap(addresses[0], addresses[1]);
     mail.emplace(std::move(end.worker), std::move(addresses),
-                 Mail::Options{.rank = number, .kept_bytes_max = 32 << 20});
+                 Mail::Options{.rank = number,
+                               .kept_bytes_max = 32 << 20,
+                               .host_devices = "all",
+                               .transports = "tcp"});
   }
   ~Rank() {
     mail.reset();
@@ -164,6 +167,37 @@ TEST_P(Designs, bring_messages_of_any_length) {
           right = right && to.bytes() == pattern(size, ++seed);
         }
         rank.tell(1);
+        return right;
+      });
+}
+
+// Also once their sender has copied them to host memory, from where they leave by the adapters for
+// that: by the active designs, by which its process puts them.
+TEST_P(Designs, bring_what_was_kept_by_the_adapters_for_host_memory) {
+  run(
+      [&](End& end) {
+        Rank rank(end, 0, GetParam());
+        const std::string design = GetParam();
+        for (int seed = 1; seed <= 2; ++seed) {
+          const DeviceBytes from(pattern(kLong, seed));
+          const std::uint32_t number = rank.post(from.memory());
+          EXPECT_OK(rank.mail->keep(number));
+          rank.tell(number);
+          EXPECT_EQ(static_cast<std::uint32_t>(seed), rank.hear());
+        }
+        EXPECT_EQ(rank.mail->counters().by_host_devices, design.starts_with("active") ? 2U : 0U);
+        rank.tell(0);
+      },
+      [&](End& end) {
+        Rank rank(end, 1, GetParam());
+        bool right = true;
+        for (int seed = 1; seed <= 2; ++seed) {
+          const DeviceBytes to(std::vector<char>(kLong, 'x'));
+          right = rank.mail->fetch(0, rank.hear(), to.memory()).ok() && right;
+          right = right && to.bytes() == pattern(kLong, seed);
+          rank.tell(static_cast<std::uint32_t>(seed));
+        }
+        (void)rank.hear();
         return right;
       });
 }
