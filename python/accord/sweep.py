@@ -146,7 +146,8 @@ def _line_of(point: Planned) -> str:
     collective, size_bytes = point.key.collective, point.key.size_bytes
     names = [asked_as(collective, algorithm) for algorithm in point.algorithms]
     return "".join(
-        " ".join([operation, str(size_bytes), *names]) + "\n" for operation in operations_of(collective)
+        " ".join([operation, str(size_bytes), *names]) + "\n"
+        for operation in operations_of(collective)
     )
 
 

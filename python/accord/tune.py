@@ -38,6 +38,7 @@ from accord.algorithms import (
     asked_as,
     explain,
     messages_of,
+    operations_of,
     read_algorithms,
 )
 from accord.benchmark import Target, choose_target

@@ -165,7 +165,7 @@ def test_messages_between_nodes_go_by_the_least_loss_of_latency_and_windows(
     times = {"active2": (8.0, 20.0), "direct": (16.0, 10.0), "passive": (9.0, 11.0)}
     latencies = [line("latency", name, us) for name, (us, _) in times.items()]
     windows = [line("bibandwidth", name, us) for name, (_, us) in times.items()]
-    half = line("latency", "active1", 1.0)  # nobody knows its windows
+    half = line("latency", "active1", 8.5)  # nobody knows its windows
     for lines, chosen in (
         ([*latencies, *windows, half], "passive"),
         (latencies, "active2"),
