@@ -4,8 +4,9 @@
 // A process's end of a network, over UCX: it reaches other workers by their addresses, sends them
 // short messages, moves memory to and from them, and notices when they are gone. Several of them a
 // process serve several channels (the link that reads device memory, the one that reads host
-// memory: host_channel.h). Knows no MPI, no rank and no vendor. Thread-safe: one lock a worker, which lock() takes
-// for several steps at once. No function waits for a peer, but for close, and that not for long.
+// memory: host_channel.h). Knows no MPI, no rank and no vendor. Thread-safe: one lock a worker,
+// which lock() takes for several steps at once. No function waits for a peer, but for close, and
+// that not for long.
 #pragma once
 
 #include <cstddef>
