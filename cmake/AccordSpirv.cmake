@@ -59,7 +59,8 @@ function(accord_spirv module source)
             -I "${CMAKE_CURRENT_SOURCE_DIR}/.." ${definition} -emit-llvm -c -o "${spirv}.bc"
             "${CMAKE_CURRENT_SOURCE_DIR}/${source}"
     COMMAND "${ACCORD_LLVM_SPIRV}" --spirv-max-version=1.2 --spirv-fp-contract=off -o "${spirv}" "${spirv}.bc"
-    DEPENDS ${source} level_zero_kernels.h opencl/std.h pack.h reduce_functions.h reduction.h runs.h
+    DEPENDS ${source} inbox.h level_zero_inbox_words.h level_zero_kernels.h opencl/std.h pack.h reduce_functions.h
+            reduction.h runs.h
     COMMENT "Compiling ${source} for ${module}"
     VERBATIM)
   set(modules ${modules} ${module} PARENT_SCOPE)
@@ -92,7 +93,8 @@ ${data}        .pushsection .data.rel.ro,\"aw\"
 endfunction()
 
 # Sets `sources` to what embeds the kernels, to nothing where they cannot be compiled. Called in src/device. There is a
-# module for each line of the list in reduce_functions.h, and one for layouts.
+# module for each line of the list in reduce_functions.h, one for inboxes of each that fits a unit of them, and one each
+# for layouts and for inboxes that combine nothing.
 function(accord_level_zero_kernels sources)
   set(${sources} "" PARENT_SCOPE)
   set(ACCORD_LEVEL_ZERO_KERNELS_BUILT FALSE CACHE INTERNAL "whether the library has Level Zero kernels")
@@ -110,14 +112,21 @@ function(accord_level_zero_kernels sources)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS reduce_functions.h)
   set(entry "(ACCORD_REDUCTIONS_OF_[A-Z]+)\\(X, ([a-z0-9_]+), ([A-Za-z0-9_:<>]+)\\)")
   file(READ reduce_functions.h header)
+  string(FIND "${header}" "define ACCORD_ODD_REDUCTIONS" odd)
+  string(SUBSTRING "${header}" 0 ${odd} fitting)
   string(REGEX MATCHALL "${entry}" calls "${header}")
   foreach(call IN LISTS calls)
     string(REGEX MATCH "${entry}" call "${call}")
     if(NOT CMAKE_MATCH_2 STREQUAL "element")  # a list of lists
       accord_spirv(${CMAKE_MATCH_2} level_zero_reduce_kernels.clcpp "ACCORD_KERNELS(X)=${call}")
+      string(FIND "${fitting}" "${call}" fits)
+      if(NOT fits EQUAL -1)
+        accord_spirv(inbox_${CMAKE_MATCH_2} level_zero_inbox_reduce_kernels.clcpp "ACCORD_INBOX_KERNELS(X)=${call}")
+      endif()
     endif()
   endforeach()
   accord_spirv(pack level_zero_pack_kernels.clcpp)
+  accord_spirv(inbox level_zero_inbox_kernels.clcpp)
   set(file "${CMAKE_CURRENT_BINARY_DIR}/level_zero_modules.S")
   accord_embed_spirv("${file}" ${modules})
   set_source_files_properties(level_zero_modules.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_LEVEL_ZERO_KERNELS)

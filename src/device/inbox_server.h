@@ -35,6 +35,10 @@ class InboxServer {
   // one that waits keeps the other from running. 0: no such thing.
   virtual std::uint64_t exclusive_device() const = 0;
 
+  // Whether its kernel stays on the device for a while after an exchange, so that the next one
+  // begins sooner than a copy does.
+  virtual bool stays_on_device() const { return true; }
+
   // Whether src and dst may lie there: device memory of this runtime and the server's device.
   virtual bool reaches(const PointerInfo& memory) const = 0;
 

@@ -3,7 +3,7 @@
 //
 // Intel GPUs through Level Zero, found at run time (level_zero_driver.h). Level Zero has no way to
 // ask whether the program has initialised it, so the first pointer that may be a device's does
-// (zeInit, which may be called again and again). Inbox exchanges are left to the host. Nothing runs
+// (zeInit, which may be called again and again). Nothing runs
 // at exit, when the loader may be gone.
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -12,17 +12,16 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
 
-#include "base/config.h"
 #include "device/device_runtime.h"
 #include "device/level_zero_copy.h"
 #include "device/level_zero_devices.h"
 #include "device/level_zero_driver.h"
+#include "device/level_zero_inbox.h"
 #include "device/level_zero_modules.h"
 #include "device/level_zero_pack.h"
 #include "device/level_zero_reduce.h"
@@ -40,9 +39,6 @@ using level_zero::Driver;
 using level_zero::Lane;
 using level_zero::status_of;
 namespace symbol = level_zero::symbol;
-
-// The longest copy that ACCORD_MAPPED_COPY_BYTES can ask the CPU for: it goes by way of the stack.
-constexpr std::size_t kMappedCopyMax = 4096;
 
 // What copy_done asks after.
 struct PendingCopy {
@@ -76,6 +72,8 @@ class LevelZeroRuntime final : public DeviceRuntime {
 
   bool can_reduce(ReduceOp op, Element element) override;
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
+
+  Status inbox_server(int device, InboxServer*& server) override;
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -119,9 +117,6 @@ class LevelZeroRuntime final : public DeviceRuntime {
                       CopyTicket& ticket);
   Status begin_work(int device, const Place& place, const level_zero::Work& work,
                     CopyTicket& ticket);
-  bool copy_by_host(const Driver& driver, std::span<const Copy> copies);
-  bool with_bytes(const Driver& driver, const void* pointer, std::size_t size_bytes,
-                  const std::function<void(std::byte*)>& work);
 
   std::atomic<int> last_device_{-1};
   level_zero::OpenedMemory opened_memory_;
@@ -241,49 +236,10 @@ level_zero::DeviceLanes& LevelZeroRuntime::lanes(int device) {
   return lanes_[static_cast<std::size_t>(device)];
 }
 
-// Where the CPU reaches the bytes, calls `work` with their address; false: nowhere.
-bool LevelZeroRuntime::with_bytes(const Driver& driver, const void* pointer, std::size_t size_bytes,
-                                  const std::function<void(std::byte*)>& work) {
-  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(pointer));
-  PointerInfo info;
-  if (!classify(pointer, info) || info.kind == MemoryKind::pinned) {
-    work(bytes);
-    return true;
-  }
-  if (info.kind != MemoryKind::device || info.buffer_id == 0) return false;
-  const auto offset = static_cast<std::size_t>(bytes - static_cast<std::byte*>(info.base));
-  if (offset > info.size_bytes || size_bytes > info.size_bytes - offset) return false;
-  return mapped_memory_.with(driver, info, [&](std::byte* base) { work(base + offset); });
-}
-
-// The shortest copies by the CPU, between host memory and what it has mapped of the device's.
-bool LevelZeroRuntime::copy_by_host(const Driver& driver, std::span<const Copy> copies) {
-  if (copies.size() != 1) return false;
-  const Copy& copy = copies[0];
-  if (copy.rows != 1 || copy.row_bytes == 0 || copy.row_bytes > config().mapped_copy_bytes)
-    return false;
-  std::byte bytes[kMappedCopyMax];
-  if (copy.row_bytes > sizeof bytes ||
-      !with_bytes(driver, copy.src, copy.row_bytes,
-                  [&](const std::byte* src) { std::memcpy(bytes, src, copy.row_bytes); })) {
-    return false;
-  }
-  const bool written = with_bytes(driver, copy.dst, copy.row_bytes,
-                                  [&](std::byte* dst) { std::memcpy(dst, bytes, copy.row_bytes); });
-  // Mapped device memory may be write-combining: what was written must not stay in the CPU's
-  // buffers while the device is told that it is there.
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();
-#else
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-  return written;
-}
-
 Status LevelZeroRuntime::copy(int device, std::span<const Copy> copies) {
   Place place;
   ACCORD_TRY(find(device, place));
-  if (copy_by_host(*place.driver, copies)) return Status();
+  if (mapped_memory_.copy(*place.driver, *this, copies)) return Status();
   level_zero::Lanes& all = lanes(device).copy;
   std::unique_ptr<Lane> lane = all.borrow(*place.driver, *place.device, place.device->copy);
   Status status = lane->begin(copies);
@@ -296,7 +252,7 @@ Status LevelZeroRuntime::copy_begin(int device, std::span<const Copy> copies, Co
   ticket.handle = nullptr;
   Place place;
   ACCORD_TRY(find(device, place));
-  if (copy_by_host(*place.driver, copies)) return Status();
+  if (mapped_memory_.copy(*place.driver, *this, copies)) return Status();
   level_zero::Lanes& all = lanes(device).copy;
   return begin(
       all, all.borrow(*place.driver, *place.device, place.device->copy),
@@ -375,6 +331,12 @@ Status LevelZeroRuntime::reduce_begin(int device, const Reduction& reduction, Co
       level_zero::make_reduction(*place.driver, *this, device, *place.device, reduction, work));
   if (work.launches.empty()) return Status();
   return begin_work(device, place, work, ticket);
+}
+
+Status LevelZeroRuntime::inbox_server(int device, InboxServer*& server) {
+  Place place;
+  ACCORD_TRY(find(device, place));
+  return level_zero::inbox_server(*place.driver, *this, device, *place.device, server);
 }
 
 // The driver's own where Level Zero is in use by then, since that needs no pinning for each copy.

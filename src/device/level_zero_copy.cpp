@@ -198,21 +198,10 @@ void Lane::free_parameters() {
   parameter_bytes_ = 0;
 }
 
-ze_command_queue_desc_t Lane::queue_description() const {
-  ze_command_queue_desc_t description{};
-  description.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
-  description.ordinal = engines_.group;
-  description.index = number_ % engines_.queues;
-  if (engines_.queues > 1) description.flags = ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY;
-  description.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
-  description.priority = ZE_COMMAND_QUEUE_PRIORITY_NORMAL;
-  return description;
-}
-
 // The event's scope is the host's: what it waits for is to be seen by the CPU.
 Status Lane::make_immediate() {
   if (event_ != nullptr) return Status();
-  const ze_command_queue_desc_t queue = queue_description();
+  const ze_command_queue_desc_t queue = queue_description(engines_, number_);
   ACCORD_TRY(
       status_of(driver_.list_create_immediate(device_.context, device_.handle, &queue, &immediate_),
                 symbol::list_create_immediate));
@@ -232,7 +221,7 @@ Status Lane::make_immediate() {
 
 Status Lane::make_list() {
   if (fence_ != nullptr) return Status();
-  const ze_command_queue_desc_t queue = queue_description();
+  const ze_command_queue_desc_t queue = queue_description(engines_, number_);
   ACCORD_TRY(status_of(driver_.queue_create(device_.context, device_.handle, &queue, &queue_),
                        symbol::queue_create));
   ze_command_list_desc_t list{};

@@ -69,7 +69,6 @@ class Lane {
   void free_parameters();
   Status make_immediate();
   Status make_list();
-  ze_command_queue_desc_t queue_description() const;
   Status finish();
   Status give_up(Status status);
 

@@ -137,6 +137,17 @@ const Devices& devices(const Driver& driver) {
   return *found;
 }
 
+ze_command_queue_desc_t queue_description(const Engines& engines, std::uint32_t number) {
+  ze_command_queue_desc_t description{};
+  description.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
+  description.ordinal = engines.group;
+  description.index = number % engines.queues;
+  if (engines.queues > 1) description.flags = ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY;
+  description.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
+  description.priority = ZE_COMMAND_QUEUE_PRIORITY_NORMAL;
+  return description;
+}
+
 Status describe(const Driver& driver, const Device& device, DeviceDescription& description) {
   ze_device_properties_t properties{};
   properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES;

@@ -47,6 +47,9 @@ const Devices& devices(const Driver& driver);
 // The same, where that has been done; else null.
 const Devices* devices_if_known() noexcept;
 
+// Of lane `number` of these engines, over which lanes spread.
+ze_command_queue_desc_t queue_description(const Engines& engines, std::uint32_t number);
+
 Status describe(const Driver& driver, const Device& device, DeviceDescription& description);
 std::vector<DeviceLink> links(const Driver& driver);
 

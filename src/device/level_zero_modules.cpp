@@ -151,6 +151,17 @@ bool has_reductions(const Driver& driver, const Device& device) {
   return *loaded.reduces;
 }
 
+Status has_inboxes(const Driver& driver, const Device& device, bool& runs) {
+  runs = false;
+  if (!has_kernels(device)) return Status();
+  ze_device_module_properties_t properties{};
+  properties.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES;
+  ACCORD_TRY(status_of(driver.device_get_module_properties(device.handle, &properties),
+                       symbol::device_get_module_properties));
+  runs = (properties.flags & ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS) != 0;
+  return Status();
+}
+
 Status find_kernel(const Driver& driver, const Device& device, const std::string& module,
                    const std::string& name, Kernel*& kernel) {
   const std::lock_guard lock(known_modules().mutex);

@@ -28,6 +28,9 @@ bool has_kernels(const Device& device);
 // each device; false where an error kept the answer back.
 bool has_reductions(const Driver& driver, const Device& device);
 
+// Whether it can run those of inboxes, which take atomic accesses of 64 bits.
+Status has_inboxes(const Driver& driver, const Device& device, bool& runs);
+
 // Found once for each device, and kept for good. unsupported where the driver does not take the
 // module, which is not tried again, or the library has none.
 Status find_kernel(const Driver& driver, const Device& device, const std::string& module,

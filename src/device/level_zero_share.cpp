@@ -7,8 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+
+#include "base/config.h"
 
 namespace accord::device::level_zero {
 namespace {
@@ -120,6 +123,49 @@ Status OpenedMemory::close(const Driver& driver, void* pointer) {
     opened_.erase(found);
   }
   return status_of(driver.ipc_close_handle(context, pointer), symbol::ipc_close_handle);
+}
+
+bool MappedMemory::copy(const Driver& driver, DeviceRuntime& runtime,
+                        std::span<const Copy> copies) {
+  if (copies.size() != 1) return false;
+  const Copy& copy = copies[0];
+  if (copy.rows != 1 || copy.row_bytes == 0 || copy.row_bytes > config().mapped_copy_bytes)
+    return false;
+  std::byte bytes[kCopyMax];
+  if (copy.row_bytes > sizeof bytes ||
+      !with_bytes(driver, runtime, copy.src, copy.row_bytes,
+                  [&](const std::byte* src) { std::memcpy(bytes, src, copy.row_bytes); })) {
+    return false;
+  }
+  const bool written = with_bytes(driver, runtime, copy.dst, copy.row_bytes,
+                                  [&](std::byte* dst) { std::memcpy(dst, bytes, copy.row_bytes); });
+  // Mapped device memory may be write-combining: what was written must not stay in the CPU's
+  // buffers while the device is told that it is there.
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  return written;
+}
+
+template <class Work>
+bool MappedMemory::with_bytes(const Driver& driver, DeviceRuntime& runtime, const void* pointer,
+                              std::size_t size_bytes, const Work& work) {
+  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(pointer));
+  PointerInfo info;
+  if (!runtime.classify(pointer, info) || info.kind == MemoryKind::pinned) {
+    work(bytes);
+    return true;
+  }
+  if (info.kind != MemoryKind::device || info.buffer_id == 0) return false;
+  const auto offset = static_cast<std::size_t>(bytes - static_cast<std::byte*>(info.base));
+  if (offset > info.size_bytes || size_bytes > info.size_bytes - offset) return false;
+  const std::lock_guard lock(mutex_);
+  std::byte* const base = find(driver, info);
+  if (base == nullptr) return false;
+  work(base + offset);
+  return true;
 }
 
 std::byte* MappedMemory::find(const Driver& driver, const PointerInfo& info) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <span>
 
 #include "device/device_runtime.h"
 #include "device/level_zero_devices.h"
@@ -35,18 +36,13 @@ class OpenedMemory {
 // few, of a bounded size, and those of freed memory go when another is made.
 class MappedMemory {
  public:
-  // The bytes of an allocation that the CPU can reach from its base on. Runs `work` with their
-  // address and returns true, or returns false where they cannot be mapped.
-  template <class Work>
-  bool with(const Driver& driver, const PointerInfo& info, const Work& work) {
-    const std::lock_guard lock(mutex_);
-    std::byte* const bytes = find(driver, info);
-    if (bytes == nullptr) return false;
-    work(bytes);
-    return true;
-  }
+  // Makes the copy, which is a single one of at most ACCORD_MAPPED_COPY_BYTES, by the CPU: between
+  // host memory and what it has mapped of the device's. False: it cannot.
+  bool copy(const Driver& driver, DeviceRuntime& runtime, std::span<const Copy> copies);
 
  private:
+  // The longest copy that the setting can ask for: it goes by way of the stack.
+  static constexpr std::size_t kCopyMax = 4096;
   static constexpr std::size_t kMappingsMax = 64;
   static constexpr std::size_t kMappedBytesMax = std::size_t{1} << 30;
 
@@ -57,6 +53,11 @@ class MappedMemory {
     std::size_t size_bytes;
   };
 
+  // Where the CPU reaches the bytes, calls `work` with their address; false: nowhere.
+  template <class Work>
+  bool with_bytes(const Driver& driver, DeviceRuntime& runtime, const void* pointer,
+                  std::size_t size_bytes, const Work& work);
+  // Those of an allocation, from its base on; null where they cannot be mapped.
   std::byte* find(const Driver& driver, const PointerInfo& info);
   void drop_stale(const Driver& driver);
   void drop(std::map<const void*, Mapping>::iterator mapping);

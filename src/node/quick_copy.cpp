@@ -29,6 +29,8 @@ Status QuickCopy::open(device::DeviceRuntime& runtime, int device) {
   runtime_ = &runtime;
   device::InboxServer* server = nullptr;
   ACCORD_TRY(runtime.inbox_server(device, server));
+  if (!server->stays_on_device())
+    return {StatusCode::unsupported, "a kernel begins no sooner than a copy there"};
   const std::size_t size_bytes = device::inbox_bytes(kRanks, kBytesMax);
   ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, size_bytes, inbox_));
   std::vector<std::byte> content(size_bytes);

@@ -4,8 +4,8 @@
 // What the loader and the tests call by name, the devices, and the errors that are asked for:
 // ACCORD_TEST_ZE_FAIL=zeMemFree:3 makes the third call of that function fail, zeMemFree:3+ every
 // call from the third on; several with commas; zeMemFree:3@70000001: with that result
-// (hexadecimal). ACCORD_TEST_ZE_WITHOUT=fp64: the devices have no double precision; =spirv: their
-// driver takes no module.
+// (hexadecimal). ACCORD_TEST_ZE_WITHOUT=fp64: the devices have no double precision; =atomics: no
+// atomic accesses of 64 bits; =spirv: their driver takes no module.
 #include "driver.h"
 
 #include <level_zero/zes_api.h>
@@ -207,7 +207,9 @@ ze_result_t device_get_module_properties(ze_device_handle_t,
   if (properties->stype != ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES)
     return ZE_RESULT_ERROR_INVALID_ARGUMENT;
   properties->spirvVersionSupported = ZE_MAKE_VERSION(1, 2);
-  properties->flags = is_without("fp64") ? 0 : ZE_DEVICE_MODULE_FLAG_FP64;
+  properties->flags = 0;
+  if (!is_without("fp64")) properties->flags |= ZE_DEVICE_MODULE_FLAG_FP64;
+  if (!is_without("atomics")) properties->flags |= ZE_DEVICE_MODULE_FLAG_INT64_ATOMICS;
   properties->maxArgumentsSize = 1024;
   return ZE_RESULT_SUCCESS;
 }

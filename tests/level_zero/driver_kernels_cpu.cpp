@@ -11,6 +11,9 @@
 #include "opencl_on_cpu.h"
 
 #define ACCORD_KERNELS(X) ACCORD_REDUCTIONS(X) ACCORD_ODD_REDUCTIONS(X)
+#define ACCORD_INBOX_KERNELS(X) ACCORD_REDUCTIONS(X)
+#include "device/level_zero_inbox_kernels.clcpp"
+#include "device/level_zero_inbox_reduce_kernels.clcpp"
 #include "device/level_zero_pack_kernels.clcpp"
 #include "device/level_zero_reduce_kernels.clcpp"
 
@@ -28,7 +31,15 @@ void call(const void* argument, std::size_t id, std::size_t count) {
   kernel(static_cast<const Parameters*>(argument));
 }
 
+// One that answers in what it is given.
+template <void (*kernel)(device::level_zero::InboxParameters*)>
+void call_inbox(const void* argument, std::size_t id, std::size_t count) {
+  work_item = {.id = id, .count = count};
+  kernel(static_cast<device::level_zero::InboxParameters*>(const_cast<void*>(argument)));
+}
+
 using device::PackArguments;
+using device::level_zero::InboxParameters;
 using device::level_zero::ReduceParameters;
 
 constexpr Code kCodes[] = {
@@ -43,6 +54,12 @@ constexpr Code kCodes[] = {
       {"accord_pack_" #bytes "_wide",                                      \
        call<PackArguments, device::level_zero::accord_pack_##bytes##_wide>},
         ACCORD_ENTRY(1) ACCORD_ENTRY(2) ACCORD_ENTRY(4) ACCORD_ENTRY(8) ACCORD_ENTRY(16)
+#undef ACCORD_ENTRY
+            {"accord_inbox_send", call<InboxParameters, device::level_zero::accord_inbox_send>},
+    {"accord_inbox_receive", call_inbox<device::level_zero::accord_inbox_receive>},
+#define ACCORD_ENTRY(element, type, op) \
+  {"accord_inbox_" #element "_" #op, call_inbox<device::level_zero::accord_inbox_##element##_##op>},
+    ACCORD_INBOX_KERNELS(ACCORD_ENTRY)
 #undef ACCORD_ENTRY
 };
 

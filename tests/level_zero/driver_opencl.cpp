@@ -57,8 +57,21 @@ class Opencl {
     const auto build_program =
         find<std::int32_t(void*, std::uint32_t, void* const*, const char*, void*, void*)>(
             "clBuildProgram");
-    check(build_program(program, 1, &device_, "", nullptr, nullptr), "clBuildProgram");
+    const std::int32_t built = build_program(program, 1, &device_, "", nullptr, nullptr);
+    if (built != 0) fail("clBuildProgram: " + std::to_string(built) + "\n" + build_log(program));
     return program;
+  }
+
+  std::string build_log(void* program) const {
+    constexpr std::uint32_t kBuildLog = 0x1183;
+    const auto get_info =
+        find<std::int32_t(void*, void*, std::uint32_t, std::size_t, void*, std::size_t*)>(
+            "clGetProgramBuildInfo");
+    std::string log(4096, '\0');
+    std::size_t length = 0;
+    if (get_info(program, device_, kBuildLog, log.size(), log.data(), &length) != 0) length = 0;
+    log.resize(length);
+    return log;
   }
 
   void* kernel(void* program, const std::string& name) const {

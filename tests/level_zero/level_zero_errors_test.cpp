@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "device/device_runtime.h"
+#include "device/inbox_server.h"
 #include "device/layout_copy.h"
 #include "driver_control.h"
 
@@ -56,6 +57,7 @@ class Scenario {
         lend(memory, bytes);
         reduce(memory, bytes);
         gather(memory, bytes);
+        exchange(memory, bytes);
       }
       tried(runtime_.free(memory));
     }
@@ -150,6 +152,47 @@ class Scenario {
     for (std::size_t i = 0; i < kHalf; ++i) wanted[i] = bytes[i] ^ bytes[kHalf + i];
     const Copy out{.dst = back.data(), .src = memory, .row_bytes = kHalf};
     if (tried(runtime_.copy(1, {&out, 1}))) check(back, wanted);
+  }
+
+  // Half of the bytes through an inbox of their own to the other half's place.
+  void exchange(void* memory, const std::vector<std::byte>& bytes) {
+    constexpr std::size_t kHalf = kBytes / 2;
+    auto* const there = static_cast<std::byte*>(memory);
+    InboxServer* server = nullptr;
+    void* inbox = nullptr;
+    if (!tried(runtime_.inbox_server(1, server)) ||
+        !tried(runtime_.allocate(1, MemoryKind::device, inbox_bytes(1, kBytes), inbox))) {
+      return;
+    }
+    std::vector<std::byte> content(inbox_bytes(1, kBytes));
+    std::memcpy(content.data(), &inbox, sizeof inbox);
+    const Copy in[2] = {{.dst = memory, .src = bytes.data(), .row_bytes = kBytes},
+                        {.dst = inbox, .src = content.data(), .row_bytes = content.size()}};
+    InboxTicket ticket;
+    ticket.exchange = {.inbox = static_cast<std::byte*>(inbox),
+                       .inbox_number = 1,
+                       .lane_bytes = kBytes,
+                       .epoch = 1,
+                       .src = there,
+                       .dst = there + kHalf,
+                       .block_bytes = kHalf,
+                       .send_to = inbox_bit(0),
+                       .receive_from = inbox_bit(0)};
+    std::vector<std::byte> back(kHalf);
+    const Copy out{.dst = back.data(), .src = there + kHalf, .row_bytes = kHalf};
+    if (tried(runtime_.copy(1, in)) && tried(finish(*server, ticket)) &&
+        tried(runtime_.copy(1, {&out, 1}))) {
+      check(back, bytes);
+    }
+    tried(runtime_.free(inbox));
+  }
+  static Status finish(InboxServer& server, InboxTicket& ticket) {
+    ACCORD_TRY(server.begin(ticket));
+    for (bool done = false; !done;) {
+      ACCORD_TRY(server.poll(ticket, done));
+      if (ticket.state == InboxTicket::State::late) ACCORD_TRY(server.begin(ticket));
+    }
+    return Status();
   }
 
   // Ever sparser bytes to other memory, by a kernel or row by row.

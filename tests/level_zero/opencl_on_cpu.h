@@ -17,6 +17,18 @@ struct uint4 {
   uint words[4];
 };
 
+// Atomic accesses, as far as they go.
+using atomic_ulong = ulong;
+enum memory_order { memory_order_relaxed };
+enum memory_scope { memory_scope_all_svm_devices };
+inline ulong atomic_load_explicit(const volatile atomic_ulong* at, memory_order, memory_scope) {
+  return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+inline void atomic_store_explicit(volatile atomic_ulong* at, ulong value, memory_order,
+                                  memory_scope) {
+  __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
 // The work-item that runs in this thread.
 struct WorkItem {
   std::size_t id = 0;

@@ -172,7 +172,7 @@ class CudaInboxLate : public CudaInboxTime {
   void SetUp() override {
     CudaInboxTime::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    for (int rank = 0; rank < 2; ++rank) ASSERT_OK(ranks_[rank].open(0, rank, 2));
+    for (int rank = 0; rank < 2; ++rank) ASSERT_OK(ranks_[rank].open(cuda_runtime(), 0, rank, 2));
     ASSERT_OK(InboxRank::connect(ranks_));
     for (int rank = 0; rank < 2; ++rank) fill(rank, rank);
   }

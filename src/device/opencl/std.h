@@ -25,9 +25,14 @@ inline void memcpy(void* to, const void* from, size_t size_bytes) {
 }
 
 template <class T>
-struct span {
-  T* data = nullptr;
-  size_t size = 0;
+class span {
+ public:
+  bool empty() const { return size_ == 0; }
+  T& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
 };
 
 template <bool choice, class First, class Second>
@@ -52,3 +57,10 @@ constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>
 }  // namespace std
 
 #define INT64_MIN (-0x7fffffffffffffffL - 1)
+
+// Atomic accesses to memory of the device: clang itself declares those of generic addresses, which
+// a compiler of SPIR-V may know for fewer types.
+[[clang::overloadable]] ulong atomic_load_explicit(volatile __global atomic_ulong*, memory_order,
+                                                   memory_scope);
+[[clang::overloadable]] void atomic_store_explicit(volatile __global atomic_ulong*, ulong,
+                                                   memory_order, memory_scope);

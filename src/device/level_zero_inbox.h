@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Inbox exchanges on Intel GPUs: two kernels for each call, one that sends and one that receives
+// (level_zero_inbox_kernels.clcpp). They stay no longer than their call: neither waits without end,
+// nor does what is sent wait for a kernel that receives. Called by level_zero.cpp.
+#pragma once
+
+#include "device/inbox_server.h"
+#include "device/level_zero_devices.h"
+
+namespace accord::device::level_zero {
+
+// The server of `device`, number `index` of the runtime: kept for good, made at the first call that
+// finds all that it takes. unsupported where the device cannot run the kernels.
+Status inbox_server(const Driver& driver, DeviceRuntime& runtime, int index, const Device& device,
+                    InboxServer*& server);
+
+}  // namespace accord::device::level_zero
