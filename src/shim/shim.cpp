@@ -20,6 +20,7 @@
 #include "core/ccl/exchange.h"
 #include "core/ccl/roll_call.h"
 #include "core/node/direct_exchange.h"
+#include "core/node/inbox_exchange.h"
 #include "core/node/pairwise_exchange.h"
 #include "core/selection.h"
 #include "core/two_level/exchange.h"
@@ -449,6 +450,7 @@ void stop_runtime() noexcept {
   int rank = 0;
   if (here.port.world_model && host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
     stages::finish(rank);
+  core::InboxExchange::report();
   core::DirectExchange::report();
   core::PairwiseExchange::report();
   core::CclExchange::report();

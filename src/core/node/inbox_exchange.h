@@ -28,6 +28,9 @@ class InboxExchange : public Exchange {
   void stop(bool& done) override;
   const char* path() const noexcept override { return "inbox"; }
 
+  // Says how many went this way, for whoever wants to know.
+  static void report();
+
  protected:
   // Of a call that is yet to be described: who sends what to whom.
   struct Undescribed {};
