@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Inbox exchanges on Intel GPUs: two kernels for each call, one that sends and one that receives
-// (level_zero_inbox_kernels.clcpp). They stay no longer than their call: neither waits without end,
-// nor does what is sent wait for a kernel that receives. Called by level_zero.cpp.
+// Inbox exchanges on Intel GPUs, by kernels launched for each (launched_inbox.h). Called by
+// level_zero.cpp.
 #pragma once
 
 #include "device/inbox_server.h"

@@ -2,69 +2,19 @@
 // Copyright 2026 The Accord authors
 #include "device/level_zero_inbox_lane.h"
 
-#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <limits>
 #include <new>
+#include <string>
+
+#include "device/level_zero_kernels.h"
 
 namespace accord::device::level_zero {
 namespace {
 
+static_assert(launched::kInboxGroupThreads == kKernelThreads);
+
 constexpr std::uint64_t kNoTimeOut = std::numeric_limits<std::uint64_t>::max();
-
-// Work-groups of a launch: one for what it can take at once, since the others would have nothing
-// to do.
-constexpr std::uint32_t kManyGroups = 32;
-
-// How often a work-item looks for data in one launch, each time for about a microsecond: of peers
-// that are on their way, and of those that are in the same call. So another exchange on the same
-// engine waits no longer than a tenth of a millisecond, and no watchdog of a GPU is met. Then the
-// host looks after the peers. None of this has been measured on a GPU.
-constexpr std::uint32_t kShortPolls = 32;
-constexpr std::uint32_t kLongPolls = 128;
-
-std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-
-std::uint32_t units_of(std::size_t size_bytes) {
-  return static_cast<std::uint32_t>((size_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes);
-}
-
-std::size_t longest_block(const InboxExchange& exchange) {
-  std::size_t bytes = exchange.block_bytes;
-  for (const InboxPart& part : exchange.parts)
-    bytes = std::max({bytes, part.send_bytes, part.receive_bytes});
-  return bytes;
-}
-
-void write_parameters(const InboxTicket& ticket, InboxParameters& parameters) {
-  const InboxExchange& exchange = ticket.exchange;
-  const std::uint64_t send_to = ticket.sent ? 0 : exchange.send_to;
-  parameters.call = {
-      .inbox = address_of(exchange.inbox),
-      .src = address_of(exchange.src),
-      .dst = address_of(exchange.dst),
-      .send_to = send_to,
-      .receive_from = exchange.receive_from,
-      .lane_bytes = exchange.lane_bytes,
-      .block_bytes = exchange.block_bytes,
-      .send_stride_bytes = exchange.send_stride_bytes,
-      .receive_stride_bytes = exchange.receive_stride_bytes,
-      .epoch = exchange.epoch,
-      .rank = static_cast<std::uint32_t>(exchange.rank),
-      .turn = exchange.turn,
-      .ranks = static_cast<std::uint32_t>(std::bit_width(send_to | exchange.receive_from)),
-      .units = units_of(longest_block(exchange)),
-      .polls = ticket.patience == InboxTicket::Patience::long_wait ? kLongPolls : kShortPolls,
-      .in_parts = exchange.parts.empty() ? 0U : 1U,
-      .unused = 0};
-  for (std::size_t rank = 0; rank < exchange.parts.size(); ++rank) {
-    const InboxPart& part = exchange.parts[rank];
-    parameters.parts[rank] = {address_of(part.src), address_of(part.dst), part.send_bytes,
-                              part.receive_bytes};
-  }
-  std::atomic_ref(parameters.late).store(0, std::memory_order_release);
-}
 
 }  // namespace
 
@@ -79,10 +29,10 @@ Status InboxLane::open() {
   void* memory = nullptr;
   ze_host_mem_alloc_desc_t on_host{};
   on_host.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC;
-  ACCORD_TRY(status_of(
-      driver_.memory_allocate_host(device_.context, &on_host, sizeof(InboxParameters), 64, &memory),
-      symbol::memory_allocate_host));
-  parameters_ = new (memory) InboxParameters{};
+  ACCORD_TRY(status_of(driver_.memory_allocate_host(device_.context, &on_host,
+                                                    sizeof(launched::InboxParameters), 64, &memory),
+                       symbol::memory_allocate_host));
+  parameters_ = new (memory) launched::InboxParameters{};
   const ze_command_queue_desc_t queue = queue_description(device_.compute, number_);
   ACCORD_TRY(status_of(driver_.queue_create(device_.context, device_.handle, &queue, &queue_),
                        symbol::queue_create));
@@ -91,16 +41,29 @@ Status InboxLane::open() {
   return status_of(driver_.fence_create(queue_, &fence, &fence_), symbol::fence_create);
 }
 
-Status InboxLane::begin(Kernel& send, Kernel& receive, const InboxTicket& ticket) {
+Status InboxLane::begin(const InboxTicket& ticket) {
+  Kernel* send = nullptr;
+  Kernel* receive = nullptr;
+  ACCORD_TRY(find_kernels(ticket.exchange, send, receive));
   usable_ = false;
-  write_parameters(ticket, *parameters_);
-  const InboxCall& call = parameters_->call;
-  const std::uint32_t groups = call.units * call.ranks <= kKernelThreads ? 1 : kManyGroups;
+  launched::write_parameters(ticket, *parameters_);
   ze_command_list_handle_t list = nullptr;
-  ACCORD_TRY(find_list(send, receive, groups, list));
+  ACCORD_TRY(find_list(*send, *receive, launched::groups_of(parameters_->call), list));
   ACCORD_TRY(status_of(driver_.queue_execute(queue_, 1, &list, fence_), symbol::queue_execute));
   usable_ = true;
   return Status();
+}
+
+// Who combines on a device combines all elements there.
+Status InboxLane::find_kernels(const InboxExchange& exchange, Kernel*& send,
+                               Kernel*& receive) const {
+  const bool combines = exchange.op != ReduceOp::none;
+  if (combines && !has_reductions(driver_, device_))
+    return Status(StatusCode::unsupported, "level_zero inboxes: no kernels that reduce");
+  ACCORD_TRY(find_kernel(driver_, device_, "inbox", launched::kSend, send));
+  const launched::KernelName name = launched::receiving_kernel(exchange);
+  const std::string module = combines ? std::string("inbox_") + name.element : "inbox";
+  return find_kernel(driver_, device_, module, name.kernel, receive);
 }
 
 // The same for all exchanges of a kind, since the parameter stays where it is.

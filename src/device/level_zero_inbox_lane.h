@@ -9,33 +9,23 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/inbox_server.h"
+#include "device/launched_inbox.h"
 #include "device/level_zero_devices.h"
-#include "device/level_zero_kernels.h"
 #include "device/level_zero_modules.h"
 
 namespace accord::device::level_zero {
 
-class InboxLane {
+class InboxLane final : public launched::Lane {
  public:
   // The `number` spreads lanes over the engines.
   InboxLane(const Driver& driver, const Device& device, std::uint32_t number)
       : driver_(driver), device_(device), number_(number) {}
-  InboxLane(const InboxLane&) = delete;
-  InboxLane& operator=(const InboxLane&) = delete;
-  ~InboxLane();
+  ~InboxLane() override;
 
-  // Memory and queue, without which the lane is of no use.
-  Status open();
-
-  // Launches `send`, and behind it `receive`. After an error nothing is in flight.
-  Status begin(Kernel& send, Kernel& receive, const InboxTicket& ticket);
-  // `ended`: the kernels have; `complete`: and all had come. After an error the device does not
-  // touch the exchange's memory any more, as far as it answers.
-  Status poll(bool& ended, bool& complete);
-
-  // Whether it can be used again: not after an error.
-  bool usable() const noexcept { return usable_; }
+  Status open() override;
+  Status begin(const InboxTicket& ticket) override;
+  Status poll(bool& ended, bool& complete) override;
+  bool usable() const noexcept override { return usable_; }
 
  private:
   struct Recorded {
@@ -44,6 +34,7 @@ class InboxLane {
     ze_command_list_handle_t list;
   };
 
+  Status find_kernels(const InboxExchange& exchange, Kernel*& send, Kernel*& receive) const;
   Status find_list(Kernel& send, Kernel& receive, std::uint32_t groups,
                    ze_command_list_handle_t& list);
   Status record(ze_command_list_handle_t list, Kernel& send, Kernel& receive, std::uint32_t groups);
@@ -53,7 +44,7 @@ class InboxLane {
   const Device& device_;
   const std::uint32_t number_;
   bool usable_ = true;
-  InboxParameters* parameters_ = nullptr;
+  launched::InboxParameters* parameters_ = nullptr;
   ze_command_queue_handle_t queue_ = nullptr;
   ze_fence_handle_t fence_ = nullptr;
   std::vector<Recorded> recorded_;

@@ -12,8 +12,8 @@
 
 #define ACCORD_KERNELS(X) ACCORD_REDUCTIONS(X) ACCORD_ODD_REDUCTIONS(X)
 #define ACCORD_INBOX_KERNELS(X) ACCORD_REDUCTIONS(X)
-#include "device/level_zero_inbox_kernels.clcpp"
-#include "device/level_zero_inbox_reduce_kernels.clcpp"
+#include "device/launched_inbox_kernels.clcpp"
+#include "device/launched_inbox_reduce_kernels.clcpp"
 #include "device/level_zero_pack_kernels.clcpp"
 #include "device/level_zero_reduce_kernels.clcpp"
 
@@ -32,14 +32,14 @@ void call(const void* argument, std::size_t id, std::size_t count) {
 }
 
 // One that answers in what it is given.
-template <void (*kernel)(device::level_zero::InboxParameters*)>
+template <void (*kernel)(device::launched::InboxParameters*)>
 void call_inbox(const void* argument, std::size_t id, std::size_t count) {
   work_item = {.id = id, .count = count};
-  kernel(static_cast<device::level_zero::InboxParameters*>(const_cast<void*>(argument)));
+  kernel(static_cast<device::launched::InboxParameters*>(const_cast<void*>(argument)));
 }
 
 using device::PackArguments;
-using device::level_zero::InboxParameters;
+using device::launched::InboxParameters;
 using device::level_zero::ReduceParameters;
 
 constexpr Code kCodes[] = {
@@ -55,10 +55,10 @@ constexpr Code kCodes[] = {
        call<PackArguments, device::level_zero::accord_pack_##bytes##_wide>},
         ACCORD_ENTRY(1) ACCORD_ENTRY(2) ACCORD_ENTRY(4) ACCORD_ENTRY(8) ACCORD_ENTRY(16)
 #undef ACCORD_ENTRY
-            {"accord_inbox_send", call<InboxParameters, device::level_zero::accord_inbox_send>},
-    {"accord_inbox_receive", call_inbox<device::level_zero::accord_inbox_receive>},
+            {"accord_inbox_send", call<InboxParameters, device::launched::accord_inbox_send>},
+    {"accord_inbox_receive", call_inbox<device::launched::accord_inbox_receive>},
 #define ACCORD_ENTRY(element, type, op) \
-  {"accord_inbox_" #element "_" #op, call_inbox<device::level_zero::accord_inbox_##element##_##op>},
+  {"accord_inbox_" #element "_" #op, call_inbox<device::launched::accord_inbox_##element##_##op>},
     ACCORD_INBOX_KERNELS(ACCORD_ENTRY)
 #undef ACCORD_ENTRY
 };

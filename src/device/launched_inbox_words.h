@@ -7,9 +7,9 @@
 #pragma once
 
 #include "device/inbox.h"
-#include "device/level_zero_kernels.h"
+#include "device/launched_inbox_kernels.h"
 
-namespace accord::device::level_zero {
+namespace accord::device::launched {
 
 constexpr uint kInboxQuarters = kInboxUnitBytes / sizeof(uint);
 
@@ -88,4 +88,4 @@ inline bool await_unit(const InboxCall& call, uint sender, uint unit, uint& poll
   return false;
 }
 
-}  // namespace accord::device::level_zero
+}  // namespace accord::device::launched
