@@ -46,17 +46,19 @@ function(accord_hip_kernels sources)
   endif()
   message(STATUS "HIP kernels: ${architectures} by ${ACCORD_HIP_CLANG}")
   list(TRANSFORM architectures PREPEND --offload-arch= OUTPUT_VARIABLE targets)
-  foreach(name IN ITEMS kernels pack_kernels)
+  foreach(source IN ITEMS cuda_kernels cuda_pack_kernels hip_inbox_kernels)
+    string(REGEX REPLACE "^(cuda|hip)_" "" name "${source}")
     set(image "${CMAKE_CURRENT_BINARY_DIR}/hip_${name}.image")
-    set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/cuda_${name}.cu")
+    set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/${source}.cu")
     add_custom_command(
       OUTPUT "${image}"
       COMMAND "${ACCORD_HIP_CLANG}" ${accord_hip_flags} ${targets} --gpu-bundle-output
               -include "${CMAKE_CURRENT_SOURCE_DIR}/hip_kernel.h" -I "${CMAKE_CURRENT_SOURCE_DIR}/.."
               -o "${image}" "${kernels}"
-      DEPENDS "${kernels}" hip_kernel.h cuda_${name}.h cuda_kernels.h cuda_reduce_units.h pack.h reduce_functions.h
-              reduction.h typemap.h
-      COMMENT "Compiling cuda_${name}.cu for AMD's GPUs"
+      DEPENDS "${kernels}" hip_kernel.h cuda_kernels.h cuda_pack_kernels.h cuda_reduce_units.h pack.h reduce_functions.h
+              reduction.h typemap.h hip_opencl.h inbox.h launched_inbox_kernels.clcpp launched_inbox_kernels.h
+              launched_inbox_reduce_kernels.clcpp launched_inbox_words.h
+      COMMENT "Compiling ${source}.cu for AMD's GPUs"
       VERBATIM)
     list(APPEND images "${image}")
     string(TOUPPER "ACCORD_HIP_${name}_IMAGE" definition)

@@ -17,6 +17,7 @@
 #include "device/cuda_driver.h"
 #include "device/cuda_host_memory.h"
 #include "device/cuda_inbox.h"
+#include "device/cuda_launched_inbox.h"
 #include "device/cuda_pack.h"
 #include "device/cuda_partitions.h"
 #include "device/cuda_reduce.h"
@@ -286,6 +287,8 @@ Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
   ACCORD_TRY(keep_primary(device));
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "inbox: context"));
+  if (driver.images.launched_inbox != nullptr)
+    return cuda::launched_inbox_server(driver, scope, *this, device, server);
   return cuda::inbox_server(driver, scope, exclusive_device(device), server);
 }
 

@@ -122,7 +122,8 @@ struct Copy2d {
 struct KernelImages {
   const void* reductions = nullptr;
   const void* packing = nullptr;
-  const void* inbox = nullptr;
+  const void* inbox = nullptr;           // a resident kernel; or
+  const void* launched_inbox = nullptr;  // kernels that are launched for each exchange
   const void* partitions = nullptr;
 };
 

@@ -2,8 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // AMD GPUs: the runtime of cuda.cpp over HIP's functions (hip_driver.h). It has no kernels for
-// inbox exchanges and partitions, and exports neither memory of pools nor of the virtual memory
-// functions.
+// partitions, and exports neither memory of pools nor of the virtual memory functions.
 #include "device/cuda_runtime.h"
 #include "device/hip_driver.h"
 

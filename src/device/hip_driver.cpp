@@ -23,6 +23,7 @@
 #ifdef ACCORD_HIP_KERNELS
 extern "C" const unsigned char accord_hip_kernels[];  // hip_kernels.S
 extern "C" const unsigned char accord_hip_pack_kernels[];
+extern "C" const unsigned char accord_hip_inbox_kernels[];
 #endif
 
 namespace accord::device::hip {
@@ -30,7 +31,8 @@ namespace {
 
 #ifdef ACCORD_HIP_KERNELS
 constexpr cuda::KernelImages kImages{.reductions = accord_hip_kernels,
-                                     .packing = accord_hip_pack_kernels};
+                                     .packing = accord_hip_pack_kernels,
+                                     .launched_inbox = accord_hip_inbox_kernels};
 #else
 constexpr cuda::KernelImages kImages{};
 #endif

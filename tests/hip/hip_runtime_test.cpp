@@ -15,8 +15,10 @@
 #include "device/cuda_pack.h"
 #include "device/device_runtime.h"
 #include "device/hip_driver.h"
+#include "device/partition_reducer.h"
 #include "device/registry.h"
 #include "driver_control.h"
+#include "inbox_calls.h"
 #include "pack_check.h"
 #include "reduction_check.h"
 #include "support.h"
@@ -309,8 +311,8 @@ TEST_F(Hip, runs_work_of_a_library_on_a_stream) {
 }
 
 TEST_F(Hip, says_what_it_cannot_do) {
-  InboxServer* server = nullptr;
-  EXPECT_CODE(unsupported, runtime_.inbox_server(0, server));
+  std::unique_ptr<PartitionReducer> reducer;
+  EXPECT_CODE(unsupported, runtime_.make_partition_reducer(0, {}, nullptr, reducer));
 }
 
 TEST_F(Hip, names_its_own_functions_in_errors) {
@@ -369,6 +371,38 @@ ACCORD_TEST_ELEMENTS(ACCORD_ELEMENT_TEST)
 TEST_F(HipKernels, reduce_many_sources) { test::check_many_sources(runtime_); }
 TEST_F(HipKernels, reduce_any_kind_of_memory) { test::check_kinds_of_memory(runtime_); }
 TEST_F(HipKernels, reduce_refuses_nonsense) { test::check_errors(runtime_); }
+
+TEST_F(HipKernels, exchange_through_inboxes) {
+  for (const int ranks : {2, 3, 4}) {
+    test::InboxCalls calls;
+    ASSERT_OK(calls.open(runtime_, ranks, 1));
+    calls.run_all();
+    EXPECT_OK(calls.close());
+  }
+}
+
+// A launch that fails, the second of an exchange too, is an error of that exchange alone.
+TEST_F(HipKernels, exchange_again_after_an_error) {
+  test::InboxRank rank;
+  ASSERT_OK(rank.open(runtime_, 0, 0, 1));
+  ASSERT_OK(test::InboxRank::connect({&rank, 1}));
+  const auto run = [&] {
+    InboxTicket ticket = rank.ticket(100);
+    ticket.exchange.send_to = ticket.exchange.receive_from = inbox_bit(0);
+    const Status status = rank.run(ticket);
+    EXPECT_EQ(InboxTicket::State::idle, ticket.state);
+    return status;
+  };
+  for (const char* call :
+       {"hipModuleLaunchKernel:1", "hipModuleLaunchKernel:2", "hipEventQuery:1"}) {
+    library().fail(call);
+    EXPECT_FALSE(run().ok()) << call;
+    library().fail("");
+    EXPECT_OK(run());
+  }
+  (void)library().last_error();
+  EXPECT_OK(rank.close());
+}
 
 TEST_F(HipKernels, follow_layouts) {
   ::setenv("ACCORD_TEST_PACK", "kernel", 1);

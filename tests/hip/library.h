@@ -92,6 +92,11 @@ std::shared_ptr<Allocation> find_allocation(const void* address);
 std::byte* reach(const void* address, std::size_t size_bytes,
                  std::vector<std::shared_ptr<Allocation>>& held);
 
+// Where the CPU finds what a kernel on the current device is given; null: it would fault. With the
+// state's mutex held.
+using Held = std::vector<std::shared_ptr<Allocation>>;
+std::byte* address_in_kernel(const void* pointer, std::size_t size_bytes, Held& held);
+
 // With the state's mutex held.
 Result enqueue(device::cuda::Stream stream, Work work);
 

@@ -4,6 +4,7 @@
 // Modules and launches of the stand-in: a kernel is done by the CPU, from the very arguments that
 // it would get. The kernels' own code is not run.
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,9 +12,11 @@
 #include "device/cuda_kernels.h"
 #include "device/cuda_pack_kernels.h"
 #include "device/host_reduce.h"
+#include "device/launched_inbox_kernels.h"
 #include "device/pack.h"
 #include "device/reduce_functions.h"
 #include "library.h"
+#include "library_inbox.h"
 
 // NOLINTBEGIN(readability-identifier-naming): HIP's names
 using namespace accord::test::hip;
@@ -21,6 +24,22 @@ using namespace accord::device::cuda;
 using accord::device::Element;
 using accord::device::PackArguments;
 using accord::device::ReduceOp;
+
+namespace accord::test::hip {
+
+std::byte* address_in_kernel(const void* pointer, std::size_t size_bytes, Held& held) {
+  const std::shared_ptr<Allocation> owner = find_allocation(pointer);
+  if (owner == nullptr || address_on_device(*owner, pointer) != pointer) return nullptr;
+  const auto offset =
+      static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - owner->user);
+  if (size_bytes > owner->size_bytes - offset) return nullptr;
+  if (owner->kind == Kind::device && owner->device != current_device &&
+      !state().peers.contains({current_device, owner->device}))
+    return nullptr;
+  return reach(pointer, size_bytes, held);
+}
+
+}  // namespace accord::test::hip
 
 namespace accord::device::cuda {
 
@@ -34,13 +53,12 @@ struct FunctionHandle {
   ReduceOp op = ReduceOp::none;  // none: packing
   std::size_t pack_word_bytes = 0;
   bool pack_is_narrow = false;
+  std::optional<accord::test::hip::InboxKernel> inbox = {};
 };
 
 }  // namespace accord::device::cuda
 
 namespace {
-
-using Held = std::vector<std::shared_ptr<Allocation>>;
 
 // As clang's bundles begin.
 bool is_image(const void* image) {
@@ -58,6 +76,10 @@ bool find_kernel(std::string_view name, FunctionHandle& found) {
   ACCORD_REDUCTIONS(STAND_IN_KERNEL)
   ACCORD_ODD_REDUCTIONS(STAND_IN_KERNEL)
 #undef STAND_IN_KERNEL
+  if (InboxKernel inbox; find_inbox_kernel(name, inbox)) {
+    found.inbox = inbox;
+    return true;
+  }
   for (const std::size_t bytes : {1, 2, 4, 8, 16}) {
     for (const bool narrow : {true, false}) {
       if (name != "accord_pack_" + std::to_string(bytes) + (narrow ? "_narrow" : "_wide")) continue;
@@ -67,19 +89,6 @@ bool find_kernel(std::string_view name, FunctionHandle& found) {
     }
   }
   return false;
-}
-
-// Where the CPU finds what a kernel on the current device is given; null: it would fault.
-std::byte* address_in_kernel(const void* pointer, std::size_t size_bytes, Held& held) {
-  const std::shared_ptr<Allocation> owner = find_allocation(pointer);
-  if (owner == nullptr || address_on_device(*owner, pointer) != pointer) return nullptr;
-  const auto offset =
-      static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - owner->user);
-  if (size_bytes > owner->size_bytes - offset) return nullptr;
-  if (owner->kind == Kind::device && owner->device != current_device &&
-      !state().peers.contains({current_device, owner->device}))
-    return nullptr;
-  return reach(pointer, size_bytes, held);
 }
 
 Result reduce(const FunctionHandle& kernel, ReduceArguments arguments, Stream stream) {
@@ -191,10 +200,15 @@ Result hipModuleLaunchKernel(Function function, unsigned blocks, unsigned grid_y
                              Stream stream, void** parameters, void** extra) {
   return api(__func__, [&] {
     const bool packs = function->op == ReduceOp::none;
+    const unsigned wanted = function->inbox ? accord::device::launched::kInboxGroupThreads
+                            : packs         ? kPackThreads
+                                            : kReduceThreads;
     if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 || extra != nullptr ||
-        threads != (packs ? kPackThreads : kReduceThreads) || function->device != current_device)
+        threads != wanted || function->device != current_device)
       return Result::invalid_value;
     const std::lock_guard lock(state().mutex);
+    if (function->inbox)
+      return launch_inbox(*function->inbox, *static_cast<void**>(parameters[0]), stream);
     return packs ? pack(*function, *static_cast<const PackArguments*>(parameters[0]), stream)
                  : reduce(*function, *static_cast<const ReduceArguments*>(parameters[0]), stream);
   });
