@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Who runs this process's part of inbox exchanges on one device. A server works on one exchange at
-// a time for a bounded time, so several of them, on whichever communicators, never wait for each
-// other for good: what a rank sends it sends first, and an exchange whose data is late makes room.
-// Thread-safe. Owned by the runtime, never destroyed.
+// Who runs this process's part of inbox exchanges on one device. A server may work on one exchange
+// at a time, on each for a bounded time, so several of them, on whichever communicators, never wait
+// for each other for good: what a rank sends it sends first, and an exchange whose data is late
+// makes room. Thread-safe. Owned by the runtime, never destroyed.
 #pragma once
 
 #include <cstdint>
