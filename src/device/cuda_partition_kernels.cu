@@ -17,6 +17,7 @@ struct Block {
   ReduceArguments arguments;
   int first;      // of the partitions of the team, all before it are through
   int partition;  // the next to work on; -1: none is ready, -2: none is left
+  bool started;   // all ranks that this one waits for
   std::uint64_t waits_since_ns;
 };
 
@@ -31,19 +32,24 @@ __device__ void look(const PartitionSchedule& schedule, std::uint32_t slice, int
   const int lane = static_cast<int>(threadIdx.x);
   const int partition = team + (block.first + lane) * teams;
   const bool exists = partition < reduction.partitions;
+  const bool started = block.started || all_hold(words.started() + reduction.starters.first,
+                                                 reduction.starters.count, schedule.round);
   bool done = true;
   bool ready = false;
   if (exists) {
-    const int share = share_of(reduction.rank, reduction.ranks, partition);
-    done = share >= shares_of(reduction.count, schedule.share) ||
+    const auto share = static_cast<std::uint32_t>(own_share(reduction, partition));
+    done = share >= schedule.shares ||
            load_word(words.done(partition, schedule.slices, slice)) == schedule.round;
-    ready = all_hold(words.ready(partition), reduction.ranks, schedule.round);
+    ready = all_hold(words.ready(partition) + reduction.givers.first, reduction.givers.count,
+                     schedule.round) &&
+            started;
   }
   const unsigned through = __ballot_sync(kAllLanes, done);
   const unsigned open = __ballot_sync(kAllLanes, ready && !done);
   const unsigned any = __ballot_sync(kAllLanes, exists);
   if (open != 0) fence_system();
   if (lane != 0) return;
+  block.started = started;
   const int passed = through == kAllLanes ? kWarp : __ffs(static_cast<int>(~through)) - 1;
   if (open != 0) {
     block.partition = team + (block.first + __ffs(static_cast<int>(open)) - 1) * teams;
@@ -54,26 +60,29 @@ __device__ void look(const PartitionSchedule& schedule, std::uint32_t slice, int
 }
 
 // By all threads: what the block is to reduce of a partition.
-__device__ void describe(const PartitionSchedule& schedule, std::size_t element_bytes,
-                         Block& block) {
+__device__ void describe(const PartitionSchedule& schedule, std::uint32_t slice,
+                         std::size_t element_bytes, Block& block) {
   const PartitionReduction& reduction = schedule.reduction;
-  const int share = share_of(reduction.rank, reduction.ranks, block.partition);
-  const std::size_t first = static_cast<std::size_t>(share) * schedule.share;
+  // Of which all are read, or one alone.
+  const bool pairs = reduction.pairs > 0;
+  const int only = pairs ? static_cast<int>(slice) % reduction.pairs : 0;
+  const std::size_t count = pairs ? reduction.counts[only] : reduction.count;
+  const std::size_t first =
+      reduction.shared ? own_share(reduction, block.partition) * schedule.share : 0;
   const std::size_t offset_bytes =
-      (static_cast<std::size_t>(block.partition) * reduction.count + first) * element_bytes;
+      (static_cast<std::size_t>(block.partition) * count + first) * element_bytes;
   ReduceArguments& arguments = block.arguments;
-  const int rank = static_cast<int>(threadIdx.x);
-  if (rank < givers(reduction))
-    arguments.sources[rank] =
-        static_cast<const char*>(reduction.sources[first_giver(reduction) + rank]) + offset_bytes;
-  if (rank < getters(reduction))
-    arguments.targets[rank] =
-        static_cast<char*>(reduction.targets[getter(reduction, rank)]) + offset_bytes;
-  if (rank != 0) return;
-  const std::size_t left = reduction.count - first;
+  const int place = static_cast<int>(threadIdx.x);
+  if (place < (pairs ? 1 : reduction.source_count))
+    arguments.sources[place] =
+        static_cast<const char*>(reduction.sources[only + place]) + offset_bytes;
+  if (place < (pairs ? 1 : reduction.target_count))
+    arguments.targets[place] = static_cast<char*>(reduction.targets[only + place]) + offset_bytes;
+  if (place != 0) return;
+  const std::size_t left = count - first;
   arguments.count = schedule.share < left ? schedule.share : left;
-  arguments.source_count = static_cast<std::uint32_t>(givers(reduction));
-  arguments.target_count = static_cast<std::uint32_t>(getters(reduction));
+  arguments.source_count = static_cast<std::uint32_t>(pairs ? 1 : reduction.source_count);
+  arguments.target_count = static_cast<std::uint32_t>(pairs ? 1 : reduction.target_count);
   arguments.aligned = schedule.aligned;
   arguments.head = arguments.count;
   arguments.vectors = 0;
@@ -92,7 +101,7 @@ __device__ void tell(const PartitionSchedule& schedule, std::uint32_t slice, int
     return;
   fence_system();
   const std::size_t word = landed_word(reduction.ranks, reduction.partitions, partition,
-                                       share_of(reduction.rank, reduction.ranks, partition));
+                                       own_share(reduction, partition));
   for (int rank = 0; rank < reduction.ranks; ++rank)
     store_word(reduction.words[rank] + word, schedule.round);
 }
@@ -101,8 +110,9 @@ template <class T, ReduceOp op>
 __device__ void work(const PartitionSchedule& schedule, Block& block) {
   const auto team = static_cast<int>(blockIdx.x / schedule.slices);
   const std::uint32_t slice = blockIdx.x % schedule.slices;
-  const ThreadUnits mine{std::uint64_t{slice} * blockDim.x + threadIdx.x,
-                         std::uint64_t{schedule.slices} * blockDim.x};
+  const auto apart = static_cast<std::uint32_t>(max(schedule.reduction.pairs, 1));
+  const ThreadUnits mine{std::uint64_t{slice / apart} * blockDim.x + threadIdx.x,
+                         std::uint64_t{schedule.slices / apart} * blockDim.x};
   for (;;) {
     if (threadIdx.x < kWarp) {
       look(schedule, slice, team, block);
@@ -119,7 +129,7 @@ __device__ void work(const PartitionSchedule& schedule, Block& block) {
     const int partition = block.partition;
     if (partition == -2) return;
     if (partition >= 0) {
-      describe(schedule, sizeof(T), block);
+      describe(schedule, slice, sizeof(T), block);
       __syncthreads();
       reduce<T, op>(block.arguments, mine);
     }
@@ -128,27 +138,22 @@ __device__ void work(const PartitionSchedule& schedule, Block& block) {
   }
 }
 
-// Of a rank that gives nothing: all its partitions are ready.
-__device__ void mark_all(const PartitionReduction& reduction, std::uint32_t round) {
-  for (int partition = static_cast<int>(threadIdx.x); partition < reduction.partitions;
-       partition += static_cast<int>(blockDim.x)) {
-    const std::size_t word = ready_word(reduction.ranks, partition, reduction.rank);
-    for (int rank = 0; rank < reduction.ranks; ++rank)
-      store_word(reduction.words[rank] + word, round);
-  }
+__device__ void tell_start(const PartitionReduction& reduction, std::uint32_t round) {
+  const std::size_t word = started_word(reduction.ranks, reduction.partitions, reduction.rank);
+  const int rank = static_cast<int>(threadIdx.x);
+  if (rank < reduction.ranks) store_word(reduction.words[rank] + word, round);
 }
 
-// Tells the host of each partition whose shares are all here. A thread looks at one at a time.
+// Tells the host of each partition that is through here. A thread looks at one at a time.
 __device__ void watch(const PartitionSchedule& schedule) {
   const PartitionReduction& reduction = schedule.reduction;
   const Words words{reduction};
-  const int shares = shares_of(reduction.count, schedule.share);
-  // The shares of a partition are numbered, whoever owns them.
   auto partition = static_cast<int>(threadIdx.x);
   std::uint64_t waits_since_ns = now_ns();
   for (;;) {
     const bool exists = partition < reduction.partitions;
-    const bool here = exists && all_hold(words.landed(partition), shares, schedule.round);
+    const bool here = exists && all_hold(words.landed(partition) + reduction.awaited.first,
+                                         reduction.awaited.count, schedule.round);
     if (here) {
       fence_system();
       store_word(schedule.arrived + partition, schedule.round);
@@ -175,11 +180,12 @@ __device__ void run_by_shares(const PartitionSchedule& schedule) {
   __shared__ Block block;
   if (threadIdx.x == 0) {
     block.first = 0;
+    block.started = schedule.reduction.starters.count == 0;
     block.waits_since_ns = 0;
   }
   __syncthreads();
   if (blockIdx.x + 1 == gridDim.x) {
-    if (!gives(schedule.reduction)) mark_all(schedule.reduction, schedule.round);
+    if (schedule.reduction.tells_start) tell_start(schedule.reduction, schedule.round);
     watch(schedule);
   } else {
     work<T, op>(schedule, block);

@@ -27,10 +27,12 @@ constexpr unsigned kPartitionThreads = 256;
 
 // The only parameter of the kernels that reduce, by value. Unless partitions go by packets, the
 // last block watches what lands here; the others reduce: each block of a team has a slice of this
-// rank's shares of the team's partitions, those that are its number modulo `teams`.
+// rank's shares of the team's partitions, those that are its number modulo `teams`. Of pairs a
+// slice is one of the pair that is its number modulo theirs.
 struct PartitionSchedule {
   PartitionReduction reduction;
   std::uint64_t share;  // elements of a share
+  std::uint32_t shares;
   std::uint32_t round;
   std::uint32_t launch;  // its number
   std::uint32_t teams;

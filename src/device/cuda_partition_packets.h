@@ -153,7 +153,7 @@ __device__ bool reduce(const PacketSlice& slice) {
     results[i] = result.raw();
   }
   if (__syncthreads_and(here ? 1 : 0) == 0) return false;
-  auto* const target = static_cast<char*>(reduction.targets[reduction.rank]);
+  auto* const target = static_cast<char*>(reduction.targets[0]);  // the first one is its own
 #pragma unroll
   for (unsigned i = 0; i < kPacketsPerThread; ++i) {
     const std::size_t packet = slice.packet(i);

@@ -71,6 +71,9 @@ struct Words {
   __device__ std::uint32_t* landed(int partition) const {
     return own() + landed_word(reduction.ranks, reduction.partitions, partition, 0);
   }
+  __device__ std::uint32_t* started() const {
+    return own() + started_word(reduction.ranks, reduction.partitions, 0);
+  }
   __device__ std::uint32_t* through(int partition) const {
     return own() + own_words(reduction.ranks, reduction.partitions) + 2 * partition;
   }

@@ -89,14 +89,13 @@ void choose_access(const PartitionReduction& reduction, PartitionSchedule& sched
   const auto start = reinterpret_cast<std::uintptr_t>(reduction.targets[0]);
   std::uintptr_t any = 0;
   std::uintptr_t differing = 0;
-  for (int rank = 0; rank < reduction.ranks; ++rank) {
-    for (const void* pointer :
-         {reduction.sources[rank], static_cast<const void*>(reduction.targets[rank])}) {
-      const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-      any |= address;
-      differing |= address ^ start;
-    }
-  }
+  const auto look = [&](const void* pointer) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    any |= address;
+    differing |= address ^ start;
+  };
+  std::for_each_n(reduction.sources, reduction.source_count, look);
+  std::for_each_n(reduction.targets, reduction.target_count, look);
   schedule.aligned = any % element_alignment(reduction.element) == 0 ? 1 : 0;
   schedule.vectors = differing % kReduceVectorBytes == 0 ? 1 : 0;
 }
@@ -107,8 +106,10 @@ class CudaPartitionReducer final : public PartitionReducer {
                        std::uint32_t* arrived)
       : driver_(driver), arrived_(arrived) {
     schedule_.reduction = reduction;
-    schedule_.share =
-        share_elements(reduction.count, reduction.ranks, element_bytes(reduction.element));
+    schedule_.share = reduction.shared ? share_elements(reduction.count, reduction.ranks,
+                                                        element_bytes(reduction.element))
+                                       : reduction.count;
+    schedule_.shares = static_cast<std::uint32_t>(share_count(reduction));
     schedule_.slices = static_cast<std::uint32_t>(partition_slices(reduction));
     schedule_.teams = static_cast<std::uint32_t>(std::clamp(
         kPartitionBlocksMax / static_cast<int>(schedule_.slices), 1, reduction.partitions));
@@ -268,13 +269,13 @@ Status make_partition_reducer(const Driver& driver, Device device,
   const auto add = [&](const void* first, std::size_t size_bytes) {
     ranges.push_back({first, static_cast<const std::byte*>(first) + size_bytes - 1});
   };
-  const std::size_t bytes = static_cast<std::size_t>(reduction.partitions) * reduction.count *
-                            element_bytes(reduction.element);
-  for (int rank = 0; rank < reduction.ranks; ++rank) {
-    add(reduction.sources[rank], bytes);
-    add(reduction.targets[rank], bytes);
-    add(reduction.words[rank], partition_memory_bytes(reduction));
-  }
+  for (int i = 0; i < reduction.source_count; ++i)
+    add(reduction.sources[i], place_bytes(reduction, i));
+  for (int i = 0; i < reduction.target_count; ++i)
+    add(reduction.targets[i], place_bytes(reduction, i));
+  for (int rank = 0; rank < reduction.ranks; ++rank)
+    add(reduction.words[rank], shared_memory_bytes(reduction));
+  add(reduction.words[reduction.rank], partition_memory_bytes(reduction));
   ContextScope scope(driver);
   ACCORD_TRY(enter_for_kernel(driver, device, ranges, "partitions", scope));
   auto made = std::make_unique<CudaPartitionReducer>(driver, reduction, arrived);

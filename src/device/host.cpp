@@ -284,8 +284,6 @@ Status HostRuntime::make_partition_reducer(int device, const PartitionReduction&
   ACCORD_TRY(check_device(device));
   if (!is_defined(reduction.op, reduction.element))
     return Status(StatusCode::unsupported, "reductions of partitions: not defined");
-  const std::size_t size_bytes = static_cast<std::size_t>(reduction.partitions) * reduction.count *
-                                 element_bytes(reduction.element);
   PartitionReduction reachable = reduction;
   std::vector<HostAllocationRef> owners;
   Status status;
@@ -295,11 +293,15 @@ Status HostRuntime::make_partition_reducer(int device, const PartitionReduction&
     keep_first(status, reach(arena_, {user, bytes, 1, 0}, at, owners.emplace_back()));
     return at;
   };
+  for (int i = 0; i < reduction.source_count; ++i)
+    reachable.sources[i] = reachable_at(reduction.sources[i], place_bytes(reduction, i));
+  for (int i = 0; i < reduction.target_count; ++i)
+    reachable.targets[i] =
+        static_cast<void*>(reachable_at(reduction.targets[i], place_bytes(reduction, i)));
   for (int rank = 0; rank < reduction.ranks; ++rank) {
-    reachable.sources[rank] = reachable_at(reduction.sources[rank], size_bytes);
-    reachable.targets[rank] = reachable_at(reduction.targets[rank], size_bytes);
-    reachable.words[rank] = reinterpret_cast<std::uint32_t*>(
-        reachable_at(reduction.words[rank], partition_memory_bytes(reduction)));
+    reachable.words[rank] = reinterpret_cast<std::uint32_t*>(reachable_at(
+        reduction.words[rank], rank == reduction.rank ? partition_memory_bytes(reduction)
+                                                      : shared_memory_bytes(reduction)));
   }
   ACCORD_TRY(status);
   reducer = make_host_partition_reducer(reachable, arrived, std::move(owners));

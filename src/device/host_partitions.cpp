@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -26,7 +27,9 @@ class HostPartitionReducer final : public PartitionReducer {
         arrived_(arrived),
         owners_(std::move(owners)),
         bytes_(element_bytes(reduction.element)),
-        share_(share_elements(reduction.count, reduction.ranks, bytes_)),
+        share_(reduction.shared ? share_elements(reduction.count, reduction.ranks, bytes_)
+                                : reduction.count),
+        shares_(share_count(reduction)),
         reduced_(static_cast<std::size_t>(reduction.partitions)) {}
   ~HostPartitionReducer() override { await_kernel(); }
   HostPartitionReducer(const HostPartitionReducer&) = delete;
@@ -78,14 +81,26 @@ class HostPartitionReducer final : public PartitionReducer {
       std::atomic_ref(reduction_.words[rank][word]).store(round_, std::memory_order_release);
   }
 
+  bool have_started() {
+    if (!started_)
+      started_ =
+          all_hold(started_word(reduction_.ranks, reduction_.partitions, reduction_.starters.first),
+                   reduction_.starters.count);
+    return started_;
+  }
   // Whether there was anything to do.
   bool reduce_ready(int partition) {
     auto& reduced = reduced_[static_cast<std::size_t>(partition)];
-    const int share = share_of(reduction_.rank, reduction_.ranks, partition);
-    if (reduced == round_ || share >= shares_of(reduction_.count, share_) ||
-        !all_hold(ready_word(reduction_.ranks, partition, 0), reduction_.ranks))
+    const int share = own_share(reduction_, partition);
+    if (reduced == round_ || share >= shares_ || !have_started() ||
+        !all_hold(ready_word(reduction_.ranks, partition, reduction_.givers.first),
+                  reduction_.givers.count))
       return false;
-    reduce(partition, static_cast<std::size_t>(share) * share_);
+    if (reduction_.pairs > 0) {
+      move_pairs(partition);
+    } else if (reduction_.target_count > 0) {
+      reduce(partition, reduction_.shared ? static_cast<std::size_t>(share) * share_ : 0);
+    }
     tell_all(landed_word(reduction_.ranks, reduction_.partitions, partition, share));
     reduced = round_;
     return true;
@@ -95,16 +110,12 @@ class HostPartitionReducer final : public PartitionReducer {
         (static_cast<std::size_t>(partition) * reduction_.count + first) * bytes_;
     const void* sources[kPartitionRanksMax];
     void* targets[kPartitionRanksMax];
-    const auto from = static_cast<std::size_t>(givers(reduction_));
-    const auto to = static_cast<std::size_t>(getters(reduction_));
+    const auto from = static_cast<std::size_t>(reduction_.source_count);
+    const auto to = static_cast<std::size_t>(reduction_.target_count);
     for (std::size_t i = 0; i < from; ++i)
-      sources[i] = static_cast<const std::byte*>(
-                       reduction_.sources[static_cast<std::size_t>(first_giver(reduction_)) + i]) +
-                   offset;
+      sources[i] = static_cast<const std::byte*>(reduction_.sources[i]) + offset;
     for (std::size_t i = 0; i < to; ++i)
-      targets[i] =
-          static_cast<std::byte*>(reduction_.targets[getter(reduction_, static_cast<int>(i))]) +
-          offset;
+      targets[i] = static_cast<std::byte*>(reduction_.targets[i]) + offset;
     reduce_on_host({.dst = targets[0],
                     .sources = {sources, from},
                     .count = std::min(share_, reduction_.count - first),
@@ -112,18 +123,27 @@ class HostPartitionReducer final : public PartitionReducer {
                     .element = reduction_.element,
                     .copies = {targets + 1, to - 1}});
   }
+  void move_pairs(int partition) const {
+    for (int pair = 0; pair < reduction_.pairs; ++pair) {
+      const std::size_t bytes = reduction_.counts[pair] * bytes_;
+      const std::size_t offset = static_cast<std::size_t>(partition) * bytes;
+      std::memcpy(static_cast<std::byte*>(reduction_.targets[pair]) + offset,
+                  static_cast<const std::byte*>(reduction_.sources[pair]) + offset, bytes);
+    }
+  }
   bool tell_host(int partition) const {
-    if (holds(arrived_[partition]) ||
-        !all_hold(landed_word(reduction_.ranks, reduction_.partitions, partition, 0),
-                  shares_of(reduction_.count, share_)))
+    if (holds(arrived_[partition]) || !all_hold(landed_word(reduction_.ranks, reduction_.partitions,
+                                                            partition, reduction_.awaited.first),
+                                                reduction_.awaited.count))
       return false;
     std::atomic_ref(arrived_[partition]).store(round_, std::memory_order_release);
     return true;
   }
 
   void run() {
-    for (int partition = 0; partition < reduction_.partitions && !gives(reduction_); ++partition)
-      tell_all(ready_word(reduction_.ranks, partition, reduction_.rank));
+    started_ = reduction_.starters.count == 0;
+    if (reduction_.tells_start)
+      tell_all(started_word(reduction_.ranks, reduction_.partitions, reduction_.rank));
     for (auto since = Clock::now(); !all_arrived() && Clock::now() - since < kPatience;) {
       bool any = false;
       for (int partition = 0; partition < reduction_.partitions; ++partition) {
@@ -140,7 +160,9 @@ class HostPartitionReducer final : public PartitionReducer {
   const std::vector<HostAllocationRef> owners_;
   const std::size_t bytes_;
   const std::size_t share_;
+  const int shares_;
   std::vector<std::uint32_t> reduced_;  // the kernel's: by partition, the last round
+  bool started_ = false;                // the kernel's: all it waits for
   std::uint32_t round_ = 0;             // written while there is no kernel
   std::atomic<bool> left_{true};
   std::thread kernel_;

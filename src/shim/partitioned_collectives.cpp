@@ -17,6 +17,7 @@ using core::Outgoing;
 using core::Place;
 using Draft = PartitionedDraft;
 using Frame = PartitionedDraft::Frame;
+using Ranks = device::PartitionShape::Ranks;
 
 Place contribution(int block) { return {.area = Area::contribution, .block = block}; }
 Place result(int block) { return {.area = Area::result, .block = block}; }
@@ -35,6 +36,7 @@ int make(const Frame& frame, Describe describe) noexcept {
 // One block to all; a block of each.
 core::Schedule allgather(Draft& draft, const Cells& send, const Cells& receive) {
   draft.results(receive);
+  draft.by_kernels({.givers = Ranks::own});
   const bool own_is_there = in_place(send.buffer);
   if (own_is_there) {
     draft.contributes({receive.buffer, {receive.cells[static_cast<std::size_t>(draft.rank())]}});
@@ -54,6 +56,7 @@ core::Schedule allgather(Draft& draft, const Cells& send, const Cells& receive) 
 core::Schedule alltoall(Draft& draft, const Cells& send, const Cells& receive) {
   draft.results(receive);
   const bool all_is_there = in_place(send.buffer);
+  draft.by_kernels({.givers = Ranks::own, .in_pairs = true}, !all_is_there);
   draft.contributes(all_is_there ? receive : send);
   std::vector<Outgoing> outgoing;
   std::vector<Incoming> incoming;
@@ -72,6 +75,7 @@ core::Schedule gather(Draft& draft, const Cells& send, int root, AtRoot at_root)
   draft.check_root(root);
   if (!draft.good()) return {};
   const bool is_root = draft.rank() == root;
+  draft.by_kernels({.givers = Ranks::own, .getters = Ranks::root, .root = root});
   const bool own_is_there = is_root && in_place(send.buffer);
   if (!own_is_there) draft.contributes(send);
   std::vector<Outgoing> outgoing;
@@ -92,6 +96,7 @@ core::Schedule scatter(Draft& draft, AtRoot at_root, const Cells& receive, int r
   draft.check_root(root);
   if (!draft.good()) return {};
   const bool is_root = draft.rank() == root;
+  draft.by_kernels({.givers = Ranks::root, .getters = Ranks::own, .root = root});
   const bool own_stays = is_root && in_place(receive.buffer);
   if (!own_stays) draft.results(receive);
   std::vector<Outgoing> outgoing;
@@ -154,6 +159,7 @@ core::Schedule reduce_scatter(Draft& draft, const void* sendbuf, void* recvbuf,
   for (const MPI_Count count : counts) draft.agree_on_bytes(count, datatype);
   draft.contributes(draft.consecutive(in_place(sendbuf) ? recvbuf : sendbuf, counts, datatype));
   draft.results(draft.one(recvbuf, own, datatype));
+  draft.by_kernels({.getters = Ranks::own}, !in_place(sendbuf));
   if (!draft.good()) return {};
   (void)draft.reduces(static_cast<std::size_t>(own), datatype, op,
                       in_place(sendbuf) ? Draft::Made::apart : Draft::Made::in_result);
@@ -187,7 +193,7 @@ int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI
                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                          MPI_Request* request) noexcept {
   return make({"MPIX_Pallreduce_init", partitions, comm, info, request}, [&](Draft& draft) {
-    draft.is_of_all();
+    draft.by_kernels({});
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
                      core::allreduce_schedule);
   });
@@ -231,7 +237,7 @@ int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype
                      MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
   return make({"MPIX_Pbcast_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.check_root(root);
-    draft.is_of_all(root);
+    draft.by_kernels({.givers = Ranks::root, .root = root});
     draft.agree_on_bytes(count, datatype);
     const Cells cells = draft.one(buffer, count, datatype);
     if (draft.rank() == root) {
@@ -248,6 +254,7 @@ int MPIX_Pexscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
                       MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                       MPI_Request* request) noexcept {
   return make({"MPIX_Pexscan_init", partitions, comm, info, request}, [&](Draft& draft) {
+    draft.by_kernels({.givers = Ranks::before_own, .getters = Ranks::own}, !in_place(sendbuf));
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, draft.rank() > 0,
                      Draft::Made::apart, core::exscan_schedule);
   });
@@ -286,6 +293,7 @@ int MPIX_Preduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
     draft.check_root(root);
     if (!draft.good()) return core::Schedule();
     const bool is_root = draft.rank() == root;
+    draft.by_kernels({.getters = Ranks::root, .root = root});
     if (!is_root) draft.gets_nothing();
     return reduction(draft, {sendbuf, is_root ? recvbuf : MPI_IN_PLACE, count, datatype, op},
                      is_root, is_root ? Draft::Made::in_result : Draft::Made::apart,
@@ -316,6 +324,7 @@ int MPIX_Pscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Coun
                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
                     MPI_Request* request) noexcept {
   return make({"MPIX_Pscan_init", partitions, comm, info, request}, [&](Draft& draft) {
+    draft.by_kernels({.givers = Ranks::up_to_own, .getters = Ranks::own}, !in_place(sendbuf));
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
                      core::scan_schedule);
   });

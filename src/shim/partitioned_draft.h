@@ -75,12 +75,10 @@ class PartitionedDraft {
   enum class Made { apart, in_result };
   core::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op, Made made);
 
-  // All ranks get what is made of the contributions of all.
-  // All ranks get the result, of a broadcast what the root has.
-  void is_of_all() noexcept { plan_.by_kernels = true; }
-  void is_of_all(int root) noexcept {
-    plan_.by_kernels = true;
-    plan_.root = root;
+  // Within a node kernels may do it; `can`: with this rank's buffers.
+  void by_kernels(const device::PartitionShape& shape, bool can = true) {
+    plan_.by_kernels = shape;
+    plan_.kernels_may = can;
   }
 
   // Makes the request.

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "../partition_blocks.h"
 #include "device/device_runtime.h"
 
 namespace accord::device {
@@ -31,7 +32,7 @@ struct Shape {
   bool in_place = false;
   // So that kernels leave before what they wait for is there.
   std::chrono::milliseconds pause{0};
-  int root = PartitionReduction::kNoRoot;
+  PartitionShape of = {};
 };
 
 // Memory of the device, zero at first.
@@ -73,8 +74,9 @@ class Rank {
   Rank(const Shape& shape, int own)
       : shape_(shape),
         own_(own),
-        from_(elements()),
-        to_(elements()),
+        blocks_{shape.of, shape.ranks, shape.count},
+        from_(elements() * static_cast<std::size_t>(blocks_.contributed())),
+        to_(elements() * static_cast<std::size_t>(blocks_.received())),
         words_(partition_memory_bytes(outline()) / sizeof(std::uint32_t)),
         arrived_(partition_host_words(shape.partitions)),
         marks_(static_cast<std::size_t>(shape.partitions) * 2),
@@ -92,10 +94,13 @@ class Rank {
     prequest_.transfer_marks = marks_.data() + shape_.partitions;
     prequest_.ready = asked_.data();
     prequest_.node.ranks = static_cast<std::uint32_t>(shape_.ranks);
+    const auto rank_of = [&](int i) -> const Rank& { return *all[static_cast<std::size_t>(i)]; };
+    const auto start = [&](int block) { return static_cast<std::size_t>(block) * elements(); };
+    blocks_.arrange_for(
+        own_, [&](int rank, int block) { return rank_of(rank).source().get() + start(block); },
+        [&](int rank, int block) { return rank_of(rank).to_.get() + start(block); }, reduction);
     for (int i = 0; i < shape_.ranks; ++i) {
-      const Rank& rank = *all[static_cast<std::size_t>(i)];
-      reduction.sources[i] = rank.source().get();
-      reduction.targets[i] = rank.to_.get();
+      const Rank& rank = rank_of(i);
       reduction.words[i] = rank.words_.get();
       prequest_.node.ready[i] =
           static_cast<std::uint32_t*>(host_runtime().address_for_library(rank.words_.get())) +
@@ -141,28 +146,36 @@ class Rank {
   }
   PartitionReduction outline() const {
     PartitionReduction reduction;
-    reduction.rank = own_;
-    reduction.ranks = shape_.ranks;
     reduction.partitions = shape_.partitions;
-    reduction.count = shape_.count;
     reduction.op = ReduceOp::sum;
     reduction.element = Element::int32;
-    reduction.root = shape_.root;
+    // Sizes are the same wherever buffers are.
+    int elsewhere[2] = {};
+    const auto source = [&](int, int) { return &elsewhere[0]; };
+    const auto target = [&](int, int) { return &elsewhere[1]; };
+    blocks_.arrange_for(own_, source, target, reduction);
     return reduction;
   }
   const Memory<int>& source() const { return shape_.in_place ? to_ : from_; }
-  bool gives() const { return shape_.root == PartitionReduction::kNoRoot || shape_.root == own_; }
+  bool gives() const { return blocks_.gives(own_); }
 
   void start(std::uint32_t round) {
     for (accord_partition_start& line : control_.started)
       std::atomic_ref(line.rounds).store(round, std::memory_order_release);
     ASSERT_TRUE(reducer_->start(round).ok());
   }
+  // Where a partition of a block begins.
+  std::size_t first(int block, int partition, std::size_t count) const {
+    return static_cast<std::size_t>(block) * elements() +
+           static_cast<std::size_t>(partition) * count;
+  }
   void make(int partition, std::uint32_t round) const {
-    std::vector<int> values(shape_.count);
-    const std::size_t first = static_cast<std::size_t>(partition) * shape_.count;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(own_, round, first + i);
-    source().write(values, first);
+    for (int block = 0; block < blocks_.contributed(); ++block) {
+      std::vector<int> values(blocks_.count_of(own_, block));
+      const std::size_t start = first(block, partition, values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(own_, round, start + i);
+      source().write(values, start);
+    }
   }
   bool complete(std::uint32_t round) {
     return std::all_of(arrived_.begin(), arrived_.end() - 1, [&](std::uint32_t& word) {
@@ -171,17 +184,24 @@ class Rank {
   }
   void check(std::uint32_t round) const {
     const std::vector<int> got = to_.read();
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      int expected = 0;
-      for (int rank = 0; rank < shape_.ranks; ++rank)
-        if (shape_.root == PartitionReduction::kNoRoot || shape_.root == rank)
-          expected += value(rank, round, i);
-      ASSERT_EQ(got[i], expected) << "rank " << own_ << ", round " << round << ", at " << i;
+    for (int block = 0; block < blocks_.received(); ++block) {
+      const std::vector<int> sources = blocks_.sources(own_, block);
+      const int from = blocks_.source_block(own_);
+      const std::size_t count =
+          blocks_.count_of(block, own_) * static_cast<std::size_t>(shape_.partitions);
+      for (std::size_t i = 0; i < elements() && !sources.empty(); ++i) {
+        int expected = 0;
+        for (const int rank : sources)
+          if (i < count) expected += value(rank, round, first(from, 0, 0) + i);
+        ASSERT_EQ(got[first(block, 0, 0) + i], expected)
+            << "rank " << own_ << ", round " << round << ", block " << block << ", at " << i;
+      }
     }
   }
 
   const Shape shape_;
   const int own_;
+  const test::PartitionBlocks blocks_;
   const Memory<int> from_;
   const Memory<int> to_;
   const Memory<std::uint32_t> words_;
@@ -221,10 +241,23 @@ TEST(PartitionReducer, long_partitions) { run_all({2, 3, 100'000}, first_rounds(
 TEST(PartitionReducer, one_partition) { run_all({2, 1, 1000}, first_rounds(50)); }
 TEST(PartitionReducer, rounds_wrap) { run_all({2, 4, 50}, {0xfffffffe, 0xffffffff, 1, 2}); }
 
-TEST(PartitionReducer, broadcasts) {
+TEST(PartitionReducer, all_collectives) {
   for (const int root : {0, 2})
-    run_all({.ranks = 3, .partitions = 7, .count = 100, .in_place = true, .root = root},
-            first_rounds(50));
+    for (const PartitionShape& of : test::partition_shapes(root))
+      run_all({.ranks = 3, .partitions = 7, .count = 100, .of = of}, first_rounds(20));
+}
+
+TEST(PartitionReducer, broadcasts_in_place) {
+  const PartitionShape of{.givers = PartitionShape::Ranks::root, .root = 1};
+  run_all({.ranks = 3, .partitions = 7, .count = 100, .in_place = true, .of = of},
+          first_rounds(50));
+}
+
+// A rank that gets nothing is through when its own share is, whatever the others do, and goes on:
+// here those that are not the root are rounds apart.
+TEST(PartitionReducer, late_marks_of_all_collectives) {
+  for (const PartitionShape& of : test::partition_shapes(1))
+    run_all({3, 4, 50, false, std::chrono::milliseconds(5), of}, first_rounds(3));
 }
 
 // Kernels that have left come back for what becomes ready later.
@@ -234,7 +267,9 @@ TEST(PartitionReducer, late_marks) {
 
 // What no device reduces is declined, as are buffers that are no device's.
 TEST(PartitionReducer, declines) {
-  PartitionReduction reduction{.rank = 0, .ranks = 1, .partitions = 1, .count = 1};
+  PartitionReduction reduction;
+  reduction.ranks = reduction.partitions = 1;
+  reduction.count = 1;
   std::unique_ptr<PartitionReducer> reducer;
   EXPECT_EQ(host_runtime().make_partition_reducer(0, reduction, nullptr, reducer).code(),
             StatusCode::unsupported);

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "../partition_blocks.h"
 #include "cuda_test.h"
 #include "device/host_reduce.h"
 #include "device/partition_reducer.h"
@@ -24,6 +25,7 @@ using device::Element;
 using device::MemoryKind;
 using device::PartitionReducer;
 using device::PartitionReduction;
+using device::PartitionShape;
 using device::ReduceOp;
 
 constexpr std::size_t kGuardBytes = 64;
@@ -51,47 +53,27 @@ struct Shape {
   std::size_t spread_bytes = 0;  // and of each rank's once more
   bool in_place = false;
   bool by_packets = false;
-  int root = PartitionReduction::kNoRoot;
+  PartitionShape of = {};
 };
 
 // All ranks of a reduction.
 class Ranks {
  public:
-  explicit Ranks(const Shape& shape) : shape_(shape) {
-    PartitionReduction reduction;
-    reduction.ranks = shape.ranks;
-    reduction.partitions = shape.partitions;
-    reduction.count = shape.count;
-    reduction.op = shape.op;
-    reduction.element = shape.element;
-    reduction.by_packets = shape.by_packets;
-    reduction.root = shape.root;
+  explicit Ranks(const Shape& shape) : shape_(shape), blocks_{shape.of, shape.ranks, shape.count} {
+    for (int i = 0; i < shape.ranks; ++i) allocate(i);
+    PartitionReduction reduction = outline(0);
     EXPECT_TRUE(!shape.by_packets || suits_packets(reduction));
-    const std::vector<std::byte> zeros(partition_memory_bytes(reduction));
-    const std::size_t host_bytes =
-        device::partition_host_words(shape.partitions) * sizeof(std::uint32_t);
-    for (int i = 0; i < shape.ranks; ++i) {
-      const std::size_t shift = offset(i);
-      auto& source = sources_.emplace_back(
-          std::make_unique<Buffer>(MemoryKind::device, bytes() + shift + kGuardBytes));
-      auto& target = targets_.emplace_back(
-          std::make_unique<Buffer>(MemoryKind::device, bytes() + shift + kGuardBytes));
-      auto& words = words_.emplace_back(std::make_unique<Buffer>(MemoryKind::device, zeros.size()));
-      auto& arrived =
-          arrived_.emplace_back(std::make_unique<Buffer>(MemoryKind::pinned, host_bytes));
-      std::fill_n(static_cast<std::byte*>(arrived->pointer), host_bytes, std::byte{0});
-      EXPECT_OK(copy_one(words->pointer, zeros.data(), zeros.size()));
-      reduction.sources[i] = (shape.in_place ? target : source)->at(shift);
-      reduction.targets[i] = target->at(shift);
-      reduction.words[i] = static_cast<std::uint32_t*>(words->pointer);
-    }
-    for (reduction.rank = 0; reduction.rank < shape.ranks; ++reduction.rank) {
+    for (int rank = 0; rank < shape.ranks; ++rank) {
+      reduction = outline(rank);
+      blocks_.arrange_for(
+          rank, [&](int of, int block) { return source(of) + start(block); },
+          [&](int of, int block) { return target(of) + start(block); }, reduction);
+      for (int i = 0; i < shape.ranks; ++i)
+        reduction.words[i] = static_cast<std::uint32_t*>(words_[at(i)]->pointer);
       auto& reducer = reducers_.emplace_back();
-      status_ =
-          cuda_runtime().make_partition_reducer(0, reduction, arrived(reduction.rank), reducer);
+      status_ = cuda_runtime().make_partition_reducer(0, reduction, arrived(rank), reducer);
       if (!status_.ok()) return;
     }
-    reduction_ = reduction;
   }
 
   const Status& status() const { return status_; }
@@ -100,14 +82,12 @@ class Ranks {
   void run(std::uint32_t round, std::chrono::milliseconds pause = {}) {
     std::vector<std::vector<unsigned char>> data;
     for (int rank = 0; rank < shape_.ranks; ++rank) {
-      auto& bytes_of_rank = data.emplace_back(pattern(bytes(), round * 16 + unsigned(rank)));
+      auto& bytes_of_rank = data.emplace_back(pattern(source_bytes(), round * 16 + unsigned(rank)));
       // No infinities and no NaNs.
       for (unsigned char& byte : bytes_of_rank) byte &= 0x3f;
-      EXPECT_OK(
-          copy_one(const_cast<void*>(reduction_.sources[rank]), bytes_of_rank.data(), bytes()));
-      const std::vector<unsigned char> guard(kGuardBytes, 0xee);
-      EXPECT_OK(copy_one(static_cast<std::byte*>(reduction_.targets[rank]) + bytes(), guard.data(),
-                         kGuardBytes));
+      const std::vector<unsigned char> before(target_bytes() + kGuardBytes, 0xee);
+      EXPECT_OK(copy_one(target(rank), before.data(), before.size()));
+      EXPECT_OK(copy_one(source(rank), bytes_of_rank.data(), source_bytes()));
     }
     for (const auto& reducer : reducers_) ASSERT_OK(reducer->start(round));
     for (int rank = 0; rank < shape_.ranks; ++rank) {
@@ -122,15 +102,45 @@ class Ranks {
   }
 
  private:
-  bool gives(int rank) const {
-    return shape_.root == PartitionReduction::kNoRoot || shape_.root == rank;
-  }
+  static std::size_t at(int number) { return static_cast<std::size_t>(number); }
+  bool gives(int rank) const { return blocks_.gives(rank); }
+  // Of a block.
   std::size_t bytes() const {
-    return static_cast<std::size_t>(shape_.partitions) * shape_.count *
-           element_bytes(shape_.element);
+    return at(shape_.partitions) * shape_.count * element_bytes(shape_.element);
   }
-  std::size_t offset(int rank) const {
-    return shape_.shift_bytes + static_cast<std::size_t>(rank) * shape_.spread_bytes;
+  std::size_t start(int block) const { return at(block) * bytes(); }
+  std::size_t source_bytes() const { return start(blocks_.contributed()); }
+  std::size_t target_bytes() const { return start(blocks_.received()); }
+  std::size_t offset(int rank) const { return shape_.shift_bytes + at(rank) * shape_.spread_bytes; }
+  std::byte* target(int rank) const { return targets_[at(rank)]->at(offset(rank)); }
+  std::byte* source(int rank) const {
+    return shape_.in_place ? target(rank) : sources_[at(rank)]->at(offset(rank));
+  }
+  // Of a rank, before it is known where buffers are: sizes are the same.
+  PartitionReduction outline(int rank) const {
+    PartitionReduction reduction;
+    reduction.partitions = shape_.partitions;
+    reduction.op = shape_.op;
+    reduction.element = shape_.element;
+    reduction.by_packets = shape_.by_packets;
+    std::byte elsewhere[2] = {};
+    blocks_.arrange_for(
+        rank, [&](int, int) { return &elsewhere[0]; }, [&](int, int) { return &elsewhere[1]; },
+        reduction);
+    return reduction;
+  }
+  void allocate(int rank) {
+    const std::vector<std::byte> zeros(partition_memory_bytes(outline(rank)));
+    const std::size_t host_bytes =
+        device::partition_host_words(shape_.partitions) * sizeof(std::uint32_t);
+    sources_.push_back(
+        std::make_unique<Buffer>(MemoryKind::device, source_bytes() + offset(rank) + kGuardBytes));
+    targets_.push_back(
+        std::make_unique<Buffer>(MemoryKind::device, target_bytes() + offset(rank) + kGuardBytes));
+    words_.push_back(std::make_unique<Buffer>(MemoryKind::device, zeros.size()));
+    arrived_.push_back(std::make_unique<Buffer>(MemoryKind::pinned, host_bytes));
+    std::fill_n(static_cast<std::byte*>(arrived_.back()->pointer), host_bytes, std::byte{0});
+    EXPECT_OK(copy_one(words_.back()->pointer, zeros.data(), zeros.size()));
   }
   std::uint32_t* arrived(int rank) const {
     return static_cast<std::uint32_t*>(arrived_[static_cast<std::size_t>(rank)]->pointer);
@@ -150,20 +160,24 @@ class Ranks {
     }
   }
   void check(const std::vector<std::vector<unsigned char>>& data) const {
-    std::vector<const void*> sources;
-    for (int rank = 0; rank < shape_.ranks; ++rank)
-      if (gives(rank)) sources.push_back(data[static_cast<std::size_t>(rank)].data());
-    std::vector<unsigned char> expected(bytes());
-    device::reduce_on_host({expected.data(), sources,
-                            static_cast<std::size_t>(shape_.partitions) * shape_.count, shape_.op,
-                            shape_.element});
-    expected.resize(bytes() + kGuardBytes, 0xee);
-    for (int rank = 0; rank < shape_.ranks; ++rank)
-      ASSERT_EQ(contents(reduction_.targets[rank], expected.size()), expected) << "rank " << rank;
+    for (int rank = 0; rank < shape_.ranks; ++rank) {
+      std::vector<unsigned char> expected(target_bytes() + kGuardBytes, 0xee);
+      if (shape_.in_place) std::ranges::copy(data[at(rank)], expected.begin());
+      for (int block = 0; block < blocks_.received(); ++block) {
+        std::vector<const void*> from;
+        for (const int source : blocks_.sources(rank, block))
+          from.push_back(data[at(source)].data() + start(blocks_.source_block(rank)));
+        if (from.empty()) continue;
+        device::reduce_on_host({expected.data() + start(block), from,
+                                at(shape_.partitions) * blocks_.count_of(block, rank), shape_.op,
+                                shape_.element});
+      }
+      ASSERT_EQ(contents(target(rank), expected.size()), expected) << "rank " << rank;
+    }
   }
 
   const Shape shape_;
-  PartitionReduction reduction_;
+  const test::PartitionBlocks blocks_;
   std::vector<std::unique_ptr<Buffer>> sources_;
   std::vector<std::unique_ptr<Buffer>> targets_;
   std::vector<std::unique_ptr<Buffer>> words_;
@@ -189,7 +203,7 @@ class CudaPartitions : public testing::Test {
       const bool is_long =
           static_cast<std::size_t>(shape.partitions) * shape.count * element_bytes(shape.element) >
           kLongBytes;
-      if (shape.by_packets || is_long || shape.root >= 0) return;
+      if (shape.by_packets || is_long || shape.of != PartitionShape{}) return;
     }
   }
   static constexpr std::size_t kLongBytes = device::kPacketBytesMax / 2;  // of three ranks
@@ -215,11 +229,19 @@ TEST_F(CudaPartitions, more_partitions_than_a_warp_looks_at) {
 
 TEST_F(CudaPartitions, in_place) { run({.partitions = 4, .count = 5000, .in_place = true}, 3); }
 
-TEST_F(CudaPartitions, broadcasts) {
+TEST_F(CudaPartitions, all_collectives) {
   for (const int root : {0, 2}) {
-    for (const std::size_t count : {1u, 1000u, 100'003u})
-      run({.ranks = 3, .partitions = 5, .count = count, .in_place = true, .root = root}, 3);
+    for (const PartitionShape& of : partition_shapes(root)) {
+      for (const std::size_t count : {1u, 1000u, 100'003u})
+        run({.ranks = 3, .partitions = 5, .count = count, .of = of}, 3);
+      run({.ranks = 3, .count = 1001, .shift_bytes = 4, .spread_bytes = 4, .of = of}, 2);
+    }
   }
+}
+
+TEST_F(CudaPartitions, broadcasts_in_place) {
+  const PartitionShape of{.givers = PartitionShape::Ranks::root, .root = 1};
+  run({.ranks = 3, .partitions = 5, .count = 1000, .in_place = true, .of = of}, 3);
 }
 
 TEST_F(CudaPartitions, wherever_buffers_lie) {
@@ -252,6 +274,15 @@ TEST_F(CudaPartitions, late_marks) {
       for (std::uint32_t round = 1; round <= 3; ++round)
         ranks.run(round, std::chrono::milliseconds(10));
     }
+  }
+}
+
+TEST_F(CudaPartitions, late_marks_of_all_collectives) {
+  for (const PartitionShape& of : partition_shapes(1)) {
+    Ranks ranks({.ranks = 3, .partitions = 4, .count = 5000, .of = of});
+    ASSERT_OK(ranks.status());
+    for (std::uint32_t round = 1; round <= 2; ++round)
+      ranks.run(round, std::chrono::milliseconds(5));
   }
 }
 

@@ -24,23 +24,29 @@ void tell_all(std::uint32_t* const* words, int ranks, std::size_t word, std::uin
   for (int rank = 0; rank < ranks; ++rank) store(words[rank][word], round);
 }
 
-void reduce(const FunctionHandle& kernel, const PartitionSchedule& schedule, int partition,
-            int share) {
+void reduce(const FunctionHandle& kernel, const PartitionSchedule& schedule, int partition) {
   const PartitionReduction& reduction = schedule.reduction;
-  const std::size_t first = static_cast<std::size_t>(share) * schedule.share;
-  ReduceArguments arguments{};
-  arguments.count = std::min<std::uint64_t>(schedule.share, reduction.count - first);
-  arguments.source_count = static_cast<std::uint32_t>(givers(reduction));
-  arguments.target_count = static_cast<std::uint32_t>(getters(reduction));
-  const std::size_t offset = (static_cast<std::size_t>(partition) * reduction.count + first) *
-                             element_bytes(kernel.element);
-  for (int i = 0; i < givers(reduction); ++i)
-    arguments.sources[i] =
-        static_cast<const std::byte*>(reduction.sources[first_giver(reduction) + i]) + offset;
-  for (int i = 0; i < getters(reduction); ++i)
-    arguments.targets[i] =
-        static_cast<std::byte*>(reduction.targets[getter(reduction, i)]) + offset;
-  run(kernel, arguments);
+  if (reduction.target_count == 0) return;
+  const bool pairs = reduction.pairs > 0;
+  const auto share = static_cast<std::size_t>(own_share(reduction, partition));
+  const std::size_t first = reduction.shared ? share * schedule.share : 0;
+  const int together = pairs ? 1 : std::max(reduction.source_count, reduction.target_count);
+  for (int only = 0; only < std::max(reduction.pairs, 1); ++only) {
+    const std::size_t count = pairs ? reduction.counts[only] : reduction.count;
+    const std::size_t offset =
+        (static_cast<std::size_t>(partition) * count + first) * element_bytes(kernel.element);
+    ReduceArguments arguments{};
+    arguments.count = std::min<std::uint64_t>(schedule.share, count - first);
+    arguments.source_count = static_cast<std::uint32_t>(pairs ? 1 : reduction.source_count);
+    arguments.target_count = static_cast<std::uint32_t>(pairs ? 1 : reduction.target_count);
+    for (int i = 0; i < together; ++i) {
+      if (only + i < reduction.source_count)
+        arguments.sources[i] = static_cast<const std::byte*>(reduction.sources[only + i]) + offset;
+      if (only + i < reduction.target_count)
+        arguments.targets[i] = static_cast<std::byte*>(reduction.targets[only + i]) + offset;
+    }
+    run(kernel, arguments);
+  }
 }
 
 // Of partitions that go by packets.
@@ -88,7 +94,7 @@ class Packets {
     arguments.count = reduction.count;
     arguments.source_count = static_cast<std::uint32_t>(reduction.ranks);
     arguments.target_count = 1;
-    arguments.targets[0] = static_cast<std::byte*>(reduction.targets[reduction.rank]) + offset;
+    arguments.targets[0] = static_cast<std::byte*>(reduction.targets[0]) + offset;
     for (int from = 0; from < reduction.ranks; ++from) {
       if (from == reduction.rank) {
         arguments.sources[from] = static_cast<const std::byte*>(reduction.sources[from]) + offset;
@@ -145,23 +151,23 @@ void run_by_packets(const FunctionHandle& kernel, const PartitionSchedule& sched
 
 bool can_run(const PartitionSchedule& schedule, Element element) {
   const PartitionReduction& reduction = schedule.reduction;
-  const std::size_t bytes =
-      static_cast<std::size_t>(reduction.partitions) * reduction.count * element_bytes(element);
   const auto reaches = [&](const void* pointer, std::size_t size_bytes) {
     return kernel_can_address(pointer, size_bytes, current());
   };
-  for (int rank = 0; rank < reduction.ranks; ++rank) {
-    const auto start = reinterpret_cast<std::uintptr_t>(reduction.targets[0]);
-    for (const void* pointer :
-         {reduction.sources[rank], static_cast<const void*>(reduction.targets[rank])}) {
-      const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-      if (!reaches(pointer, bytes) ||
-          (schedule.aligned != 0 && address % element_alignment(element) != 0) ||
-          (schedule.vectors != 0 && (address - start) % kReduceVectorBytes != 0))
-        return false;
-    }
-    if (!reaches(reduction.words[rank], partition_memory_bytes(reduction))) return false;
-  }
+  const auto start = reinterpret_cast<std::uintptr_t>(reduction.targets[0]);
+  const auto fits = [&](const void* pointer, int number) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    return reaches(pointer, place_bytes(reduction, number)) &&
+           (schedule.aligned == 0 || address % element_alignment(element) == 0) &&
+           (schedule.vectors == 0 || (address - start) % kReduceVectorBytes == 0);
+  };
+  for (int i = 0; i < reduction.source_count; ++i)
+    if (!fits(reduction.sources[i], i)) return false;
+  for (int i = 0; i < reduction.target_count; ++i)
+    if (!fits(reduction.targets[i], i)) return false;
+  for (int rank = 0; rank < reduction.ranks; ++rank)
+    if (!reaches(reduction.words[rank], shared_memory_bytes(reduction))) return false;
+  if (!reaches(reduction.words[reduction.rank], partition_memory_bytes(reduction))) return false;
   return reaches(schedule.arrived, partition_host_words(reduction.partitions) * 4);
 }
 
@@ -170,25 +176,32 @@ void run(const FunctionHandle& kernel, const PartitionSchedule& schedule) {
   if (reduction.by_packets) return run_by_packets(kernel, schedule);
   const int ranks = reduction.ranks;
   std::uint32_t* const own = reduction.words[reduction.rank];
-  const int shares = shares_of(reduction.count, schedule.share);
   const auto words = [&](std::size_t first, int count) {
     return std::span(own + first, static_cast<std::size_t>(count));
   };
-  for (int partition = 0; partition < reduction.partitions && !gives(reduction); ++partition)
-    tell_all(reduction.words, ranks, ready_word(ranks, partition, reduction.rank), schedule.round);
+  if (reduction.tells_start)
+    tell_all(reduction.words, ranks, started_word(ranks, reduction.partitions, reduction.rank),
+             schedule.round);
+  const bool started =
+      all_hold(words(started_word(ranks, reduction.partitions, reduction.starters.first),
+                     reduction.starters.count),
+               schedule.round);
   for (int partition = 0; partition < reduction.partitions; ++partition) {
-    const int share = share_of(reduction.rank, ranks, partition);
+    const int share = own_share(reduction, partition);
     const std::size_t done = own_words(ranks, reduction.partitions) +
                              2 * static_cast<std::size_t>(reduction.partitions + 1) +
                              static_cast<std::size_t>(partition) * schedule.slices;
-    if (share < shares && own[done] != schedule.round &&
-        all_hold(words(ready_word(ranks, partition, 0), ranks), schedule.round)) {
-      reduce(kernel, schedule, partition, share);
+    if (share < share_count(reduction) && own[done] != schedule.round && started &&
+        all_hold(
+            words(ready_word(ranks, partition, reduction.givers.first), reduction.givers.count),
+            schedule.round)) {
+      reduce(kernel, schedule, partition);
       own[done] = schedule.round;
       tell_all(reduction.words, ranks, landed_word(ranks, reduction.partitions, partition, share),
                schedule.round);
     }
-    if (all_hold(words(landed_word(ranks, reduction.partitions, partition, 0), shares),
+    if (all_hold(words(landed_word(ranks, reduction.partitions, partition, reduction.awaited.first),
+                       reduction.awaited.count),
                  schedule.round))
       store(schedule.arrived[partition], schedule.round);
   }

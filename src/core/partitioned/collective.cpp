@@ -154,10 +154,10 @@ bool PartitionedCollective::is_ready(int process) const {
   return static_cast<std::int32_t>(peers_.at(process) - round()) >= 0;
 }
 
-// Also the ranks of the node that this one exchanges nothing with, as long as these do not know
-// whether kernels do it.
+// Also the ranks of the node that this one exchanges nothing with, unless all know that kernels do
+// not do it.
 Status PartitionedCollective::tell_peers(wire::Kind kind, std::uint32_t told_round) {
-  const bool all = node_ && !node_->is_settled();
+  const bool all = node_ && (!node_->is_settled() || node_->is_used());
   for (const int process : plan_.processes) {
     if (process == process_of(plan_.rank) || !(all || peers_.contains(process))) continue;
     ACCORD_TRY(table_.channel().post(process, {.kind = kind,

@@ -6,8 +6,8 @@
 // at one step go on together, in one message, copy or reduction, as far as they do. Nothing is sent
 // to a rank that has not started the round, so none has to keep what comes early; who gives or gets
 // says so to those it does that with. What goes from rank to rank is in host memory, from and to
-// which the user's buffers are copied where they are on a device. Allreduce and bcast of device
-// buffers within a node are left to kernels instead (partitioned/node.h).
+// which the user's buffers are copied where they are on a device. Where it has a shape for them,
+// and buffers are on devices of one node, it is left to kernels instead (partitioned/node.h).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,9 +38,10 @@ struct CollectivePlan {
   PartitionArea result;
   PartitionReduction reduction;
   Schedule schedule;
-  // An allreduce or a broadcast from a rank, which kernels may do within a node.
-  bool by_kernels = false;
-  int root = device::PartitionReduction::kNoRoot;
+  // What kernels may do within a node, alike on all ranks; and whether this rank's buffers let
+  // them.
+  std::optional<device::PartitionShape> by_kernels;
+  bool kernels_may = true;
 };
 
 class PartitionedCollective final : public Partitioned {
@@ -193,7 +195,7 @@ class PartitionedCollective final : public Partitioned {
   CollectivePlan plan_;
   PartitionWork work_;
   std::uint64_t longest_message_ = 0;
-  std::unique_ptr<NodeReduction> node_;  // null: not an allreduce, or of too many ranks
+  std::unique_ptr<NodeReduction> node_;  // null: not by kernels, or of too many ranks
   std::map<int, std::uint32_t> peers_;   // by process: the last round it has started
   bool mismatch_ = false;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A partitioned allreduce or bcast whose ranks leave it to kernels of theirs: what is left for the
+// A partitioned collective whose ranks leave it to kernels of theirs: what is left for the
 // host is to find out whether they can, to mark what the program marks here, and to see that it is
 // done.
+#include <algorithm>
 #include <utility>
 
 #include "core/partitioned/collective.h"
@@ -15,48 +16,53 @@ namespace {
 // the rest of a step.
 constexpr unsigned kStepsPerPoll = 32;
 
-// All partitions of the only block.
-PipelineEnd whole(const PartitionArea& area, std::int32_t partitions) {
-  PipelineEnd end = area.end;
-  end.segment = area.blocks.front();
-  end.segment.count *= static_cast<std::size_t>(partitions);
-  return end;
+// The blocks of an area by the rank that has to do with each, of one that is for all the same
+// each time; false where kernels cannot use one. What is only moved is moved as words, whatever it
+// holds.
+bool list_blocks(const PartitionArea& area, const NodeReduction::Terms& terms,
+                 std::vector<NodeReduction::Block>& blocks) {
+  blocks.resize(terms.processes.size());
+  for (std::size_t i = 0; i < blocks.size() && !area.blocks.empty(); ++i) {
+    PipelineEnd end = area.end;
+    end.segment = area.blocks[area.blocks.size() == 1 ? 0 : i];
+    const std::size_t bytes = end.segment.size_bytes();
+    const std::size_t element_bytes = device::element_bytes(terms.element);
+    if (bytes == 0) {
+      blocks[i].start = static_cast<std::byte*>(end.user);
+      continue;
+    }
+    if (!end.usable_by(*terms.runtime, terms.device) || bytes % element_bytes != 0) return false;
+    blocks[i] = {end.address(0), bytes / element_bytes};
+  }
+  return true;
 }
 
 }  // namespace
 
-// Each rank brings two buffers, of a broadcast one that is both; that is moved as words, whatever
-// it holds.
 NodeReduction::Terms PartitionedCollective::terms_on_node() const {
   NodeReduction::Terms terms{.name = plan_.name,
                              .fingerprint = plan_.fingerprint,
                              .rank = plan_.rank,
-                             .root = plan_.root,
+                             .shape = *plan_.by_kernels,
                              .processes = plan_.processes,
                              .partitions = call_.partitions,
-                             .count = plan_.reduction.count,
                              .op = plan_.reduction.op,
                              .element = plan_.reduction.element,
-                             .source = {},
-                             .target = {}};
-  const bool reduces = plan_.root == device::PartitionReduction::kNoRoot;
-  const bool gives = reduces || plan_.root == plan_.rank;
-  terms.source = whole(gives ? plan_.contribution : plan_.result, call_.partitions);
-  terms.target = reduces ? whole(plan_.result, call_.partitions) : terms.source;
-  bool is_whole = true;
-  if (!reduces) {
+                             .runtime = runtime(),
+                             .device = call_.end.device,
+                             .sources = {},
+                             .targets = {}};
+  if (!plan_.reduction.type) {
     terms.op = device::ReduceOp::max;
     terms.element = device::Element::uint32;
-    const std::size_t word_bytes = device::element_bytes(terms.element);
-    const std::size_t bytes =
-        terms.source.segment.size_bytes() / static_cast<std::size_t>(call_.partitions);
-    terms.count = bytes / word_bytes;
-    is_whole = bytes % word_bytes == 0;
   }
-  terms.able = is_whole && call_.copy != PartitionCopy::engine &&
-               device::is_defined(terms.op, terms.element) && runtime() != nullptr &&
-               words_are_pinned() && terms.source.usable_by(*runtime(), call_.end.device) &&
-               terms.target.usable_by(*runtime(), call_.end.device);
+  const auto has_any = [](const NodeReduction::Block& block) { return block.count > 0; };
+  terms.able =
+      plan_.kernels_may && call_.copy != PartitionCopy::engine &&
+      device::is_defined(terms.op, terms.element) && terms.runtime != nullptr &&
+      words_are_pinned() && list_blocks(plan_.contribution, terms, terms.sources) &&
+      list_blocks(plan_.result, terms, terms.targets) &&
+      (std::ranges::any_of(terms.sources, has_any) || std::ranges::any_of(terms.targets, has_any));
   return terms;
 }
 

@@ -33,6 +33,14 @@ bool goes_by_packets(const device::PartitionReduction& reduction) {
       reduction, text == nullptr ? device::kPacketBytesMax : std::strtoull(text, nullptr, 10));
 }
 
+// Where the first of them begins, of those that there are.
+std::byte* lowest(const std::vector<NodeReduction::Block>& blocks) {
+  std::byte* low = nullptr;
+  for (const NodeReduction::Block& block : blocks)
+    if (block.count > 0 && (low == nullptr || std::less<>()(block.start, low))) low = block.start;
+  return low;
+}
+
 template <class Record>
 void keep(std::span<const std::byte> body, std::optional<Record>& record) {
   if (body.size() != sizeof(Record)) return;
@@ -66,7 +74,7 @@ void NodeReduction::close() noexcept {
 // Kernels of the others may still write into this rank's words: of a round that has failed here, or
 // where a rank marks a partition of which this one has no share.
 void NodeReduction::part() {
-  if (has_lent_ && !table_.is_closed()) (void)tell(wire::Kind::node_part, std::uint32_t{0});
+  if (has_lent_ && !table_.is_closed()) (void)tell_all(wire::Kind::node_part, std::uint32_t{0});
   if (own().vote.value_or(0) == 0) return;
   std::set<int> writers;
   for (std::size_t rank = 0; rank < size(); ++rank)
@@ -81,13 +89,15 @@ void NodeReduction::drop_parcels() {
 }
 
 template <class Record>
-Status NodeReduction::tell(wire::Kind kind, const Record& record) {
-  for (std::size_t rank = 0; rank < size(); ++rank) {
-    if (is_own(rank)) continue;
-    ACCORD_TRY(table_.channel().post(
-        terms_.processes[rank],
-        {.kind = kind, .to = terms_.name.number, .lineage = terms_.name.lineage}, record));
-  }
+Status NodeReduction::tell(int process, wire::Kind kind, const Record& record) {
+  return table_.channel().post(
+      process, {.kind = kind, .to = terms_.name.number, .lineage = terms_.name.lineage}, record);
+}
+
+template <class Record>
+Status NodeReduction::tell_all(wire::Kind kind, const Record& record) {
+  for (std::size_t rank = 0; rank < size(); ++rank)
+    if (!is_own(rank)) ACCORD_TRY(tell(terms_.processes[rank], kind, record));
   return {};
 }
 
@@ -96,28 +106,65 @@ bool NodeReduction::all(std::optional<Record> Rank::*what) const {
   return std::ranges::all_of(ranks_, [&](const Rank& rank) { return (rank.*what).has_value(); });
 }
 
+// Of what this rank does, but for pairs.
+std::size_t NodeReduction::own_count() const {
+  const auto at = static_cast<std::size_t>(terms_.rank);
+  return std::max(terms_.sources[at].count, terms_.targets[at].count);
+}
+
+void NodeReduction::list_own_places() {
+  const auto at = static_cast<std::size_t>(terms_.rank);
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    places_.counts[rank] = terms_.sources[rank].count;
+    if (terms_.shape.in_pairs || rank == at) places_.sources[rank] = terms_.sources[rank].start;
+  }
+  places_.targets[at] = terms_.targets[at].start;
+}
+
 // Whether the device can do it at all, with this rank's memory. It then has loaded its kernels,
 // which may wait for those that run: later those of the program may be waiting for this round.
 Status NodeReduction::try_alone() {
+  const auto some = [](const std::vector<Block>& first, const std::vector<Block>& second) {
+    for (const auto* const blocks : {&first, &second})
+      for (const Block& block : *blocks)
+        if (block.count > 0) return block;
+    return Block{};
+  };
+  const Block source = some(terms_.sources, terms_.targets);
+  const Block target = some(terms_.targets, terms_.sources);
+  reduction_.rank = terms_.rank;
+  reduction_.ranks = static_cast<int>(size());
   reduction_.partitions = terms_.partitions;
-  reduction_.count = terms_.count;
+  reduction_.count = own_count();
   reduction_.op = terms_.op;
   reduction_.element = terms_.element;
-  reduction_.ranks = static_cast<int>(size());
-  reduction_.root = terms_.root;
-  reduction_.by_packets = goes_by_packets(reduction_);
-  device::PartitionReduction alone = reduction_;
+  reduction_.by_packets = terms_.shape == device::PartitionShape{} && goes_by_packets(reduction_);
+  list_own_places();
+  // Sizes are the same wherever the others' are.
+  std::byte elsewhere[2];
+  device::PartitionPlaces places = places_;
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    if (places.sources[rank] == nullptr) places.sources[rank] = &elsewhere[0];
+    if (places.targets[rank] == nullptr) places.targets[rank] = &elsewhere[1];
+  }
+  device::PartitionReduction outline = reduction_;
+  arrange(terms_.shape, places, outline);
+  device::PartitionReduction alone;
   alone.ranks = 1;
-  alone.by_packets = false;
-  alone.root = device::PartitionReduction::kNoRoot;
-  ACCORD_TRY(words_.take(
-      runtime(), terms_.source.device,
-      std::max(device::partition_memory_bytes(reduction_), device::partition_memory_bytes(alone))));
-  alone.sources[0] = terms_.source.address(0);
-  alone.targets[0] = terms_.target.address(0);
+  alone.partitions = terms_.partitions;
+  alone.count = std::min(source.count, target.count);
+  alone.op = terms_.op;
+  alone.element = terms_.element;
+  alone.givers = alone.awaited = {0, 1};
+  alone.source_count = alone.target_count = 1;
+  alone.sources[0] = source.start;
+  alone.targets[0] = target.start;
+  words_bytes_ = device::partition_memory_bytes(outline);
+  ACCORD_TRY(words_.take(runtime(), terms_.device,
+                         std::max(words_bytes_, device::partition_memory_bytes(alone))));
   alone.words[0] = reinterpret_cast<std::uint32_t*>(words_.data());
   std::unique_ptr<device::PartitionReducer> reducer;
-  return runtime().make_partition_reducer(terms_.source.device, alone, arrived_, reducer);
+  return runtime().make_partition_reducer(terms_.device, alone, arrived_, reducer);
 }
 
 wire::NodeMeet NodeReduction::own_meet() {
@@ -130,7 +177,7 @@ wire::NodeMeet NodeReduction::own_meet() {
                       .item = item_};
   if (!terms_.able || !table_.has_port() || !try_alone().ok()) return meet;
   meet.vendor = std::hash<std::string_view>{}(runtime().name());
-  meet.device = runtime().exclusive_device(terms_.source.device);
+  meet.device = runtime().exclusive_device(terms_.device);
   meet.able = 1;
   return meet;
 }
@@ -138,7 +185,7 @@ wire::NodeMeet NodeReduction::own_meet() {
 Status NodeReduction::open() {
   own().meet = own_meet();
   own().sent = true;
-  return tell(wire::Kind::node_meet, *own().meet);
+  return tell_all(wire::Kind::node_meet, *own().meet);
 }
 
 NodeReduction::Rank* NodeReduction::find(int process) {
@@ -184,7 +231,7 @@ Status NodeReduction::join(std::uint32_t round, Opening opening) {
     bool done = false;
     if (!send_descriptors(done).ok()) own().lend->ok = 0;
     if (!done && own().lend->ok != 0) return {};
-    ACCORD_TRY(tell(wire::Kind::node_lend, *own().lend));
+    ACCORD_TRY(tell_lend());
     has_lent_ = true;
     descriptors_.clear();
     phase_ = Phase::opening;
@@ -193,7 +240,7 @@ Status NodeReduction::join(std::uint32_t round, Opening opening) {
   if (phase_ == Phase::opening && !all(&Rank::lend)) table_.port().receive();
   if (phase_ == Phase::opening && all(&Rank::lend)) vote(round, opening);
   if (own().vote && phase_ == Phase::opening) {
-    ACCORD_TRY(tell(wire::Kind::node_vote, *own().vote));
+    ACCORD_TRY(tell_all(wire::Kind::node_vote, *own().vote));
     phase_ = Phase::voting;
   }
   if (phase_ != Phase::voting || !all(&Rank::vote)) return {};
@@ -233,27 +280,54 @@ void NodeReduction::vote(std::uint32_t round, Opening opening) {
       std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.lend->ok != 0; });
   if (lent && opening == Opening::no) return;
   Status opened = lent ? open_all() : Status(StatusCode::unsupported, "");
-  if (opened.ok())
-    opened = runtime().make_partition_reducer(terms_.source.device, reduction_, arrived_, reducer_);
+  if (opened.ok()) {
+    arrange(terms_.shape, places_, reduction_);
+    opened = runtime().make_partition_reducer(terms_.device, reduction_, arrived_, reducer_);
+  }
   own().vote = opened.ok() ? round : 0;
 }
 
 // This rank's own part, and what the others need of it.
 Status NodeReduction::prepare() {
-  const auto at = static_cast<std::size_t>(terms_.rank);
-  reduction_.rank = terms_.rank;
-  const std::size_t words_bytes = device::partition_memory_bytes(reduction_);
-  const std::vector<std::byte> zeros(words_bytes);
-  const device::Copy copy{.dst = words_.data(), .src = zeros.data(), .row_bytes = words_bytes};
-  ACCORD_TRY(runtime().copy(terms_.source.device, {&copy, 1}));
-  reduction_.sources[at] = terms_.source.address(0);
-  reduction_.targets[at] = terms_.target.address(0);
-  reduction_.words[at] = reinterpret_cast<std::uint32_t*>(words_.data());
-  const std::size_t bytes = static_cast<std::size_t>(terms_.partitions) * terms_.count *
-                            device::element_bytes(terms_.element);
-  ACCORD_TRY(lend(reduction_.sources[at], bytes, own().lend->source));
-  ACCORD_TRY(lend(reduction_.targets[at], bytes, own().lend->target));
-  return lend(reduction_.words[at], words_bytes, own().lend->words);
+  const std::vector<std::byte> zeros(words_bytes_);
+  const device::Copy copy{.dst = words_.data(), .src = zeros.data(), .row_bytes = words_bytes_};
+  ACCORD_TRY(runtime().copy(terms_.device, {&copy, 1}));
+  reduction_.words[terms_.rank] = reinterpret_cast<std::uint32_t*>(words_.data());
+  if (terms_.shape.reads_others()) ACCORD_TRY(lend(terms_.sources, own().lend->source));
+  if (terms_.shape.writes_others()) ACCORD_TRY(lend(terms_.targets, own().lend->target));
+  return lend(words_.data(), words_bytes_, own().lend->words);
+}
+
+// All that lies between the first one and the last one.
+Status NodeReduction::lend(const std::vector<Block>& blocks, wire::NodeMemory& memory) {
+  std::byte* const low = lowest(blocks);
+  std::size_t size_bytes = 0;
+  for (const Block& block : blocks) {
+    if (block.count == 0) continue;
+    const std::size_t bytes = bytes_of(block.count) * static_cast<std::size_t>(terms_.partitions);
+    size_bytes = std::max(size_bytes, static_cast<std::size_t>(block.start - low) + bytes);
+  }
+  return size_bytes == 0 ? Status() : lend(low, size_bytes, memory);
+}
+
+// To each rank what is for it.
+Status NodeReduction::tell_lend() {
+  const auto name = [&](const std::vector<Block>& blocks, std::size_t rank,
+                        wire::NodeMemory& memory) {
+    const Block& block = blocks[rank];
+    if (block.start == nullptr) return;
+    memory.partition_bytes = bytes_of(block.count);
+    if (block.count > 0)
+      memory.offset_bytes += static_cast<std::uint64_t>(block.start - lowest(blocks));
+  };
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    if (is_own(rank)) continue;
+    wire::NodeLend record = *own().lend;
+    name(terms_.sources, rank, record.source);
+    name(terms_.targets, rank, record.target);
+    ACCORD_TRY(tell(terms_.processes[rank], wire::Kind::node_lend, record));
+  }
+  return {};
 }
 
 Status NodeReduction::lend(const void* first, std::size_t size_bytes, wire::NodeMemory& memory) {
@@ -310,33 +384,56 @@ Status NodeReduction::open_rank(std::size_t rank) {
   if (expected != 0 && (!table_.port().take(label, parcel) || parcel.size() != expected))
     return {StatusCode::unsupported, "partitioned: the descriptors of a rank have not come"};
   std::reverse(parcel.begin(), parcel.end());
+  const auto next = [&](const wire::NodeMemory& memory) {
+    node::Descriptor descriptor;
+    if (memory.with_descriptor == 0) return descriptor;
+    descriptor = std::move(parcel.back());
+    parcel.pop_back();
+    return descriptor;
+  };
+  const node::Descriptor of_source = next(lent.source);
+  const node::Descriptor of_target = next(lent.target);
+  const node::Descriptor of_words = next(lent.words);
+  const auto number = static_cast<int>(rank);
+  const device::PartitionShape& shape = terms_.shape;
   std::byte* address = nullptr;
-  ACCORD_TRY(open_memory(rank, lent.source, parcel, false, address));
-  reduction_.sources[rank] = address;
-  ACCORD_TRY(open_memory(rank, lent.target, parcel, false, address));
-  reduction_.targets[rank] = address;
-  ACCORD_TRY(open_memory(rank, lent.words, parcel, true, address));
+  if (givers_of(shape, terms_.rank, reduction_.ranks).has(number)) {
+    ACCORD_TRY(open_block(rank, lent.source, of_source, own_count(), address));
+    places_.sources[rank] = address;
+  }
+  if (getters_of(shape, terms_.rank, reduction_.ranks).has(number)) {
+    const std::size_t count = shape.in_pairs ? terms_.sources[rank].count : own_count();
+    ACCORD_TRY(open_block(rank, lent.target, of_target, count, address));
+    places_.targets[rank] = address;
+  }
+  ACCORD_TRY(open_memory(rank, lent.words, of_words, true, address));
   reduction_.words[rank] = reinterpret_cast<std::uint32_t*>(address);
   return {};
 }
 
-// The next descriptor is the last of the parcel. `keep`: for good.
+// Null where there is none. What does not fit goes by messages, which tell of it.
+Status NodeReduction::open_block(std::size_t rank, const wire::NodeMemory& memory,
+                                 const node::Descriptor& descriptor, std::size_t count,
+                                 std::byte*& address) {
+  address = nullptr;
+  if (memory.partition_bytes == wire::NodeMemory::kNothing) return {};
+  if (memory.partition_bytes != bytes_of(count))
+    return {StatusCode::unsupported, "partitioned: the sizes of two ranks differ"};
+  return count == 0 ? Status() : open_memory(rank, memory, descriptor, false, address);
+}
+
+// `keep`: for good.
 Status NodeReduction::open_memory(std::size_t rank, const wire::NodeMemory& memory,
-                                  std::vector<node::Descriptor>& parcel, bool keep,
+                                  const node::Descriptor& descriptor, bool keep,
                                   std::byte*& address) {
   const std::uint64_t process = ranks_[rank].meet->port.process;
   if (process == table_.port().address().process) {
     address = reinterpret_cast<std::byte*>(memory.base + memory.offset_bytes);
     return {};
   }
-  node::Descriptor descriptor;
-  if (memory.with_descriptor != 0) {
-    descriptor = std::move(parcel.back());
-    parcel.pop_back();
-  }
   void* start = nullptr;
   ACCORD_TRY(node::handle_cache().open(
-      runtime(), terms_.source.device,
+      runtime(), terms_.device,
       {.process = process,
        .descriptor = descriptor.number(),
        .base = memory.base,

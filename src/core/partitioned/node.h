@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A partitioned allreduce or bcast that kernels do among the ranks of a node, with no host in
-// between (device/partition_reduction.h). The ranks find out by messages whether they can: each
-// says where it is and what it has (meet), lends the others its buffers (lend), and says from which
-// round on it has theirs open (vote). All come to the same answer. From the last of these rounds on
-// all go by kernels; in those before, some rank has not voted, or for a later one, as it begins the
-// round: it says so, and all go by messages. Nothing here waits for a peer. Protected by the lock
-// of PartitionedTable.
+// A partitioned collective that kernels do among the ranks of a node, with no host in between
+// (device/partition_reduction.h): any that has a device::PartitionShape. The ranks find out by
+// messages whether they can: each says where it is and what it has (meet), lends the others its
+// buffers (lend), and says from which round on it has theirs open (vote). All come to the same
+// answer. From the last of these rounds on all go by kernels; in those before, some rank has not
+// voted, or for a later one, as it begins the round: it says so, and all go by messages. Nothing
+// here waits for a peer. Protected by the lock of PartitionedTable.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +18,35 @@
 #include "accord/partitioned_layout.h"
 #include "core/device_scrap.h"
 #include "core/partitioned/table.h"
-#include "core/pipeline_end.h"
 #include "device/partition_reducer.h"
+#include "device/partition_shape.h"
 
 namespace accord::core {
 
 class NodeReduction {
  public:
-  // What this rank brings. Buffers without gaps, of all partitions.
+  // Memory without gaps, a partition behind the other; null: there is none.
+  struct Block {
+    std::byte* start = nullptr;
+    std::size_t count = 0;  // elements of a partition
+  };
+  // What this rank brings.
   struct Terms {
     bool able = false;  // its buffers are on one device, and it is asked for
     CollectiveName name;
     std::uint64_t fingerprint = 0;  // what must be equal on all ranks
     int rank = 0;
-    int root = device::PartitionReduction::kNoRoot;
+    device::PartitionShape shape;
     std::vector<int> processes;  // by rank; at least two
     std::int32_t partitions = 0;
-    std::size_t count = 0;  // elements of a partition
     device::ReduceOp op = device::ReduceOp::none;
     device::Element element = device::Element::none;
-    PipelineEnd source;
-    PipelineEnd target;
+    device::DeviceRuntime* runtime = nullptr;
+    int device = -1;
+    // By rank: what that rank reads of this one's contribution, or, in pairs, gets of it; and where
+    // it stores in this one's result.
+    std::vector<Block> sources;
+    std::vector<Block> targets;
   };
 
   // `arrived` are the partition_host_words of the reducer.
@@ -88,22 +96,33 @@ class NodeReduction {
   bool is_own(std::size_t rank) const noexcept {
     return rank == static_cast<std::size_t>(terms_.rank);
   }
-  device::DeviceRuntime& runtime() const noexcept { return *terms_.source.runtime; }
+  device::DeviceRuntime& runtime() const noexcept { return *terms_.runtime; }
   template <class Record>
-  Status tell(wire::Kind kind, const Record& record);
+  Status tell(int process, wire::Kind kind, const Record& record);
+  template <class Record>
+  Status tell_all(wire::Kind kind, const Record& record);
   template <class Record>
   bool all(std::optional<Record> Rank::*what) const;
+  std::size_t bytes_of(std::size_t count) const noexcept {
+    return count * device::element_bytes(terms_.element);
+  }
+  std::size_t own_count() const;
   Status try_alone();
   wire::NodeMeet own_meet();
   bool can_be() const;
   void lend_own();
   Status prepare();
+  void list_own_places();
+  Status lend(const std::vector<Block>& blocks, wire::NodeMemory& memory);
   Status lend(const void* first, std::size_t size_bytes, wire::NodeMemory& memory);
+  Status tell_lend();
   Status send_descriptors(bool& done);
   Status open_all();
   Status open_rank(std::size_t rank);
+  Status open_block(std::size_t rank, const wire::NodeMemory& memory,
+                    const node::Descriptor& descriptor, std::size_t count, std::byte*& address);
   Status open_memory(std::size_t rank, const wire::NodeMemory& memory,
-                     std::vector<node::Descriptor>& parcel, bool keep, std::byte*& address);
+                     const node::Descriptor& descriptor, bool keep, std::byte*& address);
   void vote(std::uint32_t round, Opening opening);
   void drop_parcels();
   void close() noexcept;
@@ -117,7 +136,9 @@ class NodeReduction {
   bool has_lent_ = false;  // the others know its memory
   std::vector<Rank> ranks_;
   DeviceScrap words_;
+  std::size_t words_bytes_ = 0;
   std::vector<node::Descriptor> descriptors_;
+  device::PartitionPlaces places_;
   device::PartitionReduction reduction_;
   std::unique_ptr<device::PartitionReducer> reducer_;
 };

@@ -98,10 +98,14 @@ struct NodeMemory {
   std::uint64_t base = 0;
   std::uint64_t buffer_id = 0;
   std::uint64_t size_bytes = 0;
-  std::uint64_t offset_bytes = 0;  // of what is lent
+  // What is lent to this rank: where it begins, and how much of it each partition has.
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t partition_bytes = kNothing;
   std::byte handle[kHandleBytesMax]{};
 };
 
+// To each rank one of its own.
 struct NodeLend {
   std::uint32_t ok = 0;
   std::uint32_t unused = 0;
