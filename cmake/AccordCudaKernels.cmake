@@ -64,8 +64,8 @@ function(accord_cuda_kernels sources)
     add_custom_command(
       OUTPUT "${fatbin}"
       COMMAND "${ACCORD_NVCC}" ${flags} -I "${CMAKE_CURRENT_SOURCE_DIR}/.." -o "${fatbin}" "${kernels}"
-      DEPENDS "${kernels}" ${name}.h cuda_kernels.h cuda_reduce_units.h inbox.h pack.h partition_reducer.h
-              partition_reduction.h reduce_functions.h reduction.h runs.h
+      DEPENDS "${kernels}" ${name}.h cuda_kernels.h cuda_partition_packets.h cuda_partition_words.h cuda_reduce_units.h
+              inbox.h pack.h partition_reducer.h partition_reduction.h reduce_functions.h reduction.h runs.h
       COMMENT "Compiling ${name}.cu"
       VERBATIM)
     list(APPEND fatbins "${fatbin}")

@@ -110,9 +110,10 @@ template <class T, ReduceOp op>
 __device__ void work(const PartitionSchedule& schedule, Block& block) {
   const auto team = static_cast<int>(blockIdx.x / schedule.slices);
   const std::uint32_t slice = blockIdx.x % schedule.slices;
-  const auto apart = static_cast<std::uint32_t>(max(schedule.reduction.pairs, 1));
-  const ThreadUnits mine{std::uint64_t{slice / apart} * blockDim.x + threadIdx.x,
-                         std::uint64_t{schedule.slices / apart} * blockDim.x};
+  // Slices of one pair are a number of pairs apart.
+  const std::uint32_t first = slice / (schedule.slices / schedule.slices_together);
+  const ThreadUnits mine{std::uint64_t{first} * blockDim.x + threadIdx.x,
+                         std::uint64_t{schedule.slices_together} * blockDim.x};
   for (;;) {
     if (threadIdx.x < kWarp) {
       look(schedule, slice, team, block);

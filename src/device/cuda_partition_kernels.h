@@ -36,10 +36,11 @@ struct PartitionSchedule {
   std::uint32_t round;
   std::uint32_t launch;  // its number
   std::uint32_t teams;
-  std::uint32_t slices;       // blocks of a team
-  std::uint32_t aligned;      // every address suits its element
-  std::uint32_t vectors;      // all addresses are alike modulo a vector
-  std::uint64_t patience_ns;  // with nothing to do
+  std::uint32_t slices;           // blocks of a team
+  std::uint32_t slices_together;  // of them those that work on the same: of pairs on one
+  std::uint32_t aligned;          // every address suits its element
+  std::uint32_t vectors;          // all addresses are alike modulo a vector
+  std::uint64_t patience_ns;      // with nothing to do
   // In host memory that the device reaches.
   std::uint32_t* arrived;  // by partition: the round
   std::uint32_t* left;     // the launch that all blocks have left

@@ -111,6 +111,8 @@ class CudaPartitionReducer final : public PartitionReducer {
                                        : reduction.count;
     schedule_.shares = static_cast<std::uint32_t>(share_count(reduction));
     schedule_.slices = static_cast<std::uint32_t>(partition_slices(reduction));
+    schedule_.slices_together =
+        schedule_.slices / static_cast<std::uint32_t>(std::max(reduction.pairs, 1));
     schedule_.teams = static_cast<std::uint32_t>(std::clamp(
         kPartitionBlocksMax / static_cast<int>(schedule_.slices), 1, reduction.partitions));
     schedule_.patience_ns = kPatienceNs;

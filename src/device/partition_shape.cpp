@@ -65,8 +65,8 @@ void list_pairs(const PartitionPlaces& places, PartitionReduction& reduction) {
   reduction.source_count = reduction.target_count = reduction.pairs;
 }
 
-void list(const PartitionPlaces& places, const Ranks& getters, PartitionReduction& reduction) {
-  const Ranks& givers = reduction.givers;
+void list(const PartitionPlaces& places, const Ranks& givers, const Ranks& getters,
+          PartitionReduction& reduction) {
   for (int from = givers.first; from < givers.first + givers.count; ++from)
     if (places.sources[from] != nullptr)
       reduction.sources[reduction.source_count++] = places.sources[from];
@@ -93,6 +93,8 @@ void arrange(const PartitionShape& shape, const PartitionPlaces& places,
   const int ranks = reduction.ranks;
   reduction.shared = shape.shared();
   reduction.givers = givers_of(shape, rank, ranks);
+  // None is through before it has marked its own.
+  if (shape.givers == PartitionShape::Ranks::before_own) ++reduction.givers.count;
   reduction.starters = starters_of(shape, rank, ranks);
   reduction.tells_start = false;
   for (int of = 0; of < ranks; ++of)
@@ -103,7 +105,7 @@ void arrange(const PartitionShape& shape, const PartitionPlaces& places,
   if (shape.in_pairs) {
     list_pairs(places, reduction);
   } else {
-    list(places, getters_of(shape, rank, ranks), reduction);
+    list(places, givers_of(shape, rank, ranks), getters_of(shape, rank, ranks), reduction);
   }
   // Its share is told of all the same.
   if (reduction.source_count == 0 || reduction.target_count == 0) {

@@ -134,6 +134,7 @@ class Rank {
       EXPECT_TRUE(reducer_->progress().ok());
       std::this_thread::yield();
     }
+    EXPECT_EQ(made_, gives() ? shape_.partitions : 0) << "through before all is marked";
     kernel.join();
     check(round);
     EXPECT_EQ(control_.error, 0u);
@@ -160,6 +161,7 @@ class Rank {
   bool gives() const { return blocks_.gives(own_); }
 
   void start(std::uint32_t round) {
+    made_ = 0;
     for (accord_partition_start& line : control_.started)
       std::atomic_ref(line.rounds).store(round, std::memory_order_release);
     ASSERT_TRUE(reducer_->start(round).ok());
@@ -169,7 +171,8 @@ class Rank {
     return static_cast<std::size_t>(block) * elements() +
            static_cast<std::size_t>(partition) * count;
   }
-  void make(int partition, std::uint32_t round) const {
+  void make(int partition, std::uint32_t round) {
+    ++made_;
     for (int block = 0; block < blocks_.contributed(); ++block) {
       std::vector<int> values(blocks_.count_of(own_, block));
       const std::size_t start = first(block, partition, values.size());
@@ -212,6 +215,7 @@ class Rank {
   accord_prequest prequest_{};
   std::unique_ptr<PartitionReducer> reducer_;
   std::minstd_rand random_;
+  std::atomic<int> made_{0};  // partitions of the round
 };
 
 void run_all(const Shape& shape, const std::vector<std::uint32_t>& rounds) {

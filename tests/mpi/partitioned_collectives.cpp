@@ -4,6 +4,8 @@
 // Every partitioned collective against the ordinary one of the host MPI, with counts as long as all
 // partitions together, on random data in host and device memory: partitions marked in random orders
 // by the host and by threads that stand for kernels, in several rounds, several requests at once.
+// With an argument "kernels" or "messages" only those of device memory alone, which have to go that
+// way within a node.
 #include "partitioned_collectives.h"
 
 #include <mpi.h>
@@ -11,6 +13,8 @@
 #include <complex>
 #include <cstdlib>
 #include <iterator>
+#include <string>
+#include <string_view>
 
 #include "partitioned_makers.h"
 
@@ -68,6 +72,66 @@ void run(Random& common, Random& own, const Made& made, Maker only) {
     for (auto& one : all) one->check();
   }
   for (auto& one : all) one->free();
+}
+
+// In place, results would lie over what other ranks have yet to read.
+bool kernels_may(const Collective& what) {
+  constexpr std::string_view kNotInPlace[] = {"alltoall", "alltoallv",      "alltoallw",
+                                              "exscan",   "reduce_scatter", "reduce_scatter_block",
+                                              "scan"};
+  return !what.in_place || std::ranges::find(kNotInPlace, what.name) == std::end(kNotInPlace);
+}
+
+Drawn of_ints(int partitions, int count, int root, bool in_place, MPI_Comm comm) {
+  Drawn drawn{};
+  drawn.partitions = partitions;
+  drawn.count = count;
+  drawn.root = root;
+  drawn.in_place = in_place;
+  drawn.comm = comm;
+  MPI_Comm_rank(comm, &drawn.own);
+  MPI_Comm_size(comm, &drawn.ranks);
+  drawn.datatype = MPI_INT;
+  drawn.extent = sizeof(int);
+  drawn.operation = {MPI_INT, MPI_SUM};
+  int next = 0;
+  for (int i = 0; i < drawn.ranks; ++i) {
+    drawn.counts.push_back(count + i);
+    drawn.whole.push_back(drawn.counts.back() * partitions);
+    drawn.offsets.push_back(next);
+    next += drawn.whole.back() + 1;
+  }
+  return drawn;
+}
+
+// Every collective but those among neighbours, on devices.
+void run_on_devices(Random& own, const Made& made, bool by_kernels) {
+  constexpr int kRounds = 4;
+  constexpr std::size_t kNotAmongNeighbours = 16;
+  const auto run = [&](Maker maker, const Drawn& drawn) {
+    const Collective what = maker(drawn);
+    const bool kernels = by_kernels && kernels_may(what);
+    Running one(what, own, true);
+    for (int round = 0; round < kRounds; ++round) {
+      one.start(round);
+      if (round < kRounds - 1) one.prepare();
+      one.mark();
+      if (round % 2 == 0) one.watch();
+      one.complete();
+      one.check();
+    }
+    one.check_way(kernels);
+    one.free();
+  };
+  for (std::size_t i = 0; i < kNotAmongNeighbours; ++i) {
+    for (const bool in_place : {false, true}) {
+      for (const int count : {1, 33, 5000})
+        for (const int partitions : {1, 5})
+          run(kMakers[i],
+              of_ints(partitions, count, (count + partitions) % size, in_place, MPI_COMM_WORLD));
+      run(kMakers[i], of_ints(7, 40, 0, in_place, made.reversed));
+    }
+  }
 }
 
 // Results of a reduce_scatter in place lie where contributions do that are not marked yet, so the
@@ -259,12 +323,18 @@ int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   start();
+  const std::string way = argc > 1 ? argv[1] : "";
   const int cases = argc > 1 ? std::atoi(argv[1]) : 60;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   Random common(seed);
   Random own(seed * 100 + static_cast<unsigned>(rank));
   Made made;
+  if (way == "kernels" || way == "messages") {
+    run_on_devices(own, made, way == "kernels");
+    made.free();
+    return finish();
+  }
   for (const Maker maker : kMakers)
     for (int i = 0; i < 4; ++i) run(common, own, made, maker);
   for (int i = 0; i < cases && failures == 0; ++i) run(common, own, made, nullptr);

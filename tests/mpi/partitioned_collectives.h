@@ -82,11 +82,11 @@ struct Collective {
 
 class Running {
  public:
-  Running(Collective what, Random& random)
+  Running(Collective what, Random& random, bool on_device = false)
       : what_(std::move(what)),
         random_(random),
-        send_(what_.in_place ? 0 : what_.send_bytes, random.below(2) != 0),
-        recv_(what_.recv_bytes, random.below(2) != 0) {
+        send_(what_.in_place ? 0 : what_.send_bytes, random.below(2) != 0 || on_device),
+        recv_(what_.recv_bytes, random.below(2) != 0 || on_device) {
     const void* const from = what_.in_place ? MPI_IN_PLACE : send_.pointer();
     expect_ok(what_.init(from, recv_.pointer(), &request_), what_.name + " init");
     const bool with_send = what_.gives && send_.on_device();
@@ -107,6 +107,13 @@ class Running {
   }
 
   void prepare() { expect_ok(MPIX_Pbuf_prepare(request_), what_.name + " Pbuf_prepare"); }
+
+  // Once it is known to the ranks.
+  void check_way(bool kernels) const {
+    expect(accord_partitioned::view(kernels_).on_node == kernels,
+           what_.name + (what_.in_place ? " in place" : "") +
+               (kernels ? " does not go by kernels" : " goes by kernels"));
+  }
 
   void mark() {
     if (!what_.gives) return;
