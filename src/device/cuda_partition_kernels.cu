@@ -65,7 +65,7 @@ __device__ void describe(const PartitionSchedule& schedule, std::uint32_t slice,
   const PartitionReduction& reduction = schedule.reduction;
   // Of which all are read, or one alone.
   const bool pairs = reduction.pairs > 0;
-  const int only = pairs ? static_cast<int>(slice) % reduction.pairs : 0;
+  const int only = pairs ? static_cast<int>(slice / schedule.slices_together) : 0;
   const std::size_t count = pairs ? reduction.counts[only] : reduction.count;
   const std::size_t first =
       reduction.shared ? own_share(reduction, block.partition) * schedule.share : 0;
@@ -110,10 +110,6 @@ template <class T, ReduceOp op>
 __device__ void work(const PartitionSchedule& schedule, Block& block) {
   const auto team = static_cast<int>(blockIdx.x / schedule.slices);
   const std::uint32_t slice = blockIdx.x % schedule.slices;
-  // Slices of one pair are a number of pairs apart.
-  const std::uint32_t first = slice / (schedule.slices / schedule.slices_together);
-  const ThreadUnits mine{std::uint64_t{first} * blockDim.x + threadIdx.x,
-                         std::uint64_t{schedule.slices_together} * blockDim.x};
   for (;;) {
     if (threadIdx.x < kWarp) {
       look(schedule, slice, team, block);
@@ -132,7 +128,9 @@ __device__ void work(const PartitionSchedule& schedule, Block& block) {
     if (partition >= 0) {
       describe(schedule, slice, sizeof(T), block);
       __syncthreads();
-      reduce<T, op>(block.arguments, mine);
+      const std::uint32_t number = blockIdx.x % schedule.slices_together;
+      reduce<T, op>(block.arguments, {std::uint64_t{number} * blockDim.x + threadIdx.x,
+                                      std::uint64_t{schedule.slices_together} * blockDim.x});
     }
     __syncthreads();
     if (partition >= 0 && threadIdx.x == 0) tell(schedule, slice, partition);

@@ -27,8 +27,8 @@ constexpr unsigned kPartitionThreads = 256;
 
 // The only parameter of the kernels that reduce, by value. Unless partitions go by packets, the
 // last block watches what lands here; the others reduce: each block of a team has a slice of this
-// rank's shares of the team's partitions, those that are its number modulo `teams`. Of pairs a
-// slice is one of the pair that is its number modulo theirs.
+// rank's shares of the team's partitions, those that are its number modulo `teams`. Of pairs
+// each has as many slices, one pair's behind the other's.
 struct PartitionSchedule {
   PartitionReduction reduction;
   std::uint64_t share;  // elements of a share

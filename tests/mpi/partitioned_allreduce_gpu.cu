@@ -13,7 +13,6 @@
 // are checked, but not while time is taken.
 #include <accord/partitioned.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <mpi.h>
 
 #include <accord/partitioned.cuh>
@@ -22,6 +21,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include "partitioned_nccl.h"
 
 namespace {
 
@@ -167,46 +168,6 @@ class Plain {
  private:
   const Case& on_;
   const Production work_;
-};
-
-// What is used of NCCL 2, as its header has it.
-struct Nccl {
-  struct UniqueId {
-    char bytes[128];
-  };
-  static constexpr int kFloat = 7;
-  static constexpr int kSum = 0;
-  int (*get_unique_id)(UniqueId*) = nullptr;
-  int (*comm_init_rank)(void**, int, UniqueId, int) = nullptr;
-  int (*all_reduce)(const void*, void*, std::size_t, int, int, void*, cudaStream_t) = nullptr;
-  int (*comm_destroy)(void*) = nullptr;
-  void* comm = nullptr;
-
-  // Everywhere or nowhere.
-  bool open() {
-    const char* const named = std::getenv("ACCORD_NCCL_LIBRARY");
-    void* const library = dlopen(named != nullptr ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) {
-      load(library, "ncclGetUniqueId", get_unique_id);
-      load(library, "ncclCommInitRank", comm_init_rank);
-      load(library, "ncclAllReduce", all_reduce);
-      load(library, "ncclCommDestroy", comm_destroy);
-    }
-    int found = get_unique_id != nullptr && comm_init_rank != nullptr && all_reduce != nullptr &&
-                comm_destroy != nullptr;
-    MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (found == 0) return false;
-    UniqueId id{};
-    if (rank == 0) get_unique_id(&id);
-    MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
-    int made = comm_init_rank(&comm, size, id, rank) == 0;
-    MPI_Allreduce(MPI_IN_PLACE, &made, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    return made != 0;
-  }
-  template <class Function>
-  static void load(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-  }
 };
 
 class OnStream {
@@ -356,7 +317,7 @@ int main(int argc, char** argv) {
   check(cudaFuncGetAttributes(&attributes, add_and_mark), "cudaFuncGetAttributes");
   check(cudaFuncGetAttributes(&attributes, add_only), "cudaFuncGetAttributes");
   Nccl nccl;
-  const bool has_nccl = nccl.open();
+  const bool has_nccl = nccl.open(rank, size);
   print_overheads(on);
   check_results(on, bytes_max);
   if (rank == 0)
