@@ -134,6 +134,34 @@ void run_on_devices(Random& own, const Made& made, bool by_kernels) {
   }
 }
 
+// A rank that only gives is through once the root has what it gave: the others may mark theirs
+// after that.
+void gather_waits_for_the_root() {
+  constexpr int kRounds = 3;
+  constexpr int kPartitions = 2;
+  Ints from(kPartitions, true);
+  Ints to(kPartitions * size, true);
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect_ok(MPIX_Pgather_init(from.pointer(), kPartitions, 1, MPI_INT, to.pointer(), 1, MPI_INT, 0,
+                              MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+            "Pgather_init");
+  for (int round = 0; round < kRounds; ++round) {
+    from.set({rank, round});
+    MPI_Start(&request);
+    MPIX_Pbuf_prepare(request);
+    if (rank > 1) MPI_Recv(nullptr, 0, MPI_INT, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Pready_range(0, kPartitions - 1, request);
+    if (rank > 0) expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait of a gather");
+    if (rank > 0 && rank + 1 < size) MPI_Send(nullptr, 0, MPI_INT, rank + 1, 0, MPI_COMM_WORLD);
+    if (rank > 0) continue;
+    expect_ok(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait of the root of a gather");
+    std::vector<int> wanted;
+    for (int of = 0; of < size; ++of) wanted.insert(wanted.end(), {of, round});
+    expect(to.get() == wanted, "a gather of ranks one after the other is wrong");
+  }
+  MPI_Request_free(&request);
+}
+
 // Results of a reduce_scatter in place lie where contributions do that are not marked yet, so the
 // first one waits for the last of these.
 void in_place_waits() {
@@ -332,6 +360,7 @@ int main(int argc, char** argv) {
   Made made;
   if (way == "kernels" || way == "messages") {
     run_on_devices(own, made, way == "kernels");
+    gather_waits_for_the_root();
     made.free();
     return finish();
   }
