@@ -183,8 +183,10 @@ __device__ void run_by_shares(const PartitionSchedule& schedule) {
     block.waits_since_ns = 0;
   }
   __syncthreads();
+  // The first block is the first one to run where not all find room.
+  if (blockIdx.x == 0 && schedule.reduction.tells_start)
+    tell_start(schedule.reduction, schedule.round);
   if (blockIdx.x + 1 == gridDim.x) {
-    if (schedule.reduction.tells_start) tell_start(schedule.reduction, schedule.round);
     watch(schedule);
   } else {
     work<T, op>(schedule, block);
