@@ -18,8 +18,6 @@ constexpr std::array<const char*, kStages> kNames = {"classify", "queue",    "vo
                                                      "wait",     "copy in",  "move",  "reduce",
                                                      "host MPI", "copy out", "finish"};
 
-constexpr double kNsPerUs = 1000.0;
-
 Recorder* process_recorder = nullptr;
 thread_local Call* active_call = nullptr;
 

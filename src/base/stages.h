@@ -22,6 +22,8 @@
 
 namespace accord::stages {
 
+inline constexpr double kNsPerUs = 1000.0;
+
 // In the order of a call's life. Where several go on at once, the time counts as host_mpi before
 // copies and as move before reduce before wait: copies and waiting that nothing hides.
 enum class Stage {

@@ -21,7 +21,6 @@ using Json = nlohmann::json;
 
 Json event(const std::string& name, const char* category, std::int64_t start_ns,
            std::int64_t duration_ns, int process, std::size_t lane) {
-  constexpr double kNsPerUs = 1000.0;
   return {{"name", name},
           {"cat", category},
           {"ph", "X"},

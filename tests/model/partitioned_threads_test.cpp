@@ -40,6 +40,7 @@ class Ends {
     const accord_prequest::accord_partition_link link{
         .transfer_bytes = kTransferPartitions * kPartitionBytes,
         .total_bytes = sizeof from,
+        .transfers = kTransfers,
         .arrived = arrived,
         .peer_ready = receiver_ready,
         .peer = kernels_move ? to : nullptr};

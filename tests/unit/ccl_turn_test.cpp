@@ -218,7 +218,7 @@ constexpr std::pair<World::Order, Place> kOrdersAndPlaces[] = {
     {World::Order::common, Place::nodes}};
 
 TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
-  for (const auto [order, place] : kOrdersAndPlaces) {
+  for (const auto& [order, place] : kOrdersAndPlaces) {
     for (unsigned seed = 0; seed < 40; ++seed) {
       World world(seed, place);
       world.add_comm({0, 1});
@@ -231,7 +231,7 @@ TEST(ccl_turn, two_communicators_of_the_same_two_processes) {
 }
 
 TEST(ccl_turn, communicators_that_meet_in_a_ring) {
-  for (const auto [order, place] : kOrdersAndPlaces) {
+  for (const auto& [order, place] : kOrdersAndPlaces) {
     for (unsigned seed = 0; seed < 40; ++seed) {
       World world(seed, place);
       world.add_comm({0, 1});

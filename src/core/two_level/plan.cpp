@@ -48,8 +48,6 @@ TwoLevelPlan::Part nowhere(std::size_t length_bytes) {
   return {TwoLevelPlan::Part::kNowhere, length_bytes};
 }
 
-bool reduces(const node::Call& call) { return call.op != device::ReduceOp::none; }
-
 }  // namespace
 
 bool TwoLevelPlan::exists(Kind kind) noexcept { return !node::goes_by_pairs(kind); }
