@@ -14,6 +14,7 @@
 #include "node/group.h"
 #include "node/node_number.h"
 #include "shim/library_messages.h"
+#include "shim/type_contents.h"
 
 namespace accord::shim {
 namespace {
@@ -112,30 +113,16 @@ std::size_t named_element(MPI_Datatype datatype) {
 }
 
 std::size_t common_element(MPI_Datatype datatype) {
-  int integer_count = 0;
-  int address_count = 0;
-  int datatype_count = 0;
-  int combiner = 0;
-  if (datatype == MPI_DATATYPE_NULL ||
-      host::slot::Type_get_envelope(datatype, &integer_count, &address_count, &datatype_count,
-                                    &combiner) != MPI_SUCCESS)
-    return 0;
+  const int combiner = combiner_of(datatype);
+  if (combiner == MPI_UNDEFINED) return 0;
   if (combiner == MPI_COMBINER_NAMED) return named_element(datatype);
-  std::vector<int> integers(static_cast<std::size_t>(integer_count) + 1);
-  std::vector<MPI_Aint> addresses(static_cast<std::size_t>(address_count) + 1);
-  std::vector<MPI_Datatype> parts(static_cast<std::size_t>(datatype_count), MPI_DATATYPE_NULL);
-  if (parts.empty() ||
-      host::slot::Type_get_contents(datatype, integer_count, address_count, datatype_count,
-                                    integers.data(), addresses.data(), parts.data()) != MPI_SUCCESS)
-    return 0;
-  std::size_t common = common_element(parts[0]);
-  for (MPI_Datatype& part : parts) {
-    if (common != 0 && part != parts[0] && common_element(part) != common) common = 0;
-  }
-  for (MPI_Datatype& part : parts) {
-    if (!is_named(part)) (void)host::Type_free(&part);
-  }
-  return common;
+  const TypeContents contents(datatype);
+  const auto& parts = contents.types();
+  if (parts.empty()) return 0;
+  const std::size_t common = common_element(parts[0]);
+  const bool alike = std::ranges::all_of(
+      parts, [&](MPI_Datatype part) { return part == parts[0] || common_element(part) == common; });
+  return alike ? common : 0;
 }
 
 void find_node_ranks(MPI_Comm comm, CommState& state) {

@@ -5,11 +5,13 @@
 #include <climits>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "shim/shim.h"
+#include "shim/type_contents.h"
 
 namespace accord::shim {
 namespace {
@@ -102,47 +104,62 @@ bool read_offsets(MPI_Datatype datatype, MPI_Count low, std::size_t span_bytes,
   return true;
 }
 
-// Whether one element is one run of bytes because it is made of such by repetition alone. Asked
-// before the bytes are traced, which takes ten times an element's memory: programs make types of a
-// gibibyte to get round int counts.
-bool is_repetition(MPI_Datatype datatype) {
-  int integer_count = 0;
-  int address_count = 0;
-  int datatype_count = 0;
-  int combiner = 0;
-  if (host::slot::Type_get_envelope(datatype, &integer_count, &address_count, &datatype_count,
-                                    &combiner) != MPI_SUCCESS)
-    return false;
-  if (combiner == MPI_COMBINER_NAMED) {
-    MPI_Count size = 0;
-    MPI_Count lower_bound = 0;
-    MPI_Count extent = 0;
-    return host::Type_size_x(datatype, &size) == MPI_SUCCESS && size > 0 &&
-           host::Type_get_extent_x(datatype, &lower_bound, &extent) == MPI_SUCCESS &&
-           size == extent && lower_bound == 0;
-  }
-  if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || datatype_count != 1)
-    return false;
-  std::vector<int> integers(static_cast<std::size_t>(integer_count) + 1);
-  std::vector<MPI_Aint> addresses(static_cast<std::size_t>(address_count) + 1);
-  MPI_Datatype inner = MPI_DATATYPE_NULL;
-  if (host::slot::Type_get_contents(datatype, integer_count, address_count, datatype_count,
-                                    integers.data(), addresses.data(), &inner) != MPI_SUCCESS)
-    return false;
-  const bool result = is_repetition(inner);
-  if (!is_named(inner)) (void)host::Type_free(&inner);
-  return result;
+struct Extent {
+  MPI_Count size = 0;
+  MPI_Count lower_bound = 0;
+  MPI_Count bytes = 0;
+};
+bool has_extent(MPI_Datatype datatype, Extent& extent) {
+  return host::Type_size_x(datatype, &extent.size) == MPI_SUCCESS &&
+         host::Type_get_extent_x(datatype, &extent.lower_bound, &extent.bytes) == MPI_SUCCESS;
+}
+bool is_one_run(const Extent& extent) {
+  return extent.size > 0 && extent.size == extent.bytes && extent.lower_bound == 0;
 }
 
-TypemapPointer build(MPI_Datatype datatype, bool named) {
-  MPI_Count size = 0;
+bool is_repetition(MPI_Datatype datatype);
+
+// Each block behind the one before.
+bool is_row_of_blocks(const TypeContents& contents) {
+  const auto& numbers = contents.numbers();
+  const std::size_t blocks = contents.types().size();
+  if (numbers.size() != 1 + 2 * blocks) return false;
+  MPI_Count end = 0;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const MPI_Count length = numbers[1 + i];
+    if (length == 0) continue;
+    Extent extent;
+    if (numbers[1 + blocks + i] != end || !is_repetition(contents.types()[i]) ||
+        !has_extent(contents.types()[i], extent) || !is_one_run(extent))
+      return false;
+    end += length * extent.bytes;
+  }
+  return true;
+}
+
+// Whether one element is one run of bytes because it is made of such by repetition, or one behind
+// the other. Asked before the bytes are traced, which takes ten times an element's memory: programs
+// make types of gibibytes to get round int counts, of many chunks and what is left (BigMPI).
+bool is_repetition(MPI_Datatype datatype) {
+  const int combiner = combiner_of(datatype);
+  if (combiner == MPI_COMBINER_NAMED) {
+    Extent extent;
+    return has_extent(datatype, extent) && is_one_run(extent);
+  }
+  if (combiner == MPI_COMBINER_STRUCT) return is_row_of_blocks(TypeContents(datatype));
+  if (combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) return false;
+  const TypeContents contents(datatype);
+  return contents.types().size() == 1 && is_repetition(contents.types()[0]);
+}
+
+// Null where there is no memory to trace it in, too.
+TypemapPointer build(MPI_Datatype datatype, bool named) noexcept try {
   MPI_Count low = 0;
   MPI_Count span = 0;
-  MPI_Count lower_bound = 0;
-  MPI_Count extent = 0;
-  if (host::Type_size_x(datatype, &size) != MPI_SUCCESS || size < 0) return nullptr;
+  Extent whole;
+  if (!has_extent(datatype, whole) || whole.size < 0) return nullptr;
   if (host::Type_get_true_extent_x(datatype, &low, &span) != MPI_SUCCESS) return nullptr;
-  if (host::Type_get_extent_x(datatype, &lower_bound, &extent) != MPI_SUCCESS) return nullptr;
+  const auto [size, lower_bound, extent] = whole;
   if (size == 0) return std::make_shared<const core::Typemap>(std::vector<core::Run>{}, extent);
   const bool one_run = named ? size == extent : size == extent && is_repetition(datatype);
   if (one_run) return core::Typemap::contiguous(static_cast<std::size_t>(size));
@@ -162,18 +179,14 @@ TypemapPointer build(MPI_Datatype datatype, bool named) {
     }
   }
   return std::make_shared<const core::Typemap>(std::move(runs), extent);
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 }  // namespace
 
 bool is_named(MPI_Datatype datatype) noexcept {
-  int integers = 0;
-  int addresses = 0;
-  int datatypes = 0;
-  int combiner = 0;
-  return host::slot::Type_get_envelope(datatype, &integers, &addresses, &datatypes, &combiner) ==
-             MPI_SUCCESS &&
-         combiner == MPI_COMBINER_NAMED;
+  return combiner_of(datatype) == MPI_COMBINER_NAMED;
 }
 
 TypemapPointer known_typemap(MPI_Datatype datatype) noexcept {

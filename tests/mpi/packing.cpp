@@ -105,6 +105,27 @@ int main(int argc, char** argv) {
   check("subarray", type);
   MPI_Type_contiguous(4, MPI_FLOAT, &type);
   check("contiguous", type);
+  // As programs make those that are too long for an int.
+  MPI_Datatype chunks = MPI_DATATYPE_NULL;
+  MPI_Datatype rest = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(5, MPI_SHORT, &chunks);
+  MPI_Type_contiguous(3, MPI_SHORT, &rest);
+  int ones[] = {1, 1};
+  MPI_Aint behind[] = {0, 5 * sizeof(short)};
+  MPI_Datatype both[] = {chunks, rest};
+  MPI_Type_create_struct(2, ones, behind, both, &type);
+  check("chunks and the rest", type);
+  MPI_Aint apart[] = {0, 6 * sizeof(short)};
+  MPI_Type_create_struct(2, ones, apart, both, &type);
+  check("chunks, a gap and the rest", type);
+  MPI_Type_free(&chunks);
+  MPI_Type_free(&rest);
+#if MPI_VERSION >= 4
+  MPI_Type_contiguous_c(4, MPI_FLOAT, &type);
+  check("contiguous by a large count", type);
+  MPI_Type_vector_c(9, 2, 5, MPI_SHORT, &type);
+  check("vector by large counts", type);
+#endif
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }
