@@ -266,7 +266,7 @@ bool on_all_ranks(bool mine) {
 // they mostly do where other programs take the processors' time.
 void unattended() {
   constexpr int kRounds = 50;
-  constexpr int kRoundsMax = 200;
+  constexpr int kRoundsMax = 1000;
   Allreduce work({.partitions = 8});
   work.create();
   int alone = 0;
