@@ -2,7 +2,6 @@
 // Copyright 2026 The Accord authors
 #include "device/machine.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -18,12 +17,13 @@ bool accelerator_on_machine() {
 }
 
 bool rdma_adapter_on_machine() noexcept {
+  // By increment(): what ++ does on an error would end the program here.
   static const bool found = [] {
     std::error_code error;
-    const std::filesystem::directory_iterator files("/dev/infiniband", error);
-    return !error && std::any_of(begin(files), end(files), [](const auto& file) {
-      return file.path().filename().string().starts_with("uverbs");
-    });
+    std::filesystem::directory_iterator file("/dev/infiniband", error);
+    for (; !error && file != std::filesystem::directory_iterator(); file.increment(error))
+      if (file->path().filename().string().starts_with("uverbs")) return true;
+    return false;
   }();
   return found;
 }
