@@ -149,9 +149,15 @@ Status CclJoining::wait_for_turn() {
     turn_->started();
     return {};
   }
-  // The others vote, too.
+  return look_after_peers();
+}
+
+// Who sees that another one has failed votes, as that one does: it is no error of a call here. So
+// that is asked last, since a peer may fail between two looks.
+Status CclJoining::look_after_peers() {
+  const Status peers = group_.check_peers();
   if (group_.has_failed_peer()) return vote({StatusCode::unsupported, reason::kPeerDeclined});
-  return group_.check_peers();
+  return peers;
 }
 
 // Owns all that it works on, so that it can be left behind.
@@ -184,8 +190,7 @@ Status CclJoining::look_after_connection() {
     }
     return vote(connection_->status);
   }
-  if (group_.has_failed_peer()) return vote({StatusCode::unsupported, reason::kPeerDeclined});
-  return group_.check_peers();
+  return look_after_peers();
 }
 
 Status CclJoining::vote(const Status& mine) {

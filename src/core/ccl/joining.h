@@ -64,6 +64,7 @@ class CclJoining final : public Meeting {
   Status make_record(CclRecord& record);
   bool can_connect();
   Status wait_for_turn();
+  Status look_after_peers();
   void connect();
   Status look_after_connection();
   Status vote(const Status& mine);
