@@ -22,9 +22,10 @@ Vote Vote::cast(const Key& key, Ballot ballot) noexcept {
   const auto hash = static_cast<std::int64_t>(key.hash());
   // min(hash) and min(~hash) = ~max(hash) are complements of each other exactly when all hashes are
   // equal.
-  const std::int64_t device = ballot == Ballot::device         ? kDevice
-                              : ballot == Ballot::device_short ? kDeviceShort
-                                                               : 0;
+  const std::int64_t device = ballot == Ballot::device            ? kDevice
+                              : ballot == Ballot::device_short    ? kDeviceShort
+                              : ballot == Ballot::device_shortest ? kDeviceShortest
+                                                                  : 0;
   Vote vote;
   vote.words = {hash, ~hash, device, ballot == Ballot::host ? -1 : 0};
   return vote;

@@ -30,8 +30,9 @@ struct Key {
 };
 
 // What one rank says: neutral without a significant buffer or with count 0. device_short: on a
-// device, but worth no way but inboxes as far as this rank goes.
-enum class Ballot { neutral, host, device_short, device };
+// device, but worth no way but inboxes as far as this rank goes; device_shortest: or that between
+// nodes on which blocks travel together.
+enum class Ballot { neutral, host, device_shortest, device_short, device };
 
 // plain: one call of the host MPI on whole buffers. pipelined: chunks of it. node: through the
 // exchange regions of the node, without the host MPI. inbox: the same for small messages, through
@@ -48,11 +49,13 @@ struct Vote {
   bool agreed() const noexcept { return words[0] == ~words[1]; }
   bool any_device() const noexcept { return words[2] != 0; }
   bool all_short() const noexcept { return words[2] > kDevice; }
+  bool all_shortest() const noexcept { return words[2] > kDeviceShort; }
   bool any_host() const noexcept { return words[3] != 0; }
 
  private:
-  static constexpr std::int64_t kDeviceShort = -1;
-  static constexpr std::int64_t kDevice = -2;
+  static constexpr std::int64_t kDeviceShortest = -1;
+  static constexpr std::int64_t kDeviceShort = -2;
+  static constexpr std::int64_t kDevice = -3;
 };
 
 // The outcome of one voting call, filled when its vote arrives; later calls of the key hold it too.

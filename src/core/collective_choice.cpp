@@ -7,6 +7,7 @@
 #include "core/ccl/plan.h"
 #include "core/collective_operation.h"
 #include "core/node/joining.h"
+#include "core/two_level/bundles.h"
 
 namespace accord::core {
 
@@ -48,7 +49,8 @@ bool CollectiveOperation::wants_two_levels() const {
   const Placement& placement = queue_->regions.placement;
   const bool may = pipeline.leaders_max != 0 && pipeline.exchange && pipeline.issue_wire &&
                    placement.nodes() > 1 && !queue_->nodes.local.declined;
-  if (may && goes_by_pairs()) return !all_.all_short();
+  if (may && goes_by_pairs())
+    return !all_.all_short() || (all_.all_shortest() && Bundles::pay_alone(placement, pipeline));
   return may && TwoLevelPlan::fits(*pipeline.exchange, placement, pipeline.leaders_max,
                                    pipeline.message_bytes_min);
 }
@@ -89,9 +91,11 @@ NodeGroup* CollectiveOperation::group_to_join() const {
   // pairs that are too long for these.
   if (goes_by_pairs()) {
     if (!pipeline.exchange->fits_regions) return nullptr;
-    const bool wants_inboxes = pipeline.lane_bytes != 0 && turn_->number >= pipeline.inbox_calls &&
-                               !queue_->inboxes.declined;
-    if (all_.all_short() && !wants_inboxes && !queue_->inboxes.group) return nullptr;
+    const bool often = turn_->number >= pipeline.inbox_calls;
+    const bool wants_inboxes = pipeline.lane_bytes != 0 && often && !queue_->inboxes.declined;
+    // Only regions tell whether there are several nodes.
+    const bool wants_regions = wants_inboxes || (often && all_.all_shortest());
+    if (all_.all_short() && !wants_regions && !queue_->inboxes.group) return nullptr;
     if (open(queue_->regions)) return &queue_->regions;
     return wants_inboxes && queue_->regions.group && open(queue_->inboxes) ? &queue_->inboxes
                                                                            : nullptr;
@@ -115,8 +119,9 @@ Mode CollectiveOperation::best_mode() const {
   if (pipeline.lane_bytes != 0 && queue_->inboxes.group &&
       (queue_->regions.group || !goes_by_pairs()))
     return Mode::inbox;
+  const bool is_worth_more = !all_.all_short() || goes_by_pairs();
+  if (is_worth_more && goes_in_two_levels()) return Mode::two_level;
   if (all_.all_short()) return Mode::plain;
-  if (goes_in_two_levels()) return Mode::two_level;
   const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
   const node::Group* const regions = queue_->regions.group.get();
   if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&

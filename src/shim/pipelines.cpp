@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "core/two_level/bundles.h"
 #include "shim/comm_wire.h"
 
 namespace accord::shim {
@@ -73,6 +74,14 @@ bool is_long(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
   });
 }
 
+core::Ballot ballot_of(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
+  using core::Ballot;
+  if (is_long(end, pipeline)) return Ballot::device;
+  if (!end.present() || pipeline.library != nullptr) return Ballot::host;
+  if (core::Bundles::take_all(end, pipeline)) return Ballot::device_shortest;
+  return pipeline.lane_bytes != 0 ? Ballot::device_short : Ballot::host;
+}
+
 }  // namespace
 
 core::Key key_of(const Outline& outline) {
@@ -138,17 +147,10 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
 }
 
 std::optional<core::Pipeline> finished(core::Pipeline made) {
-  using core::Ballot;
-  made.ballot = Ballot::host;
+  made.ballot = core::Ballot::host;
   for (const core::PipelineEnd* end : {&made.in, &made.out}) {
     if (end->segment.count != 0 && !end->segment.type) return std::nullopt;
-    if (end->runtime == nullptr) continue;
-    if (is_long(*end, made)) {
-      made.ballot = Ballot::device;
-    } else if (made.lane_bytes != 0 && made.library == nullptr && end->present() &&
-               made.ballot == Ballot::host) {
-      made.ballot = Ballot::device_short;
-    }
+    if (end->runtime != nullptr) made.ballot = std::max(made.ballot, ballot_of(*end, made));
   }
   if (!made.exchange && !made.issue_chunk) return std::nullopt;
   return made;

@@ -60,6 +60,9 @@ TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
       combine({core::Vote::cast(key, Ballot::host), core::Vote::cast(key, Ballot::device_short)});
   EXPECT_TRUE(short_one.any_device() && short_one.any_host() && short_one.all_short());
   EXPECT_FALSE(combine({short_one, core::Vote::cast(key, Ballot::device)}).all_short());
+  const core::Vote shortest = core::Vote::cast(key, Ballot::device_shortest);
+  EXPECT_TRUE(shortest.any_device() && shortest.all_short() && shortest.all_shortest());
+  EXPECT_FALSE(combine({shortest, short_one}).all_shortest());
   const core::Vote neutral =
       combine({core::Vote::cast(key, Ballot::neutral), core::Vote::cast(key, Ballot::neutral)});
   EXPECT_FALSE(neutral.any_device() || neutral.any_host());

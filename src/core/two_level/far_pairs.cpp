@@ -34,13 +34,16 @@ constexpr std::size_t whole_lines(std::size_t size_bytes) {
 }  // namespace
 
 FarPairs::FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-                   const Pipeline& pipeline, int tag, std::size_t near_bytes)
+                   const Pipeline& pipeline, Tags tags, std::size_t near_bytes)
     : wire_(wire),
       placement_(placement),
       runtime_(runtime),
       pipeline_(pipeline),
-      tag_(tag),
-      near_bytes_(near_bytes) {}
+      tags_(tags),
+      near_bytes_(near_bytes) {
+  if (Bundles::pay(placement, pipeline))
+    bundles_.emplace(wire, placement, runtime, pipeline, tags.bundles);
+}
 
 FarPairs::Counters FarPairs::counters() noexcept {
   return {messages_begun.load(std::memory_order_relaxed),
@@ -48,12 +51,19 @@ FarPairs::Counters FarPairs::counters() noexcept {
 }
 
 // Not before the first step: only then the ends are where the bytes are.
-void FarPairs::find_pairs() {
-  if (std::exchange(began_, true)) return;
+Status FarPairs::find_pairs() {
+  if (std::exchange(began_, true)) return {};
   outgoing_ = pairs_of(pipeline_.in, true);
   incoming_ = pairs_of(pipeline_.out, false);
+  if (!bundles_) return {};
+  std::vector<std::size_t> sizes(static_cast<std::size_t>(placement_.ranks()));
+  for (const Pair& pair : outgoing_) sizes[static_cast<std::size_t>(pair.peer)] = pair.size_bytes;
+  ACCORD_TRY(bundles_->begin(std::move(sizes)));
+  if (std::ranges::none_of(outgoing_, &Pair::is_bundled)) bundles_->send();
+  return {};
 }
 
+// Those without bytes, too, where bundles tell of each pair: something may come all the same.
 std::vector<FarPairs::Pair> FarPairs::pairs_of(const PipelineEnd& end, bool sends) const {
   std::vector<Pair> pairs;
   if (end.blocks.empty()) return pairs;
@@ -63,27 +73,31 @@ std::vector<FarPairs::Pair> FarPairs::pairs_of(const PipelineEnd& end, bool send
     const int peer = (round - pipeline_.rank + ranks) % ranks;
     const Segment& block = end.blocks[static_cast<std::size_t>(peer)];
     const std::size_t size_bytes = block.size_bytes();
-    const bool is_near = placement_.node(peer) == placement_.node(pipeline_.rank);
-    if (size_bytes == 0 || (is_near && size_bytes >= near_bytes_)) continue;
+    const bool is_empty = size_bytes == 0 && (!bundles_ || is_near(peer));
+    if (is_empty || (is_near(peer) && size_bytes >= near_bytes_)) continue;
+    const bool is_bundled = bundles_ && bundles_->takes(sends ? pipeline_.rank : peer,
+                                                        sends ? peer : pipeline_.rank, size_bytes);
     pairs.push_back({.peer = peer,
                      .segment = block,
                      .size_bytes = size_bytes,
-                     .is_short = size_bytes <= short_bytes,
+                     .is_short = is_bundled || size_bytes <= short_bytes,
+                     .is_bundled = is_bundled,
                      .is_known = sends});
   }
   return pairs;
 }
 
 Status FarPairs::advance(bool& done) {
-  find_pairs();
+  ACCORD_TRY(find_pairs());
   for (bool moved = true; moved;) {
     moved = false;
+    ACCORD_TRY(advance_bundles(moved));
     ACCORD_TRY(begin_sends(moved));
     ACCORD_TRY(begin_receives(moved));
     ACCORD_TRY(poll_sends(moved));
     ACCORD_TRY(poll_receives(moved));
   }
-  done = sending_.empty() && receiving_.empty();
+  done = sending_.empty() && receiving_.empty() && (!bundles_ || bundles_->is_done());
   return done ? mistake_ : Status();
 }
 
@@ -107,7 +121,7 @@ std::size_t FarPairs::piece_bytes(const Pair& pair) const noexcept {
 }
 
 FarPairs::Piece FarPairs::begin_piece(Pair& pair) const noexcept {
-  const Piece piece{&pair, pair.begun_bytes, piece_bytes(pair)};
+  const Piece piece{&pair, pair.begun_bytes, piece_bytes(pair), pair.is_bundled};
   pair.begun_bytes += piece.length_bytes;
   return piece;
 }
@@ -119,11 +133,13 @@ FarPairs::Pair* FarPairs::next(std::vector<Pair>& pairs) noexcept {
   return found == pairs.end() ? nullptr : &*found;
 }
 
-// Adds one if there is something to begin: short pairs, after those that went before; else a piece
-// of a long one, as far as it is known how many it has.
+// Adds one if there is something to begin: short pairs, after those that went before, and with the
+// first of them all that are bundled; else a piece of a long one, as far as it is known how many it
+// has.
 bool FarPairs::next_chunk(std::vector<Pair>& pairs, Chunks& chunks) const {
   std::size_t pieces = 0;
   std::size_t total_bytes = 0;
+  std::size_t messages = 0;
   bool short_under_way = false;
   for (const Chunk& chunk : chunks) {
     short_under_way = short_under_way || chunk.is_of_short;
@@ -137,7 +153,8 @@ bool FarPairs::next_chunk(std::vector<Pair>& pairs, Chunks& chunks) const {
   for (Pair& pair : pairs) {
     if (pair.begun_bytes == pair.size_bytes) continue;
     if (!pair.is_short && next_long == nullptr) next_long = &pair;
-    if (!pair.is_short || short_under_way || chunk.pieces.size() == kShortPairsMax) continue;
+    if (!pair.is_short || short_under_way) continue;
+    if (!pair.is_bundled && ++messages > kShortPairsMax) continue;
     chunk.is_of_short = true;
     chunk.pieces.push_back(begin_piece(pair));
   }
@@ -150,8 +167,10 @@ bool FarPairs::next_chunk(std::vector<Pair>& pairs, Chunks& chunks) const {
   return true;
 }
 
+// What is bundled is packed where it is sent, and unpacked where it came.
 Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
   const auto room_bytes = [&](const Piece& piece) {
+    if (piece.is_bundled) return std::size_t{0};
     const std::size_t most_bytes =
         receives && piece.first_bytes == 0 ? first_bytes_max() : piece.length_bytes;
     return whole_lines(piece.prefix_bytes()) + whole_lines(most_bytes);
@@ -161,6 +180,10 @@ Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
   ACCORD_TRY(device::staging_pool().acquire(&runtime_, total_bytes, chunk.parcel));
   auto* next_bytes = static_cast<std::byte*>(chunk.parcel.data());
   for (Piece& piece : chunk.pieces) {
+    if (piece.is_bundled) {
+      piece.bytes = receives ? nullptr : bundles_->place(piece.pair->peer);
+      continue;
+    }
     piece.bytes = next_bytes + whole_lines(piece.prefix_bytes());
     next_bytes += room_bytes(piece);
   }
@@ -203,28 +226,39 @@ Status FarPairs::begin_receives(bool& moved) {
 }
 
 Status FarPairs::post_sends(Chunk& chunk) {
+  if (std::ranges::any_of(chunk.pieces, &Piece::is_bundled)) bundles_->send();
+  std::uint64_t begun = 0;
   for (Piece& piece : chunk.pieces) {
+    if (piece.is_bundled) {
+      piece.has_ended = true;
+      continue;
+    }
+    ++begun;
     if (piece.first_bytes == 0) {
       const Size size_bytes = piece.pair->size_bytes;
       std::memcpy(piece.message(), &size_bytes, sizeof size_bytes);
     }
-    ACCORD_TRY(wire_.send(piece.pair->peer, tag_, piece.message(),
+    ACCORD_TRY(wire_.send(piece.pair->peer, tags_.pieces, piece.message(),
                           piece.prefix_bytes() + piece.length_bytes, piece.request));
     piece.is_posted = true;
   }
-  messages_begun.fetch_add(chunk.pieces.size(), std::memory_order_relaxed);
+  messages_begun.fetch_add(begun, std::memory_order_relaxed);
   chunk.state = Chunk::State::in_wire;
   return {};
 }
 
 Status FarPairs::post_receives(Chunk& chunk) {
+  std::uint64_t begun = 0;
   for (Piece& piece : chunk.pieces) {
+    if (piece.is_bundled) continue;
+    ++begun;
     const std::size_t most_bytes =
         piece.first_bytes == 0 ? sizeof(Size) + first_bytes_max() : piece.length_bytes;
-    ACCORD_TRY(wire_.receive(piece.pair->peer, tag_, piece.message(), most_bytes, piece.request));
+    ACCORD_TRY(
+        wire_.receive(piece.pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request));
     piece.is_posted = true;
   }
-  messages_begun.fetch_add(chunk.pieces.size(), std::memory_order_relaxed);
+  messages_begun.fetch_add(begun, std::memory_order_relaxed);
   chunk.state = Chunk::State::in_wire;
   return {};
 }
@@ -234,6 +268,13 @@ Status FarPairs::poll_messages(Chunk& chunk, bool receives, bool& moved) {
   bool all_ended = true;
   for (Piece& piece : chunk.pieces) {
     if (piece.has_ended) continue;
+    if (piece.is_bundled) {
+      piece.has_ended = has_looked_;
+      all_ended = all_ended && piece.has_ended;
+      // Read only from here on.
+      if (has_looked_) piece.bytes = const_cast<std::byte*>(bundles_->from(piece.pair->peer).bytes);
+      continue;
+    }
     Completion completion;
     ACCORD_TRY(wire_.test(piece.request, piece.has_ended, completion));
     all_ended = all_ended && piece.has_ended;
@@ -292,12 +333,57 @@ void FarPairs::learn_size(const Piece& piece) {
   Size sent_bytes = 0;
   std::memcpy(&sent_bytes, piece.message(), sizeof sent_bytes);
   if (sent_bytes == pair.size_bytes) return;
+  refuse(pair, sent_bytes, true);
+  pair.begun_bytes = piece_bytes(pair);
+}
+
+void FarPairs::refuse(Pair& pair, std::size_t sent_bytes, bool comes_by_itself) {
   keep_first(mistake_, PairwiseExchange::mismatch(pair.peer, sent_bytes, pair.size_bytes));
   pair.is_refused = true;
+  pair.is_known = true;
   pair.is_short = false;
-  pair.size_bytes = sent_bytes;
+  pair.is_bundled = false;
+  pair.size_bytes = comes_by_itself ? sent_bytes : 0;
   pair.begun_bytes = 0;
-  pair.begun_bytes = piece_bytes(pair);
+}
+
+Status FarPairs::advance_bundles(bool& moved) {
+  if (!bundles_) return {};
+  ACCORD_TRY(bundles_->advance(moved));
+  return bundles_->has_arrived() && !std::exchange(has_looked_, true) ? look_at_bundles()
+                                                                      : Status();
+}
+
+Status FarPairs::look_at_bundles() {
+  Status status;
+  for (Pair& pair : incoming_)
+    if (!is_near(pair.peer)) keep_first(status, look_at(pair, bundles_->from(pair.peer)));
+  return status;
+}
+
+// What its sender has, whatever this rank expects, decides how it comes.
+Status FarPairs::look_at(Pair& pair, const Bundles::Block& block) {
+  const bool comes_by_itself = block.size_bytes != 0 && block.bytes == nullptr &&
+                               !bundles_->takes(pair.peer, pipeline_.rank, block.size_bytes);
+  const bool waits_for_it = pair.size_bytes != 0 && !pair.is_bundled;
+  // Then its first piece tells all.
+  if (comes_by_itself && waits_for_it) return {};
+  if (block.size_bytes != pair.size_bytes) {
+    withdraw(pair);
+    refuse(pair, block.size_bytes, comes_by_itself);
+  }
+  if (!block.is_given_up || block.size_bytes == 0) return {};
+  return {StatusCode::device_error, "nodes: a rank of another node has given up"};
+}
+
+// Its messages that will never come.
+void FarPairs::withdraw(const Pair& pair) {
+  for (Chunk& chunk : receiving_) {
+    for (Piece& piece : chunk.pieces) {
+      if (piece.pair != &pair || !piece.is_posted || std::exchange(piece.has_ended, true)) continue;
+      wire_.cancel(piece.request);
+    }
+  }
 }
 
 bool FarPairs::is_turn(const Chunk& chunk) const {
@@ -318,15 +404,29 @@ bool FarPairs::may_unpack(const Chunk& chunk) const {
 }
 
 void FarPairs::stop(bool& done) {
-  find_pairs();
+  (void)find_pairs();
+  const bool bundles_ended = drain_bundles();
   drain_sends();
-  done = drain_receives() && sending_.empty() && next(outgoing_) == nullptr;
+  done = drain_receives() && sending_.empty() && next(outgoing_) == nullptr && bundles_ended;
+}
+
+// The others may still need what this rank carries.
+bool FarPairs::drain_bundles() {
+  if (!bundles_) return true;
+  bundles_->give_up();
+  bool moved = false;
+  (void)advance_bundles(moved);
+  for (std::vector<Pair>* pairs : {&outgoing_, &incoming_})
+    for (Pair& pair : *pairs)
+      if (pair.is_bundled) pair.begun_bytes = pair.size_bytes;
+  return bundles_->is_done();
 }
 
 // Pieces whose messages have not begun: they are begun anew.
 void FarPairs::take_back(Chunk& chunk) {
   std::erase_if(chunk.pieces, [](const Piece& piece) {
     if (piece.is_posted) return false;
+    if (piece.is_bundled) return true;
     piece.pair->begun_bytes = std::min(piece.pair->begun_bytes, piece.first_bytes);
     return true;
   });
@@ -355,7 +455,7 @@ void FarPairs::drain_sends() {
   for (Pair* pair = next(outgoing_); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
        pair = next(outgoing_)) {
     Piece piece = begin_piece(*pair);
-    piece.is_posted = wire_.send(pair->peer, tag_, &tag_, 0, piece.request).ok();
+    piece.is_posted = wire_.send(pair->peer, tags_.pieces, &tags_, 0, piece.request).ok();
     if (!piece.is_posted) continue;
     sending_.emplace_back().pieces.push_back(piece);
   }
@@ -374,7 +474,7 @@ bool FarPairs::drain_receives() {
     Piece piece = begin_piece(*pair);
     piece.bytes = static_cast<std::byte*>(chunk.parcel.data()) + sizeof(Size);
     piece.is_posted =
-        wire_.receive(pair->peer, tag_, piece.message(), most_bytes, piece.request).ok();
+        wire_.receive(pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request).ok();
     if (!piece.is_posted) {
       pair->is_known = true;
       continue;

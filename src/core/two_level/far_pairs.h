@@ -5,10 +5,10 @@
 // its own: chunk by chunk through page-locked host memory, copies and messages of several chunks at
 // once. The first chunk of a pair is short and says how much comes. Pairs of no more than that are
 // copied together, in one batch from the device and in one to it, since a copy takes longer to
-// begin and to await than to run, and a device that processes share takes turns. A rank that
-// expects something else than it is sent gets an error, and does its other pairs all the same; that
-// nothing comes from whom something is expected, or the reverse, nobody notices, as with the host
-// MPI.
+// begin and to await than to run, and a device that processes share takes turns. The shortest of
+// these have no messages of their own, but travel with those of the other ranks of their node
+// (bundles.h). A rank that expects something else than it is sent gets an error, and does its other
+// pairs all the same.
 //
 // Each rank goes through its peers by rounds, in each of which any two ranks are each other's peer,
 // and begins its chunks in that order, those of short pairs and those of long ones: so the first
@@ -19,9 +19,11 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/collective.h"
+#include "core/two_level/bundles.h"
 #include "core/two_level/placement.h"
 #include "core/wire.h"
 #include "device/staging_pool.h"
@@ -30,10 +32,16 @@ namespace accord::core {
 
 class FarPairs {
  public:
-  // All but the runtime, whose page-locked memory is used, outlive it. `tag`: of the wire's
-  // messages, this call's alone. Pairs within the node of `near_bytes` or more go another way.
+  // Of the wire's messages, this call's alone.
+  struct Tags {
+    int pieces;
+    Bundles::Tags bundles;
+  };
+
+  // All but the runtime, whose page-locked memory is used, outlive it. Pairs within the node of
+  // `near_bytes` or more go another way.
   FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-           const Pipeline& pipeline, int tag, std::size_t near_bytes);
+           const Pipeline& pipeline, Tags tags, std::size_t near_bytes);
 
   // Up to which pairs are copied together; equal on all ranks.
   static std::size_t short_bytes_max(const Pipeline& pipeline) noexcept;
@@ -48,8 +56,8 @@ class FarPairs {
 
   // Of this process, in either direction.
   struct Counters {
-    std::uint64_t messages = 0;
-    std::uint64_t copies = 0;  // to or from their memory, each of one or several
+    std::uint64_t messages = 0;  // of one pair
+    std::uint64_t copies = 0;    // to or from their memory, each of one or several
   };
   static Counters counters() noexcept;
 
@@ -61,17 +69,19 @@ class FarPairs {
     int peer = 0;
     Segment segment;
     std::size_t size_bytes = 0;
-    bool is_short = false;         // copied together with others
+    bool is_short = false;         // copied together with others,
+    bool is_bundled = false;       // and in no message of its own
     std::size_t begun_bytes = 0;   // of pieces that have been begun
     std::size_t copied_bytes = 0;  // out of the user's buffer
     bool is_known = false;         // incoming: its first piece has told its size
     bool is_refused = false;       // incoming: it is another one; what comes is for nobody
   };
-  // Of one pair, in a message of its own.
+  // Of one pair, in a message of its own unless it is bundled.
   struct Piece {
     Pair* pair;
     std::size_t first_bytes;
     std::size_t length_bytes;
+    bool is_bundled;
     std::byte* bytes = nullptr;  // in the parcel; before those of the first, the size of the pair
     HostRequest request = 0;
     bool is_posted = false;  // its message has begun,
@@ -92,7 +102,8 @@ class FarPairs {
   using Chunks = std::list<Chunk>;
   using Size = std::uint64_t;
 
-  void find_pairs();
+  Status find_pairs();
+  bool is_near(int peer) const { return placement_.node(peer) == placement_.node(pipeline_.rank); }
   std::vector<Pair> pairs_of(const PipelineEnd& end, bool sends) const;
   std::size_t first_bytes_max() const noexcept;
   std::size_t piece_bytes(const Pair& pair) const noexcept;
@@ -110,25 +121,33 @@ class FarPairs {
   Status poll_messages(Chunk& chunk, bool receives, bool& moved);
   Status land(Piece& piece, std::size_t received_bytes);
   void learn_size(const Piece& piece);
+  void refuse(Pair& pair, std::size_t sent_bytes, bool comes_by_itself);
+  Status advance_bundles(bool& moved);
+  Status look_at_bundles();
+  Status look_at(Pair& pair, const Bundles::Block& block);
+  void withdraw(const Pair& pair);
   bool is_turn(const Chunk& chunk) const;
   bool may_unpack(const Chunk& chunk) const;
   void take_back(Chunk& chunk);
   bool drain(Chunk& chunk, bool receives);
   void drain_sends();
   bool drain_receives();
+  bool drain_bundles();
 
   Wire& wire_;
   const Placement& placement_;
   device::DeviceRuntime& runtime_;
   const Pipeline& pipeline_;
-  const int tag_;
+  const Tags tags_;
   const std::size_t near_bytes_;
   bool began_ = false;
   std::vector<Pair> outgoing_;  // by round
   std::vector<Pair> incoming_;
   Chunks sending_;
   Chunks receiving_;
-  Status mistake_;  // of the program
+  std::optional<Bundles> bundles_;
+  bool has_looked_ = false;  // at what they tell of each pair
+  Status mistake_;           // of the program
 };
 
 }  // namespace accord::core

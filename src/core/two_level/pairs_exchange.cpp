@@ -21,6 +21,13 @@ Pipeline near_pipeline(const Pipeline& pipeline, int local_rank) {
   return near;
 }
 
+FarPairs::Tags next_tags(Nodes& nodes) {
+  const auto next = [&] { return tag_of(nodes.lane, nodes.chunks++); };
+  const int pieces = next();
+  const int in = next();
+  return {pieces, {in, next()}};
+}
+
 // The same on all ranks of the node.
 std::size_t near_bytes(const node::Group& group, const Pipeline& pipeline) {
   return group.shares_device() ? FarPairs::short_bytes_max(pipeline) + 1 : 1;
@@ -36,7 +43,7 @@ TwoLevelPairs::TwoLevelPairs(CommQueue& queue, const Pipeline& pipeline)
       near_pipeline_(near_pipeline(pipeline, placement_.local_rank(pipeline.rank))),
       near_(queue.nodes.local.group, near_pipeline_, near_bytes_),
       far_(*wire_, placement_, queue.nodes.local.group->runtime(), pipeline_,
-           tag_of(queue.nodes.lane, queue.nodes.chunks++), near_bytes_) {}
+           next_tags(queue.nodes), near_bytes_) {}
 
 // The blocks of this node's ranks, in their order.
 PipelineEnd TwoLevelPairs::near_end(const PipelineEnd& end) const {
@@ -91,8 +98,11 @@ std::size_t TwoLevelPairs::expected_bytes(int peer) const {
 
 void TwoLevelPairs::report() {
   const FarPairs::Counters far = FarPairs::counters();
-  log::info("nodes: {} collectives pair by pair, {} messages for them in {} copies",
-            pairwise_calls_done.load(std::memory_order_relaxed), far.messages, far.copies);
+  log::info(
+      "nodes: {} collectives pair by pair, {} messages for them of one pair and {} of several, {} "
+      "copies",
+      pairwise_calls_done.load(std::memory_order_relaxed), far.messages, Bundles::messages(),
+      far.copies);
 }
 
 }  // namespace accord::core

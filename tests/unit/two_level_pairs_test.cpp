@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Two-level collectives in which every pair of ranks has a size of its own.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <numeric>
+#include <vector>
+
+#include "two_level_world.h"
+
+namespace accord::test {
+namespace {
+
+TEST(two_level_pairs, in_place_nothing_is_overwritten_before_it_is_sent) {
+  unsigned seed = 100;
+  for (const auto& placement :
+       {std::vector<std::uint64_t>{1, 2}, {1, 1, 2, 2}, {1, 2, 3, 2, 1}, {1, 2, 3, 4, 5, 6}}) {
+    for (const std::size_t block_bytes : {700u, 6000u, 20000u}) {
+      Nodes nodes(placement, Kind::alltoallv, block_bytes, ++seed);
+      nodes.in_place().run(3);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// Of short pairs, one to pack all that a rank sends and one to unpack all that it receives: within
+// its node, too, where its ranks share a device.
+TEST(two_level_pairs, short_ones_are_copied_together) {
+  const std::vector<std::uint64_t> placement{1, 1, 2, 2, 3, 3};
+  Nodes nodes(placement, Kind::alltoallv, 700, 7);
+  const core::FarPairs::Counters before = core::FarPairs::counters();
+  nodes.dense().run(1);
+  const core::FarPairs::Counters after = core::FarPairs::counters();
+  EXPECT_EQ(after.copies - before.copies, 2 * placement.size());
+}
+
+// However many ranks a node has, one in either direction between any two, though these may have
+// long pairs beside; or between the root's and each other one.
+TEST(two_level_pairs, the_shortest_go_from_node_to_node_in_one_message) {
+  const std::vector<std::uint64_t> placement{1, 1, 1, 2, 2, 2, 3, 3, 2};
+  Nodes everybody(placement, Kind::alltoallv, 700, 7);
+  everybody.dense().run(1);
+  EXPECT_EQ(everybody.far_messages(), 3u * 2u);
+  for (const Kind kind : {Kind::gatherv, Kind::scatterv}) {
+    Nodes root(placement, kind, 700, 7);
+    root.dense().run(1);
+    EXPECT_EQ(root.far_messages(), 2u);
+  }
+}
+
+// More than go together at a time, each with a node of its own.
+TEST(two_level_pairs, of_any_number_end) {
+  std::vector<std::uint64_t> placement(132);
+  std::iota(placement.begin(), placement.end(), 1u);
+  Nodes(placement, Kind::alltoallv, 60, 8).in_place().dense().run(1);
+}
+
+// Shorter, longer, and longer by more than a chunk; nothing is left for the next call.
+TEST(two_level_pairs, a_pair_of_different_sizes_is_an_error_of_its_receiver_alone) {
+  for (const std::size_t size_bytes : {1u, 2000u, 19000u}) {
+    Nodes nodes({1, 1, 2, 2}, Kind::alltoallv, 20000, static_cast<unsigned>(size_bytes));
+    nodes.run_with_a_mistake(0, 3, size_bytes);
+    if (testing::Test::HasFailure()) return;
+  }
+  // Of pairs that go together, too.
+  for (const std::size_t size_bytes : {1u, 2000u, 2900u, 9000u}) {
+    Nodes nodes({1, 1, 2, 2}, Kind::alltoallv, 2400, static_cast<unsigned>(size_bytes));
+    nodes.run_with_a_mistake(3, 0, size_bytes);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// Also where something comes from whom nothing is expected, and nothing from whom something is.
+TEST(two_level_pairs, a_pair_that_only_one_side_knows_of_is_an_error_of_its_receiver) {
+  const std::vector<std::uint64_t> placement{1, 1, 2, 2, 2};  // nothing is expected by 4 from 0
+  for (const std::size_t block_bytes : {2400u, 20000u}) {
+    Nodes none_expected(placement, Kind::alltoallv, block_bytes, 3);
+    none_expected.run_with_a_mistake(0, 4, block_bytes / 3);
+    Nodes none_sent(placement, Kind::alltoallv, block_bytes, 4);
+    none_sent.run_with_a_mistake(1, 2, 0);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// More chunks than may be under way, so that some have yet to be sent.
+TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    Nodes nodes(placement, Kind::alltoallv, seed % 4 < 2 ? 90000 : 2400, seed);
+    if (seed % 2 == 0) nodes.in_place();
+    nodes.dense().run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 2, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(errors, 80);
+}
+
+TEST(two_level_pairs, a_message_that_cannot_begin_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    const int failing = static_cast<int>(seed % placement.size());
+    const std::size_t block_bytes = seed % 3 == 0 ? 2400 : 20000;
+    Nodes nodes(placement, Kind::alltoallv, block_bytes, seed, failing, seed / 6);
+    nodes.dense().run_until_all_stop(failing, SIZE_MAX, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(errors, 40);
+}
+
+}  // namespace
+}  // namespace accord::test
+
+int main(int argc, char** argv) {
+  setenv("ACCORD_RUNTIME", "host", 1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

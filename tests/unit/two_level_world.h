@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Ranks on several nodes, all in this process over the embedded host runtime, that make two-level
+// collectives: they move on in a random order, over wires that deliver late and read what is sent
+// as late as they may. As soon as a rank's call is complete its send buffer is overwritten, and its
+// next call begins.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "core/two_level/exchange.h"
+#include "core/two_level/pairs_exchange.h"
+#include "node_world.h"
+
+namespace accord::test {
+
+using node::Kind;
+
+// What is under way between all ranks. A message is copied when both ends are there and chance has
+// it; only then is either complete.
+class Board {
+ public:
+  explicit Board(unsigned seed) : random_(seed) {}
+
+  struct Message {
+    int from;
+    int to;
+    int tag;
+    const void* sent = nullptr;
+    void* received = nullptr;
+    std::size_t sent_bytes = 0;
+    std::size_t size_bytes = 0;  // of the receive
+    bool done = false;
+  };
+
+  Message& post(bool sends, int from, int to, int tag, const void* sent, void* received,
+                std::size_t size_bytes) {
+    for (Message& one : messages_) {
+      const bool waits = sends ? one.sent == nullptr : one.received == nullptr;
+      if (!waits || one.from != from || one.to != to || one.tag != tag) continue;
+      return fill(one, sends, sent, received, size_bytes);
+    }
+    messages_.push_back({from, to, tag});
+    return fill(messages_.back(), sends, sent, received, size_bytes);
+  }
+  bool poll(Message& message) {
+    const bool matched = message.sent != nullptr && message.received != nullptr;
+    if (!message.done && matched && random_() % 4 == 0) {
+      EXPECT_LE(message.sent_bytes, message.size_bytes);
+      std::memcpy(message.received, message.sent, message.sent_bytes);
+      message.done = true;
+    }
+    return message.done;
+  }
+  // A receive that nothing comes for.
+  static void withdraw(Message& message) {
+    EXPECT_EQ(message.sent, nullptr);
+    message.from = kGone;
+    message.done = true;
+  }
+  static Message& fill(Message& message, bool sends, const void* sent, void* received,
+                       std::size_t size_bytes) {
+    (sends ? message.sent_bytes : message.size_bytes) = size_bytes;
+    if (sends) message.sent = sent;
+    if (!sends) message.received = received;
+    return message;
+  }
+  std::size_t posted() const { return messages_.size(); }
+  // From other nodes.
+  std::size_t posted_far(const core::Placement& placement) const {
+    return static_cast<std::size_t>(std::ranges::count_if(messages_, [&](const Message& one) {
+      return one.from != kGone && placement.node(one.from) != placement.node(one.to);
+    }));
+  }
+  std::size_t unfinished() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(messages_, [](const Message& one) { return !one.done; }));
+  }
+
+ private:
+  static constexpr int kGone = -1;
+  std::mt19937 random_;
+  std::list<Message> messages_;
+};
+
+class BoardWire final : public core::Wire {
+ public:
+  static constexpr long kNever = -1;
+  // Cannot begin the message of this number, at its first try.
+  BoardWire(Board& board, int rank, long fails_at) : board_(board), rank_(rank), left_(fails_at) {}
+  Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
+              core::HostRequest& request) override {
+    ACCORD_TRY(count());
+    return post(request, board_.post(true, rank_, rank, tag, bytes, nullptr, size_bytes));
+  }
+  Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
+                 core::HostRequest& request) override {
+    ACCORD_TRY(count());
+    return post(request, board_.post(false, rank, rank_, tag, nullptr, bytes, size_bytes));
+  }
+  Status test(core::HostRequest& request, bool& done, core::Completion& completion) override {
+    auto& message = *reinterpret_cast<Board::Message*>(request);
+    done = board_.poll(message);
+    if (done && message.to == rank_) completion.received_bytes = message.sent_bytes;
+    return {};
+  }
+  void cancel(core::HostRequest& request) noexcept override {
+    Board::withdraw(*reinterpret_cast<Board::Message*>(request));
+  }
+  Status opened() override { return {}; }
+
+ private:
+  Status count() {
+    return left_-- == 0 ? Status(StatusCode::device_error, "no such message") : Status();
+  }
+  static Status post(core::HostRequest& request, Board::Message& message) {
+    request = reinterpret_cast<core::HostRequest>(&message);
+    return {};
+  }
+
+  Board& board_;
+  int rank_;
+  long left_;
+};
+
+// Until one fails; below 0: none does.
+inline long reductions_left = -1;
+
+inline int add_bytes(const void* in, void* inout, std::size_t length_bytes) {
+  if (reductions_left >= 0 && reductions_left-- == 0) return 1;
+  const auto* const from = static_cast<const unsigned char*>(in);
+  auto* const to = static_cast<unsigned char*>(inout);
+  for (std::size_t i = 0; i < length_bytes; ++i)
+    to[i] = static_cast<unsigned char>(to[i] + from[i]);
+  return 0;
+}
+
+inline unsigned char value(int rank, std::size_t call, std::size_t at) {
+  return static_cast<unsigned char>(static_cast<std::size_t>(rank) * 37 + call * 11 + at % 251 + 1);
+}
+
+// A communicator of ranks on several nodes, and a row of calls of one kind.
+class Nodes {
+ public:
+  Nodes(const std::vector<std::uint64_t>& node_numbers, Kind kind, std::size_t block_bytes,
+        unsigned seed, int failing = -1, long fails_at = BoardWire::kNever)
+      : placement_(core::Placement::of(node_numbers)),
+        kind_(kind),
+        block_bytes_(block_bytes),
+        board_(seed),
+        random_(seed) {
+    for (const auto& ranks : placement_.members)
+      worlds_.push_back(
+          std::make_unique<NodeWorld>(static_cast<int>(ranks.size()), 64 << 10, seed));
+    for (int rank = 0; rank < placement_.ranks(); ++rank) {
+      auto one = std::make_unique<Rank>(total_bytes());
+      NodeWorld& world = *worlds_[static_cast<std::size_t>(placement_.node(rank))];
+      one->queue.regions.placement = placement_;
+      one->queue.nodes.local.group = world.shared_group(placement_.local_rank(rank));
+      one->queue.nodes.wire =
+          std::make_shared<BoardWire>(board_, rank, rank == failing ? fails_at : BoardWire::kNever);
+      ranks_.push_back(std::move(one));
+    }
+  }
+
+  Nodes& in_place() {
+    in_place_ = true;
+    return *this;
+  }
+  // This pair sends something else than its receiver expects, which gets an error for it, as the
+  // sender may.
+  void run_with_a_mistake(int from, int to, std::size_t size_bytes) {
+    wrong_ = {from, to};
+    wrong_bytes_ = size_bytes;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
+    std::vector<bool> ended(ranks_.size());
+    for (std::size_t polls = 0; std::ranges::count(ended, true) < std::ssize(ended); ++polls) {
+      ASSERT_LT(polls, 2000000u) << "the call does not end";
+      const auto index = random_() % ranks_.size();
+      if (ended[index]) continue;
+      const auto rank = static_cast<int>(index);
+      bool done = false;
+      const Status status = ranks_[index]->exchange->advance(done);
+      ended[index] = done;
+      if (!done) {
+        ASSERT_OK(status);
+        continue;
+      }
+      EXPECT_EQ(rank != to, status.ok()) << status.message();
+      Bytes wanted = expected(rank, 0);
+      for (int peer = 0; peer < placement_.ranks(); ++peer)
+        if (pair_bytes(peer, rank) != 0) {
+          EXPECT_EQ(rank != to || peer != from, ranks_[index]->exchange->has_block_of(peer));
+        }
+      const std::size_t at = static_cast<std::size_t>(from) * block_bytes_;
+      if (rank == to)
+        std::fill_n(wanted.begin() + static_cast<std::ptrdiff_t>(at), block_bytes_, kUntouched);
+      EXPECT_EQ(ranks_[index]->out.read(total_bytes()), wanted) << "rank " << rank;
+    }
+    EXPECT_EQ(board_.unfinished(), 0u);
+  }
+  // No pair is without bytes.
+  Nodes& dense() {
+    least_ = 1;
+    return *this;
+  }
+
+  // Pairs that go by messages, each of its own or not.
+  std::size_t pairs_by_messages() const {
+    std::size_t count = 0;
+    for (int from = 0; from < placement_.ranks(); ++from) {
+      const core::CommQueue& queue = ranks_[static_cast<std::size_t>(from)]->queue;
+      for (int to = 0; to < placement_.ranks(); ++to) {
+        const bool is_near = placement_.node(from) == placement_.node(to);
+        const bool goes = !is_near || queue.nodes.local.group->shares_device();
+        count += goes && pair_bytes(from, to) != 0 ? 1 : 0;
+      }
+    }
+    return count;
+  }
+  std::size_t messages() const { return board_.posted(); }
+  std::size_t far_messages() const { return board_.posted_far(placement_); }
+
+  void run(std::size_t calls) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
+    std::size_t left = ranks_.size();
+    for (std::size_t polls = 0; left > 0; ++polls) {
+      ASSERT_LT(polls, 20000000u) << "the calls do not end";
+      const auto index = random_() % ranks_.size();
+      Rank& one = *ranks_[index];
+      if (one.call == calls) continue;
+      bool done = false;
+      ASSERT_OK(one.exchange->advance(done));
+      if (!done) continue;
+      const auto rank = static_cast<int>(index);
+      ASSERT_EQ(one.out.read(total_bytes()), expected(rank, one.call))
+          << "rank " << rank << ", call " << one.call;
+      one.in.write(Bytes(total_bytes(), 0xdd));
+      one.exchange.reset();
+      if (++one.call == calls) {
+        --left;
+      } else {
+        begin(rank);
+      }
+    }
+    EXPECT_EQ(board_.unfinished(), 0u);
+  }
+
+  // One call, in which a rank stops after so many polls of all, or of itself. How many had an
+  // error.
+  void run_until_all_stop(int first, std::size_t polls_before, long& errors) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
+    std::vector<bool> stopping(ranks_.size());
+    std::vector<bool> ended(ranks_.size());
+    for (std::size_t polls = 0; std::ranges::count(ended, true) < std::ssize(ended); ++polls) {
+      ASSERT_LT(polls, 2000000u) << "the call does not end";
+      if (polls == polls_before) stopping[static_cast<std::size_t>(first)] = true;
+      const auto index = random_() % ranks_.size();
+      core::Exchange& exchange = *ranks_[index]->exchange;
+      bool done = false;
+      if (ended[index]) continue;
+      if (stopping[index]) {
+        exchange.stop(done);
+      } else {
+        stopping[index] = !exchange.advance(done).ok();
+        if (done && !stopping[index]) {
+          ASSERT_EQ(ranks_[index]->out.read(total_bytes()), expected(static_cast<int>(index), 0));
+        }
+      }
+      ended[index] = done;
+    }
+    EXPECT_EQ(board_.unfinished(), 0u);
+    errors += std::ranges::count(stopping, true);
+  }
+
+ private:
+  static constexpr int kRoot = 1;
+  static constexpr unsigned char kUntouched = 0xee;
+
+  struct Rank {
+    explicit Rank(std::size_t size_bytes) : in(size_bytes), out(size_bytes) {}
+    Buffer in;
+    Buffer out;
+    core::CommQueue queue;
+    core::Pipeline pipeline;
+    std::unique_ptr<core::Exchange> exchange;
+    std::size_t call = 0;
+  };
+
+  std::size_t total_bytes() const {
+    return block_bytes_ * static_cast<std::size_t>(placement_.ranks());
+  }
+  void begin(int rank) {
+    Rank& one = *ranks_[static_cast<std::size_t>(rank)];
+    Bytes bytes(total_bytes());
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value(rank, one.call, i);
+    one.in.write(bytes);
+    one.out.write(in_place_ ? bytes : Bytes(total_bytes(), kUntouched));
+    node::Call call{
+        .kind = kind_, .size = placement_.ranks(), .root = kRoot, .block_bytes = block_bytes_};
+    if (kind_ == Kind::allreduce || kind_ == Kind::scan) {
+      call.op = device::ReduceOp::sum;
+      call.element = device::Element::uint8;
+    }
+    one.pipeline = core::Pipeline();
+    one.pipeline.exchange = call;
+    one.pipeline.rank = rank;
+    one.pipeline.chunk_bytes = 3000;
+    one.pipeline.leaders_max = INT_MAX;
+    one.pipeline.reduce_local = add_bytes;
+    const bool is_root = rank == kRoot;
+    if (kind_ != Kind::bcast || is_root) one.pipeline.in = one.in.end(total_bytes());
+    if (kind_ != Kind::bcast || !is_root) one.pipeline.out = one.out.end(total_bytes());
+    if (node::goes_by_pairs(kind_)) {
+      one.pipeline.in_place = in_place_;
+      one.pipeline.out.blocks = blocks(rank, false);
+      one.pipeline.in.blocks = blocks(rank, true);
+      if (in_place_) one.pipeline.in = one.pipeline.out;
+      one.exchange = std::make_unique<core::TwoLevelPairs>(one.queue, one.pipeline);
+    } else {
+      one.exchange = std::make_unique<core::TwoLevelExchange>(one.queue, one.pipeline);
+    }
+  }
+  // None, a part, or all of a block; equal in both directions, where there are two.
+  std::size_t pair_bytes(int from, int to) const {
+    if (in_place_ && from == to) return 0;
+    if (kind_ == Kind::gatherv && to != kRoot) return 0;
+    if (kind_ == Kind::scatterv && from != kRoot) return 0;
+    const auto pair = static_cast<std::size_t>(from + to + from * to);
+    return block_bytes_ * (least_ + pair % (4 - least_)) / 3;
+  }
+  // Where what a rank sends each other one lies, or what it receives from them.
+  std::vector<core::Segment> blocks(int rank, bool sends) const {
+    std::vector<core::Segment> made;
+    const bool is_of_root = kind_ == (sends ? Kind::scatterv : Kind::gatherv);
+    if (is_of_root && rank != kRoot) return made;
+    for (int peer = 0; peer < placement_.ranks(); ++peer) {
+      std::size_t size_bytes = sends ? pair_bytes(rank, peer) : pair_bytes(peer, rank);
+      if (sends && rank == wrong_.first && peer == wrong_.second) size_bytes = wrong_bytes_;
+      const std::size_t at = static_cast<std::size_t>(peer) * block_bytes_;
+      made.push_back({core::Typemap::contiguous(1), size_bytes, static_cast<std::ptrdiff_t>(at)});
+    }
+    return made;
+  }
+  Bytes expected(int rank, std::size_t call) const {
+    Bytes wanted(total_bytes(), kUntouched);
+    for (std::size_t i = 0; in_place_ && i < wanted.size(); ++i) wanted[i] = value(rank, call, i);
+    const std::size_t own = static_cast<std::size_t>(rank) * block_bytes_;
+    for (int peer = 0; peer < placement_.ranks(); ++peer) {
+      for (std::size_t i = 0; i < block_bytes_; ++i) {
+        const std::size_t there = static_cast<std::size_t>(peer) * block_bytes_ + i;
+        if (kind_ == Kind::allgather) wanted[there] = value(peer, call, i);
+        if (kind_ == Kind::alltoall) wanted[there] = value(peer, call, own + i);
+        if (node::goes_by_pairs(kind_) && i < pair_bytes(peer, rank))
+          wanted[there] = value(peer, call, own + i);
+        if (kind_ == Kind::bcast && rank != kRoot) wanted[i] = value(kRoot, call, i);
+        if (kind_ == Kind::allreduce || (kind_ == Kind::scan && peer <= rank))
+          wanted[i] =
+              static_cast<unsigned char>((peer == 0 ? 0 : wanted[i]) + value(peer, call, i));
+      }
+    }
+    return wanted;
+  }
+
+  core::Placement placement_;
+  Kind kind_;
+  bool in_place_ = false;
+  std::size_t least_ = 0;  // of a pair, in thirds of a block
+  std::pair<int, int> wrong_{-1, -1};
+  std::size_t wrong_bytes_ = 0;
+  std::size_t block_bytes_;
+  Board board_;
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<NodeWorld>> worlds_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace accord::test
