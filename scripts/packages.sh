@@ -61,7 +61,7 @@ unpack_packages() {
         all+=("$name")
         mapfile -t -O "${#all[@]}" all < <(apt-cache -o "Dir::State::Lists=${lists[0]}" \
           -o "Dir::Cache=$deps/apt/cache" depends "$name" |
-          sed -n 's/^ *Depends: \(lib\(fmt\|spdlog\)[0-9.]*\|googletest\|libgmock-dev\)$/\1/p')
+          sed -n 's/^ *Depends: \(libfmt[0-9.]*\|googletest\|libgmock-dev\)$/\1/p')
         ;;
     esac
   done
