@@ -36,3 +36,11 @@ target_compile_options(accord_options INTERFACE
 if(ACCORD_WARNINGS_AS_ERRORS)
   target_compile_options(accord_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
+
+# accord_unity(<target> <sources>): so many sources of it at a time, so that names in their anonymous namespaces must differ.
+# Few enough that a change stays quick to try.
+function(accord_unity target sources)
+  if(ACCORD_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${sources})
+  endif()
+endfunction()

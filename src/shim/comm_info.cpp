@@ -12,11 +12,11 @@
 namespace accord::shim {
 namespace {
 
-constexpr const char* kKey = "accord_algorithm";
+constexpr const char* kAlgorithmKey = "accord_algorithm";
 
 // An attribute, so that the host MPI hands it on where a communicator is duplicated.
 using Choice = std::shared_ptr<const core::AlgorithmChoice>;
-int keyval = MPI_KEYVAL_INVALID;
+int choice_keyval = MPI_KEYVAL_INVALID;
 
 int copy_choice(MPI_Comm, int, void*, void* given, void* copy, int* copied) {
   *static_cast<void**>(copy) = new Choice(*static_cast<Choice*>(given));
@@ -32,7 +32,7 @@ std::optional<std::string> value_in(MPI_Info info) {
   if (info == MPI_INFO_NULL) return std::nullopt;
   std::string value(MPI_MAX_INFO_VAL + 1, '\0');
   int found = 0;
-  if (host::Info_get(info, kKey, MPI_MAX_INFO_VAL, value.data(), &found) != MPI_SUCCESS ||
+  if (host::Info_get(info, kAlgorithmKey, MPI_MAX_INFO_VAL, value.data(), &found) != MPI_SUCCESS ||
       found == 0)
     return std::nullopt;
   return value.substr(0, value.find('\0'));
@@ -50,9 +50,9 @@ bool same_on_all(MPI_Comm comm, std::uint64_t number) {
 void keep(MPI_Comm comm, CommState& state, Choice choice) {
   if (choice) {
     auto kept = std::make_unique<Choice>(choice);
-    if (host::Comm_set_attr(comm, keyval, kept.get()) == MPI_SUCCESS) (void)kept.release();
+    if (host::Comm_set_attr(comm, choice_keyval, kept.get()) == MPI_SUCCESS) (void)kept.release();
   } else if (state.algorithms) {
-    (void)host::Comm_delete_attr(comm, keyval);
+    (void)host::Comm_delete_attr(comm, choice_keyval);
   }
   state.algorithms = std::move(choice);
   // What was voted on so far was for the ways there were, and so were the calls that are kept.
@@ -72,11 +72,12 @@ void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
   const auto parsed = core::AlgorithmChoice::parse(value.value_or("auto"), problem);
   if (!same_on_all(comm, value ? parsed.hash() : 0)) {
     if (state->rank == 0)
-      log::warn("the ranks of a communicator give different values of {}; none counts", kKey);
+      log::warn("the ranks of a communicator give different values of {}; none counts",
+                kAlgorithmKey);
     if (state->algorithms) keep(comm, *state, nullptr);
     return;
   }
-  if (state->rank == 0 && !problem.empty()) log::warn("{}: {}", kKey, problem);
+  if (state->rank == 0 && !problem.empty()) log::warn("{}: {}", kAlgorithmKey, problem);
   if (ccl::Library* const library = parsed.of_messages().library) {
     const Region region(engine());
     allow_library_messages(comm, *library);
@@ -112,18 +113,18 @@ int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) noexcept
 std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm) noexcept {
   void* value = nullptr;
   int found = 0;
-  if (keyval == MPI_KEYVAL_INVALID ||
-      host::Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS || found == 0)
+  if (choice_keyval == MPI_KEYVAL_INVALID ||
+      host::Comm_get_attr(comm, choice_keyval, &value, &found) != MPI_SUCCESS || found == 0)
     return nullptr;
   return *static_cast<Choice*>(value);
 }
 
 void make_info_keyval() noexcept {
-  if (keyval == MPI_KEYVAL_INVALID)
-    (void)host::Comm_create_keyval(copy_choice, delete_choice, &keyval, nullptr);
+  if (choice_keyval == MPI_KEYVAL_INVALID)
+    (void)host::Comm_create_keyval(copy_choice, delete_choice, &choice_keyval, nullptr);
 }
 void free_info_keyval() noexcept {
-  if (keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&keyval);
+  if (choice_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&choice_keyval);
 }
 
 }  // namespace accord::shim

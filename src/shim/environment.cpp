@@ -98,15 +98,15 @@ std::string memory_kinds() {
 }
 
 void add_memory_kinds(MPI_Info info) {
-  constexpr const char* kKey = "mpi_memory_alloc_kinds";
+  constexpr const char* kKindsKey = "mpi_memory_alloc_kinds";
   const std::string added = memory_kinds();
   char value[MPI_MAX_INFO_VAL + 1] = "";
   int found = 0;
-  (void)host::Info_get(info, kKey, MPI_MAX_INFO_VAL, value, &found);
+  (void)host::Info_get(info, kKindsKey, MPI_MAX_INFO_VAL, value, &found);
   if (added.empty() && found != 0) return;
   std::string kinds = found != 0 ? value : "system,mpi";
   if (kinds.find(added) == std::string::npos) kinds += added;
-  (void)host::Info_set(info, kKey, kinds.c_str());
+  (void)host::Info_set(info, kKindsKey, kinds.c_str());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Each has two communicators for each other one.
-constexpr int kRanksMax = 16;
+constexpr int kLibraryRanksMax = 16;
 // How long a receiver waits for its sender's answer: no longer than staging takes, and a process
 // that shares its core takes to get it.
 constexpr std::chrono::milliseconds kPatience{2};
@@ -43,7 +43,7 @@ std::uint64_t word_of(std::uint32_t generation, std::uint16_t slot, Stage stage)
 }
 
 // What comes from one rank of the node.
-struct Incoming {
+struct FromRank {
   std::mutex mutex;  // held for as long as a message takes: the two ranks know them in one order
   MPI_Comm comm = MPI_COMM_NULL;
   unsigned misses = 0;
@@ -55,7 +55,7 @@ struct Pairs {
   MPI_Comm node = MPI_COMM_NULL;
   std::shared_ptr<node::Group> group;  // null: none has joined
   std::atomic<ccl::Library*> library{nullptr};
-  std::vector<std::unique_ptr<Incoming>> incoming;  // by sender
+  std::vector<std::unique_ptr<FromRank>> incoming;  // by sender
   std::mutex outgoing_mutex;
   std::vector<MPI_Comm> outgoing;  // by receiver
   std::shared_ptr<core::Operation> server;
@@ -235,7 +235,7 @@ const char* why_not(const Pairs& here, const ccl::Library& library) {
   if (!engine().threads_allowed())
     return "that takes MPI_THREAD_MULTIPLE and ACCORD_PROGRESS_THREAD";
   if (config().node_bytes == 0) return "ACCORD_NODE_BYTES is 0";
-  if (here.group->size() > kRanksMax) return "there are too many ranks on this node";
+  if (here.group->size() > kLibraryRanksMax) return "there are too many ranks on this node";
   const ccl::Library* const known = here.library.load();
   return known != nullptr && known != &library ? "those of a rank go by another library" : "";
 }
@@ -250,13 +250,13 @@ void free_pairs(Pairs& here) noexcept {
   here.group.reset();
 }
 
-bool is_worth_asking(Incoming& from) {
+bool is_worth_asking(FromRank& from) {
   if (from.is_refused) return false;
   return from.misses < kMissesMax || ++from.passed_over % kMessagesPerTrial == 0;
 }
 
 // Whether the sender answers in time. From then on it waits for this rank.
-bool ask(const node::MessageHeader& header, Incoming& from) {
+bool ask(const node::MessageHeader& header, FromRank& from) {
   Pairs& here = pairs();
   std::atomic<std::uint64_t>& word = here.ask(here.group->rank(), header.sender);
   std::uint64_t asked = word_of(header.generation, header.slot, Stage::asked);
@@ -272,7 +272,7 @@ bool ask(const node::MessageHeader& header, Incoming& from) {
   return is_answered;
 }
 
-bool receive(const node::MessageHeader& header, void* to, Incoming& from) {
+bool receive(const node::MessageHeader& header, void* to, FromRank& from) {
   PairCall call;
   int code = call.start(End::receiver, to, header.size_bytes, from.comm);
   if (code == MPI_SUCCESS) code = Wait(&call.request, MPI_STATUS_IGNORE);
@@ -295,7 +295,7 @@ void join_library_messages(MPI_Comm node, std::shared_ptr<node::Group> group) {
   here.group = std::move(group);
   here.outgoing.assign(size, MPI_COMM_NULL);
   for (std::size_t peer = 0; peer < size; ++peer)
-    here.incoming.push_back(std::make_unique<Incoming>());
+    here.incoming.push_back(std::make_unique<FromRank>());
   here.is_stopping.store(false);
   const std::string& name = config().p2p_library;
   if (name != "none" && ccl::find(name) == nullptr && here.group->rank() == 0)
@@ -354,7 +354,7 @@ bool bring_by_library(const node::MessageHeader& header, void* to, const char*& 
   if (here.library.load() == nullptr || core::Engine::is_in_step() ||
       header.size_bytes < config().node_bytes)
     return false;
-  Incoming& from = *here.incoming[header.sender];
+  FromRank& from = *here.incoming[header.sender];
   const std::lock_guard locked(from.mutex);
   if (from.comm == MPI_COMM_NULL || header.size_bytes > kBytesMax || !is_worth_asking(from) ||
       !ask(header, from) || !receive(header, to, from)) {

@@ -21,7 +21,7 @@ struct Lineage {
   std::uint64_t children = 0;
 };
 
-int keyval = MPI_KEYVAL_INVALID;
+int lineage_keyval = MPI_KEYVAL_INVALID;
 
 constexpr std::uint64_t kWorld = 1;
 constexpr std::uint64_t kSelf = 2;
@@ -46,11 +46,11 @@ int delete_lineage(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-Lineage* find(MPI_Comm comm) {
+Lineage* find_lineage(MPI_Comm comm) {
   void* value = nullptr;
   int found = 0;
-  if (keyval == MPI_KEYVAL_INVALID || comm == MPI_COMM_NULL ||
-      host::Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS || found == 0)
+  if (lineage_keyval == MPI_KEYVAL_INVALID || comm == MPI_COMM_NULL ||
+      host::Comm_get_attr(comm, lineage_keyval, &value, &found) != MPI_SUCCESS || found == 0)
     return nullptr;
   return static_cast<Lineage*>(value);
 }
@@ -58,7 +58,7 @@ Lineage* find(MPI_Comm comm) {
 void name(MPI_Comm comm, std::uint64_t number) {
   if (comm == MPI_COMM_NULL) return;
   auto made = std::make_unique<Lineage>(Lineage{number, 0});
-  if (host::Comm_set_attr(comm, keyval, made.get()) == MPI_SUCCESS) (void)made.release();
+  if (host::Comm_set_attr(comm, lineage_keyval, made.get()) == MPI_SUCCESS) (void)made.release();
 }
 
 // Of the ranks of a group in MPI_COMM_WORLD; nothing where some are not in it.
@@ -95,16 +95,16 @@ std::uint64_t count_of(std::uint64_t members_and_tag) {
 }  // namespace
 
 std::uint64_t lineage_of(MPI_Comm comm) noexcept {
-  const Lineage* const found = find(comm);
+  const Lineage* const found = find_lineage(comm);
   return found != nullptr ? found->number : 0;
 }
 
 void descend(MPI_Comm parent, MPI_Comm child) noexcept {
-  if (Lineage* const found = find(parent)) name(child, next_child(*found));
+  if (Lineage* const found = find_lineage(parent)) name(child, next_child(*found));
 }
 
 void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noexcept {
-  if (keyval == MPI_KEYVAL_INVALID || child == MPI_COMM_NULL) return;
+  if (lineage_keyval == MPI_KEYVAL_INVALID || child == MPI_COMM_NULL) return;
   int inter = 0;
   (void)host::Comm_test_inter(child, &inter);
   const auto group_of = [](MPI_Comm comm, MPI_Group* group) {
@@ -122,14 +122,15 @@ void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noex
 }
 
 void start_lineages() noexcept {
-  if (keyval != MPI_KEYVAL_INVALID ||
-      host::Comm_create_keyval(copy_lineage, delete_lineage, &keyval, nullptr) != MPI_SUCCESS)
+  if (lineage_keyval != MPI_KEYVAL_INVALID ||
+      host::Comm_create_keyval(copy_lineage, delete_lineage, &lineage_keyval, nullptr) !=
+          MPI_SUCCESS)
     return;
   name(MPI_COMM_WORLD, kWorld);
   name(MPI_COMM_SELF, kSelf);
 }
 void stop_lineages() noexcept {
-  if (keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&keyval);
+  if (lineage_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&lineage_keyval);
 }
 
 }  // namespace accord::shim

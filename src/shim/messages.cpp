@@ -20,26 +20,26 @@ namespace accord::shim {
 namespace {
 
 // Each keeps a descriptor of each other one, and what they share grows with the square.
-constexpr int kRanksMax = node::OutboxBoard::kRanksMax;
+constexpr int kOutboxRanksMax = node::OutboxBoard::kRanksMax;
 
 // At least, of memory that is page-locked.
 constexpr std::size_t kStagedBytesPerNanosecond = 8;
 
-struct Neighbours {
+struct NodeMates {
   MPI_Comm comm = MPI_COMM_NULL;  // the ranks of this node
   std::shared_ptr<node::Group> group;
   std::optional<node::Outbox> outbox;
 };
 
 // Never destroyed: MPI may be called from destructors of the program.
-Neighbours& neighbours() {
-  static Neighbours& instance = *new Neighbours;
+NodeMates& node_mates() {
+  static NodeMates& instance = *new NodeMates;
   return instance;
 }
 
 // Whether all ranks of the node could; takes what their sockets bring meanwhile.
 bool all_could(bool could) {
-  Neighbours& here = neighbours();
+  NodeMates& here = node_mates();
   const int mine = could ? 1 : 0;
   int all = 0;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -62,13 +62,13 @@ Status send_all(node::Group& group) {
 
 // All ranks of the node or none.
 Status join_group() {
-  Neighbours& here = neighbours();
+  NodeMates& here = node_mates();
   int rank = 0;
   int size = 1;
   ACCORD_TRY(Status::from_host(host::Comm_rank(here.comm, &rank)));
   ACCORD_TRY(Status::from_host(host::Comm_size(here.comm, &size)));
   if (size == 1) return {StatusCode::unsupported, "this rank is alone on its node"};
-  if (size > kRanksMax) return {StatusCode::unsupported, "too many ranks on this node"};
+  if (size > kOutboxRanksMax) return {StatusCode::unsupported, "too many ranks on this node"};
   here.group = std::shared_ptr<node::Group>(new node::Group, node::Group::retire);
   node::Record mine;
   const Status made =
@@ -91,7 +91,7 @@ Status join_group() {
 }
 
 void let_go() noexcept {
-  Neighbours& here = neighbours();
+  NodeMates& here = node_mates();
   here.outbox.reset();
   here.group.reset();
   if (here.comm != MPI_COMM_NULL) (void)host::Comm_free(&here.comm);
@@ -133,13 +133,13 @@ void find_node_ranks(MPI_Comm comm, CommState& state) {
   std::iota(ranks.begin(), ranks.end(), 0);
   std::vector<int> found(ranks.size(), MPI_UNDEFINED);
   if (host::Comm_group(comm, &theirs) != MPI_SUCCESS) return;
-  if (host::Comm_group(neighbours().comm, &node) == MPI_SUCCESS) {
+  if (host::Comm_group(node_mates().comm, &node) == MPI_SUCCESS) {
     (void)host::Group_translate_ranks(theirs, state.size, ranks.data(), node, found.data());
     (void)host::Group_free(&node);
   }
   (void)host::Group_free(&theirs);
   for (int& rank : found) {
-    if (rank == MPI_UNDEFINED || rank == neighbours().group->rank()) rank = -1;
+    if (rank == MPI_UNDEFINED || rank == node_mates().group->rank()) rank = -1;
   }
   state.node_ranks = std::move(found);
 }
@@ -169,7 +169,7 @@ int first_of(MPI_Comm node) {
 void join_messages() {
   const bool may_be_far = core::may_go_by_design(core::sources_with(nullptr));
   if (config().p2p_bytes == 0 && !may_be_far) return;
-  Neighbours& here = neighbours();
+  NodeMates& here = node_mates();
   Status joined = find_neighbours(here.comm);
   if (joined.ok()) {
     (void)host::Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN);
@@ -200,7 +200,7 @@ void leave_messages() noexcept {
   leave_net_messages();
   if (!node_joined) return;
   node_joined = false;
-  Neighbours& here = neighbours();
+  NodeMates& here = node_mates();
   (void)host::Barrier(here.comm);
   leave_library_messages();
   const node::Outbox::Counters counters = here.outbox->counters();
@@ -213,7 +213,7 @@ void leave_messages() noexcept {
   let_go();
 }
 
-node::Outbox& outbox() noexcept { return *neighbours().outbox; }
+node::Outbox& outbox() noexcept { return *node_mates().outbox; }
 
 namespace {
 

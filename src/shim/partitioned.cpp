@@ -136,7 +136,7 @@ void close_partitioned() noexcept {
 namespace {
 
 // The tracked request that a handle stands for, or null.
-std::shared_ptr<TrackedPartitions> find(MPI_Request request) {
+std::shared_ptr<TrackedPartitions> find_partitions(MPI_Request request) {
   return std::dynamic_pointer_cast<TrackedPartitions>(requests().look(to_bits(request)));
 }
 
@@ -321,19 +321,19 @@ int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype
 }
 
 int Pready(int partition, MPI_Request request) noexcept {
-  const auto work = find(request);
+  const auto work = find_partitions(request);
   if (!work) return host::Pready(partition, request);
   return mark(work, [&](auto&& ready) { ready(partition, partition); });
 }
 
 int Pready_range(int low, int high, MPI_Request request) noexcept {
-  const auto work = find(request);
+  const auto work = find_partitions(request);
   if (!work) return host::Pready_range(low, high, request);
   return mark(work, [&](auto&& ready) { ready(low, high); });
 }
 
 int Pready_listed(int length, const int partitions[], MPI_Request request) noexcept {
-  const auto work = find(request);
+  const auto work = find_partitions(request);
   if (!work) return host::Pready_list(length, const_cast<int*>(partitions), request);
   return mark(work, [&](auto&& ready) {
     for (int i = 0; i < length; ++i) ready(partitions[i], partitions[i]);
@@ -341,7 +341,7 @@ int Pready_listed(int length, const int partitions[], MPI_Request request) noexc
 }
 
 int Parrived(MPI_Request request, int partition, int* flag) noexcept {
-  const auto work = find(request);
+  const auto work = find_partitions(request);
   if (!work || flag == nullptr) return host::Parrived(request, partition, flag);
   engine().progress();
   bool arrived = false;
@@ -364,7 +364,7 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) noexcept {
   constexpr const char* kName = "MPIX_Pbuf_prepare";
   std::vector<std::shared_ptr<TrackedPartitions>> works;
   for (int i = 0; i < count; ++i) {
-    works.push_back(find(array[i]));
+    works.push_back(find_partitions(array[i]));
     if (!works.back()) return raise(MPI_COMM_WORLD, not_ours(kName));
     if (!works.back()->active)
       return raise(comm_of(*works.back()),
@@ -387,7 +387,7 @@ int MPIX_Pbuf_prepare(MPI_Request request) noexcept { return MPIX_Pbuf_prepare_a
 
 int MPIX_Prequest_create(accord_prequest** preq, MPI_Request request) noexcept {
   constexpr const char* kName = "MPIX_Prequest_create";
-  const auto work = find(request);
+  const auto work = find_partitions(request);
   if (!work || preq == nullptr) return raise(MPI_COMM_WORLD, not_ours(kName));
   return raise(comm_of(*work), work->request().create_prequest(*preq));
 }

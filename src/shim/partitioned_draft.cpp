@@ -21,7 +21,7 @@
 namespace accord::shim {
 namespace {
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
   std::uint64_t x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ull;
   return x ^ (x >> 32);
@@ -30,7 +30,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 // Equal on all ranks, which run one program.
 std::uint64_t hash_of_text(std::string_view text) {
   return std::accumulate(text.begin(), text.end(), std::uint64_t{0}, [](auto hash, char letter) {
-    return mixed(hash, static_cast<unsigned char>(letter));
+    return hash_with(hash, static_cast<unsigned char>(letter));
   });
 }
 
@@ -168,7 +168,7 @@ void PartitionedDraft::check_root(int root) {
 }
 
 void PartitionedDraft::agree(std::uint64_t value) {
-  plan_.fingerprint = mixed(plan_.fingerprint, value + 1);
+  plan_.fingerprint = hash_with(plan_.fingerprint, value + 1);
 }
 
 void PartitionedDraft::agree_on_bytes(MPI_Count count, MPI_Datatype datatype) {

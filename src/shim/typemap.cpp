@@ -32,7 +32,7 @@ int delete_typemap(MPI_Datatype, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-int keyval = MPI_KEYVAL_INVALID;
+int typemap_keyval = MPI_KEYVAL_INVALID;
 
 // The packed form of one element, by a message to ourselves.
 int pack_one(const void* element, MPI_Datatype datatype, std::vector<unsigned char>& packed) {
@@ -208,7 +208,7 @@ TypemapPointer known_typemap(MPI_Datatype datatype) noexcept {
   }
   void* value = nullptr;
   int found = 0;
-  if (host::Type_get_attr(datatype, keyval, &value, &found) != MPI_SUCCESS || found == 0)
+  if (host::Type_get_attr(datatype, typemap_keyval, &value, &found) != MPI_SUCCESS || found == 0)
     return nullptr;
   return *static_cast<TypemapPointer*>(value);
 }
@@ -219,16 +219,17 @@ TypemapPointer typemap(MPI_Datatype datatype) noexcept {
   TypemapPointer made = build(datatype, false);
   if (!made) return nullptr;
   auto kept = std::make_unique<TypemapPointer>(made);
-  if (host::Type_set_attr(datatype, keyval, kept.get()) == MPI_SUCCESS) (void)kept.release();
+  if (host::Type_set_attr(datatype, typemap_keyval, kept.get()) == MPI_SUCCESS)
+    (void)kept.release();
   return made;
 }
 
 void make_type_keyval() noexcept {
-  if (keyval == MPI_KEYVAL_INVALID)
-    (void)host::Type_create_keyval(MPI_TYPE_NULL_COPY_FN, delete_typemap, &keyval, nullptr);
+  if (typemap_keyval == MPI_KEYVAL_INVALID)
+    (void)host::Type_create_keyval(MPI_TYPE_NULL_COPY_FN, delete_typemap, &typemap_keyval, nullptr);
 }
 void free_type_keyval() noexcept {
-  if (keyval != MPI_KEYVAL_INVALID) (void)host::Type_free_keyval(&keyval);
+  if (typemap_keyval != MPI_KEYVAL_INVALID) (void)host::Type_free_keyval(&typemap_keyval);
 }
 
 }  // namespace accord::shim

@@ -14,7 +14,7 @@
 namespace accord::conformance {
 namespace {
 
-constexpr int kTag = 51;
+constexpr int kColumnTag = 51;
 
 struct Table {
   const Element* element;
@@ -59,7 +59,7 @@ void many_receives(Run& run, const Comm& comm) {
     MPI_Request& request = requests.emplace_back(MPI_REQUEST_NULL);
     const auto& function = persistent ? api.Recv_init : api.Irecv;
     run.check(function(false, static_cast<void*>(table.at(0, column)), Count{1}, type->handle, from,
-                       kTag + column, comm.handle, &request),
+                       kColumnTag + column, comm.handle, &request),
               "Irecv");
   }
   if (persistent) run.check(api.Startall(table.columns, requests.data()), "Startall");
@@ -69,7 +69,7 @@ void many_receives(Run& run, const Comm& comm) {
     Buffer& data = run.buffer("send", *run.types.predefined(*table.element), table.rows,
                               table.element->align_bytes);
     const void* pointer = data.pointer();
-    run.check(api.Isend(false, pointer, Count{table.rows}, table.element->handle, to, kTag + column,
+    run.check(api.Isend(false, pointer, Count{table.rows}, table.element->handle, to, kColumnTag + column,
                         comm.handle, &requests.emplace_back(MPI_REQUEST_NULL)),
               "Isend");
   }
@@ -98,7 +98,7 @@ void writes_while_receiving(Run& run, const Comm& comm) {
   const bool root = comm.rank == 0;
   MPI_Request request = MPI_REQUEST_NULL;
   if (!collective)
-    run.check(api.Irecv(false, target, Count{1}, type->handle, from, kTag, comm.handle, &request), "Irecv");
+    run.check(api.Irecv(false, target, Count{1}, type->handle, from, kColumnTag, comm.handle, &request), "Irecv");
   else if (!root)  // the root joins later
     run.check(api.Bcast.nonblocking(false, target, Count{1}, type->handle, 0, comm.handle, &request), "Ibcast");
 
@@ -109,7 +109,7 @@ void writes_while_receiving(Run& run, const Comm& comm) {
   run.world_barrier();  // everybody has written before anybody sends
 
   if (!collective)
-    run.check(api.Send(false, pointer, Count{table.rows}, table.element->handle, to, kTag, comm.handle),
+    run.check(api.Send(false, pointer, Count{table.rows}, table.element->handle, to, kColumnTag, comm.handle),
               "Send");
   else if (root)
     run.check(api.Bcast.nonblocking(false, target, Count{1}, type->handle, 0, comm.handle, &request), "Ibcast");

@@ -13,7 +13,7 @@
 namespace accord::conformance {
 namespace {
 
-constexpr int kTag = 71;
+constexpr int kErrorTag = 71;
 
 struct Handled {
   int calls = 0;
@@ -56,32 +56,32 @@ MPI_Datatype uncommitted(Run& run) {
 
 const std::vector<Mistake>& mistakes() {
   static const std::vector<Mistake> list = {
-      MISTAKE("Send, count -1", api.Send(false, constant(in), Count{-1}, MPI_INT, comm.rank, kTag, c)),
-      MISTAKE("Isend, count -1", api.Isend(false, constant(in), Count{-1}, MPI_INT, comm.rank, kTag, c, &request)),
-      MISTAKE("Recv, count -1", api.Recv(false, pointer(out), Count{-1}, MPI_INT, comm.rank, kTag, c, &status)),
-      MISTAKE("Irecv, count -1", api.Irecv(false, pointer(out), Count{-1}, MPI_INT, comm.rank, kTag, c, &request)),
+      MISTAKE("Send, count -1", api.Send(false, constant(in), Count{-1}, MPI_INT, comm.rank, kErrorTag, c)),
+      MISTAKE("Isend, count -1", api.Isend(false, constant(in), Count{-1}, MPI_INT, comm.rank, kErrorTag, c, &request)),
+      MISTAKE("Recv, count -1", api.Recv(false, pointer(out), Count{-1}, MPI_INT, comm.rank, kErrorTag, c, &status)),
+      MISTAKE("Irecv, count -1", api.Irecv(false, pointer(out), Count{-1}, MPI_INT, comm.rank, kErrorTag, c, &request)),
       MISTAKE("Send_init, count -1",
-              api.Send_init(false, constant(in), Count{-1}, MPI_INT, comm.rank, kTag, c, &request)),
-      MISTAKE("Send, bad rank", api.Send(false, constant(in), Count{1}, MPI_INT, comm.size, kTag, c)),
-      MISTAKE("Ssend, bad rank", api.Ssend(false, constant(in), Count{1}, MPI_INT, -77, kTag, c)),
-      MISTAKE("Irecv, bad rank", api.Irecv(false, pointer(out), Count{1}, MPI_INT, comm.size, kTag, c, &request)),
-      MISTAKE("Recv, bad rank", api.Recv(false, pointer(out), Count{1}, MPI_INT, -77, kTag, c, &status)),
+              api.Send_init(false, constant(in), Count{-1}, MPI_INT, comm.rank, kErrorTag, c, &request)),
+      MISTAKE("Send, bad rank", api.Send(false, constant(in), Count{1}, MPI_INT, comm.size, kErrorTag, c)),
+      MISTAKE("Ssend, bad rank", api.Ssend(false, constant(in), Count{1}, MPI_INT, -77, kErrorTag, c)),
+      MISTAKE("Irecv, bad rank", api.Irecv(false, pointer(out), Count{1}, MPI_INT, comm.size, kErrorTag, c, &request)),
+      MISTAKE("Recv, bad rank", api.Recv(false, pointer(out), Count{1}, MPI_INT, -77, kErrorTag, c, &status)),
       MISTAKE("Send, bad tag", api.Send(false, constant(in), Count{1}, MPI_INT, comm.rank, -5, c)),
       MISTAKE("Isend, bad tag", api.Isend(false, constant(in), Count{1}, MPI_INT, comm.rank, -5, c, &request)),
       MISTAKE("Recv, bad tag", api.Recv(false, pointer(out), Count{1}, MPI_INT, comm.rank, -50, c, &status)),
-      MISTAKE("Send, null type", api.Send(false, constant(in), Count{1}, MPI_DATATYPE_NULL, comm.rank, kTag, c)),
+      MISTAKE("Send, null type", api.Send(false, constant(in), Count{1}, MPI_DATATYPE_NULL, comm.rank, kErrorTag, c)),
       MISTAKE("Irecv, null type",
-              api.Irecv(false, pointer(out), Count{1}, MPI_DATATYPE_NULL, comm.rank, kTag, c, &request)),
+              api.Irecv(false, pointer(out), Count{1}, MPI_DATATYPE_NULL, comm.rank, kErrorTag, c, &request)),
       MISTAKE("Send, type not committed",
-              api.Send(false, constant(in), Count{1}, uncommitted(run), comm.rank, kTag, c)),
+              api.Send(false, constant(in), Count{1}, uncommitted(run), comm.rank, kErrorTag, c)),
       MISTAKE("Sendrecv, count -1",
-              api.Sendrecv(false, constant(in), Count{1}, MPI_INT, comm.rank, kTag, pointer(out), Count{-1},
-                           MPI_INT, comm.rank, kTag, c, &status)),
+              api.Sendrecv(false, constant(in), Count{1}, MPI_INT, comm.rank, kErrorTag, pointer(out), Count{-1},
+                           MPI_INT, comm.rank, kErrorTag, c, &status)),
       MISTAKE("Sendrecv_replace, bad rank",
-              api.Sendrecv_replace(false, pointer(out), Count{1}, MPI_INT, comm.size, kTag, comm.rank, kTag, c,
+              api.Sendrecv_replace(false, pointer(out), Count{1}, MPI_INT, comm.size, kErrorTag, comm.rank, kErrorTag, c,
                                    &status)),
       MISTAKE("Send, null communicator",
-              api.Send(false, constant(in), Count{1}, MPI_INT, comm.rank, kTag, MPI_COMM_NULL)),
+              api.Send(false, constant(in), Count{1}, MPI_INT, comm.rank, kErrorTag, MPI_COMM_NULL)),
       MISTAKE("Bcast, null communicator",
               api.Bcast.blocking(false, pointer(out), Count{1}, MPI_INT, 0, MPI_COMM_NULL)),
       MISTAKE("Bcast, count -1", api.Bcast.blocking(false, pointer(out), Count{-1}, MPI_INT, 0, c)),
@@ -119,7 +119,7 @@ const std::vector<Mistake>& mistakes() {
               api.Reduce_local(false, constant(in), pointer(out), Count{1}, MPI_INT, MPI_OP_NULL)),
       MISTAKE("Reduce_local, MPI_BOR of MPI_FLOAT",
               api.Reduce_local(false, constant(in), pointer(out), Count{1}, MPI_FLOAT, MPI_BOR)),
-      MISTAKE("Probe, bad rank", api.Probe(comm.size, kTag, c, &status)),
+      MISTAKE("Probe, bad rank", api.Probe(comm.size, kErrorTag, c, &status)),
   };
   return list;
 }
@@ -161,27 +161,27 @@ int receive_short(Run& run, const Comm& comm, Receive how, const Buffer& target,
   const Count room{count};
   switch (how) {
     case Receive::recv:
-      return api.Recv(false, data, room, MPI_INT, from, kTag, comm.handle, &status);
+      return api.Recv(false, data, room, MPI_INT, from, kErrorTag, comm.handle, &status);
     case Receive::mrecv:
-      run.check(api.Mprobe(from, kTag, comm.handle, &message, &status), "Mprobe");
+      run.check(api.Mprobe(from, kErrorTag, comm.handle, &message, &status), "Mprobe");
       return api.Mrecv(false, data, room, MPI_INT, &message, &status);
     case Receive::sendrecv:
-      return api.Sendrecv(false, nullptr, Count{0}, MPI_INT, MPI_PROC_NULL, kTag, data, room, MPI_INT, from,
-                          kTag, comm.handle, &status);
+      return api.Sendrecv(false, nullptr, Count{0}, MPI_INT, MPI_PROC_NULL, kErrorTag, data, room, MPI_INT, from,
+                          kErrorTag, comm.handle, &status);
     case Receive::persistent: {
-      run.check(api.Recv_init(false, data, room, MPI_INT, from, kTag, comm.handle, &request), "Recv_init");
+      run.check(api.Recv_init(false, data, room, MPI_INT, from, kErrorTag, comm.handle, &request), "Recv_init");
       run.check(api.Start(&request), "Start");
       const int code = api.Wait(&request, &status);
       run.log("error class of Request_free", run.error_class(api.Request_free(&request)));
       return code;
     }
     case Receive::irecv:
-      run.check(api.Irecv(false, data, room, MPI_INT, from, kTag, comm.handle, &request), "Irecv");
+      run.check(api.Irecv(false, data, room, MPI_INT, from, kErrorTag, comm.handle, &request), "Irecv");
       return api.Wait(&request, &status);
     default: {
       MPI_Request two[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
       MPI_Status statuses[2];
-      run.check(api.Irecv(false, data, room, MPI_INT, from, kTag, comm.handle, &two[1]), "Irecv");
+      run.check(api.Irecv(false, data, room, MPI_INT, from, kErrorTag, comm.handle, &two[1]), "Irecv");
       const int code = api.Waitall(2, two, statuses);
       run.log("status error class", run.error_class(statuses[1].MPI_ERROR));
       status = statuses[1];
@@ -209,7 +209,7 @@ void truncation(Run& run) {
   Buffer& target = run.buffer("receive", Span{0, received * 4}, 4);
   run.set_loose(target, 0, received * 4);
   MPI_Request request = MPI_REQUEST_NULL;
-  run.check(run.api().Isend(false, constant(source), Count{sent}, MPI_INT, to, kTag, comm.handle, &request),
+  run.check(run.api().Isend(false, constant(source), Count{sent}, MPI_INT, to, kErrorTag, comm.handle, &request),
             "Isend");
   MPI_Status status{};
   const int code = receive_short(run, comm, how, target, received, from, status);

@@ -8,7 +8,7 @@
 namespace accord::conformance {
 namespace {
 
-constexpr int kTag = 31;
+constexpr int kExchangeTag = 31;
 
 enum class Call { sendrecv, replace, isendrecv, ireplace, pairs, chain };
 constexpr int kCalls = 6;
@@ -46,13 +46,13 @@ struct Exchange {
     const void* from = send.pointer;
     MPI_Status status{};
     if (call == Call::sendrecv) {
-      run.check(api.Sendrecv(large, from, send.count, send.type, way.to, kTag, receive.pointer, receive.count,
-                             receive.type, source, any ? MPI_ANY_TAG : kTag, comm.handle, &status),
+      run.check(api.Sendrecv(large, from, send.count, send.type, way.to, kExchangeTag, receive.pointer, receive.count,
+                             receive.type, source, any ? MPI_ANY_TAG : kExchangeTag, comm.handle, &status),
                 "Sendrecv");
     } else {
       MPI_Request request = MPI_REQUEST_NULL;
-      run.check(api.Isendrecv(large, from, send.count, send.type, way.to, kTag, receive.pointer,
-                              receive.count, receive.type, source, any ? MPI_ANY_TAG : kTag, comm.handle,
+      run.check(api.Isendrecv(large, from, send.count, send.type, way.to, kExchangeTag, receive.pointer,
+                              receive.count, receive.type, source, any ? MPI_ANY_TAG : kExchangeTag, comm.handle,
                               &request),
                 "Isendrecv");
       run.check(complete_one(run, request, &status, run.local.fork()), "completion of Isendrecv");
@@ -66,13 +66,13 @@ struct Exchange {
     const Blocks data = make_blocks(run, "receive", payload, std::vector{units}, Spread::one);
     MPI_Status status{};
     if (call == Call::replace) {
-      run.check(api.Sendrecv_replace(large, data.pointer, data.count, data.type, way.to, kTag, way.from, kTag,
+      run.check(api.Sendrecv_replace(large, data.pointer, data.count, data.type, way.to, kExchangeTag, way.from, kExchangeTag,
                                      comm.handle, &status),
                 "Sendrecv_replace");
     } else {
       MPI_Request request = MPI_REQUEST_NULL;
-      run.check(api.Isendrecv_replace(large, data.pointer, data.count, data.type, way.to, kTag, way.from,
-                                      kTag, comm.handle, &request),
+      run.check(api.Isendrecv_replace(large, data.pointer, data.count, data.type, way.to, kExchangeTag, way.from,
+                                      kExchangeTag, comm.handle, &request),
                 "Isendrecv_replace");
       run.check(complete_one(run, request, &status, run.local.fork()), "completion of Isendrecv_replace");
     }
@@ -82,7 +82,7 @@ struct Exchange {
   void send_blocking(const Blocks& data, int to, bool synchronous) {
     const void* pointer = data.pointer;
     const auto& function = synchronous ? run.api().Ssend : run.api().Send;
-    run.check(function(large, pointer, data.count, data.type, to, kTag, comm.handle), "Send");
+    run.check(function(large, pointer, data.count, data.type, to, kExchangeTag, comm.handle), "Send");
   }
 
   void receive_blocking(const Blocks& data, int from, bool probe) {
@@ -91,7 +91,7 @@ struct Exchange {
       run.check(run.api().Probe(from, MPI_ANY_TAG, comm.handle, &status), "Probe");
       log_status(run, status, data.type);
     }
-    run.check(run.api().Recv(large, data.pointer, data.count, data.type, from, kTag, comm.handle, &status),
+    run.check(run.api().Recv(large, data.pointer, data.count, data.type, from, kExchangeTag, comm.handle, &status),
               "Recv");
     log_status(run, status, data.type);
   }

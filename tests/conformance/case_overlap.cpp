@@ -14,7 +14,7 @@
 namespace accord::conformance {
 namespace {
 
-struct Operation {
+struct Overlapping {
   Prepared prepared;
   int comm = 0;
   bool member = false;
@@ -62,7 +62,7 @@ class Overlap {
 
   void execute() {
     for (const Step& step : steps_) {
-      Operation& operation = operations_[idx(step.operation)];
+      Overlapping& operation = operations_[idx(step.operation)];
       if (!operation.member) continue;
       run_.note(std::string(kActs[static_cast<int>(step.act)]) + " of operation " + std::to_string(step.operation));
       const char* name = operation.ring ? "ring" : kind_name(operation.prepared.kind);
@@ -79,7 +79,7 @@ class Overlap {
   static std::size_t idx(int i) { return static_cast<std::size_t>(i); }
 
   void add_operation(int index, int comm_index) {
-    Operation& operation = operations_.emplace_back();
+    Overlapping& operation = operations_.emplace_back();
     const Comm& comm = run_.comms().all()[idx(comm_index)];
     operation.comm = comm_index;
     operation.member = comm.member;
@@ -101,7 +101,7 @@ class Overlap {
     operation.requests.assign(1, MPI_REQUEST_NULL);
   }
 
-  void prepare_ring(Operation& operation, const Comm& comm, int index) {
+  void prepare_ring(Overlapping& operation, const Comm& comm, int index) {
     const Payload payload = random_payload(run_);
     const std::int64_t units = random_units(run_, payload, 1);
     run_.describe("ring of " + std::to_string(units) + " units on " + comm.name + ",");
@@ -126,7 +126,7 @@ class Overlap {
   }
 
   void add_later_steps(int i) {
-    const Operation& operation = operations_[idx(i)];
+    const Overlapping& operation = operations_[idx(i)];
     if (operation.form == Form::persistent) {
       const int rounds = run_.global.between(1, 3);
       for (int round = 0; round < rounds; ++round) {
@@ -163,13 +163,13 @@ class Overlap {
     return !(same_comm && ordered(a) && ordered(b));
   }
 
-  int issue(Operation& operation, const Step& step) {
+  int issue(Overlapping& operation, const Step& step) {
     if (operation.ring) return operation.start_ring();
     if (step.act == Act::start) return run_.api().Start(&operation.requests[0]);
     return operation.prepared.call(operation.form, operation.large, &operation.requests[0]);
   }
 
-  void wait(Operation& operation, int round) {
+  void wait(Overlapping& operation, int round) {
     const Completion completion = random_completion(run_.local);
     if (operation.form != Form::persistent) {
       run_.check(complete(run_, completion, operation.requests, nullptr, run_.local.fork()), "completion");
@@ -186,7 +186,7 @@ class Overlap {
   void poll() {
     if (!run_.local.chance(15)) return;
     Rng rng = run_.local.fork();
-    for (Operation& operation : operations_) {
+    for (Overlapping& operation : operations_) {
       // Persistent rounds are checked right after their wait, so nothing may complete them before.
       if (!operation.member || operation.form == Form::persistent || operation.requests.empty()) continue;
       int flag = 0;
@@ -197,19 +197,19 @@ class Overlap {
 
   void wait_for_the_rest() {
     std::vector<MPI_Request> rest;
-    for (Operation& operation : operations_)
+    for (Overlapping& operation : operations_)
       if (operation.member && operation.form == Form::nonblocking)
         rest.insert(rest.end(), operation.requests.begin(), operation.requests.end());
     run_.local.shuffle(rest);
     if (run_.local.chance(30) && works(run_, "types freed while in use")) run_.types.free_all();
     run_.check(complete(run_, random_completion(run_.local), rest, nullptr, run_.local.fork()), "completion");
-    for (Operation& operation : operations_)
+    for (Overlapping& operation : operations_)
       if (operation.member && operation.form == Form::persistent)
         run_.check(run_.api().Request_free(&operation.requests[0]), "Request_free");
   }
 
   Run& run_;
-  std::deque<Operation> operations_;
+  std::deque<Overlapping> operations_;
   std::vector<Step> steps_;
 };
 

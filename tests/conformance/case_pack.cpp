@@ -9,7 +9,7 @@
 namespace accord::conformance {
 namespace {
 
-constexpr int kTag = 61;
+constexpr int kPackTag = 61;
 constexpr const char* kExternal = "external32";
 
 // Several pieces packed one behind the other, perhaps sent to a neighbour as MPI_PACKED, and unpacked into
@@ -141,8 +141,8 @@ class Packing {
     MPI_Status status{};
     const void* pointer = packed.pointer();
     // The ranks' layouts differ, and with them what MPI_Pack_size allows for; what is sent is what was packed.
-    run_.check(api_.Sendrecv(false, pointer, Count{used}, MPI_PACKED, to, kTag,
-                             static_cast<void*>(arrived.pointer()), Count{room}, MPI_PACKED, from, kTag,
+    run_.check(api_.Sendrecv(false, pointer, Count{used}, MPI_PACKED, to, kPackTag,
+                             static_cast<void*>(arrived.pointer()), Count{room}, MPI_PACKED, from, kPackTag,
                              comm_.handle, &status),
                "Sendrecv");
     log_status(run_, status, MPI_PACKED);

@@ -17,7 +17,7 @@
 namespace accord::conformance {
 namespace {
 
-constexpr int kTag = 81;
+constexpr int kProgressTag = 81;
 
 // The call the early ranks block in.
 enum class Second {
@@ -81,9 +81,9 @@ class Progress {
       const void* data = send_->pointer();
       requests_.assign(2, MPI_REQUEST_NULL);
       const int code = api_.Irecv(false, static_cast<void*>(receive_->pointer()), Count{ring_bytes_}, MPI_BYTE,
-                                  from, kTag, comm.handle, &requests_[0]);
+                                  from, kProgressTag, comm.handle, &requests_[0]);
       if (code != MPI_SUCCESS) return code;
-      return api_.Isend(false, data, Count{ring_bytes_}, MPI_BYTE, to, kTag, comm.handle, &requests_[1]);
+      return api_.Isend(false, data, Count{ring_bytes_}, MPI_BYTE, to, kProgressTag, comm.handle, &requests_[1]);
     }
     requests_.assign(1, MPI_REQUEST_NULL);
     const int code = prepared_.call(form_, false, &requests_[0]);
@@ -184,8 +184,8 @@ class Progress {
     int code = receive_token(pointer, from);
     if (code != MPI_SUCCESS) return code;
     const void* out = pointer;
-    if (second_ == Second::synchronous) return api_.Ssend(false, out, Count{8}, MPI_DOUBLE, to, kTag, comm_->handle);
-    return api_.Send(false, out, Count{8}, MPI_DOUBLE, to, kTag, comm_->handle);
+    if (second_ == Second::synchronous) return api_.Ssend(false, out, Count{8}, MPI_DOUBLE, to, kProgressTag, comm_->handle);
+    return api_.Send(false, out, Count{8}, MPI_DOUBLE, to, kProgressTag, comm_->handle);
   }
 
   int receive_token(void* pointer, int from) {
@@ -197,26 +197,26 @@ class Progress {
     const Count eight{8};
     switch (second_) {
       case Second::probe:
-        run_.check(api_.Probe(from, kTag, comm_->handle, &status), "Probe");
+        run_.check(api_.Probe(from, kProgressTag, comm_->handle, &status), "Probe");
         break;
       case Second::iprobe:
         for (; flag == 0 && code == MPI_SUCCESS; sched_yield())
-          code = api_.Iprobe(from, kTag, comm_->handle, &flag, &status);
+          code = api_.Iprobe(from, kProgressTag, comm_->handle, &flag, &status);
         run_.check(code, "Iprobe");
         break;
       case Second::sendrecv:
         return api_.Sendrecv(false, nullptr, Count{0}, MPI_DOUBLE, MPI_PROC_NULL, 0, pointer, eight, MPI_DOUBLE,
-                             from, kTag, comm_->handle, &status);
+                             from, kProgressTag, comm_->handle, &status);
       case Second::test_loop:
       case Second::waitany:
-        run_.check(api_.Irecv(false, pointer, eight, MPI_DOUBLE, from, kTag, comm_->handle, &request), "Irecv");
+        run_.check(api_.Irecv(false, pointer, eight, MPI_DOUBLE, from, kProgressTag, comm_->handle, &request), "Irecv");
         if (second_ == Second::waitany) return api_.Waitany(1, &request, &index, &status);
         for (; flag == 0 && code == MPI_SUCCESS; sched_yield()) code = api_.Test(&request, &flag, &status);
         return code;
       default:
         break;
     }
-    return api_.Recv(false, pointer, eight, MPI_DOUBLE, from, kTag, comm_->handle, &status);
+    return api_.Recv(false, pointer, eight, MPI_DOUBLE, from, kProgressTag, comm_->handle, &status);
   }
 
   Run& run_;

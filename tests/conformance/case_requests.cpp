@@ -13,8 +13,8 @@
 namespace accord::conformance {
 namespace {
 
-constexpr int kNeverSentTag = 777;
-constexpr int kTag = 41;
+constexpr int kCancelledTag = 777;
+constexpr int kRequestTag = 41;
 
 // Receives nobody sends to, cancelled: they must complete as cancelled and leave their buffers alone.
 void cancel_unmatched(Run& run, const Comm& comm, const Payload& payload, std::int64_t units) {
@@ -25,7 +25,7 @@ void cancel_unmatched(Run& run, const Comm& comm, const Payload& payload, std::i
     const bool persistent = run.local.chance(40);
     MPI_Request request = MPI_REQUEST_NULL;
     const auto& function = persistent ? api.Recv_init : api.Irecv;
-    run.check(function(false, data.pointer, data.count, data.type, MPI_ANY_SOURCE, kNeverSentTag, comm.handle,
+    run.check(function(false, data.pointer, data.count, data.type, MPI_ANY_SOURCE, kCancelledTag, comm.handle,
                        &request),
               "Irecv");
     if (persistent) run.check(api.Start(&request), "Start");
@@ -74,14 +74,14 @@ void mixed_array(Run& run, const Comm& comm, const Payload& payload, std::int64_
   std::vector<MPI_Datatype> types;
   for (int i = 0; i < messages; ++i) {
     const Blocks data = make_blocks(run, "receive", payload, std::vector{units}, Spread::one);
-    run.check(api.Irecv(false, data.pointer, data.count, data.type, from, kTag + i, comm.handle,
+    run.check(api.Irecv(false, data.pointer, data.count, data.type, from, kRequestTag + i, comm.handle,
                         &requests.emplace_back(MPI_REQUEST_NULL)),
               "Irecv");
     types.push_back(data.type);
   }
   Buffer& idle = run.buffer("untouched", Span{0, 64}, 8);
   MPI_Request inactive = MPI_REQUEST_NULL;
-  run.check(api.Recv_init(false, idle.pointer(), Count{8}, MPI_DOUBLE, from, kNeverSentTag, comm.handle,
+  run.check(api.Recv_init(false, idle.pointer(), Count{8}, MPI_DOUBLE, from, kCancelledTag, comm.handle,
                           &inactive),
             "Recv_init");
   requests.push_back(inactive);
@@ -89,7 +89,7 @@ void mixed_array(Run& run, const Comm& comm, const Payload& payload, std::int64_
   for (int i = 0; i < messages; ++i) {
     const Blocks data = make_blocks(run, "send", payload, std::vector{units}, Spread::one);
     const void* pointer = data.pointer;
-    run.check(api.Isend(false, pointer, data.count, data.type, to, kTag + i, comm.handle,
+    run.check(api.Isend(false, pointer, data.count, data.type, to, kRequestTag + i, comm.handle,
                         &requests.emplace_back(MPI_REQUEST_NULL)),
               "Isend");
   }
@@ -107,7 +107,7 @@ void nothing_active(Run& run, const Comm& comm) {
   Buffer& idle = run.buffer("untouched", Span{0, 64}, 8);
   MPI_Request inactive = MPI_REQUEST_NULL;
   const void* pointer = idle.pointer();
-  run.check(api.Send_init(false, pointer, Count{8}, MPI_DOUBLE, comm.rank, kNeverSentTag, comm.handle,
+  run.check(api.Send_init(false, pointer, Count{8}, MPI_DOUBLE, comm.rank, kCancelledTag, comm.handle,
                           &inactive),
             "Send_init");
   std::vector<MPI_Request> requests = {MPI_REQUEST_NULL, inactive, MPI_REQUEST_NULL};
@@ -150,16 +150,16 @@ void freed_requests(Run& run, const Comm& comm, const Payload& payload, std::int
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Request incoming = MPI_REQUEST_NULL;
   const bool persistent = run.local.chance(40);
-  run.check(api.Irecv(false, receive.pointer, receive.count, receive.type, from, kTag, comm.handle, &incoming),
+  run.check(api.Irecv(false, receive.pointer, receive.count, receive.type, from, kRequestTag, comm.handle, &incoming),
             "Irecv");
   const auto& function = persistent ? api.Send_init : run.local.chance(50) ? api.Isend : api.Issend;
-  run.check(function(false, pointer, send.count, send.type, to, kTag, comm.handle, &request), "Isend");
+  run.check(function(false, pointer, send.count, send.type, to, kRequestTag, comm.handle, &request), "Isend");
   if (persistent) run.check(api.Start(&request), "Start");
   run.check(api.Request_free(&request), "Request_free");
   run.log("freed request is null", request == MPI_REQUEST_NULL);
   run.check(complete_one(run, incoming, nullptr, run.local.fork()), "completion");
-  run.check(api.Sendrecv(false, nullptr, Count{0}, MPI_BYTE, from, kTag + 1, nullptr, Count{0}, MPI_BYTE, to,
-                         kTag + 1, comm.handle, MPI_STATUS_IGNORE),
+  run.check(api.Sendrecv(false, nullptr, Count{0}, MPI_BYTE, from, kRequestTag + 1, nullptr, Count{0}, MPI_BYTE, to,
+                         kRequestTag + 1, comm.handle, MPI_STATUS_IGNORE),
             "Sendrecv");
 }
 

@@ -12,7 +12,7 @@ namespace accord::conformance {
 namespace {
 
 // What all ranks agree on about one operation.
-struct Plan {
+struct Motion {
   Kind kind;
   int index;
   Payload payload;
@@ -28,16 +28,16 @@ bool has_counts(Kind kind) {
          kind == Kind::alltoallv || kind == Kind::alltoallw;
 }
 
-Plan draw_plan(Run& run, const Comm& comm, const CollectiveCall& call) {
+Motion draw_plan(Run& run, const Comm& comm, const CollectiveCall& call) {
   const Kind kind = call.kind;
-  Plan plan{.kind = kind,
-            .index = call.index,
-            .payload = random_payload(run),
-            .units = {},
-            .varied = true,
-            .root_draw = 0,
-            .root_group = 0,
-            .in_place = false};
+  Motion plan{.kind = kind,
+              .index = call.index,
+              .payload = random_payload(run),
+              .units = {},
+              .varied = true,
+              .root_draw = 0,
+              .root_group = 0,
+              .in_place = false};
   for (std::int64_t& units : plan.units) units = random_units(run, plan.payload, run.world_size());
   plan.varied = run.global.chance(80);
   plan.root_draw = run.global.below(1 << 20);
@@ -64,7 +64,7 @@ int global_id(const Comm& comm, int rank, bool remote) {
 
 class Movement {
  public:
-  Movement(Run& run, const Comm& comm, const Plan& plan) : run_(run), comm_(comm), plan_(plan) {
+  Movement(Run& run, const Comm& comm, const Motion& plan) : run_(run), comm_(comm), plan_(plan) {
     const bool ours = !comm.inter || comm.group == plan.root_group;
     const int root_rank = plan.root_draw % (ours ? comm.size : comm.remote_size);
     is_root_ = ours && comm.rank == root_rank;
@@ -226,7 +226,7 @@ class Movement {
 
   Run& run_;
   const Comm& comm_;
-  const Plan& plan_;
+  const Motion& plan_;
   bool is_root_ = false;
   bool takes_part_ = true;
   bool leaf_ = true;
@@ -237,7 +237,7 @@ class Movement {
 }  // namespace
 
 Prepared prepare_movement(Run& run, const Comm& comm, const CollectiveCall& call) {
-  const Plan plan = draw_plan(run, comm, call);
+  const Motion plan = draw_plan(run, comm, call);
   const Kind kind = call.kind;
   run.describe(std::string(kind_name(kind)) + " of " + std::to_string(plan.units[0]) + " x " +
                std::to_string(plan.payload.signature.size()) + " " +

@@ -7,7 +7,7 @@
 namespace accord::conformance {
 namespace {
 
-struct Plan {
+struct EdgePlan {
   Kind kind;
   int index;
   Payload payload;
@@ -17,14 +17,14 @@ struct Plan {
 
 // Units from one neighbour to another. Where two processes may share two edges, which of them a block travels
 // on is for the MPI to choose, so counts must not depend on it.
-std::int64_t edge_units(const Run& run, const Comm& comm, const Plan& plan, int source, int destination) {
+std::int64_t edge_units(const Run& run, const Comm& comm, const EdgePlan& plan, int source, int destination) {
   const bool counted = plan.kind != Kind::neighbor_allgather && plan.kind != Kind::neighbor_alltoall;
   if (!counted || !plan.varied || !comm.distinct_edges) return plan.units;
   const std::uint64_t hash = mix(run.salt(), plan.index, source, destination);
   return hash % 4 == 0 ? 0 : hash % 4 == 1 ? plan.units : static_cast<std::int64_t>((hash >> 8) % 7);
 }
 
-std::vector<std::int64_t> incoming(const Run& run, const Comm& comm, const Plan& plan, bool gather) {
+std::vector<std::int64_t> incoming(const Run& run, const Comm& comm, const EdgePlan& plan, bool gather) {
   std::vector<std::int64_t> units;
   for (int source : comm.sources) {
     const int destination = gather ? 0 : comm.rank;
@@ -33,7 +33,7 @@ std::vector<std::int64_t> incoming(const Run& run, const Comm& comm, const Plan&
   return units;
 }
 
-Prepared allgather(Run& run, const Comm& comm, const Plan& plan) {
+Prepared allgather(Run& run, const Comm& comm, const EdgePlan& plan) {
   const std::int64_t mine = edge_units(run, comm, plan, comm.rank, 0);
   const bool v = plan.kind == Kind::neighbor_allgatherv;
   const Blocks send = make_blocks(run, "send", plan.payload, std::vector{mine}, Spread::one);
@@ -47,7 +47,7 @@ Prepared allgather(Run& run, const Comm& comm, const Plan& plan) {
               to.displacements, to.type, comm.handle);
 }
 
-Prepared alltoall(Run& run, const Comm& comm, const Plan& plan) {
+Prepared alltoall(Run& run, const Comm& comm, const EdgePlan& plan) {
   std::vector<std::int64_t> outgoing;
   for (int destination : comm.destinations)
     outgoing.push_back(edge_units(run, comm, plan, comm.rank, destination));
@@ -71,7 +71,7 @@ Prepared alltoall(Run& run, const Comm& comm, const Plan& plan) {
 
 Prepared prepare_neighbour(Run& run, const Comm& comm, const CollectiveCall& call) {
   const Kind kind = call.kind;
-  Plan plan{.kind = kind, .index = call.index, .payload = random_payload(run), .units = 0, .varied = true};
+  EdgePlan plan{.kind = kind, .index = call.index, .payload = random_payload(run), .units = 0, .varied = true};
   plan.units = random_units(run, plan.payload, run.world_size());
   plan.varied = run.global.chance(70);
   run.describe(std::string(kind_name(kind)) + " of " + std::to_string(plan.units) + " x " +

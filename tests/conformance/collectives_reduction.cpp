@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPairCountMax = 300;
 
-struct Plan {
+struct ReductionPlan {
   Kind kind;
   int index;
   Reduction reduction;
@@ -26,7 +26,7 @@ struct Plan {
 };
 
 // Counts of a reduce_scatter that add up to `total`, unequal, some zero, the same on all ranks of a group.
-std::vector<std::int64_t> scatter_counts(const Run& run, const Plan& plan, int ranks, int group) {
+std::vector<std::int64_t> scatter_counts(const Run& run, const ReductionPlan& plan, int ranks, int group) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), plan.count / ranks);
   Rng rng(mix(run.salt(), plan.index, group, 0x7363));
   counts[static_cast<std::size_t>(rng.below(ranks))] += plan.count % ranks;
@@ -41,7 +41,7 @@ std::vector<std::int64_t> scatter_counts(const Run& run, const Plan& plan, int r
 
 class Reducer {
  public:
-  Reducer(Run& run, const Comm& comm, const Plan& plan) : run_(run), comm_(comm), plan_(plan) {}
+  Reducer(Run& run, const Comm& comm, const ReductionPlan& plan) : run_(run), comm_(comm), plan_(plan) {}
 
   Prepared reduce() {
     const bool ours = !comm_.inter || comm_.group == plan_.root_group;
@@ -130,7 +130,7 @@ class Reducer {
 
   Run& run_;
   const Comm& comm_;
-  const Plan& plan_;
+  const ReductionPlan& plan_;
   Buffer* output_ = nullptr;
 };
 
@@ -187,7 +187,7 @@ void set_padding_loose(Run& run, Buffer& buffer, const Reduction& reduction, std
 
 Prepared prepare_reduction(Run& run, const Comm& comm, const CollectiveCall& call) {
   const Kind kind = call.kind;
-  Plan plan{.kind = kind, .index = call.index, .reduction = random_reduction(run), .count = 0, .root_draw = 0,
+  ReductionPlan plan{.kind = kind, .index = call.index, .reduction = random_reduction(run), .count = 0, .root_draw = 0,
             .root_group = 0, .in_place = false};
   plan.count = random_units(run, plan.reduction.type->size_bytes, 1);
   if (plan.reduction.values == Values::location && !works(run, "large messages of mixed types"))

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLeaderTag = 11;
 
-void check(int code, const char* what) {
+void check_comm_call(int code, const char* what) {
   if (code != MPI_SUCCESS)
     throw std::runtime_error(std::string(what) + " returned " + std::to_string(code));
 }
@@ -25,13 +25,13 @@ Comm describe_comm(const Api& api, const char* name, MPI_Comm handle) {
   comm.handle = handle;
   comm.member = handle != MPI_COMM_NULL;
   if (!comm.member) return comm;
-  check(api.Comm_set_errhandler(handle, MPI_ERRORS_RETURN), "Comm_set_errhandler");
-  check(api.Comm_rank(handle, &comm.rank), "Comm_rank");
-  check(api.Comm_size(handle, &comm.size), "Comm_size");
+  check_comm_call(api.Comm_set_errhandler(handle, MPI_ERRORS_RETURN), "Comm_set_errhandler");
+  check_comm_call(api.Comm_rank(handle, &comm.rank), "Comm_rank");
+  check_comm_call(api.Comm_size(handle, &comm.size), "Comm_size");
   int inter = 0;
-  check(api.Comm_test_inter(handle, &inter), "Comm_test_inter");
+  check_comm_call(api.Comm_test_inter(handle, &inter), "Comm_test_inter");
   comm.inter = inter != 0;
-  if (comm.inter) check(api.Comm_remote_size(handle, &comm.remote_size), "Comm_remote_size");
+  if (comm.inter) check_comm_call(api.Comm_remote_size(handle, &comm.remote_size), "Comm_remote_size");
   return comm;
 }
 
@@ -45,7 +45,7 @@ void Communicators::add_splits() {
   const int size = world().size;
   MPI_Comm handle = MPI_COMM_NULL;
   const auto split = [&](const char* name, int color, int key) {
-    check(api_.Comm_split(world().handle, color, key, &handle), name);
+    check_comm_call(api_.Comm_split(world().handle, color, key, &handle), name);
     add(name, handle);
     if (handle != MPI_COMM_NULL) owned_.push_back(handle);
   };
@@ -58,17 +58,17 @@ void Communicators::add_splits() {
   MPI_Group upper = MPI_GROUP_NULL;
   std::vector<int> members;
   for (int r = size - 1; r >= size / 3; --r) members.push_back(r);
-  check(api_.Comm_group(world().handle, &group), "Comm_group");
-  check(api_.Group_incl(group, static_cast<int>(members.size()), members.data(), &upper), "Group_incl");
-  check(api_.Comm_create(world().handle, upper, &handle), "Comm_create");
+  check_comm_call(api_.Comm_group(world().handle, &group), "Comm_group");
+  check_comm_call(api_.Group_incl(group, static_cast<int>(members.size()), members.data(), &upper), "Group_incl");
+  check_comm_call(api_.Comm_create(world().handle, upper, &handle), "Comm_create");
   add("created", handle);
   if (handle != MPI_COMM_NULL) owned_.push_back(handle);
   handle = MPI_COMM_NULL;
-  if (rank >= size / 3) check(api_.Comm_create_group(world().handle, upper, 5, &handle), "Comm_create_group");
+  if (rank >= size / 3) check_comm_call(api_.Comm_create_group(world().handle, upper, 5, &handle), "Comm_create_group");
   add("created_group", handle);
   if (handle != MPI_COMM_NULL) owned_.push_back(handle);
-  check(api_.Group_free(&upper), "Group_free");
-  check(api_.Group_free(&group), "Group_free");
+  check_comm_call(api_.Group_free(&upper), "Group_free");
+  check_comm_call(api_.Group_free(&group), "Group_free");
 }
 
 // Two groups by colour; each group's leader is its first rank.
@@ -76,22 +76,22 @@ void Communicators::add_inter(const char* name, int color) {
   const int rank = world().rank;
   MPI_Comm local = MPI_COMM_NULL;
   MPI_Comm handle = MPI_COMM_NULL;
-  check(api_.Comm_split(world().handle, color, rank, &local), name);
+  check_comm_call(api_.Comm_split(world().handle, color, rank, &local), name);
   int leader = rank;  // the smallest world rank of the other colour
   std::vector<int> colors(static_cast<std::size_t>(world().size));
-  check(api_.Allgather.blocking.small(&color, 1, MPI_INT, colors.data(), 1, MPI_INT, world().handle), name);
+  check_comm_call(api_.Allgather.blocking.small(&color, 1, MPI_INT, colors.data(), 1, MPI_INT, world().handle), name);
   for (int r = world().size - 1; r >= 0; --r)
     if (colors[static_cast<std::size_t>(r)] != color) leader = r;
-  check(api_.Intercomm_create(local, 0, world().handle, leader, kLeaderTag, &handle), name);
+  check_comm_call(api_.Intercomm_create(local, 0, world().handle, leader, kLeaderTag, &handle), name);
   add(name, handle).group = color;
   owned_.push_back(handle);
-  check(api_.Comm_free(&local), "Comm_free");
+  check_comm_call(api_.Comm_free(&local), "Comm_free");
 }
 
 void Communicators::add_cart(const char* name, std::vector<int> dims, std::vector<int> periods) {
   MPI_Comm handle = MPI_COMM_NULL;
   const int dimensions = static_cast<int>(dims.size());
-  check(api_.Cart_create(world().handle, dimensions, dims.data(), periods.data(), 0, &handle), name);
+  check_comm_call(api_.Cart_create(world().handle, dimensions, dims.data(), periods.data(), 0, &handle), name);
   Comm& comm = add(name, handle);
   if (handle == MPI_COMM_NULL) return;
   owned_.push_back(handle);
@@ -101,7 +101,7 @@ void Communicators::add_cart(const char* name, std::vector<int> dims, std::vecto
     comm.doubled_sides = comm.doubled_sides || (periods[i] != 0 && dims[i] <= 2);
     int source = 0;
     int destination = 0;
-    check(api_.Cart_shift(handle, d, 1, &source, &destination), "Cart_shift");
+    check_comm_call(api_.Cart_shift(handle, d, 1, &source, &destination), "Cart_shift");
     comm.sources.push_back(source);
     comm.sources.push_back(destination);
   }
@@ -132,7 +132,7 @@ void Communicators::add_graphs(std::uint64_t seed) {
   rng = Rng(mix(seed, static_cast<std::uint64_t>(rank)));
   rng.shuffle(out[me]);
   rng.shuffle(in[me]);
-  check(api_.Dist_graph_create_adjacent(world().handle, static_cast<int>(in[me].size()), in[me].data(),
+  check_comm_call(api_.Dist_graph_create_adjacent(world().handle, static_cast<int>(in[me].size()), in[me].data(),
                                         MPI_UNWEIGHTED, static_cast<int>(out[me].size()), out[me].data(),
                                         MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &handle),
         "Dist_graph_create_adjacent");
@@ -150,7 +150,7 @@ void Communicators::add_graphs(std::uint64_t seed) {
     index.push_back(static_cast<int>(edges.size()));
   }
   edges.push_back(0);  // a pointer that is valid without edges too
-  check(api_.Graph_create(world().handle, size, index.data(), edges.data(), 0, &handle), "Graph_create");
+  check_comm_call(api_.Graph_create(world().handle, size, index.data(), edges.data(), 0, &handle), "Graph_create");
   Comm& graph = add("graph", handle);
   owned_.push_back(handle);
   graph.topology = true;
@@ -164,19 +164,19 @@ Communicators::Communicators(const Api& api, MPI_Comm world_handle, MPI_Comm sel
   add("self", self);
   const int size = world().size;
   MPI_Comm handle = MPI_COMM_NULL;
-  check(api_.Comm_dup(world_handle, &handle), "Comm_dup");
+  check_comm_call(api_.Comm_dup(world_handle, &handle), "Comm_dup");
   add("dup", handle);
   owned_.push_back(handle);
   MPI_Request request = MPI_REQUEST_NULL;
-  check(api_.Comm_idup(world_handle, &handle, &request), "Comm_idup");
-  check(api_.Wait(&request, MPI_STATUS_IGNORE), "Wait");
+  check_comm_call(api_.Comm_idup(world_handle, &handle, &request), "Comm_idup");
+  check_comm_call(api_.Wait(&request, MPI_STATUS_IGNORE), "Wait");
   add("idup", handle);
   owned_.push_back(handle);
   add_splits();
   if (size > 1) {
     add_inter("inter_parity", world().rank % 2);
     add_inter("inter_uneven", world().rank < (size + 2) / 3 ? 0 : 1);
-    check(api_.Intercomm_merge(comms_.back().handle, comms_.back().group, &handle), "Intercomm_merge");
+    check_comm_call(api_.Intercomm_merge(comms_.back().handle, comms_.back().group, &handle), "Intercomm_merge");
     add("merged", handle);
     owned_.push_back(handle);
   }

@@ -52,7 +52,7 @@ std::vector<std::int64_t> starts(const std::vector<std::int64_t>& lengths, Rng& 
   return result;
 }
 
-void check(int code, const char* what) {
+void check_type_call(int code, const char* what) {
   if (code != MPI_SUCCESS) throw std::runtime_error(std::string(what) + " failed");
 }
 
@@ -76,10 +76,10 @@ TypeModel* TypeFactory::adopt(MPI_Datatype handle, std::string text, std::vector
   model.owned = true;
   model.text = std::move(text);
   model.pieces = std::move(pieces);
-  check(api_.Type_commit(&model.handle), "Type_commit");
+  check_type_call(api_.Type_commit(&model.handle), "Type_commit");
   MPI_Aint lb = 0;
   MPI_Aint extent = 0;
-  check(api_.Type_get_extent(model.handle, &lb, &extent), "Type_get_extent");
+  check_type_call(api_.Type_get_extent(model.handle, &lb, &extent), "Type_get_extent");
   model.lb_bytes = lb;
   model.extent_bytes = extent;
   if (model.pieces.empty()) return &model;
@@ -101,7 +101,7 @@ TypeModel* TypeFactory::adopt(MPI_Datatype handle, std::string text, std::vector
 void TypeFactory::check_model(const TypeModel& model) const {
   MPI_Aint lb = 0;
   MPI_Aint extent = 0;
-  check(api_.Type_get_true_extent(model.handle, &lb, &extent), "Type_get_true_extent");
+  check_type_call(api_.Type_get_true_extent(model.handle, &lb, &extent), "Type_get_true_extent");
   std::ptrdiff_t least_ub = model.true_lb_bytes;
   for (const Piece& piece : model.pieces)
     least_ub = std::max(least_ub, piece.offset_bytes + static_cast<std::ptrdiff_t>(solid_bytes(*piece.element)));
@@ -126,7 +126,7 @@ const TypeModel* TypeFactory::predefined(const Element& element) {
 const TypeModel* TypeFactory::resized(const TypeModel& old, std::ptrdiff_t lb_bytes,
                                       std::ptrdiff_t extent_bytes, bool use_large) {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check(api_.Type_create_resized(use_large, old.handle, Count{lb_bytes}, Count{extent_bytes}, &handle),
+  check_type_call(api_.Type_create_resized(use_large, old.handle, Count{lb_bytes}, Count{extent_bytes}, &handle),
         "Type_create_resized");
   return adopt(handle,
                "resized(" + std::to_string(lb_bytes) + "," + std::to_string(extent_bytes) + ") of " +
@@ -142,7 +142,7 @@ const TypeModel* TypeFactory::strided(const TypeModel& old, int count, Rng& rng)
   const bool use_large = large(rng);
   const std::ptrdiff_t stride_bytes = stride * old.extent_bytes;
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check(bytes ? api_.Type_create_hvector(use_large, Count{number}, Count{length}, Count{stride_bytes},
+  check_type_call(bytes ? api_.Type_create_hvector(use_large, Count{number}, Count{length}, Count{stride_bytes},
                                          old.handle, &handle)
               : api_.Type_vector(use_large, Count{number}, Count{length}, Count{stride}, old.handle,
                                  &handle),
@@ -187,7 +187,7 @@ const TypeModel* TypeFactory::blocks(const TypeModel& old, int count, Rng& rng) 
   else
     code = api_.Type_create_hindexed_block(use_large, number, Count{lengths[0]}, byte_ref, old.handle,
                                            &handle);
-  check(code, kNames[kind]);
+  check_type_call(code, kNames[kind]);
   Displacements at;
   std::string text = std::string(kNames[kind]) + "(";
   for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -210,7 +210,7 @@ const TypeModel* TypeFactory::subarray(const TypeModel& old, int count, Rng& rng
   const bool use_large = large(rng);
   const Array sizes(size), subs(sub), begins(start);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check(api_.Type_create_subarray(use_large, 2, ArrayRef{&sizes}, ArrayRef{&subs}, ArrayRef{&begins},
+  check_type_call(api_.Type_create_subarray(use_large, 2, ArrayRef{&sizes}, ArrayRef{&subs}, ArrayRef{&begins},
                                   c_order ? MPI_ORDER_C : MPI_ORDER_FORTRAN, old.handle, &handle),
         "Type_create_subarray");
   const int outer = c_order ? 0 : 1;  // the slow dimension in memory
@@ -229,7 +229,7 @@ const TypeModel* TypeFactory::subarray(const TypeModel& old, int count, Rng& rng
 const TypeModel* TypeFactory::column(const Element& element, int rows, int columns, bool use_large) {
   const TypeModel* old = predefined(element);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check(api_.Type_vector(use_large, Count{rows}, Count{1}, Count{columns}, old->handle, &handle),
+  check_type_call(api_.Type_vector(use_large, Count{rows}, Count{1}, Count{columns}, old->handle, &handle),
         "Type_vector");
   Displacements at;
   for (int i = 0; i < rows; ++i) at.push_back(static_cast<std::ptrdiff_t>(i) * columns * old->extent_bytes);
@@ -243,7 +243,7 @@ const TypeModel* TypeFactory::column(const Element& element, int rows, int colum
 const TypeModel* TypeFactory::gapped_pair(const Element& element, int gap, int trailing, bool use_large) {
   const TypeModel* old = predefined(element);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check(api_.Type_vector(use_large, Count{2}, Count{1}, Count{1 + gap}, old->handle, &handle),
+  check_type_call(api_.Type_vector(use_large, Count{2}, Count{1}, Count{1 + gap}, old->handle, &handle),
         "Type_vector");
   const TypeModel* two =
       adopt(handle, "pair with a gap of " + std::to_string(gap) + " of " + old->text,
@@ -275,13 +275,13 @@ const TypeModel* TypeFactory::homogeneous(const Element& element, int count, std
     default: {
       const bool use_large = large(rng);
       MPI_Datatype handle = MPI_DATATYPE_NULL;
-      check(api_.Type_contiguous(use_large, Count{rest}, old->handle, &handle), "Type_contiguous");
+      check_type_call(api_.Type_contiguous(use_large, Count{rest}, old->handle, &handle), "Type_contiguous");
       Displacements at;
       for (int i = 0; i < rest; ++i) at.push_back(i * old->extent_bytes);
       const TypeModel* result =
           adopt(handle, "contiguous(" + std::to_string(rest) + ") of " + old->text, placed(*old, at));
       if (rng.chance(70)) return result;
-      check(api_.Type_dup(result->handle, &handle), "Type_dup");
+      check_type_call(api_.Type_dup(result->handle, &handle), "Type_dup");
       return adopt(handle, "dup of " + result->text, result->pieces);
     }
   }
@@ -306,7 +306,7 @@ const TypeModel* TypeFactory::heterogeneous(std::span<const Element* const> sign
   }
   const Array length_array(lengths), byte_array(first_bytes);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check(api_.Type_create_struct(large(rng), Count{static_cast<std::int64_t>(signature.size())},
+  check_type_call(api_.Type_create_struct(large(rng), Count{static_cast<std::int64_t>(signature.size())},
                                 ArrayRef{&length_array}, ArrayRef{&byte_array}, types.data(), &handle),
         "Type_create_struct");
   const TypeModel* bare = adopt(handle, text + ")", pieces);
@@ -334,7 +334,7 @@ const TypeModel* TypeFactory::composite(const TypeModel& unit, std::int64_t coun
   if (count < 1 || count > kCompositeCountMax) return nullptr;
   const bool use_large = large(rng);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check(api_.Type_contiguous(use_large, Count{count}, unit.handle, &handle), "Type_contiguous");
+  check_type_call(api_.Type_contiguous(use_large, Count{count}, unit.handle, &handle), "Type_contiguous");
   Displacements at;
   for (std::int64_t i = 0; i < count; ++i) at.push_back(i * unit.extent_bytes);
   return adopt(handle, "contiguous(" + std::to_string(count) + ") of " + unit.text, placed(unit, at));

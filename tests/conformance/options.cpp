@@ -2,13 +2,13 @@
 // Copyright 2026 The Accord authors
 #include "options.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "memory.h"
-
-extern char** environ;
 
 namespace accord::conformance {
 namespace {

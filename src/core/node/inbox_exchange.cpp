@@ -14,7 +14,7 @@ namespace {
 using node::Kind;
 
 // Polls between two looks after the peers.
-constexpr unsigned kPollsPerCheck = 64;
+constexpr unsigned kPollsPerInboxCheck = 64;
 std::atomic<std::uint64_t> inbox_calls_done{0};
 
 }  // namespace
@@ -137,7 +137,7 @@ Status InboxExchange::advance(bool& done) {
       break;
   }
   done = state_ == State::done;
-  return done || ++checks_ % kPollsPerCheck != 0 ? Status() : group_->check_peers();
+  return done || ++checks_ % kPollsPerInboxCheck != 0 ? Status() : group_->check_peers();
 }
 
 void InboxExchange::report() {
