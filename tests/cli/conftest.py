@@ -29,7 +29,8 @@ from accord.paths import Home, find_home  # noqa: E402
 TIMEOUT_S = 120
 RESULTS = sorted((REPOSITORY / "bench" / "results").glob("*.jsonl"))
 
-# Open MPI as root, in a container, with more ranks than cores.
+# Open MPI as root, in a container, with more ranks than cores, and without libfabric, of which one provider sleeps for a
+# second in each start.
 _OPENMPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -37,6 +38,8 @@ _OPENMPI = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_btl": "^ofi",
+    "OMPI_MCA_mtl": "^ofi",
 }
 
 _PROGRAM = r"""
