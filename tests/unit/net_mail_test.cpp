@@ -3,11 +3,7 @@
 //
 // Messages by number between two processes: how they are fetched, what becomes of the sender's
 // buffer, and what both ends learn of errors.
-#include <optional>
-
-#include "net/mail.h"
-#include "net_processes.h"
-#include "support.h"
+#include "net_ranks.h"
 
 namespace accord::test {
 namespace {
@@ -17,63 +13,19 @@ using net::Memory;
 
 constexpr std::size_t kKeptMax = 2 * kLong;
 
-// One of the two ranks, of which the sender is 0.
-class Rank {
+class Rank : public MailRank {
  public:
-  Rank(End& end, std::uint32_t number) : other(1 - number), end_(end) {
-    auto addresses = end.addresses;
-    if (number == 1) std::swap(addresses[0], addresses[1]);
-    mail.emplace(std::move(end.worker), std::move(addresses),
-                 Mail::Options{.rank = number, .kept_bytes_max = kKeptMax});
-  }
-
-  // As a receiver does in a call of its program.
-  void look_for_messages() {
-    wait([&] { return mail->was_invited(); });
-    mail->accept_invitations();
-  }
-  bool is_accepted() {
-    return wait([&] { return mail->may_send_to(other); });
+  Rank(End& end, std::uint32_t number) : MailRank(end, number) {
+    open_mail({.kept_bytes_max = kKeptMax});
   }
   std::uint32_t post(std::vector<char>& bytes, const net::Design& design = net::fallback_design()) {
     const auto number = mail->post(other, design, memory_of(bytes));
     EXPECT_TRUE(number.has_value());
     return number.value_or(0);
   }
-  void tell(std::uint32_t number) const { end_.tell(std::as_bytes(std::span(&number, 1))); }
-  std::uint32_t hear() const {
-    std::uint32_t number = 0;
-    const auto told = end_.hear();
-    if (told.size() == sizeof number) std::memcpy(&number, told.data(), sizeof number);
-    return number;
-  }
-
   static Memory memory_of(std::vector<char>& bytes) {
     return {.start = bytes.data(), .size_bytes = bytes.size(), .where = {}};
   }
-  // The program is elsewhere meanwhile: nothing is moved on but by the attendants.
-  template <class Done>
-  bool wait(Done done) const {
-    for (const auto until = std::chrono::steady_clock::now() + kPatience;
-         std::chrono::steady_clock::now() < until; ::usleep(100))
-      if (done()) return true;
-    return false;
-  }
-  Status end_of(std::uint32_t number) {
-    auto stage = Mail::Stage::waiting;
-    Status status;
-    const bool ended = wait([&] {
-      status = mail->look(number, stage);
-      return stage == Mail::Stage::ended || !status.ok();
-    });
-    return ended ? status : Status(StatusCode::unsupported, "does not end");
-  }
-
-  std::optional<Mail> mail;
-  const std::uint32_t other;
-
- private:
-  End& end_;
 };
 
 using NetMail = TwoProcesses;

@@ -3,13 +3,9 @@
 //
 // Messages between nodes by their headers, which a socket carries here in the host MPI's stead:
 // several are on their way at once, and what is cut off or left behind holds nobody up.
-#include <optional>
-
 #include "core/loan.h"
 #include "core/net/messages.h"
-#include "device/registry.h"
-#include "net_processes.h"
-#include "support.h"
+#include "net_ranks.h"
 
 namespace accord::test {
 namespace {
@@ -19,63 +15,27 @@ using node::MessageHeader;
 constexpr std::size_t kRoomBytes = 8 * kLong;
 constexpr core::NetMessages::Cookie kCookie{0x1234567890abcdef, 0xfedcba0987654321};
 
-// A buffer in memory of the embedded device.
-class Buffer {
+class Buffer : public DeviceBytes {
  public:
-  explicit Buffer(const std::vector<char>& bytes) : size_(bytes.size()) {
-    if (!runtime().allocate(0, device::MemoryKind::device, size_, start_).ok()) ::_exit(4);
-    copy(start_, bytes.data());
-  }
-  ~Buffer() { (void)runtime().free(start_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  core::Segment segment() const { return {core::Typemap::contiguous(1), size_, 0}; }
+  using DeviceBytes::DeviceBytes;
+  core::Segment segment() const { return {core::Typemap::contiguous(1), size(), 0}; }
   core::StagedBuffer staged() const {
-    auto made = core::StagedBuffer::staged(start_, device::classify(start_));
+    auto made = core::StagedBuffer::staged(start(), device::classify(start()));
     made.writes(segment());
     EXPECT_OK(made.open());
     return made;
   }
-  std::vector<char> bytes() const {
-    std::vector<char> copied(size_);
-    copy(copied.data(), start_);
-    return copied;
-  }
-
- private:
-  static device::DeviceRuntime& runtime() { return device::default_runtime(); }
-  void copy(void* to, const void* from) const {
-    const device::Copy one{.dst = to, .src = from, .row_bytes = size_};
-    if (!runtime().copy(0, {&one, 1}).ok()) ::_exit(4);
-  }
-
-  std::size_t size_;
-  void* start_ = nullptr;
 };
 
-// One of the two ranks, of which the sender is 0.
-class Rank {
+class Rank : public MailRank {
  public:
-  Rank(End& end, std::uint32_t number) : end_(end), other_(1 - number) {
-    auto addresses = end.addresses;
-    if (number == 1) std::swap(addresses[0], addresses[1]);
-    mail.emplace(std::move(end.worker), std::move(addresses),
-                 net::Mail::Options{.rank = number, .kept_bytes_max = kRoomBytes});
+  Rank(End& end, std::uint32_t number) : MailRank(end, number) {
+    open_mail({.kept_bytes_max = kRoomBytes});
     messages.emplace(*mail, kCookie, number, 2);
-  }
-
-  // As a receiver does in a call of its program.
-  void look_for_messages() {
-    EXPECT_TRUE(wait([&] { return mail->was_invited(); }));
-    mail->accept_invitations();
-  }
-  bool is_accepted() {
-    return wait([&] { return mail->may_send_to(other_); });
   }
   bool post(const Buffer& buffer, MessageHeader& header) {
     auto posted = core::Posted::no;
-    EXPECT_OK(messages->post(buffer.segment(), buffer.staged(), other_, net::fallback_design(),
+    EXPECT_OK(messages->post(buffer.segment(), buffer.staged(), other, net::fallback_design(),
                              header, posted));
     return posted == core::Posted::yes;
   }
@@ -89,31 +49,12 @@ class Rank {
     });
     return done || !status.ok() ? status : Status(StatusCode::unsupported, "does not end");
   }
-  template <class T>
-  void tell(const T& value) const {
-    end_.tell(std::as_bytes(std::span(&value, 1)));
-  }
   template <class T = MessageHeader>
   T hear() const {
-    T value{};
-    const auto told = end_.hear();
-    if (told.size() == sizeof value) std::memcpy(&value, told.data(), sizeof value);
-    return value;
-  }
-  template <class Done>
-  bool wait(Done done) const {
-    for (const auto until = std::chrono::steady_clock::now() + kPatience;
-         std::chrono::steady_clock::now() < until; ::usleep(100))
-      if (done()) return true;
-    return false;
+    return MailRank::hear<T>();
   }
 
-  std::optional<net::Mail> mail;
   std::optional<core::NetMessages> messages;
-
- private:
-  End& end_;
-  const std::uint32_t other_;
 };
 
 using NetMessages = TwoProcesses;

@@ -5,14 +5,10 @@
 // length, several at once with few chunks, and the death of the proxy is an error of both ends, but
 // only of what is under way: without one they go directly.
 #include <fstream>
-#include <optional>
 
-#include "device/registry.h"
-#include "net/mail.h"
-#include "net_processes.h"
+#include "net_ranks.h"
 #include "node/node_number.h"
 #include "proxy/port.h"
-#include "support.h"
 
 namespace accord::test {
 namespace {
@@ -27,59 +23,21 @@ std::string proxy_program() {
   return path != nullptr ? path : "accord_proxy";
 }
 
-// Memory of an embedded device, which no CPU may touch.
-class DeviceBytes {
- public:
-  explicit DeviceBytes(const std::vector<char>& bytes, int device = 0) : size_(bytes.size()) {
-    if (!runtime().allocate(device, device::MemoryKind::device, size_, start_).ok()) ::_exit(4);
-    copy(start_, bytes.data());
-  }
-  ~DeviceBytes() { (void)runtime().free(start_); }
-  DeviceBytes(const DeviceBytes&) = delete;
-  DeviceBytes& operator=(const DeviceBytes&) = delete;
-
-  Memory memory() const {
-    return {.start = start_, .size_bytes = size_, .where = device::classify(start_)};
-  }
-  std::vector<char> bytes() const {
-    std::vector<char> copied(size_);
-    copy(copied.data(), start_);
-    return copied;
-  }
-
- private:
-  static device::DeviceRuntime& runtime() { return device::default_runtime(); }
-  void copy(void* to, const void* from) const {
-    const device::Copy one{.dst = to, .src = from, .row_bytes = size_};
-    if (!runtime().copy(0, {&one, 1}).ok()) ::_exit(4);
-  }
-
-  std::size_t size_;
-  void* start_ = nullptr;
-};
-
-// One of the two ranks, of which the sender is 0, each on a node of its own.
-class Rank {
+// Each on a node of its own.
+class Rank : public MailRank {
  public:
   Rank(End& end, std::uint32_t number, const char* design,
        const std::string& program = proxy_program(), const char* setting = "ACCORD_LOG=error")
-      : other(1 - number),
+      : MailRank(end, number),
         port({.cookie = static_cast<std::uint64_t>(::getpid()) << 20,
               .node = number,
               .program = program,
               .settings = {"ACCORD_UCX_TLS=tcp",
                            "ACCORD_PROXY_CHUNK_BYTES=" + std::to_string(kChunkBytes), setting}},
              {.chunk_bytes = kChunkBytes, .chunks = 4}),
-        design_(*net::find_design(design)),
-        end_(end) {
+        design_(*net::find_design(design)) {
     net::set_proxy_port(&port);
-    auto addresses = end.addresses;
-    if (number == 1) std::swap(addresses[0], addresses[1]);
-    mail.emplace(std::move(end.worker), std::move(addresses),
-                 Mail::Options{.rank = number,
-                               .kept_bytes_max = 32 << 20,
-                               .host_devices = "all",
-                               .transports = "tcp"});
+    open_mail({.kept_bytes_max = 32 << 20, .host_devices = "all", .transports = "tcp"});
   }
   ~Rank() {
     mail.reset();
@@ -87,29 +45,6 @@ class Rank {
   }
 
   std::uint32_t post(const Memory& memory) { return mail->post(other, design_, memory).value(); }
-  void tell(std::uint32_t number) const { end_.tell(std::as_bytes(std::span(&number, 1))); }
-  std::uint32_t hear() const {
-    std::uint32_t number = 0;
-    const auto told = end_.hear();
-    if (told.size() == sizeof number) std::memcpy(&number, told.data(), sizeof number);
-    return number;
-  }
-  template <class Done>
-  bool wait(Done done) const {
-    for (const auto until = std::chrono::steady_clock::now() + kPatience;
-         std::chrono::steady_clock::now() < until; ::usleep(100))
-      if (done()) return true;
-    return false;
-  }
-  Status end_of(std::uint32_t number) {
-    auto stage = Mail::Stage::waiting;
-    Status status;
-    const bool ended = wait([&] {
-      status = mail->look(number, stage);
-      return stage == Mail::Stage::ended || !status.ok();
-    });
-    return ended ? status : Status(StatusCode::unsupported, "does not end");
-  }
   // The proxy, once it has come.
   pid_t proxy() {
     net::ProxyPort::Chunk chunk;
@@ -119,13 +54,10 @@ class Rank {
     return came ? static_cast<pid_t>(port.process()) : 0;
   }
 
-  const std::uint32_t other;
   proxy::Port port;
-  std::optional<Mail> mail;
 
  private:
   const net::Design& design_;
-  End& end_;
 };
 
 // One of several threads does not stop at once.
