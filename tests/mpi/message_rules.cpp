@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "message_buffers.h"
+#include "message_test.h"
 
 namespace {
 
@@ -25,27 +25,6 @@ using namespace accord::test;
 
 constexpr int kOtherTag = 6;
 constexpr int kNeverTag = 7;
-
-int rank = 0;
-int failures = 0;
-const char* test_name = "";
-
-void expect(bool good, const std::string& how) {
-  if (good) return;
-  std::fprintf(stderr, "rank %d: %s: %s\n", rank, test_name, how.c_str());
-  ++failures;
-}
-
-void sync() { MPI_Barrier(MPI_COMM_WORLD); }
-
-void test(const char* name, const std::function<void()>& sender,
-          const std::function<void()>& receiver) {
-  test_name = name;
-  sync();
-  if (rank == 0) sender();
-  if (rank == 1) receiver();
-  sync();
-}
 
 // Memory of rank 1 that rank 0 sees without a call of MPI.
 class SharedNumbers {
@@ -203,8 +182,8 @@ void no_waiting(const Buffers& buffers) {
   const auto receiver = [&] {
     MPI_Request request;
     MPI_Irecv(buffers.in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
-    sync();
-    sync();
+    meet();
+    meet();
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     expect(contents(buffers.in) == numbers(1), "wrong data");
   };
@@ -212,10 +191,10 @@ void no_waiting(const Buffers& buffers) {
       "a send before a barrier",
       [&] {
         write(buffers.out, numbers(1));
-        sync();
+        meet();
         MPI_Send(buffers.out.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
         write(buffers.out, numbers(2));
-        sync();
+        meet();
       },
       receiver);
   test(
@@ -224,11 +203,11 @@ void no_waiting(const Buffers& buffers) {
         write(buffers.out, numbers(1));
         MPI_Request request;
         MPI_Isend(buffers.out.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
-        sync();
+        meet();
         int flag = 0;
         while (flag == 0) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         write(buffers.out, numbers(2));
-        sync();
+        meet();
       },
       receiver);
 }
@@ -262,7 +241,7 @@ void windows(const Buffers& buffers) {
 void any_order(const Buffers& buffers) {
   test_name = "a later one of MPI_Waitall";
   SharedNumbers shared;
-  sync();
+  meet();
   if (rank == 0) {
     MPI_Request request;
     write(buffers.out, numbers(1));
@@ -278,7 +257,7 @@ void any_order(const Buffers& buffers) {
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     expect(contents(buffers.in) == numbers(1), "wrong data");
   }
-  sync();
+  meet();
 }
 
 // MPI_Start of a receive whose message a probe has taken from the queue, before it has arrived.
@@ -286,7 +265,7 @@ void local_start(const Buffers& buffers) {
   test_name = "MPI_Start";
   constexpr int kLong = 1 << 20;
   SharedNumbers shared;
-  sync();
+  meet();
   if (rank == 0) {
     const Numbers host = numbers(3, kLong);
     MPI_Request request;
@@ -307,7 +286,7 @@ void local_start(const Buffers& buffers) {
     MPI_Request_free(&request);
     MPI_Recv(buffers.in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
-  sync();
+  meet();
 }
 
 int copied_attributes = 0;
@@ -331,7 +310,7 @@ void freed_type(const Buffers& buffers) {
       "a datatype with attributes",
       [&] {
         write(buffers.out, numbers(4));
-        sync();
+        meet();
         MPI_Send(buffers.out.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
       },
       [&] {
@@ -344,7 +323,7 @@ void freed_type(const Buffers& buffers) {
         MPI_Irecv(wide.data(), 1, strided, 0, kTag, MPI_COMM_WORLD, &request);
         MPI_Type_free(&strided);
         expect(strided == MPI_DATATYPE_NULL, "the handle is still there");
-        sync();
+        meet();
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         for (int i = 0; i < kCount; ++i) {
           const auto at = static_cast<std::size_t>(2 * i);

@@ -9,28 +9,16 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "message_buffers.h"
+#include "message_test.h"
 
 namespace {
 
 using namespace accord::test;
-
-int rank = 0;
-int failures = 0;
-const char* test_name = "";
-
-void expect(bool good, const std::string& how) {
-  if (good) return;
-  std::fprintf(stderr, "rank %d: %s: %s\n", rank, test_name, how.c_str());
-  ++failures;
-}
-
-void sync() { MPI_Barrier(MPI_COMM_WORLD); }
 
 // Messages of both ranks at once while another thread of rank 1 probes without end, and takes each
 // of them out of the host MPI's queue.
@@ -39,7 +27,7 @@ void exchanges_while_probing(const Buffers& buffers) {
   test_name = "exchanges while probing";
   std::atomic<bool> stop{false};
   std::thread prober;
-  sync();
+  meet();
   if (rank == 1) {
     prober = std::thread([&] {
       int flag = 0;
@@ -59,7 +47,7 @@ void exchanges_while_probing(const Buffers& buffers) {
   }
   stop = true;
   if (prober.joinable()) prober.join();
-  sync();
+  meet();
 }
 
 // Many messages that are there at once, received in their order by calls that do not find them
@@ -69,7 +57,7 @@ void order_while_probing() {
   test_name = "order while probing";
   Numbers all;
   for (int i = 0; i < kMessages; ++i) all.insert(all.end(), kCount, i);
-  sync();
+  meet();
   if (rank == 0) {
     const DeviceBuffer out = on_device(all);
     std::vector<MPI_Request> requests(kMessages);
@@ -96,7 +84,7 @@ void order_while_probing() {
     stop = true;
     prober.join();
   }
-  sync();
+  meet();
 }
 
 void all_tests() {

@@ -1,98 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Messages from a device to a rank of the same node, two ranks: they go by headers, and nobody can
-// tell. Run with an outbox of 64 KiB. What random calls seldom do is here: probes of several
-// messages in another order, receives that were probed before they start, buffers that are too
-// small, more messages than there is room for. "threads" is as where several threads may receive.
-#include <accord/accord.h>
-#include <mpi.h>
-
+// What becomes of messages that go by headers (header_messages.h). What random calls seldom do is
+// here: buffers that are too small, more messages than there is room for; those that are probed are
+// in probed_messages.cpp.
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "device_buffer.h"
+#include "header_messages.h"
 
 namespace {
 
-using accord::test::contents;
-using accord::test::DeviceBuffer;
-using accord::test::on_device;
-using Numbers = std::vector<int>;
-
-constexpr int kCount = 2000;    // of ints in an ordinary message
-constexpr int kHeaderInts = 8;  // as long as a header
-constexpr int kTag = 5;
-constexpr int kOtherTag = 6;
-
-int rank = 0;
-int failures = 0;
-const char* test_name = "";
-
-void expect(bool good, const std::string& how) {
-  if (good) return;
-  std::fprintf(stderr, "rank %d: %s: %s\n", rank, test_name, how.c_str());
-  ++failures;
-}
-
-Numbers numbers(int first, int count = kCount) {
-  Numbers made(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) made[static_cast<std::size_t>(i)] = first + i;
-  return made;
-}
-std::vector<std::byte> bytes_of(const Numbers& values) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
-  return {bytes, bytes + values.size() * sizeof(int)};
-}
-DeviceBuffer empty(int count = kCount) {
-  return on_device(Numbers(static_cast<std::size_t>(count), -1));
-}
-
-void check_status(const MPI_Status& status, int count, int tag) {
-  int told = -1;
-  MPI_Get_count(&status, MPI_INT, &told);
-  expect(told == count, "the status counts " + std::to_string(told));
-  expect(status.MPI_SOURCE == 0, "came from " + std::to_string(status.MPI_SOURCE));
-  expect(status.MPI_TAG == tag, "came with tag " + std::to_string(status.MPI_TAG));
-}
-void check_path(const std::string& path) {
-  expect(accord_last_path() == path, std::string("went by ") + accord_last_path());
-}
-
-void send(int first, int tag = kTag, int count = kCount) {
-  const DeviceBuffer buffer = on_device(numbers(first, count));
-  MPI_Send(buffer.pointer(), count, MPI_INT, 1, tag, MPI_COMM_WORLD);
-}
-// Until it is there, what a rank sends on is not before it in its queue.
-void sync() { MPI_Barrier(MPI_COMM_WORLD); }
-
-// What rank 0 sends and rank 1 receives.
-void test(const char* name, const std::function<void()>& sender,
-          const std::function<void()>& receiver) {
-  test_name = name;
-  sync();
-  if (rank == 0) sender();
-  if (rank == 1) receiver();
-  sync();
-}
-
-// The peers open each other's memory within a few messages.
-void warm_up() {
-  test_name = "first messages";
-  const DeviceBuffer out = on_device(numbers(0));
-  const DeviceBuffer in = empty();
-  for (int round = 0; round < 8; ++round) {
-    MPI_Sendrecv(out.pointer(), kCount, MPI_INT, 1 - rank, kTag, in.pointer(), kCount, MPI_INT,
-                 1 - rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  }
-  check_path("node-p2p");
-  expect(contents(in) == numbers(0), "wrong data");
-}
+using namespace accord::test;
 
 void paths() {
   test(
@@ -147,191 +66,6 @@ void paths() {
       });
 }
 
-void probes() {
-  test(
-      "probes in another order",
-      [] {
-        send(1, kTag, 100);
-        send(2, kOtherTag, 200);
-      },
-      [] {
-        MPI_Status status;
-        MPI_Probe(0, kOtherTag, MPI_COMM_WORLD, &status);
-        check_status(status, 200, kOtherTag);
-        const DeviceBuffer in = empty();
-        MPI_Recv(in.pointer(), kCount, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
-                 &status);
-        check_status(status, 100, kTag);
-        int flag = 0;
-        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status);
-        expect(flag != 0, "not found again");
-        check_status(status, 200, kOtherTag);
-        MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kOtherTag, MPI_COMM_WORLD, &status);
-        check_status(status, 200, kOtherTag);
-        expect(contents(in)[199] == 201, "wrong data");
-      });
-  test(
-      "a message as long as a header",
-      [] {
-        const Numbers plain = numbers(7, kHeaderInts);
-        MPI_Send(plain.data(), kHeaderInts, MPI_INT, 1, kTag, MPI_COMM_WORLD);
-        send(8);
-      },
-      [] {
-        MPI_Status status;
-        MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
-        check_status(status, kHeaderInts, kTag);
-        Numbers in(kCount, -1);
-        MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
-        check_status(status, kHeaderInts, kTag);
-        expect(in[7] == 14 && in[8] == -1, "wrong data");
-        MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
-        check_status(status, kCount, kTag);
-        MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
-        expect(in == numbers(8), "wrong data");
-      });
-  test(
-      "matched probes",
-      [] {
-        send(1, kTag, 100);
-        send(2, kTag, 200);
-      },
-      [] {
-        MPI_Status status;
-        MPI_Message first;
-        MPI_Message second;
-        MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &first, &status);
-        check_status(status, 100, kTag);
-        MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &second, &status);
-        check_status(status, 200, kTag);
-        const DeviceBuffer in = empty();
-        MPI_Request request;
-        MPI_Imrecv(in.pointer(), kCount, MPI_INT, &second, &request);
-        MPI_Wait(&request, &status);
-        check_status(status, 200, kTag);
-        expect(contents(in)[199] == 201, "wrong data of the second");
-        MPI_Mrecv(in.pointer(), kCount, MPI_INT, &first, &status);
-        check_status(status, 100, kTag);
-        expect(contents(in)[99] == 100, "wrong data of the first");
-      });
-}
-
-// Receives of a message that a probe has found, by everything that starts a receive.
-void probed_receives() {
-  using Complete = std::function<void(MPI_Request*, MPI_Status*)>;
-  const std::vector<Complete> ways = {
-      [](MPI_Request* request, MPI_Status* status) { MPI_Wait(request, status); },
-      [](MPI_Request* request, MPI_Status* status) { MPI_Waitall(1, request, status); },
-      [](MPI_Request* request, MPI_Status* status) {
-        int index = -1;
-        MPI_Waitany(1, request, &index, status);
-        expect(index == 0, "Waitany finds another one");
-      },
-      [](MPI_Request* request, MPI_Status* status) {
-        int index = -1;
-        int flag = 0;
-        while (flag == 0) MPI_Testany(1, request, &index, &flag, status);
-        expect(index == 0, "Testany finds another one");
-      },
-      [](MPI_Request* request, MPI_Status* status) {
-        int index = -1;
-        int found = 0;
-        MPI_Waitsome(1, request, &found, &index, status);
-        expect(found == 1 && index == 0, "Waitsome finds others");
-      },
-      [](MPI_Request* request, MPI_Status* status) {
-        int flag = 0;
-        while (flag == 0) MPI_Request_get_status(*request, &flag, status);
-        MPI_Wait(request,
-                 MPI_STATUS_IGNORE);  // MPICH 5.0.2 tells of a persistent request only once
-      },
-  };
-  const auto sender = [](int count) {
-    return [count] {
-      for (int i = 0; i < count; ++i) send(i);
-    };
-  };
-  test("persistent receives that were probed", sender(2 * static_cast<int>(ways.size())), [&] {
-    const DeviceBuffer in = empty();
-    MPI_Request request;
-    MPI_Recv_init(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
-    int sent = 0;
-    for (const Complete& complete : ways) {
-      for (const bool probed : {true, false}) {
-        MPI_Status status;
-        if (probed) MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
-        MPI_Start(&request);
-        complete(&request, &status);
-        check_status(status, kCount, kTag);
-        expect(contents(in) == numbers(sent++), "wrong data");
-      }
-    }
-    MPI_Request_free(&request);
-  });
-  test("requests that were probed", sender(static_cast<int>(ways.size())), [&] {
-    int sent = 0;
-    for (const Complete& complete : ways) {
-      const DeviceBuffer in = empty();
-      MPI_Status status;
-      MPI_Request request;
-      MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
-      MPI_Irecv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
-      complete(&request, &status);
-      check_status(status, kCount, kTag);
-      expect(contents(in) == numbers(sent++), "wrong data");
-    }
-  });
-  test(
-      "an exchange that was probed",
-      [] {
-        for (const int first : {3, 4, 13, 14}) send(first);
-        const DeviceBuffer in = empty();
-        for (const int first : {5, 6, 15, 16}) {
-          MPI_Recv(in.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-          expect(contents(in) == numbers(first), "wrong data back");
-        }
-      },
-      [] {
-        const DeviceBuffer out = on_device(numbers(5));
-        const DeviceBuffer in = empty();
-        MPI_Status status;
-        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
-        MPI_Sendrecv(out.pointer(), kCount, MPI_INT, 0, kTag, in.pointer(), kCount, MPI_INT, 0,
-                     kTag, MPI_COMM_WORLD, &status);
-        check_status(status, kCount, kTag);
-        expect(contents(in) == numbers(3), "wrong data");
-        const DeviceBuffer both = on_device(numbers(6));
-        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
-        MPI_Sendrecv_replace(both.pointer(), kCount, MPI_INT, 0, kTag, 0, kTag, MPI_COMM_WORLD,
-                             &status);
-        check_status(status, kCount, kTag);
-        expect(contents(both) == numbers(4), "wrong data in place");
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-        const DeviceBuffer more = on_device(numbers(15));
-        MPI_Request request;
-        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
-        MPI_Isendrecv(more.pointer(), kCount, MPI_INT, 0, kTag, in.pointer(), kCount, MPI_INT, 0,
-                      kTag, MPI_COMM_WORLD, &request);
-        MPI_Wait(&request, &status);
-        check_status(status, kCount, kTag);
-        expect(contents(in) == numbers(13), "wrong data of the request");
-        const DeviceBuffer last = on_device(numbers(16));
-        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
-        MPI_Isendrecv_replace(last.pointer(), kCount, MPI_INT, 0, kTag, 0, kTag, MPI_COMM_WORLD,
-                              &request);
-        MPI_Wait(&request, &status);
-        check_status(status, kCount, kTag);
-        expect(contents(last) == numbers(14), "wrong data of the request in place");
-#else
-        for (const int first : {15, 16}) {
-          MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-          const DeviceBuffer more = on_device(numbers(first));
-          MPI_Send(more.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD);
-        }
-#endif
-      });
-}
-
 int class_of(int code) {
   int klass = MPI_SUCCESS;
   MPI_Error_class(code, &klass);
@@ -378,7 +112,7 @@ void cut_off() {
       [] {
         for (int i = 0; i < kMessages; ++i) {
           send(i);
-          sync();
+          meet();
         }
         send(kMessages);
         check_path("node-p2p");
@@ -397,43 +131,13 @@ void cut_off() {
             code = MPI_Recv(few, kFew, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
           }
           expect(class_of(code) == MPI_ERR_TRUNCATE, "no error");
-          sync();
+          meet();
         }
         const DeviceBuffer in = empty();
         MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         expect(contents(in) == numbers(kMessages), "wrong data");
       });
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-}
-
-// The communicator of a persistent receive is freed before a start, whose message was probed.
-void freed_communicator() {
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  test(
-      "a communicator that is freed",
-      [&] {
-        const DeviceBuffer out = on_device(numbers(5));
-        MPI_Send(out.pointer(), kCount, MPI_INT, 1, kTag, comm);
-        check_path("node-p2p");
-        sync();
-        MPI_Comm_free(&comm);
-      },
-      [&] {
-        const DeviceBuffer in = empty();
-        MPI_Request request;
-        MPI_Recv_init(in.pointer(), kCount, MPI_INT, 0, kTag, comm, &request);
-        MPI_Status status;
-        MPI_Probe(0, kTag, comm, &status);
-        check_status(status, kCount, kTag);
-        sync();
-        MPI_Comm_free(&comm);
-        MPI_Start(&request);
-        MPI_Wait(&request, &status);
-        check_status(status, kCount, kTag);
-        expect(contents(in) == numbers(5), "wrong data");
-        MPI_Request_free(&request);
-      });
 }
 
 // Twice as much as the outbox has room for, and one message that is longer.
@@ -451,7 +155,7 @@ void no_room() {
       staged = staged || std::string(accord_last_path()) == "staged";
     }
     expect(staged, "there was room for all");
-    sync();
+    meet();
     MPI_Waitall(kMessages, requests.data(), MPI_STATUSES_IGNORE);
     send(1, kTag, kLong);
     check_path("staged");
@@ -459,7 +163,7 @@ void no_room() {
     check_path("node-p2p");
   };
   const auto receiver = [] {
-    sync();
+    meet();
     const DeviceBuffer in = empty(kLong);
     for (int i = 0; i < kMessages; ++i) {
       MPI_Status status;
@@ -486,11 +190,11 @@ void requests() {
         int flag = 0;
         for (int i = 0; i < 100; ++i) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         expect(flag == 0, "complete before it is received");
-        sync();
+        meet();
         MPI_Wait(&request, MPI_STATUS_IGNORE);
       },
       [] {
-        sync();
+        meet();
         const DeviceBuffer in = empty();
         MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         expect(contents(in) == numbers(1), "wrong data");
@@ -525,34 +229,15 @@ void requests() {
       });
 }
 
-void all_tests() {
-  // Too short for a header, so that it keeps nobody from getting any.
-  int word = 0;
-  MPI_Request request;
-  MPI_Irecv(&word, 1, MPI_INT, rank, kOtherTag, MPI_COMM_WORLD, &request);
-  warm_up();
-  paths();
-  probes();
-  probed_receives();
-  requests();
-  no_room();
-  truncation();
-  cut_off();
-  freed_communicator();
-  paths();
-  MPI_Send(&rank, 1, MPI_INT, rank, kOtherTag, MPI_COMM_WORLD);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string mode = argc > 1 ? argv[1] : "single";
-  int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, mode == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
-                  &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  all_tests();
-  MPI_Finalize();
-  return failures == 0 ? 0 : 1;
+  return run_messages(argc, argv, [] {
+    paths();
+    requests();
+    no_room();
+    truncation();
+    cut_off();
+    paths();
+  });
 }

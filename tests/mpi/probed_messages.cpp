@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Messages that go by headers (header_messages.h) and are probed first: several in another order,
+// receives by everything that starts one, and a communicator that is freed in between.
+#include "header_messages.h"
+
+namespace {
+
+using namespace accord::test;
+
+void probes() {
+  test(
+      "probes in another order",
+      [] {
+        send(1, kTag, 100);
+        send(2, kOtherTag, 200);
+      },
+      [] {
+        MPI_Status status;
+        MPI_Probe(0, kOtherTag, MPI_COMM_WORLD, &status);
+        check_status(status, 200, kOtherTag);
+        const DeviceBuffer in = empty();
+        MPI_Recv(in.pointer(), kCount, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                 &status);
+        check_status(status, 100, kTag);
+        int flag = 0;
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status);
+        expect(flag != 0, "not found again");
+        check_status(status, 200, kOtherTag);
+        MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kOtherTag, MPI_COMM_WORLD, &status);
+        check_status(status, 200, kOtherTag);
+        expect(contents(in)[199] == 201, "wrong data");
+      });
+  test(
+      "a message as long as a header",
+      [] {
+        const Numbers plain = numbers(7, kHeaderInts);
+        MPI_Send(plain.data(), kHeaderInts, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+        send(8);
+      },
+      [] {
+        MPI_Status status;
+        MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
+        check_status(status, kHeaderInts, kTag);
+        Numbers in(kCount, -1);
+        MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
+        check_status(status, kHeaderInts, kTag);
+        expect(in[7] == 14 && in[8] == -1, "wrong data");
+        MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
+        check_status(status, kCount, kTag);
+        MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
+        expect(in == numbers(8), "wrong data");
+      });
+  test(
+      "matched probes",
+      [] {
+        send(1, kTag, 100);
+        send(2, kTag, 200);
+      },
+      [] {
+        MPI_Status status;
+        MPI_Message first;
+        MPI_Message second;
+        MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &first, &status);
+        check_status(status, 100, kTag);
+        MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &second, &status);
+        check_status(status, 200, kTag);
+        const DeviceBuffer in = empty();
+        MPI_Request request;
+        MPI_Imrecv(in.pointer(), kCount, MPI_INT, &second, &request);
+        MPI_Wait(&request, &status);
+        check_status(status, 200, kTag);
+        expect(contents(in)[199] == 201, "wrong data of the second");
+        MPI_Mrecv(in.pointer(), kCount, MPI_INT, &first, &status);
+        check_status(status, 100, kTag);
+        expect(contents(in)[99] == 100, "wrong data of the first");
+      });
+}
+
+// Receives of a message that a probe has found, by everything that starts a receive.
+void probed_receives() {
+  using Complete = std::function<void(MPI_Request*, MPI_Status*)>;
+  const std::vector<Complete> ways = {
+      [](MPI_Request* request, MPI_Status* status) { MPI_Wait(request, status); },
+      [](MPI_Request* request, MPI_Status* status) { MPI_Waitall(1, request, status); },
+      [](MPI_Request* request, MPI_Status* status) {
+        int index = -1;
+        MPI_Waitany(1, request, &index, status);
+        expect(index == 0, "Waitany finds another one");
+      },
+      [](MPI_Request* request, MPI_Status* status) {
+        int index = -1;
+        int flag = 0;
+        while (flag == 0) MPI_Testany(1, request, &index, &flag, status);
+        expect(index == 0, "Testany finds another one");
+      },
+      [](MPI_Request* request, MPI_Status* status) {
+        int index = -1;
+        int found = 0;
+        MPI_Waitsome(1, request, &found, &index, status);
+        expect(found == 1 && index == 0, "Waitsome finds others");
+      },
+      [](MPI_Request* request, MPI_Status* status) {
+        int flag = 0;
+        while (flag == 0) MPI_Request_get_status(*request, &flag, status);
+        MPI_Wait(request,
+                 MPI_STATUS_IGNORE);  // MPICH 5.0.2 tells of a persistent request only once
+      },
+  };
+  const auto sender = [](int count) {
+    return [count] {
+      for (int i = 0; i < count; ++i) send(i);
+    };
+  };
+  test("persistent receives that were probed", sender(2 * static_cast<int>(ways.size())), [&] {
+    const DeviceBuffer in = empty();
+    MPI_Request request;
+    MPI_Recv_init(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+    int sent = 0;
+    for (const Complete& complete : ways) {
+      for (const bool probed : {true, false}) {
+        MPI_Status status;
+        if (probed) MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
+        MPI_Start(&request);
+        complete(&request, &status);
+        check_status(status, kCount, kTag);
+        expect(contents(in) == numbers(sent++), "wrong data");
+      }
+    }
+    MPI_Request_free(&request);
+  });
+  test("requests that were probed", sender(static_cast<int>(ways.size())), [&] {
+    int sent = 0;
+    for (const Complete& complete : ways) {
+      const DeviceBuffer in = empty();
+      MPI_Status status;
+      MPI_Request request;
+      MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
+      MPI_Irecv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+      complete(&request, &status);
+      check_status(status, kCount, kTag);
+      expect(contents(in) == numbers(sent++), "wrong data");
+    }
+  });
+  test(
+      "an exchange that was probed",
+      [] {
+        for (const int first : {3, 4, 13, 14}) send(first);
+        const DeviceBuffer in = empty();
+        for (const int first : {5, 6, 15, 16}) {
+          MPI_Recv(in.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+          expect(contents(in) == numbers(first), "wrong data back");
+        }
+      },
+      [] {
+        const DeviceBuffer out = on_device(numbers(5));
+        const DeviceBuffer in = empty();
+        MPI_Status status;
+        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
+        MPI_Sendrecv(out.pointer(), kCount, MPI_INT, 0, kTag, in.pointer(), kCount, MPI_INT, 0,
+                     kTag, MPI_COMM_WORLD, &status);
+        check_status(status, kCount, kTag);
+        expect(contents(in) == numbers(3), "wrong data");
+        const DeviceBuffer both = on_device(numbers(6));
+        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
+        MPI_Sendrecv_replace(both.pointer(), kCount, MPI_INT, 0, kTag, 0, kTag, MPI_COMM_WORLD,
+                             &status);
+        check_status(status, kCount, kTag);
+        expect(contents(both) == numbers(4), "wrong data in place");
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+        const DeviceBuffer more = on_device(numbers(15));
+        MPI_Request request;
+        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
+        MPI_Isendrecv(more.pointer(), kCount, MPI_INT, 0, kTag, in.pointer(), kCount, MPI_INT, 0,
+                      kTag, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, &status);
+        check_status(status, kCount, kTag);
+        expect(contents(in) == numbers(13), "wrong data of the request");
+        const DeviceBuffer last = on_device(numbers(16));
+        MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
+        MPI_Isendrecv_replace(last.pointer(), kCount, MPI_INT, 0, kTag, 0, kTag, MPI_COMM_WORLD,
+                              &request);
+        MPI_Wait(&request, &status);
+        check_status(status, kCount, kTag);
+        expect(contents(last) == numbers(14), "wrong data of the request in place");
+#else
+        for (const int first : {15, 16}) {
+          MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+          const DeviceBuffer more = on_device(numbers(first));
+          MPI_Send(more.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD);
+        }
+#endif
+      });
+}
+
+// The communicator of a persistent receive is freed before a start, whose message was probed.
+void freed_communicator() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  test(
+      "a communicator that is freed",
+      [&] {
+        const DeviceBuffer out = on_device(numbers(5));
+        MPI_Send(out.pointer(), kCount, MPI_INT, 1, kTag, comm);
+        check_path("node-p2p");
+        meet();
+        MPI_Comm_free(&comm);
+      },
+      [&] {
+        const DeviceBuffer in = empty();
+        MPI_Request request;
+        MPI_Recv_init(in.pointer(), kCount, MPI_INT, 0, kTag, comm, &request);
+        MPI_Status status;
+        MPI_Probe(0, kTag, comm, &status);
+        check_status(status, kCount, kTag);
+        meet();
+        MPI_Comm_free(&comm);
+        MPI_Start(&request);
+        MPI_Wait(&request, &status);
+        check_status(status, kCount, kTag);
+        expect(contents(in) == numbers(5), "wrong data");
+        MPI_Request_free(&request);
+      });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_messages(argc, argv, [] {
+    probes();
+    probed_receives();
+    freed_communicator();
+  });
+}
