@@ -77,13 +77,15 @@ bool Bundles::pay_alone(const Placement& placement, const Pipeline& pipeline) {
   return pay(placement, pipeline) && far_pairs(placement) >= kFarRanksMin * ranks;
 }
 
-// What only the root sends or receives a host MPI does as fast.
+// Blocks of twice that size take as long as by the host MPI's own call, and what only the root
+// sends or receives a host MPI does as fast.
 bool Bundles::take_all(const PipelineEnd& end, const Pipeline& pipeline) {
   const bool of_all =
       is_of(node::Kind::alltoallv, pipeline) || is_of(node::Kind::alltoallw, pipeline);
-  return of_all && config().bundled_pair_bytes != 0 &&
-         std::ranges::all_of(end.blocks, [](const Segment& block) {
-           return block.size_bytes() <= config().bundled_pair_bytes;
+  const std::size_t block_bytes_max = config().bundled_pair_bytes / 2;
+  return of_all && block_bytes_max != 0 &&
+         std::ranges::all_of(end.blocks, [=](const Segment& block) {
+           return block.size_bytes() <= block_bytes_max;
          });
 }
 
