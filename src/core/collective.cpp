@@ -280,6 +280,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
   engine.submit(operation, queue);
   engine.wait(*operation);
   queue->nodes.wire = own->nodes.wire;
+  if (queue->regions.placement.ranks() == 0) queue->regions.placement = own->regions.placement;
   return operation;
 }
 

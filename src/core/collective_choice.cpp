@@ -93,8 +93,7 @@ NodeGroup* CollectiveOperation::group_to_join() const {
     if (!pipeline.exchange->fits_regions) return nullptr;
     const bool often = turn_->number >= pipeline.inbox_calls;
     const bool wants_inboxes = pipeline.lane_bytes != 0 && often && !queue_->inboxes.declined;
-    // Only regions tell whether there are several nodes.
-    const bool wants_regions = wants_inboxes || (often && all_.all_shortest());
+    const bool wants_regions = wants_inboxes || (often && wants_placement());
     if (all_.all_short() && !wants_regions && !queue_->inboxes.group) return nullptr;
     if (open(queue_->regions)) return &queue_->regions;
     return wants_inboxes && queue_->regions.group && open(queue_->inboxes) ? &queue_->inboxes
@@ -106,6 +105,13 @@ NodeGroup* CollectiveOperation::group_to_join() const {
   }
   const bool fits = pipeline.exchange && pipeline.exchange->fits_regions;
   return fits && open(queue_->regions) ? &queue_->regions : nullptr;
+}
+
+// Only who joins regions learns whether there are several nodes.
+bool CollectiveOperation::wants_placement() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  return all_.all_shortest() && pipeline.leaders_max != 0 && pipeline.issue_wire &&
+         queue_->regions.placement.ranks() == 0 && pipeline.exchange->size > Bundles::kFarRanksMin;
 }
 
 bool CollectiveOperation::goes_by_pairs() const {

@@ -78,6 +78,7 @@ class CollectiveOperation final : public Operation {
   CclGroup* ccl_group_to_join() const;
   bool goes_by_library() const;
   NodeGroup* group_to_join() const;
+  bool wants_placement() const;
   bool goes_by_pairs() const;
   bool wants_two_levels() const;
   bool meet_across_nodes();

@@ -98,6 +98,16 @@ TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting) {
   EXPECT_GT(errors, 80);
 }
 
+TEST(two_level_pairs, a_rank_that_is_cut_off_ends) {
+  for (const Kind kind : {Kind::alltoallv, Kind::gatherv, Kind::scatterv}) {
+    for (unsigned seed = 1; seed <= 40; ++seed) {
+      Nodes nodes({1, 1, 2, 2, 2}, kind, 2400, seed);
+      nodes.dense().run_until_cut_off(static_cast<int>(seed % 5), seed / 5);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 TEST(two_level_pairs, a_message_that_cannot_begin_leaves_nobody_waiting) {
   const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
   long errors = 0;

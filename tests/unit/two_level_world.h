@@ -65,7 +65,6 @@ class Board {
   }
   // A receive that nothing comes for.
   static void withdraw(Message& message) {
-    EXPECT_EQ(message.sent, nullptr);
     message.from = kGone;
     message.done = true;
   }
@@ -97,8 +96,9 @@ class Board {
 class BoardWire final : public core::Wire {
  public:
   static constexpr long kNever = -1;
-  // Cannot begin the message of this number, at its first try.
-  BoardWire(Board& board, int rank, long fails_at) : board_(board), rank_(rank), left_(fails_at) {}
+  // Cannot begin the message of this number, at its first try, or none from there on.
+  BoardWire(Board& board, int rank, long fails_at, bool for_good = false)
+      : board_(board), rank_(rank), left_(fails_at), for_good_(for_good) {}
   Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
               core::HostRequest& request) override {
     ACCORD_TRY(count());
@@ -122,7 +122,9 @@ class BoardWire final : public core::Wire {
 
  private:
   Status count() {
-    return left_-- == 0 ? Status(StatusCode::device_error, "no such message") : Status();
+    const bool fails = left_ == 0;
+    if (left_ > 0 || (fails && !for_good_)) --left_;
+    return fails ? Status(StatusCode::device_error, "no such message") : Status();
   }
   static Status post(core::HostRequest& request, Board::Message& message) {
     request = reinterpret_cast<core::HostRequest>(&message);
@@ -132,6 +134,7 @@ class BoardWire final : public core::Wire {
   Board& board_;
   int rank_;
   long left_;
+  bool for_good_;
 };
 
 // Until one fails; below 0: none does.
@@ -255,6 +258,28 @@ class Nodes {
       }
     }
     EXPECT_EQ(board_.unfinished(), 0u);
+  }
+
+  // One call, in which a rank can send and receive nothing any more after a number of messages: it
+  // ends, whatever becomes of the others.
+  void run_until_cut_off(int rank, long messages) {
+    ranks_[static_cast<std::size_t>(rank)]->queue.nodes.wire =
+        std::make_shared<BoardWire>(board_, rank, messages, true);
+    for (std::size_t peer = 0; peer < ranks_.size(); ++peer) begin(static_cast<int>(peer));
+    std::vector<bool> stopping(ranks_.size());
+    std::vector<bool> ended(ranks_.size());
+    for (std::size_t polls = 0; !ended[static_cast<std::size_t>(rank)]; ++polls) {
+      ASSERT_LT(polls, 200000u) << "it does not end";
+      const auto index = random_() % ranks_.size();
+      if (ended[index]) continue;
+      bool done = false;
+      if (stopping[index]) {
+        ranks_[index]->exchange->stop(done);
+      } else {
+        stopping[index] = !ranks_[index]->exchange->advance(done).ok();
+      }
+      ended[index] = done;
+    }
   }
 
   // One call, in which a rank stops after so many polls of all, or of itself. How many had an

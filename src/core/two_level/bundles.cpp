@@ -57,6 +57,11 @@ std::size_t far_pairs(const Placement& placement) {
   return pairs;
 }
 
+std::size_t block_bytes_max(const Pipeline& pipeline) {
+  return std::min({config().bundled_pair_bytes, config().packed_pair_bytes, pipeline.chunk_bytes,
+                   Bundles::kBlockBytesMax});
+}
+
 bool contains(const std::vector<int>& ranks, int rank) {
   return std::ranges::find(ranks, rank) != ranks.end();
 }
@@ -65,14 +70,13 @@ bool contains(const std::vector<int>& ranks, int rank) {
 
 bool Bundles::pay(const Placement& placement, const Pipeline& pipeline) {
   constexpr std::size_t kPairsMin = 2;  // of ranks, for each of nodes
-  return config().bundled_pair_bytes != 0 && pipeline.exchange &&
+  return pipeline.exchange && block_bytes_max(pipeline) != 0 &&
          far_pairs(placement) >= kPairsMin * node_pairs(placement);
 }
 
 // With 8 and 12 ranks on other nodes it takes 0.6 to 0.9 of the time of the host MPI's own call,
 // with 4 of them up to 1.3 times as long (docs/performance.md).
 bool Bundles::pay_alone(const Placement& placement, const Pipeline& pipeline) {
-  constexpr std::size_t kFarRanksMin = 8;
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   return pay(placement, pipeline) && far_pairs(placement) >= kFarRanksMin * ranks;
 }
@@ -82,10 +86,9 @@ bool Bundles::pay_alone(const Placement& placement, const Pipeline& pipeline) {
 bool Bundles::take_all(const PipelineEnd& end, const Pipeline& pipeline) {
   const bool of_all =
       is_of(node::Kind::alltoallv, pipeline) || is_of(node::Kind::alltoallw, pipeline);
-  const std::size_t block_bytes_max = config().bundled_pair_bytes / 2;
-  return of_all && block_bytes_max != 0 &&
-         std::ranges::all_of(end.blocks, [=](const Segment& block) {
-           return block.size_bytes() <= block_bytes_max;
+  const std::size_t most_bytes = block_bytes_max(pipeline) / 2;
+  return of_all && most_bytes != 0 && std::ranges::all_of(end.blocks, [=](const Segment& block) {
+           return block.size_bytes() <= most_bytes;
          });
 }
 
@@ -99,7 +102,7 @@ Bundles::Bundles(Wire& wire, const Placement& placement, device::DeviceRuntime& 
       rank_(pipeline.rank),
       node_(placement.node(pipeline.rank)),
       tags_(tags),
-      block_bytes_max_(std::min(config().bundled_pair_bytes, pipeline.chunk_bytes)),
+      block_bytes_max_(block_bytes_max(pipeline)),
       only_root_sends_(is_of(node::Kind::scatterv, pipeline)),
       only_root_receives_(is_of(node::Kind::gatherv, pipeline)),
       root_{pipeline.exchange->root},
@@ -178,10 +181,10 @@ void Bundles::find_lists() {
 
 Status Bundles::prepare() {
   for (List& list : given_)
-    if (list.memory.empty()) ACCORD_TRY(lay_out(list));
+    if (list.memory.empty() && !list.has_ended) ACCORD_TRY(unless_stopping(list, lay_out(list)));
   const auto expect = [this](Lists& lists, auto blocks_of) -> Status {
     for (List& list : lists) {
-      if (list.peer == rank_ || !list.memory.empty()) continue;
+      if (list.peer == rank_ || !list.memory.empty() || list.has_ended) continue;
       std::size_t blocks = 0;
       std::size_t length_bytes = 0;
       for (const int node : list.nodes) {
@@ -189,7 +192,7 @@ Status Bundles::prepare() {
         blocks += count;
         length_bytes += count * aligned(bytes);
       }
-      ACCORD_TRY(make_room(list, head_bytes(blocks) + length_bytes));
+      ACCORD_TRY(unless_stopping(list, make_room(list, head_bytes(blocks) + length_bytes)));
     }
     return {};
   };
@@ -203,6 +206,13 @@ Status Bundles::prepare() {
   ACCORD_TRY(expect(
       received_, [this](int node) { return Some(senders(node).size(), bytes_max(node, node_)); }));
   is_prepared_ = true;
+  return {};
+}
+
+// Then what cannot be is as if it had failed.
+Status Bundles::unless_stopping(List& list, Status status) const {
+  if (status.ok() || !is_stopping_) return status;
+  list.has_failed = list.has_ended = true;
   return {};
 }
 
@@ -255,14 +265,18 @@ Status Bundles::write(List& list, const Blocks& blocks) {
   return {};
 }
 
+// Of a list that has not come as it should nothing is known but that.
 Bundles::Blocks Bundles::read(const List& list, std::size_t count) {
-  Blocks blocks(count);
-  const std::byte* next = list.bytes() + head_bytes(count);
+  Blocks blocks(count, {.is_given_up = true});
+  if (list.has_failed || list.length_bytes < head_bytes(count)) return blocks;
+  std::size_t next = head_bytes(count);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, list.bytes() + i * sizeof word, sizeof word);
-    blocks[i] = {static_cast<std::size_t>(word >> kMarkBits), nullptr, (word & kGivenUp) != 0};
-    if ((word & kTravels) != 0) blocks[i].bytes = next;
+    const std::size_t size_bytes = static_cast<std::size_t>(word >> kMarkBits);
+    const bool travels = (word & kTravels) != 0;
+    if (travels && list.length_bytes - next < bytes_in_list(word)) break;
+    blocks[i] = {size_bytes, travels ? list.bytes() + next : nullptr, (word & kGivenUp) != 0};
     next += bytes_in_list(word);
   }
   return blocks;
@@ -270,6 +284,7 @@ Bundles::Blocks Bundles::read(const List& list, std::size_t count) {
 
 // The bytes may be being packed still: nothing is sent of them.
 void Bundles::give_up() noexcept {
+  is_stopping_ = true;
   if (std::exchange(is_packed_, true)) return;
   is_given_up_ = true;
   for (List& list : given_) {
@@ -289,48 +304,85 @@ void Bundles::give_up() noexcept {
 Status Bundles::advance(bool& moved) {
   if (is_done_) return {};
   if (!is_prepared_) ACCORD_TRY(prepare());
+  Status status;
+  const auto look_after = [&](Lists& lists) { keep_first(status, poll(lists, moved)); };
   if (is_packed_) {
     keep_own(given_, collected_);
-    ACCORD_TRY(poll(given_, moved));
+    look_after(given_);
   }
-  ACCORD_TRY(poll(collected_, moved));
+  look_after(collected_);
   if (!has_carried_ && is_packed_ && all_ended(collected_)) ACCORD_TRY(carry());
-  if (has_carried_) ACCORD_TRY(poll(sent_, moved));
-  ACCORD_TRY(poll(got_, moved));
+  if (has_carried_) look_after(sent_);
+  look_after(got_);
   if (!has_handed_out_ && all_ended(got_)) ACCORD_TRY(hand_out());
-  if (has_handed_out_) ACCORD_TRY(poll(handed_, moved));
-  ACCORD_TRY(poll(received_, moved));
+  if (has_handed_out_) look_after(handed_);
+  look_after(received_);
+  if (is_stopping_) withdraw_receives();
   if (!has_arrived_ && all_ended(received_)) take_in();
   is_done_ =
       has_carried_ && has_arrived_ && all_ended(given_) && all_ended(sent_) && all_ended(handed_);
-  return {};
+  return status;
+}
+
+// Where a message of this rank's could not be sent the others may wait for it before they send.
+void Bundles::withdraw_receives() {
+  const auto failed = [](const Lists& lists) {
+    return std::ranges::any_of(lists, &List::has_failed);
+  };
+  if (!failed(given_) && !failed(sent_) && !failed(handed_)) return;
+  for (Lists* const lists : {&collected_, &got_, &received_}) {
+    for (List& list : *lists) {
+      if (list.peer == rank_ || list.has_ended) continue;
+      if (list.is_posted) wire_.cancel(list.request);
+      list.has_failed = list.has_ended = true;
+    }
+  }
+}
+
+Status Bundles::poll(Lists& lists, bool& moved) {
+  Status status;
+  for (List& list : lists) {
+    if (list.has_ended || list.peer == rank_) continue;
+    keep_first(status, poll(list));
+    moved = moved || list.has_ended;
+  }
+  return status;
 }
 
 // Begins what has not begun, and looks after the rest.
-Status Bundles::poll(Lists& lists, bool& moved) {
-  for (List& list : lists) {
-    if (list.has_ended || list.peer == rank_) continue;
-    if (!list.is_posted) {
-      ACCORD_TRY(
-          list.sends
-              ? wire_.send(list.peer, list.tag, list.bytes(), list.length_bytes, list.request)
-              : wire_.receive(list.peer, list.tag, list.bytes(), list.length_bytes, list.request));
-      list.is_posted = true;
-      lists_begun.fetch_add(1, std::memory_order_relaxed);
-    }
-    Completion completion;
-    ACCORD_TRY(wire_.test(list.request, list.has_ended, completion));
-    moved = moved || list.has_ended;
+Status Bundles::poll(List& list) {
+  if (!list.is_posted) {
+    const Status begun = begin(list);
+    list.is_posted = begun.ok();
+    list.has_failed = list.has_ended = !begun.ok() && is_stopping_;
+    if (!begun.ok()) return begun;
   }
+  Completion completion;
+  const Status tested = wire_.test(list.request, list.has_ended, completion);
+  list.has_failed = !tested.ok();
+  list.has_ended = list.has_ended || list.has_failed;
+  if (list.has_ended && !list.sends) list.length_bytes = completion.received_bytes;
+  return tested;
+}
+
+Status Bundles::begin(List& list) {
+  ACCORD_TRY(
+      list.sends
+          ? wire_.send(list.peer, list.tag, list.bytes(), list.length_bytes, list.request)
+          : wire_.receive(list.peer, list.tag, list.bytes(), list.length_bytes, list.request));
+  lists_begun.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
 // What this rank gives itself.
 void Bundles::keep_own(Lists& sent, Lists& received) {
   const auto own = std::ranges::find(sent, rank_, &List::peer);
-  if (own == sent.end() || own->has_ended) return;
+  if (own == sent.end()) return;
   const auto kept = std::ranges::find(received, rank_, &List::peer);
+  if (kept->has_ended) return;
   kept->memory = std::move(own->memory);
+  kept->length_bytes = own->length_bytes;
+  kept->has_failed = own->has_failed;
   own->has_ended = true;
   kept->has_ended = true;
 }
@@ -352,7 +404,7 @@ Status Bundles::carry() {
     for (const Blocks& of_rank : collected)
       blocks.insert(blocks.end(), of_rank.begin() + static_cast<std::ptrdiff_t>(first),
                     of_rank.begin() + static_cast<std::ptrdiff_t>(first + count));
-    if (list.memory.empty()) ACCORD_TRY(write(list, blocks));
+    if (list.memory.empty()) ACCORD_TRY(unless_stopping(list, write(list, blocks)));
     first += count;
   }
   has_carried_ = true;
@@ -366,10 +418,11 @@ Status Bundles::hand_out() {
   for (const List& list : got_)
     got.push_back(read(list, senders(list.nodes.front()).size() * ranks));
   for (std::size_t rank = 0; rank < handed_.size(); ++rank) {
+    List& list = handed_[rank];
     Blocks blocks;
     for (const Blocks& of_node : got)
       for (std::size_t at = rank; at < of_node.size(); at += ranks) blocks.push_back(of_node[at]);
-    if (handed_[rank].memory.empty()) ACCORD_TRY(write(handed_[rank], blocks));
+    if (list.memory.empty()) ACCORD_TRY(unless_stopping(list, write(list, blocks)));
   }
   has_handed_out_ = true;
   keep_own(handed_, received_);

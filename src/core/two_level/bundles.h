@@ -26,6 +26,11 @@ namespace accord::core {
 
 class Bundles {
  public:
+  // A longer block is more than one message of its own.
+  static constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
+  // Others on other nodes that a rank must have for pay_alone, in the mean.
+  static constexpr int kFarRanksMin = 8;
+
   // What one rank has for another one.
   struct Block {
     std::size_t size_bytes = 0;
@@ -59,9 +64,10 @@ class Bundles {
   std::byte* place(int peer) const { return places_[static_cast<std::size_t>(peer)]; }
   // Once all of them are packed.
   void send() noexcept { is_packed_ = true; }
-  // Where they will never be: tells the others so.
+  // After an error: tells the others of what has not been packed. From here on a message that
+  // cannot begin is given up as well, since nobody may wait for this rank without end.
   void give_up() noexcept;
-  // To be polled; `moved` is set if something has happened. May go on after an error.
+  // To be polled; `moved` is set if something has happened. Goes on with what an error leaves.
   Status advance(bool& moved);
   // From here on `from` tells what each rank of another node has for this one.
   bool has_arrived() const noexcept { return has_arrived_; }
@@ -85,6 +91,7 @@ class Bundles {
     HostRequest request = 0;
     bool is_posted = false;
     bool has_ended = false;
+    bool has_failed = false;  // what is in memory means nothing
 
     std::byte* bytes() const noexcept { return static_cast<std::byte*>(memory.data()); }
   };
@@ -100,11 +107,15 @@ class Bundles {
   void find_lists();
   Status prepare();
   Status make_room(List& list, std::size_t length_bytes);
+  Status unless_stopping(List& list, Status status) const;
+  Status begin(List& list);
+  Status poll(List& list);
   Status put_head(List& list, const std::vector<std::uint64_t>& words);
   Status lay_out(List& list);
   Status write(List& list, const Blocks& blocks);
   static Blocks read(const List& list, std::size_t count);
   Status poll(Lists& lists, bool& moved);
+  void withdraw_receives();
   void keep_own(Lists& sent, Lists& received);
   static bool all_ended(const Lists& lists);
   Status carry();
@@ -128,7 +139,8 @@ class Bundles {
   std::vector<std::byte*> places_;  // where that is packed
   bool is_prepared_ = false;
   bool is_packed_ = false;
-  bool is_given_up_ = false;
+  bool is_given_up_ = false;  // what this rank has for the others
+  bool is_stopping_ = false;
   bool has_carried_ = false;
   bool has_handed_out_ = false;
   bool has_arrived_ = false;

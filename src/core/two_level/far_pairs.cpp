@@ -14,7 +14,7 @@ namespace accord::core {
 namespace {
 
 // Of a pair's first piece: what its receiver has memory for before it knows how much comes.
-constexpr std::size_t kFirstBytesMax = std::size_t{64} << 10;
+constexpr std::size_t kFirstBytesMax = Bundles::kBlockBytesMax;
 // Pieces of long pairs under way at a time in either direction: enough short ones for a network's
 // latency, and enough long ones for its rate.
 constexpr std::size_t kPiecesUnderWayMax = 32;
@@ -368,11 +368,12 @@ Status FarPairs::look_at(Pair& pair, const Bundles::Block& block) {
   const bool waits_for_it = pair.size_bytes != 0 && !pair.is_bundled;
   // Then its first piece tells all.
   if (comes_by_itself && waits_for_it) return {};
+  const bool is_lost = block.is_given_up && (block.size_bytes != 0 || pair.size_bytes != 0);
   if (block.size_bytes != pair.size_bytes) {
     withdraw(pair);
     refuse(pair, block.size_bytes, comes_by_itself);
   }
-  if (!block.is_given_up || block.size_bytes == 0) return {};
+  if (!is_lost) return {};
   return {StatusCode::device_error, "nodes: a rank of another node has given up"};
 }
 
