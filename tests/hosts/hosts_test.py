@@ -126,14 +126,19 @@ if rank == 1:
     print("received", *(int(line[1]) for line in lines if line[0] == "eth1:"))
 """
     )
-    done = subprocess.run(
-        command("--links", "2", "--", sys.executable, "-c", second),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    words = done.stdout.split()
+    words: list[str] = []
+    for _ in range(3):
+        done = subprocess.run(
+            command("--links", "2", "--", sys.executable, "-c", second),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        words = done.stdout.split()
+        # What a rank has printed last a launcher has lost, where others took the processors.
+        if "received" in words:
+            break
     assert int(words[words.index("received") + 1]) > BYTES
 
 

@@ -98,7 +98,9 @@ TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting) {
   EXPECT_GT(errors, 80);
 }
 
+// Not where it may be cut off between a message to itself and the receive of it.
 TEST(two_level_pairs, a_rank_that_is_cut_off_ends) {
+  if (std::getenv("ACCORD_TEST_EXCLUSIVE_DEVICE") != nullptr) GTEST_SKIP() << "sends itself";
   for (const Kind kind : {Kind::alltoallv, Kind::gatherv, Kind::scatterv}) {
     for (unsigned seed = 1; seed <= 40; ++seed) {
       Nodes nodes({1, 1, 2, 2, 2}, kind, 2400, seed);
