@@ -74,8 +74,8 @@ bool Bundles::pay(const Placement& placement, const Pipeline& pipeline) {
          far_pairs(placement) >= kPairsMin * node_pairs(placement);
 }
 
-// With 8 and 12 ranks on other nodes it takes 0.6 to 0.9 of the time of the host MPI's own call,
-// with 4 of them up to 1.3 times as long (docs/performance.md).
+// With 8 and 12 ranks on other nodes it takes 0.65 to 1 times as long as the host MPI's own call
+// that is staged by hand, with 4 of them 0.9 to 1.6 times (docs/performance.md).
 bool Bundles::pay_alone(const Placement& placement, const Pipeline& pipeline) {
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   return pay(placement, pipeline) && far_pairs(placement) >= kFarRanksMin * ranks;
