@@ -35,6 +35,13 @@ INSTANTIATE_TEST_SUITE_P(two_level_exchange, AnyOrder,
                                          Kind::alltoallv, Kind::gatherv, Kind::scatterv,
                                          Kind::bcast, Kind::scan));
 
+TEST(two_level_exchange, a_node_of_one_rank_takes_no_region) {
+  Nodes nodes({1, 2, 1}, Kind::allreduce, 20000, 1);
+  nodes.run(2);
+  EXPECT_NE(nodes.chunks_through_region(0), 0u);
+  EXPECT_EQ(nodes.chunks_through_region(1), 0u);
+}
+
 // Whoever stops, and whenever: all others get an error, wherever they are, and no message is left.
 TEST(two_level_exchange, one_rank_that_stops_ends_the_call_of_all) {
   const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};

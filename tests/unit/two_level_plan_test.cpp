@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct Case {
   std::vector<std::uint64_t> node_numbers;
   bool in_place = false;
   int leaders_max = INT_MAX;
-  std::size_t chunk_bytes = 4096;
+  std::size_t parcel_bytes = 4096;
 };
 
 std::string name_of(const Case& c) {
@@ -58,7 +59,7 @@ class World {
       in_.push_back(std::move(in));
       out_.push_back(std::move(out));
       plans_.push_back(std::make_unique<TwoLevelPlan>(c.call, placement_, rank, in_place(rank),
-                                                      c.leaders_max, c.chunk_bytes));
+                                                      c.leaders_max, c.parcel_bytes));
     }
   }
 
@@ -348,6 +349,19 @@ TEST(two_level_plan, has_as_many_leaders_as_the_smallest_node_has_ranks) {
   EXPECT_EQ(TwoLevelPlan(call, placement, 4, false, INT_MAX, 1 << 20).leaders(), 2);
   EXPECT_EQ(TwoLevelPlan(call, placement, 4, false, 1, 1 << 20).leaders(), 1);
   EXPECT_EQ(placement.local_rank(4), 2);
+}
+
+TEST(two_level_plan, has_longer_parcels_for_more_nodes) {
+  const auto chunks = [](std::uint64_t nodes) {
+    std::vector<std::uint64_t> numbers(nodes);
+    std::iota(numbers.begin(), numbers.end(), 1);
+    const Placement placement = Placement::of(numbers);
+    const node::Call call{.kind = Kind::bcast, .size = placement.ranks(), .block_bytes = 1 << 20};
+    return TwoLevelPlan(call, placement, 0, false, INT_MAX, 1 << 16).chunks();
+  };
+  EXPECT_EQ(chunks(8), 16u);
+  EXPECT_EQ(chunks(9), 8u);
+  EXPECT_EQ(chunks(17), 6u);
 }
 
 // A link of the slowest node carries no more than twice the message.

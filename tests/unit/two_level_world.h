@@ -233,6 +233,10 @@ class Nodes {
     return count;
   }
   std::size_t messages() const { return board_.posted(); }
+  std::uint64_t chunks_through_region(int rank) const {
+    const auto& group = ranks_[static_cast<std::size_t>(rank)]->queue.nodes.local.group;
+    return group->own_mailbox().filled.load();
+  }
   std::size_t far_messages() const { return board_.posted_far(placement_); }
 
   void run(std::size_t calls) {
@@ -341,7 +345,7 @@ class Nodes {
     one.pipeline = core::Pipeline();
     one.pipeline.exchange = call;
     one.pipeline.rank = rank;
-    one.pipeline.chunk_bytes = 3000;
+    one.pipeline.parcel_bytes = 3000;
     one.pipeline.leaders_max = INT_MAX;
     one.pipeline.reduce_local = add_bytes;
     const bool is_root = rank == kRoot;

@@ -58,7 +58,7 @@ std::size_t far_pairs(const Placement& placement) {
 }
 
 std::size_t block_bytes_max(const Pipeline& pipeline) {
-  return std::min({config().bundled_pair_bytes, config().packed_pair_bytes, pipeline.chunk_bytes,
+  return std::min({config().bundled_pair_bytes, config().packed_pair_bytes, pipeline.parcel_bytes,
                    Bundles::kBlockBytesMax});
 }
 

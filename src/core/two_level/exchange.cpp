@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "core/node/node_exchange.h"
+#include "core/two_level/parcel_copy.h"
 #include "core/two_level/tags.h"
 
 namespace accord::core {
@@ -33,7 +35,7 @@ TwoLevelExchange::TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline)
       wire_(queue.nodes.wire),
       pipeline_(pipeline),
       plan_(*pipeline.exchange, queue.regions.placement, pipeline.rank, pipeline.in_place,
-            pipeline.leaders_max, pipeline.chunk_bytes),
+            pipeline.leaders_max, pipeline.parcel_bytes),
       base_(queue.nodes.chunks),
       lane_(queue.nodes.lane),
       flights_(std::min(kFlights, plan_.chunks())) {
@@ -143,21 +145,32 @@ Status TwoLevelExchange::begin_up(Flight& flight) {
   const bool gathered_in_place =
       pipeline_.in_place && pipeline_.exchange->kind == node::Kind::gather;
   begin_local(flight, flight.chunk.up, gathered_in_place ? pipeline_.out : pipeline_.in,
-              parcel_end(flight));
+              parcel_end(flight), PipelineEnd::Direction::pack);
   flight.state = State::up;
   return {};
 }
 
 Status TwoLevelExchange::begin_down(Flight& flight) {
-  begin_local(flight, flight.chunk.down, parcel_end(flight), pipeline_.out);
+  begin_local(flight, flight.chunk.down, parcel_end(flight), pipeline_.out,
+              PipelineEnd::Direction::unpack);
   flight.state = State::down;
   return {};
 }
 
 // Reductions give each rank its block, all else shows each rank what the others have.
 void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& local, PipelineEnd in,
-                                   PipelineEnd out) {
+                                   PipelineEnd out, PipelineEnd::Direction direction) {
   if (local.blocks_bytes.empty()) return;
+  flight.local = Pipeline();
+  flight.local.in = with_parts(std::move(in), local.in);
+  flight.local.out = with_parts(std::move(out), local.out);
+  if (group_->size() == 1) {
+    const bool packs = direction == PipelineEnd::Direction::pack;
+    const PipelineEnd& user = packs ? flight.local.in : flight.local.out;
+    const PipelineEnd& parcel = packs ? flight.local.out : flight.local.in;
+    flight.exchange = std::make_unique<ParcelCopy>(user, parcel, direction);
+    return;
+  }
   node::Call call{.kind = local.reduces ? node::Kind::reduce_scatter : node::Kind::allgatherv,
                   .size = group_->size(),
                   .block_bytes = *std::ranges::max_element(local.blocks_bytes),
@@ -167,11 +180,8 @@ void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& lo
     call.op = pipeline_.exchange->op;
     call.element = pipeline_.exchange->element;
   }
-  flight.local = Pipeline();
   flight.local.exchange = std::move(call);
   flight.local.rank = group_->rank();
-  flight.local.in = with_parts(std::move(in), local.in);
-  flight.local.out = with_parts(std::move(out), local.out);
   flight.exchange = std::make_unique<NodeExchange>(group_, flight.local);
 }
 

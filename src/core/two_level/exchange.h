@@ -13,9 +13,9 @@
 
 #include "core/collective.h"
 #include "core/exchange.h"
-#include "core/node/node_exchange.h"
 #include "core/two_level/plan.h"
 #include "device/staging_pool.h"
+#include "node/group.h"
 
 namespace accord::core {
 
@@ -43,7 +43,7 @@ class TwoLevelExchange final : public Exchange {
     TwoLevelPlan::Chunk chunk;
     device::StagingBuffer parcel;
     Pipeline local;  // what goes on within the node, as a call of its ranks
-    std::unique_ptr<NodeExchange> exchange;
+    std::unique_ptr<Exchange> exchange;
     std::size_t round = 0;
     std::size_t begun = 0;  // of its messages, which are gone through twice: receives, sends
     std::vector<Pending> messages;  // of the round
@@ -55,7 +55,7 @@ class TwoLevelExchange final : public Exchange {
   Status begin_up(Flight& flight);
   Status begin_down(Flight& flight);
   void begin_local(Flight& flight, const TwoLevelPlan::Local& local, PipelineEnd in,
-                   PipelineEnd out);
+                   PipelineEnd out, PipelineEnd::Direction direction);
   Status move(Flight& flight, bool& moved);
   Status advance_local(Flight& flight, bool& done);
   Status begin_round(Flight& flight);

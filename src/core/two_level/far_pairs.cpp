@@ -16,11 +16,12 @@ namespace {
 // Of a pair's first piece: what its receiver has memory for before it knows how much comes.
 constexpr std::size_t kFirstBytesMax = Bundles::kBlockBytesMax;
 // Pieces of long pairs under way at a time in either direction: enough short ones for a network's
-// latency, and enough long ones for its rate.
+// latency, and enough long ones for its rate. With twice the bytes two ranks a host, over a link
+// between them of 2 Gbit/s, got 85 % of it, with eight times 74 %, and with these 95 %.
 constexpr std::size_t kPiecesUnderWayMax = 32;
-constexpr std::size_t kBytesUnderWayMax = std::size_t{8} << 20;
-// Copied together: their receiver has memory for the longest first piece of each.
-constexpr std::size_t kShortPairsMax = kBytesUnderWayMax / kFirstBytesMax;
+constexpr std::size_t kBytesUnderWayMax = std::size_t{1} << 20;
+// Copied together: their receiver has memory for the longest first piece of each, 8 MiB.
+constexpr std::size_t kShortPairsMax = 128;
 // In a parcel, of what a copy reads or writes.
 constexpr std::size_t kAlignment = 64;
 
@@ -107,16 +108,16 @@ bool FarPairs::has_block_of(int peer) const {
 }
 
 std::size_t FarPairs::first_bytes_max() const noexcept {
-  return std::min(kFirstBytesMax, pipeline_.chunk_bytes);
+  return std::min(kFirstBytesMax, pipeline_.parcel_bytes);
 }
 
 // No longer than a first piece.
 std::size_t FarPairs::short_bytes_max(const Pipeline& pipeline) noexcept {
-  return std::min({kFirstBytesMax, pipeline.chunk_bytes, config().packed_pair_bytes});
+  return std::min({kFirstBytesMax, pipeline.parcel_bytes, config().packed_pair_bytes});
 }
 
 std::size_t FarPairs::piece_bytes(const Pair& pair) const noexcept {
-  const std::size_t most = pair.begun_bytes == 0 ? first_bytes_max() : pipeline_.chunk_bytes;
+  const std::size_t most = pair.begun_bytes == 0 ? first_bytes_max() : pipeline_.parcel_bytes;
   return std::min(most, pair.size_bytes - pair.begun_bytes);
 }
 
@@ -469,7 +470,7 @@ bool FarPairs::drain_receives() {
   for (Pair* pair = next(incoming_); pair != nullptr && receiving_.size() < kPiecesUnderWayMax;
        pair = next(incoming_)) {
     if (pair->begun_bytes != 0 && !pair->is_known) return false;
-    const std::size_t most_bytes = sizeof(Size) + std::max(kFirstBytesMax, pipeline_.chunk_bytes);
+    const std::size_t most_bytes = sizeof(Size) + std::max(kFirstBytesMax, pipeline_.parcel_bytes);
     Chunk chunk;
     if (!device::staging_pool().acquire_sparse(most_bytes, chunk.parcel).ok()) return false;
     Piece piece = begin_piece(*pair);

@@ -17,6 +17,9 @@ constexpr std::size_t kLineBytes = 256;
 // that their messages take as long as empty ones.
 constexpr std::size_t kChunksWanted = 4;
 constexpr std::size_t kParcelBytesMin = std::size_t{128} << 10;
+// A parcel is cut into a message for each node: with more nodes it grows, so that these do not get
+// short.
+constexpr std::size_t kNodesOfParcel = 8;
 
 std::size_t divided(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
 std::size_t rounded(std::size_t bytes, std::size_t granule) {
@@ -69,7 +72,7 @@ bool TwoLevelPlan::fits(const node::Call& call, const Placement& placement, int 
 }
 
 TwoLevelPlan::TwoLevelPlan(const node::Call& call, const Placement& placement, int rank,
-                           bool in_place, int leaders_max, std::size_t chunk_bytes)
+                           bool in_place, int leaders_max, std::size_t parcel_bytes)
     : call_(call),
       placement_(placement),
       rank_(rank),
@@ -83,8 +86,10 @@ TwoLevelPlan::TwoLevelPlan(const node::Call& call, const Placement& placement, i
                       std::size_t{0});
   const auto leaders = static_cast<std::size_t>(leaders_);
   const std::size_t parcels_bytes = call.block_bytes * volume() / leaders;
+  const std::size_t most_bytes = std::min<std::size_t>(
+      INT_MAX, parcel_bytes * divided(static_cast<std::size_t>(placement.nodes()), kNodesOfParcel));
   const std::size_t wanted_bytes =
-      std::min(chunk_bytes, std::max(kParcelBytesMin, divided(parcels_bytes, kChunksWanted)));
+      std::min(most_bytes, std::max(kParcelBytesMin, divided(parcels_bytes, kChunksWanted)));
   share_bytes_ =
       std::max(granule_bytes_, wanted_bytes / volume() / granule_bytes_ * granule_bytes_);
   chunks_ = divided(call.block_bytes, share_bytes_ * leaders);

@@ -64,9 +64,9 @@ class TwoLevelPlan {
                    std::size_t message_bytes_min);
 
   // `call` is that of all ranks. In place as node::Plan means it. `leaders_max`: leaders a node;
-  // `chunk_bytes`: of a parcel, about. They outlive the plan.
+  // `parcel_bytes`: of a parcel, about. They outlive the plan.
   TwoLevelPlan(const node::Call& call, const Placement& placement, int rank, bool in_place,
-               int leaders_max, std::size_t chunk_bytes);
+               int leaders_max, std::size_t parcel_bytes);
 
   std::size_t chunks() const noexcept { return chunks_; }
   int leaders() const noexcept { return leaders_; }
