@@ -451,9 +451,3 @@ TEST(ccl_turn, a_call_that_ends_early_gives_its_place_back) {
 
 }  // namespace
 }  // namespace accord::test
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  setenv("ACCORD_RUNTIME", "host", 1);
-  return RUN_ALL_TESTS();
-}

@@ -208,9 +208,3 @@ TEST(DirectExchange, ARankAheadKeepsItsRecords) {
 
 }  // namespace
 }  // namespace accord::test
-
-int main(int argc, char** argv) {
-  setenv("ACCORD_RUNTIME", "host", 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -93,9 +93,3 @@ TEST(HostReduce, buffers_must_lie_in_their_allocations) {
 
 }  // namespace
 }  // namespace accord::device
-
-int main(int argc, char** argv) {
-  setenv("ACCORD_RUNTIME", "host", 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -5,6 +5,8 @@
 // host runtime, also with ACCORD_TEST_PACK set.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "device/host_pack.h"
 #include "device/registry.h"
 #include "pack_check.h"
@@ -209,9 +211,3 @@ TEST(HostPack, elements_must_lie_in_their_allocation) {
 
 }  // namespace
 }  // namespace accord::device
-
-int main(int argc, char** argv) {
-  setenv("ACCORD_RUNTIME", "host", 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

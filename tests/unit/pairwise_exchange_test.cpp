@@ -456,9 +456,3 @@ TEST(PairwiseExchange, ARegionIsWrittenOnlyWhenAllHaveReadIt) {
 
 }  // namespace
 }  // namespace accord::test
-
-int main(int argc, char** argv) {
-  setenv("ACCORD_RUNTIME", "host", 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

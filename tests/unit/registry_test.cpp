@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -99,9 +98,3 @@ TEST(registry, stack_shortcut_ends_with_the_stack) {
 
 }  // namespace
 }  // namespace accord::device
-
-int main(int argc, char** argv) {
-  setenv("ACCORD_RUNTIME", "host", 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

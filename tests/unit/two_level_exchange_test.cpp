@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "two_level_world.h"
@@ -88,9 +87,3 @@ TEST(two_level_exchange, a_reduction_that_fails_ends_the_call_of_all) {
 
 }  // namespace
 }  // namespace accord::test
-
-int main(int argc, char** argv) {
-  setenv("ACCORD_RUNTIME", "host", 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

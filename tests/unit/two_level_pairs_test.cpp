@@ -125,9 +125,3 @@ TEST(two_level_pairs, a_message_that_cannot_begin_leaves_nobody_waiting) {
 
 }  // namespace
 }  // namespace accord::test
-
-int main(int argc, char** argv) {
-  setenv("ACCORD_RUNTIME", "host", 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
