@@ -104,8 +104,9 @@ class StagedWay : public Way, private MessageHooks {
   void copy_to_device(void* dst, const void* src, std::size_t size_bytes) {
     if (session_.cuda != nullptr) {
       session_.cuda->copy_to_device(dst, src, size_bytes);
-      // From pageable memory the call returns before small data has arrived: another stream (or process that
-      // shares the GPU) still reads the old bytes, which the verification saw up to 32 KiB.
+      // From pageable memory the call returns before small data has arrived: another stream (or
+      // process that shares the GPU) still reads the old bytes, which the verification saw up to 32
+      // KiB.
       if (pageable_) session_.cuda->synchronize(nullptr);
     } else {
       session_.accord->copy(dst, src, size_bytes);

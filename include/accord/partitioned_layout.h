@@ -66,7 +66,7 @@ struct accord_partition_control {
  * kernels may run, so that it waits for no driver: `state`, which goes last, says what is there. */
 struct accord_prequest {
   const struct accord_prequest* image; /* for good, whatever request this place is used for */
-  uint32_t sides; /* ACCORD_PARTITION_SENDS and _RECEIVES */
+  uint32_t sides;                      /* ACCORD_PARTITION_SENDS and _RECEIVES */
   int32_t partitions;
   uint64_t partition_bytes;
   struct accord_partition_control* control;

@@ -30,8 +30,8 @@ struct Pipeline {
   Key key;
   Ballot ballot = Ballot::neutral;
   const char* asked_by = "";  // who wants it to go a certain way, one of core/reasons.h; "": nobody
-  std::size_t size_bytes = 0;   // packed
-  std::size_t chunk_bytes = 0;  // of all chunks but the last; a whole number of elements
+  std::size_t size_bytes = 0;    // packed
+  std::size_t chunk_bytes = 0;   // of all chunks but the last; a whole number of elements
   std::size_t parcel_bytes = 0;  // what goes from node to node at a time
   PipelineEnd in;
   PipelineEnd out;

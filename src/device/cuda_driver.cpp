@@ -95,7 +95,8 @@ struct Found {
 Found load() {
   // The handle is kept for good: the driver cannot be unloaded safely.
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr && device_file_exists()) library = open_library(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr && device_file_exists())
+    library = open_library(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {};
   auto made = std::make_unique<Driver>();
   made->images = kImages;

@@ -23,8 +23,8 @@ const char* op_word(MPI_Op op) noexcept;
 // 0 for a derived type, and for one that no operation is defined on.
 std::uint32_t canonical_type(MPI_Datatype datatype) noexcept;
 
-// Whether the standard defines the predefined operation on the type, and the host MPI does it; false
-// also of some types of which nothing is known.
+// Whether the standard defines the predefined operation on the type, and the host MPI does it;
+// false also of some types of which nothing is known.
 bool takes_operation(MPI_Datatype datatype, MPI_Op op) noexcept;
 
 // The same for reductions on a device, where an element of the type takes `size_bytes` without its

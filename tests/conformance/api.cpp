@@ -14,7 +14,8 @@ namespace {
 
 using Lookup = std::function<void*(const std::string&)>;
 
-// The names a host MPI's shared object goes by; an MPI 5 standard ABI program uses the ABI library only.
+// The names a host MPI's shared object goes by; an MPI 5 standard ABI program uses the ABI library
+// only.
 #if defined(MPI_ABI)
 constexpr std::array<std::string_view, 1> kHostNames = {"libmpi_abi.so"};
 #else
@@ -61,12 +62,12 @@ void find_collective(const Lookup& lookup, const char* name, Collective<S, L>& f
 // Returns the name of the first function that must be there and is not.
 std::string fill(const Lookup& lookup, Api& api) {
   std::string missing;
-#define PLAIN(name)                                                 \
-  find(lookup, #name, api.name);                                    \
+#define PLAIN(name)              \
+  find(lookup, #name, api.name); \
   if (api.name == nullptr && missing.empty()) missing = "MPI_" #name;
 #define COUNTED(name, ...) find_counted(lookup, #name, api.name);
-#define COLLECTIVE(name, ...)                                                           \
-  find_collective(lookup, #name, api.name);                                             \
+#define COLLECTIVE(name, ...)               \
+  find_collective(lookup, #name, api.name); \
   if (!api.name.available(Form::nonblocking, false) && missing.empty()) missing = "MPI_I" #name;
 #define OPTIONAL(name, ...) find(lookup, #name, api.name);
 #include "api_functions.def"
@@ -101,9 +102,12 @@ std::string load_api(ApiSet& set) {
   void* host = dlopen(set.host_library.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (host == nullptr) return "cannot open " + set.host_library + " a second time";
 
-  const Lookup oracle = [host](const std::string& name) { return dlsym(host, ("PMPI_" + name).c_str()); };
+  const Lookup oracle = [host](const std::string& name) {
+    return dlsym(host, ("PMPI_" + name).c_str());
+  };
   const auto visible = [](const char* prefix) -> Lookup {
-    return [prefix](const std::string& name) { return dlsym(RTLD_DEFAULT, (prefix + name).c_str()); };
+    return
+        [prefix](const std::string& name) { return dlsym(RTLD_DEFAULT, (prefix + name).c_str()); };
   };
   std::string missing = fill(oracle, set.oracle);
   if (missing.empty()) missing = fill(visible("MPI_"), set.tested);

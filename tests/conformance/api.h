@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The MPI functions a case calls, as tables of pointers: the *tested* table is what an unchanged program would
-// call (so Accord, where it is loaded), the *oracle* table is the host MPI's own functions, found inside its
-// shared object, so that a call through it never meets Accord. The same case runs once with each table.
+// The MPI functions a case calls, as tables of pointers: the *tested* table is what an unchanged
+// program would call (so Accord, where it is loaded), the *oracle* table is the host MPI's own
+// functions, found inside its shared object, so that a call through it never meets Accord. The same
+// case runs once with each table.
 #pragma once
 
 #define MPICH_SKIP_MPICXX 1
@@ -26,14 +27,14 @@ static_assert(sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8);
 struct Count {
   std::int64_t value = 0;
   template <class T>
-    requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
   operator T() const {  // NOLINT: converting to the form's own type is its purpose
     return static_cast<T>(value);
   }
 };
 
-// Counts or displacements, as whatever array the form of the function takes. The arrays live as long as
-// this object: an MPI call may read them until it is complete.
+// Counts or displacements, as whatever array the form of the function takes. The arrays live as
+// long as this object: an MPI call may read them until it is complete.
 class Array {
  public:
   explicit Array(std::span<const std::int64_t> values)
@@ -43,7 +44,7 @@ class Array {
   }
 
   template <class T>
-    requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
   const T* as() const {
     if constexpr (sizeof(T) == sizeof(int))
       return narrow_.data();
@@ -60,7 +61,7 @@ class Array {
 struct ArrayRef {
   const Array* array = nullptr;
   template <class T>
-    requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
   operator const T*() const {  // NOLINT
     return array == nullptr ? nullptr : array->as<T>();
   }
@@ -124,7 +125,7 @@ struct Collective {
 
 #define PLAIN(name)
 #define OPTIONAL(name, ...)
-#define COUNTED(name, ...)        \
+#define COUNTED(name, ...)             \
   template <class C, class D, class A> \
   using name##Signature = int(__VA_ARGS__);
 #define COLLECTIVE(name, ...) COUNTED(name, __VA_ARGS__)
@@ -136,13 +137,11 @@ struct Collective {
 
 struct Api {
 #define PLAIN(name) decltype(&MPI_##name) name = nullptr;
-#define COUNTED(name, ...)                        \
-  Counted<name##Signature<int, int, MPI_Aint>,    \
-          name##Signature<MPI_Count, MPI_Aint, MPI_Count>> \
+#define COUNTED(name, ...)                                                                      \
+  Counted<name##Signature<int, int, MPI_Aint>, name##Signature<MPI_Count, MPI_Aint, MPI_Count>> \
       name;
-#define COLLECTIVE(name, ...)                        \
-  Collective<name##Signature<int, int, MPI_Aint>,    \
-             name##Signature<MPI_Count, MPI_Aint, MPI_Count>> \
+#define COLLECTIVE(name, ...)                                                                      \
+  Collective<name##Signature<int, int, MPI_Aint>, name##Signature<MPI_Count, MPI_Aint, MPI_Count>> \
       name;
 #define OPTIONAL(name, ...) int (*name)(__VA_ARGS__) = nullptr;
 #include "api_functions.def"
@@ -153,11 +152,11 @@ struct Api {
 };
 
 struct ApiSet {
-  Api oracle;        // the host MPI itself
-  Api tested;        // MPI_X as the program sees it
-  Api tested_pmpi;   // PMPI_X as the program sees it: Accord takes these too
-  std::string host_library;   // path of the host MPI's shared object
-  std::string tested_library; // path of the object that MPI_Send comes from
+  Api oracle;                  // the host MPI itself
+  Api tested;                  // MPI_X as the program sees it
+  Api tested_pmpi;             // PMPI_X as the program sees it: Accord takes these too
+  std::string host_library;    // path of the host MPI's shared object
+  std::string tested_library;  // path of the object that MPI_Send comes from
 };
 
 // Fills the tables. Returns an empty string, or one sentence saying what is missing.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One buffer, written in interleaved parts at the same time: columns of a row-major table are received by
-// several operations that are in flight together, while the program itself writes other columns. A library that
-// copies whole ranges back, gap bytes included, loses one of the writes.
+// One buffer, written in interleaved parts at the same time: columns of a row-major table are
+// received by several operations that are in flight together, while the program itself writes other
+// columns. A library that copies whole ranges back, gap bytes included, loses one of the writes.
 #include <algorithm>
 
 #include "cases.h"
@@ -23,7 +23,8 @@ struct Table {
   Buffer* buffer;
 
   std::byte* at(int row, int column) const {
-    return buffer->pointer() + (row * columns + column) * static_cast<std::ptrdiff_t>(element->size_bytes);
+    return buffer->pointer() +
+           (row * columns + column) * static_cast<std::ptrdiff_t>(element->size_bytes);
   }
 };
 
@@ -38,7 +39,8 @@ Table make_table(Run& run, const char* role) {
 }
 
 std::string shape(const Table& table) {
-  return std::to_string(table.rows) + " x " + std::to_string(table.columns) + " " + table.element->name;
+  return std::to_string(table.rows) + " x " + std::to_string(table.columns) + " " +
+         table.element->name;
 }
 
 // Each column comes from some rank, all at once, started and completed in any order.
@@ -50,7 +52,8 @@ void many_receives(Run& run, const Comm& comm) {
   if (!comm.member) return;
   const bool persistent = run.local.chance(30);
   std::vector<int> order(static_cast<std::size_t>(table.columns));
-  for (int column = 0; column < table.columns; ++column) order[static_cast<std::size_t>(column)] = column;
+  for (int column = 0; column < table.columns; ++column)
+    order[static_cast<std::size_t>(column)] = column;
   run.local.shuffle(order);
   std::vector<MPI_Request> requests;
   const TypeModel* type = run.types.column(*table.element, table.rows, table.columns, false);
@@ -69,18 +72,19 @@ void many_receives(Run& run, const Comm& comm) {
     Buffer& data = run.buffer("send", *run.types.predefined(*table.element), table.rows,
                               table.element->align_bytes);
     const void* pointer = data.pointer();
-    run.check(api.Isend(false, pointer, Count{table.rows}, table.element->handle, to, kColumnTag + column,
-                        comm.handle, &requests.emplace_back(MPI_REQUEST_NULL)),
+    run.check(api.Isend(false, pointer, Count{table.rows}, table.element->handle, to,
+                        kColumnTag + column, comm.handle, &requests.emplace_back(MPI_REQUEST_NULL)),
               "Isend");
   }
   if (!persistent) run.local.shuffle(requests);
-  run.check(complete(run, random_completion(run.local), requests, nullptr, run.local.fork()), "completion");
+  run.check(complete(run, random_completion(run.local), requests, nullptr, run.local.fork()),
+            "completion");
   for (std::size_t i = 0; persistent && i < receives; ++i)
     run.check(api.Request_free(&requests[i]), "Request_free");
 }
 
-// While a receive into one column is outstanding, this program writes the other columns: only then may the
-// sender send. The receive must not bring the old values back.
+// While a receive into one column is outstanding, this program writes the other columns: only then
+// may the sender send. The receive must not bring the old values back.
 void writes_while_receiving(Run& run, const Comm& comm) {
   const Api& api = run.api();
   const Table table = make_table(run, "receive");
@@ -98,9 +102,13 @@ void writes_while_receiving(Run& run, const Comm& comm) {
   const bool root = comm.rank == 0;
   MPI_Request request = MPI_REQUEST_NULL;
   if (!collective)
-    run.check(api.Irecv(false, target, Count{1}, type->handle, from, kColumnTag, comm.handle, &request), "Irecv");
+    run.check(
+        api.Irecv(false, target, Count{1}, type->handle, from, kColumnTag, comm.handle, &request),
+        "Irecv");
   else if (!root)  // the root joins later
-    run.check(api.Bcast.nonblocking(false, target, Count{1}, type->handle, 0, comm.handle, &request), "Ibcast");
+    run.check(
+        api.Bcast.nonblocking(false, target, Count{1}, type->handle, 0, comm.handle, &request),
+        "Ibcast");
 
   std::vector<std::byte> mark(table.element->size_bytes, std::byte{0xa5});
   for (int row = 0; row < table.rows; row += std::max(1, table.rows / 8))
@@ -109,10 +117,13 @@ void writes_while_receiving(Run& run, const Comm& comm) {
   run.world_barrier();  // everybody has written before anybody sends
 
   if (!collective)
-    run.check(api.Send(false, pointer, Count{table.rows}, table.element->handle, to, kColumnTag, comm.handle),
+    run.check(api.Send(false, pointer, Count{table.rows}, table.element->handle, to, kColumnTag,
+                       comm.handle),
               "Send");
   else if (root)
-    run.check(api.Bcast.nonblocking(false, target, Count{1}, type->handle, 0, comm.handle, &request), "Ibcast");
+    run.check(
+        api.Bcast.nonblocking(false, target, Count{1}, type->handle, 0, comm.handle, &request),
+        "Ibcast");
   run.check(complete_one(run, request, nullptr, run.local.fork()), "completion");
 }
 
@@ -133,17 +144,19 @@ void many_collectives(Run& run, const Comm& comm) {
                               table.element->align_bytes);
     const void* pointer = data.pointer();
     run.check(api.Allgather.nonblocking(false, pointer, Count{table.rows}, table.element->handle,
-                                        static_cast<void*>(table.at(0, 0)), Count{1}, type->handle, comm.handle,
-                                        &requests.emplace_back(MPI_REQUEST_NULL)),
+                                        static_cast<void*>(table.at(0, 0)), Count{1}, type->handle,
+                                        comm.handle, &requests.emplace_back(MPI_REQUEST_NULL)),
               "Iallgather");
     column = blocks;
   }
   for (; column < table.columns; ++column)
-    run.check(api.Bcast.nonblocking(false, static_cast<void*>(table.at(0, column)), Count{1}, type->handle,
-                                    column % comm.size, comm.handle, &requests.emplace_back(MPI_REQUEST_NULL)),
+    run.check(api.Bcast.nonblocking(false, static_cast<void*>(table.at(0, column)), Count{1},
+                                    type->handle, column % comm.size, comm.handle,
+                                    &requests.emplace_back(MPI_REQUEST_NULL)),
               "Ibcast");
   run.local.shuffle(requests);
-  run.check(complete(run, random_completion(run.local), requests, nullptr, run.local.fork()), "completion");
+  run.check(complete(run, random_completion(run.local), requests, nullptr, run.local.fork()),
+            "completion");
 }
 
 }  // namespace

@@ -41,19 +41,21 @@ struct Exchange {
   void sendrecv(Call call, Shift way, bool any) {
     const Api& api = run.api();
     const Blocks send = make_blocks(run, "send", payload, std::vector{units}, Spread::one);
-    const Blocks receive = make_blocks(run, "receive", payload, std::vector{units + extra}, Spread::one);
+    const Blocks receive =
+        make_blocks(run, "receive", payload, std::vector{units + extra}, Spread::one);
     const int source = any && way.from != MPI_PROC_NULL ? MPI_ANY_SOURCE : way.from;
     const void* from = send.pointer;
     MPI_Status status{};
     if (call == Call::sendrecv) {
-      run.check(api.Sendrecv(large, from, send.count, send.type, way.to, kExchangeTag, receive.pointer, receive.count,
-                             receive.type, source, any ? MPI_ANY_TAG : kExchangeTag, comm.handle, &status),
+      run.check(api.Sendrecv(large, from, send.count, send.type, way.to, kExchangeTag,
+                             receive.pointer, receive.count, receive.type, source,
+                             any ? MPI_ANY_TAG : kExchangeTag, comm.handle, &status),
                 "Sendrecv");
     } else {
       MPI_Request request = MPI_REQUEST_NULL;
-      run.check(api.Isendrecv(large, from, send.count, send.type, way.to, kExchangeTag, receive.pointer,
-                              receive.count, receive.type, source, any ? MPI_ANY_TAG : kExchangeTag, comm.handle,
-                              &request),
+      run.check(api.Isendrecv(large, from, send.count, send.type, way.to, kExchangeTag,
+                              receive.pointer, receive.count, receive.type, source,
+                              any ? MPI_ANY_TAG : kExchangeTag, comm.handle, &request),
                 "Isendrecv");
       run.check(complete_one(run, request, &status, run.local.fork()), "completion of Isendrecv");
       if (!works(run, "status of Isendrecv")) return;
@@ -66,15 +68,16 @@ struct Exchange {
     const Blocks data = make_blocks(run, "receive", payload, std::vector{units}, Spread::one);
     MPI_Status status{};
     if (call == Call::replace) {
-      run.check(api.Sendrecv_replace(large, data.pointer, data.count, data.type, way.to, kExchangeTag, way.from, kExchangeTag,
-                                     comm.handle, &status),
+      run.check(api.Sendrecv_replace(large, data.pointer, data.count, data.type, way.to,
+                                     kExchangeTag, way.from, kExchangeTag, comm.handle, &status),
                 "Sendrecv_replace");
     } else {
       MPI_Request request = MPI_REQUEST_NULL;
-      run.check(api.Isendrecv_replace(large, data.pointer, data.count, data.type, way.to, kExchangeTag, way.from,
-                                      kExchangeTag, comm.handle, &request),
+      run.check(api.Isendrecv_replace(large, data.pointer, data.count, data.type, way.to,
+                                      kExchangeTag, way.from, kExchangeTag, comm.handle, &request),
                 "Isendrecv_replace");
-      run.check(complete_one(run, request, &status, run.local.fork()), "completion of Isendrecv_replace");
+      run.check(complete_one(run, request, &status, run.local.fork()),
+                "completion of Isendrecv_replace");
     }
     log_status(run, status, data.type);
   }
@@ -82,7 +85,8 @@ struct Exchange {
   void send_blocking(const Blocks& data, int to, bool synchronous) {
     const void* pointer = data.pointer;
     const auto& function = synchronous ? run.api().Ssend : run.api().Send;
-    run.check(function(large, pointer, data.count, data.type, to, kExchangeTag, comm.handle), "Send");
+    run.check(function(large, pointer, data.count, data.type, to, kExchangeTag, comm.handle),
+              "Send");
   }
 
   void receive_blocking(const Blocks& data, int from, bool probe) {
@@ -91,17 +95,20 @@ struct Exchange {
       run.check(run.api().Probe(from, MPI_ANY_TAG, comm.handle, &status), "Probe");
       log_status(run, status, data.type);
     }
-    run.check(run.api().Recv(large, data.pointer, data.count, data.type, from, kExchangeTag, comm.handle, &status),
+    run.check(run.api().Recv(large, data.pointer, data.count, data.type, from, kExchangeTag,
+                             comm.handle, &status),
               "Recv");
     log_status(run, status, data.type);
   }
 
-  // Blocking calls only, in an order that needs no buffering: partners meet, the lower rank speaks first.
+  // Blocking calls only, in an order that needs no buffering: partners meet, the lower rank speaks
+  // first.
   void pairs(bool synchronous, int rounds) {
     const int partner = comm.inter ? shift(comm, 0, false).to : comm.rank ^ 1;
     if (partner == MPI_PROC_NULL || partner >= comm.peers()) return;
     const Blocks send = make_blocks(run, "send", payload, std::vector{units}, Spread::one);
-    const Blocks receive = make_blocks(run, "receive", payload, std::vector{units + extra}, Spread::one);
+    const Blocks receive =
+        make_blocks(run, "receive", payload, std::vector{units + extra}, Spread::one);
     const bool first = comm.inter ? comm.group == 0 : comm.rank < partner;
     const bool probe = run.local.chance(40);
     for (int round = 0; round < rounds; ++round) {
@@ -130,8 +137,8 @@ void case_exchange(Run& run) {
   const Api& oracle = run.oracle_api();
   if (call == Call::isendrecv && oracle.Isendrecv.small == nullptr) call = Call::sendrecv;
   if (call == Call::ireplace && oracle.Isendrecv_replace.small == nullptr) call = Call::replace;
-  static constexpr const char* kNames[kCalls] = {"Sendrecv",          "Sendrecv_replace", "Isendrecv",
-                                                 "Isendrecv_replace", "pairs",            "chain"};
+  static constexpr const char* kNames[kCalls] = {
+      "Sendrecv", "Sendrecv_replace", "Isendrecv", "Isendrecv_replace", "pairs", "chain"};
   const char* name = kNames[static_cast<int>(call)];
   require(run, name);
   Exchange exchange{run, comm, random_payload(run), 0, 0, false};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Several operations in flight at once on the same and on different communicators. All ranks start from one list
-// of steps, and each moves steps past each other as far as the standard allows: collectives of one communicator
-// stay in order, and so do all steps that may block, but a Start may move anywhere.
+// Several operations in flight at once on the same and on different communicators. All ranks start
+// from one list of steps, and each moves steps past each other as far as the standard allows:
+// collectives of one communicator stay in order, and so do all steps that may block, but a Start
+// may move anywhere.
 #include <algorithm>
 
 #include "cases.h"
@@ -57,14 +58,16 @@ class Overlap {
     const int passes = run_.local.below(12);
     for (int pass = 0; pass < passes; ++pass)
       for (std::size_t i = 0; i + 1 < steps_.size(); ++i)
-        if (run_.local.chance(50) && may_swap(steps_[i], steps_[i + 1])) std::swap(steps_[i], steps_[i + 1]);
+        if (run_.local.chance(50) && may_swap(steps_[i], steps_[i + 1]))
+          std::swap(steps_[i], steps_[i + 1]);
   }
 
   void execute() {
     for (const Step& step : steps_) {
       Overlapping& operation = operations_[idx(step.operation)];
       if (!operation.member) continue;
-      run_.note(std::string(kActs[static_cast<int>(step.act)]) + " of operation " + std::to_string(step.operation));
+      run_.note(std::string(kActs[static_cast<int>(step.act)]) + " of operation " +
+                std::to_string(step.operation));
       const char* name = operation.ring ? "ring" : kind_name(operation.prepared.kind);
       if (step.act == Act::wait)
         wait(operation, step.round);
@@ -97,7 +100,8 @@ class Overlap {
       return;
     }
     run_.describe(form_name(operation.form));
-    operation.prepared = prepare(run_, comm, {.kind = kind, .form = operation.form, .index = index});
+    operation.prepared =
+        prepare(run_, comm, {.kind = kind, .form = operation.form, .index = index});
     operation.requests.assign(1, MPI_REQUEST_NULL);
   }
 
@@ -117,8 +121,8 @@ class Overlap {
     Run* run = &run_;
     auto* requests = &operation.requests;
     operation.start_ring = [=, comm_handle = comm.handle] {
-      const int first = run->api().Irecv(false, receive.pointer, receive.count, receive.type, from, index,
-                                         comm_handle, &(*requests)[0]);
+      const int first = run->api().Irecv(false, receive.pointer, receive.count, receive.type, from,
+                                         index, comm_handle, &(*requests)[0]);
       const int second = run->api().Isend(false, static_cast<const void*>(send.pointer), send.count,
                                           send.type, to, index, comm_handle, &(*requests)[1]);
       return first != MPI_SUCCESS ? first : second;
@@ -135,7 +139,8 @@ class Overlap {
       }
       return;
     }
-    if (operation.form == Form::nonblocking && run_.global.chance(40)) insert_later({Act::wait, i}, i);
+    if (operation.form == Form::nonblocking && run_.global.chance(40))
+      insert_later({Act::wait, i}, i);
   }
 
   // Somewhere behind the operation's last step so far: also among steps of other operations.
@@ -143,7 +148,8 @@ class Overlap {
     std::size_t first = steps_.size();
     while (first > 0 && steps_[first - 1].operation != operation) --first;
     const int room = static_cast<int>(steps_.size() - first);
-    const auto at = steps_.begin() + static_cast<std::ptrdiff_t>(first) + run_.global.below(room + 1);
+    const auto at =
+        steps_.begin() + static_cast<std::ptrdiff_t>(first) + run_.global.below(room + 1);
     steps_.insert(at, step);
   }
 
@@ -153,7 +159,8 @@ class Overlap {
   }
 
   bool ordered(const Step& step) const {
-    return (step.act == Act::call || step.act == Act::init) && !operations_[idx(step.operation)].ring;
+    return (step.act == Act::call || step.act == Act::init) &&
+           !operations_[idx(step.operation)].ring;
   }
 
   bool may_swap(const Step& a, const Step& b) const {
@@ -172,7 +179,8 @@ class Overlap {
   void wait(Overlapping& operation, int round) {
     const Completion completion = random_completion(run_.local);
     if (operation.form != Form::persistent) {
-      run_.check(complete(run_, completion, operation.requests, nullptr, run_.local.fork()), "completion");
+      run_.check(complete(run_, completion, operation.requests, nullptr, run_.local.fork()),
+                 "completion");
       return;
     }
     run_.check(complete_persistent(run_, operation.requests[0], run_.local.fork()), "completion");
@@ -188,9 +196,11 @@ class Overlap {
     Rng rng = run_.local.fork();
     for (Overlapping& operation : operations_) {
       // Persistent rounds are checked right after their wait, so nothing may complete them before.
-      if (!operation.member || operation.form == Form::persistent || operation.requests.empty()) continue;
+      if (!operation.member || operation.form == Form::persistent || operation.requests.empty())
+        continue;
       int flag = 0;
-      MPI_Request& request = operation.requests[idx(rng.below(static_cast<int>(operation.requests.size())))];
+      MPI_Request& request =
+          operation.requests[idx(rng.below(static_cast<int>(operation.requests.size())))];
       run_.check(run_.api().Test(&request, &flag, MPI_STATUS_IGNORE), "Test");
     }
   }
@@ -202,7 +212,8 @@ class Overlap {
         rest.insert(rest.end(), operation.requests.begin(), operation.requests.end());
     run_.local.shuffle(rest);
     if (run_.local.chance(30) && works(run_, "types freed while in use")) run_.types.free_all();
-    run_.check(complete(run_, random_completion(run_.local), rest, nullptr, run_.local.fork()), "completion");
+    run_.check(complete(run_, random_completion(run_.local), rest, nullptr, run_.local.fork()),
+               "completion");
     for (Overlapping& operation : operations_)
       if (operation.member && operation.form == Form::persistent)
         run_.check(run_.api().Request_free(&operation.requests[0]), "Request_free");

@@ -59,9 +59,10 @@ class P2p {
 
   // One line a message of this rank, with --verbose.
   void note(const Message& m) const {
-    run_.note("message from " + std::to_string(m.source.rank) + " to " + std::to_string(m.destination.rank) +
-              " tag " + std::to_string(m.tag) + " mode " + std::to_string(static_cast<int>(m.mode)) +
-              " send form " + std::to_string(static_cast<int>(m.send_form)) + " receive form " +
+    run_.note("message from " + std::to_string(m.source.rank) + " to " +
+              std::to_string(m.destination.rank) + " tag " + std::to_string(m.tag) + " mode " +
+              std::to_string(static_cast<int>(m.mode)) + " send form " +
+              std::to_string(static_cast<int>(m.send_form)) + " receive form " +
               std::to_string(static_cast<int>(m.receive_form)) + " wild " +
               std::to_string(static_cast<int>(m.wild)) + (m.freed ? " freed" : ""));
   }
@@ -69,7 +70,8 @@ class P2p {
   void make_parts() {
     for (const Message& message : pattern_.messages) {
       if (message.source == me() || message.destination == me()) note(message);
-      if (message.source == me()) sends_.push_back({.message = &message, .blocks = send_blocks(message)});
+      if (message.source == me())
+        sends_.push_back({.message = &message, .blocks = send_blocks(message)});
       if (message.destination == me())
         receives_.push_back({.message = &message, .blocks = receive_blocks(message)});
     }
@@ -81,14 +83,16 @@ class P2p {
       return make_blocks(run_, "send", pattern_.payload, std::vector{message.units}, Spread::one);
     Payload single = pattern_.payload;  // not a whole number of units: count elements
     single.signature.resize(1);
-    return make_blocks(run_, "send", single, std::vector{message.units * length + message.loose_elements},
-                       Spread::one);
+    return make_blocks(run_, "send", single,
+                       std::vector{message.units * length + message.loose_elements}, Spread::one);
   }
 
   Blocks receive_blocks(const Message& message) {
     if (!is_unordered(message.wild))
-      return make_blocks(run_, "receive", pattern_.payload, std::vector{message.capacity}, Spread::one);
-    // All buffers of the group have one layout and one background, so that they can be compared as a set.
+      return make_blocks(run_, "receive", pattern_.payload, std::vector{message.capacity},
+                         Spread::one);
+    // All buffers of the group have one layout and one background, so that they can be compared as
+    // a set.
     const Rng before = run_.local;
     if (!wild_layout_.has_value()) wild_layout_ = before;
     run_.local = *wild_layout_;
@@ -106,14 +110,16 @@ class P2p {
     for (const Part& part : sends_) {
       if (part.message->mode != Mode::buffered) continue;
       int size = 0;
-      run_.check(api_.Pack_size(part.blocks.count, part.blocks.type, comm_.handle, &size), "Pack_size");
+      run_.check(api_.Pack_size(part.blocks.count, part.blocks.type, comm_.handle, &size),
+                 "Pack_size");
       need += size + MPI_BSEND_OVERHEAD + kBsendSlackBytes;
     }
     if (need == 0) return;
     attached_bytes_ = need * pattern_.rounds;
     attached_ = &run_.buffer("attached", Span{0, attached_bytes_}, 16);
     run_.set_loose(*attached_, 0, attached_bytes_);
-    run_.check(api_.Buffer_attach(attached_->pointer(), static_cast<int>(attached_bytes_)), "Buffer_attach");
+    run_.check(api_.Buffer_attach(attached_->pointer(), static_cast<int>(attached_bytes_)),
+               "Buffer_attach");
   }
 
   void detach() {
@@ -148,7 +154,8 @@ class P2p {
   int send_init(Part& part) {
     const auto go = [&](const auto& function) {
       return function(part.message->large, constant(part), part.blocks.count, part.blocks.type,
-                      part.message->destination.rank, part.message->tag, comm_.handle, &part.request);
+                      part.message->destination.rank, part.message->tag, comm_.handle,
+                      &part.request);
     };
     switch (part.message->mode) {
       case Mode::buffered:
@@ -166,8 +173,8 @@ class P2p {
     const Message& m = *part.message;
     if (m.send_form == SendForm::persistent) return api_.Start(&part.request);
     const auto blocking = [&](const auto& function) {
-      return function(m.large, constant(part), part.blocks.count, part.blocks.type, m.destination.rank,
-                      m.tag, comm_.handle);
+      return function(m.large, constant(part), part.blocks.count, part.blocks.type,
+                      m.destination.rank, m.tag, comm_.handle);
     };
     const auto nonblocking = [&](const auto& function) {
       const int code = function(m.large, constant(part), part.blocks.count, part.blocks.type,
@@ -218,12 +225,14 @@ class P2p {
       run_.check(api_.Probe(source, tag, comm_.handle, &part.probed), "Probe");
     } else if (m.receive_form == ReceiveForm::iprobe) {
       for (; flag == 0; sched_yield())
-        if (!run_.check(api_.Iprobe(source, tag, comm_.handle, &flag, &part.probed), "Iprobe")) return;
+        if (!run_.check(api_.Iprobe(source, tag, comm_.handle, &flag, &part.probed), "Iprobe"))
+          return;
     } else if (m.receive_form == ReceiveForm::mprobe) {
       run_.check(api_.Mprobe(source, tag, comm_.handle, &matched, &part.probed), "Mprobe");
     } else if (m.receive_form == ReceiveForm::improbe) {
       for (; flag == 0; sched_yield())
-        if (!run_.check(api_.Improbe(source, tag, comm_.handle, &flag, &matched, &part.probed), "Improbe"))
+        if (!run_.check(api_.Improbe(source, tag, comm_.handle, &flag, &matched, &part.probed),
+                        "Improbe"))
           return;
     }
     part.has_probed = m.receive_form != ReceiveForm::recv;
@@ -235,20 +244,20 @@ class P2p {
       source = part.probed.MPI_SOURCE;
       tag = part.probed.MPI_TAG;
     }
-    run_.check(api_.Recv(m.large, part.blocks.pointer, part.blocks.count, part.blocks.type, source, tag,
-                         comm_.handle, &part.status),
+    run_.check(api_.Recv(m.large, part.blocks.pointer, part.blocks.count, part.blocks.type, source,
+                         tag, comm_.handle, &part.status),
                "Recv");
   }
 
   void receive_matched(Part& part, MPI_Message matched) {
     const Message& m = *part.message;
     if (m.message_request)
-      run_.check(api_.Imrecv(m.large, part.blocks.pointer, part.blocks.count, part.blocks.type, &matched,
-                             &part.request),
+      run_.check(api_.Imrecv(m.large, part.blocks.pointer, part.blocks.count, part.blocks.type,
+                             &matched, &part.request),
                  "Imrecv");
     else
-      run_.check(api_.Mrecv(m.large, part.blocks.pointer, part.blocks.count, part.blocks.type, &matched,
-                            &part.status),
+      run_.check(api_.Mrecv(m.large, part.blocks.pointer, part.blocks.count, part.blocks.type,
+                            &matched, &part.status),
                  "Mrecv");
     run_.log("message handle is null", matched == MPI_MESSAGE_NULL);
   }
@@ -280,8 +289,8 @@ class P2p {
     MPI_Request request = MPI_REQUEST_NULL;
     if (run_.local.chance(50)) return request;
     Buffer& untouched = run_.buffer("untouched", Span{0, 8}, 8);
-    run_.check(api_.Irecv(false, untouched.pointer(), Count{1}, MPI_DOUBLE, MPI_PROC_NULL, kNeverSentTag,
-                          comm_.handle, &request),
+    run_.check(api_.Irecv(false, untouched.pointer(), Count{1}, MPI_DOUBLE, MPI_PROC_NULL,
+                          kNeverSentTag, comm_.handle, &request),
                "Irecv");
     return request;
   }
@@ -296,10 +305,11 @@ class P2p {
     });
     for (Part* part : order) {
       const auto [source, tag, bytes] = key(part->status);
-      run_.note("received from " + std::to_string(source) + " tag " + std::to_string(tag) + " bytes " +
-                std::to_string(bytes));
+      run_.note("received from " + std::to_string(source) + " tag " + std::to_string(tag) +
+                " bytes " + std::to_string(bytes));
       log_status(run_, part->status, part->blocks.type);
-      run_.log("the probe told the truth", !part->has_probed || key(part->probed) == key(part->status));
+      run_.log("the probe told the truth",
+               !part->has_probed || key(part->probed) == key(part->status));
       part->has_probed = false;
     }
   }
@@ -322,7 +332,8 @@ class P2p {
   }
 
   void release(Part& part) {
-    if (part.request != MPI_REQUEST_NULL) run_.check(api_.Request_free(&part.request), "Request_free");
+    if (part.request != MPI_REQUEST_NULL)
+      run_.check(api_.Request_free(&part.request), "Request_free");
   }
 
   static const void* constant(const Part& part) { return part.blocks.pointer; }
@@ -347,11 +358,12 @@ void case_p2p(Run& run) {
   const Pattern pattern = draw_pattern(run, comm);
   run.describe(std::to_string(pattern.messages.size()) + " messages of " +
                pattern.payload.signature.front()->name + " x " +
-               std::to_string(pattern.payload.signature.size()) + (pattern.wild ? ", wildcards" : "") +
-               (pattern.ready ? ", ready sends" : "") + ", rounds " + std::to_string(pattern.rounds));
+               std::to_string(pattern.payload.signature.size()) +
+               (pattern.wild ? ", wildcards" : "") + (pattern.ready ? ", ready sends" : "") +
+               ", rounds " + std::to_string(pattern.rounds));
   if (comm.member) P2p(run, comm, pattern).execute();
-  // A rank that is through must not send next case's messages to a wild receive that is still open. (All
-  // ranks draw a pattern, but pairs of communicators of one name have their own.)
+  // A rank that is through must not send next case's messages to a wild receive that is still open.
+  // (All ranks draw a pattern, but pairs of communicators of one name have their own.)
   run.world_barrier();
 }
 

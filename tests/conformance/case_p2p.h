@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The messages of a point-to-point case: who sends what to whom, in which mode, and how it is received. Drawn the
-// same on all ranks; case_p2p.cpp carries it out.
+// The messages of a point-to-point case: who sends what to whom, in which mode, and how it is
+// received. Drawn the same on all ranks; case_p2p.cpp carries it out.
 #pragma once
 
 #include <vector>
@@ -33,11 +33,11 @@ struct Message {
   ReceiveForm receive_form = ReceiveForm::irecv;
   Wild wild = Wild::none;
   bool large = false;
-  bool freed = false;          // the send request is freed while active
-  bool message_request = false;  // a matched message is received by Imrecv
-  std::int64_t units = 0;      // sent
+  bool freed = false;               // the send request is freed while active
+  bool message_request = false;     // a matched message is received by Imrecv
+  std::int64_t units = 0;           // sent
   std::int64_t loose_elements = 0;  // sent beyond whole units
-  std::int64_t capacity = 0;   // units the receive has room for
+  std::int64_t capacity = 0;        // units the receive has room for
 };
 
 struct Pattern {
@@ -52,7 +52,10 @@ struct Pattern {
 Pattern draw_pattern(Run& run, const Comm& comm);
 
 inline bool is_posted(ReceiveForm form) { return form <= ReceiveForm::persistent; }
-// Receives whose order of completion is free, so that any of the group's buffers may get any message.
-inline bool is_unordered(Wild wild) { return wild == Wild::any_source || wild == Wild::any_source_any_tag; }
+// Receives whose order of completion is free, so that any of the group's buffers may get any
+// message.
+inline bool is_unordered(Wild wild) {
+  return wild == Wild::any_source || wild == Wild::any_source_any_tag;
+}
 
 }  // namespace accord::conformance

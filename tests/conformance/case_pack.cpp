@@ -12,8 +12,8 @@ namespace {
 constexpr int kPackTag = 61;
 constexpr const char* kExternal = "external32";
 
-// Several pieces packed one behind the other, perhaps sent to a neighbour as MPI_PACKED, and unpacked into
-// other layouts.
+// Several pieces packed one behind the other, perhaps sent to a neighbour as MPI_PACKED, and
+// unpacked into other layouts.
 class Packing {
  public:
   Packing(Run& run, const Comm& comm) : run_(run), api_(run.api()), comm_(comm) {
@@ -26,8 +26,9 @@ class Packing {
       units_.push_back(random_units(run, payloads_.back(), pieces_));
     }
     travels_ = run.global.chance(50) && !external_;
-    run.describe(std::string(external_ ? "external32 " : "") + "pack of " + std::to_string(pieces_) +
-                 " pieces of " + payloads_[0].signature[0]->name + " on " + comm.name);
+    run.describe(std::string(external_ ? "external32 " : "") + "pack of " +
+                 std::to_string(pieces_) + " pieces of " + payloads_[0].signature[0]->name +
+                 " on " + comm.name);
   }
 
   void execute() {
@@ -87,7 +88,8 @@ class Packing {
   std::int64_t size_of(const Blocks& source) {
     if (external_) {
       MPI_Aint size = 0;
-      run_.check(api_.Pack_external_size(kExternal, source.count, source.type, &size), "Pack_external_size");
+      run_.check(api_.Pack_external_size(kExternal, source.count, source.type, &size),
+                 "Pack_external_size");
       run_.log("Pack_external_size", size);
       return size;
     }
@@ -106,12 +108,14 @@ class Packing {
     MPI_Count large = position_;
     int code = MPI_SUCCESS;
     if (external_)
-      code = api_.Pack_external(kExternal, address(source), source.count, source.type, target, room, &external);
+      code = api_.Pack_external(kExternal, address(source), source.count, source.type, target, room,
+                                &external);
     else if (large_)
-      code = api_.Pack_c(source.pointer, source.count, source.type, target, room, &large, comm_.handle);
+      code = api_.Pack_c(source.pointer, source.count, source.type, target, room, &large,
+                         comm_.handle);
     else
-      code = api_.Pack(source.pointer, source.count, source.type, target, static_cast<int>(room), &position,
-                       comm_.handle);
+      code = api_.Pack(source.pointer, source.count, source.type, target, static_cast<int>(room),
+                       &position, comm_.handle);
     position_ = external_ ? external : large_ ? large : position;
     return code;
   }
@@ -122,12 +126,14 @@ class Packing {
     MPI_Count large = position_;
     int code = MPI_SUCCESS;
     if (external_)
-      code = api_.Unpack_external(kExternal, source, room, &external, address(target), target.count, target.type);
+      code = api_.Unpack_external(kExternal, source, room, &external, address(target), target.count,
+                                  target.type);
     else if (large_)
-      code = api_.Unpack_c(source, room, &large, target.pointer, target.count, target.type, comm_.handle);
+      code = api_.Unpack_c(source, room, &large, target.pointer, target.count, target.type,
+                           comm_.handle);
     else
-      code = api_.Unpack(source, static_cast<int>(room), &position, target.pointer, target.count, target.type,
-                         comm_.handle);
+      code = api_.Unpack(source, static_cast<int>(room), &position, target.pointer, target.count,
+                         target.type, comm_.handle);
     position_ = external_ ? external : large_ ? large : position;
     return code;
   }
@@ -140,10 +146,11 @@ class Packing {
     const int from = (comm_.rank + comm_.size - 1) % comm_.size;
     MPI_Status status{};
     const void* pointer = packed.pointer();
-    // The ranks' layouts differ, and with them what MPI_Pack_size allows for; what is sent is what was packed.
+    // The ranks' layouts differ, and with them what MPI_Pack_size allows for; what is sent is what
+    // was packed.
     run_.check(api_.Sendrecv(false, pointer, Count{used}, MPI_PACKED, to, kPackTag,
-                             static_cast<void*>(arrived.pointer()), Count{room}, MPI_PACKED, from, kPackTag,
-                             comm_.handle, &status),
+                             static_cast<void*>(arrived.pointer()), Count{room}, MPI_PACKED, from,
+                             kPackTag, comm_.handle, &status),
                "Sendrecv");
     log_status(run_, status, MPI_PACKED);
     return arrived.pointer();
@@ -165,14 +172,14 @@ void reduce_local(Run& run) {
   const Reduction reduction = random_reduction(run);
   const std::int64_t count = random_units(run, reduction.type->size_bytes, 1);
   const bool large = run.global.chance(30) && run.oracle_api().Reduce_local.large != nullptr;
-  run.describe(std::string("reduce_local ") + reduction.name + " of " + std::to_string(count) + " " +
-               reduction.type->text);
+  run.describe(std::string("reduce_local ") + reduction.name + " of " + std::to_string(count) +
+               " " + reduction.type->text);
   Buffer& in = reduction_buffer(run, "send", reduction, count, 0);
   Buffer& inout = reduction_buffer(run, "receive", reduction, count, 1);
   set_padding_loose(run, inout, reduction, count);
   const void* pointer = in.pointer();
-  run.check(run.api().Reduce_local(large, pointer, static_cast<void*>(inout.pointer()), Count{count},
-                                   reduction.type->handle, reduction.op),
+  run.check(run.api().Reduce_local(large, pointer, static_cast<void*>(inout.pointer()),
+                                   Count{count}, reduction.type->handle, reduction.op),
             "Reduce_local");
 }
 

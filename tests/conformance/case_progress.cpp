@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Programs that are legal only because every blocking MPI call makes progress on everything outstanding. The *late*
-// ranks wait for an operation first and then join a second one; the *early* ranks block in the second one with the
-// first unfinished. A library that stages data and does not progress inside blocking calls hangs here.
+// Programs that are legal only because every blocking MPI call makes progress on everything
+// outstanding. The *late* ranks wait for an operation first and then join a second one; the *early*
+// ranks block in the second one with the first unfinished. A library that stages data and does not
+// progress inside blocking calls hangs here.
 #include <sched.h>
 #include <unistd.h>
 
@@ -21,13 +22,29 @@ constexpr int kProgressTag = 81;
 
 // The call the early ranks block in.
 enum class Second {
-  message, synchronous, probe, iprobe, sendrecv, test_loop, waitany, barrier, bcast, allreduce, comm_dup,
-  comm_idup, comm_split, comm_create, cart_create, win_create, file_open,
+  message,
+  synchronous,
+  probe,
+  iprobe,
+  sendrecv,
+  test_loop,
+  waitany,
+  barrier,
+  bcast,
+  allreduce,
+  comm_dup,
+  comm_idup,
+  comm_split,
+  comm_create,
+  cart_create,
+  win_create,
+  file_open,
 };
 constexpr int kSeconds = 17;
 constexpr const char* kSecondNames[kSeconds] = {
-    "Recv",      "Ssend",  "Probe",    "Iprobe loop", "Sendrecv",   "Test loop",   "Waitany",    "Barrier", "Bcast",
-    "Allreduce", "Comm_dup", "Comm_idup", "Comm_split", "Comm_create", "Cart_create", "Win_create", "File_open"};
+    "Recv",       "Ssend",       "Probe",       "Iprobe loop", "Sendrecv", "Test loop",
+    "Waitany",    "Barrier",     "Bcast",       "Allreduce",   "Comm_dup", "Comm_idup",
+    "Comm_split", "Comm_create", "Cart_create", "Win_create",  "File_open"};
 
 class Progress {
  public:
@@ -80,10 +97,12 @@ class Progress {
       const int from = (comm.rank + comm.size - 1) % comm.size;
       const void* data = send_->pointer();
       requests_.assign(2, MPI_REQUEST_NULL);
-      const int code = api_.Irecv(false, static_cast<void*>(receive_->pointer()), Count{ring_bytes_}, MPI_BYTE,
-                                  from, kProgressTag, comm.handle, &requests_[0]);
+      const int code =
+          api_.Irecv(false, static_cast<void*>(receive_->pointer()), Count{ring_bytes_}, MPI_BYTE,
+                     from, kProgressTag, comm.handle, &requests_[0]);
       if (code != MPI_SUCCESS) return code;
-      return api_.Isend(false, data, Count{ring_bytes_}, MPI_BYTE, to, kProgressTag, comm.handle, &requests_[1]);
+      return api_.Isend(false, data, Count{ring_bytes_}, MPI_BYTE, to, kProgressTag, comm.handle,
+                        &requests_[1]);
     }
     requests_.assign(1, MPI_REQUEST_NULL);
     const int code = prepared_.call(form_, false, &requests_[0]);
@@ -98,7 +117,8 @@ class Progress {
                  "completion of the first operation");
       return;
     }
-    run_.check(complete_persistent(run_, requests_[0], run_.local.fork()), "completion of the first operation");
+    run_.check(complete_persistent(run_, requests_[0], run_.local.fork()),
+               "completion of the first operation");
     run_.check(api_.Request_free(&requests_[0]), "Request_free");
   }
 
@@ -128,8 +148,10 @@ class Progress {
     Buffer& out = run_.buffer("receive", Span{0, 64}, 8);
     const void* data = in.pointer();
     void* result = out.pointer();
-    if (second_ == Second::bcast) return api_.Bcast.blocking(false, result, Count{16}, MPI_INT, 0, comm_->handle);
-    return api_.Allreduce.blocking(false, data, result, Count{16}, MPI_INT, MPI_BXOR, comm_->handle);
+    if (second_ == Second::bcast)
+      return api_.Bcast.blocking(false, result, Count{16}, MPI_INT, 0, comm_->handle);
+    return api_.Allreduce.blocking(false, data, result, Count{16}, MPI_INT, MPI_BXOR,
+                                   comm_->handle);
   }
 
   int communicator(MPI_Comm& made) {
@@ -166,16 +188,17 @@ class Progress {
 
   int file() {
     const char* folder = std::getenv("TMPDIR");
-    const std::string path = std::string(folder == nullptr ? "/tmp" : folder) + "/accord_conformance_" +
-                             std::to_string(getuid()) + "_" + std::to_string(run_.salt());
+    const std::string path = std::string(folder == nullptr ? "/tmp" : folder) +
+                             "/accord_conformance_" + std::to_string(getuid()) + "_" +
+                             std::to_string(run_.salt());
     MPI_File handle = MPI_FILE_NULL;
     const int mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
     const int code = api_.File_open(comm_->handle, path.c_str(), mode, MPI_INFO_NULL, &handle);
     return code == MPI_SUCCESS ? api_.File_close(&handle) : code;
   }
 
-  // A chain through all ranks: each receives from the one below and sends to the one above. The order of early
-  // and late ranks along it is random.
+  // A chain through all ranks: each receives from the one below and sends to the one above. The
+  // order of early and late ranks along it is random.
   int token() {
     const int to = comm_->rank + 1 < comm_->size ? comm_->rank + 1 : MPI_PROC_NULL;
     const int from = comm_->rank > 0 ? comm_->rank - 1 : MPI_PROC_NULL;
@@ -184,7 +207,8 @@ class Progress {
     int code = receive_token(pointer, from);
     if (code != MPI_SUCCESS) return code;
     const void* out = pointer;
-    if (second_ == Second::synchronous) return api_.Ssend(false, out, Count{8}, MPI_DOUBLE, to, kProgressTag, comm_->handle);
+    if (second_ == Second::synchronous)
+      return api_.Ssend(false, out, Count{8}, MPI_DOUBLE, to, kProgressTag, comm_->handle);
     return api_.Send(false, out, Count{8}, MPI_DOUBLE, to, kProgressTag, comm_->handle);
   }
 
@@ -205,13 +229,16 @@ class Progress {
         run_.check(code, "Iprobe");
         break;
       case Second::sendrecv:
-        return api_.Sendrecv(false, nullptr, Count{0}, MPI_DOUBLE, MPI_PROC_NULL, 0, pointer, eight, MPI_DOUBLE,
-                             from, kProgressTag, comm_->handle, &status);
+        return api_.Sendrecv(false, nullptr, Count{0}, MPI_DOUBLE, MPI_PROC_NULL, 0, pointer, eight,
+                             MPI_DOUBLE, from, kProgressTag, comm_->handle, &status);
       case Second::test_loop:
       case Second::waitany:
-        run_.check(api_.Irecv(false, pointer, eight, MPI_DOUBLE, from, kProgressTag, comm_->handle, &request), "Irecv");
+        run_.check(api_.Irecv(false, pointer, eight, MPI_DOUBLE, from, kProgressTag, comm_->handle,
+                              &request),
+                   "Irecv");
         if (second_ == Second::waitany) return api_.Waitany(1, &request, &index, &status);
-        for (; flag == 0 && code == MPI_SUCCESS; sched_yield()) code = api_.Test(&request, &flag, &status);
+        for (; flag == 0 && code == MPI_SUCCESS; sched_yield())
+          code = api_.Test(&request, &flag, &status);
         return code;
       default:
         break;

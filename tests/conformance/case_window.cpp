@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One-sided communication on device memory is not served yet: a window on it must be an MPI error on every rank,
-// through the communicator's error handler, and never a crash or a hang. Windows on host memory must work.
+// One-sided communication on device memory is not served yet: a window on it must be an MPI error
+// on every rank, through the communicator's error handler, and never a crash or a hang. Windows on
+// host memory must work.
 #include "cases.h"
 #include "exclusions.h"
 
@@ -59,13 +60,16 @@ void attached(Run& run, const Comm& comm) {
   Buffer& base = run.buffer("window", Span{0, kWindowBytes}, 16);
   run.set_loose(base, 0, kWindowBytes);
   MPI_Win win = MPI_WIN_NULL;
-  if (!run.check(run.api().Win_create_dynamic(MPI_INFO_NULL, comm.handle, &win), "Win_create_dynamic")) return;
+  if (!run.check(run.api().Win_create_dynamic(MPI_INFO_NULL, comm.handle, &win),
+                 "Win_create_dynamic"))
+    return;
   run.check(run.api().Win_set_errhandler(win, MPI_ERRORS_RETURN), "Win_set_errhandler");
   const int code = run.api().Win_attach(win, base.pointer(), kWindowBytes);
   if (base.kind == ACCORD_MEMORY_DEVICE)
     expect_error(run, code, "Win_attach");
   else if (base.kind == ACCORD_MEMORY_MANAGED)
-    static_cast<void>(code == MPI_SUCCESS && run.api().Win_detach(win, base.pointer()) == MPI_SUCCESS);
+    static_cast<void>(code == MPI_SUCCESS &&
+                      run.api().Win_detach(win, base.pointer()) == MPI_SUCCESS);
   else if (run.check(code, "Win_attach"))
     run.check(run.api().Win_detach(win, base.pointer()), "Win_detach");
   run.check(run.api().Win_free(&win), "Win_free");

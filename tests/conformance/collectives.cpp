@@ -11,7 +11,7 @@ namespace accord::conformance {
 namespace {
 
 constexpr std::int64_t kSmallBytesMax = 96 << 10;  // of a buffer that is not meant to be large
-constexpr int kLargeCaseOneIn = 12;  // cases in which large counts occur at all
+constexpr int kLargeCaseOneIn = 12;                // cases in which large counts occur at all
 constexpr std::int64_t kMixedBytesMax = 6000;
 constexpr int kUnusedCount = 1000;
 
@@ -24,7 +24,8 @@ std::int64_t units_at_edge(Run& run, std::size_t unit_bytes, int blocks) {
   std::int64_t edge = run.global.pick(edges);
   const int shift = run.global.between(-1, 1);
   const bool whole = run.global.chance(50);
-  if (edge > std::min<std::int64_t>(kSmallBytesMax, static_cast<std::int64_t>(run.options().bytes_max)))
+  if (edge >
+      std::min<std::int64_t>(kSmallBytesMax, static_cast<std::int64_t>(run.options().bytes_max)))
     edge = 1024;
   const std::int64_t bytes = whole ? edge / blocks : edge;
   return std::max<std::int64_t>(0, bytes / static_cast<std::int64_t>(unit_bytes) + shift);
@@ -40,10 +41,12 @@ Shape draw_shape(Run& run, const Payload& payload, std::int64_t units_in_buffer)
   const Element* first = payload.signature.front();
   const bool same = std::all_of(payload.signature.begin(), payload.signature.end(),
                                 [&](const Element* e) { return e == first; });
-  if (payload.plain || (same && run.local.chance(45) && (!payload.unit_types || payload.signature.size() == 1)))
+  if (payload.plain ||
+      (same && run.local.chance(45) && (!payload.unit_types || payload.signature.size() == 1)))
     return {run.types.predefined(*first), static_cast<std::int64_t>(payload.signature.size())};
   constexpr std::int64_t kTooManyForColumns = 1000;
-  const std::int64_t units = payload.apart ? kTooManyForColumns : std::max<std::int64_t>(1, units_in_buffer);
+  const std::int64_t units =
+      payload.apart ? kTooManyForColumns : std::max<std::int64_t>(1, units_in_buffer);
   return {run.types.random_layout(payload.signature, units, run.local), 1};
 }
 
@@ -65,14 +68,15 @@ void use_buffer(Run& run, Blocks& blocks, Buffer& buffer, std::int64_t total_uni
   blocks.pointer = total_units == 0 && run.local.chance(30) ? nullptr : buffer.pointer();
 }
 
-void make_equal(Run& run, const char* role, const Payload& payload, std::span<const std::int64_t> units,
-                Blocks& blocks) {
+void make_equal(Run& run, const char* role, const Payload& payload,
+                std::span<const std::int64_t> units, Blocks& blocks) {
   const std::int64_t each = units.empty() ? 0 : units.front();
   const std::int64_t total = sum(units);
   Shape shape = draw_shape(run, payload, total);
   std::int64_t count = each * shape.per_unit;
   if (shape.per_unit == 1 && !payload.unit_types && run.local.chance(20)) {
-    if (const TypeModel* whole = run.types.composite(*shape.type, each, run.local); whole != nullptr) {
+    if (const TypeModel* whole = run.types.composite(*shape.type, each, run.local);
+        whole != nullptr) {
       shape.type = whole;
       count = 1;
     }
@@ -105,11 +109,13 @@ void make_v(Run& run, const char* role, const Payload& payload, std::span<const 
   blocks.type = shape.type->handle;
   blocks.counts = run.keep(counts);
   blocks.displacements = run.keep(start);
-  Buffer& buffer = run.buffer(role, footprint(*shape.type, cursor * shape.per_unit), buffer_align(payload));
+  Buffer& buffer =
+      run.buffer(role, footprint(*shape.type, cursor * shape.per_unit), buffer_align(payload));
   for (std::size_t i = 0; i < units.size(); ++i) {
     const std::ptrdiff_t at = start[i] * shape.type->extent_bytes;
-    run.note("buffer " + std::to_string(run.buffers().size() - 1) + ", " + role + " " + std::to_string(i) + ": " + std::to_string(counts[i]) + " of " +
-             shape.type->text + " at byte " + std::to_string(at));
+    run.note("buffer " + std::to_string(run.buffers().size() - 1) + ", " + role + " " +
+             std::to_string(i) + ": " + std::to_string(counts[i]) + " of " + shape.type->text +
+             " at byte " + std::to_string(at));
     run.set_data(buffer, *shape.type, counts[i], at);
     run.set_padding(buffer, *shape.type, counts[i], at);
   }
@@ -139,13 +145,15 @@ void make_w(Run& run, const char* role, const Payload& payload, std::span<const 
   }
   Buffer& buffer = run.buffer(role, Span{0, cursor}, buffer_align(payload));
   for (std::size_t i = 0; i < units.size(); ++i) {
-    run.note("buffer " + std::to_string(run.buffers().size() - 1) + ", " + role + " " + std::to_string(i) + ": " + std::to_string(counts[i]) + " of " +
-             models[i]->text + " at byte " + std::to_string(at_bytes[i]));
+    run.note("buffer " + std::to_string(run.buffers().size() - 1) + ", " + role + " " +
+             std::to_string(i) + ": " + std::to_string(counts[i]) + " of " + models[i]->text +
+             " at byte " + std::to_string(at_bytes[i]));
     run.set_data(buffer, *models[i], counts[i], at_bytes[i]);
     run.set_padding(buffer, *models[i], counts[i], at_bytes[i]);
   }
   use_buffer(run, blocks, buffer, sum(units));
-  if (units.size() == 1 && blocks.pointer != nullptr && !works(run, "alltoallw displacement on one process")) {
+  if (units.size() == 1 && blocks.pointer != nullptr &&
+      !works(run, "alltoallw displacement on one process")) {
     blocks.pointer = buffer.pointer() + at_bytes[0];
     at_bytes[0] = 0;
   }
@@ -157,12 +165,28 @@ void make_w(Run& run, const char* role, const Payload& payload, std::span<const 
 }  // namespace
 
 const char* kind_name(Kind kind) {
-  static constexpr const char* kNames[] = {
-      "barrier",        "bcast",     "gather",    "gatherv",            "scatter",
-      "scatterv",       "allgather", "allgatherv", "alltoall",          "alltoallv",
-      "alltoallw",      "reduce",    "allreduce", "reduce_scatter",     "reduce_scatter_block",
-      "scan",           "exscan",    "neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall",
-      "neighbor_alltoallv", "neighbor_alltoallw"};
+  static constexpr const char* kNames[] = {"barrier",
+                                           "bcast",
+                                           "gather",
+                                           "gatherv",
+                                           "scatter",
+                                           "scatterv",
+                                           "allgather",
+                                           "allgatherv",
+                                           "alltoall",
+                                           "alltoallv",
+                                           "alltoallw",
+                                           "reduce",
+                                           "allreduce",
+                                           "reduce_scatter",
+                                           "reduce_scatter_block",
+                                           "scan",
+                                           "exscan",
+                                           "neighbor_allgather",
+                                           "neighbor_allgatherv",
+                                           "neighbor_alltoall",
+                                           "neighbor_alltoallv",
+                                           "neighbor_alltoallw"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -174,7 +198,8 @@ const Element& random_element(Run& run, bool derived) {
     const Element& element = run.global.pick(run.elements());
     const bool complex = element.element_class == ElementClass::complex;
     if (complex && derived && !works(run, "complex in derived types")) continue;
-    if (complex && element.size_bytes == 32 && !works(run, "long double complex in parts")) continue;
+    if (complex && element.size_bytes == 32 && !works(run, "long double complex in parts"))
+      continue;
     return element;
   }
 }
@@ -228,8 +253,8 @@ std::int64_t random_units(Run& run, const Payload& payload, int blocks) {
   return std::min(units, kMixedBytesMax / blocks / static_cast<std::int64_t>(payload.unit_bytes));
 }
 
-Blocks make_blocks(Run& run, const char* role, const Payload& payload, std::span<const std::int64_t> units,
-                   Spread spread) {
+Blocks make_blocks(Run& run, const char* role, const Payload& payload,
+                   std::span<const std::int64_t> units, Spread spread) {
   Blocks blocks;
   if (spread == Spread::v)
     make_v(run, role, payload, units, blocks);
@@ -255,14 +280,19 @@ Kind random_kind(Run& run, const Comm& comm, bool neighbours) {
   if (neighbours) return neighbour;
   const Kind kind = static_cast<Kind>(drawn);
   // By name: the same on all ranks, also where the communicator is null.
-  return std::string_view(comm.name).starts_with("inter") && (kind == Kind::scan || kind == Kind::exscan) ? Kind::allreduce : kind;
+  return std::string_view(comm.name).starts_with("inter") &&
+                 (kind == Kind::scan || kind == Kind::exscan)
+             ? Kind::allreduce
+             : kind;
 }
 
 namespace {
 
 bool is_inter(const Comm& comm) { return std::string_view(comm.name).starts_with("inter"); }
 
-std::string call_name(Kind kind, Form form) { return std::string(form_name(form)) + " " + kind_name(kind); }
+std::string call_name(Kind kind, Form form) {
+  return std::string(form_name(form)) + " " + kind_name(kind);
+}
 
 }  // namespace
 
@@ -327,7 +357,8 @@ Prepared prepare(Run& run, const Comm& comm, const CollectiveCall& call) {
     prepared = prepare_movement(run, comm, call);
   }
   prepared.kind = kind;
-  for (std::size_t i = before; i < run.buffers().size(); ++i) prepared.buffers.push_back(&run.buffer_at(i));
+  for (std::size_t i = before; i < run.buffers().size(); ++i)
+    prepared.buffers.push_back(&run.buffer_at(i));
   run.describe(std::string("on ") + comm.name + ",");
   return prepared;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Prepares one collective operation of any kind: draws types, counts, roots and layouts, makes the buffers and
-// returns something that can be called in any form. Which operations are issued when is the cases' business.
+// Prepares one collective operation of any kind: draws types, counts, roots and layouts, makes the
+// buffers and returns something that can be called in any form. Which operations are issued when is
+// the cases' business.
 #pragma once
 
 #include <functional>
@@ -15,15 +16,35 @@
 namespace accord::conformance {
 
 enum class Kind {
-  barrier, bcast, gather, gatherv, scatter, scatterv, allgather, allgatherv, alltoall, alltoallv, alltoallw,
-  reduce, allreduce, reduce_scatter, reduce_scatter_block, scan, exscan,
-  neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv, neighbor_alltoallw,
+  barrier,
+  bcast,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  alltoall,
+  alltoallv,
+  alltoallw,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  reduce_scatter_block,
+  scan,
+  exscan,
+  neighbor_allgather,
+  neighbor_allgatherv,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
 };
 const char* kind_name(Kind kind);
 bool is_neighbour(Kind kind);
 bool is_reduction(Kind kind);
 
-// A collective call with its arguments bound. Empty on a process that is no member of the communicator.
+// A collective call with its arguments bound. Empty on a process that is no member of the
+// communicator.
 struct Prepared {
   Kind kind = Kind::barrier;
   bool in_place = false;
@@ -36,38 +57,39 @@ struct Prepared {
 struct Payload {
   std::vector<const Element*> signature;
   std::size_t unit_bytes = 0;
-  bool aligned = true;  // false: buffers may start at any byte
-  bool mixed = false;    // elements of several types
-  bool plain = false;    // predefined types only
+  bool aligned = true;      // false: buffers may start at any byte
+  bool mixed = false;       // elements of several types
+  bool plain = false;       // predefined types only
   bool unit_types = false;  // one element of every rank's type must be one unit
-  bool apart = false;    // no columns: elements of a type do not lie between the next one's
+  bool apart = false;       // no columns: elements of a type do not lie between the next one's
 };
 Payload random_payload(Run& run);
 // An element type that the host MPI moves correctly, also in derived types if asked.
 const Element& random_element(Run& run, bool derived);
 
-// A number of units, from the distribution that all cases share: nothing, one, few, odd, around the edges of
-// the library's chunks, and now and then as much as allowed. `blocks` of them make up a buffer.
+// A number of units, from the distribution that all cases share: nothing, one, few, odd, around the
+// edges of the library's chunks, and now and then as much as allowed. `blocks` of them make up a
+// buffer.
 std::int64_t random_units(Run& run, std::size_t unit_bytes, int blocks);
 // ... of a payload, within what the host MPI can do.
 std::int64_t random_units(Run& run, const Payload& payload, int blocks);
-
 
 // One side of a data movement: `units[i]` units to or from peer i.
 enum class Spread { one, equal, v, w };
 struct Blocks {
   Buffer* buffer = nullptr;
   void* pointer = nullptr;
-  Count count;             // one, equal
+  Count count;  // one, equal
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  ArrayRef counts;         // v, w
-  ArrayRef displacements;  // v: in extents; w: in bytes
+  ArrayRef counts;                      // v, w
+  ArrayRef displacements;               // v: in extents; w: in bytes
   const MPI_Datatype* types = nullptr;  // w
 };
-Blocks make_blocks(Run& run, const char* role, const Payload& payload, std::span<const std::int64_t> units,
-                   Spread spread);
+Blocks make_blocks(Run& run, const char* role, const Payload& payload,
+                   std::span<const std::int64_t> units, Spread spread);
 
-// What to prepare. `index` tells operations of one case apart; `form` is the one it will be called in.
+// What to prepare. `index` tells operations of one case apart; `form` is the one it will be called
+// in.
 struct CollectiveCall {
   Kind kind = Kind::barrier;
   Form form = Form::blocking;
@@ -88,8 +110,8 @@ Prepared prepare(Run& run, const Comm& comm, const CollectiveCall& call);
 // Whether the host MPI has the call in this form. The same on all ranks, members or not.
 bool available(const Run& run, Kind kind, Form form, bool large);
 
-// An argument that is not significant on this rank: often a null pointer, sometimes an address that must not be
-// touched with a count that does not fit it.
+// An argument that is not significant on this rank: often a null pointer, sometimes an address that
+// must not be touched with a count that does not fit it.
 struct Unused {
   void* pointer = nullptr;
   Count count;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Reductions: reduce, allreduce, reduce_scatter(_block), scan and exscan, with predefined and user-defined
-// operations, also between two groups.
+// Reductions: reduce, allreduce, reduce_scatter(_block), scan and exscan, with predefined and
+// user-defined operations, also between two groups.
 #include <algorithm>
 #include <numeric>
 
@@ -25,8 +25,10 @@ struct ReductionPlan {
   bool in_place;
 };
 
-// Counts of a reduce_scatter that add up to `total`, unequal, some zero, the same on all ranks of a group.
-std::vector<std::int64_t> scatter_counts(const Run& run, const ReductionPlan& plan, int ranks, int group) {
+// Counts of a reduce_scatter that add up to `total`, unequal, some zero, the same on all ranks of a
+// group.
+std::vector<std::int64_t> scatter_counts(const Run& run, const ReductionPlan& plan, int ranks,
+                                         int group) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), plan.count / ranks);
   Rng rng(mix(run.salt(), plan.index, group, 0x7363));
   counts[static_cast<std::size_t>(rng.below(ranks))] += plan.count % ranks;
@@ -41,7 +43,8 @@ std::vector<std::int64_t> scatter_counts(const Run& run, const ReductionPlan& pl
 
 class Reducer {
  public:
-  Reducer(Run& run, const Comm& comm, const ReductionPlan& plan) : run_(run), comm_(comm), plan_(plan) {}
+  Reducer(Run& run, const Comm& comm, const ReductionPlan& plan)
+      : run_(run), comm_(comm), plan_(plan) {}
 
   Prepared reduce() {
     const bool ours = !comm_.inter || comm_.group == plan_.root_group;
@@ -55,8 +58,8 @@ class Reducer {
       send = MPI_IN_PLACE;
     else if (sends)
       send = input(plan_.count);
-    // Programs often name one buffer twice where the second is not significant. (Not between groups: Open MPI takes
-    // that for in place, and sends nothing.)
+    // Programs often name one buffer twice where the second is not significant. (Not between
+    // groups: Open MPI takes that for in place, and sends nothing.)
     if (!comm_.inter && !is_root && run_.local.chance(30)) receive = send;
     if (is_root) receive = output(plan_.count);
     return bind(run_, &Api::Reduce, constant(send), receive, Count{plan_.count}, type(), op(), root,
@@ -65,17 +68,20 @@ class Reducer {
 
   Prepared allreduce() {
     void* send = plan_.in_place ? MPI_IN_PLACE : input(plan_.count);
-    return bind(run_, &Api::Allreduce, constant(send), output(plan_.count), Count{plan_.count}, type(), op(),
-                comm_.handle);
+    return bind(run_, &Api::Allreduce, constant(send), output(plan_.count), Count{plan_.count},
+                type(), op(), comm_.handle);
   }
 
   Prepared scan() {
     void* send = plan_.in_place ? MPI_IN_PLACE : input(plan_.count);
     void* receive = output(plan_.count);
     if (plan_.kind == Kind::scan)
-      return bind(run_, &Api::Scan, constant(send), receive, Count{plan_.count}, type(), op(), comm_.handle);
-    if (comm_.rank == 0) undefined_from(0, plan_.count);  // the standard leaves rank 0's result open
-    return bind(run_, &Api::Exscan, constant(send), receive, Count{plan_.count}, type(), op(), comm_.handle);
+      return bind(run_, &Api::Scan, constant(send), receive, Count{plan_.count}, type(), op(),
+                  comm_.handle);
+    if (comm_.rank == 0)
+      undefined_from(0, plan_.count);  // the standard leaves rank 0's result open
+    return bind(run_, &Api::Exscan, constant(send), receive, Count{plan_.count}, type(), op(),
+                comm_.handle);
   }
 
   Prepared reduce_scatter() {
@@ -85,8 +91,8 @@ class Reducer {
     void* send = plan_.in_place ? MPI_IN_PLACE : input(plan_.count);
     void* receive = output(plan_.in_place ? plan_.count : mine);
     if (plan_.in_place) undefined_from(mine, plan_.count);
-    return bind(run_, &Api::Reduce_scatter, constant(send), receive, run_.keep(counts), type(), op(),
-                comm_.handle);
+    return bind(run_, &Api::Reduce_scatter, constant(send), receive, run_.keep(counts), type(),
+                op(), comm_.handle);
   }
 
   Prepared reduce_scatter_block() {
@@ -97,8 +103,8 @@ class Reducer {
     void* send = plan_.in_place ? MPI_IN_PLACE : input(total);
     void* receive = output(plan_.in_place ? total : mine);
     if (plan_.in_place) undefined_from(mine, total);
-    return bind(run_, &Api::Reduce_scatter_block, constant(send), receive, Count{mine}, type(), op(),
-                comm_.handle);
+    return bind(run_, &Api::Reduce_scatter_block, constant(send), receive, Count{mine}, type(),
+                op(), comm_.handle);
   }
 
  private:
@@ -143,8 +149,8 @@ Reduction random_reduction(Run& run) {
   const Element* element = &rng.pick(run.elements());
   std::vector<const Operation*> choices;
   while (choices.empty()) {
-    const bool sums_only =
-        element->element_class == ElementClass::bfloat && !works(run, "bfloat16 reductions but sums");
+    const bool sums_only = element->element_class == ElementClass::bfloat &&
+                           !works(run, "bfloat16 reductions but sums");
     for (const Operation& operation : run.operations())
       if (legal(operation, *element) && (!sums_only || operation.values == Values::sum))
         choices.push_back(&operation);
@@ -155,7 +161,8 @@ Reduction random_reduction(Run& run) {
     const UserReduction made = make_user_reduction(run);
     reduction = {made.op, made.type, Values::bits, made.name, true};
   } else {
-    reduction = {operation.handle, run.types.predefined(*element), operation.values, operation.name, false};
+    reduction = {operation.handle, run.types.predefined(*element), operation.values, operation.name,
+                 false};
   }
   return reduction;
 }
@@ -167,7 +174,8 @@ Buffer& reduction_buffer(Run& run, const char* role, const Reduction& reduction,
   buffer.paint = [&type, values = reduction.values, count, rank](std::byte* origin, Rng& rng) {
     for (std::int64_t i = 0; i < count; ++i)
       for (const Piece& piece : type.pieces)
-        write_value(*piece.element, values, rank, rng, origin + i * type.extent_bytes + piece.offset_bytes);
+        write_value(*piece.element, values, rank, rng,
+                    origin + i * type.extent_bytes + piece.offset_bytes);
   };
   run.fill(buffer, 0);
   return buffer;
@@ -179,7 +187,8 @@ void set_padding_loose(Run& run, Buffer& buffer, const Reduction& reduction, std
     for (const Piece& piece : type.pieces) {
       const std::ptrdiff_t at = i * type.extent_bytes + piece.offset_bytes;
       for_each_padding(*piece.element, [&](std::size_t first, std::size_t last) {
-        run.set_loose(buffer, at + static_cast<std::ptrdiff_t>(first), at + static_cast<std::ptrdiff_t>(last));
+        run.set_loose(buffer, at + static_cast<std::ptrdiff_t>(first),
+                      at + static_cast<std::ptrdiff_t>(last));
       });
     }
   }
@@ -187,8 +196,13 @@ void set_padding_loose(Run& run, Buffer& buffer, const Reduction& reduction, std
 
 Prepared prepare_reduction(Run& run, const Comm& comm, const CollectiveCall& call) {
   const Kind kind = call.kind;
-  ReductionPlan plan{.kind = kind, .index = call.index, .reduction = random_reduction(run), .count = 0, .root_draw = 0,
-            .root_group = 0, .in_place = false};
+  ReductionPlan plan{.kind = kind,
+                     .index = call.index,
+                     .reduction = random_reduction(run),
+                     .count = 0,
+                     .root_draw = 0,
+                     .root_group = 0,
+                     .in_place = false};
   plan.count = random_units(run, plan.reduction.type->size_bytes, 1);
   if (plan.reduction.values == Values::location && !works(run, "large messages of mixed types"))
     plan.count = std::min<std::int64_t>(plan.count, kPairCountMax);

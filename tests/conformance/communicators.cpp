@@ -31,7 +31,8 @@ Comm describe_comm(const Api& api, const char* name, MPI_Comm handle) {
   int inter = 0;
   check_comm_call(api.Comm_test_inter(handle, &inter), "Comm_test_inter");
   comm.inter = inter != 0;
-  if (comm.inter) check_comm_call(api.Comm_remote_size(handle, &comm.remote_size), "Comm_remote_size");
+  if (comm.inter)
+    check_comm_call(api.Comm_remote_size(handle, &comm.remote_size), "Comm_remote_size");
   return comm;
 }
 
@@ -59,12 +60,14 @@ void Communicators::add_splits() {
   std::vector<int> members;
   for (int r = size - 1; r >= size / 3; --r) members.push_back(r);
   check_comm_call(api_.Comm_group(world().handle, &group), "Comm_group");
-  check_comm_call(api_.Group_incl(group, static_cast<int>(members.size()), members.data(), &upper), "Group_incl");
+  check_comm_call(api_.Group_incl(group, static_cast<int>(members.size()), members.data(), &upper),
+                  "Group_incl");
   check_comm_call(api_.Comm_create(world().handle, upper, &handle), "Comm_create");
   add("created", handle);
   if (handle != MPI_COMM_NULL) owned_.push_back(handle);
   handle = MPI_COMM_NULL;
-  if (rank >= size / 3) check_comm_call(api_.Comm_create_group(world().handle, upper, 5, &handle), "Comm_create_group");
+  if (rank >= size / 3)
+    check_comm_call(api_.Comm_create_group(world().handle, upper, 5, &handle), "Comm_create_group");
   add("created_group", handle);
   if (handle != MPI_COMM_NULL) owned_.push_back(handle);
   check_comm_call(api_.Group_free(&upper), "Group_free");
@@ -79,10 +82,13 @@ void Communicators::add_inter(const char* name, int color) {
   check_comm_call(api_.Comm_split(world().handle, color, rank, &local), name);
   int leader = rank;  // the smallest world rank of the other colour
   std::vector<int> colors(static_cast<std::size_t>(world().size));
-  check_comm_call(api_.Allgather.blocking.small(&color, 1, MPI_INT, colors.data(), 1, MPI_INT, world().handle), name);
+  check_comm_call(
+      api_.Allgather.blocking.small(&color, 1, MPI_INT, colors.data(), 1, MPI_INT, world().handle),
+      name);
   for (int r = world().size - 1; r >= 0; --r)
     if (colors[static_cast<std::size_t>(r)] != color) leader = r;
-  check_comm_call(api_.Intercomm_create(local, 0, world().handle, leader, kLeaderTag, &handle), name);
+  check_comm_call(api_.Intercomm_create(local, 0, world().handle, leader, kLeaderTag, &handle),
+                  name);
   add(name, handle).group = color;
   owned_.push_back(handle);
   check_comm_call(api_.Comm_free(&local), "Comm_free");
@@ -91,7 +97,8 @@ void Communicators::add_inter(const char* name, int color) {
 void Communicators::add_cart(const char* name, std::vector<int> dims, std::vector<int> periods) {
   MPI_Comm handle = MPI_COMM_NULL;
   const int dimensions = static_cast<int>(dims.size());
-  check_comm_call(api_.Cart_create(world().handle, dimensions, dims.data(), periods.data(), 0, &handle), name);
+  check_comm_call(
+      api_.Cart_create(world().handle, dimensions, dims.data(), periods.data(), 0, &handle), name);
   Comm& comm = add(name, handle);
   if (handle == MPI_COMM_NULL) return;
   owned_.push_back(handle);
@@ -132,10 +139,11 @@ void Communicators::add_graphs(std::uint64_t seed) {
   rng = Rng(mix(seed, static_cast<std::uint64_t>(rank)));
   rng.shuffle(out[me]);
   rng.shuffle(in[me]);
-  check_comm_call(api_.Dist_graph_create_adjacent(world().handle, static_cast<int>(in[me].size()), in[me].data(),
-                                        MPI_UNWEIGHTED, static_cast<int>(out[me].size()), out[me].data(),
-                                        MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &handle),
-        "Dist_graph_create_adjacent");
+  check_comm_call(api_.Dist_graph_create_adjacent(world().handle, static_cast<int>(in[me].size()),
+                                                  in[me].data(), MPI_UNWEIGHTED,
+                                                  static_cast<int>(out[me].size()), out[me].data(),
+                                                  MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &handle),
+                  "Dist_graph_create_adjacent");
   Comm& directed = add("dist_graph", handle);
   owned_.push_back(handle);
   directed.topology = true;
@@ -150,7 +158,8 @@ void Communicators::add_graphs(std::uint64_t seed) {
     index.push_back(static_cast<int>(edges.size()));
   }
   edges.push_back(0);  // a pointer that is valid without edges too
-  check_comm_call(api_.Graph_create(world().handle, size, index.data(), edges.data(), 0, &handle), "Graph_create");
+  check_comm_call(api_.Graph_create(world().handle, size, index.data(), edges.data(), 0, &handle),
+                  "Graph_create");
   Comm& graph = add("graph", handle);
   owned_.push_back(handle);
   graph.topology = true;
@@ -158,7 +167,8 @@ void Communicators::add_graphs(std::uint64_t seed) {
   graph.sources = graph.destinations = both[me];
 }
 
-Communicators::Communicators(const Api& api, MPI_Comm world_handle, MPI_Comm self, std::uint64_t seed)
+Communicators::Communicators(const Api& api, MPI_Comm world_handle, MPI_Comm self,
+                             std::uint64_t seed)
     : api_(api) {
   add("world", world_handle);
   add("self", self);
@@ -176,7 +186,8 @@ Communicators::Communicators(const Api& api, MPI_Comm world_handle, MPI_Comm sel
   if (size > 1) {
     add_inter("inter_parity", world().rank % 2);
     add_inter("inter_uneven", world().rank < (size + 2) / 3 ? 0 : 1);
-    check_comm_call(api_.Intercomm_merge(comms_.back().handle, comms_.back().group, &handle), "Intercomm_merge");
+    check_comm_call(api_.Intercomm_merge(comms_.back().handle, comms_.back().group, &handle),
+                    "Intercomm_merge");
     add("merged", handle);
     owned_.push_back(handle);
   }

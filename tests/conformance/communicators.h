@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The communicators cases run on: every shape MPI has, made once through the oracle's functions and once
-// through the tested ones, so that messages of the two never meet. Knows no cases.
+// The communicators cases run on: every shape MPI has, made once through the oracle's functions and
+// once through the tested ones, so that messages of the two never meet. Knows no cases.
 #pragma once
 
 #include <deque>
@@ -15,12 +15,12 @@ namespace accord::conformance {
 struct Comm {
   const char* name = "";
   MPI_Comm handle = MPI_COMM_NULL;
-  bool member = false;       // whether this process belongs to it
+  bool member = false;  // whether this process belongs to it
   int rank = 0;
-  int size = 1;              // of the local group
+  int size = 1;  // of the local group
   bool inter = false;
   int remote_size = 0;
-  int group = 0;             // which of an inter-communicator's two groups this process is in
+  int group = 0;  // which of an inter-communicator's two groups this process is in
   bool topology = false;
   bool distinct_edges = false;  // no pair of neighbours has two edges: counts may differ by edge
   bool doubled_sides = false;   // of a grid: one rank is on both sides of another, or of itself

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The verdict on a case: both passes must have left the same bytes everywhere and logged the same values.
+// The verdict on a case: both passes must have left the same bytes everywhere and logged the same
+// values.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -25,8 +26,8 @@ std::string hex(const std::vector<std::byte>& bytes, std::size_t at) {
 
 bool has(const std::vector<bool>& bytes, std::size_t at) { return !bytes.empty() && bytes[at]; }
 
-// Whether a difference at this byte is none. Padding inside a pair is a gap and must be left alone, unless the
-// host MPI itself writes it; in host memory it was the host MPI that wrote.
+// Whether a difference at this byte is none. Padding inside a pair is a gap and must be left alone,
+// unless the host MPI itself writes it; in host memory it was the host MPI that wrote.
 bool excused(const Buffer& expected, const Buffer& got, std::size_t at) {
   if (has(got.loose, at)) return true;
   if (!has(got.soft, at)) return false;
@@ -56,15 +57,17 @@ std::string first_difference(const Buffer& expected, const Buffer& got) {
   if (different == 0) return {};
   const auto offset = static_cast<std::ptrdiff_t>(first) - got.origin_bytes;
   std::string line = std::string(got.role) + " buffer (" + memory_name(got.kind) + ", " +
-                     std::to_string(got.size_bytes) + " bytes with guards): " + std::to_string(different) +
-                     " bytes differ, " + std::to_string(untouched) +
-                     " of them not to be written; first at offset " + std::to_string(offset) + ": expected " +
-                     hex(expected.result, first) + " got " + hex(got.result, first);
+                     std::to_string(got.size_bytes) +
+                     " bytes with guards): " + std::to_string(different) + " bytes differ, " +
+                     std::to_string(untouched) + " of them not to be written; first at offset " +
+                     std::to_string(offset) + ": expected " + hex(expected.result, first) +
+                     " got " + hex(got.result, first);
   if (got.result[first] == got.image[first]) line += " (the old value)";
   return line;
 }
 
-// Bytes outside the type map that the oracle itself wrote: a defect of the host MPI or of the harness.
+// Bytes outside the type map that the oracle itself wrote: a defect of the host MPI or of the
+// harness.
 std::string oracle_gap(const Buffer& buffer) {
   for (std::size_t i = 0; i < buffer.data.size(); ++i) {
     if (buffer.data[i] || has(buffer.loose, i) || has(buffer.soft, i)) continue;

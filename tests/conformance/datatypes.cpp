@@ -16,7 +16,8 @@ std::vector<Piece> placed(const TypeModel& old, const Displacements& at_bytes) {
   std::vector<Piece> pieces;
   pieces.reserve(old.pieces.size() * at_bytes.size());
   for (std::ptrdiff_t at : at_bytes)
-    for (const Piece& piece : old.pieces) pieces.push_back({piece.offset_bytes + at, piece.element});
+    for (const Piece& piece : old.pieces)
+      pieces.push_back({piece.offset_bytes + at, piece.element});
   return pieces;
 }
 
@@ -38,7 +39,8 @@ int random_divisor(int count, Rng& rng) {
   return rng.pick(divisors);
 }
 
-// Where blocks of the given lengths (in elements) start: increasing with random gaps, or in another order.
+// Where blocks of the given lengths (in elements) start: increasing with random gaps, or in another
+// order.
 std::vector<std::int64_t> starts(const std::vector<std::int64_t>& lengths, Rng& rng) {
   std::vector<std::size_t> order(lengths.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -96,19 +98,21 @@ TypeModel* TypeFactory::adopt(MPI_Datatype handle, std::string text, std::vector
   return &model;
 }
 
-// The MPI must see the type as it is modelled here. Whether padding behind the index of a pair belongs to it is
-// not defined.
+// The MPI must see the type as it is modelled here. Whether padding behind the index of a pair
+// belongs to it is not defined.
 void TypeFactory::check_model(const TypeModel& model) const {
   MPI_Aint lb = 0;
   MPI_Aint extent = 0;
   check_type_call(api_.Type_get_true_extent(model.handle, &lb, &extent), "Type_get_true_extent");
   std::ptrdiff_t least_ub = model.true_lb_bytes;
   for (const Piece& piece : model.pieces)
-    least_ub = std::max(least_ub, piece.offset_bytes + static_cast<std::ptrdiff_t>(solid_bytes(*piece.element)));
+    least_ub = std::max(
+        least_ub, piece.offset_bytes + static_cast<std::ptrdiff_t>(solid_bytes(*piece.element)));
   if (lb != model.true_lb_bytes || (lb + extent != model.true_ub_bytes && lb + extent != least_ub))
     throw std::runtime_error(model.text + " has true bounds " + std::to_string(lb) + ", " +
                              std::to_string(lb + extent) + ", modelled as " +
-                             std::to_string(model.true_lb_bytes) + ", " + std::to_string(model.true_ub_bytes));
+                             std::to_string(model.true_lb_bytes) + ", " +
+                             std::to_string(model.true_ub_bytes));
 }
 
 const TypeModel* TypeFactory::predefined(const Element& element) {
@@ -126,11 +130,12 @@ const TypeModel* TypeFactory::predefined(const Element& element) {
 const TypeModel* TypeFactory::resized(const TypeModel& old, std::ptrdiff_t lb_bytes,
                                       std::ptrdiff_t extent_bytes, bool use_large) {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check_type_call(api_.Type_create_resized(use_large, old.handle, Count{lb_bytes}, Count{extent_bytes}, &handle),
-        "Type_create_resized");
+  check_type_call(api_.Type_create_resized(use_large, old.handle, Count{lb_bytes},
+                                           Count{extent_bytes}, &handle),
+                  "Type_create_resized");
   return adopt(handle,
-               "resized(" + std::to_string(lb_bytes) + "," + std::to_string(extent_bytes) + ") of " +
-                   old.text,
+               "resized(" + std::to_string(lb_bytes) + "," + std::to_string(extent_bytes) +
+                   ") of " + old.text,
                old.pieces);
 }
 
@@ -142,11 +147,11 @@ const TypeModel* TypeFactory::strided(const TypeModel& old, int count, Rng& rng)
   const bool use_large = large(rng);
   const std::ptrdiff_t stride_bytes = stride * old.extent_bytes;
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check_type_call(bytes ? api_.Type_create_hvector(use_large, Count{number}, Count{length}, Count{stride_bytes},
-                                         old.handle, &handle)
-              : api_.Type_vector(use_large, Count{number}, Count{length}, Count{stride}, old.handle,
-                                 &handle),
-        "Type_vector");
+  check_type_call(bytes ? api_.Type_create_hvector(use_large, Count{number}, Count{length},
+                                                   Count{stride_bytes}, old.handle, &handle)
+                        : api_.Type_vector(use_large, Count{number}, Count{length}, Count{stride},
+                                           old.handle, &handle),
+                  "Type_vector");
   Displacements at;
   for (int i = 0; i < number; ++i)
     for (int j = 0; j < length; ++j) at.push_back(i * stride_bytes + j * old.extent_bytes);
@@ -182,11 +187,11 @@ const TypeModel* TypeFactory::blocks(const TypeModel& old, int count, Rng& rng) 
   else if (kind == 2)
     code = api_.Type_create_struct(use_large, number, length_ref, byte_ref, types.data(), &handle);
   else if (kind == 3)
-    code = api_.Type_create_indexed_block(use_large, number, Count{lengths[0]}, start_ref, old.handle,
-                                          &handle);
+    code = api_.Type_create_indexed_block(use_large, number, Count{lengths[0]}, start_ref,
+                                          old.handle, &handle);
   else
-    code = api_.Type_create_hindexed_block(use_large, number, Count{lengths[0]}, byte_ref, old.handle,
-                                           &handle);
+    code = api_.Type_create_hindexed_block(use_large, number, Count{lengths[0]}, byte_ref,
+                                           old.handle, &handle);
   check_type_call(code, kNames[kind]);
   Displacements at;
   std::string text = std::string(kNames[kind]) + "(";
@@ -210,9 +215,10 @@ const TypeModel* TypeFactory::subarray(const TypeModel& old, int count, Rng& rng
   const bool use_large = large(rng);
   const Array sizes(size), subs(sub), begins(start);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check_type_call(api_.Type_create_subarray(use_large, 2, ArrayRef{&sizes}, ArrayRef{&subs}, ArrayRef{&begins},
-                                  c_order ? MPI_ORDER_C : MPI_ORDER_FORTRAN, old.handle, &handle),
-        "Type_create_subarray");
+  check_type_call(
+      api_.Type_create_subarray(use_large, 2, ArrayRef{&sizes}, ArrayRef{&subs}, ArrayRef{&begins},
+                                c_order ? MPI_ORDER_C : MPI_ORDER_FORTRAN, old.handle, &handle),
+      "Type_create_subarray");
   const int outer = c_order ? 0 : 1;  // the slow dimension in memory
   const int inner = 1 - outer;
   Displacements at;
@@ -221,18 +227,21 @@ const TypeModel* TypeFactory::subarray(const TypeModel& old, int count, Rng& rng
       at.push_back(((start[outer] + i) * size[inner] + start[inner] + j) * old.extent_bytes);
   return adopt(handle,
                "subarray(" + std::to_string(sub[0]) + "x" + std::to_string(sub[1]) + " of " +
-                   std::to_string(size[0]) + "x" + std::to_string(size[1]) + (c_order ? ",C" : ",F") +
-                   ") of " + old.text,
+                   std::to_string(size[0]) + "x" + std::to_string(size[1]) +
+                   (c_order ? ",C" : ",F") + ") of " + old.text,
                placed(old, at));
 }
 
-const TypeModel* TypeFactory::column(const Element& element, int rows, int columns, bool use_large) {
+const TypeModel* TypeFactory::column(const Element& element, int rows, int columns,
+                                     bool use_large) {
   const TypeModel* old = predefined(element);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check_type_call(api_.Type_vector(use_large, Count{rows}, Count{1}, Count{columns}, old->handle, &handle),
-        "Type_vector");
+  check_type_call(
+      api_.Type_vector(use_large, Count{rows}, Count{1}, Count{columns}, old->handle, &handle),
+      "Type_vector");
   Displacements at;
-  for (int i = 0; i < rows; ++i) at.push_back(static_cast<std::ptrdiff_t>(i) * columns * old->extent_bytes);
+  for (int i = 0; i < rows; ++i)
+    at.push_back(static_cast<std::ptrdiff_t>(i) * columns * old->extent_bytes);
   const TypeModel* strip = adopt(handle,
                                  "column(" + std::to_string(rows) + " rows of " +
                                      std::to_string(columns) + ") of " + old->text,
@@ -240,15 +249,18 @@ const TypeModel* TypeFactory::column(const Element& element, int rows, int colum
   return resized(*strip, 0, old->extent_bytes, use_large);
 }
 
-const TypeModel* TypeFactory::gapped_pair(const Element& element, int gap, int trailing, bool use_large) {
+const TypeModel* TypeFactory::gapped_pair(const Element& element, int gap, int trailing,
+                                          bool use_large) {
   const TypeModel* old = predefined(element);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check_type_call(api_.Type_vector(use_large, Count{2}, Count{1}, Count{1 + gap}, old->handle, &handle),
-        "Type_vector");
+  check_type_call(
+      api_.Type_vector(use_large, Count{2}, Count{1}, Count{1 + gap}, old->handle, &handle),
+      "Type_vector");
   const TypeModel* two =
       adopt(handle, "pair with a gap of " + std::to_string(gap) + " of " + old->text,
             placed(*old, {0, (1 + gap) * old->extent_bytes}));
-  return trailing == 0 ? two : resized(*two, 0, (2 + gap + trailing) * old->extent_bytes, use_large);
+  return trailing == 0 ? two
+                       : resized(*two, 0, (2 + gap + trailing) * old->extent_bytes, use_large);
 }
 
 const TypeModel* TypeFactory::homogeneous(const Element& element, int count, std::int64_t repeat,
@@ -275,11 +287,12 @@ const TypeModel* TypeFactory::homogeneous(const Element& element, int count, std
     default: {
       const bool use_large = large(rng);
       MPI_Datatype handle = MPI_DATATYPE_NULL;
-      check_type_call(api_.Type_contiguous(use_large, Count{rest}, old->handle, &handle), "Type_contiguous");
+      check_type_call(api_.Type_contiguous(use_large, Count{rest}, old->handle, &handle),
+                      "Type_contiguous");
       Displacements at;
       for (int i = 0; i < rest; ++i) at.push_back(i * old->extent_bytes);
-      const TypeModel* result =
-          adopt(handle, "contiguous(" + std::to_string(rest) + ") of " + old->text, placed(*old, at));
+      const TypeModel* result = adopt(
+          handle, "contiguous(" + std::to_string(rest) + ") of " + old->text, placed(*old, at));
       if (rng.chance(70)) return result;
       check_type_call(api_.Type_dup(result->handle, &handle), "Type_dup");
       return adopt(handle, "dup of " + result->text, result->pieces);
@@ -301,14 +314,16 @@ const TypeModel* TypeFactory::heterogeneous(std::span<const Element* const> sign
     first_bytes.push_back(cursor);
     types.push_back(element->handle);
     pieces.push_back({cursor, element});
-    text += std::string(pieces.size() == 1 ? "" : ",") + element->name + "@" + std::to_string(cursor);
+    text +=
+        std::string(pieces.size() == 1 ? "" : ",") + element->name + "@" + std::to_string(cursor);
     cursor += static_cast<std::ptrdiff_t>(element->size_bytes);
   }
   const Array length_array(lengths), byte_array(first_bytes);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check_type_call(api_.Type_create_struct(large(rng), Count{static_cast<std::int64_t>(signature.size())},
-                                ArrayRef{&length_array}, ArrayRef{&byte_array}, types.data(), &handle),
-        "Type_create_struct");
+  check_type_call(api_.Type_create_struct(
+                      large(rng), Count{static_cast<std::int64_t>(signature.size())},
+                      ArrayRef{&length_array}, ArrayRef{&byte_array}, types.data(), &handle),
+                  "Type_create_struct");
   const TypeModel* bare = adopt(handle, text + ")", pieces);
   // A MPI may or may not round a struct's extent up to its alignment: say it.
   const auto align = static_cast<std::ptrdiff_t>(bare->align_bytes);
@@ -321,9 +336,9 @@ const TypeModel* TypeFactory::random_layout(std::span<const Element* const> sign
                                             std::int64_t repeat, Rng& rng) {
   const bool same = std::all_of(signature.begin(), signature.end(),
                                 [&](const Element* e) { return e == signature.front(); });
-  const TypeModel* type = same ? homogeneous(*signature.front(), static_cast<int>(signature.size()),
-                                             repeat, rng)
-                               : heterogeneous(signature, rng);
+  const TypeModel* type =
+      same ? homogeneous(*signature.front(), static_cast<int>(signature.size()), repeat, rng)
+           : heterogeneous(signature, rng);
   if (rng.chance(75) || type->extent_bytes < type->true_ub_bytes - type->true_lb_bytes) return type;
   const auto step = static_cast<std::ptrdiff_t>(type->align_bytes);
   const std::ptrdiff_t extent = (type->extent_bytes + step - 1) / step * step + rng.below(4) * step;
@@ -334,10 +349,12 @@ const TypeModel* TypeFactory::composite(const TypeModel& unit, std::int64_t coun
   if (count < 1 || count > kCompositeCountMax) return nullptr;
   const bool use_large = large(rng);
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  check_type_call(api_.Type_contiguous(use_large, Count{count}, unit.handle, &handle), "Type_contiguous");
+  check_type_call(api_.Type_contiguous(use_large, Count{count}, unit.handle, &handle),
+                  "Type_contiguous");
   Displacements at;
   for (std::int64_t i = 0; i < count; ++i) at.push_back(i * unit.extent_bytes);
-  return adopt(handle, "contiguous(" + std::to_string(count) + ") of " + unit.text, placed(unit, at));
+  return adopt(handle, "contiguous(" + std::to_string(count) + ") of " + unit.text,
+               placed(unit, at));
 }
 
 void TypeFactory::free_all() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Random derived datatypes, each with its own list of where its elements lie, worked out here and not by the
-// MPI, so that gap bytes are known independently. Knows no buffers and no communicators.
+// Random derived datatypes, each with its own list of where its elements lie, worked out here and
+// not by the MPI, so that gap bytes are known independently. Knows no buffers and no communicators.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,16 @@ struct Piece {
 
 struct TypeModel {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  bool owned = false;       // made here, to be freed
-  std::string text;         // "vector(3,1,4) of MPI_INT"
+  bool owned = false;         // made here, to be freed
+  std::string text;           // "vector(3,1,4) of MPI_INT"
   std::vector<Piece> pieces;  // in type-map order
   std::ptrdiff_t lb_bytes = 0;
   std::ptrdiff_t extent_bytes = 0;
   std::ptrdiff_t true_lb_bytes = 0;
   std::ptrdiff_t true_ub_bytes = 0;
   std::size_t size_bytes = 0;
-  std::size_t align_bytes = 1;  // every piece is aligned to its element when the origin is aligned to this
+  std::size_t align_bytes =
+      1;  // every piece is aligned to its element when the origin is aligned to this
 };
 
 // The bytes that `count` elements of the type cover, relative to the origin: low <= 0 <= high.
@@ -52,9 +53,10 @@ class TypeFactory {
 
   const TypeModel* predefined(const Element& element);
 
-  // A type whose signature is exactly `signature`, laid out at random. Up to `repeat` consecutive elements
-  // of it never overlap.
-  const TypeModel* random_layout(std::span<const Element* const> signature, std::int64_t repeat, Rng& rng);
+  // A type whose signature is exactly `signature`, laid out at random. Up to `repeat` consecutive
+  // elements of it never overlap.
+  const TypeModel* random_layout(std::span<const Element* const> signature, std::int64_t repeat,
+                                 Rng& rng);
 
   // `count` times `unit` as one element of a new type, perhaps with room around it.
   const TypeModel* composite(const TypeModel& unit, std::int64_t count, Rng& rng);
@@ -63,8 +65,8 @@ class TypeFactory {
   // consecutive columns: two of them interleave.
   const TypeModel* column(const Element& element, int rows, int columns, bool large);
 
-  // Two integers with a gap of `gap` integers between them and one of `trailing` behind, for user-defined
-  // operations.
+  // Two integers with a gap of `gap` integers between them and one of `trailing` behind, for
+  // user-defined operations.
   const TypeModel* gapped_pair(const Element& element, int gap, int trailing, bool large);
 
   // Legal while calls that use them are in progress.
@@ -81,8 +83,8 @@ class TypeFactory {
   const TypeModel* blocks(const TypeModel& old, int count, Rng& rng);
   const TypeModel* strided(const TypeModel& old, int count, Rng& rng);
   const TypeModel* subarray(const TypeModel& old, int count, Rng& rng);
-  const TypeModel* resized(const TypeModel& old, std::ptrdiff_t lb_bytes, std::ptrdiff_t extent_bytes,
-                           bool large);
+  const TypeModel* resized(const TypeModel& old, std::ptrdiff_t lb_bytes,
+                           std::ptrdiff_t extent_bytes, bool large);
   bool large(Rng& rng) const;
 
   const Api& api_;

@@ -55,7 +55,8 @@ struct Packet {
 void crash_on_purpose(const Run& run) {
   for (const Buffer& buffer : run.buffers()) {
     if (buffer.kind != ACCORD_MEMORY_DEVICE) continue;
-    *reinterpret_cast<volatile char*>(buffer.base) = 1;  // what a slipped device pointer does to the host MPI
+    *reinterpret_cast<volatile char*>(buffer.base) =
+        1;  // what a slipped device pointer does to the host MPI
     return;
   }
 }
@@ -92,8 +93,8 @@ void Driver::run_case(std::int64_t case_number) {
   judge(case_number, lines, tested.description());
   ++run_;
   if (environment_.options.verbose && environment_.rank == 0)
-    std::printf("case %lld %s %s\n", static_cast<long long>(case_number), lines.empty() ? "ok" : "FAILED",
-                tested.description().c_str());
+    std::printf("case %lld %s %s\n", static_cast<long long>(case_number),
+                lines.empty() ? "ok" : "FAILED", tested.description().c_str());
 }
 
 void Driver::judge(std::int64_t case_number, const std::vector<std::string>& lines,
@@ -124,30 +125,35 @@ std::vector<Driver::Failure> Driver::gather() const {
     mine[i].case_number = pending_[i].case_number;
     std::snprintf(mine[i].text, kTextBytes, "%s", pending_[i].text.c_str());
   }
-  api.Allgatherv.blocking.small(mine.data(), bytes, MPI_BYTE, all.data(), counts.data(), displacements.data(),
-                                MPI_BYTE, world);
+  api.Allgatherv.blocking.small(mine.data(), bytes, MPI_BYTE, all.data(), counts.data(),
+                                displacements.data(), MPI_BYTE, world);
   std::vector<Failure> failures;
   for (std::size_t i = 0; i < static_cast<std::size_t>(total) / sizeof(Packet); ++i)
     failures.push_back({all[i].case_number, all[i].text});
-  std::stable_sort(failures.begin(), failures.end(),
-                   [](const Failure& a, const Failure& b) { return a.case_number < b.case_number; });
+  std::stable_sort(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
+    return a.case_number < b.case_number;
+  });
   return failures;
 }
 
-// One line a case that reruns it, then what the first rank that noticed saw. Where the host MPI alone got it wrong
-// on any rank, the case says nothing about what is tested.
+// One line a case that reruns it, then what the first rank that noticed saw. Where the host MPI
+// alone got it wrong on any rank, the case says nothing about what is tested.
 void Driver::print(const std::vector<Failure>& failures) {
-  const auto of_the_host = [](const Failure& failure) { return failure.text.find(kOracleMark) != std::string::npos; };
+  const auto of_the_host = [](const Failure& failure) {
+    return failure.text.find(kOracleMark) != std::string::npos;
+  };
   for (auto first = failures.begin(); first != failures.end();) {
-    const auto last = std::find_if(
-        first, failures.end(), [&](const Failure& failure) { return failure.case_number != first->case_number; });
+    const auto last = std::find_if(first, failures.end(), [&](const Failure& failure) {
+      return failure.case_number != first->case_number;
+    });
     const auto host = std::find_if(first, last, of_the_host);
     ++(host == last ? failed_ : failed_by_host_);
     const Failure& shown = host == last ? *first : *host;
     first = last;
     if (environment_.rank != 0) continue;
     std::printf("%s rerun: %s\n  %s", host == last ? "FAILED" : "THE HOST MPI FAILED",
-                rerun_line(environment_.options, environment_.size, shown.case_number).c_str(), shown.text.c_str());
+                rerun_line(environment_.options, environment_.size, shown.case_number).c_str(),
+                shown.text.c_str());
     std::fflush(stdout);
   }
 }
@@ -173,16 +179,17 @@ int Driver::summary() {
   const bool hosts_fault = failed_by_host_ > std::max<std::int64_t>(2, run_ / 200);
   if (environment_.rank == 0) {
     std::string reasons;
-    if (failed_by_host_ > 0) reasons = "; " + std::to_string(failed_by_host_) + " failed in the host MPI alone";
+    if (failed_by_host_ > 0)
+      reasons = "; " + std::to_string(failed_by_host_) + " failed in the host MPI alone";
     std::string skips;
     for (const auto& [reason, number] : skip_reasons_)
       skips += (skips.empty() ? " (" : "; ") + std::to_string(number) + " " + reason;
     if (!skips.empty()) reasons += skips + ")";
     const double seconds = now_s() - started_s_;
     std::printf("conformance: %lld passed, %lld failed, %lld skipped%s; %.1f s, %.0f cases/s\n",
-                static_cast<long long>(run_ - failed_ - failed_by_host_), static_cast<long long>(failed_),
-                static_cast<long long>(skipped_), reasons.c_str(), seconds,
-                seconds > 0 ? static_cast<double>(run_) / seconds : 0.0);
+                static_cast<long long>(run_ - failed_ - failed_by_host_),
+                static_cast<long long>(failed_), static_cast<long long>(skipped_), reasons.c_str(),
+                seconds, seconds > 0 ? static_cast<double>(run_) / seconds : 0.0);
     std::fflush(stdout);
   }
   return failed_ == 0 && !hosts_fault ? 0 : 1;

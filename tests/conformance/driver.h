@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Runs cases one after the other and keeps the ranks in step: every few cases they agree on what failed and
-// whether to go on. Called by main.
+// Runs cases one after the other and keeps the ranks in step: every few cases they agree on what
+// failed and whether to go on. Called by main.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class Driver {
  public:
   explicit Driver(Environment& environment) : environment_(environment) {}
 
-  // Runs what the options ask for and prints the result from rank 0. Returns the process's exit code.
+  // Runs what the options ask for and prints the result from rank 0. Returns the process's exit
+  // code.
   int run_all();
 
  private:
@@ -28,8 +29,10 @@ class Driver {
   };
 
   void run_case(std::int64_t case_number);
-  void judge(std::int64_t case_number, const std::vector<std::string>& lines, const std::string& description);
-  // Collective: gathers the failures since the last time, prints each case once. Returns false to stop.
+  void judge(std::int64_t case_number, const std::vector<std::string>& lines,
+             const std::string& description);
+  // Collective: gathers the failures since the last time, prints each case once. Returns false to
+  // stop.
   bool agree();
   std::vector<Failure> gather() const;
   void print(const std::vector<Failure>& failures);

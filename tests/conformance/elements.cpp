@@ -27,7 +27,8 @@ std::size_t meaningful_bytes() {
 }
 
 template <class T>
-Element of_integer(const char* name, MPI_Datatype handle, ElementClass c = ElementClass::c_integer) {
+Element of_integer(const char* name, MPI_Datatype handle,
+                   ElementClass c = ElementClass::c_integer) {
   return {name, handle, c, std::is_signed_v<T>, sizeof(T), alignof(T), 0, c, sizeof(T)};
 }
 
@@ -38,8 +39,15 @@ Element of_value(const char* name, MPI_Datatype handle, ElementClass c) {
 
 template <class T>
 Element of_complex(const char* name, MPI_Datatype handle) {
-  return {name, handle, ElementClass::complex, true, 2 * sizeof(T), alignof(T), 0,
-          ElementClass::floating, meaningful_bytes<T>()};
+  return {name,
+          handle,
+          ElementClass::complex,
+          true,
+          2 * sizeof(T),
+          alignof(T),
+          0,
+          ElementClass::floating,
+          meaningful_bytes<T>()};
 }
 
 template <class T>
@@ -50,8 +58,15 @@ Element of_pair(const char* name, MPI_Datatype handle) {
   };
   const ElementClass c =
       std::is_floating_point_v<T> ? ElementClass::floating : ElementClass::c_integer;
-  return {name, handle, ElementClass::pair, true, sizeof(Pair), alignof(Pair), offsetof(Pair, index),
-          c, meaningful_bytes<T>()};
+  return {name,
+          handle,
+          ElementClass::pair,
+          true,
+          sizeof(Pair),
+          alignof(Pair),
+          offsetof(Pair, index),
+          c,
+          meaningful_bytes<T>()};
 }
 
 // A Fortran type: C knows its size only by asking.
@@ -78,7 +93,8 @@ void add_extensions(std::vector<Element>& list) {
 #ifdef MPI_CXX_FLOAT_COMPLEX
   list.push_back(of_complex<float>("MPI_CXX_FLOAT_COMPLEX", MPI_CXX_FLOAT_COMPLEX));
   list.push_back(of_complex<double>("MPI_CXX_DOUBLE_COMPLEX", MPI_CXX_DOUBLE_COMPLEX));
-  list.push_back(of_complex<long double>("MPI_CXX_LONG_DOUBLE_COMPLEX", MPI_CXX_LONG_DOUBLE_COMPLEX));
+  list.push_back(
+      of_complex<long double>("MPI_CXX_LONG_DOUBLE_COMPLEX", MPI_CXX_LONG_DOUBLE_COMPLEX));
 #endif
 }
 
@@ -163,7 +179,8 @@ bool is_real(ElementClass c) {
 // A small number that no combination of eight ranks takes out of the type's exact range.
 int small_number(Values values, std::size_t size_bytes, bool is_signed, int rank, Rng& rng) {
   if (values == Values::product) {
-    // Open MPI saturates the narrowest types, which is not associative: at most two ranks may double.
+    // Open MPI saturates the narrowest types, which is not associative: at most two ranks may
+    // double.
     const bool may_double = size_bytes > 1 || rank % 4 == 0;
     const int magnitude = may_double ? rng.between(1, 2) : 1;
     return is_signed && rng.chance(40) ? -magnitude : magnitude;
@@ -173,7 +190,8 @@ int small_number(Values values, std::size_t size_bytes, bool is_signed, int rank
 }
 
 void write_integer(const Element& element, Values values, int rank, Rng& rng, std::byte* target) {
-  const bool wraps = values == Values::bits || values == Values::ordered || element.value_bytes >= 4;
+  const bool wraps =
+      values == Values::bits || values == Values::ordered || element.value_bytes >= 4;
   std::uint64_t value = rng.next();
   if (values == Values::truth)
     value = rng.chance(30) ? 0 : value % 100 + 1;
@@ -183,7 +201,8 @@ void write_integer(const Element& element, Values values, int rank, Rng& rng, st
   store_integer(target, element.value_bytes, value);
 }
 
-// Products of these two Gaussian primes never have a zero component, whose sign would depend on the order.
+// Products of these two Gaussian primes never have a zero component, whose sign would depend on the
+// order.
 void write_complex(const Element& element, Values values, Rng& rng, std::byte* target) {
   const std::size_t half = element.size_bytes / 2;
   int real = rng.between(-15, 15);
@@ -203,7 +222,8 @@ void write_pair(const Element& element, int rank, Rng& rng, std::byte* target) {
   const int index = rank * 3 + rng.below(3);
   if (is_real(element.value_class))
     store_real(target, element.value_class,
-               element.value_bytes == kLongDoubleBytes ? sizeof(long double) : element.value_bytes, value);
+               element.value_bytes == kLongDoubleBytes ? sizeof(long double) : element.value_bytes,
+               value);
   else
     store_integer(target, element.value_bytes,
                   static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
@@ -265,11 +285,16 @@ std::vector<Element> make_elements(const Api& oracle) {
 }
 
 std::vector<Operation> make_operations() {
-  return {{"MPI_SUM", MPI_SUM, Values::sum},          {"MPI_PROD", MPI_PROD, Values::product},
-          {"MPI_MAX", MPI_MAX, Values::ordered},      {"MPI_MIN", MPI_MIN, Values::ordered},
-          {"MPI_LAND", MPI_LAND, Values::truth},      {"MPI_LOR", MPI_LOR, Values::truth},
-          {"MPI_LXOR", MPI_LXOR, Values::truth},      {"MPI_BAND", MPI_BAND, Values::bits},
-          {"MPI_BOR", MPI_BOR, Values::bits},         {"MPI_BXOR", MPI_BXOR, Values::bits},
+  return {{"MPI_SUM", MPI_SUM, Values::sum},
+          {"MPI_PROD", MPI_PROD, Values::product},
+          {"MPI_MAX", MPI_MAX, Values::ordered},
+          {"MPI_MIN", MPI_MIN, Values::ordered},
+          {"MPI_LAND", MPI_LAND, Values::truth},
+          {"MPI_LOR", MPI_LOR, Values::truth},
+          {"MPI_LXOR", MPI_LXOR, Values::truth},
+          {"MPI_BAND", MPI_BAND, Values::bits},
+          {"MPI_BOR", MPI_BOR, Values::bits},
+          {"MPI_BXOR", MPI_BXOR, Values::bits},
           {"MPI_MINLOC", MPI_MINLOC, Values::location},
           {"MPI_MAXLOC", MPI_MAXLOC, Values::location}};
 }

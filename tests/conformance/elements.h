@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The predefined datatypes and operations of the host MPI: sizes, which operations are legal on which types, and
-// values on which every operation is exact in any order of evaluation, so that results can be compared
-// bit by bit. Knows nothing of cases, communicators or memory kinds.
+// The predefined datatypes and operations of the host MPI: sizes, which operations are legal on
+// which types, and values on which every operation is exact in any order of evaluation, so that
+// results can be compared bit by bit. Knows nothing of cases, communicators or memory kinds.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ namespace accord::conformance {
 enum class ElementClass {
   c_integer,
   fortran_integer,
-  address,        // MPI_AINT, MPI_OFFSET, MPI_COUNT
+  address,  // MPI_AINT, MPI_OFFSET, MPI_COUNT
   floating,
-  half,           // IEEE binary16
+  half,  // IEEE binary16
   bfloat,
   complex,
   logical,
   byte,
-  pair,           // {value, int index}
-  pair_uniform,   // MPI_2REAL and its like: both halves of one type
-  moved_only,     // no operation is defined: characters, MPI_PACKED, types of no C twin
+  pair,          // {value, int index}
+  pair_uniform,  // MPI_2REAL and its like: both halves of one type
+  moved_only,    // no operation is defined: characters, MPI_PACKED, types of no C twin
 };
 
 struct Element {
@@ -36,11 +36,11 @@ struct Element {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
   ElementClass element_class = ElementClass::moved_only;
   bool is_signed = false;
-  std::size_t size_bytes = 0;         // of its memory, padding included
+  std::size_t size_bytes = 0;  // of its memory, padding included
   std::size_t align_bytes = 1;
-  std::size_t index_offset_bytes = 0; // pairs: where the index is
+  std::size_t index_offset_bytes = 0;                   // pairs: where the index is
   ElementClass value_class = ElementClass::moved_only;  // pairs: class of the value
-  std::size_t value_bytes = 0;        // meaningful bytes of the value: 10 of a long double's 16
+  std::size_t value_bytes = 0;  // meaningful bytes of the value: 10 of a long double's 16
 };
 
 enum class Values { sum, product, ordered, bits, truth, location };
@@ -59,8 +59,8 @@ std::vector<Operation> make_operations();
 // Whether the standard defines the operation on the type. The MPIX half types count as floating.
 bool legal(const Operation& operation, const Element& element);
 
-// Writes one value of the type at `target`. `rank` is the contributor's place among at most 8 ranks whose
-// values are combined; it keeps products of narrow types in range.
+// Writes one value of the type at `target`. `rank` is the contributor's place among at most 8 ranks
+// whose values are combined; it keeps products of narrow types in range.
 void write_value(const Element& element, Values values, int rank, Rng& rng, std::byte* target);
 
 // Bytes up to the end of the last defined one.
@@ -69,8 +69,8 @@ inline std::size_t solid_bytes(const Element& element) {
                                                      : element.size_bytes;
 }
 
-// Calls visit(first, last) for the byte ranges of one element that no operation defines: padding of pairs
-// and of long double.
+// Calls visit(first, last) for the byte ranges of one element that no operation defines: padding of
+// pairs and of long double.
 template <class Visit>
 void for_each_padding(const Element& element, Visit visit) {
   if (element.element_class == ElementClass::pair) {
@@ -80,7 +80,8 @@ void for_each_padding(const Element& element, Visit visit) {
       visit(element.index_offset_bytes + sizeof(int), element.size_bytes);
     return;
   }
-  if (element.element_class == ElementClass::complex && element.value_bytes * 2 < element.size_bytes) {
+  if (element.element_class == ElementClass::complex &&
+      element.value_bytes * 2 < element.size_bytes) {
     visit(element.value_bytes, element.size_bytes / 2);
     visit(element.size_bytes / 2 + element.value_bytes, element.size_bytes);
     return;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// accord_conformance: generates random legal MPI programs and checks the MPI calls this process sees (Accord's, when
-// it is preloaded or linked) against the host MPI itself on host copies of the same data.
+// accord_conformance: generates random legal MPI programs and checks the MPI calls this process
+// sees (Accord's, when it is preloaded or linked) against the host MPI itself on host copies of the
+// same data.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -16,10 +17,17 @@ namespace accord::conformance {
 
 const std::vector<Category>& categories() {
   static const std::vector<Category> list = {
-      {"collective", 34, case_collective}, {"overlap", 18, case_overlap},   {"p2p", 20, case_p2p},
-      {"exchange", 7, case_exchange},      {"requests", 6, case_requests},  {"columns", 6, case_columns},
-      {"pack", 6, case_pack},              {"errors", 4, case_errors},      {"window", 1, case_window},
-      {"progress", 3, case_progress},      {"reuse", 6, case_reuse},
+      {"collective", 34, case_collective},
+      {"overlap", 18, case_overlap},
+      {"p2p", 20, case_p2p},
+      {"exchange", 7, case_exchange},
+      {"requests", 6, case_requests},
+      {"columns", 6, case_columns},
+      {"pack", 6, case_pack},
+      {"errors", 4, case_errors},
+      {"window", 1, case_window},
+      {"progress", 3, case_progress},
+      {"reuse", 6, case_reuse},
   };
   return list;
 }
@@ -36,7 +44,8 @@ Flavour read_flavour(const Api& oracle) {
   int length = 0;
   oracle.Get_library_version(text, &length);
   flavour.text = std::string(text, std::strcspn(text, "\n,"));
-  flavour.vendor = std::strstr(text, "Open MPI") != nullptr ? Flavour::Vendor::open_mpi : Flavour::Vendor::mpich;
+  flavour.vendor =
+      std::strstr(text, "Open MPI") != nullptr ? Flavour::Vendor::open_mpi : Flavour::Vendor::mpich;
   const char* digits = text + std::strcspn(text, "0123456789");
   std::sscanf(digits, "%d.%d.%d", &flavour.major, &flavour.minor, &flavour.patch);
   std::replace(flavour.text.begin(), flavour.text.end(), '\t', ' ');
@@ -61,15 +70,18 @@ std::string choose_memory(Environment& environment) {
   if (options.memory.empty()) {
     options.memory = {ACCORD_MEMORY_HOST};
     if (environment.memory.has_accord() && environment.memory.device_count() > 0)
-      options.memory = {ACCORD_MEMORY_HOST, ACCORD_MEMORY_PINNED, ACCORD_MEMORY_MANAGED, ACCORD_MEMORY_DEVICE};
+      options.memory = {ACCORD_MEMORY_HOST, ACCORD_MEMORY_PINNED, ACCORD_MEMORY_MANAGED,
+                        ACCORD_MEMORY_DEVICE};
   }
-  std::sort(options.memory.begin(), options.memory.end());  // device last: the "all on the device" mix
+  std::sort(options.memory.begin(),
+            options.memory.end());  // device last: the "all on the device" mix
   environment.kinds = options.memory;
   if (options.device_required && environment.kinds.back() != ACCORD_MEMORY_DEVICE)
     return "--require-device: there is no device memory here";
   if (const int devices = environment.memory.device_count(); devices > 0)
     environment.memory.use_device(environment.rank % devices);
-  return environment.memory.prepare(environment.kinds, std::max(kArenaBytesMin, 24 * options.bytes_max));
+  return environment.memory.prepare(environment.kinds,
+                                    std::max(kArenaBytesMin, 24 * options.bytes_max));
 }
 
 // Sets up everything a case needs. Returns an empty string or what is wrong.
@@ -103,9 +115,10 @@ void print_header(const Environment& environment) {
   std::printf("conformance: %s, ranks %d, seed %llu, memory%s, runtime %s, devices %d, types %zu\n",
               environment.flavour.text.c_str(), environment.size,
               static_cast<unsigned long long>(environment.options.seed), kinds.c_str(),
-              environment.memory.runtime_name(), environment.memory.device_count(), environment.elements.size());
-  std::printf("conformance: oracle %s, tested calls go to %s\n", environment.apis.host_library.c_str(),
-              environment.apis.tested_library.c_str());
+              environment.memory.runtime_name(), environment.memory.device_count(),
+              environment.elements.size());
+  std::printf("conformance: oracle %s, tested calls go to %s\n",
+              environment.apis.host_library.c_str(), environment.apis.tested_library.c_str());
   std::fflush(stdout);
 }
 

@@ -40,7 +40,8 @@ Memory::Memory() {
 Memory::~Memory() {
   release_all();
   for (int kind = 0; kind < kMemoryKinds; ++kind)
-    if (arenas_[kind].base != nullptr) release(static_cast<accord_memory>(kind), arenas_[kind].base);
+    if (arenas_[kind].base != nullptr)
+      release(static_cast<accord_memory>(kind), arenas_[kind].base);
 }
 
 const char* Memory::runtime_name() const {
@@ -50,7 +51,8 @@ const char* Memory::runtime_name() const {
 int Memory::device_count() const { return has_accord() ? device_count_() : 0; }
 
 void Memory::use_device(int device) const {
-  if (has_accord() && set_device_(device) != ACCORD_OK) throw std::runtime_error("accord_set_device");
+  if (has_accord() && set_device_(device) != ACCORD_OK)
+    throw std::runtime_error("accord_set_device");
 }
 
 std::string Memory::prepare(const std::vector<accord_memory>& kinds, std::size_t arena_bytes) {
@@ -67,8 +69,8 @@ std::string Memory::prepare(const std::vector<accord_memory>& kinds, std::size_t
 
 std::byte* Memory::allocate(accord_memory kind, std::size_t size_bytes) const {
   if (kind == ACCORD_MEMORY_HOST) {
-    void* pointer = std::aligned_alloc(kBoundaryBytes, (size_bytes + kBoundaryBytes) / kBoundaryBytes *
-                                                           kBoundaryBytes);
+    void* pointer = std::aligned_alloc(
+        kBoundaryBytes, (size_bytes + kBoundaryBytes) / kBoundaryBytes * kBoundaryBytes);
     if (pointer == nullptr) throw std::bad_alloc();
     return static_cast<std::byte*>(pointer);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Memory of every kind for the buffers of a case, through Accord's public C API found in the running process.
-// Without Accord everything is plain host memory. Nothing here or above touches memory that is not plain
-// host memory except through copy(). Knows no MPI.
+// Memory of every kind for the buffers of a case, through Accord's public C API found in the
+// running process. Without Accord everything is plain host memory. Nothing here or above touches
+// memory that is not plain host memory except through copy(). Knows no MPI.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +35,9 @@ class Memory {
   // Takes the arenas that most buffers live in. Returns an empty string or what went wrong.
   std::string prepare(const std::vector<accord_memory>& kinds, std::size_t arena_bytes);
 
-  // `size_bytes` of the given kind until release_all(), which every case ends with. `own_allocation` asks
-  // for an allocation of its own; otherwise it is a piece of an arena at an address that is `align_bytes`
-  // plus `skew_bytes`.
+  // `size_bytes` of the given kind until release_all(), which every case ends with.
+  // `own_allocation` asks for an allocation of its own; otherwise it is a piece of an arena at an
+  // address that is `align_bytes` plus `skew_bytes`.
   struct Request {
     accord_memory kind = ACCORD_MEMORY_HOST;
     std::size_t size_bytes = 0;

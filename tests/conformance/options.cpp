@@ -64,8 +64,8 @@ bool parse_corruption(Corruption& corruption) {
   const char* text = std::getenv("ACCORD_TEST_CONFORMANCE_CORRUPT");
   if (text == nullptr || std::strcmp(text, "0") == 0) return true;
   static constexpr std::pair<std::string_view, Corruption> kWords[] = {
-      {"1", Corruption::data},       {"data", Corruption::data}, {"gap", Corruption::gap},
-      {"guard", Corruption::guard},  {"input", Corruption::input}, {"hang", Corruption::hang},
+      {"1", Corruption::data},      {"data", Corruption::data},   {"gap", Corruption::gap},
+      {"guard", Corruption::guard}, {"input", Corruption::input}, {"hang", Corruption::hang},
       {"crash", Corruption::crash},
   };
   for (const auto& [word, value] : kWords) {
@@ -79,18 +79,30 @@ bool parse_corruption(Corruption& corruption) {
 // One option with its value; false where the value is no good.
 bool set_option(const std::string& name, const std::string& value, Options& options) {
   const char* text = value.c_str();
-  if (name == "--seed") options.seed = std::strtoull(text, nullptr, 10);
-  else if (name == "--first") options.first = std::strtoll(text, nullptr, 10);
-  else if (name == "--count") options.count = std::strtoll(text, nullptr, 10);
-  else if (name == "--case") options.single_case = std::strtoll(text, nullptr, 10);
-  else if (name == "--only") options.only = split(value);
-  else if (name == "--seconds") options.seconds = std::strtod(text, nullptr);
-  else if (name == "--case-timeout") options.case_timeout_s = std::strtod(text, nullptr);
-  else if (name == "--max-bytes") return parse_size(value, options.bytes_max);
-  else if (name == "--max-failures") options.failures_max = std::atoi(text);
-  else if (name == "--ranks") options.ranks = std::atoi(text);
-  else if (name == "--memory") return parse_memory(value, options.memory);
-  else return false;
+  if (name == "--seed")
+    options.seed = std::strtoull(text, nullptr, 10);
+  else if (name == "--first")
+    options.first = std::strtoll(text, nullptr, 10);
+  else if (name == "--count")
+    options.count = std::strtoll(text, nullptr, 10);
+  else if (name == "--case")
+    options.single_case = std::strtoll(text, nullptr, 10);
+  else if (name == "--only")
+    options.only = split(value);
+  else if (name == "--seconds")
+    options.seconds = std::strtod(text, nullptr);
+  else if (name == "--case-timeout")
+    options.case_timeout_s = std::strtod(text, nullptr);
+  else if (name == "--max-bytes")
+    return parse_size(value, options.bytes_max);
+  else if (name == "--max-failures")
+    options.failures_max = std::atoi(text);
+  else if (name == "--ranks")
+    options.ranks = std::atoi(text);
+  else if (name == "--memory")
+    return parse_memory(value, options.memory);
+  else
+    return false;
   return !value.empty();
 }
 
@@ -130,7 +142,8 @@ std::string parse_options(int argc, char** argv, Options& options) {
     } else if (i + 1 < argc) {
       value = argv[++i];
     }
-    if (!set_option(name, value, options)) return "cannot make sense of '" + name + " " + value + "'";
+    if (!set_option(name, value, options))
+      return "cannot make sense of '" + name + " " + value + "'";
   }
   read_size_setting("ACCORD_CHUNK_BYTES", options.chunk_bytes);
   read_size_setting("ACCORD_PIPELINE_BYTES", options.pipeline_bytes);

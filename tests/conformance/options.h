@@ -22,27 +22,29 @@ struct Options {
   std::int64_t count = 1000;
   std::int64_t single_case = -1;
   std::vector<std::string> only;
-  double seconds = 0;             // 0: no limit
+  double seconds = 0;  // 0: no limit
   double case_timeout_s = 60;
   std::size_t bytes_max = 1U << 20;
-  int ranks = 0;                  // 0: as many as there are
+  int ranks = 0;  // 0: as many as there are
   int failures_max = 20;
   bool device_required = false;
   bool verbose = false;
   std::vector<accord_memory> memory;  // empty: everything there is
   std::string program;
 
-  std::size_t chunk_bytes = 4U << 20;     // ACCORD_CHUNK_BYTES and ACCORD_PIPELINE_BYTES, where set:
+  std::size_t chunk_bytes = 4U << 20;  // ACCORD_CHUNK_BYTES and ACCORD_PIPELINE_BYTES, where set:
   std::size_t pipeline_bytes = 1U << 20;  // cases aim at their edges
   Corruption corruption = Corruption::none;
 };
 
-// Reads the command line and the environment. Returns an empty string, or one sentence for the user.
+// Reads the command line and the environment. Returns an empty string, or one sentence for the
+// user.
 std::string parse_options(int argc, char** argv, Options& options);
 
 extern const char* const kUsage;
 
-// "ACCORD_CHUNK_BYTES=1K mpiexec -n 4 accord_conformance --seed 7 --case 12 ...": reruns exactly this case.
+// "ACCORD_CHUNK_BYTES=1K mpiexec -n 4 accord_conformance --seed 7 --case 12 ...": reruns exactly
+// this case.
 std::string rerun_line(const Options& options, int ranks, std::int64_t case_number);
 
 }  // namespace accord::conformance

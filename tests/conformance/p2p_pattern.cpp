@@ -8,7 +8,8 @@
 namespace accord::conformance {
 namespace {
 
-// Tags by how a message is received, so that receives posted early never take a message meant for a late one.
+// Tags by how a message is received, so that receives posted early never take a message meant for a
+// late one.
 constexpr int kPostedTag = 0;
 constexpr int kLateTag = 100;
 constexpr int kPersistentTag = 200;
@@ -27,7 +28,8 @@ int group_size(const Comm& comm, int group) {
 }
 
 ReceiveForm draw_form(Rng& rng, bool posted, Wild wild) {
-  if (posted) return rng.chance(35) && wild != Wild::any_tag ? ReceiveForm::persistent : ReceiveForm::irecv;
+  if (posted)
+    return rng.chance(35) && wild != Wild::any_tag ? ReceiveForm::persistent : ReceiveForm::irecv;
   return static_cast<ReceiveForm>(static_cast<int>(ReceiveForm::recv) + rng.below(5));
 }
 
@@ -44,8 +46,8 @@ void draw_send(Rng& rng, Message& message) {
   const int mode = rng.below(posted ? 4 : 3);
   message.mode = static_cast<Mode>(mode);
   message.send_form = static_cast<SendForm>(rng.below(3));
-  // A blocking receive comes after the rank's own sends, so at least one end must not block. A buffered
-  // send never does.
+  // A blocking receive comes after the rank's own sends, so at least one end must not block. A
+  // buffered send never does.
   if (!posted && message.send_form == SendForm::blocking && message.mode != Mode::buffered)
     message.send_form = SendForm::nonblocking;
   const bool freed = rng.chance(20);
@@ -54,8 +56,9 @@ void draw_send(Rng& rng, Message& message) {
 
 void draw_size(Run& run, const Pattern& pattern, Message& message) {
   message.units = random_units(run, pattern.payload, 2);
-  const bool same = std::all_of(pattern.payload.signature.begin(), pattern.payload.signature.end(),
-                                [&](const Element* e) { return e == pattern.payload.signature.front(); });
+  const bool same =
+      std::all_of(pattern.payload.signature.begin(), pattern.payload.signature.end(),
+                  [&](const Element* e) { return e == pattern.payload.signature.front(); });
   const int length = static_cast<int>(pattern.payload.signature.size());
   const int loose = run.global.below(length);
   const bool partial = run.global.chance(20);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The random numbers of a case. Everything a case does follows from (seed, case number, rank), so that one
-// line reruns it. Knows no MPI.
+// The random numbers of a case. Everything a case does follows from (seed, case number, rank), so
+// that one line reruns it. Knows no MPI.
 #pragma once
 
 #include <array>

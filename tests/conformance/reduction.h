@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// An operation with a type it is legal on, and buffers of values on which it is exact. Used by the collective
-// reductions and by Reduce_local.
+// An operation with a type it is legal on, and buffers of values on which it is exact. Used by the
+// collective reductions and by Reduce_local.
 #pragma once
 
 #include "run.h"

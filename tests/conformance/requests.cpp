@@ -30,7 +30,8 @@ void keep_first(int& kept, int code) {
 
 class Completer {
  public:
-  Completer(const Run& run, std::vector<MPI_Request>& requests, std::vector<MPI_Status>* statuses, Rng rng)
+  Completer(const Run& run, std::vector<MPI_Request>& requests, std::vector<MPI_Status>* statuses,
+            Rng rng)
       : run_(run), api_(run.api()), requests_(requests), statuses_(statuses), rng_(rng) {}
 
   int one_by_one(Completion completion) {
@@ -68,7 +69,8 @@ class Completer {
       patience_.wait();
     }
     keep_first(code, api_.Wait(&request, status));
-    if (status != MPI_STATUS_IGNORE && !works(run_, "status after Request_get_status")) *status = looked;
+    if (status != MPI_STATUS_IGNORE && !works(run_, "status after Request_get_status"))
+      *status = looked;
     return code;
   }
 
@@ -112,9 +114,10 @@ class Completer {
     for (;;) {
       int number = 0;
       MPI_Status* array = statuses_ == nullptr ? MPI_STATUSES_IGNORE : got.data();
-      const int code = completion == Completion::testsome
-                           ? api_.Testsome(count(), requests_.data(), &number, indices.data(), array)
-                           : api_.Waitsome(count(), requests_.data(), &number, indices.data(), array);
+      const int code =
+          completion == Completion::testsome
+              ? api_.Testsome(count(), requests_.data(), &number, indices.data(), array)
+              : api_.Waitsome(count(), requests_.data(), &number, indices.data(), array);
       if (code != MPI_SUCCESS) return code;
       if (number == MPI_UNDEFINED) return MPI_SUCCESS;
       patience_.wait();
@@ -140,7 +143,8 @@ class Completer {
 // Whether elements of several types, or of types that are pairs, are in it.
 bool is_mixed(const Run& run, MPI_Datatype type) {
   const TypeModel* model = run.types.find(type);
-  return model != nullptr && std::any_of(model->pieces.begin(), model->pieces.end(), [&](const Piece& piece) {
+  return model != nullptr &&
+         std::any_of(model->pieces.begin(), model->pieces.end(), [&](const Piece& piece) {
            return piece.element != model->pieces.front().element ||
                   piece.element->element_class == ElementClass::pair ||
                   piece.element->element_class == ElementClass::pair_uniform;
@@ -159,8 +163,9 @@ void log_elements(Run& run, const MPI_Status& status, MPI_Datatype type) {
 }  // namespace
 
 const char* completion_name(Completion completion) {
-  static constexpr const char* kNames[] = {"wait",    "test",     "waitall",  "testall",   "waitany",
-                                           "testany", "waitsome", "testsome", "get_status"};
+  static constexpr const char* kNames[] = {"wait",     "test",     "waitall",
+                                           "testall",  "waitany",  "testany",
+                                           "waitsome", "testsome", "get_status"};
   return kNames[static_cast<int>(completion)];
 }
 
@@ -189,7 +194,8 @@ int complete_one(const Run& run, MPI_Request& request, MPI_Status* status, Rng o
   std::vector<MPI_Request> requests = {request};
   std::vector<MPI_Status> statuses(1);
   const Completion completion = random_completion(orders);
-  const int code = complete(run, completion, requests, status == nullptr ? nullptr : &statuses, orders);
+  const int code =
+      complete(run, completion, requests, status == nullptr ? nullptr : &statuses, orders);
   request = requests[0];
   if (status != nullptr) *status = statuses[0];
   return code;
@@ -217,7 +223,8 @@ void log_status(Run& run, const MPI_Status& status, MPI_Datatype type) {
   run.log("status tag", status.MPI_TAG);
   run.log("Get_count", count);
   run.log("Test_cancelled", cancelled);
-  if (!is_mixed(run, type) || works(run, "Get_elements of mixed types")) log_elements(run, status, type);
+  if (!is_mixed(run, type) || works(run, "Get_elements of mixed types"))
+    log_elements(run, status, type);
 }
 
 }  // namespace accord::conformance

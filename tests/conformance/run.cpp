@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::ptrdiff_t kGuardBytes = 64;
 constexpr std::size_t kDataBytesMax = 8 << 10;  // of buffers whose type map is kept
-constexpr int kCorruptEvery = 10;  // every tenth case is broken in a corruption mode
+constexpr int kCorruptEvery = 10;               // every tenth case is broken in a corruption mode
 
 void fill_random(std::byte* target, std::size_t size_bytes, std::uint64_t seed) {
   Rng rng(seed);
@@ -60,8 +60,8 @@ Comm& Run::fresh_comm(const Comm& parent) {
   return fresh_.emplace_back(std::move(comm));
 }
 
-// Ten mixes: each buffer at random (4), all in device memory (2), all on the host, one kind a rank, send and
-// receive buffers in different kinds (2).
+// Ten mixes: each buffer at random (4), all in device memory (2), all on the host, one kind a rank,
+// send and receive buffers in different kinds (2).
 accord_memory Run::draw_kind() {
   const std::vector<accord_memory>& kinds = environment_.kinds;
   const accord_memory drawn = memory_rng_.pick(kinds);
@@ -84,9 +84,8 @@ Buffer& Run::buffer(const char* role, Span span, std::size_t align_bytes) {
   buffer.origin_bytes = kGuardBytes + below;
   buffer.size_bytes = static_cast<std::size_t>(buffer.origin_bytes + span.high_bytes + kGuardBytes);
   const int steps = static_cast<int>(256 / align_bytes);
-  const std::size_t skew = memory_rng_.chance(50)
-                               ? 0
-                               : static_cast<std::size_t>(memory_rng_.below(steps)) * align_bytes;
+  const std::size_t skew =
+      memory_rng_.chance(50) ? 0 : static_cast<std::size_t>(memory_rng_.below(steps)) * align_bytes;
   const bool own = memory_rng_.chance(6) || own_allocations_;
   buffer.base = environment_.memory.take(
       {.kind = kind, .size_bytes = buffer.size_bytes, .skew_bytes = skew, .own_allocation = own});
@@ -94,21 +93,24 @@ Buffer& Run::buffer(const char* role, Span span, std::size_t align_bytes) {
   return buffer;
 }
 
-Buffer& Run::buffer(const char* role, const TypeModel& type, std::int64_t count, std::size_t align_bytes) {
+Buffer& Run::buffer(const char* role, const TypeModel& type, std::int64_t count,
+                    std::size_t align_bytes) {
   Buffer& made = buffer(role, footprint(type, count), align_bytes);
   set_data(made, type, count, 0);
   set_padding(made, type, count, 0);
-  note("buffer " + std::to_string(buffers_.size() - 1) + ", " + role + ": " + std::to_string(count) + " of " + type.text + " in " +
-       memory_name(made.kind) + " memory");
+  note("buffer " + std::to_string(buffers_.size() - 1) + ", " + role + ": " +
+       std::to_string(count) + " of " + type.text + " in " + memory_name(made.kind) + " memory");
   return made;
 }
 
 void Run::fill(Buffer& buffer, std::uint64_t salt) {
-  const auto index = static_cast<std::uint64_t>(std::find_if(buffers_.begin(), buffers_.end(),
-                                                             [&](const Buffer& b) { return &b == &buffer; }) -
-                                                buffers_.begin());
-  const std::uint64_t group =
-      buffer.unordered_group >= 0 ? 1000U + static_cast<std::uint64_t>(buffer.unordered_group) : index;
+  const auto index =
+      static_cast<std::uint64_t>(std::find_if(buffers_.begin(), buffers_.end(),
+                                              [&](const Buffer& b) { return &b == &buffer; }) -
+                                 buffers_.begin());
+  const std::uint64_t group = buffer.unordered_group >= 0
+                                  ? 1000U + static_cast<std::uint64_t>(buffer.unordered_group)
+                                  : index;
   const std::uint64_t seed = mix(salt_, environment_.rank, group, salt);
   buffer.image.resize(buffer.size_bytes);
   fill_random(buffer.image.data(), buffer.size_bytes, seed);
@@ -135,10 +137,12 @@ void Run::snapshot(const Buffer& buffer) {
     hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
     hash ^= hash >> 35;
   }
-  log(std::string("contents of ") + buffer.role + " buffer in mid-case", static_cast<std::int64_t>(hash));
+  log(std::string("contents of ") + buffer.role + " buffer in mid-case",
+      static_cast<std::int64_t>(hash));
 }
 
-void Run::mark(const Buffer& buffer, std::vector<bool>& bytes, std::ptrdiff_t first, std::ptrdiff_t last) {
+void Run::mark(const Buffer& buffer, std::vector<bool>& bytes, std::ptrdiff_t first,
+               std::ptrdiff_t last) {
   if (first >= last) return;
   bytes.resize(buffer.size_bytes);
   const auto at = bytes.begin() + buffer.origin_bytes;
@@ -149,7 +153,8 @@ void Run::set_loose(Buffer& buffer, std::ptrdiff_t first, std::ptrdiff_t last) {
   mark(buffer, buffer.loose, first, last);
 }
 
-void Run::set_data(Buffer& buffer, const TypeModel& type, std::int64_t count, std::ptrdiff_t at_bytes) {
+void Run::set_data(Buffer& buffer, const TypeModel& type, std::int64_t count,
+                   std::ptrdiff_t at_bytes) {
   if (buffer.size_bytes > kDataBytesMax) return;
   buffer.data.resize(buffer.size_bytes);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -161,7 +166,8 @@ void Run::set_data(Buffer& buffer, const TypeModel& type, std::int64_t count, st
   }
 }
 
-void Run::set_padding(Buffer& buffer, const TypeModel& type, std::int64_t count, std::ptrdiff_t at_bytes) {
+void Run::set_padding(Buffer& buffer, const TypeModel& type, std::int64_t count,
+                      std::ptrdiff_t at_bytes) {
   for (const Piece& piece : type.pieces) {
     const bool pair = piece.element->element_class == ElementClass::pair;
     for_each_padding(*piece.element, [&](std::size_t first, std::size_t last) {
@@ -174,7 +180,9 @@ void Run::set_padding(Buffer& buffer, const TypeModel& type, std::int64_t count,
   }
 }
 
-ArrayRef Run::keep(const std::vector<std::int64_t>& values) { return {&arrays_.emplace_back(values)}; }
+ArrayRef Run::keep(const std::vector<std::int64_t>& values) {
+  return {&arrays_.emplace_back(values)};
+}
 
 const MPI_Datatype* Run::keep(std::vector<MPI_Datatype> values) {
   values.push_back(MPI_DATATYPE_NULL);  // never empty
@@ -203,9 +211,7 @@ bool Run::check(int code, const char* what) {
   return false;
 }
 
-void Run::world_barrier() const {
-  oracle_api().Barrier.blocking(false, oracle_world());
-}
+void Run::world_barrier() const { oracle_api().Barrier.blocking(false, oracle_world()); }
 
 void Run::describe(const std::string& text) {
   description_ += (description_.empty() ? "" : " ") + text;
@@ -214,7 +220,8 @@ void Run::describe(const std::string& text) {
 
 void Run::note(const std::string& text) const {
   if (options().verbose)
-    std::fprintf(stderr, "  rank %d %s: %s\n", environment_.rank, tested() ? "tested" : "oracle", text.c_str());
+    std::fprintf(stderr, "  rank %d %s: %s\n", environment_.rank, tested() ? "tested" : "oracle",
+                 text.c_str());
 }
 
 bool Run::corrupting(Corruption corruption) const {
@@ -233,10 +240,11 @@ void Run::corrupt() {
       const bool guard = i < static_cast<std::size_t>(kGuardBytes) ||
                          i + static_cast<std::size_t>(kGuardBytes) >= buffer.size_bytes;
       const bool input = std::strcmp(buffer.role, "send") == 0;
-      const bool hit = (corrupting(Corruption::data) && data[i] && !input) ||
-                       (corrupting(Corruption::input) && data[i] && input) ||
-                       (corrupting(Corruption::gap) && !data[i] && !guard && !buffer.data.empty()) ||
-                       (corrupting(Corruption::guard) && guard);
+      const bool hit =
+          (corrupting(Corruption::data) && data[i] && !input) ||
+          (corrupting(Corruption::input) && data[i] && input) ||
+          (corrupting(Corruption::gap) && !data[i] && !guard && !buffer.data.empty()) ||
+          (corrupting(Corruption::guard) && guard);
       if (!hit) continue;
       std::byte byte{};
       environment_.memory.copy(&byte, buffer.base + i, 1);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One pass of a case over one side. A case is a function of a Run; it is run twice with the same random numbers,
-// first with the oracle's MPI on plain host memory, then with the tested MPI on whatever memory the case draws.
-// Afterwards every buffer must hold the same bytes on both sides, guards and gaps included, and both must have
-// logged the same values. A case therefore states no expected result; it only has to be legal and deterministic.
+// One pass of a case over one side. A case is a function of a Run; it is run twice with the same
+// random numbers, first with the oracle's MPI on plain host memory, then with the tested MPI on
+// whatever memory the case draws. Afterwards every buffer must hold the same bytes on both sides,
+// guards and gaps included, and both must have logged the same values. A case therefore states no
+// expected result; it only has to be legal and deterministic.
 #pragma once
 
 #include <cstdint>
@@ -61,16 +62,18 @@ struct Skip {
 struct Buffer {
   const char* role = "";
   accord_memory kind = ACCORD_MEMORY_HOST;
-  std::byte* base = nullptr;      // guards included
+  std::byte* base = nullptr;  // guards included
   std::size_t size_bytes = 0;
   std::ptrdiff_t origin_bytes = 0;  // of the address MPI gets
-  std::vector<std::byte> image;   // what was written into it
-  std::vector<std::byte> result;  // what is in it at the end
-  std::vector<bool> loose;        // bytes that no standard defines; empty: none
-  std::vector<bool> soft;         // padding inside predefined pairs: some MPIs write it; empty: none
-  std::vector<bool> data;         // bytes of the type map, as the harness sees it; not kept for large buffers
-  int unordered_group = -1;       // buffers of one group may hold each other's contents
-  std::function<void(std::byte* origin, Rng& rng)> paint;  // typed values over the random background
+  std::vector<std::byte> image;     // what was written into it
+  std::vector<std::byte> result;    // what is in it at the end
+  std::vector<bool> loose;          // bytes that no standard defines; empty: none
+  std::vector<bool> soft;  // padding inside predefined pairs: some MPIs write it; empty: none
+  std::vector<bool>
+      data;  // bytes of the type map, as the harness sees it; not kept for large buffers
+  int unordered_group = -1;  // buffers of one group may hold each other's contents
+  std::function<void(std::byte* origin, Rng& rng)>
+      paint;  // typed values over the random background
 
   std::byte* pointer() const { return base + origin_bytes; }
 };
@@ -95,7 +98,9 @@ class Run {
   const std::vector<Element>& elements() const { return environment_.elements; }
   const std::vector<Operation>& operations() const { return environment_.operations; }
   const Memory& memory() const { return environment_.memory; }
-  const Communicators& comms() const { return *(tested() ? environment_.tested_comms : environment_.oracle_comms); }
+  const Communicators& comms() const {
+    return *(tested() ? environment_.tested_comms : environment_.oracle_comms);
+  }
   int world_rank() const { return environment_.rank; }
   int world_size() const { return environment_.size; }
   std::uint64_t salt() const { return salt_; }
@@ -104,7 +109,8 @@ class Run {
   Rng local;   // this rank's own draws
   TypeFactory types;
 
-  // A communicator of this case alone; freed at its end (or by the case, which then sets it to null).
+  // A communicator of this case alone; freed at its end (or by the case, which then sets it to
+  // null).
   Comm& fresh_comm(const Comm& parent);
 
   // From here on every buffer is an allocation of its own.
@@ -114,18 +120,20 @@ class Run {
   // align_bytes 1 allows any address.
   Buffer& buffer(const char* role, Span span, std::size_t align_bytes);
   // ... for `count` elements of a type.
-  Buffer& buffer(const char* role, const TypeModel& type, std::int64_t count, std::size_t align_bytes);
+  Buffer& buffer(const char* role, const TypeModel& type, std::int64_t count,
+                 std::size_t align_bytes);
 
   // Fills a buffer (again): random background by `salt`, then its paint.
   void fill(Buffer& buffer, std::uint64_t salt);
-  // Reads the buffer and logs a digest of it: its contents must be equal on both sides at this point.
+  // Reads the buffer and logs a digest of it: its contents must be equal on both sides at this
+  // point.
   void snapshot(const Buffer& buffer);
   // Declares bytes undefined: [first, last) from the origin.
   void set_loose(Buffer& buffer, std::ptrdiff_t first, std::ptrdiff_t last);
-  // Declares padding inside predefined types: that of long double undefined (an MPI need not move it), that
-  // of pairs soft.
+  // Declares padding inside predefined types: that of long double undefined (an MPI need not move
+  // it), that of pairs soft.
   void set_padding(Buffer& buffer, const TypeModel& type, std::int64_t count,
-                               std::ptrdiff_t at_bytes);
+                   std::ptrdiff_t at_bytes);
   // Declares where data lies: all else must be left alone, by the oracle too.
   void set_data(Buffer& buffer, const TypeModel& type, std::int64_t count, std::ptrdiff_t at_bytes);
 
@@ -167,7 +175,8 @@ class Run {
   const std::vector<std::string>& failures() const { return failures_; }
 
  private:
-  static void mark(const Buffer& buffer, std::vector<bool>& bytes, std::ptrdiff_t first, std::ptrdiff_t last);
+  static void mark(const Buffer& buffer, std::vector<bool>& bytes, std::ptrdiff_t first,
+                   std::ptrdiff_t last);
   accord_memory draw_kind();
   void corrupt();
 

@@ -10,12 +10,13 @@
 namespace accord::conformance {
 namespace {
 
-// The types of the pass in progress: an operation gets only a handle and must know its layout. Atomic since
-// a library may call an operation from a thread of its own.
+// The types of the pass in progress: an operation gets only a handle and must know its layout.
+// Atomic since a library may call an operation from a thread of its own.
 std::atomic<const TypeFactory*> known_types{nullptr};
 std::atomic<const char*> complaint{nullptr};
 
-// An affine map x -> a x + b over integers modulo 2^n: composing them is associative and not commutative.
+// An affine map x -> a x + b over integers modulo 2^n: composing them is associative and not
+// commutative.
 template <class T>
 struct Affine {
   T a;
@@ -79,7 +80,8 @@ void combine(const void* in_void, void* inout_void, std::int64_t count, MPI_Data
     return;
   }
   const std::ptrdiff_t distance = model->pieces[1].offset_bytes;
-  for (std::int64_t i = 0; i < count; ++i, in += model->extent_bytes, inout += model->extent_bytes) {
+  for (std::int64_t i = 0; i < count;
+       ++i, in += model->extent_bytes, inout += model->extent_bytes) {
     if (model->pieces[0].element->size_bytes == 4)
       combine_pair<std::uint32_t, kCompose>(in, inout, distance);
     else
@@ -115,19 +117,23 @@ UserReduction make_user_reduction(Run& run) {
   const bool large = rng.chance(30) && run.oracle_api().Op_create_c != nullptr;
   const int layout = rng.below(4);
   const int gap = rng.between(1, 3);
-  const int trailing = works(run, "user operations on types with a trailing gap") ? rng.below(3) : 0;
+  const int trailing =
+      works(run, "user operations on types with a trailing gap") ? rng.below(3) : 0;
   const bool large_type = rng.chance(30) && run.oracle_api().Type_contiguous.large != nullptr;
 
   UserReduction result;
   const Element& element = *element_of(run, wide ? MPI_UINT64_T : MPI_UINT32_T);
-  result.type = layout < 2 ? run.types.predefined(element)
-                           : run.types.gapped_pair(element, layout == 2 ? 0 : gap, trailing, large_type);
+  result.type = layout < 2
+                    ? run.types.predefined(element)
+                    : run.types.gapped_pair(element, layout == 2 ? 0 : gap, trailing, large_type);
   result.name = commutes ? "user op (commutative)" : "user op (not commutative)";
   if (large)
-    run.check(run.api().Op_create_c(commutes ? add_large : compose_large, commutes ? 1 : 0, &result.op),
-              "Op_create_c");
+    run.check(
+        run.api().Op_create_c(commutes ? add_large : compose_large, commutes ? 1 : 0, &result.op),
+        "Op_create_c");
   else
-    run.check(run.api().Op_create(commutes ? add_function : compose_function, commutes ? 1 : 0, &result.op),
+    run.check(run.api().Op_create(commutes ? add_function : compose_function, commutes ? 1 : 0,
+                                  &result.op),
               "Op_create");
   run.adopt(result.op);
   known_types = &run.types;

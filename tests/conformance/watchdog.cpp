@@ -25,8 +25,8 @@ constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
 using Clock = std::chrono::steady_clock;
 
-// Written by the main thread, read by the watchdog and by signal handlers: plain arrays, since a handler
-// can take no lock and must find something printable whenever it runs.
+// Written by the main thread, read by the watchdog and by signal handlers: plain arrays, since a
+// handler can take no lock and must find something printable whenever it runs.
 char rerun_text[4096];
 char case_text[4096];
 char pending_text[4096];
@@ -44,11 +44,12 @@ void say(const char* text) {
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-// One write a line, so that ranks do not mix; only async-signal-safe calls besides snprintf into a local.
+// One write a line, so that ranks do not mix; only async-signal-safe calls besides snprintf into a
+// local.
 void print_case(const char* what) {
   char line[16384];
-  std::snprintf(line, sizeof line, "%sCASE %s on rank %d: %s\n  rerun: %s\n", pending_text, what, world_rank,
-                case_text, rerun_text);
+  std::snprintf(line, sizeof line, "%sCASE %s on rank %d: %s\n  rerun: %s\n", pending_text, what,
+                world_rank, case_text, rerun_text);
   say(line);
 }
 
@@ -98,7 +99,8 @@ void watchdog_start(int rank, double limit_s) {
   main_thread = pthread_self();
   void* frame = nullptr;
   backtrace(&frame, 1);  // loads what a handler could not
-  for (int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) install(signal_number, on_crash);
+  for (int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL})
+    install(signal_number, on_crash);
   install(SIGUSR2, on_dump);
   std::atexit(on_exit_called);
   std::thread(watch, std::chrono::duration<double>(limit_s)).detach();

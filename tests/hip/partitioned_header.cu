@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A program's kernel that calls all of accord/partitioned.cuh: that it compiles for an AMD GPU, over
-// HIP's own headers, is the test.
+// A program's kernel that calls all of accord/partitioned.cuh: that it compiles for an AMD GPU,
+// over HIP's own headers, is the test.
 #include <hip/hip_runtime.h>
 
 #include <accord/partitioned.cuh>

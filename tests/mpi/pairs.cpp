@@ -3,9 +3,9 @@
 //
 // Collectives in which every pair of ranks has a size of its own: on device memory they go from
 // device to device, pair by pair, as soon as one pair is long, and else as they did; where there
-// are inboxes, short pairs go by these, and on several nodes all by messages. Each call gives what it should; ranks that disagree get an
-// error, and the communicator stays as good as before. The way that long pairs take is the first
-// argument, that of short ones the second.
+// are inboxes, short pairs go by these, and on several nodes all by messages. Each call gives what
+// it should; ranks that disagree get an error, and the communicator stays as good as before. The
+// way that long pairs take is the first argument, that of short ones the second.
 #include <accord/accord.h>
 #include <mpi.h>
 

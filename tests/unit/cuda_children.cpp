@@ -22,10 +22,10 @@ using device::CopyTicket;
 using device::Element;
 using device::ExportedMemory;
 using device::LibraryStream;
-using device::Recording;
 using device::MemoryKind;
 using device::must_stage;
 using device::PointerInfo;
+using device::Recording;
 using device::ReduceOp;
 
 // The children. Each returns 0, or the number of the check that failed.

@@ -16,9 +16,9 @@ struct FakeCuda {
   // Kernels that have ceased to wait for rings do not get round to saying so.
   void (*hold_departures)(bool held) = nullptr;
   void (*dismiss)(int blocks) = nullptr;  // of a wide kernel that lingers: they have left it then
-  unsigned (*departing)() = nullptr;  // blocks that are held so
-  unsigned (*launches)() = nullptr;   // of resident kernels, since the process began
-  unsigned (*residents)() = nullptr;  // that have not left
+  unsigned (*departing)() = nullptr;      // blocks that are held so
+  unsigned (*launches)() = nullptr;       // of resident kernels, since the process began
+  unsigned (*residents)() = nullptr;      // that have not left
 };
 
 // Null where the driver is a real one, or missing.
