@@ -155,30 +155,13 @@ Status enqueue(const Driver& driver, Context context, const CopyBatch& batch, St
   return Status();
 }
 
-// What lies between the first and the last byte of the elements that a copy is of, from their
-// address; gaps between and within them included.
-struct Bounds {
-  std::ptrdiff_t low_bytes;
-  std::ptrdiff_t high_bytes;
-};
-
-Bounds bounds_of(const LayoutCopy& copy) {
-  const Typemap& type = *copy.type;
-  const auto origin = [&](std::size_t packed_byte) {
-    return static_cast<std::ptrdiff_t>(packed_byte / type.size_bytes()) * type.extent_bytes();
-  };
-  const auto [low, high] =
-      std::minmax({origin(copy.first_bytes), origin(copy.first_bytes + copy.length_bytes - 1)});
-  return {low + type.low_bytes(), high + type.high_bytes()};
-}
-
 // Both sides of each copy that a kernel is for: a buffer may be only partly page-locked, or lie in
 // several mappings.
 std::vector<ByteRange> ranges_of(const CopyBatch& batch) {
   std::vector<ByteRange> ranges;
   for (const LayoutCopy& copy : batch.laid_out) {
     if (!kernel_pays(copy)) continue;
-    const auto [low, high] = bounds_of(copy);
+    const auto [low, high] = copy.bounds();
     ranges.push_back({copy.elements + low, copy.elements + high - 1});
     if (copy.form == LayoutCopy::Form::same) {
       ranges.push_back({copy.other + low, copy.other + high - 1});

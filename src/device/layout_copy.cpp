@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "device/layout_copy.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -58,6 +59,15 @@ void for_each_move(const LayoutCopy& copy, std::size_t first_bytes, std::size_t 
 }
 
 }  // namespace
+
+LayoutCopy::Bounds LayoutCopy::bounds() const {
+  const auto origin = [&](std::size_t packed_byte) {
+    return static_cast<std::ptrdiff_t>(packed_byte / type->size_bytes()) * type->extent_bytes();
+  };
+  const auto [low, high] =
+      std::minmax({origin(first_bytes), origin(first_bytes + length_bytes - 1)});
+  return {low + type->low_bytes(), high + type->high_bytes()};
+}
 
 void CopyList::append(void* dst, const void* src, std::size_t length_bytes) {
   if (length_bytes == 0) return;

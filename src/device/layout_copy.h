@@ -34,6 +34,13 @@ struct LayoutCopy {
     return form == Form::same ? offset_bytes
                               : static_cast<std::ptrdiff_t>(packed_bytes - first_bytes);
   }
+  // From the first to behind the last byte of the elements that it is of, from their address; gaps
+  // between and within them included.
+  struct Bounds {
+    std::ptrdiff_t low_bytes;
+    std::ptrdiff_t high_bytes;
+  };
+  Bounds bounds() const;
 };
 
 // Collects byte copies; joins neighbours into longer rows and equal steps into rectangles, so that

@@ -23,27 +23,10 @@ constexpr std::size_t kRunBytesMax = std::size_t{1} << 20;
 
 std::atomic<std::uint64_t> launches{0};
 
-// What lies between the first and the last byte of the elements that a copy is of, from their
-// address; gaps between and within them included.
-struct Bounds {
-  std::ptrdiff_t low_bytes;
-  std::ptrdiff_t high_bytes;
-};
-
-Bounds bounds_of(const LayoutCopy& copy) {
-  const Typemap& type = *copy.type;
-  const auto origin = [&](std::size_t packed_byte) {
-    return static_cast<std::ptrdiff_t>(packed_byte / type.size_bytes()) * type.extent_bytes();
-  };
-  const auto [low, high] =
-      std::minmax({origin(copy.first_bytes), origin(copy.first_bytes + copy.length_bytes - 1)});
-  return {low + type.low_bytes(), high + type.high_bytes()};
-}
-
 // Both sides: one may be host memory that is not the driver's.
 Status check_memory(const Driver& driver, DeviceRuntime& runtime, int index, const Device& device,
                     const LayoutCopy& copy) {
-  const auto [low, high] = bounds_of(copy);
+  const auto [low, high] = copy.bounds();
   ACCORD_TRY(
       check_reach(driver, runtime, index, device, copy.elements + low, copy.elements + high - 1));
   const bool same = copy.form == LayoutCopy::Form::same;
