@@ -98,6 +98,19 @@ TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting) {
   EXPECT_GT(errors, 80);
 }
 
+// What it receives then has no more than a message can be long, either.
+TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting_with_the_longest_parcels) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    Nodes nodes(placement, Kind::alltoallv, 400000, seed);
+    nodes.dense().parcels_of(INT_MAX).run_until_all_stop(static_cast<int>(seed % placement.size()),
+                                                         seed / 2, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(errors, 20);
+}
+
 // Not where it may be cut off between a message to itself and the receive of it.
 TEST(two_level_pairs, a_rank_that_is_cut_off_ends) {
   if (std::getenv("ACCORD_TEST_EXCLUSIVE_DEVICE") != nullptr) GTEST_SKIP() << "sends itself";

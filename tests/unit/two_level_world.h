@@ -106,6 +106,7 @@ class BoardWire final : public core::Wire {
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& request) override {
+    EXPECT_LE(size_bytes, std::size_t{INT_MAX});  // a host MPI counts so far
     ACCORD_TRY(count());
     return post(request, board_.post(false, rank, rank_, tag, nullptr, bytes, size_bytes));
   }
@@ -179,6 +180,10 @@ class Nodes {
 
   Nodes& in_place() {
     in_place_ = true;
+    return *this;
+  }
+  Nodes& parcels_of(std::size_t parcel_bytes) {
+    parcel_bytes_ = parcel_bytes;
     return *this;
   }
   // This pair sends something else than its receiver expects, which gets an error for it, as the
@@ -345,7 +350,7 @@ class Nodes {
     one.pipeline = core::Pipeline();
     one.pipeline.exchange = call;
     one.pipeline.rank = rank;
-    one.pipeline.parcel_bytes = 3000;
+    one.pipeline.parcel_bytes = parcel_bytes_;
     one.pipeline.leaders_max = INT_MAX;
     one.pipeline.reduce_local = add_bytes;
     const bool is_root = rank == kRoot;
@@ -405,6 +410,7 @@ class Nodes {
   core::Placement placement_;
   Kind kind_;
   bool in_place_ = false;
+  std::size_t parcel_bytes_ = 3000;
   std::size_t least_ = 0;  // of a pair, in thirds of a block
   std::pair<int, int> wrong_{-1, -1};
   std::size_t wrong_bytes_ = 0;

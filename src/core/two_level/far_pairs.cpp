@@ -470,11 +470,12 @@ bool FarPairs::drain_receives() {
   for (Pair* pair = next(incoming_); pair != nullptr && receiving_.size() < kPiecesUnderWayMax;
        pair = next(incoming_)) {
     if (pair->begun_bytes != 0 && !pair->is_known) return false;
-    const std::size_t most_bytes = sizeof(Size) + std::max(kFirstBytesMax, pipeline_.parcel_bytes);
+    const std::size_t most_bytes =
+        pair->begun_bytes == 0 ? sizeof(Size) + first_bytes_max() : pipeline_.parcel_bytes;
     Chunk chunk;
     if (!device::staging_pool().acquire_sparse(most_bytes, chunk.parcel).ok()) return false;
     Piece piece = begin_piece(*pair);
-    piece.bytes = static_cast<std::byte*>(chunk.parcel.data()) + sizeof(Size);
+    piece.bytes = static_cast<std::byte*>(chunk.parcel.data()) + piece.prefix_bytes();
     piece.is_posted =
         wire_.receive(pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request).ok();
     if (!piece.is_posted) {
