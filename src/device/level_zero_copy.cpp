@@ -13,7 +13,6 @@
 namespace accord::device::level_zero {
 namespace {
 
-constexpr std::uint64_t kNoTimeOut = std::numeric_limits<std::uint64_t>::max();
 // A parameter begins where any type may, and as many lanes are made do with a page.
 constexpr std::size_t kParameterAlignment = 64;
 constexpr std::size_t kParameterBytesMin = 4096;

@@ -7,6 +7,8 @@
 
 #include <level_zero/ze_api.h>
 
+#include <cstdint>
+
 #include "base/status.h"
 
 namespace accord::device::level_zero {
@@ -26,6 +28,9 @@ namespace symbol {
 #include "device/level_zero_driver.def"
 #undef LEVEL_ZERO_FUNCTION
 }  // namespace symbol
+
+// Of calls that wait.
+inline constexpr std::uint64_t kNoTimeOut = UINT64_MAX;
 
 // The functions of the loader; null where there is none, or nothing it could drive. The first call
 // looks for both. Initialises nothing.

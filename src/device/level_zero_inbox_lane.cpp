@@ -3,20 +3,14 @@
 #include "device/level_zero_inbox_lane.h"
 
 #include <atomic>
-#include <limits>
 #include <new>
 #include <string>
 
 #include "device/level_zero_kernels.h"
 
 namespace accord::device::level_zero {
-namespace {
 
 static_assert(launched::kInboxGroupThreads == kKernelThreads);
-
-constexpr std::uint64_t kNoTimeOut = std::numeric_limits<std::uint64_t>::max();
-
-}  // namespace
 
 InboxLane::~InboxLane() {
   for (const Recorded& one : recorded_) driver_.list_destroy(one.list);
