@@ -364,6 +364,16 @@ TEST(two_level_plan, has_longer_parcels_for_more_nodes) {
   EXPECT_EQ(chunks(17), 6u);
 }
 
+// 32 ranks on four nodes: a parcel has 32 x 8 pieces, of 2 KiB at least.
+TEST(two_level_plan, has_longer_parcels_for_more_pieces) {
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t rank = 0; rank < 32; ++rank) numbers.push_back(rank / 8);
+  const Placement placement = Placement::of(numbers);
+  const node::Call call{.kind = Kind::alltoall, .size = 32, .block_bytes = 1 << 20};
+  const TwoLevelPlan plan(call, placement, 0, false, INT_MAX, 1 << 18);
+  EXPECT_EQ(plan.chunks(), (std::size_t{1} << 20) / 8 / 2048);
+}
+
 // A link of the slowest node carries no more than twice the message.
 TEST(two_level_plan, an_allreduce_sends_each_share_twice) {
   const std::vector<std::uint64_t> nodes{1, 2, 3, 4};

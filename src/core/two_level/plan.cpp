@@ -17,9 +17,12 @@ constexpr std::size_t kLineBytes = 256;
 // that their messages take as long as empty ones.
 constexpr std::size_t kChunksWanted = 4;
 constexpr std::size_t kParcelBytesMin = std::size_t{128} << 10;
-// A parcel is cut into a message for each node: with more nodes it grows, so that these do not get
-// short.
-constexpr std::size_t kNodesOfParcel = 8;
+// A parcel is cut into a message for each node, and these into pieces of each block: where there
+// are many it grows, up to a length, so that none gets short (of 256 KiB: 32 KiB a message, 2 KiB a
+// piece, which copy engines like).
+constexpr std::size_t kMessagesOfParcel = 8;
+constexpr std::size_t kPiecesOfParcel = 128;
+constexpr std::size_t kGrownParcelBytesMax = std::size_t{4} << 20;
 
 std::size_t divided(std::size_t bytes, std::size_t by) { return (bytes + by - 1) / by; }
 std::size_t rounded(std::size_t bytes, std::size_t granule) {
@@ -86,13 +89,20 @@ TwoLevelPlan::TwoLevelPlan(const node::Call& call, const Placement& placement, i
                       std::size_t{0});
   const auto leaders = static_cast<std::size_t>(leaders_);
   const std::size_t parcels_bytes = call.block_bytes * volume() / leaders;
-  const std::size_t most_bytes = std::min<std::size_t>(
-      INT_MAX, parcel_bytes * divided(static_cast<std::size_t>(placement.nodes()), kNodesOfParcel));
+  const std::size_t most_bytes = parcel_bytes_max(parcel_bytes);
   const std::size_t wanted_bytes =
       std::min(most_bytes, std::max(kParcelBytesMin, divided(parcels_bytes, kChunksWanted)));
   share_bytes_ =
       std::max(granule_bytes_, wanted_bytes / volume() / granule_bytes_ * granule_bytes_);
   chunks_ = divided(call.block_bytes, share_bytes_ * leaders);
+}
+
+std::size_t TwoLevelPlan::parcel_bytes_max(std::size_t parcel_bytes) const {
+  const auto nodes = static_cast<std::size_t>(placement_.nodes());
+  const std::size_t times =
+      std::max(divided(nodes, kMessagesOfParcel), divided(volume(), kPiecesOfParcel));
+  const std::size_t grown_bytes = std::min(kGrownParcelBytesMax, parcel_bytes * times);
+  return std::min<std::size_t>(INT_MAX, std::max(parcel_bytes, grown_bytes));
 }
 
 std::size_t TwoLevelPlan::volume() const {

@@ -81,6 +81,7 @@ class TwoLevelPlan {
   enum class Shape { whole, blocks, pairs, prefixes };
 
   static Shape shape_of(node::Kind kind) noexcept;
+  std::size_t parcel_bytes_max(std::size_t parcel_bytes) const;  // as large as it may grow
   std::size_t volume() const;         // bytes of parcels for each byte of a block
   std::size_t message_bytes() const;  // between two leaders, of all chunks
   Cut cut(std::size_t chunk, int leader) const;
