@@ -151,7 +151,10 @@ void Server::sleep() {
     return;
   }
   std::vector<pollfd> looks{{bell_.number(), POLLIN, 0}};
-  for (const Guest& guest : guests_) looks.push_back({guest.socket.number(), POLLIN, 0});
+  for (const Guest& guest : guests_) {
+    const int events = guest.untold.empty() ? POLLIN : POLLIN | POLLOUT;
+    looks.push_back({guest.socket.number(), static_cast<short>(events), 0});
+  }
   if (worker_ && !worker_->arm()) return;
   if (worker_) looks.push_back({worker_->descriptor(), POLLIN, 0});
   const bool waits_for_time = errands_ && (errands_->holds_memory() || !errands_->empty());
@@ -159,6 +162,7 @@ void Server::sleep() {
 }
 
 bool Server::serve(Guest& guest) {
+  if (!tell_rest(guest)) return false;
   for (;;) {
     Packet request;
     bool came = false;
@@ -178,7 +182,7 @@ bool Server::serve(Guest& guest) {
     Packet reply;
     const Status status = answer(guest, request, reply);
     if (!status.ok()) reply = refusal(status);
-    if (!tell(guest, reply) || !guest.is_greeted) return false;
+    if (!tell(guest, std::move(reply)) || !guest.is_greeted) return false;
   }
 }
 
@@ -204,12 +208,24 @@ Status Server::begin(const Guest& guest, const Packet& packet) {
   return errands_->begin(guest.number, packet);
 }
 
-bool Server::tell(const Guest& guest, const Packet& packet) {
-  bool sent = false;
-  return send_packet(guest.socket.number(), packet, sent).ok() && sent;
+// A rank whose threads do not run for a while has not gone: what it has not taken waits here, no
+// more than it has asked for.
+bool Server::tell(Guest& guest, Packet packet) {
+  guest.untold.push_back(std::move(packet));
+  return tell_rest(guest);
 }
 
-// One that does not take its answers is forgotten at its next look.
+bool Server::tell_rest(Guest& guest) {
+  while (!guest.untold.empty()) {
+    bool sent = false;
+    if (!send_packet(guest.socket.number(), guest.untold.front(), sent).ok()) return false;
+    if (!sent) return true;
+    guest.untold.pop_front();
+  }
+  return true;
+}
+
+// One that is gone is forgotten at its next look.
 void Server::tell_of(const Errands::Ended& ended) {
   const auto found = std::ranges::find(guests_, ended.guest, &Guest::number);
   if (found == guests_.end()) return;
@@ -217,7 +233,7 @@ void Server::tell_of(const Errands::Ended& ended) {
   packet.kind = Kind::ended;
   packet.words[1] = packet.words[0];
   packet.words[0] = ended.number;
-  if (!tell(*found, packet)) ::shutdown(found->socket.number(), SHUT_RDWR);
+  if (!tell(*found, std::move(packet))) ::shutdown(found->socket.number(), SHUT_RDWR);
 }
 
 Status Server::make_grant(std::size_t size_bytes, std::unique_ptr<Grant>& grant) {

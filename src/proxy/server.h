@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,7 @@ class Server {
     node::Descriptor socket;
     bool is_greeted = false;
     std::vector<std::unique_ptr<Grant>> grants;
+    std::deque<Packet> untold;  // what its socket had no room for yet, in order
   };
 
   // Says no once it is to end.
@@ -77,8 +79,9 @@ class Server {
   bool serve(Guest& guest);
   Status answer(Guest& guest, const Packet& request, Packet& reply);
   Status begin(const Guest& guest, const Packet& packet);
-  // Says no where the rank does not take its answers.
-  static bool tell(const Guest& guest, const Packet& packet);
+  // Never waits. These say no where the rank is gone.
+  static bool tell(Guest& guest, Packet packet);
+  static bool tell_rest(Guest& guest);
   void tell_of(const Errands::Ended& ended);
   Status make_grant(std::size_t size_bytes, std::unique_ptr<Grant>& grant);
   Status give_pool(Guest& guest, std::size_t size_bytes, Packet& reply);

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "proxy/client.h"
+#include "proxy/meeting_place.h"
 #include "support.h"
 
 namespace accord::proxy {
@@ -339,6 +340,55 @@ TEST_F(Proxy, GivesThePoolsOfRanksThatAreGoneToOthers) {
   next->pages.data()[kPool - 1] = std::byte{1};
   EXPECT_EQ(std::byte{1}, pool->pages.data()[kPool - 1]) << "it is another pool";
   EXPECT_CODE(unsupported, stays->take_pool(kPool, pool));
+}
+
+// Waits for the proxy to take what this rank sends, or to say something.
+bool wait_for(int socket, short event) {
+  pollfd look{socket, event, 0};
+  constexpr int kMs = 20000;
+  return poll(&look, 1, kMs) == 1 && (look.revents & event) != 0;
+}
+
+// As one whose threads do not run for a while: more answers than its socket holds.
+TEST_F(Proxy, KeepsTheAnswersOfARankThatDoesNotListen) {
+  constexpr std::uint64_t kMessages = 450;
+  const Meeting meeting = fresh_meeting();
+  std::unique_ptr<Client> starts;
+  ASSERT_OK(Client::connect(meeting, starts));
+  node::Descriptor socket;
+  bool is_there = false;
+  ASSERT_OK(connect_to_place(meeting.cookie, meeting.node, socket, is_there));
+  ASSERT_TRUE(is_there);
+  Packet request;
+  request.kind = Kind::hello;
+  request.words[0] = kVersion;
+  bool sent = false;
+  ASSERT_OK(send_packet(socket.number(), request, sent));
+  ASSERT_TRUE(wait_for(socket.number(), POLLIN));
+  // Each is refused, since its memory cannot be.
+  for (std::uint64_t number = 1; number <= kMessages; ++number) {
+    request.kind = Kind::carry;
+    put_words({.number = number, .allocation_bytes = 1, .offset_bytes = 2}, request);
+    do {
+      ASSERT_TRUE(wait_for(socket.number(), POLLOUT)) << "of " << number;
+      ASSERT_TRUE(send_packet(socket.number(), request, sent).ok()) << "of " << number;
+    } while (!sent);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::uint64_t answered = 0;
+  Packet answer;
+  while (answered < kMessages) {
+    bool came = false;
+    ASSERT_TRUE(wait_for(socket.number(), POLLIN)) << "after " << answered;
+    ASSERT_TRUE(receive_packet(socket.number(), answer, came).ok()) << "after " << answered;
+    if (!came || answer.kind == Kind::welcome) continue;
+    ASSERT_EQ(Kind::ended, answer.kind);
+    ASSERT_EQ(++answered, answer.words[0]);
+  }
+  const std::int64_t proxy = starts->process();
+  starts.reset();
+  socket.close();
+  EXPECT_EQ(0, end_of(proxy));
 }
 
 // The proxy is started later, by a thread, when the program may change its environment.
