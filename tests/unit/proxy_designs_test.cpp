@@ -6,59 +6,15 @@
 // only of what is under way: without one they go directly.
 #include <fstream>
 
-#include "net_ranks.h"
 #include "node/node_number.h"
-#include "proxy/port.h"
+#include "proxy_ranks.h"
 
 namespace accord::test {
 namespace {
 
 using net::Mail;
 using net::Memory;
-
-constexpr std::size_t kChunkBytes = 64 << 10;
-
-std::string proxy_program() {
-  const char* const path = std::getenv("ACCORD_TEST_PROXY");
-  return path != nullptr ? path : "accord_proxy";
-}
-
-// Each on a node of its own.
-class Rank : public MailRank {
- public:
-  Rank(End& end, std::uint32_t number, const char* design,
-       const std::string& program = proxy_program(), const char* setting = "ACCORD_LOG=error")
-      : MailRank(end, number),
-        port({.cookie = static_cast<std::uint64_t>(::getpid()) << 20,
-              .node = number,
-              .program = program,
-              .settings = {"ACCORD_UCX_TLS=tcp",
-                           "ACCORD_PROXY_CHUNK_BYTES=" + std::to_string(kChunkBytes), setting}},
-             {.chunk_bytes = kChunkBytes, .chunks = 4}),
-        design_(*net::find_design(design)) {
-    net::set_proxy_port(&port);
-    open_mail({.kept_bytes_max = 32 << 20, .host_devices = "all", .transports = "tcp"});
-  }
-  ~Rank() {
-    mail.reset();
-    net::set_proxy_port(nullptr);
-  }
-
-  std::uint32_t post(const Memory& memory) { return mail->post(other, design_, memory).value(); }
-  // The proxy, once it has come.
-  pid_t proxy() {
-    net::ProxyPort::Chunk chunk;
-    const bool came =
-        wait([&] { return !port.take(nullptr, chunk).ok() || chunk.memory != nullptr; });
-    port.give_back(chunk);
-    return came ? static_cast<pid_t>(port.process()) : 0;
-  }
-
-  proxy::Port port;
-
- private:
-  const net::Design& design_;
-};
+using Rank = ProxyRank;
 
 // One of several threads does not stop at once.
 bool stop(pid_t process) {
@@ -134,53 +90,15 @@ TEST_P(Designs, bring_what_was_kept_by_the_adapters_for_host_memory) {
       });
 }
 
-// More of them than there are chunks, fetched in the other order than sent, both ways at once, from
-// and to host memory, too.
 TEST_P(Designs, bring_many_at_once_both_ways) {
-  constexpr int kMessages = 12;
-  const auto exchange = [](Rank& rank) {
-    std::vector<std::unique_ptr<DeviceBytes>> sent, received;
-    std::vector<std::vector<char>> on_host(kMessages);
-    std::vector<std::uint32_t> numbers, theirs;
-    const auto size_of = [](int i) { return static_cast<std::size_t>(i) * 50000 + 1; };
-    for (int i = 0; i < kMessages; ++i) {
-      on_host[static_cast<std::size_t>(i)] = pattern(size_of(i), i);
-      sent.push_back(std::make_unique<DeviceBytes>(on_host[static_cast<std::size_t>(i)]));
-      Memory from = sent.back()->memory();
-      if (i % 3 == 0) from = {on_host[static_cast<std::size_t>(i)].data(), size_of(i), {}};
-      rank.tell(numbers.emplace_back(rank.post(from)));
-    }
-    for (int i = 0; i < kMessages; ++i) theirs.push_back(rank.hear());
-    std::vector<std::shared_ptr<Mail::Fetch>> fetches;
-    for (int i = kMessages; i-- > 0;) {
-      received.push_back(std::make_unique<DeviceBytes>(std::vector<char>(size_of(i), 'x')));
-      fetches.push_back(rank.mail->begin_fetch(rank.other, theirs[static_cast<std::size_t>(i)],
-                                               received.back()->memory()));
-    }
-    bool right = true;
-    for (const auto& fetch : fetches) {
-      bool done = false;
-      right = rank.wait([&] {
-        right = rank.mail->poll(*fetch, done).ok() && right;
-        return done;
-      }) && right;
-    }
-    for (const std::uint32_t number : numbers) right = rank.end_of(number).ok() && right;
-    for (int i = 0; i < kMessages; ++i)
-      right = right && received[static_cast<std::size_t>(kMessages - 1 - i)]->bytes() ==
-                           pattern(size_of(i), i);
-    rank.tell(0);
-    (void)rank.hear();
-    return right;
-  };
   run(
       [&](End& end) {
         Rank rank(end, 0, GetParam());
-        EXPECT_TRUE(exchange(rank));
+        EXPECT_TRUE(exchange_many(rank));
       },
       [&](End& end) {
         Rank rank(end, 1, GetParam());
-        return exchange(rank);
+        return exchange_many(rank);
       });
 }
 
