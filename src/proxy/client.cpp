@@ -60,8 +60,14 @@ Status send_all(int socket, const Packet& packet) {
 }
 
 Status start_proxy(const Meeting& meeting, int place) {
-  std::vector<std::string> environment = meeting.settings;  // of two of a name the first counts
-  environment.insert(environment.end(), meeting.environment.begin(), meeting.environment.end());
+  // One of a name: of two it depends on who looks which one counts.
+  std::vector<std::string> environment = meeting.settings;
+  for (const std::string& variable : meeting.environment) {
+    const std::string name = variable.substr(0, variable.find('=') + 1);
+    if (std::ranges::none_of(meeting.settings,
+                             [&](const auto& setting) { return setting.starts_with(name); }))
+      environment.push_back(variable);
+  }
   return launch(meeting.program, node_name(), environment, place);
 }
 

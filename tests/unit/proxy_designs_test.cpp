@@ -131,6 +131,8 @@ TEST_P(Designs, tell_both_ends_of_the_death_of_the_proxy) {
       },
       [](End& end) {
         Rank rank(end, 1, GetParam());
+        // Else the sender's has nothing to do yet when it is killed, and nothing is lost.
+        if (rank.proxy() <= 0) return false;
         const DeviceBytes to(std::vector<char>(kLong, 'x'));
         const Status status = rank.mail->fetch(0, rank.hear(), to.memory());
         (void)rank.hear();

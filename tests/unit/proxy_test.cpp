@@ -294,7 +294,10 @@ TEST_F(Proxy, IsAnotherOneForAnotherJobOrNode) {
 }
 
 TEST_F(Proxy, SharesRanksOutAmongItsThreads) {
+  // What is set for the proxy counts for more than what it inherits.
+  ASSERT_EQ(0, setenv("ACCORD_PROXY_THREADS", "3", 1));
   Meeting meeting = fresh_meeting();
+  unsetenv("ACCORD_PROXY_THREADS");
   meeting.settings = {"ACCORD_PROXY_THREADS=2"};
   std::array<std::unique_ptr<Client>, 4> clients;
   for (auto& client : clients) ASSERT_OK(Client::connect(meeting, client));
