@@ -198,7 +198,7 @@ Status HostRuntime::check_device(int device) {
 
 bool HostRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   const HostAllocationRef owner = arena_.find(pointer);
-  if (owner == nullptr) return false;
+  if (owner == nullptr || owner->kind == MemoryKind::host) return false;
   info.kind = owner->kind;
   info.runtime = this;
   info.device = owner->device;
@@ -378,17 +378,15 @@ Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
   return Status();
 }
 
+// As page-locked memory is to a driver, it is known where each ends: a copy must not leave it.
 Status HostRuntime::host_allocate(std::size_t size_bytes, void*& pointer) {
   wait_for_kernel();
-  pointer = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pointer != MAP_FAILED) return Status();
   pointer = nullptr;
-  return Status(StatusCode::no_memory,
-                fmt::format("{} bytes of host memory: mmap: {}", size_bytes, std::strerror(errno)));
+  return arena_.allocate(0, MemoryKind::host, size_bytes, pointer);
 }
 
-void HostRuntime::host_free(void* pointer, std::size_t size_bytes) noexcept {
-  munmap(pointer, size_bytes);
+void HostRuntime::host_free(void* pointer, std::size_t) noexcept {
+  (void)arena_.release(pointer, HostArena::Origin::own);
 }
 
 Status HostRuntime::allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer) {

@@ -10,6 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -383,6 +385,24 @@ TEST_F(HostRuntime, host_memory_is_plain) {
   EXPECT_FALSE(faults(static_cast<std::byte*>(pointer) + 9999, Touch::write));
   EXPECT_EQ(MemoryKind::host, info(pointer).kind);
   runtime_.host_free(pointer, 10000);
+}
+
+// As drivers do, who know where page-locked memory ends.
+TEST_F(HostRuntime, refuses_copies_from_one_page_locked_memory_to_the_next) {
+  constexpr std::size_t kSize = 64 << 10;
+  std::array<void*, 2> pages{};
+  for (void*& memory : pages) ASSERT_OK(runtime_.host_allocate(kSize, memory));
+  std::ranges::sort(pages);
+  const auto pitch =
+      static_cast<std::size_t>(static_cast<char*>(pages[1]) - static_cast<char*>(pages[0]));
+  std::vector<char> host(200);
+  const Copy within{host.data(), pages[0], 100, 2, 100, 100};
+  EXPECT_OK(runtime_.copy(0, {&within, 1}));
+  const Copy across{host.data(), pages[0], 100, 2, 100, pitch};
+  EXPECT_CODE(invalid_argument, runtime_.copy(0, {&across, 1}));
+  const Copy beyond{pages[0], host.data(), 100, 2, kSize - 99, 100};
+  EXPECT_CODE(invalid_argument, runtime_.copy(0, {&beyond, 1}));
+  for (void* memory : pages) runtime_.host_free(memory, kSize);
 }
 
 TEST_F(HostRuntime, works_without_descriptors) {
