@@ -132,6 +132,12 @@ int Bundles::carrier_in(int from_node, int to_node) const {
   return ranks[static_cast<std::size_t>(from_node) % ranks.size()];
 }
 
+// It is named by who carries it.
+int Bundles::list_of(int peer, bool sends) const {
+  const int node = placement_.node(peer);
+  return sends ? carrier_out(node_, node) : carrier_in(node, node_);
+}
+
 std::size_t Bundles::bytes_max(int from_node, int to_node) const {
   const std::size_t pairs = senders(from_node).size() * receivers(to_node).size();
   return std::min(block_bytes_max_, kBytesBetweenNodesMax / pairs);

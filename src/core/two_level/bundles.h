@@ -62,6 +62,8 @@ class Bundles {
   Status begin(std::vector<std::size_t> sizes);
   // Where to pack the block for `peer`, if one travels so: 16-byte aligned.
   std::byte* place(int peer) const { return places_[static_cast<std::size_t>(peer)]; }
+  // The list with the block for `peer`, or from there: one allocation.
+  int list_of(int peer, bool sends) const;
   // Once all of them are packed.
   void send() noexcept { is_packed_ = true; }
   // After an error: tells the others of what has not been packed. From here on a message that

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "base/config.h"
@@ -191,15 +192,22 @@ Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
   return {};
 }
 
-// In one batch, in which blocks of one length that lie side by side are one copy.
+// In one batch, in which blocks of one length that lie side by side are one copy: those in one
+// allocation, the parcel or a list.
 Status FarPairs::copy(Direction direction, Chunk& chunk) {
-  const PipelineEnd& end = direction == Direction::pack ? pipeline_.in : pipeline_.out;
-  CopyBatch batch;
+  const bool packs = direction == Direction::pack;
+  const PipelineEnd& end = packs ? pipeline_.in : pipeline_.out;
+  constexpr int kParcel = -1;
+  std::map<int, CopyBatch> by_allocation;
   for (const Piece& piece : chunk.pieces) {
     if (piece.pair->is_refused) continue;
-    batch.append(packed_copy(piece.pair->segment, end.user, piece.first_bytes, piece.length_bytes,
-                             piece.bytes, direction));
+    const int peer = piece.pair->peer;
+    by_allocation[piece.is_bundled ? bundles_->list_of(peer, packs) : kParcel].append(
+        packed_copy(piece.pair->segment, end.user, piece.first_bytes, piece.length_bytes,
+                    piece.bytes, direction));
   }
+  CopyBatch batch;
+  for (auto& [allocation, copies] : by_allocation) batch.add(std::move(copies));
   if (!batch.empty()) {
     copies_begun.fetch_add(1, std::memory_order_relaxed);
     ACCORD_TRY(end.carry(batch, chunk.ticket));
