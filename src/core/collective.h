@@ -32,7 +32,7 @@ struct Pipeline {
   const char* asked_by = "";  // who wants it to go a certain way, one of core/reasons.h; "": nobody
   std::size_t size_bytes = 0;    // packed
   std::size_t chunk_bytes = 0;   // of all chunks but the last; a whole number of elements
-  std::size_t parcel_bytes = 0;  // what goes from node to node at a time
+  std::size_t parcel_bytes = 0;  // what goes from node to node at a time, see Placement
   PipelineEnd in;
   PipelineEnd out;
   // Starts the vote: an element-wise minimum of the four words over the communicator.

@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 
+#include "device/machine.h"
 #include "node/plan.h"
 
 namespace accord::node {
@@ -75,6 +76,7 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   known_begun_.resize(static_cast<std::size_t>(size));
   mine = Record{};
   mine.node = node_number();
+  mine.has_rdma = device::rdma_adapter_on_machine() ? 1 : 0;
   mine.network = DescriptorPort::network();
   std::ranges::transform(meeting_places(), mine.directories.begin(), directory_number);
   const bool lacks_device = device < 0 && !use.of_messages;

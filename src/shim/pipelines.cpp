@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "core/two_level/bundles.h"
+#include "core/two_level/placement.h"
 #include "shim/comm_wire.h"
 
 namespace accord::shim {
@@ -111,7 +112,9 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   const std::size_t wanted_bytes = std::min<std::size_t>(config().chunk_bytes, INT_MAX);
   made.chunk_bytes =
       std::max<std::size_t>(1, wanted_bytes / outline.element_bytes) * outline.element_bytes;
-  made.parcel_bytes = std::clamp<std::size_t>(config().parcel_bytes, 1, INT_MAX);
+  made.parcel_bytes = config().parcel_bytes == 0
+                          ? core::Placement::kParcelBytesAuto
+                          : std::min<std::size_t>(config().parcel_bytes, INT_MAX);
   made.issue_vote = [comm](const core::Vote& mine, core::Vote& all, core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =

@@ -374,6 +374,42 @@ TEST(two_level_plan, has_longer_parcels_for_more_pieces) {
   EXPECT_EQ(plan.chunks(), (std::size_t{1} << 20) / 8 / 2048);
 }
 
+TEST(two_level_plan, has_parcels_that_suit_the_nodes) {
+  const std::vector<std::uint64_t> numbers{1, 1, 2, 2};
+  Placement placement = Placement::of(numbers);
+  constexpr std::size_t kMiB = 1 << 20;
+  const node::Call call{.kind = Kind::bcast, .size = 4, .block_bytes = 64 * kMiB};
+  const auto parcel_bytes = [&](std::size_t asked_bytes) {
+    const TwoLevelPlan plan(call, placement, 0, false, 1, asked_bytes);
+    return call.block_bytes / plan.chunks();
+  };
+  const auto suits = [&] { return parcel_bytes(Placement::kParcelBytesAuto); };
+  EXPECT_EQ(suits(), kMiB / 2);
+  placement.shares_devices = true;
+  EXPECT_EQ(suits(), kMiB);
+  placement.has_rdma = true;
+  EXPECT_EQ(suits(), 4 * kMiB);
+  placement.shares_devices = false;
+  EXPECT_EQ(suits(), 4 * kMiB);
+  EXPECT_EQ(parcel_bytes(kMiB / 8), kMiB / 8);
+}
+
+// A chunk waits for the device's other users, however short it is.
+TEST(two_level_plan, has_fewer_chunks_where_ranks_share_a_device) {
+  const std::vector<std::uint64_t> numbers{1, 1, 2, 2};
+  Placement placement = Placement::of(numbers);
+  const node::Call call{.kind = Kind::bcast, .size = 4, .block_bytes = 1 << 20};
+  const auto chunks = [&] {
+    return TwoLevelPlan(call, placement, 0, false, 1, Placement::kParcelBytesAuto).chunks();
+  };
+  EXPECT_EQ(chunks(), 4u);
+  EXPECT_TRUE(TwoLevelPlan::fits(call, placement, INT_MAX, 16 << 10));
+  placement.shares_devices = true;
+  EXPECT_EQ(chunks(), 1u);
+  EXPECT_FALSE(TwoLevelPlan::fits(call, placement, INT_MAX, 16 << 10));
+  EXPECT_TRUE(TwoLevelPlan::fits(call, placement, INT_MAX, 0));
+}
+
 // A link of the slowest node carries no more than twice the message.
 TEST(two_level_plan, an_allreduce_sends_each_share_twice) {
   const std::vector<std::uint64_t> nodes{1, 2, 3, 4};

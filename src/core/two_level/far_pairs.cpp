@@ -18,9 +18,10 @@ namespace {
 constexpr std::size_t kFirstBytesMax = Bundles::kBlockBytesMax;
 // Pieces of long pairs under way at a time in either direction: enough short ones for a network's
 // latency, and enough long ones for its rate. With twice the bytes two ranks a host, over a link
-// between them of 2 Gbit/s, got 85 % of it, with eight times 74 %, and with these 95 %.
+// between them of 2 Gbit/s, got 85 % of it, with eight times 74 %, and with these 95 %; longer
+// pieces are for networks that take more.
 constexpr std::size_t kPiecesUnderWayMax = 32;
-constexpr std::size_t kBytesUnderWayMax = std::size_t{1} << 20;
+constexpr std::size_t kBytesUnderWayMin = std::size_t{1} << 20;
 // Copied together: their receiver has memory for the longest first piece of each, 8 MiB.
 constexpr std::size_t kShortPairsMax = 128;
 // In a parcel, of what a copy reads or writes.
@@ -42,6 +43,7 @@ FarPairs::FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime
       runtime_(runtime),
       pipeline_(pipeline),
       tags_(tags),
+      parcel_bytes_(placement.parcel_bytes(pipeline.parcel_bytes)),
       near_bytes_(near_bytes) {
   if (Bundles::pay(placement, pipeline))
     bundles_.emplace(wire, placement, runtime, pipeline, tags.bundles);
@@ -109,7 +111,7 @@ bool FarPairs::has_block_of(int peer) const {
 }
 
 std::size_t FarPairs::first_bytes_max() const noexcept {
-  return std::min(kFirstBytesMax, pipeline_.parcel_bytes);
+  return std::min(kFirstBytesMax, parcel_bytes_);
 }
 
 // No longer than a first piece.
@@ -118,7 +120,7 @@ std::size_t FarPairs::short_bytes_max(const Pipeline& pipeline) noexcept {
 }
 
 std::size_t FarPairs::piece_bytes(const Pair& pair) const noexcept {
-  const std::size_t most = pair.begun_bytes == 0 ? first_bytes_max() : pipeline_.parcel_bytes;
+  const std::size_t most = pair.begun_bytes == 0 ? first_bytes_max() : parcel_bytes_;
   return std::min(most, pair.size_bytes - pair.begun_bytes);
 }
 
@@ -149,7 +151,8 @@ bool FarPairs::next_chunk(std::vector<Pair>& pairs, Chunks& chunks) const {
     ++pieces;
     for (const Piece& piece : chunk.pieces) total_bytes += piece.length_bytes;
   }
-  const bool has_room = pieces < kPiecesUnderWayMax && total_bytes < kBytesUnderWayMax;
+  const std::size_t most_bytes = std::max(kBytesUnderWayMin, 2 * parcel_bytes_);
+  const bool has_room = pieces < kPiecesUnderWayMax && total_bytes < most_bytes;
   Chunk chunk;
   Pair* next_long = nullptr;
   for (Pair& pair : pairs) {
@@ -479,7 +482,7 @@ bool FarPairs::drain_receives() {
        pair = next(incoming_)) {
     if (pair->begun_bytes != 0 && !pair->is_known) return false;
     const std::size_t most_bytes =
-        pair->begun_bytes == 0 ? sizeof(Size) + first_bytes_max() : pipeline_.parcel_bytes;
+        pair->begun_bytes == 0 ? sizeof(Size) + first_bytes_max() : parcel_bytes_;
     Chunk chunk;
     if (!device::staging_pool().acquire_sparse(most_bytes, chunk.parcel).ok()) return false;
     Piece piece = begin_piece(*pair);

@@ -139,6 +139,7 @@ class FarPairs {
   device::DeviceRuntime& runtime_;
   const Pipeline& pipeline_;
   const Tags tags_;
+  const std::size_t parcel_bytes_;
   const std::size_t near_bytes_;
   bool began_ = false;
   std::vector<Pair> outgoing_;  // by round

@@ -59,12 +59,13 @@ class TwoLevelPlan {
   // Whether such calls can go in two levels.
   static bool exists(node::Kind kind) noexcept;
   // The same where the ranks are placed so: whether the smallest chunk fits what one message can
-  // carry, and what goes from a leader to another is at least `message_bytes_min`, in all chunks.
+  // carry, and what goes from a leader to another is at least `message_bytes_min`, in all chunks;
+  // more where ranks take turns on a device.
   static bool fits(const node::Call& call, const Placement& placement, int leaders_max,
                    std::size_t message_bytes_min);
 
   // `call` is that of all ranks. In place as node::Plan means it. `leaders_max`: leaders a node;
-  // `parcel_bytes`: of a parcel, about. They outlive the plan.
+  // `parcel_bytes`: of a parcel, about, or kParcelBytesAuto. They outlive the plan.
   TwoLevelPlan(const node::Call& call, const Placement& placement, int rank, bool in_place,
                int leaders_max, std::size_t parcel_bytes);
 
