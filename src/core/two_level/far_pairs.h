@@ -11,9 +11,9 @@
 // pairs all the same.
 //
 // Each rank goes through its peers by rounds, in each of which any two ranks are each other's peer,
-// and begins its chunks in that order, those of short pairs and those of long ones: so the first
-// one of all that is not done is under way on both its ranks, however few may be at a time, and in
-// place both directions of a pair go together.
+// and begins its chunks in that order, those of short pairs and those of long ones, but for a few
+// that leave room for those before them: so the first one of all that is not done is under way on
+// both its ranks, however few may be at a time. Both directions of a pair go side by side.
 #pragma once
 
 #include <cstdint>
@@ -109,7 +109,11 @@ class FarPairs {
   std::size_t piece_bytes(const Pair& pair) const noexcept;
   Piece begin_piece(Pair& pair) const noexcept;
   static Pair* next(std::vector<Pair>& pairs) noexcept;
-  bool next_chunk(std::vector<Pair>& pairs, Chunks& chunks) const;
+  bool next_chunk(bool sends);
+  Pair* next_long_pair(bool sends);
+  bool may_go_on(const Pair& pair, bool sends) const;
+  static std::size_t ended_bytes_of(const Pair& pair, const Chunks& chunks) noexcept;
+  std::size_t bytes_under_way_max() const noexcept;
   Status make_parcel(Chunk& chunk, bool receives);
   Status copy(Direction direction, Chunk& chunk);
   Status begin_sends(bool& moved);
