@@ -74,6 +74,30 @@ class Completer {
     return code;
   }
 
+  // After an error all that is left is completed, too: of a request left behind nothing might move
+  // on any more while the host MPI is asked by itself, and its peers would wait for it.
+  int together(Completion completion) {
+    const int code = until_error(completion);
+    if (code == MPI_SUCCESS) return code;
+    for (MPI_Request& request : requests_)
+      if (request != MPI_REQUEST_NULL) (void)api_.Wait(&request, MPI_STATUS_IGNORE);
+    return code;
+  }
+
+ private:
+  int until_error(Completion completion) {
+    switch (completion) {
+      case Completion::waitall:
+      case Completion::testall:
+        return all_at_once(completion);
+      case Completion::waitany:
+      case Completion::testany:
+        return any(completion);
+      default:
+        return some(completion);
+    }
+  }
+
   int all_at_once(Completion completion) {
     std::vector<MPI_Status> got(requests_.size() + 1);
     MPI_Status* array = statuses_ == nullptr ? MPI_STATUSES_IGNORE : got.data();
@@ -126,7 +150,6 @@ class Completer {
     }
   }
 
- private:
   int count() const { return static_cast<int>(requests_.size()); }
   MPI_Status* status(std::size_t i) {
     return statuses_ == nullptr ? MPI_STATUS_IGNORE : &(*statuses_)[i];
@@ -176,17 +199,12 @@ int complete(const Run& run, Completion completion, std::vector<MPI_Request>& re
   if (statuses != nullptr) statuses->resize(requests.size());
   Completer completer(run, requests, statuses, orders);
   switch (completion) {
-    case Completion::waitall:
-    case Completion::testall:
-      return completer.all_at_once(completion);
-    case Completion::waitany:
-    case Completion::testany:
-      return completer.any(completion);
-    case Completion::waitsome:
-    case Completion::testsome:
-      return completer.some(completion);
-    default:
+    case Completion::wait:
+    case Completion::test:
+    case Completion::get_status:
       return completer.one_by_one(completion);
+    default:
+      return completer.together(completion);
   }
 }
 
