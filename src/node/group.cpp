@@ -46,6 +46,11 @@ std::uint64_t directory_number(const std::string& path) {
   return std::hash<std::string>{}(fmt::format("{}/{}", of.st_dev, of.st_ino)) | 1;
 }
 
+Status given_up(int rank) {
+  return {StatusCode::device_error,
+          fmt::format("node: rank {} has given up this communicator", rank)};
+}
+
 // Of this process, those that it has left and not yet freed among them.
 std::atomic<int> groups_of_one_request{0};
 
@@ -389,14 +394,14 @@ Status Group::check_peer(int peer) {
   return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
 }
 
+Status Group::check_self() const { return has_given_up() ? given_up(rank_) : Status(); }
+
 Status Group::check_peers() {
   const bool look = ++checks_ % kChecksPerLook == 0;
   for (int peer = 0; peer < size_; ++peer) {
     if (look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut())
       return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
-    if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0)
-      return {StatusCode::device_error,
-              fmt::format("node: rank {} has given up this communicator", peer)};
+    if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0) return given_up(peer);
   }
   return {};
 }

@@ -172,6 +172,15 @@ class Group {
   // Numbers the chunks of a call; calls of a communicator come in the same order on all ranks.
   std::uint64_t take(std::size_t chunks) noexcept;
 
+  // After an error in a call: peers see it, and wait for this rank no more.
+  void give_up() noexcept { own_mailbox().failed.store(1, std::memory_order_release); }
+  bool has_given_up() const noexcept {
+    return own_mailbox().failed.load(std::memory_order_relaxed) != 0;
+  }
+  // An error from then on. To be asked before anything is put where peers look for it: they may be
+  // in the call that this rank has left halfway, and would take what is of a later one for a part
+  // of it.
+  Status check_self() const;
   // An error once a peer has given up or its process is gone. Now and then a system call.
   Status check_peers();
   // The same of one, as to its process alone.

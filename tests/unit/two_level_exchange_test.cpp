@@ -55,6 +55,26 @@ TEST(two_level_exchange, one_rank_that_stops_ends_the_call_of_all) {
   EXPECT_GT(errors, kCalls * std::ssize(placement) * 9 / 10);
 }
 
+// So do the later calls of its communicator, which some ranks begin before they hear of it; and
+// what ends without an error is right.
+TEST(two_level_exchange, calls_after_one_that_was_stopped_end_too) {
+  const std::vector<std::vector<std::uint64_t>> placements = {
+      {1, 2}, {1, 1, 2, 2}, {1, 2, 2, 1}, {1, 2, 1, 2, 3}, {1, 1, 2, 3, 3}};
+  long errors = 0;
+  for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::alltoall, Kind::bcast, Kind::scan,
+                          Kind::gather, Kind::scatter}) {
+    for (unsigned seed = 1; seed <= 40; ++seed) {
+      const auto& placement = placements[seed % placements.size()];
+      if (kind == Kind::scan && !std::ranges::is_sorted(placement)) continue;
+      Nodes nodes(placement, kind, seed % 3 == 0 ? 700 : 20000, seed);
+      if (seed % 2 == 0) nodes.then({Kind::gatherv, Kind::allgather, Kind::scatterv, Kind::bcast});
+      nodes.run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 5 * 8, errors, 5);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(errors, 2000);
+}
+
 // One that cannot begin a message of a round ends the call as well: it makes up for that message
 // and for those behind it, of the same round too, so that nobody waits for one that never comes.
 TEST(two_level_exchange, a_message_that_cannot_begin_ends_the_call_of_all) {

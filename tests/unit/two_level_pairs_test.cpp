@@ -98,6 +98,25 @@ TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting) {
   EXPECT_GT(errors, 80);
 }
 
+// Nor do the later calls of its communicator, and what ends without an error is right.
+TEST(two_level_pairs, calls_after_one_that_was_stopped_leave_nobody_waiting) {
+  const std::vector<std::vector<std::uint64_t>> placements = {
+      {1, 2}, {1, 1, 2, 2}, {1, 2, 2, 1}, {1, 2, 1, 2, 3}, {1, 1, 2, 3, 3}};
+  long errors = 0;
+  for (const Kind kind : {Kind::alltoallv, Kind::gatherv, Kind::scatterv}) {
+    for (unsigned seed = 1; seed <= 60; ++seed) {
+      const auto& placement = placements[seed % placements.size()];
+      Nodes nodes(placement, kind, seed % 3 == 0 ? 2400 : 20000, seed);
+      if (seed % 2 == 0 && kind == Kind::alltoallv) nodes.in_place();
+      if (seed % 7 != 0) nodes.dense();
+      if (seed % 4 == 1) nodes.then({Kind::bcast, Kind::scatterv, Kind::allgather});
+      nodes.run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 5 * 3, errors, 5);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(errors, 500);
+}
+
 // What it receives then has no more than a message can be long, either.
 TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting_with_the_longest_parcels) {
   const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};

@@ -160,7 +160,7 @@ class Nodes {
   Nodes(const std::vector<std::uint64_t>& node_numbers, Kind kind, std::size_t block_bytes,
         unsigned seed, int failing = -1, long fails_at = BoardWire::kNever)
       : placement_(core::Placement::of(node_numbers)),
-        kind_(kind),
+        kinds_{kind},
         block_bytes_(block_bytes),
         board_(seed),
         random_(seed) {
@@ -168,7 +168,7 @@ class Nodes {
       worlds_.push_back(
           std::make_unique<NodeWorld>(static_cast<int>(ranks.size()), 64 << 10, seed));
     for (int rank = 0; rank < placement_.ranks(); ++rank) {
-      auto one = std::make_unique<Rank>(total_bytes());
+      auto one = std::make_unique<Rank>();
       NodeWorld& world = *worlds_[static_cast<std::size_t>(placement_.node(rank))];
       one->queue.regions.placement = placement_;
       one->queue.nodes.local.group = world.shared_group(placement_.local_rank(rank));
@@ -199,7 +199,7 @@ class Nodes {
       if (ended[index]) continue;
       const auto rank = static_cast<int>(index);
       bool done = false;
-      const Status status = ranks_[index]->exchange->advance(done);
+      const Status status = ranks_[index]->now->exchange->advance(done);
       ended[index] = done;
       if (!done) {
         ASSERT_OK(status);
@@ -208,19 +208,25 @@ class Nodes {
       EXPECT_EQ(rank != to, status.ok()) << status.message();
       Bytes wanted = expected(rank, 0);
       for (int peer = 0; peer < placement_.ranks(); ++peer)
-        if (pair_bytes(peer, rank) != 0) {
-          EXPECT_EQ(rank != to || peer != from, ranks_[index]->exchange->has_block_of(peer));
+        if (pair_bytes(peer, rank, kind_of(0)) != 0) {
+          EXPECT_EQ(rank != to || peer != from, ranks_[index]->now->exchange->has_block_of(peer));
         }
       const std::size_t at = static_cast<std::size_t>(from) * block_bytes_;
       if (rank == to)
         std::fill_n(wanted.begin() + static_cast<std::ptrdiff_t>(at), block_bytes_, kUntouched);
-      EXPECT_EQ(ranks_[index]->out.read(total_bytes()), wanted) << "rank " << rank;
+      EXPECT_EQ(ranks_[index]->now->out.read(total_bytes()), wanted) << "rank " << rank;
     }
     EXPECT_EQ(board_.unfinished(), 0u);
   }
   // No pair is without bytes.
   Nodes& dense() {
     least_ = 1;
+    return *this;
+  }
+
+  // Later calls are of these kinds, in turns.
+  Nodes& then(const std::vector<Kind>& kinds) {
+    kinds_.insert(kinds_.end(), kinds.begin(), kinds.end());
     return *this;
   }
 
@@ -232,7 +238,7 @@ class Nodes {
       for (int to = 0; to < placement_.ranks(); ++to) {
         const bool is_near = placement_.node(from) == placement_.node(to);
         const bool goes = !is_near || queue.nodes.local.group->shares_device();
-        count += goes && pair_bytes(from, to) != 0 ? 1 : 0;
+        count += goes && pair_bytes(from, to, kind_of(0)) != 0 ? 1 : 0;
       }
     }
     return count;
@@ -253,13 +259,12 @@ class Nodes {
       Rank& one = *ranks_[index];
       if (one.call == calls) continue;
       bool done = false;
-      ASSERT_OK(one.exchange->advance(done));
+      ASSERT_OK(one.now->exchange->advance(done));
       if (!done) continue;
       const auto rank = static_cast<int>(index);
-      ASSERT_EQ(one.out.read(total_bytes()), expected(rank, one.call))
+      ASSERT_EQ(one.now->out.read(total_bytes()), expected(rank, one.call))
           << "rank " << rank << ", call " << one.call;
-      one.in.write(Bytes(total_bytes(), 0xdd));
-      one.exchange.reset();
+      one.now->in.write(Bytes(total_bytes(), 0xdd));
       if (++one.call == calls) {
         --left;
       } else {
@@ -283,67 +288,89 @@ class Nodes {
       if (ended[index]) continue;
       bool done = false;
       if (stopping[index]) {
-        ranks_[index]->exchange->stop(done);
+        ranks_[index]->now->exchange->stop(done);
       } else {
-        stopping[index] = !ranks_[index]->exchange->advance(done).ok();
+        stopping[index] = !ranks_[index]->now->exchange->advance(done).ok();
       }
       ended[index] = done;
     }
   }
 
-  // One call, in which a rank stops after so many polls of all, or of itself. How many had an
-  // error.
-  void run_until_all_stop(int first, std::size_t polls_before, long& errors) {
+  // Calls, in the first of which a rank stops after so many polls of all, or of itself, or in a
+  // later one if it has come so far. The next call of a rank begins as soon as it knows of an
+  // error, while it still stops, as a non-blocking one does. How many calls had an error.
+  void run_until_all_stop(int first, std::size_t polls_before, long& errors,
+                          std::size_t calls = 1) {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(static_cast<int>(rank));
-    std::vector<bool> stopping(ranks_.size());
-    std::vector<bool> ended(ranks_.size());
-    for (std::size_t polls = 0; std::ranges::count(ended, true) < std::ssize(ended); ++polls) {
-      ASSERT_LT(polls, 2000000u) << "the call does not end";
-      if (polls == polls_before) stopping[static_cast<std::size_t>(first)] = true;
+    std::list<std::unique_ptr<Call>> stopping;
+    std::size_t left = ranks_.size();
+    for (std::size_t polls = 0; left > 0 || !stopping.empty(); ++polls) {
+      ASSERT_LT(polls, 2000000u) << "the calls do not end";
+      stopping.remove_if([this](const std::unique_ptr<Call>& one) {
+        bool done = false;
+        if (random_() % ranks_.size() == 0) one->exchange->stop(done);
+        return done;
+      });
       const auto index = random_() % ranks_.size();
-      core::Exchange& exchange = *ranks_[index]->exchange;
+      Rank& one = *ranks_[index];
+      const auto rank = static_cast<int>(index);
       bool done = false;
-      if (ended[index]) continue;
-      if (stopping[index]) {
-        exchange.stop(done);
+      bool stops = polls >= polls_before && rank == first;
+      if (one.call == calls) continue;
+      if (!stops) stops = !one.now->exchange->advance(done).ok();
+      if (!done && !stops) continue;
+      if (stops) {
+        if (rank == first) polls_before = SIZE_MAX;
+        ++errors;
+        one.now->exchange->stop(done);
+        if (!done) stopping.push_back(std::move(one.now));
       } else {
-        stopping[index] = !exchange.advance(done).ok();
-        if (done && !stopping[index]) {
-          ASSERT_EQ(ranks_[index]->out.read(total_bytes()), expected(static_cast<int>(index), 0));
-        }
+        ASSERT_EQ(one.now->out.read(total_bytes()), expected(rank, one.call))
+            << "rank " << rank << ", call " << one.call;
       }
-      ended[index] = done;
+      if (++one.call == calls) {
+        --left;
+      } else {
+        begin(rank);
+      }
     }
     EXPECT_EQ(board_.unfinished(), 0u);
-    errors += std::ranges::count(stopping, true);
   }
 
  private:
   static constexpr int kRoot = 1;
   static constexpr unsigned char kUntouched = 0xee;
 
-  struct Rank {
-    explicit Rank(std::size_t size_bytes) : in(size_bytes), out(size_bytes) {}
+  // What one rank has for one of its calls.
+  struct Call {
+    explicit Call(std::size_t size_bytes) : in(size_bytes), out(size_bytes) {}
     Buffer in;
     Buffer out;
-    core::CommQueue queue;
     core::Pipeline pipeline;
     std::unique_ptr<core::Exchange> exchange;
+  };
+  struct Rank {
+    core::CommQueue queue;
+    std::unique_ptr<Call> now;
     std::size_t call = 0;
   };
 
   std::size_t total_bytes() const {
     return block_bytes_ * static_cast<std::size_t>(placement_.ranks());
   }
+  Kind kind_of(std::size_t call) const { return kinds_[call % kinds_.size()]; }
   void begin(int rank) {
-    Rank& one = *ranks_[static_cast<std::size_t>(rank)];
+    Rank& owner = *ranks_[static_cast<std::size_t>(rank)];
+    const Kind kind = kind_of(owner.call);
+    owner.now = std::make_unique<Call>(total_bytes());
+    Call& one = *owner.now;
     Bytes bytes(total_bytes());
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value(rank, one.call, i);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value(rank, owner.call, i);
     one.in.write(bytes);
     one.out.write(in_place_ ? bytes : Bytes(total_bytes(), kUntouched));
     node::Call call{
-        .kind = kind_, .size = placement_.ranks(), .root = kRoot, .block_bytes = block_bytes_};
-    if (kind_ == Kind::allreduce || kind_ == Kind::scan) {
+        .kind = kind, .size = placement_.ranks(), .root = kRoot, .block_bytes = block_bytes_};
+    if (kind == Kind::allreduce || kind == Kind::scan) {
       call.op = device::ReduceOp::sum;
       call.element = device::Element::uint8;
     }
@@ -354,33 +381,35 @@ class Nodes {
     one.pipeline.leaders_max = INT_MAX;
     one.pipeline.reduce_local = add_bytes;
     const bool is_root = rank == kRoot;
-    if (kind_ != Kind::bcast || is_root) one.pipeline.in = one.in.end(total_bytes());
-    if (kind_ != Kind::bcast || !is_root) one.pipeline.out = one.out.end(total_bytes());
-    if (node::goes_by_pairs(kind_)) {
+    const bool sends = is_root || (kind != Kind::bcast && kind != Kind::scatter);
+    const bool receives = kind == Kind::gather ? is_root : kind != Kind::bcast || !is_root;
+    if (sends) one.pipeline.in = one.in.end(total_bytes());
+    if (receives) one.pipeline.out = one.out.end(total_bytes());
+    if (node::goes_by_pairs(kind)) {
       one.pipeline.in_place = in_place_;
-      one.pipeline.out.blocks = blocks(rank, false);
-      one.pipeline.in.blocks = blocks(rank, true);
+      one.pipeline.out.blocks = blocks(rank, false, kind);
+      one.pipeline.in.blocks = blocks(rank, true, kind);
       if (in_place_) one.pipeline.in = one.pipeline.out;
-      one.exchange = std::make_unique<core::TwoLevelPairs>(one.queue, one.pipeline);
+      one.exchange = std::make_unique<core::TwoLevelPairs>(owner.queue, one.pipeline);
     } else {
-      one.exchange = std::make_unique<core::TwoLevelExchange>(one.queue, one.pipeline);
+      one.exchange = std::make_unique<core::TwoLevelExchange>(owner.queue, one.pipeline);
     }
   }
   // None, a part, or all of a block; equal in both directions, where there are two.
-  std::size_t pair_bytes(int from, int to) const {
+  std::size_t pair_bytes(int from, int to, Kind kind) const {
     if (in_place_ && from == to) return 0;
-    if (kind_ == Kind::gatherv && to != kRoot) return 0;
-    if (kind_ == Kind::scatterv && from != kRoot) return 0;
+    if (kind == Kind::gatherv && to != kRoot) return 0;
+    if (kind == Kind::scatterv && from != kRoot) return 0;
     const auto pair = static_cast<std::size_t>(from + to + from * to);
     return block_bytes_ * (least_ + pair % (4 - least_)) / 3;
   }
   // Where what a rank sends each other one lies, or what it receives from them.
-  std::vector<core::Segment> blocks(int rank, bool sends) const {
+  std::vector<core::Segment> blocks(int rank, bool sends, Kind kind) const {
     std::vector<core::Segment> made;
-    const bool is_of_root = kind_ == (sends ? Kind::scatterv : Kind::gatherv);
+    const bool is_of_root = kind == (sends ? Kind::scatterv : Kind::gatherv);
     if (is_of_root && rank != kRoot) return made;
     for (int peer = 0; peer < placement_.ranks(); ++peer) {
-      std::size_t size_bytes = sends ? pair_bytes(rank, peer) : pair_bytes(peer, rank);
+      std::size_t size_bytes = sends ? pair_bytes(rank, peer, kind) : pair_bytes(peer, rank, kind);
       if (sends && rank == wrong_.first && peer == wrong_.second) size_bytes = wrong_bytes_;
       const std::size_t at = static_cast<std::size_t>(peer) * block_bytes_;
       made.push_back({core::Typemap::contiguous(1), size_bytes, static_cast<std::ptrdiff_t>(at)});
@@ -388,18 +417,21 @@ class Nodes {
     return made;
   }
   Bytes expected(int rank, std::size_t call) const {
+    const Kind kind = kind_of(call);
     Bytes wanted(total_bytes(), kUntouched);
     for (std::size_t i = 0; in_place_ && i < wanted.size(); ++i) wanted[i] = value(rank, call, i);
     const std::size_t own = static_cast<std::size_t>(rank) * block_bytes_;
     for (int peer = 0; peer < placement_.ranks(); ++peer) {
       for (std::size_t i = 0; i < block_bytes_; ++i) {
         const std::size_t there = static_cast<std::size_t>(peer) * block_bytes_ + i;
-        if (kind_ == Kind::allgather) wanted[there] = value(peer, call, i);
-        if (kind_ == Kind::alltoall) wanted[there] = value(peer, call, own + i);
-        if (node::goes_by_pairs(kind_) && i < pair_bytes(peer, rank))
+        if (kind == Kind::allgather) wanted[there] = value(peer, call, i);
+        if (kind == Kind::alltoall) wanted[there] = value(peer, call, own + i);
+        if (node::goes_by_pairs(kind) && i < pair_bytes(peer, rank, kind))
           wanted[there] = value(peer, call, own + i);
-        if (kind_ == Kind::bcast && rank != kRoot) wanted[i] = value(kRoot, call, i);
-        if (kind_ == Kind::allreduce || (kind_ == Kind::scan && peer <= rank))
+        if (kind == Kind::gather && rank == kRoot) wanted[there] = value(peer, call, i);
+        if (kind == Kind::scatter) wanted[i] = value(kRoot, call, own + i);
+        if (kind == Kind::bcast && rank != kRoot) wanted[i] = value(kRoot, call, i);
+        if (kind == Kind::allreduce || (kind == Kind::scan && peer <= rank))
           wanted[i] =
               static_cast<unsigned char>((peer == 0 ? 0 : wanted[i]) + value(peer, call, i));
       }
@@ -408,7 +440,7 @@ class Nodes {
   }
 
   core::Placement placement_;
-  Kind kind_;
+  std::vector<Kind> kinds_;
   bool in_place_ = false;
   std::size_t parcel_bytes_ = 3000;
   std::size_t least_ = 0;  // of a pair, in thirds of a block

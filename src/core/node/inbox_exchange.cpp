@@ -90,6 +90,7 @@ Status InboxExchange::advance(bool& done) {
   device::InboxServer& server = group_->inbox_server();
   switch (state_) {
     case State::begin:
+      ACCORD_TRY(group_->check_self());
       stages::enter(stages::Stage::copy_in);
       ACCORD_TRY(begin());
       state_ = State::packing;
@@ -146,7 +147,7 @@ void InboxExchange::report() {
 }
 
 void InboxExchange::stop(bool& done) {
-  group_->own_mailbox().failed.store(1, std::memory_order_release);
+  group_->give_up();
   done = true;
   if (state_ == State::running) group_->inbox_server().stop(ticket_, done);
   for (auto [end, copy] : {std::pair{&pipeline_.in, &copy_in_},

@@ -31,6 +31,7 @@ bool NodeExchange::usable_by_kernels(const PipelineEnd& end) const {
 }
 
 Status NodeExchange::advance(bool& done) {
+  ACCORD_TRY(group_->check_self());
   if (direct_) {
     auto outcome = DirectExchange::Outcome::pending;
     ACCORD_TRY(direct_->advance(outcome));
@@ -51,7 +52,7 @@ Status NodeExchange::advance(bool& done) {
 }
 
 void NodeExchange::stop(bool& done) {
-  group_->own_mailbox().failed.store(1, std::memory_order_release);
+  group_->give_up();
   done = true;
   if (direct_) direct_->stop(done);
   for (Flight& flight : flights_) {

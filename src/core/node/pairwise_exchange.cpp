@@ -37,6 +37,7 @@ void PairwiseExchange::report() {
 }
 
 Status PairwiseExchange::advance(bool& done) {
+  ACCORD_TRY(group_->check_self());
   if (!began_) choose_ways();
   for (bool moved = true; moved;) {
     moved = false;
@@ -59,7 +60,7 @@ Status PairwiseExchange::advance(bool& done) {
 void PairwiseExchange::stop(bool& done) {
   done = true;
   if (ended_) return;
-  group_->own_mailbox().failed.store(1, std::memory_order_release);
+  group_->give_up();
   for (device::CopyTicket* ticket : {&filling_.ticket, &pulling_.ticket, &lent_[0], &lent_[1]}) {
     bool ended = true;
     if (!poll(*ticket, ended).ok()) ended = true;
@@ -310,6 +311,7 @@ void PairwiseExchange::settle(node::Group& group, std::uint64_t call, std::uint6
 }
 
 void PairwiseExchange::pass(node::Group& group) {
+  if (group.has_given_up()) return;
   const std::uint64_t call = group.offers().take_call();
   group.offers().board(group.rank()).arrived.store(call + 1, std::memory_order_release);
   settle(group, call, group.take(node::Group::kSlots));

@@ -43,6 +43,7 @@ TwoLevelExchange::TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline)
 }
 
 Status TwoLevelExchange::advance(bool& done) {
+  ACCORD_TRY(group_->check_self());
   for (bool moved = true; moved;) {
     moved = false;
     ACCORD_TRY(begin_steps(moved));
@@ -63,7 +64,7 @@ void TwoLevelExchange::report() {
 // gets an empty one stops, too.
 void TwoLevelExchange::stop(bool& done) {
   stopping_ = true;
-  group_->own_mailbox().failed.store(1, std::memory_order_release);
+  group_->give_up();
   done = true;
   for (Flight& flight : flights_) {
     bool ended = true;
