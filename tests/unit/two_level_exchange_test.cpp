@@ -91,6 +91,20 @@ TEST(two_level_exchange, a_message_that_cannot_begin_ends_the_call_of_all) {
   EXPECT_GE(errors, kCalls);
 }
 
+// Also where it has stopped before.
+TEST(two_level_exchange, a_message_that_cannot_begin_while_it_stops_ends_the_call_of_all) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 80; ++seed) {
+    const int failing = static_cast<int>(seed % 2);  // leaders
+    Nodes nodes(placement, seed % 4 < 2 ? Kind::allreduce : Kind::alltoall, 20000, seed, failing,
+                seed / 4);
+    nodes.run_until_all_stop(failing, seed % 7 * 5, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(errors, 80);
+}
+
 // So does one that cannot reduce, which the rounds behind do not wait for.
 TEST(two_level_exchange, a_reduction_that_fails_ends_the_call_of_all) {
   const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};

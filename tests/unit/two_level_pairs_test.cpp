@@ -155,5 +155,19 @@ TEST(two_level_pairs, a_message_that_cannot_begin_leaves_nobody_waiting) {
   EXPECT_GE(errors, 40);
 }
 
+// Also where its rank has stopped before.
+TEST(two_level_pairs, a_message_that_cannot_begin_while_it_stops_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 120; ++seed) {
+    const int failing = static_cast<int>(seed % placement.size());
+    const std::size_t block_bytes = seed % 3 == 0 ? 2400 : 20000;
+    Nodes nodes(placement, Kind::alltoallv, block_bytes, seed, failing, seed / 6);
+    nodes.dense().run_until_all_stop(failing, seed % 7 * 4, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(errors, 120);
+}
+
 }  // namespace
 }  // namespace accord::test

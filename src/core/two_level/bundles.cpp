@@ -360,8 +360,11 @@ Status Bundles::poll(List& list) {
   if (!list.is_posted) {
     const Status begun = begin(list);
     list.is_posted = begun.ok();
-    list.has_failed = list.has_ended = !begun.ok() && is_stopping_;
-    if (!begun.ok()) return begun;
+    if (!begun.ok()) {
+      const bool again = std::exchange(list.was_refused, true);
+      list.has_failed = list.has_ended = again && is_stopping_;
+      return begun;
+    }
   }
   Completion completion;
   const Status tested = wire_.test(list.request, list.has_ended, completion);

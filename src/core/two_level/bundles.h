@@ -67,7 +67,8 @@ class Bundles {
   // Once all of them are packed.
   void send() noexcept { is_packed_ = true; }
   // After an error: tells the others of what has not been packed. From here on a message that
-  // cannot begin is given up as well, since nobody may wait for this rank without end.
+  // cannot begin at its second try is given up as well, since nobody may wait for this rank without
+  // end.
   void give_up() noexcept;
   // To be polled; `moved` is set if something has happened. Goes on with what an error leaves.
   Status advance(bool& moved);
@@ -92,6 +93,7 @@ class Bundles {
     device::StagingBuffer memory{};
     HostRequest request = 0;
     bool is_posted = false;
+    bool was_refused = false;  // it could not begin when that was tried
     bool has_ended = false;
     bool has_failed = false;  // what is in memory means nothing
 

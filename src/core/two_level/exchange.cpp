@@ -97,7 +97,12 @@ bool TwoLevelExchange::drain(Flight& flight) {
 
 // What a peer waits for is tried twice: an empty message may go where another could not.
 void TwoLevelExchange::begin_what_can(Flight& flight) {
-  while (!begin_round(flight).ok()) ++flight.begun;
+  constexpr std::size_t kNone = SIZE_MAX;
+  for (std::size_t refused = kNone; !begin_round(flight).ok();) {
+    const bool again = flight.begun == refused;
+    refused = again ? kNone : flight.begun;
+    if (again) ++flight.begun;
+  }
 }
 
 // Takes the next chunk, whose messages `flight` then stands for, where there is memory for them.

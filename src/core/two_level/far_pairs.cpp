@@ -33,6 +33,12 @@ constexpr std::size_t kAlignment = 64;
 std::atomic<std::uint64_t> messages_begun{0};
 std::atomic<std::uint64_t> copies_begun{0};
 
+// Of what a peer waits for.
+template <class Begin>
+bool begins_in_two_tries(Begin begin) {
+  return begin().ok() || begin().ok();
+}
+
 constexpr std::size_t whole_lines(std::size_t size_bytes) {
   return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -505,7 +511,8 @@ void FarPairs::drain_sends() {
   for (Pair* pair = next(outgoing_); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
        pair = next(outgoing_)) {
     Piece piece = begin_piece(*pair);
-    piece.is_posted = wire_.send(pair->peer, tags_.pieces, &tags_, 0, piece.request).ok();
+    piece.is_posted = begins_in_two_tries(
+        [&] { return wire_.send(pair->peer, tags_.pieces, &tags_, 0, piece.request); });
     if (!piece.is_posted) continue;
     sending_.emplace_back().pieces.push_back(piece);
   }
@@ -524,8 +531,9 @@ bool FarPairs::drain_receives() {
     if (!device::staging_pool().acquire_sparse(most_bytes, chunk.parcel).ok()) return false;
     Piece piece = begin_piece(*pair);
     piece.bytes = static_cast<std::byte*>(chunk.parcel.data()) + piece.prefix_bytes();
-    piece.is_posted =
-        wire_.receive(pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request).ok();
+    piece.is_posted = begins_in_two_tries([&] {
+      return wire_.receive(pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request);
+    });
     if (!piece.is_posted) {
       pair->is_known = true;
       continue;
