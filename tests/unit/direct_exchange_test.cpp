@@ -158,6 +158,40 @@ TEST(DirectExchange, InPlaceOnSomeRanksOnlyGoesThroughTheRegions) {
   }
 }
 
+// The others, who are in that call still, would take what it once said in the same place for a part
+// of theirs.
+TEST(DirectExchange, ARankThatHasLeftACallSaysNothingOfTheNext) {
+  NodeWorld world(2, kRegionBytes, 16);
+  constexpr std::size_t kBytes = 1000;
+  Buffer lent(kBytes);
+  Buffer gathered(2 * kBytes);
+  std::vector<core::Pipeline> views(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    core::Pipeline& view = views[static_cast<std::size_t>(rank)];
+    view.exchange = make_case(Kind::gather, 2, kBytes).call;
+    view.tries_direct = true;
+    view.rank = rank;
+    view.in_place = rank == 0;
+  }
+  views[1].in = lent.end(kBytes);
+  views[0].out = gathered.end(2 * kBytes);
+  for (int round = 0; round < 6; ++round) world.run(views, [](int) {});
+
+  bool done = false;
+  core::NodeExchange left(world.shared_group(1), views[1]);
+  while (!done) left.stop(done);
+  core::NodeExchange next(world.shared_group(1), views[1]);
+  EXPECT_FALSE(next.advance(done).ok());
+  core::NodeExchange root(world.shared_group(0), views[0]);
+  Status status;
+  bool root_done = false;
+  for (int polls = 0; polls < 1000 && status.ok() && !root_done; ++polls)
+    status = root.advance(root_done);
+  EXPECT_FALSE(status.ok());
+  for (core::NodeExchange* one : {&next, &root})
+    for (done = false; !done;) one->stop(done);
+}
+
 // A peer that only sends runs ahead as far as the regions let it; what it said of its earlier calls
 // must stay until the root has read it.
 TEST(DirectExchange, ARankAheadKeepsItsRecords) {
