@@ -47,6 +47,12 @@ class Wire {
   static inline std::atomic<int> count_{0};
 };
 
+// After an error, of a message that a peer waits for.
+template <class Begin>
+bool begins_in_two_tries(Begin begin) {
+  return begin().ok() || begin().ok();
+}
+
 // Starts to make one, together with all ranks of the communicator. What goes wrong there the
 // program has not asked for: no error of the host MPI's, which it would have raised itself.
 using IssueWire = std::function<Status(std::shared_ptr<Wire>& wire, HostRequest& request)>;

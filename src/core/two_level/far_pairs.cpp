@@ -33,12 +33,6 @@ constexpr std::size_t kAlignment = 64;
 std::atomic<std::uint64_t> messages_begun{0};
 std::atomic<std::uint64_t> copies_begun{0};
 
-// Of what a peer waits for.
-template <class Begin>
-bool begins_in_two_tries(Begin begin) {
-  return begin().ok() || begin().ok();
-}
-
 constexpr std::size_t whole_lines(std::size_t size_bytes) {
   return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
