@@ -4,6 +4,7 @@
 // Two-level collectives in which every pair of ranks has a size of its own.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
@@ -115,6 +116,21 @@ TEST(two_level_pairs, calls_after_one_that_was_stopped_leave_nobody_waiting) {
     }
   }
   EXPECT_GT(errors, 500);
+}
+
+// Nor where one of its pairs has two sizes.
+TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting_after_a_mistake) {
+  const std::vector<std::uint64_t> placement{1, 1, 2, 2};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 160; ++seed) {
+    const std::size_t block_bytes = seed % 3 == 0 ? 2400 : 20000;
+    const std::size_t sizes[] = {1, 2000, 9000, 19000};
+    Nodes nodes(placement, Kind::alltoallv, block_bytes, seed);
+    nodes.dense().with_a_mistake(0, 3, std::min(sizes[seed % 4], block_bytes));
+    nodes.run_until_all_stop(static_cast<int>(seed / 4 % placement.size()), seed / 8, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(errors, 160);
 }
 
 // What it receives then has no more than a message can be long, either.

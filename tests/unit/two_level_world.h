@@ -218,6 +218,12 @@ class Nodes {
     }
     EXPECT_EQ(board_.unfinished(), 0u);
   }
+  // In all calls.
+  Nodes& with_a_mistake(int from, int to, std::size_t size_bytes) {
+    wrong_ = {from, to};
+    wrong_bytes_ = size_bytes;
+    return *this;
+  }
   // No pair is without bytes.
   Nodes& dense() {
     least_ = 1;
@@ -317,12 +323,13 @@ class Nodes {
       bool done = false;
       bool stops = polls >= polls_before && rank == first;
       if (one.call == calls) continue;
-      if (!stops) stops = !one.now->exchange->advance(done).ok();
+      const Status status = stops ? Status() : one.now->exchange->advance(done);
+      stops = stops || !status.ok();
       if (!done && !stops) continue;
       if (stops) {
         if (rank == first) polls_before = SIZE_MAX;
         ++errors;
-        one.now->exchange->stop(done);
+        if (!done) one.now->exchange->stop(done);
         if (!done) stopping.push_back(std::move(one.now));
       } else {
         ASSERT_EQ(one.now->out.read(total_bytes()), expected(rank, one.call))

@@ -370,9 +370,9 @@ Status FarPairs::poll_receives(bool& moved) {
 
 Status FarPairs::land(Piece& piece, std::size_t received_bytes) {
   piece.pair->is_known = true;
-  if (received_bytes == 0)
-    return {StatusCode::device_error, "nodes: a rank of another node has given up"};
   if (piece.first_bytes == 0) learn_size(piece);
+  if (received_bytes == piece.prefix_bytes())
+    return {StatusCode::device_error, "nodes: a rank of another node has given up"};
   return {};
 }
 
@@ -490,23 +490,29 @@ bool FarPairs::drain(Chunk& chunk, bool receives) {
   for (Piece& piece : chunk.pieces) {
     if (piece.has_ended) continue;
     Completion completion;
-    if (!wire_.test(piece.request, piece.has_ended, completion).ok()) piece.has_ended = true;
+    const bool failed = !wire_.test(piece.request, piece.has_ended, completion).ok();
+    piece.has_ended = piece.has_ended || failed;
     ended = ended && piece.has_ended;
     if (!piece.has_ended || !receives || piece.first_bytes != 0) continue;
     piece.pair->is_known = true;
-    if (completion.received_bytes != 0) learn_size(piece);
+    if (!failed) learn_size(piece);
   }
   return ended;
 }
 
+// In place of a pair's first piece its size alone, which tells how many follow; of the others
+// nothing.
 void FarPairs::drain_sends() {
+  static_assert(sizeof(Size) == sizeof(Pair::size_bytes));
   std::ranges::for_each(sending_, [this](Chunk& chunk) { take_back(chunk); });
   std::erase_if(sending_, [this](Chunk& chunk) { return drain(chunk, false); });
   for (Pair* pair = next(outgoing_); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
        pair = next(outgoing_)) {
     Piece piece = begin_piece(*pair);
-    piece.is_posted = begins_in_two_tries(
-        [&] { return wire_.send(pair->peer, tags_.pieces, &tags_, 0, piece.request); });
+    piece.is_posted = begins_in_two_tries([&] {
+      return wire_.send(pair->peer, tags_.pieces, &pair->size_bytes, piece.prefix_bytes(),
+                        piece.request);
+    });
     if (!piece.is_posted) continue;
     sending_.emplace_back().pieces.push_back(piece);
   }

@@ -48,8 +48,8 @@ class FarPairs {
 
   // With an error beside `done` that is a mistake of the program.
   Status advance(bool& done);
-  // After another error: sends empty messages in place of those that peers wait for, and receives
-  // theirs.
+  // After another error: sends messages without bytes of the pairs in place of those that peers
+  // wait for, and receives theirs.
   void stop(bool& done);
 
   bool has_block_of(int peer) const;
