@@ -64,6 +64,9 @@ class FarPairs {
  private:
   using Direction = PipelineEnd::Direction;
 
+  // Of long pairs under way in either direction: enough short ones for a network's latency.
+  static constexpr std::size_t kPiecesUnderWayMax = 32;
+
   // What this rank sends one peer, or receives from it.
   struct Pair {
     int peer = 0;
