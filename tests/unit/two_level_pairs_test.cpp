@@ -27,6 +27,30 @@ TEST(two_level_pairs, in_place_nothing_is_overwritten_before_it_is_sent) {
   }
 }
 
+// Long ones, of which few pieces are under way at a time.
+TEST(two_level_pairs, may_have_another_size_in_each_direction) {
+  unsigned seed = 200;
+  for (const auto& placement :
+       {std::vector<std::uint64_t>{1, 2}, {1, 1, 2, 2}, {1, 2, 3, 2, 1}, {1, 2, 3, 4, 5, 6, 7}}) {
+    for (const std::size_t parcel_bytes : {1000u, 3000u}) {
+      for (int round = 0; round < 10; ++round) {
+        Nodes nodes(placement, Kind::alltoallv, 20000, ++seed);
+        nodes.parcels_of(parcel_bytes).lopsided().run(3);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Else a network might carry them one after the other.
+TEST(two_level_pairs, both_directions_go_side_by_side) {
+  constexpr std::size_t kParcel = 1000;
+  Nodes nodes({1, 2}, Kind::alltoallv, 60000, 9);
+  const std::size_t sent_bytes = nodes.dense().parcels_of(kParcel).run_while_held(1);
+  EXPECT_GE(sent_bytes, kParcel);
+  EXPECT_LE(sent_bytes, 4 * kParcel);
+}
+
 // Of short pairs, one to pack all that a rank sends and one to unpack all that it receives: within
 // its node, too, where its ranks share a device.
 TEST(two_level_pairs, short_ones_are_copied_together) {
@@ -156,6 +180,18 @@ TEST(two_level_pairs, a_rank_that_is_cut_off_ends) {
       if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+TEST(two_level_pairs, one_rank_that_stops_leaves_nobody_waiting_for_another_size) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 120; ++seed) {
+    Nodes nodes(placement, Kind::alltoallv, 20000, seed);
+    nodes.lopsided().parcels_of(1000 + seed % 3 * 1000);
+    nodes.run_until_all_stop(static_cast<int>(seed % placement.size()), seed * 2, errors);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(errors, 120);
 }
 
 TEST(two_level_pairs, a_message_that_cannot_begin_leaves_nobody_waiting) {

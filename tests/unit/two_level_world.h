@@ -56,12 +56,21 @@ class Board {
   }
   bool poll(Message& message) {
     const bool matched = message.sent != nullptr && message.received != nullptr;
-    if (!message.done && matched && random_() % 4 == 0) {
+    const bool is_held = message.from == held_from_;
+    if (!message.done && matched && !is_held && random_() % 4 == 0) {
       EXPECT_LE(message.sent_bytes, message.size_bytes);
       std::memcpy(message.received, message.sent, message.sent_bytes);
       message.done = true;
     }
     return message.done;
+  }
+  // Nothing comes from this rank until another one is named.
+  void hold_from(int rank) { held_from_ = rank; }
+  // What it has sent.
+  std::size_t bytes_from(int rank) const {
+    std::size_t bytes = 0;
+    for (const Message& one : messages_) bytes += one.from == rank ? one.sent_bytes : 0;
+    return bytes;
   }
   // A receive that nothing comes for.
   static void withdraw(Message& message) {
@@ -89,6 +98,7 @@ class Board {
 
  private:
   static constexpr int kGone = -1;
+  int held_from_ = -2;
   std::mt19937 random_;
   std::list<Message> messages_;
 };
@@ -230,6 +240,12 @@ class Nodes {
     return *this;
   }
 
+  // Pairs have another size in each direction.
+  Nodes& lopsided() {
+    is_lopsided_ = true;
+    return *this;
+  }
+
   // Later calls are of these kinds, in turns.
   Nodes& then(const std::vector<Kind>& kinds) {
     kinds_.insert(kinds_.end(), kinds.begin(), kinds.end());
@@ -278,6 +294,21 @@ class Nodes {
       }
     }
     EXPECT_EQ(board_.unfinished(), 0u);
+  }
+
+  // One call, as far as it goes while nothing of this rank arrives. How much has been sent to it.
+  std::size_t run_while_held(int rank) {
+    board_.hold_from(rank);
+    for (std::size_t peer = 0; peer < ranks_.size(); ++peer) begin(static_cast<int>(peer));
+    for (int polls = 0; polls < 20000; ++polls) {
+      bool done = false;
+      EXPECT_OK(ranks_[random_() % ranks_.size()]->now->exchange->advance(done));
+      EXPECT_FALSE(done);
+    }
+    std::size_t bytes = 0;
+    for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+      bytes += static_cast<int>(peer) == rank ? 0 : board_.bytes_from(static_cast<int>(peer));
+    return bytes;
   }
 
   // One call, in which a rank can send and receive nothing any more after a number of messages: it
@@ -402,12 +433,12 @@ class Nodes {
       one.exchange = std::make_unique<core::TwoLevelExchange>(owner.queue, one.pipeline);
     }
   }
-  // None, a part, or all of a block; equal in both directions, where there are two.
+  // None, a part, or all of a block; equal in both directions, unless they are to be lopsided.
   std::size_t pair_bytes(int from, int to, Kind kind) const {
     if (in_place_ && from == to) return 0;
     if (kind == Kind::gatherv && to != kRoot) return 0;
     if (kind == Kind::scatterv && from != kRoot) return 0;
-    const auto pair = static_cast<std::size_t>(from + to + from * to);
+    const auto pair = static_cast<std::size_t>(from + to + from * to + (is_lopsided_ ? to : 0));
     return block_bytes_ * (least_ + pair % (4 - least_)) / 3;
   }
   // Where what a rank sends each other one lies, or what it receives from them.
@@ -451,6 +482,7 @@ class Nodes {
   bool in_place_ = false;
   std::size_t parcel_bytes_ = 3000;
   std::size_t least_ = 0;  // of a pair, in thirds of a block
+  bool is_lopsided_ = false;
   std::pair<int, int> wrong_{-1, -1};
   std::size_t wrong_bytes_ = 0;
   std::size_t block_bytes_;

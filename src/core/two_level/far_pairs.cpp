@@ -19,7 +19,6 @@ constexpr std::size_t kFirstBytesMax = Bundles::kBlockBytesMax;
 // Of long pairs under way at a time in either direction: enough for a network's rate, and one that
 // is being copied. With 2 MiB two ranks a host got 85 % of a link of 2 Gbit/s, with 8 MiB 74 %, and
 // with 1 MiB 95 %; longer parcels are for networks that take more.
-constexpr std::size_t kBytesUnderWayMin = std::size_t{1} << 20;
 constexpr std::size_t kParcelsUnderWay = 3;
 // Long pairs that are looked at for one that may go on.
 constexpr int kPairsLookedAt = 4;
@@ -204,7 +203,7 @@ std::size_t FarPairs::ended_bytes_of(const Pair& pair, const Chunks& chunks) noe
 }
 
 std::size_t FarPairs::bytes_under_way_max() const noexcept {
-  return std::max(kBytesUnderWayMin, kParcelsUnderWay * parcel_bytes_);
+  return kParcelsUnderWay * parcel_bytes_;
 }
 
 // What is bundled is packed where it is sent, and unpacked where it came.
