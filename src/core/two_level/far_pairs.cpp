@@ -174,8 +174,10 @@ FarPairs::Pair* FarPairs::next_long_pair(bool sends) {
   int looked_at = 0;
   for (Pair& pair : sends ? outgoing_ : incoming_) {
     if (pair.is_short || pair.begun_bytes == pair.size_bytes) continue;
-    const std::size_t kept_bytes = looked_at == 0 ? 0 : piece_bytes(pair) + parcel_bytes_;
-    if (++looked_at > kPairsLookedAt || total_bytes + kept_bytes > bytes_under_way_max()) break;
+    const bool leaves_room =
+        pieces + 1 < kPiecesUnderWayMax &&
+        total_bytes + piece_bytes(pair) + parcel_bytes_ <= bytes_under_way_max();
+    if (looked_at++ > 0 && (looked_at > kPairsLookedAt || !leaves_room)) break;
     if (may_go_on(pair, sends)) return &pair;
   }
   return nullptr;
