@@ -379,19 +379,18 @@ TEST(two_level_plan, has_parcels_that_suit_the_nodes) {
   Placement placement = Placement::of(numbers);
   constexpr std::size_t kMiB = 1 << 20;
   const node::Call call{.kind = Kind::bcast, .size = 4, .block_bytes = 64 * kMiB};
-  const auto parcel_bytes = [&](std::size_t asked_bytes) {
-    const TwoLevelPlan plan(call, placement, 0, false, 1, asked_bytes);
-    return call.block_bytes / plan.chunks();
+  const auto chunks = [&](std::size_t asked_bytes) {
+    return TwoLevelPlan(call, placement, 0, false, 1, asked_bytes).chunks();
   };
-  const auto suits = [&] { return parcel_bytes(Placement::kParcelBytesAuto); };
-  EXPECT_EQ(suits(), kMiB / 2);
+  const auto chunks_that_suit = [&] { return chunks(Placement::kParcelBytesAuto); };
+  EXPECT_EQ(chunks_that_suit(), 171u);
   placement.shares_devices = true;
-  EXPECT_EQ(suits(), kMiB);
+  EXPECT_EQ(chunks_that_suit(), 64u);
   placement.has_rdma = true;
-  EXPECT_EQ(suits(), 4 * kMiB);
+  EXPECT_EQ(chunks_that_suit(), 16u);
   placement.shares_devices = false;
-  EXPECT_EQ(suits(), 4 * kMiB);
-  EXPECT_EQ(parcel_bytes(kMiB / 8), kMiB / 8);
+  EXPECT_EQ(chunks_that_suit(), 16u);
+  EXPECT_EQ(chunks(kMiB / 8), 512u);
 }
 
 // A chunk waits for the device's other users, however short it is.
