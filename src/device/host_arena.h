@@ -4,8 +4,8 @@
 // The memory of the embedded host runtime: one reservation of address space that nobody can touch.
 // Its lower half holds the addresses of device memory and stays untouchable for good; the bytes are
 // reached through an alias mapping elsewhere. Its upper half holds managed and pinned memory, and
-// page-locked memory of our own (kind host), which the CPU may touch. So whether an address can be ours takes two compares. Knows nothing of copies
-// or runtimes. Called by host.cpp only.
+// page-locked memory of our own (kind host), which the CPU may touch. So whether an address can be
+// ours takes two compares. Knows nothing of copies or runtimes. Called by host.cpp only.
 #pragma once
 
 #include <atomic>

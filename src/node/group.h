@@ -42,7 +42,7 @@ struct Record {
   std::int32_t ok = 0;                         // this rank can take part
   std::int32_t without_device = 0;             // but not yet: it uses no device so far
   std::int32_t reduces = 0;
-  std::int32_t has_rdma = 0;  // its node, an adapter that does
+  std::int32_t has_rdma = 0;          // its node, an adapter that does
   std::uint32_t with_descriptor = 0;  // one belongs to the handle
   std::uint32_t handle_bytes = 0;
   std::uint64_t offset_bytes = 0;
