@@ -9,13 +9,24 @@
 namespace accord::bench {
 namespace {
 
+std::string first_line(const std::string& text) {
+  constexpr std::size_t kLineMax = 90;
+  std::string line;
+  for (const char character : text.substr(0, text.find('\n'))) {
+    const bool blank = character == ' ' || character == '\t';
+    if (!blank) line += character;
+    if (blank && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  return line.size() <= kLineMax ? line : line.substr(0, kLineMax) + "...";
+}
+
+// What follows says how it was built.
 std::string mpi_library_version() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
   text.resize(static_cast<std::size_t>(length));
-  while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
-  return text;
+  return first_line(text.c_str());  // the length may count what ends it
 }
 
 RunFacts facts_of(const Session& session) {
@@ -32,17 +43,6 @@ RunFacts facts_of(const Session& session) {
   }
   if (session.cuda != nullptr) facts.device_name = session.cuda->device_name();
   return facts;
-}
-
-std::string first_line(const std::string& text) {
-  constexpr std::size_t kLineMax = 90;
-  std::string line;
-  for (const char character : text.substr(0, text.find('\n'))) {
-    const bool blank = character == ' ' || character == '\t';
-    if (!blank) line += character;
-    if (blank && !line.empty() && line.back() != ' ') line += ' ';
-  }
-  return line.size() <= kLineMax ? line : line.substr(0, kLineMax) + "...";
 }
 
 std::string memory_text(const Options& options) {
@@ -104,7 +104,7 @@ void Report::print_facts(const RunFacts& facts) {
   fmt::print("# {} ranks ({} on this node), {} memory, {}, {}\n", facts.ranks, facts.local_ranks,
              memory_text(options), options.type, to_text(options.form));
   fmt::print("# {}, {}\n", host_name(), cpu_name());
-  fmt::print("# MPI: {}\n", first_line(facts.mpi_library));
+  fmt::print("# MPI: {}\n", facts.mpi_library);
   if (facts.intercepted) {
     fmt::print("# Accord {}, runtime {}{}\n", facts.accord_version, facts.runtime,
                facts.device_name.empty() ? "" : ", " + facts.device_name);

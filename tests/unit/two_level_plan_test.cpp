@@ -393,6 +393,26 @@ TEST(two_level_plan, has_parcels_that_suit_the_nodes) {
   EXPECT_EQ(chunks(kMiB / 8), 512u);
 }
 
+// Some device that two ranks of one node use, and adapters on all nodes.
+TEST(two_level_plan, placement_tells_what_the_nodes_are_like) {
+  std::vector<node::Record> records(4);
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    records[rank].node = 7 + rank % 2;
+    records[rank].device = 5 + rank / 2;
+    records[rank].has_rdma = 1;
+  }
+  const auto placement = [&] { return Placement::of(std::span<const node::Record>(records)); };
+  EXPECT_EQ(placement().node_of, (std::vector<int>{0, 1, 0, 1}));
+  EXPECT_FALSE(placement().shares_devices);
+  EXPECT_TRUE(placement().has_rdma);
+  records[3].device = 5;
+  records[2].has_rdma = 0;
+  EXPECT_TRUE(placement().shares_devices);
+  EXPECT_FALSE(placement().has_rdma);
+  for (node::Record& record : records) record.device = 0;  // all may use theirs at once
+  EXPECT_FALSE(placement().shares_devices);
+}
+
 // A chunk waits for the device's other users, however short it is.
 TEST(two_level_plan, has_fewer_chunks_where_ranks_share_a_device) {
   const std::vector<std::uint64_t> numbers{1, 1, 2, 2};

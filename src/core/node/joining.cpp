@@ -4,34 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
-#include <utility>
 
 #include "base/log.h"
 #include "core/reasons.h"
 #include "device/registry.h"
 
 namespace accord::core {
-namespace {
-
-Placement placement_of(const std::vector<node::Record>& records) {
-  std::vector<std::uint64_t> nodes;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> devices;
-  bool shares_devices = false;
-  bool has_rdma = true;
-  for (const node::Record& record : records) {
-    nodes.push_back(record.node);
-    const bool is_new = devices.emplace(record.node, record.device).second;
-    shares_devices = shares_devices || (record.device != 0 && !is_new);
-    has_rdma = has_rdma && record.has_rdma != 0;
-  }
-  Placement placement = Placement::of(nodes);
-  placement.shares_devices = shares_devices;
-  placement.has_rdma = has_rdma;
-  return placement;
-}
-
-}  // namespace
 
 Joining::Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use,
                  const Placement* placement)
@@ -114,7 +92,7 @@ Status Joining::step(bool& done) {
 
 // The same answer on all ranks, whichever node they are on.
 Status Joining::accept() {
-  joined_.placement = placement_of(records_);
+  joined_.placement = Placement::of(std::span<const node::Record>(records_));
   joined_.reduce = std::ranges::all_of(records_, [](const auto& one) { return one.reduces != 0; });
   if (placement_ == nullptr) return group_->accept(records_);
   if (!std::ranges::all_of(records_, [](const auto& one) { return one.ok != 0; }))

@@ -3,6 +3,8 @@
 #include "core/two_level/placement.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace accord::core {
 namespace {
@@ -33,6 +35,21 @@ Placement Placement::of(std::span<const std::uint64_t> node_numbers) {
     placement.node_of.push_back(static_cast<int>(node));
     placement.members[node].push_back(static_cast<int>(rank));
   }
+  return placement;
+}
+
+Placement Placement::of(std::span<const node::Record> records) {
+  std::vector<std::uint64_t> nodes;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> devices;
+  bool shares_devices = false;
+  for (const node::Record& record : records) {
+    nodes.push_back(record.node);
+    const bool is_new = devices.emplace(record.node, record.device).second;
+    shares_devices = shares_devices || (record.device != 0 && !is_new);
+  }
+  Placement placement = of(nodes);
+  placement.shares_devices = shares_devices;
+  placement.has_rdma = std::ranges::all_of(records, [](const auto& one) { return one.has_rdma; });
   return placement;
 }
 

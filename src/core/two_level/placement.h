@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "node/group.h"
+
 namespace accord::core {
 
 struct Placement {
@@ -23,6 +25,8 @@ struct Placement {
 
   // By rank, numbers that are equal for ranks of one node.
   static Placement of(std::span<const std::uint64_t> node_numbers);
+  // By rank, what it has told the others.
+  static Placement of(std::span<const node::Record> records);
 
   int ranks() const noexcept { return static_cast<int>(node_of.size()); }
   int nodes() const noexcept { return static_cast<int>(members.size()); }
