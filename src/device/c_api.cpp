@@ -168,8 +168,8 @@ Status bounce(const Copy& copy, const PointerInfo& dst, const PointerInfo& src) 
 Status copy_any(const Copy& copy) {
   if (copy.row_bytes == 0) return Status();
   if (copy.dst == nullptr || copy.src == nullptr) return invalid("accord_memcpy: a null pointer");
-  const PointerInfo dst = classify(copy.dst);
-  const PointerInfo src = classify(copy.src);
+  const PointerInfo dst = classify_argument(copy.dst);
+  const PointerInfo src = classify_argument(copy.src);
   if (!needs_staging(dst) && !needs_staging(src)) {
     std::memmove(copy.dst, copy.src, copy.row_bytes);
     return Status();

@@ -20,6 +20,7 @@
 #include "device/cuda_launched_inbox.h"
 #include "device/cuda_pack.h"
 #include "device/cuda_partitions.h"
+#include "device/cuda_program_order.h"
 #include "device/cuda_reduce.h"
 #include "device/cuda_runtime.h"
 #include "device/cuda_share.h"
@@ -48,6 +49,7 @@ class CudaRuntime final : public DeviceRuntime {
 
   bool classify(const void* pointer, PointerInfo& info) noexcept override;
   bool must_stage(const void* pointer) noexcept override;
+  void order_behind_program(const void* context) noexcept override;
 
   Status copy(int device, std::span<const Copy> copies) override;
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
@@ -96,6 +98,7 @@ class CudaRuntime final : public DeviceRuntime {
   const cuda::Vendor& vendor_;
   cuda::HostMemory host_memory_;
   cuda::OpenedMemory opened_memory_;
+  cuda::ProgramOrder program_order_;
   std::once_flag init_once_;
   bool initialised_ = false;  // by us, once
   std::mutex mutex_;          // guards what follows
@@ -201,6 +204,12 @@ bool CudaRuntime::must_stage(const void* pointer) noexcept {
   if (type == cuda::MemoryType::device) return true;
   std::uint64_t managed = 0;
   return ask(PointerAttribute::is_managed, managed) && managed != 0;
+}
+
+void CudaRuntime::order_behind_program(const void* context) noexcept {
+  const Driver* driver = vendor_.driver();
+  if (driver != nullptr)
+    program_order_.order(*driver, static_cast<cuda::Context>(const_cast<void*>(context)));
 }
 
 Status CudaRuntime::copy(int device, std::span<const Copy> copies) {

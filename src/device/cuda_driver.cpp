@@ -73,6 +73,9 @@ bool all_devices_hidden() noexcept {
 
 Status find_functions(void* library, Driver& found) {
   const char* missing = nullptr;
+#define CUDA_FUNCTION_LATER(member, symbol, parameters)                             \
+  found.member = reinterpret_cast<decltype(found.member)>(dlsym(library, #symbol)); \
+  if (found.member == nullptr) leave_out(found.member);
 #define CUDA_FUNCTION(member, symbol, parameters)                                   \
   found.member = reinterpret_cast<decltype(found.member)>(dlsym(library, #symbol)); \
   if (found.member == nullptr) missing = #symbol;

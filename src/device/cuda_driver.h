@@ -34,7 +34,7 @@ enum class Result : unsigned {
 using Device = int;
 using DevicePointer = unsigned long long;
 using Context = struct ContextHandle*;
-using Stream = struct StreamHandle*;
+using Stream = struct StreamHandle*;  // null: the legacy default stream of the current context
 using Event = struct EventHandle*;
 using Graph = struct GraphHandle*;
 using GraphProgram = struct GraphProgramHandle*;  // CUgraphExec
@@ -67,6 +67,7 @@ enum class P2pAttribute : unsigned { performance_rank = 1, access_supported = 2 
 enum class HandleType : unsigned { posix_file_descriptor = 1 };
 enum class CaptureMode : unsigned { global = 0, thread_local_ = 1, relaxed = 2 };
 
+constexpr unsigned kContextSyncMemoryOperations = 0x80;  // CU_CTX_SYNC_MEMOPS
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocatePortable = 1;
@@ -159,6 +160,12 @@ bool device_exists() noexcept;
 
 // Whether the environment does not hide all of them.
 bool device_is_visible() noexcept;
+
+// In the place of a function that a driver lacks, or that is not used there.
+template <class... Args>
+void leave_out(Result (*&member)(Args...)) {
+  member = [](Args...) { return Result::not_supported; };
+}
 
 inline DevicePointer address_of(const void* pointer) {
   return reinterpret_cast<DevicePointer>(pointer);

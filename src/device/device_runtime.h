@@ -143,6 +143,12 @@ class DeviceRuntime {
     return classify(pointer, info) && needs_staging(info);
   }
 
+  // What the program's synchronous calls of this vendor (cudaMemcpy, cudaMemset and their twins)
+  // have put into memory is there when this returns, though such calls may return before that. By
+  // a thread of the program alone, inside an MPI call, for a buffer whose PointerInfo::context this
+  // is (null: of none, or any). Waits for kernels at most where the vendor offers nothing else.
+  virtual void order_behind_program(const void* /*context*/) noexcept {}
+
   // Runs all copies as one batch on `device` and waits once, for the copies only.
   virtual Status copy(int device, std::span<const Copy> copies) = 0;
 

@@ -290,12 +290,6 @@ Result ipc_open(DevicePointer* address, cuda::IpcHandle handle, unsigned flags) 
   return result;
 }
 
-// In the place of a function that HIP lacks, or that is not used there.
-template <class... Args>
-void leave_out(Result (*&member)(Args...)) {
-  member = [](Args...) { return Result::not_supported; };
-}
-
 }  // namespace
 
 Functions& functions() noexcept {
@@ -336,7 +330,7 @@ cuda::Driver make_driver() {
   made.copy_2d_async = copy_2d_async;
   made.ipc_open_handle = ipc_open;
 #define CUDA_FUNCTION(member, symbol, parameters) \
-  if (made.member == nullptr) leave_out(made.member);
+  if (made.member == nullptr) cuda::leave_out(made.member);
 #include "device/cuda_driver.def"
 #undef CUDA_FUNCTION
   return made;

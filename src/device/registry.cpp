@@ -173,6 +173,19 @@ PointerInfo classify(const void* pointer) noexcept {
   return PointerInfo{};
 }
 
+PointerInfo classify_argument(const void* pointer) noexcept {
+  PointerInfo info = classify(pointer);
+  if (needs_staging(info)) info.runtime->order_behind_program(info.context);
+  return info;
+}
+
+void order_behind_program() noexcept {
+  if (!any_active()) return;
+  for (DeviceRuntime* runtime : list()) {
+    if (runtime->active()) runtime->order_behind_program(nullptr);
+  }
+}
+
 bool must_stage(const void* pointer) noexcept { return !all_inactive() && ask_must_stage(pointer); }
 
 bool accelerator_present() {

@@ -22,6 +22,14 @@ DeviceRuntime& default_runtime();
 // CUDA).
 PointerInfo classify(const void* pointer) noexcept;
 
+// The same for a buffer that the program has passed to this MPI call: what its synchronous calls
+// have put there is there from now on (DeviceRuntime::order_behind_program).
+PointerInfo classify_argument(const void* pointer) noexcept;
+
+// For calls whose buffers were named in an earlier one (MPI_Start, MPI_Pready), or that may be
+// anywhere (MPI_BOTTOM).
+void order_behind_program() noexcept;
+
 // The hot-path form: whether the host MPI must not be given this pointer.
 bool must_stage(const void* pointer) noexcept;
 

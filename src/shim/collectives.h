@@ -150,7 +150,7 @@ inline void hand_to_host(const stages::Story& story, const char* why) {
 }
 
 inline device::PointerInfo whereabouts(const void* pointer) noexcept {
-  return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify(pointer);
+  return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify_argument(pointer);
 }
 
 // Whether the handles of the types that this rank moves are never reused for others. The others

@@ -42,7 +42,7 @@ class Description {
   // Declares a buffer; what it reads and writes follows.
   static core::StagedBuffer buffer(const void* user) {
     if (user == MPI_IN_PLACE) return core::StagedBuffer::untouched(user);
-    const device::PointerInfo where = device::classify(user);
+    const device::PointerInfo where = device::classify_argument(user);
     return device::needs_staging(where) ? core::StagedBuffer::staged(user, where)
                                         : core::StagedBuffer::untouched(user);
   }
@@ -101,6 +101,7 @@ class Description {
     // user's mistake.
     if (buffer.user() == MPI_BOTTOM && !buffer.is_staged() && datatype != MPI_DATATYPE_NULL &&
         !is_named(datatype)) {
+      device::order_behind_program();
       buffer = core::StagedBuffer::absolute(buffer.user());
     }
     if (!buffer.is_staged()) return {};

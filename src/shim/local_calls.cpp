@@ -11,8 +11,8 @@ bool pack_on_device(const Packing& call, MPI_Count& position, Status& status) {
   const MPI_Count room = call.packed_size - call.position;
   if (call.count <= 0 || call.position < 0 || room < 0 || comm_state(call.comm) == nullptr)
     return false;
-  const device::PointerInfo where = device::classify(call.elements);
-  const device::PointerInfo there = device::classify(call.packed);
+  const device::PointerInfo where = device::classify_argument(call.elements);
+  const device::PointerInfo there = device::classify_argument(call.packed);
   const auto type = typemap(call.datatype);
   MPI_Count size = 0;
   if (!type || !device::needs_staging(where) || call.packed == nullptr ||

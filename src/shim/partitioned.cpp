@@ -296,6 +296,7 @@ int init(const Arguments& given, Native native) noexcept {
 // Marks the partitions that `each` names to the function it gets, and lets them go at once.
 template <class Each>
 int mark(const std::shared_ptr<TrackedPartitions>& work, Each each) noexcept {
+  device::order_behind_program();
   Status status;
   each([&](int low, int high) { keep_first(status, work->request().pready(low, high)); });
   engine().progress();

@@ -313,6 +313,7 @@ int Start(MPI_Request* request) noexcept {
   const auto work = requests().find(to_bits(*request));
   const ReceiveOrder ordered(work ? from_bits<MPI_Comm>(work->context) : MPI_COMM_NULL);
   if (work) {
+    device::order_behind_program();
     const Status status = requests().start(to_bits(*request));
     if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
     if (work->early) return MPI_SUCCESS;
@@ -348,6 +349,7 @@ int Startall(int count, MPI_Request array[]) noexcept {
     return code;
   }
   engine().progress();
+  device::order_behind_program();
   for (int i = 0; i < count; ++i) {
     const auto work = requests().find(to_bits(array[i]));
     if (!work) continue;

@@ -409,6 +409,7 @@ void start_runtime(const JobFacts& facts) {
   (void)host::Comm_rank(MPI_COMM_WORLD, &rank);
   (void)host::Comm_size(MPI_COMM_WORLD, &size);
   log::set_rank(rank);
+  device::order_behind_program();  // contexts that there are begin in order
   enter_node(rank);
   if (facts.partitioned) open_partitioned();
   if (facts.same_tables) core::use_table();

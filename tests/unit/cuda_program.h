@@ -50,6 +50,10 @@ struct Program {
   Result (*context_destroy)(Context) = nullptr;
   Result (*context_synchronize)() = nullptr;
   Result (*primary_reset)(Device) = nullptr;
+  Result (*copy_to_device)(DevicePointer, const void*, std::size_t) = nullptr;
+  Result (*copy_to_host)(void*, DevicePointer, std::size_t) = nullptr;
+  Result (*copy_within)(DevicePointer, DevicePointer, std::size_t) = nullptr;
+  Result (*fill)(DevicePointer, unsigned char, std::size_t) = nullptr;
   Result (*memory_allocate_async)(DevicePointer*, std::size_t, Stream) = nullptr;
   Result (*memory_free_async)(DevicePointer, Stream) = nullptr;
   Result (*memory_create)(MemoryHandle*, std::size_t, const PhysicalProperties*,
@@ -91,6 +95,10 @@ inline const Program& program() {
     find(result.context_destroy, "cuCtxDestroy_v2");
     find(result.context_synchronize, "cuCtxSynchronize");
     find(result.primary_reset, "cuDevicePrimaryCtxReset_v2");
+    find(result.copy_to_device, "cuMemcpyHtoD_v2");
+    find(result.copy_to_host, "cuMemcpyDtoH_v2");
+    find(result.copy_within, "cuMemcpyDtoD_v2");
+    find(result.fill, "cuMemsetD8_v2");
     find(result.memory_allocate_async, "cuMemAllocAsync");
     find(result.memory_free_async, "cuMemFreeAsync");
     find(result.memory_create, "cuMemCreate");

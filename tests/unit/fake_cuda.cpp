@@ -20,6 +20,7 @@
 
 #include "fake_cuda_inbox.h"
 #include "fake_cuda_kernels.h"
+#include "fake_cuda_program.h"
 #include "fake_cuda_share.h"
 #include "fake_cuda_state.h"
 
@@ -83,7 +84,12 @@ Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
   if (const Result result = check_initialised(); result != Result::success) return result;
   const auto index = static_cast<std::size_t>(device);
   ContextHandle& primary = state.primaries.at(index);
-  if (!primary.alive) primary = {device, ++state.last_id, true};  // the same handle, a new id
+  if (!primary.alive) {  // the same handle, a new id
+    primary.device = device;
+    primary.id = ++state.last_id;
+    primary.alive = true;
+    primary.failed = Result::success;
+  }
   ++state.primary_references.at(index);
   *context = &primary;
   return Result::success;
@@ -108,13 +114,17 @@ Result cuDevicePrimaryCtxReset_v2(Device device) {
 }
 Result cuDevicePrimaryCtxGetState(Device device, unsigned* flags, int* active) {
   const std::lock_guard lock(state.mutex);
-  *flags = 0;
-  *active = state.primaries.at(static_cast<std::size_t>(device)).alive ? 1 : 0;
+  const ContextHandle& primary = state.primaries.at(static_cast<std::size_t>(device));
+  *flags = primary.flags;
+  *active = primary.alive ? 1 : 0;
   return check_initialised();
 }
 Result cuCtxCreate_v2(Context* context, unsigned, Device device) {
   const std::lock_guard lock(state.mutex);
-  *context = new ContextHandle{device, ++state.last_id, true};
+  *context = new ContextHandle;
+  (*context)->device = device;
+  (*context)->id = ++state.last_id;
+  (*context)->alive = true;
   return context_stack.push(*context) ? Result::success : Result::out_of_memory;
 }
 Result cuCtxDestroy_v2(Context context) {
@@ -199,6 +209,7 @@ Result cuMemFree_v2(DevicePointer address) {
   std::unique_lock lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
   await_residents(lock, *current());
+  land(*current());
   return release(
       static_cast<std::uintptr_t>(address),
       [](const Allocation& found) {
@@ -254,6 +265,7 @@ Result cuMemcpy(DevicePointer dst, DevicePointer src, std::size_t size_bytes) {
   if (!range_is_valid(dst, size_bytes) || !range_is_valid(src, size_bytes)) {
     return Result::invalid_value;
   }
+  land(*current());
   std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), size_bytes);
   return Result::success;
 }
@@ -310,6 +322,10 @@ Result cuStreamDestroy_v2(Stream stream) {
 Result cuStreamSynchronize(Stream stream) {
   std::unique_lock lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (stream == nullptr) {
+    land(*current());
+    return check_context();
+  }
   if (!usable(stream)) return kInvalidHandle;
   await_residents(lock, *stream);
   run_until(*stream, stream->enqueued);
@@ -319,11 +335,19 @@ Result cuCtxSynchronize() {
   std::unique_lock lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
   await_residents(lock, *current());
+  land(*current());
   return check_context();
 }
 Result cuStreamQuery(Stream stream) {
   const std::lock_guard lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
+  if (stream == nullptr) {
+    ContextHandle& context = *current();
+    if (!context.late.empty() && ++context.polls < kPollsBeforeDone) return Result::not_ready;
+    land(context);
+    return Result::success;
+  }
+  if (stream == kStreamPerThread) return Result::success;
   if (!usable(stream)) return kInvalidHandle;
   if (stream->residents_left < stream->residents_launched ||
       (stream->completed < stream->enqueued && ++stream->polls < kPollsBeforeDone)) {
@@ -353,6 +377,7 @@ Result cuStreamEndCapture(Stream stream, Graph* graph) {
   if (!stream->capturing) return Result::invalid_value;
   stream->capturing = false;
   if (stream->capture_mode == CaptureMode::global) --state.global_captures;
+  if (std::exchange(state.capture_ended, false)) return kCaptureInvalidated;
   *graph = new GraphHandle{std::exchange(stream->captured, {})};
   return Result::success;
 }

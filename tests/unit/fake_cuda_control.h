@@ -18,7 +18,10 @@ struct FakeCuda {
   void (*dismiss)(int blocks) = nullptr;  // of a wide kernel that lingers: they have left it then
   unsigned (*departing)() = nullptr;      // blocks that are held so
   unsigned (*launches)() = nullptr;       // of resident kernels, since the process began
-  unsigned (*residents)() = nullptr;      // that have not left
+  // A kernel of the program's, in a stream that is no default one.
+  void (*begin_kernel)() = nullptr;
+  void (*end_kernel)() = nullptr;
+  unsigned (*residents)() = nullptr;  // that have not left
 };
 
 // Null where the driver is a real one, or missing.
@@ -38,7 +41,9 @@ inline const FakeCuda* fake_cuda() {
            find(found.dismiss, "fake_cuda_dismiss") &&
            find(found.departing, "fake_cuda_departing") &&
            find(found.launches, "fake_cuda_launches") &&
-           find(found.residents, "fake_cuda_residents");
+           find(found.residents, "fake_cuda_residents") &&
+           find(found.begin_kernel, "fake_cuda_begin_kernel") &&
+           find(found.end_kernel, "fake_cuda_end_kernel");
   }();
   return is_fake ? &found : nullptr;
 }

@@ -27,6 +27,9 @@ struct ContextHandle {
   Device device = 0;
   unsigned long long id = 0;
   bool alive = false;
+  unsigned flags = 0;
+  std::deque<std::function<void()>> late;  // of synchronous calls that have returned
+  int polls = 0;
   Result failed = Result::success;  // a kernel has faulted: nothing works in it any more
 };
 
@@ -85,6 +88,8 @@ struct Reservation {
 
 constexpr auto kInvalidHandle = static_cast<Result>(400);
 constexpr auto kCaptureUnsupported = static_cast<Result>(900);
+constexpr auto kCaptureInvalidated = static_cast<Result>(901);
+inline const Stream kStreamPerThread = reinterpret_cast<Stream>(std::uintptr_t{2});
 constexpr auto kCaptureImplicit = static_cast<Result>(906);
 constexpr int kDevices = 2;
 constexpr int kPollsBeforeDone = 3;
@@ -119,6 +124,7 @@ struct DriverState {
   std::map<MemoryHandle, PhysicalMemory> physical;
   std::array<PoolHandle, kDevices> default_pools{};
   int global_captures = 0;
+  bool capture_ended = false;  // by a call that waits for the context
 };
 
 inline DriverState& state = *new DriverState;
@@ -209,8 +215,16 @@ Result release(std::uintptr_t address, Test test, Result otherwise) {
   return Result::success;
 }
 
+inline void land(ContextHandle& context) {
+  for (const auto& work : context.late) work();
+  context.late.clear();
+  context.polls = 0;
+}
+
 inline void destroy(ContextHandle& context) {
+  land(context);
   context.alive = false;
+  context.flags = 0;
   for (auto entry = state.allocations.begin(); entry != state.allocations.end();) {
     if (entry->second.context == &context) {
       unmap(entry->first, entry->second);
