@@ -22,6 +22,14 @@ class DriverControl : public StandInControl {
 
   Result last_error() const { return find<Result()>("hipGetLastError")(); }
   void set_device(int device) const { (void)find<Result(int)>("hipSetDevice")(device); }
+  // Both return early.
+  Result copy_within(void* dst, const void* src, std::size_t size_bytes) const {
+    return find<Result(void*, const void*, std::size_t, unsigned)>("hipMemcpy")(dst, src,
+                                                                                size_bytes, 3);
+  }
+  Result fill(void* dst, int value, std::size_t size_bytes) const {
+    return find<Result(void*, int, std::size_t)>("hipMemset")(dst, value, size_bytes);
+  }
   int current_device() const {
     int device = -1;
     (void)find<Result(int*)>("hipGetDevice")(&device);

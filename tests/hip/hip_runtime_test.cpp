@@ -147,6 +147,29 @@ TEST_F(Hip, copies_one_range) {
   EXPECT_OK(runtime_.free(there));
 }
 
+TEST_F(Hip, orders_behind_what_the_program_has_copied) {
+  constexpr std::size_t kBytes = 5000;
+  const auto data = test::pattern(kBytes, 4);
+  void* const source = allocate(MemoryKind::device, kBytes, 1);
+  void* const buffer = allocate(MemoryKind::device, kBytes, 1);
+  ASSERT_OK(copy(source, data.data(), kBytes, 1));
+  ASSERT_EQ(Result::success, library().copy_within(buffer, source, kBytes));
+  EXPECT_NE(data, contents(buffer, kBytes)) << "the stand-in has nothing to show";
+  (void)classify_argument(buffer);
+  EXPECT_EQ(data, contents(buffer, kBytes));
+  ASSERT_EQ(Result::success, library().fill(buffer, 0x5a, kBytes));
+  order_behind_program();
+  EXPECT_EQ(std::vector<unsigned char>(kBytes, 0x5a), contents(buffer, kBytes));
+  // While another device is current: the memset is in the default stream of the first.
+  ASSERT_EQ(Result::success, library().fill(buffer, 0x33, kBytes));
+  library().set_device(0);
+  (void)classify_argument(buffer);
+  library().set_device(1);
+  EXPECT_EQ(std::vector<unsigned char>(kBytes, 0x33), contents(buffer, kBytes));
+  EXPECT_OK(runtime_.free(source));
+  EXPECT_OK(runtime_.free(buffer));
+}
+
 TEST_F(Hip, copies_rectangles_and_batches_without_waiting) {
   const auto data = test::pattern(4096, 2);
   auto* const memory = static_cast<std::byte*>(allocate(MemoryKind::device, data.size()));

@@ -5,9 +5,11 @@
 // tested without a GPU, in one process and between several. It is strict where HIP is, or may be:
 // device memory cannot be touched by the CPU, streams and events are used with their device
 // current, kernels reach other devices only where peers were enabled, the last error of a thread is
-// kept. Streams work late (ACCORD_TEST_HIP_DELAY_US), each in a thread of its own. A kernel is
-// known by its name, and done by the CPU. ACCORD_TEST_HIP_VERSION=5 has the numbers and answers of
-// HIP 5; =7 keeps an error until it is asked after, where older ones keep the last result.
+// kept. hipMemset and hipMemcpy within a device return before they have landed, which they do when
+// somebody waits for the default stream or asks after it often. Streams work late
+// (ACCORD_TEST_HIP_DELAY_US), each in a thread of its own. A kernel is known by its name, and done
+// by the CPU. ACCORD_TEST_HIP_VERSION=5 has the numbers and answers of HIP 5; =7 keeps an error
+// until it is asked after, where older ones keep the last result.
 // ACCORD_TEST_HIP_REGISTERED=elsewhere: a device finds registered memory at another address. A
 // mistake of the caller that a GPU would only show as wrong bytes ends the process.
 #pragma once
@@ -70,6 +72,10 @@ struct State {
   unsigned last_id = 0;
   long objects = 0;  // streams, events, graphs and modules
   long jobs = 0;     // on any stream
+  // By device, what synchronous calls have left for its default stream, and how often that was
+  // asked after since.
+  std::map<int, std::vector<Work>> late;
+  int late_polls = 0;
 };
 State& state();
 

@@ -70,6 +70,17 @@ void serve(Stream stream) {
   delete stream;
 }
 
+// Handles of streams that are always there.
+constexpr Stream kDefaultStream = nullptr;
+const Stream kStreamPerThread = reinterpret_cast<Stream>(std::uintptr_t{2});  // idle here
+
+// With the state's mutex held.
+void land() {
+  for (const Work& work : state().late[current_device]) work();
+  state().late[current_device].clear();
+  state().late_polls = 0;
+}
+
 bool usable(Stream stream) { return stream != nullptr && stream->device == current_device; }
 
 Result make_stream(Stream* stream) {
@@ -144,6 +155,8 @@ Result hipStreamDestroy(Stream stream) {
 Result hipStreamSynchronize(Stream stream) {
   return api(__func__, [&] {
     std::unique_lock lock(state().mutex);
+    if (stream == kDefaultStream) land();
+    if (stream == kDefaultStream || stream == kStreamPerThread) return Result::success;
     if (!usable(stream)) return kInvalidHandle;
     state().changed.wait(lock, [&] { return stream->completed == stream->enqueued; });
     return Result::success;
@@ -152,6 +165,14 @@ Result hipStreamSynchronize(Stream stream) {
 Result hipStreamQuery(Stream stream) {
   return api(__func__, [&] {
     const std::lock_guard lock(state().mutex);
+    if (stream == kStreamPerThread) return Result::success;
+    if (stream == kDefaultStream) {
+      constexpr int kPollsBeforeDone = 3;
+      if (!state().late[current_device].empty() && ++state().late_polls < kPollsBeforeDone)
+        return Result::not_ready;
+      land();
+      return Result::success;
+    }
     if (!usable(stream)) return kInvalidHandle;
     return stream->completed == stream->enqueued ? Result::success : Result::not_ready;
   });
@@ -244,13 +265,29 @@ Result hipEventQuery(Event event) {
 
 Result hipMemcpy(void* dst, const void* src, std::size_t size_bytes, CopyKind kind) {
   return api(__func__, [&] {
-    if (kind != CopyKind::by_address) return Result::invalid_value;
+    constexpr auto kWithinDevice = static_cast<CopyKind>(3);
+    if (kind != CopyKind::by_address && kind != kWithinDevice) return Result::invalid_value;
     std::vector<std::shared_ptr<Allocation>> held;
     std::unique_lock lock(state().mutex);
     std::byte* const to = reach(dst, size_bytes, held);
     const std::byte* const from = reach(src, size_bytes, held);
+    if (kind == kWithinDevice) {
+      state().late[current_device].push_back(
+          [=, kept = std::move(held)] { std::memcpy(to, from, size_bytes); });
+      return Result::success;
+    }
     lock.unlock();
     std::memcpy(to, from, size_bytes);
+    return Result::success;
+  });
+}
+Result hipMemset(void* dst, int value, std::size_t size_bytes) {
+  return api(__func__, [&] {
+    std::vector<std::shared_ptr<Allocation>> held;
+    const std::lock_guard lock(state().mutex);
+    std::byte* const to = reach(dst, size_bytes, held);
+    state().late[current_device].push_back(
+        [=, kept = std::move(held)] { std::memset(to, value, size_bytes); });
     return Result::success;
   });
 }
