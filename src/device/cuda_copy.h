@@ -57,6 +57,25 @@ class ContextScope {
   Device held_primary_ = -1;
 };
 
+// A context as it was: a program that resets its device takes all that is in it along, and the
+// context's handle comes back.
+struct KnownContext {
+  const Driver& driver;
+  const Context context;
+  const unsigned long long id;  // never used twice
+
+  // Success, or what has become of it; 0.02 us.
+  Result still_there() const noexcept {
+    unsigned long long now = 0;
+    const Result result = driver.context_get_id(context, &now);
+    return result == Result::success && now != id ? Result::context_is_destroyed : result;
+  }
+  Result enter(ContextScope& scope) const noexcept {
+    const Result result = still_there();
+    return result == Result::success ? scope.enter(context) : result;
+  }
+};
+
 // How copy() waits for one contiguous copy; batches always take stream_synchronize. The last way
 // uses the legacy stream: it waits for the program's own blocking streams and must not be used
 // while one captures.

@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "device/cuda_inbox.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -127,22 +130,42 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
   return command;
 }
 
+// Where host and kernel meet, never freed: in pages of our own, which stay when the program resets
+// its device, whereas memory of the driver would go with the context. In the entered context.
+Status make_control(const Driver& driver, InboxControl*& control) {
+  constexpr std::size_t kPageBytes = 4096;
+  constexpr std::size_t kBytes = (sizeof(InboxControl) + kPageBytes - 1) / kPageBytes * kPageBytes;
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return Status(StatusCode::no_memory, "inbox: no host memory");
+  DevicePointer on_device = 0;
+  Result result = driver.host_memory_register(memory, kBytes, kHostRegisterPortable);
+  if (result == Result::success)
+    result = driver.pointer_get_attribute(&on_device, PointerAttribute::device_pointer,
+                                          address_of(memory));
+  if (result != Result::success || on_device != address_of(memory)) {
+    (void)driver.host_memory_unregister(memory);
+    munmap(memory, kBytes);
+    ACCORD_TRY(status_of(driver,
+                         driver.host_memory_allocate(&memory, sizeof(InboxControl),
+                                                     kHostAllocatePortable | kHostAllocateMapped),
+                         symbol::host_memory_allocate));
+  }
+  control = new (memory) InboxControl{};
+  return Status();
+}
+
 // One resident kernel of a number of blocks.
 class Kernel {
  public:
   explicit Kernel(unsigned blocks) : blocks_(blocks) {}
 
   // In the entered context. Runs it once, so that nothing is left to load when it is in a hurry.
-  Status open(const Driver& driver, Context context, Function function) {
+  Status open(const KnownContext& context, Function function) {
+    const Driver& driver = context.driver;
     driver_ = &driver;
-    context_ = context;
+    context_.emplace(context);
     function_ = function;
-    void* memory = nullptr;
-    ACCORD_TRY(status_of(driver,
-                         driver.host_memory_allocate(&memory, sizeof(InboxControl),
-                                                     kHostAllocatePortable | kHostAllocateMapped),
-                         symbol::host_memory_allocate));
-    control_ = new (memory) InboxControl{};
+    ACCORD_TRY(make_control(driver, control_));
     int least = 0;
     int greatest = 0;
     ACCORD_TRY(status_of(driver, driver.stream_priority_range(&least, &greatest),
@@ -158,6 +181,9 @@ class Kernel {
     const std::lock_guard lock(mutex_);
     ACCORD_TRY(failure_);
     if (current_ != nullptr) return {};
+    // Of a context that was destroyed not even the handles may be used.
+    if (const Result there = context_->still_there(); there != Result::success)
+      return give_up_on_error(ticket, status_of(*driver_, there, "inbox: context"));
     current_ = &ticket;
     ticket.state = InboxTicket::State::running;
     ticket.number = ++number_;
@@ -224,7 +250,7 @@ class Kernel {
 
   Status start() {
     ContextScope scope(*driver_);
-    ACCORD_TRY(status_of(*driver_, scope.enter(context_), "inbox: context"));
+    ACCORD_TRY(status_of(*driver_, context_->enter(scope), "inbox: context"));
     return launch();
   }
 
@@ -243,7 +269,7 @@ class Kernel {
   // The kernel, or the context, may have died of somebody's fault.
   Status check() {
     ContextScope scope(*driver_);
-    ACCORD_TRY(status_of(*driver_, scope.enter(context_), "inbox: context"));
+    ACCORD_TRY(status_of(*driver_, context_->enter(scope), "inbox: context"));
     const Result result = driver_->stream_query(stream_);
     return result == Result::not_ready ? Status()
                                        : status_of(*driver_, result, symbol::stream_query);
@@ -261,7 +287,7 @@ class Kernel {
 
   const unsigned blocks_;
   const Driver* driver_ = nullptr;
-  Context context_ = nullptr;
+  std::optional<KnownContext> context_;
   Function function_ = nullptr;
   Stream stream_ = nullptr;
   InboxControl* control_ = nullptr;  // never freed: the kernel may still look at it
@@ -278,17 +304,18 @@ class Kernel {
 
 class CudaInboxServer final : public InboxServer {
  public:
-  Status open(const Driver& driver, Context context, std::uint64_t exclusive_device) {
+  Status open(const KnownContext& context, std::uint64_t exclusive_device) {
+    const Driver& driver = context.driver;
     ACCORD_TRY(claim_device(exclusive_device));
     exclusive_device_ = exclusive_device;
-    context_ = context;
+    context_ = context.context;
     Module module = nullptr;
     Function function = nullptr;
     ACCORD_TRY(status_of(driver, driver.module_load_data(&module, driver.images.inbox),
                          symbol::module_load_data));
     ACCORD_TRY(status_of(driver, driver.module_get_function(&function, module, "accord_inbox"),
                          symbol::module_get_function));
-    for (Kernel& kernel : kernels_) ACCORD_TRY(kernel.open(driver, context, function));
+    for (Kernel& kernel : kernels_) ACCORD_TRY(kernel.open(context, function));
     return {};
   }
 
@@ -362,7 +389,7 @@ Status inbox_server(const Driver& driver, const ContextScope& scope, std::uint64
   const std::lock_guard lock(servers.mutex);
   const auto [found, is_new] = servers.by_context.try_emplace(id);
   Servers::Entry& entry = found->second;
-  if (is_new) entry.opened = entry.server.open(driver, scope.context(), exclusive_device);
+  if (is_new) entry.opened = entry.server.open({driver, scope.context(), id}, exclusive_device);
   if (!entry.opened.ok()) return Status(StatusCode::unsupported, entry.opened.message());
   server = &entry.server;
   return Status();

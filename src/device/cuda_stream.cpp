@@ -5,23 +5,6 @@
 namespace accord::device::cuda {
 namespace {
 
-// A context as it was: a program that resets its device takes all that is in it along, and the
-// context's handle comes back.
-struct KnownContext {
-  const Driver& driver;
-  const Context context;
-  const unsigned long long id;  // never used twice
-
-  Result enter(ContextScope& scope) const;
-};
-
-Result KnownContext::enter(ContextScope& scope) const {
-  unsigned long long now = 0;
-  const Result result = driver.context_get_id(context, &now);
-  if (result == Result::success && now != id) return Result::context_is_destroyed;
-  return result == Result::success ? scope.enter(context) : result;
-}
-
 class CudaRecording final : public Recording {
  public:
   CudaRecording(const KnownContext& context, GraphProgram program)

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda_inbox_rig.h"
+#include "fake_cuda_control.h"
 #include "node/quick_copy.h"
 
 namespace accord::test {
@@ -106,6 +107,23 @@ TEST_F(CudaInbox, it_copies_for_whoever_has_no_inbox) {
                        .row_bytes = 2},
                       done));
   EXPECT_FALSE(done);
+}
+
+// As cudaDeviceReset does: what was in the context is gone, the exchange that comes next an error,
+// and whoever begins anew gets a server of the new context.
+TEST_F(CudaInbox, a_device_that_is_reset_is_an_error) {
+  if (fake_cuda() == nullptr) GTEST_SKIP() << "needs a driver that does not mind";
+  ASSERT_OK(rig_.run(1000));
+  ASSERT_EQ(device::cuda::Result::success, program().primary_reset(0));
+  void* anew = nullptr;
+  ASSERT_OK(cuda_runtime().allocate(0, device::MemoryKind::device, 5000, anew));
+  InboxTicket ticket = rig_.ticket(1000);
+  EXPECT_FALSE(rig_.run(ticket).ok());
+  EXPECT_FALSE(rig_.run(1000).ok());
+  device::InboxServer* server = nullptr;
+  ASSERT_OK(cuda_runtime().inbox_server(0, server));
+  EXPECT_NE(&rig_.server(), server);
+  EXPECT_OK(cuda_runtime().free(anew));
 }
 
 }  // namespace
