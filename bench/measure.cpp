@@ -53,6 +53,7 @@ class SizeMeasurement {
   double run_bounded(Track& track, int calls);
   void leave_hopeless();
   void make_plan();
+  void land_for(const Way& way) const;
   void run_block(Track& track, std::size_t block);
   void take_sample(Track& track);
   void verify(Track& track);
@@ -214,6 +215,11 @@ void SizeMeasurement::run_block(Track& track, std::size_t block) {
   while (track.times_us.size() < end) take_sample(track);
 }
 
+// MPI finds what the program's copies bring by itself; the streams of peers wait for none of them.
+void SizeMeasurement::land_for(const Way& way) const {
+  if (!way.is_accord() && session_.cuda != nullptr) session_.cuda->synchronize(nullptr);
+}
+
 // A B, B A, A B, …: what drifts slowly meets both sides of every comparison alike.
 void SizeMeasurement::run() {
   std::vector<Track*> order;
@@ -228,6 +234,7 @@ void SizeMeasurement::run() {
     if (filled == nullptr || filled != buffers.send)
       fill_send(session_, trial_, buffers, fresh_pattern(session_, *trial_.operation));
     filled = buffers.send;
+    land_for(*track->way);
     warm_up(*track);
   }
   leave_hopeless();
@@ -252,6 +259,7 @@ void SizeMeasurement::verify(Track& track) {
   const Pattern pattern = fresh_pattern(session_, *trial_.operation);
   fill_send(session_, trial_, buffers, pattern);
   poison_recv(session_, trial_, buffers);
+  land_for(*track.way);
   session_.barrier();
   track.way->run();
   note_path(track);

@@ -113,7 +113,7 @@ void writes_while_receiving(Run& run, const Comm& comm) {
   std::vector<std::byte> mark(table.element->size_bytes, std::byte{0xa5});
   for (int row = 0; row < table.rows; row += std::max(1, table.rows / 8))
     for (int other = 0; other < table.columns; ++other)
-      if (other != column) run.memory().copy(table.at(row, other), mark.data(), mark.size());
+      if (other != column) run.memory().write(table.at(row, other), mark.data(), mark.size());
   run.world_barrier();  // everybody has written before anybody sends
 
   if (!collective)

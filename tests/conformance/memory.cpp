@@ -4,10 +4,13 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <string_view>
+#include <type_traits>
 
 namespace accord::conformance {
 namespace {
@@ -33,6 +36,7 @@ Memory::Memory() {
   find("accord_set_device", set_device_);
   find("accord_device_count", device_count_);
   find("accord_runtime_name", runtime_name_);
+  find("accord_memory_kind", memory_kind_);
   if (free_ == nullptr || memcpy_ == nullptr || set_device_ == nullptr || device_count_ == nullptr)
     malloc_ = nullptr;
 }
@@ -50,9 +54,58 @@ const char* Memory::runtime_name() const {
 
 int Memory::device_count() const { return has_accord() ? device_count_() : 0; }
 
-void Memory::use_device(int device) const {
+void Memory::use_device(int device) {
   if (has_accord() && set_device_(device) != ACCORD_OK)
     throw std::runtime_error("accord_set_device");
+  if (std::string_view(runtime_name()) == "cuda") use_driver(device);
+}
+
+void Memory::use_driver(int device) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr || memory_kind_ == nullptr) return;
+  int (*retain)(void**, int) = nullptr;
+  int (*set_current)(void*) = nullptr;
+  int (*make_stream)(void**, unsigned) = nullptr;
+  Driver found;
+  const auto take = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (function == nullptr) throw std::runtime_error(std::string("libcuda has no ") + name);
+  };
+  take("cuDevicePrimaryCtxRetain", retain);
+  take("cuCtxPushCurrent_v2", set_current);
+  take("cuStreamCreate", make_stream);
+  take("cuMemcpyHtoD_v2", found.write);
+  take("cuMemcpyAsync", found.read);
+  take("cuStreamSynchronize", found.synchronize);
+  constexpr unsigned kNonBlocking = 1;
+  void* context = nullptr;
+  if (retain(&context, device) != 0 || set_current(context) != 0 ||
+      make_stream(&found.stream, kNonBlocking) != 0)
+    throw std::runtime_error("no CUDA context");
+  driver_ = found;
+}
+
+bool Memory::driver_copies(const void* pointer) const {
+  accord_memory kind = ACCORD_MEMORY_HOST;
+  return driver_.stream != nullptr && memory_kind_(pointer, &kind) == ACCORD_OK &&
+         (kind == ACCORD_MEMORY_DEVICE || kind == ACCORD_MEMORY_MANAGED);
+}
+
+void Memory::write(void* dst, const void* src, std::size_t size_bytes) const {
+  if (size_bytes == 0 || !driver_copies(dst)) return copy(dst, src, size_bytes);
+  if (driver_.write(reinterpret_cast<std::uintptr_t>(dst), src, size_bytes) != 0)
+    throw std::runtime_error("cuMemcpyHtoD");
+}
+
+void Memory::read(void* dst, const void* src, std::size_t size_bytes) const {
+  if (size_bytes == 0 || !driver_copies(src)) return copy(dst, src, size_bytes);
+  // The program's own copies first, of buffers that MPI was not given; then MPI's, which no default
+  // stream waits for.
+  if (driver_.synchronize(nullptr) != 0 ||
+      driver_.read(reinterpret_cast<std::uintptr_t>(dst), reinterpret_cast<std::uintptr_t>(src),
+                   size_bytes, driver_.stream) != 0 ||
+      driver_.synchronize(driver_.stream) != 0)
+    throw std::runtime_error("cuMemcpyAsync");
 }
 
 std::string Memory::prepare(const std::vector<accord_memory>& kinds, std::size_t arena_bytes) {

@@ -116,7 +116,7 @@ void Run::fill(Buffer& buffer, std::uint64_t salt) {
   fill_random(buffer.image.data(), buffer.size_bytes, seed);
   Rng rng(seed);
   if (buffer.paint) buffer.paint(buffer.image.data() + buffer.origin_bytes, rng);
-  environment_.memory.copy(buffer.base, buffer.image.data(), buffer.size_bytes);
+  environment_.memory.write(buffer.base, buffer.image.data(), buffer.size_bytes);
 }
 
 void clear_undefined(const Buffer& buffer, std::vector<std::byte>& bytes) {
@@ -127,7 +127,7 @@ void clear_undefined(const Buffer& buffer, std::vector<std::byte>& bytes) {
 
 void Run::snapshot(const Buffer& buffer) {
   std::vector<std::byte> bytes(buffer.size_bytes);
-  environment_.memory.copy(bytes.data(), buffer.base, buffer.size_bytes);
+  environment_.memory.read(bytes.data(), buffer.base, buffer.size_bytes);
   clear_undefined(buffer, bytes);
   std::uint64_t hash = bytes.size();
   bytes.resize((bytes.size() + 7) / 8 * 8);
@@ -247,9 +247,9 @@ void Run::corrupt() {
           (corrupting(Corruption::guard) && guard);
       if (!hit) continue;
       std::byte byte{};
-      environment_.memory.copy(&byte, buffer.base + i, 1);
+      environment_.memory.read(&byte, buffer.base + i, 1);
       byte ^= std::byte{0x10};
-      environment_.memory.copy(buffer.base + i, &byte, 1);
+      environment_.memory.write(buffer.base + i, &byte, 1);
       return;
     }
   }
@@ -268,7 +268,7 @@ void Run::finish() {
   corrupt();
   for (Buffer& buffer : buffers_) {
     buffer.result.resize(buffer.size_bytes);
-    environment_.memory.copy(buffer.result.data(), buffer.base, buffer.size_bytes);
+    environment_.memory.read(buffer.result.data(), buffer.base, buffer.size_bytes);
   }
 }
 
