@@ -134,7 +134,7 @@ int Query_thread(int* provided) noexcept {
 }
 
 int Finalize() noexcept {
-  stop_runtime();
+  prepare_to_stop();
   return host::Finalize();
 }
 

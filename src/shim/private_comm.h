@@ -16,6 +16,11 @@ namespace accord::shim {
 class PrivateComm {
  public:
   MPI_Comm get() const noexcept { return comm_; }
+#ifdef ACCORD_HAS_Session_init
+  bool is_of_session() const noexcept { return session_ != MPI_SESSION_NULL; }
+#else
+  bool is_of_session() const noexcept { return false; }
+#endif
   // After MPI_Init, and before MPI_Finalize.
   void open_world();
   // True where nothing of MPI is left: no session of the program's either.

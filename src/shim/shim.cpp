@@ -310,7 +310,7 @@ CommState* comm_state(MPI_Comm comm) noexcept {
 namespace {
 
 CommState* find_comm_state(MPI_Comm comm) noexcept {
-  if (comm == MPI_COMM_NULL) return nullptr;
+  if (comm == MPI_COMM_NULL || runtime().comm_keyval == MPI_KEYVAL_INVALID) return nullptr;
   void* value = nullptr;
   int found = 0;
   if (host::Comm_get_attr(comm, runtime().comm_keyval, &value, &found) != MPI_SUCCESS)
@@ -366,10 +366,28 @@ void make_keyvals() {
 void forget_host() noexcept {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
+  states_gone.fetch_add(1);
   free_info_keyval();
   free_type_keyval();
   const std::lock_guard<std::mutex> locked(here.errors_mutex);
   here.error_codes.clear();
+}
+
+int end_world(MPI_Comm, int, void*, void*) {
+  stop_runtime();
+  return MPI_SUCCESS;
+}
+
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF first, the last one set before the others
+// (MPI 4.1, 11.4.2), and programs may still communicate in these delete functions: so Accord ends
+// in that of the first one. What it keeps of MPI_COMM_SELF itself is set next.
+void end_with_self() {
+  int key = MPI_KEYVAL_INVALID;
+  if (host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_world, &key, nullptr) != MPI_SUCCESS)
+    return;
+  (void)host::Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  (void)host::Comm_free_keyval(&key);
+  (void)comm_state(MPI_COMM_SELF);
 }
 
 // Where the machine is split into nodes of pretence.
@@ -399,6 +417,7 @@ void start_runtime(const JobFacts& facts) {
   make_keyvals();
   here.engine.allow_threads(facts.threads);
   here.port.world_model = true;
+  end_with_self();
   devices_in_job = facts.devices;
   program_has_threads = facts.program_threads;
   // Which way calls of which size go, and that short ones may go one, selection says.
@@ -442,15 +461,24 @@ void stop_session_runtime() noexcept {
 }
 #endif
 
+// Host MPIs that delete no attributes while there is a session (MPICH), or end with all of them
+// (Open MPI), leave Accord no other moment.
+void prepare_to_stop() noexcept {
+  Runtime& here = runtime();
+  // MPICH takes no locks any more in delete functions of MPI_COMM_SELF.
+  here.engine.stop_thread();
+  if (here.private_comm.is_of_session() || open_sessions.load() != 0) stop_runtime();
+}
+
 void stop_runtime() noexcept {
   Runtime& here = runtime();
+  if (!here.port.world_model) return;
   stop_messages();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
   core::CclAlarm::stop_all();
   int rank = 0;
-  if (here.port.world_model && host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
-    stages::finish(rank);
+  if (host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS) stages::finish(rank);
   core::InboxExchange::report();
   core::DirectExchange::report();
   core::PairwiseExchange::report();

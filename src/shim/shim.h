@@ -105,7 +105,7 @@ struct CommState {
   std::shared_ptr<HeldMessages> held;
 };
 
-// Null for an invalid communicator: the host MPI will say so.
+// Null for an invalid communicator: the host MPI will say so; or once Accord has ended.
 CommState* comm_state(MPI_Comm comm) noexcept;
 
 // Waits until every earlier collective of `comm` has issued all it has to, so that a call which the
@@ -131,8 +131,10 @@ struct JobFacts {
   bool partitioned = false;      // Accord carries partitioned requests
 };
 
-// Called by the environment functions (MPI_Init and friends).
+// Called by the environment functions (MPI_Init and friends). The host MPI's MPI_Finalize stops the
+// runtime, but where it has been stopped in preparation.
 void start_runtime(const JobFacts& facts);
+void prepare_to_stop() noexcept;
 void stop_runtime() noexcept;
 #ifdef ACCORD_HAS_Session_init
 void start_session_runtime();
