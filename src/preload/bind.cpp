@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +24,9 @@ namespace accord::preload {
 namespace {
 
 constexpr int kErrorNoMpi = 16;  // what most MPIs call MPI_ERR_OTHER
+
+// Where all ranks of a job learn that one of them has switched Accord off.
+constexpr std::string_view kAgreeing[] = {"MPI_Init", "MPI_Init_thread"};
 
 enum class Phase { unbound, binding, bound };
 
@@ -71,7 +76,8 @@ void* next_tool_function(const State& bound, const Trampoline& mpi) {
 }
 
 void set_target(Trampoline& trampoline, void* target) {
-  if (target != nullptr) trampoline.target.store(target, std::memory_order_release);
+  trampoline.target.store(target != nullptr ? target : trampoline.unbound_target,
+                          std::memory_order_release);
 }
 
 // Finds the host MPI and opens it for good, in global scope: the Open MPI shim refers to its data
@@ -100,35 +106,50 @@ bool open_host(State& bound, const void* caller) {
   return true;
 }
 
-// The functions of the shim for this ABI; empty, with the reason in `bound.binding`, where there is
-// none.
-ShimFunctions open_shim(State& bound) {
-  if (!config().enable) {
-    bound.binding.reason = "switched off by ACCORD_ENABLE";
+// The functions of the shim for this ABI; empty, with the reason in `problem`, where there is none.
+ShimFunctions load_shim(const State& bound, const std::string& path, void*& shim,
+                        std::string& problem) {
+  shim = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (shim == nullptr) {
+    problem = fmt::format("cannot open the shim: {}", last_dl_error());
     return {};
   }
-  const std::string path = library_directory() + "/libaccord_" + bound.binding.abi + ".so";
-  const auto give_up = [&](std::string reason) {
-    log::error("{}; MPI calls on device memory will fail as they do without accord", reason);
-    bound.binding.reason = std::move(reason);
-    return ShimFunctions{};
-  };
-  void* shim = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (shim == nullptr) return give_up(fmt::format("cannot open the shim: {}", last_dl_error()));
   const auto open = reinterpret_cast<decltype(&accord_shim_open)>(dlsym(shim, "accord_shim_open"));
   const auto entries =
       reinterpret_cast<decltype(&accord_shim_entries)>(dlsym(shim, "accord_shim_entries"));
-  if (open == nullptr || entries == nullptr)
-    return give_up(path + " is not a shim of this library");
-  if (const int failure = open(bound.host_handle); failure != 0) {
-    return give_up(
-        fmt::format("{} cannot serve {} (code {})", path, bound.binding.host_path, failure));
+  if (open == nullptr || entries == nullptr) {
+    problem = path + " is not a shim of this library";
+    return {};
   }
-  bound.binding.shim_path = path;
+  if (const int failure = open(bound.host_handle); failure != 0) {
+    problem = fmt::format("{} cannot serve {} (code {})", path, bound.binding.host_path, failure);
+    return {};
+  }
   std::size_t count = 0;
   const AccordShimEntry* first = entries(&count);
   ShimFunctions functions;
   for (std::size_t i = 0; i < count; ++i) functions.emplace(first[i].name, first[i].function);
+  return functions;
+}
+
+// What of it calls go to; the rest goes to the host MPI.
+ShimFunctions open_shim(State& bound) {
+  const std::string path = library_directory() + "/libaccord_" + bound.binding.abi + ".so";
+  void* shim = nullptr;
+  std::string problem;
+  ShimFunctions functions = load_shim(bound, path, shim, problem);
+  if (!config().enable) {
+    bound.binding.reason = "switched off by ACCORD_ENABLE";
+    std::erase_if(functions, [](const auto& function) {
+      return std::ranges::find(kAgreeing, function.first) == std::end(kAgreeing);
+    });
+    if (functions.empty() && shim != nullptr) dlclose(shim);
+  } else if (!problem.empty()) {
+    log::error("{}; MPI calls on device memory will fail as they do without accord", problem);
+    bound.binding.reason = problem;
+  } else {
+    bound.binding.shim_path = path;
+  }
   return functions;
 }
 
@@ -163,8 +184,14 @@ void bind(State& bound, const void* caller) {
              untouched ? bound.binding.reason : bound.binding.shim_path);
 }
 
+// MPIX_Query_cuda_support and its like: an MPI without them supports nothing.
+bool is_question(std::string_view name) {
+  return name.starts_with("MPIX_Query_") || name.starts_with("PMPIX_Query_");
+}
+
 // Why a trampoline still has no target, once; and the code its call returns.
 int report_unbound(State& bound, const Trampoline& trampoline) {
+  if (bound.phase == Phase::bound && is_question(trampoline.name)) return 0;
   if (bound.phase == Phase::bound) {
     if (bound.told_missing.insert(&trampoline).second) {
       log::error("{}: the MPI of this process, {}, has no such function", trampoline.name,
@@ -219,6 +246,14 @@ Binding binding() {
 const std::string& library_directory() {
   static const std::string& directory = *new std::string(find_library_directory());
   return directory;
+}
+
+void forward_all() noexcept {
+  State& bound = state();
+  const std::lock_guard lock(bound.mutex);
+  bound.binding.shim_path.clear();
+  bound.binding.reason = "switched off by ACCORD_ENABLE, on this rank or another";
+  bind_all(bound, {});
 }
 
 bool is_provided_by_accord(std::string_view name) noexcept {

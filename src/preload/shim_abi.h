@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright 2026 The Accord authors
  *
- * What libaccord.so asks of a shim, libaccord_<abi>.so: two C functions. libaccord opens the shim
- * that fits the MPI of the process (mpich, openmpi or abi) from its own directory and jumps to the
- * functions it lists. C99, knows no MPI and no C++, so that a shim can be replaced by a test's.
+ * What libaccord.so asks of a shim, libaccord_<abi>.so: two C functions; and what it offers one.
+ * libaccord opens the shim that fits the MPI of the process (mpich, openmpi or abi) from its own
+ * directory and jumps to the functions it lists. C99, knows no MPI and no C++, so that a shim can
+ * be replaced by a test's.
  */
 #ifndef ACCORD_PRELOAD_SHIM_ABI_H
 #define ACCORD_PRELOAD_SHIM_ABI_H
@@ -32,5 +33,13 @@ const AccordShimEntry* accord_shim_entries(size_t* count);
 
 #ifdef __cplusplus
 }
+
+namespace accord::preload {
+
+// For the shim's MPI_Init, which is called where ACCORD_ENABLE is 0, too, so that all ranks of the
+// job learn of it: from now on every call goes to the host MPI.
+void forward_all() noexcept;
+
+}  // namespace accord::preload
 #endif
 #endif

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/selection.h"
 #include "device/machine.h"
+#include "preload/shim_abi.h"
 #include "shim/collectives.h"
 #include "shim/shim.h"
 
@@ -32,14 +33,22 @@ bool wants_partitioned() {
 }
 
 // What all ranks must know alike, in one reduction: the facts of the job, and whether the settings
-// that decide together are equal everywhere.
+// that decide together are equal everywhere. A rank that has switched Accord off asks no device.
 Status agree(JobFacts& facts) {
+  const bool on = config().enable;
   const auto hash = static_cast<std::int64_t>(config_equal_hash() & 0x7fffffffffffffffull);
   // Of none, too: one that a rank cannot use is no table for the others either.
-  const auto table = static_cast<std::int64_t>(core::configured_table().hash() >> 1);
-  std::int64_t words[] = {
-      hash,  ~hash,  facts.threads ? 1 : 0,    facts.devices ? 0 : 1, facts.program_threads ? 0 : 1,
-      table, ~table, facts.partitioned ? 0 : 1};
+  const auto table = on ? static_cast<std::int64_t>(core::configured_table().hash() >> 1) : 0;
+  std::int64_t words[] = {hash,
+                          ~hash,
+                          facts.threads ? 1 : 0,
+                          on && device::accelerator_present() ? 0 : 1,
+                          facts.program_threads ? 0 : 1,
+                          table,
+                          ~table,
+                          on && wants_partitioned() ? 0 : 1,
+                          on ? 1 : 0,
+                          on ? 0 : 1};
   ACCORD_TRY(
       Status::from_host(host::Allreduce(MPI_IN_PLACE, words, static_cast<int>(std::size(words)),
                                         MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
@@ -49,7 +58,10 @@ Status agree(JobFacts& facts) {
   facts.same_tables = words[5] == ~words[6];
   facts.partitioned = words[7] == 0;
   facts.same_settings = words[0] == ~words[1];
-  if (facts.same_settings) return {};
+  facts.enabled = words[8] != 0;
+  if (!facts.enabled && words[9] == 0)
+    log::warn("Accord is off on all ranks, since ACCORD_ENABLE is 0 on some");
+  if (facts.same_settings || !facts.enabled) return {};
   return {StatusCode::invalid_argument,
           "an ACCORD_ setting that must be equal on all ranks differs (see the scope column of "
           "`accord info`)"};
@@ -71,10 +83,12 @@ int after_init(int required) {
   int level = MPI_THREAD_SINGLE;
   (void)host::Query_thread(&level);
   JobFacts facts{.threads = level == MPI_THREAD_MULTIPLE && config().progress_thread != "off",
-                 .devices = device::accelerator_present(),
-                 .program_threads = told_level == MPI_THREAD_MULTIPLE,
-                 .partitioned = wants_partitioned()};
+                 .program_threads = told_level == MPI_THREAD_MULTIPLE};
   Status status = agree(facts);
+  if (!facts.enabled) {
+    preload::forward_all();
+    return MPI_SUCCESS;
+  }
   start_runtime(facts);
   keep_first(status, config_status());
   return raise(MPI_COMM_WORLD, status);

@@ -123,6 +123,7 @@ inline bool wants_rank_order = false;
 
 // What all ranks of the job have agreed on at initialisation.
 struct JobFacts {
+  bool enabled = true;           // no rank has switched Accord off
   bool threads = false;          // every rank may be called from a progress thread
   bool devices = false;          // some rank has an accelerator
   bool program_threads = false;  // some rank's program may call from several threads
