@@ -220,19 +220,21 @@ def file_wrapper(prototype: Prototype, treatment: str) -> str:
             f"    return host::{base}({prototype.arguments}); }});\n}}\n")
 
 
-def file_split_wrapper(prototype: Prototype) -> str:
+def file_split_wrapper(prototype: Prototype, treatment: str) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
+    given = "buf" if treatment == "file_split_end" else "buf, count, datatype"
     return (f"inline int {base}({prototype.declaration}) noexcept {{\n"
-            f'  if (device::must_stage(buf)) return refuse_device_in_file(fh, "MPI_{base}");\n'
-            f"  return host::{base}({prototype.arguments});\n}}\n")
+            f"  return {treatment}(fh, {given}, [=](auto* buf) {{\n"
+            f"    return host::{base}({prototype.arguments}); }});\n}}\n")
 
 
 PATTERNS = {
     "no_twin": no_twin_wrapper,
     "origin": origin_wrapper,
-    "file_split": file_split_wrapper,
     **{kind: partial(file_wrapper, treatment=kind)
        for kind in ("file_read", "file_write", "file_start_read", "file_start_write")},
+    **{kind: partial(file_split_wrapper, treatment=kind)
+       for kind in ("file_split_read", "file_split_write", "file_split_end")},
 }
 
 
