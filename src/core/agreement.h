@@ -29,6 +29,19 @@ struct Key {
   std::uint64_t hash() const noexcept;
 };
 
+// The same in short, for a board of the node: cheaper than the hash of votes.
+struct CallMark {
+  std::uint64_t what = 0;
+  std::uint64_t size_bytes = 0;
+
+  static CallMark of(const Key& key) noexcept {
+    const std::uint64_t kind =
+        std::uint64_t{key.collective} << 32 | key.op << 16 | key.element_type;
+    return {((key.size_bytes ^ kind) * 0x9e3779b97f4a7c15ull ^ key.blocks) * 0x9e3779b97f4a7c15ull,
+            key.size_bytes};
+  }
+};
+
 // What one rank says: neutral without a significant buffer or with count 0. device_short: on a
 // device, but worth no way but inboxes as far as this rank goes; device_shortest: or that between
 // nodes on which blocks travel together.

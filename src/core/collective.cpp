@@ -98,9 +98,12 @@ struct Choice {
   }
 };
 
-Choice choose(Engine& engine, CommQueue& queue, const CollectiveCall& call) {
+Choice choose(Engine& engine, CommQueue& queue, CollectiveCall& call) {
+  using By = CallWatch::By;
   Choice choice;
-  if (call.pipeline) choice.turn = engine.next_turn(queue, call.pipeline->key);
+  if (call.pipeline && !queue.watch.is_broken())
+    choice.turn = engine.next_turn(queue, call.pipeline->key);
+  if (call.mark) call.entry = queue.watch.begin(*call.mark, choice.whole() ? By::host : By::us);
   return choice;
 }
 
@@ -154,12 +157,15 @@ void tend_now_and_then(CommQueue& queue) {
 }
 
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
-// communicator, and no other thread may start anything there.
-Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange) {
+// communicator, and no other thread may start anything there. Where the ranks turn out to make
+// different calls, `found` says so.
+Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
+                    const node::CallEntry& entry, CallWatch::Difference& found) {
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
   tend_now_and_then(queue);
   Status status;
+  Patience patience;
   unsigned polls = 0;
   const auto poll = [&](auto step) {
     engine.wait_until([&] {
@@ -171,16 +177,19 @@ Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange) {
   };
   poll([&](bool& done) {
     const Status step = exchange.advance(done);
-    done = done || !step.ok();
+    if (!done && patience.is_over()) found = queue.watch.look(entry);
+    done = done || !step.ok() || found.any();
     return step;
   });
-  if (!status.ok()) {
-    poll([&](bool& done) {
-      exchange.stop(done);
-      return Status();
-    });
-  }
-  return status;
+  if (status.ok() && !found.any()) return {};
+  poll([&](bool& done) {
+    exchange.stop(done);
+    return Status();
+  });
+  if (!found.any()) found = queue.watch.look(entry);
+  if (!found.any()) return status;
+  queue.watch.break_up();
+  return found.status.ok() ? status : found.status;
 }
 
 }  // namespace
@@ -287,16 +296,22 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
 }  // namespace
 
 std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
-  if (!engine.idle()) return std::nullopt;
+  if (!engine.idle() || queue.watch.is_broken()) return std::nullopt;
   const auto mode = queue.modes.next_if(pipeline.key, [&](Mode voted) {
     return voted == Mode::inbox ||
            (voted == Mode::ccl && !pipeline.in_company && can_go_by_library(queue, pipeline));
   });
   if (!mode) return std::nullopt;
+  const auto entry = queue.watch.begin(CallMark::of(pipeline.key), CallWatch::By::us);
   const auto exchange = *mode == Mode::ccl ? make_library_exchange(engine, queue, pipeline)
                                            : make_exchange(engine, queue, pipeline, *mode);
   set_last_path(exchange->path());
-  return run_exchange(engine, queue, *exchange);
+  CallWatch::Difference found;
+  Status status = run_exchange(engine, queue, *exchange, entry, found);
+  if (!found.by_host) return status;
+  queue.watch.take_back();
+  queue.difference = std::move(status);
+  return std::nullopt;
 }
 
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
@@ -312,7 +327,8 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
   if (choice.whole()) {
     set_last_path("staged");
     if (call.story) call.story->took("staged", why(call, choice.turn));
-    return call_host(engine, call);
+    ACCORD_TRY(call_host(engine, call));
+    return std::exchange(queue->difference, Status());
   }
   if (choice.in_one_step(call)) {
     if (const auto exchange = make_exchange(engine, *queue, *call.pipeline, choice.mode())) {
@@ -320,7 +336,11 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
       set_last_path(path);
       if (call.story) call.story->took(path, why(call, choice.turn));
       repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
-      return run_exchange(engine, *queue, *exchange);
+      CallWatch::Difference found;
+      Status status = run_exchange(engine, *queue, *exchange, call.entry, found);
+      if (!found.by_host) return status;
+      ACCORD_TRY(call_host(engine, call));
+      return status;
     }
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
@@ -331,7 +351,9 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
   ACCORD_TRY(operation->status());
   // Known to all ranks alike, by their votes.
   CollectiveCall* const left = operation->left_to_waiter();
-  return left != nullptr ? call_host(engine, *left) : Status();
+  if (left == nullptr) return {};
+  ACCORD_TRY(call_host(engine, *left));
+  return operation->difference();
 }
 
 Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
@@ -377,6 +399,7 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
   make_one_step_without_progress(engine, call);
+  if (queue->watch.is_broken()) call.pipeline.reset();
   if (call.pipeline && call.pipeline->exchange) {
     const std::uint64_t context = call.context;
     const auto operation = decide_on_rounds(engine, queue, std::move(call));

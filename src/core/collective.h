@@ -87,6 +87,8 @@ struct CollectiveCall {
   // What is left to do on this rank when the host MPI is through; may be empty. Gets recv.host().
   std::function<int(void* recv)> conclude;
   std::optional<Pipeline> pipeline;
+  std::optional<CallMark> mark;  // of a call that all ranks count
+  node::CallEntry entry;         // of it on the board, once it has begun
   stages::Story story;
   const char* why_no_exchange = "";  // one of core/reasons.h; filled where there is a story
 

@@ -3,6 +3,7 @@
 #include "core/collective_operation.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "core/ccl/exchange.h"
@@ -54,6 +55,7 @@ void CollectiveOperation::renew() {
 Operation::Phase CollectiveOperation::advance(HostPort& port) {
   bool pending = false;
   if (stage_ == Stage::stopping) return stop(port, {});
+  if (waits_for_peers() && patience_.is_over() && has_parted()) return stop(port, {});
   if (stage_ == Stage::begin) {
     if (Status status = begin(); !status.ok()) return stop(port, std::move(status));
   }
@@ -72,7 +74,9 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
   }
   if (stage_ == Stage::whole || stage_ == Stage::whole_in_host) {
     if (Status status = whole(port, pending); !status.ok()) return stop(port, std::move(status));
-    return pending ? Phase::issued : Phase::done;
+    if (pending) return Phase::issued;
+    keep_first(status_, difference_.status);
+    return Phase::done;
   }
   if (stage_ == Stage::exchange) {
     bool done = false;
@@ -115,9 +119,36 @@ Status CollectiveOperation::copy_out_arrived() {
   return call_.recv.copy_out_only(arrived);
 }
 
+bool CollectiveOperation::waits_for_peers() const noexcept {
+  return stage_ == Stage::voting || stage_ == Stage::joining || stage_ == Stage::chunks ||
+         stage_ == Stage::exchange;
+}
+
+// Whether the ranks have turned out to make different calls. What the host MPI has begun of this
+// one then may end at any time, or never: it keeps its memory for good.
+bool CollectiveOperation::has_parted() {
+  difference_ = queue_->watch.look(call_.entry);
+  if (!difference_.any()) return false;
+  queue_->watch.break_up();
+  // Alike, but for what became of earlier ones: nothing is wrong yet where no data has moved.
+  if (difference_.status.ok() && stage_ != Stage::voting)
+    difference_.status = {
+        StatusCode::mismatch,
+        "the ranks of this communicator go different ways since an earlier error"};
+  static std::mutex& mutex = *new std::mutex;
+  static auto& kept = *new std::vector<std::shared_ptr<Operation>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(shared_from_this());
+  return true;
+}
+
 // After an error nothing more is issued (going on would hand the peers wrong data as a success),
 // but shadows that a copy or the host MPI still works on must outlive that work.
 Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
+  const bool is_told = status.code() == StatusCode::host_mpi;  // by the host MPI
+  if (!status.ok() && stage_ != Stage::stopping && !difference_.any()) (void)has_parted();
+  const bool has_difference = difference_.any();
+  if (!is_told) keep_first(status_, difference_.status);
   stage_ = Stage::stopping;
   keep_first(status_, std::move(status));
   bool all_done = true;
@@ -125,7 +156,7 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
   for (Slot& slot : slots_) {
     bool done = true;
     Status polled;
-    if (slot.state == Slot::State::in_host) {
+    if (slot.state == Slot::State::in_host && !has_difference) {
       done = false;
       polled = port.test(slot.request, done);
     }
@@ -136,7 +167,17 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
     if (done || !polled.ok()) slot.state = Slot::State::empty;
     all_done = all_done && slot.state == Slot::State::empty;
   }
-  return all_done ? Phase::done : Phase::issued;
+  if (!all_done) return Phase::issued;
+  return difference_.by_host && !std::exchange(follows_, true) ? follow(port) : Phase::done;
+}
+
+// Peers are inside the host MPI: it is for it to say what becomes of their call.
+Operation::Phase CollectiveOperation::follow(HostPort& port) {
+  if (status_.code() == StatusCode::host_mpi) return Phase::done;
+  status_ = {};
+  stage_ = Stage::whole;
+  exchange_.reset();
+  return form_ == Form::nonblocking ? advance(port) : Phase::done;
 }
 
 Status CollectiveOperation::begin() {
@@ -206,6 +247,7 @@ Status CollectiveOperation::agree(HostPort& port, bool& pending) {
 
 Status CollectiveOperation::count_votes() {
   if (!all_.agreed()) {
+    queue_->watch.break_up();
     return {StatusCode::mismatch,
             "the ranks of this communicator made different collective calls (kind, operation, type "
             "or size)"};

@@ -39,6 +39,8 @@ class CollectiveOperation final : public Operation {
   CollectiveCall* left_to_waiter() noexcept {
     return form_ != Form::nonblocking && stage_ == Stage::whole ? &call_ : nullptr;
   }
+  // The ranks made different calls: for whoever makes this one by the host MPI after all.
+  const Status& difference() const noexcept { return difference_.status; }
   // Before a persistent one, which is done with what it did before, is submitted again.
   void renew();
 
@@ -66,6 +68,9 @@ class CollectiveOperation final : public Operation {
   };
 
   Phase stop(HostPort& port, Status status);
+  bool waits_for_peers() const noexcept;
+  bool has_parted();
+  Phase follow(HostPort& port);
   Phase finish();
   Status copy_out_arrived();
   Phase finish_exchange();
@@ -110,6 +115,9 @@ class CollectiveOperation final : public Operation {
   bool joins_ = true;  // until it turns out that it is too early
   Stage stage_ = Stage::begin;
   const char* path_ = "queued";
+  Patience patience_;
+  CallWatch::Difference difference_;
+  bool follows_ = false;  // those that are inside the host MPI
   Vote mine_;
   Vote all_;
   HostRequest request_ = 0;

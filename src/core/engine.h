@@ -21,6 +21,7 @@
 #include "base/stages.h"
 #include "base/status.h"
 #include "core/agreement.h"
+#include "core/call_watch.h"
 #include "core/host_port.h"
 #include "core/two_level/placement.h"
 
@@ -34,7 +35,7 @@ class CclGroup;
 struct CommQueue;
 class Wire;
 
-class Operation {
+class Operation : public std::enable_shared_from_this<Operation> {
  public:
   // queued: something is still to be issued to the host MPI; issued: later calls of the
   // communicator may go; done: `status` holds the outcome.
@@ -91,6 +92,8 @@ struct Nodes {
 struct CommQueue {
   std::deque<Operation*> waiting;  // operations that have yet to issue something, oldest first
   ModeTable modes;
+  CallWatch watch;
+  Status difference;  // for the call that begins anew to tell
   NodeGroup regions;
   NodeGroup inboxes;
   Nodes nodes;

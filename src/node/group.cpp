@@ -172,7 +172,10 @@ Status Group::make_mailboxes() {
   for (int pair = 0; pair < size_ * size_; ++pair) new (parcels_ + pair) Parcel;
   Offers::make(offers_memory(), size_);
   if (!use_.of_messages) return {};
-  for (int peer = 0; peer < size_; ++peer) new (outboxes_ + peer) OutboxBoard;
+  for (int peer = 0; peer < size_; ++peer) {
+    new (outboxes_ + peer) OutboxBoard;
+    new (calls_ + peer) CallBoard;
+  }
   auto& cookie = outboxes_[0].cookie;
   if (::getentropy(cookie.data(), sizeof cookie) != 0)
     return from_errno(StatusCode::unsupported, "getentropy");
@@ -189,6 +192,7 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
   if (use_.of_messages) {
     outboxes_ =
         reinterpret_cast<OutboxBoard*>(static_cast<std::byte*>(offers_memory()) + offers_bytes());
+    calls_ = reinterpret_cast<CallBoard*>(outboxes_ + size_);
   }
   return {};
 }

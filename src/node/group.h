@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 #include "device/inbox_server.h"
+#include "node/call_board.h"
 #include "node/descriptor_port.h"
 #include "node/life_line.h"
 #include "node/node_number.h"
@@ -168,6 +169,7 @@ class Group {
   // one from now on.
   void attach(device::DeviceRuntime& runtime, int device);
   OutboxBoard& outbox(int rank) const noexcept { return outboxes_[rank]; }
+  CallBoard& calls(int rank) const noexcept { return calls_[rank]; }
 
   // Numbers the chunks of a call; calls of a communicator come in the same order on all ranks.
   std::uint64_t take(std::size_t chunks) noexcept;
@@ -210,7 +212,8 @@ class Group {
   std::size_t shared_bytes() const noexcept {
     const auto ranks = static_cast<std::size_t>(size_);
     return (sizeof(Mailbox) + sizeof(Manifest)) * ranks + sizeof(Parcel) * ranks * ranks +
-           offers_bytes() + (use_.of_messages ? sizeof(OutboxBoard) * ranks : 0);
+           offers_bytes() +
+           (use_.of_messages ? (sizeof(OutboxBoard) + sizeof(CallBoard)) * ranks : 0);
   }
   bool abandoned() noexcept;
 
@@ -234,7 +237,8 @@ class Group {
   std::vector<std::uint64_t> known_begun_;  // by rank
   Manifest* manifests_ = nullptr;           // behind the mailboxes, by sender
   Parcel* parcels_ = nullptr;               // behind these, by sender and receiver
-  OutboxBoard* outboxes_ = nullptr;         // at the end, by rank
+  OutboxBoard* outboxes_ = nullptr;         // behind the offers, by rank
+  CallBoard* calls_ = nullptr;              // at the end, by rank
   DescriptorPort port_;
   std::vector<PortAddress> ports_;  // by rank; groups of messages
   Offers offers_;                   // its boards lie behind the parcels

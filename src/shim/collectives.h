@@ -43,6 +43,11 @@ LastCollective as_last(const Shape& call, std::size_t size_bytes, const CommStat
   return last;
 }
 
+inline core::CallMark mark_of_key(bool has_key, const core::Key& key, std::size_t size_bytes) {
+  return has_key ? core::CallMark::of(key)
+                 : core::CallMark{.what = size_bytes, .size_bytes = size_bytes};
+}
+
 // Whether the ranks have voted that calls like this one are for the host MPI; then counts it.
 template <class Shape>
 bool voted_plain(const Shape& call, std::size_t size_bytes) {
@@ -51,16 +56,30 @@ bool voted_plain(const Shape& call, std::size_t size_bytes) {
   if (LastCollective next = as_last(call, size_bytes, *state); !state->last.is_same(next)) {
     const auto sketch = outline(call, *state);
     next.has_ways = sketch && has_ways(*sketch, *state);
-    if (next.has_ways) next.key = key_of(*sketch);
+    if (sketch) next.key = key_of(*sketch);
+    next.mark = mark_of_key(sketch.has_value(), next.key, size_bytes);
     state->last = next;
   }
-  return !state->last.has_ways || state->queue->modes.next_is(core::Mode::plain, state->last.key);
+  const bool plain =
+      !state->last.has_ways || state->queue->modes.next_is(core::Mode::plain, state->last.key);
+  if (plain) (void)state->queue->watch.begin(state->last.mark, core::CallWatch::By::host);
+  return plain;
 }
 
 enum class Form { blocking, nonblocking, persistent };
 
 // Whether calls of this form are voted on: the same on all ranks, or they would count differently.
 inline bool is_voted(Form form) { return form == Form::blocking || engine().threads_allowed(); }
+
+// By what the ranks tell whether they make the same call; nothing where these are not counted. The
+// same whatever this rank's buffers are.
+template <class Shape>
+std::optional<core::CallMark> call_mark(const Shape& call, const CommState& state, Form form) {
+  const std::size_t size_bytes = pipeline_bytes(call);
+  if (size_bytes == 0 || form == Form::persistent || !is_voted(form)) return std::nullopt;
+  const auto sketch = outline(call, state);
+  return mark_of_key(sketch.has_value(), sketch ? key_of(*sketch) : core::Key(), size_bytes);
+}
 
 // Whether the host MPI may take this call as it is: nothing of ours is under way that it could
 // overtake or starve, no buffer needs staging, and the call is not one that all ranks must vote on.
@@ -143,6 +162,12 @@ inline void put_in_rank_order(core::CollectiveCall& described,
   described.conclude = [ordered](void* recv) { return ordered->reduce_into(recv); };
 }
 
+// One that the host MPI gets as it is, but others may not.
+inline void count_by_host(CommState* state, const core::CollectiveCall& described) {
+  if (state != nullptr && described.mark)
+    (void)state->queue->watch.begin(*described.mark, core::CallWatch::By::host);
+}
+
 inline void hand_to_host(const stages::Story& story, const char* why) {
   if (!story) return;
   story->took("host", why);
@@ -217,7 +242,9 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
+  if (state != nullptr) described.mark = call_mark(call, *state, Form::blocking);
   if (state == nullptr || !describe(call, *state, described)) {
+    count_by_host(state, described);
     hand_to_host(described.story, core::reason::kRefused);
     return block(send_pointer(call), const_cast<void*>(recv_pointer(call)));
   }
@@ -239,10 +266,12 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
   const stages::Active active(described.story);
   free_kept_handles();
   CommState* state = comm_state(call.comm);
+  if (state != nullptr) described.mark = call_mark(call, *state, Form::nonblocking);
   const bool valid = request != nullptr && state != nullptr && describe(call, *state, described);
   auto ordered = valid ? make_rank_order(call, *state) : nullptr;
   if (!valid || (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
                  !described.pipeline && !engine().busy(*state->queue))) {
+    count_by_host(state, described);
     hand_to_host(described.story, valid ? core::reason::kNothingStaged : core::reason::kRefused);
     engine().progress();
     return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);

@@ -4,8 +4,8 @@
 // A number for each communicator, the same on all its ranks and different for any two that a pair
 // of ranks has in common, without a message: it follows from the parent's number and how many
 // communicators the parent's ranks have made of it before, since all of them make these in the same
-// order. Kept only where Accord carries partitioned requests, which are matched by it. An
-// attribute, so that the host MPI names duplicates, whichever call makes them.
+// order. Kept only where Accord carries partitioned requests, which are matched by it, or the ranks
+// of a node look which calls the others make. An attribute, so that the host MPI names duplicates, whichever call makes them.
 #pragma once
 
 #include <mpi.h>

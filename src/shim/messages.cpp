@@ -14,6 +14,7 @@
 #include "node/group.h"
 #include "node/node_number.h"
 #include "shim/library_messages.h"
+#include "shim/lineage.h"
 #include "shim/type_contents.h"
 
 namespace accord::shim {
@@ -181,6 +182,8 @@ void join_messages() {
   messages_joined = node_joined || net_joined;
   if (node_joined) {
     here.outbox.emplace(here.group, config().outbox_bytes);
+    start_lineages();
+    core::CallWatch::has_boards.store(true);
     join_library_messages(here.comm, here.group);
   } else {
     log::info("messages within the node are staged through the host: {}", joined.message());
@@ -200,6 +203,8 @@ void leave_messages() noexcept {
   leave_net_messages();
   if (!node_joined) return;
   node_joined = false;
+  core::CallWatch::has_boards.store(false);
+  stop_lineages();
   NodeMates& here = node_mates();
   (void)host::Barrier(here.comm);
   leave_library_messages();
@@ -363,6 +368,17 @@ Status end_message(const node::MessageHeader& header, const Status& posted) noex
     engine().port().poke();
     engine().port().pause();
   }
+}
+
+void watch_calls(MPI_Comm comm, CommState& state) noexcept {
+  if (!node_joined || state.inter || state.mixed_worlds || state.size == 1) return;
+  const std::uint64_t number = lineage_of(comm);
+  if (number == 0) return;
+  std::call_once(state.node_ranks_known, [&] { find_node_ranks(comm, state); });
+  node::Group& group = *node_mates().group;
+  std::vector<const node::CallBoard*> peers;
+  for (const int rank : state.node_ranks) peers.push_back(rank < 0 ? nullptr : &group.calls(rank));
+  state.queue->watch.attach(number, group.calls(group.rank()), std::move(peers));
 }
 
 int node_rank(MPI_Comm comm, int rank) noexcept {

@@ -101,6 +101,9 @@ bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
   return (lasts == Lasts::request || listens()) && has_room_for_header(count, datatype);
 }
 
+// Has the ranks of this node look which calls the others make on `comm`.
+void watch_calls(MPI_Comm comm, CommState& state) noexcept;
+
 // The number of a rank of `comm` (of the remote group: none) among those of this node, or -1.
 int node_rank(MPI_Comm comm, int rank) noexcept;
 

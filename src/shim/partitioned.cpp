@@ -270,7 +270,7 @@ int raise_wrong_arguments(const Arguments& given) {
 // Of communicators that Accord carries nothing for, and of wrong ones.
 template <class Native>
 int give_to_host(const Arguments& given, Native native) {
-  if (lineage_of(given.comm) != 0) return raise_wrong_arguments(given);
+  if (service != nullptr && lineage_of(given.comm) != 0) return raise_wrong_arguments(given);
   if (given.count > 0 && device::must_stage(given.buffer))
     return raise(given.comm, Status(StatusCode::unsupported,
                                     std::string(given.name) +

@@ -334,6 +334,7 @@ CommState* find_comm_state(MPI_Comm comm) noexcept {
   state->algorithms = inherited_algorithms(comm);
   state->held = make_held_messages();
   if (host::Comm_set_attr(comm, runtime().comm_keyval, state.get()) != MPI_SUCCESS) return nullptr;
+  watch_calls(comm, *state);
   return state.release();
 }
 
@@ -420,8 +421,9 @@ void start_runtime(const JobFacts& facts) {
   end_with_self();
   devices_in_job = facts.devices;
   program_has_threads = facts.program_threads;
-  // Which way calls of which size go, and that short ones may go one, selection says.
-  if (facts.devices) votes_from_bytes = 1;
+  // Which way calls of which size go, and that short ones may go one, selection says. Without a
+  // device there is nothing to overlap.
+  votes_from_bytes = facts.devices ? 1 : 0;
   here.private_comm.open_world();
   int rank = 0;
   int size = 1;

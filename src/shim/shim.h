@@ -75,6 +75,7 @@ struct LastCollective {
   std::uint64_t blocks = 0;  // as core::Key means it
   bool has_ways = false;
   core::Key key;
+  core::CallMark mark;
 
   bool is_same(const LastCollective& other) const noexcept {
     return function == other.function && size_bytes == other.size_bytes && op == other.op &&

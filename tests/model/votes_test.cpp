@@ -38,6 +38,56 @@ TEST(ModeTable, IsBoundedAndForgetsAtTheSameCallEverywhere) {
   EXPECT_TRUE(table.next(key(0)).votes);  // its first again
 }
 
+// Two ranks' boards, and what the first sees.
+struct TwoBoards {
+  TwoBoards() {
+    watches[0].attach(7, boards[0], {nullptr, &boards[1]});
+    watches[1].attach(7, boards[1], {&boards[0], nullptr});
+  }
+  node::CallEntry begin(int rank, std::size_t size_bytes, core::CallWatch::By by) {
+    return watches[rank].begin(core::CallMark::of({1, 2, 3, size_bytes}), by);
+  }
+  node::CallBoard boards[2];
+  core::CallWatch watches[2];
+};
+constexpr auto kUs = core::CallWatch::By::us;
+constexpr auto kHost = core::CallWatch::By::host;
+
+TEST(CallWatch, TellsOtherSizesOnceAllHaveBegun) {
+  TwoBoards two;
+  for (int call = 0; call < 20; ++call) {
+    (void)two.begin(0, 64, kUs);
+    (void)two.begin(1, 64, kUs);
+  }
+  const node::CallEntry mine = two.begin(0, 1000, kUs);
+  EXPECT_FALSE(two.watches[0].look(mine).any());
+  (void)two.begin(1, 500, kUs);
+  const auto found = two.watches[0].look(mine);
+  EXPECT_EQ(found.status.code(), StatusCode::mismatch);
+  EXPECT_NE(found.status.message().find("rank 1 made one of 500 bytes"), std::string::npos);
+  EXPECT_FALSE(found.by_host);
+}
+
+TEST(CallWatch, TellsWhoIsInsideTheHostMpi) {
+  TwoBoards two;
+  (void)two.begin(1, 64, kHost);
+  const node::CallEntry mine = two.begin(0, 64, kUs);
+  (void)two.begin(1, 128, kHost);  // who is through with it may go on
+  const auto found = two.watches[0].look(mine);
+  EXPECT_TRUE(found.status.ok());
+  EXPECT_TRUE(found.by_host);
+}
+
+TEST(CallWatch, FindsNothingInCallsThatAreAlikeOrForgotten) {
+  TwoBoards two;
+  const node::CallEntry mine = two.begin(0, 64, kUs);
+  for (int call = 0; call < 20; ++call) {
+    (void)two.begin(1, 64, kUs);
+    EXPECT_FALSE(two.watches[0].look(mine).any()) << call;
+  }
+  EXPECT_FALSE(core::CallWatch().look({}).any());
+}
+
 TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
   using core::Ballot;
   const core::Key key{1, 2, 3, 4};
