@@ -2,7 +2,6 @@
 // Copyright 2026 The Accord authors
 #include "device/host_arena.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
+
+#include "device/memory_file.h"
 
 namespace accord::device {
 namespace {
@@ -37,20 +38,6 @@ std::size_t span_bytes(const HostAllocation& allocation) {
 Status system_error(const char* call, std::size_t size_bytes) {
   return Status(StatusCode::no_memory, fmt::format("{} bytes of host runtime memory: {}: {}",
                                                    size_bytes, call, std::strerror(errno)));
-}
-
-// A memfd of that size which nobody can shrink under a mapping of it; -1 with errno.
-int make_memory_file(std::size_t size_bytes) {
-  const int descriptor = memfd_create("accord", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (descriptor < 0) return -1;
-  if (ftruncate(descriptor, static_cast<off_t>(size_bytes)) != 0 ||
-      fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    const int reason = errno;
-    close(descriptor);
-    errno = reason;
-    return -1;
-  }
-  return descriptor;
 }
 
 std::byte* map_alias(std::size_t size_bytes, int descriptor) {
@@ -132,7 +119,7 @@ Status HostArena::map_device_memory(HostAllocation& allocation, int imported_des
   // Without a descriptor (too many are open, memfd is forbidden) the memory works; it cannot be
   // exported.
   if (!allocation.imported) {
-    allocation.file_descriptor = make_memory_file(allocation.mapped_bytes);
+    allocation.file_descriptor = make_memory_file("accord", allocation.mapped_bytes);
   }
   allocation.alias =
       map_alias(allocation.mapped_bytes,
@@ -199,6 +186,10 @@ Status HostArena::import(int device, int file_descriptor, std::size_t size_bytes
   if (fstat(file_descriptor, &file) != 0) {
     return Status(StatusCode::invalid_argument,
                   fmt::format("descriptor of exported memory: {}", std::strerror(errno)));
+  }
+  if (!is_memory_file(file_descriptor)) {
+    return Status(StatusCode::invalid_argument,
+                  "descriptor of exported memory: its owner could truncate it");
   }
   if (file.st_size < 0 || size_bytes > static_cast<std::size_t>(file.st_size)) {
     return Status(StatusCode::invalid_argument,

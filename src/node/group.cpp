@@ -19,6 +19,7 @@
 #include <string>
 
 #include "device/machine.h"
+#include "device/memory_file.h"
 #include "node/plan.h"
 
 namespace accord::node {
@@ -160,10 +161,8 @@ Status Group::bounce_memory(std::size_t size_bytes, std::byte*& memory) {
 }
 
 Status Group::make_mailboxes() {
-  mailbox_descriptor_ = Descriptor(::memfd_create("accord-mailboxes", MFD_CLOEXEC));
+  mailbox_descriptor_ = Descriptor(device::make_memory_file("accord-mailboxes", shared_bytes()));
   if (!mailbox_descriptor_.is_open()) return from_errno(StatusCode::no_memory, "memfd_create");
-  if (::ftruncate(mailbox_descriptor_.number(), static_cast<off_t>(shared_bytes())) != 0)
-    return from_errno(StatusCode::no_memory, "ftruncate");
   ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
   for (int peer = 0; peer < size_; ++peer) {
     new (mailboxes_ + peer) Mailbox;
@@ -183,6 +182,10 @@ Status Group::make_mailboxes() {
 }
 
 Status Group::map_mailboxes(const Descriptor& descriptor) {
+  struct stat of {};
+  if (!device::is_memory_file(descriptor.number()) || ::fstat(descriptor.number(), &of) != 0 ||
+      static_cast<std::size_t>(of.st_size) < shared_bytes())
+    return {StatusCode::unsupported, "node: the mailboxes could be truncated, or are too small"};
   void* memory =
       ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
   if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "device/memory_file.h"
+
 namespace accord::node {
 namespace {
 
@@ -32,16 +34,16 @@ SharedPages::~SharedPages() {
 }
 
 Status SharedPages::make(std::size_t size_bytes) {
-  descriptor_ = Descriptor(::memfd_create("accord-words", MFD_CLOEXEC));
-  if (!descriptor_.is_open()) return from_errno(StatusCode::no_memory, "memfd_create");
   size_bytes_ = in_pages(size_bytes);
-  if (::ftruncate(descriptor_.number(), static_cast<off_t>(size_bytes_)) != 0)
-    return from_errno(StatusCode::no_memory, "ftruncate");
+  descriptor_ = Descriptor(device::make_memory_file("accord-words", size_bytes_));
+  if (!descriptor_.is_open()) return from_errno(StatusCode::no_memory, "memfd_create");
   return map_pages(descriptor_.number());
 }
 
 Status SharedPages::map(const Descriptor& descriptor) {
   struct stat of {};
+  if (!device::is_memory_file(descriptor.number()))
+    return {StatusCode::unsupported, "shared pages: their owner could truncate them"};
   if (::fstat(descriptor.number(), &of) != 0) return from_errno(StatusCode::unsupported, "fstat");
   size_bytes_ = static_cast<std::size_t>(of.st_size);
   return map_pages(descriptor.number());

@@ -3,8 +3,14 @@
 #include "device/device_claim.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
 
 #include "support.h"
 
@@ -73,6 +79,69 @@ TEST(DeviceClaim, a_child_that_lives_on_has_none_of_its_parents) {
   ASSERT_EQ(1, read(ready[0], &byte, 1));
   EXPECT_OK(claim_device(kDevice + 4));
   close(finish[1]);
+}
+
+// A process of `user` that holds a name of a claim; it neither uses the device nor answers.
+class Squatter {
+ public:
+  Squatter(std::uint64_t device, uid_t user) {
+    const std::string name = claim_name(device, 0);
+    int ready[2];
+    if (pipe(ready) != 0 || pipe(finish_) != 0) return;
+    child_ = fork();
+    char byte = 'y';
+    if (child_ == 0) {
+      close(finish_[1]);
+      if (setuid(user) != 0 || !listen_at(name)) byte = 'n';
+      (void)!write(ready[1], &byte, 1);
+      (void)!read(finish_[0], &byte, 1);
+      _exit(0);
+    }
+    holds = read(ready[0], &byte, 1) == 1 && byte == 'y';
+    close(ready[0]);
+    close(ready[1]);
+  }
+  ~Squatter() {
+    close(finish_[0]);
+    close(finish_[1]);
+    waitpid(child_, nullptr, 0);
+  }
+  bool holds = false;
+
+ private:
+  static bool listen_at(const std::string& name) {
+    const int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    const auto size_bytes =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return bind(descriptor, reinterpret_cast<const sockaddr*>(&address), size_bytes) == 0 &&
+           listen(descriptor, 1) == 0;
+  }
+  pid_t child_ = -1;
+  int finish_[2] = {-1, -1};
+};
+
+TEST(DeviceClaim, another_user_who_holds_the_name_keeps_nobody_out) {
+  if (getuid() != 0) GTEST_SKIP() << "takes another user";
+  constexpr uid_t kNobody = 65534;
+  const Squatter squatter(kDevice + 5, kNobody);
+  ASSERT_TRUE(squatter.holds);
+  EXPECT_OK(claim_device(kDevice + 5));
+  EXPECT_EQ(StatusCode::unsupported, claim_elsewhere(kDevice + 5));  // this user's claims count
+}
+
+TEST(DeviceClaim, a_name_at_which_nobody_listens_keeps_nobody_out) {
+  const std::string name = claim_name(kDevice + 6, 0);
+  const int descriptor = socket(AF_UNIX, SOCK_DGRAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size_bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(0, bind(descriptor, reinterpret_cast<const sockaddr*>(&address), size_bytes));
+  EXPECT_OK(claim_device(kDevice + 6));
+  close(descriptor);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include "node/shared_pages.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -46,6 +48,20 @@ TEST(SharedPages, AnotherMappingSeesTheSame) {
   EXPECT_OK(other.map(slot.pages()->descriptor()));
   slot.data()[5] = std::byte{9};
   EXPECT_EQ(std::to_integer<int>(other.data()[slot.offset_bytes() + 5]), 9);
+}
+
+TEST(SharedPages, NobodyTruncatesThem) {
+  PageShelf shelf;
+  PageSlot slot;
+  EXPECT_OK(shelf.take(100, slot));
+  EXPECT_NE(0, ftruncate(slot.pages()->descriptor().number(), 0));
+}
+
+TEST(SharedPages, ThoseThatTheirOwnerCouldTruncateAreRefused) {
+  const Descriptor open(memfd_create("unsealed", MFD_CLOEXEC));
+  ASSERT_EQ(0, ftruncate(open.number(), 4096));
+  SharedPages pages;
+  EXPECT_CODE(unsupported, pages.map(open));
 }
 
 TEST(SharedPages, ABoardIsForOthersOnceItsSenderHasLetGo) {
