@@ -12,6 +12,7 @@
 #include "device/machine.h"
 #include "preload/shim_abi.h"
 #include "shim/collectives.h"
+#include "shim/lineage.h"
 #include "shim/shim.h"
 
 namespace accord::shim {
@@ -180,6 +181,7 @@ int Comm_get_info(MPI_Comm comm, MPI_Info* info) noexcept {
 int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) noexcept {
   const shape::Barrier call{
       comm};  // moves no data; keeps its place among the communicator's collectives
+  if (comm_state(comm) != nullptr) begin_idup(comm);
   if (passes(call, Form::nonblocking)) return host::Comm_idup(comm, newcomm, request);
   return nonblocking(
       "MPI_Comm_idup", call,
@@ -193,6 +195,7 @@ int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) noexcept {
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
                         MPI_Request* request) noexcept {
   const shape::Barrier call{comm};
+  if (comm_state(comm) != nullptr) begin_idup(comm);
   if (passes(call, Form::nonblocking))
     return host::Comm_idup_with_info(comm, info, newcomm, request);
   return nonblocking(

@@ -18,7 +18,11 @@ namespace {
 
 struct Lineage {
   std::uint64_t number = 0;
-  std::uint64_t children = 0;
+  std::uint64_t children = 0;    // made by calls of all its ranks, but for duplicates
+  std::uint64_t duplicates = 0;  // which Open MPI names when MPI_Comm_idup has completed, not when
+                                 // it is called
+  bool has_idups = false;        // so that the order of its duplicates may differ by rank
+  bool is_sure = true;
 };
 
 int lineage_keyval = MPI_KEYVAL_INVALID;
@@ -35,9 +39,15 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
 }
 
 std::uint64_t next_child(Lineage& parent) { return mixed(parent.number, ++parent.children) | 4; }
+std::uint64_t next_duplicate(Lineage& parent) {
+  return mixed(~parent.number, ++parent.duplicates) | 4;
+}
 
 int copy_lineage(MPI_Comm, int, void*, void* given, void* copy, int* copied) {
-  *static_cast<void**>(copy) = new Lineage{next_child(*static_cast<Lineage*>(given)), 0};
+  Lineage& parent = *static_cast<Lineage*>(given);
+  auto* const made = new Lineage{.number = next_duplicate(parent)};
+  made->is_sure = parent.is_sure && !parent.has_idups;
+  *static_cast<void**>(copy) = made;
   *copied = 1;
   return MPI_SUCCESS;
 }
@@ -55,9 +65,10 @@ Lineage* find_lineage(MPI_Comm comm) {
   return static_cast<Lineage*>(value);
 }
 
-void name(MPI_Comm comm, std::uint64_t number) {
+void name(MPI_Comm comm, std::uint64_t number, bool is_sure = true) {
   if (comm == MPI_COMM_NULL) return;
-  auto made = std::make_unique<Lineage>(Lineage{number, 0});
+  auto made = std::make_unique<Lineage>(Lineage{.number = number});
+  made->is_sure = is_sure;
   if (host::Comm_set_attr(comm, lineage_keyval, made.get()) == MPI_SUCCESS) (void)made.release();
 }
 
@@ -99,8 +110,17 @@ std::uint64_t lineage_of(MPI_Comm comm) noexcept {
   return found != nullptr ? found->number : 0;
 }
 
+std::uint64_t sure_lineage_of(MPI_Comm comm) noexcept {
+  const Lineage* const found = find_lineage(comm);
+  return found != nullptr && found->is_sure ? found->number : 0;
+}
+
 void descend(MPI_Comm parent, MPI_Comm child) noexcept {
-  if (Lineage* const found = find_lineage(parent)) name(child, next_child(*found));
+  if (Lineage* const found = find_lineage(parent)) name(child, next_child(*found), found->is_sure);
+}
+
+void begin_idup(MPI_Comm parent) noexcept {
+  if (Lineage* const found = find_lineage(parent)) found->has_idups = true;
 }
 
 void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noexcept {
@@ -118,7 +138,8 @@ void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noex
   if (!local || !remote) return;
   const std::uint64_t key = mixed(mixed(mixed(lineage_of(parent), tag), std::min(*local, *remote)),
                                   std::max(*local, *remote));
-  name(child, mixed(key, count_of(key)) | 4);
+  const Lineage* const found = find_lineage(parent);
+  name(child, mixed(key, count_of(key)) | 4, found == nullptr || found->is_sure);
 }
 
 void start_lineages() noexcept {

@@ -18,11 +18,16 @@ namespace accord::shim {
 
 // 0: none, as of communicators with processes of another MPI_COMM_WORLD.
 std::uint64_t lineage_of(MPI_Comm comm) noexcept;
+// 0, too, where the ranks may have counted duplicates in different orders.
+std::uint64_t sure_lineage_of(MPI_Comm comm) noexcept;
 
 // After a call of all ranks of `parent` that has made `child`, which may be MPI_COMM_NULL here.
 void descend(MPI_Comm parent, MPI_Comm child) noexcept;
 // After one of the ranks of `child` alone, which `tag` tells from others of theirs.
 void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noexcept;
+
+// Before MPI_Comm_idup, which names its duplicate whenever it completes.
+void begin_idup(MPI_Comm parent) noexcept;
 
 void start_lineages() noexcept;
 void stop_lineages() noexcept;

@@ -372,7 +372,7 @@ Status end_message(const node::MessageHeader& header, const Status& posted) noex
 
 void watch_calls(MPI_Comm comm, CommState& state) noexcept {
   if (!node_joined || state.inter || state.mixed_worlds || state.size == 1) return;
-  const std::uint64_t number = lineage_of(comm);
+  const std::uint64_t number = sure_lineage_of(comm);
   if (number == 0) return;
   std::call_once(state.node_ranks_known, [&] { find_node_ranks(comm, state); });
   node::Group& group = *node_mates().group;
