@@ -3,6 +3,7 @@
 #include "core/layout.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace accord::core {
 
@@ -33,6 +34,62 @@ CopyBatch packed_copies(const Segment& segment, void* user, std::size_t length_b
   CopyBatch batch;
   batch.append(packed_copy(segment, user, 0, length_bytes, packed, direction));
   return batch;
+}
+
+namespace {
+
+// Addresses from `low` to before `high`.
+struct Range {
+  std::uintptr_t low;
+  std::uintptr_t high;
+
+  bool is_empty() const noexcept { return low >= high; }
+  Range common(const Range& other) const noexcept {
+    return {std::max(low, other.low), std::min(high, other.high)};
+  }
+};
+
+Range span_of(const Segment& segment, void* user) {
+  return {reinterpret_cast<std::uintptr_t>(at(user, segment.low_bytes())),
+          reinterpret_cast<std::uintptr_t>(at(user, segment.high_bytes()))};
+}
+
+// What of a segment lies in `window`, in the order of addresses, without overlaps.
+std::vector<Range> ranges_in(const Range& window, const Segment& segment, void* user) {
+  std::vector<Range> ranges;
+  for_each_piece(segment, 0, segment.size_bytes(),
+                 [&](std::ptrdiff_t offset, std::size_t, std::size_t length) {
+                   const auto low = reinterpret_cast<std::uintptr_t>(at(user, offset));
+                   const Range inside = window.common({low, low + length});
+                   if (!inside.is_empty()) ranges.push_back(inside);
+                 });
+  std::ranges::sort(ranges, {}, &Range::low);
+  std::vector<Range> joined;
+  for (const Range& range : ranges) {
+    if (joined.empty() || joined.back().high < range.low)
+      joined.push_back(range);
+    else
+      joined.back().high = std::max(joined.back().high, range.high);
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::byte* first_common_byte(const Segment& one, void* one_user, const Segment& other,
+                             void* other_user) {
+  if (one.size_bytes() == 0 || other.size_bytes() == 0) return nullptr;
+  const Range window = span_of(one, one_user).common(span_of(other, other_user));
+  if (window.is_empty()) return nullptr;
+  const std::vector<Range> ones = ranges_in(window, one, one_user);
+  const std::vector<Range> others = ranges_in(window, other, other_user);
+  for (auto mine = ones.begin(), theirs = others.begin();
+       mine != ones.end() && theirs != others.end();) {
+    const Range common = mine->common(*theirs);
+    if (!common.is_empty()) return reinterpret_cast<std::byte*>(common.low);
+    ++(mine->high <= theirs->high ? mine : theirs);
+  }
+  return nullptr;
 }
 
 std::byte* run_of(const Segment& segment, void* user, std::size_t length_bytes) {

@@ -48,6 +48,11 @@ CopyBatch packed_copies(const Segment& segment, void* user, std::size_t length_b
 // Where the first bytes of a segment lie, where they are one run; else null.
 std::byte* run_of(const Segment& segment, void* user, std::size_t length_bytes);
 
+// The first byte that two segments have in common, each at its buffer; null: none. Looks at all
+// pieces of both.
+std::byte* first_common_byte(const Segment& one, void* one_user, const Segment& other,
+                             void* other_user);
+
 // Calls visit(offset_from_buffer, packed_offset, length) for each contiguous piece of the bytes
 // [first, first + length) of the packed form of `segment`, in typemap order.
 template <class Visit>

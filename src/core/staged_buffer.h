@@ -41,6 +41,9 @@ class StagedBuffer {
   void reads(Segment segment);
   void writes(Segment segment);
 
+  const std::vector<Segment>& read_segments() const noexcept { return reads_; }
+  const std::vector<Segment>& written_segments() const noexcept { return writes_; }
+
   // Declares that what the call writes keeps its old content where the call writes nothing after
   // all.
   void preserve();

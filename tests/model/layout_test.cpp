@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -115,6 +116,31 @@ TEST(Layout, PiecesAreTheBytesInTypemapOrder) {
     const auto from = wanted.begin() + static_cast<std::ptrdiff_t>(first);
     ASSERT_EQ(found, std::vector<std::ptrdiff_t>(from, from + static_cast<std::ptrdiff_t>(length)));
   }
+}
+
+TEST(Layout, FindsTheFirstCommonByte) {
+  Random random(4);
+  std::vector<std::byte> area(kAreaBytes);
+  int with_one = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    Segment segments[2];
+    std::set<std::ptrdiff_t> bytes[2];
+    for (int i = 0; i < 2; ++i) {
+      const RandomType type = random_type(random);
+      const std::size_t count = random.below(6);
+      const auto offset = kOriginBytes + static_cast<std::ptrdiff_t>(random.below(64));
+      segments[i] = segment_of(type, count, offset);
+      for (const std::ptrdiff_t at : reference_bytes(type, count, offset))
+        if (at != kPadding) bytes[i].insert(at);
+    }
+    std::vector<std::ptrdiff_t> common;
+    std::ranges::set_intersection(bytes[0], bytes[1], std::back_inserter(common));
+    const std::byte* const wanted = common.empty() ? nullptr : area.data() + common.front();
+    ASSERT_EQ(first_common_byte(segments[0], area.data(), segments[1], area.data()), wanted);
+    with_one += common.empty() ? 0 : 1;
+  }
+  EXPECT_GT(with_one, 2'000);
+  EXPECT_LT(with_one, 18'000);
 }
 
 // Which source address each destination byte comes from.
