@@ -84,6 +84,11 @@ class CudaRuntime final : public DeviceRuntime {
   Status close_memory(void* pointer) override;
 
   int device_count() override;
+  Status default_stream_busy(const PointerInfo& memory, bool& busy) override {
+    busy = false;
+    const Driver* driver = vendor_.driver();
+    return driver == nullptr ? no_driver() : cuda::default_stream_busy(*driver, memory, busy);
+  }
   Status problem() override { return vendor_.problem(); }
   int device_in_use() noexcept override;
   Status describe(int device, DeviceDescription& description) override;

@@ -66,6 +66,7 @@ enum class PointerAttribute : unsigned {
 enum class P2pAttribute : unsigned { performance_rank = 1, access_supported = 2 };
 enum class HandleType : unsigned { posix_file_descriptor = 1 };
 enum class CaptureMode : unsigned { global = 0, thread_local_ = 1, relaxed = 2 };
+enum class CaptureStatus : unsigned { none = 0, active = 1, invalidated = 2 };
 
 constexpr unsigned kContextSyncMemoryOperations = 0x80;  // CU_CTX_SYNC_MEMOPS
 constexpr unsigned kStreamNonBlocking = 1;

@@ -57,6 +57,10 @@ class RelaxedCapture {
 void await_default_streams_of(const Driver& driver, Context context) noexcept {
   ContextScope scope(driver);
   if (scope.enter(context) != Result::success) return;  // destroyed: its copies are gone
+  // The question would spoil a capture of a blocking stream, which may be asked after; the program
+  // cannot use the default stream meanwhile.
+  auto capture = CaptureStatus::none;
+  if (driver.stream_is_capturing(nullptr, &capture) != Result::success) return;
   const auto deadline = Clock::now() + kDefaultStreamMost;
   for (const Stream stream : {Stream{nullptr}, kStreamPerThread}) {
     while (driver.stream_query(stream) == Result::not_ready) {

@@ -148,6 +148,7 @@ void narrow_to_mapping(const Driver& driver, const void* pointer, PointerInfo& i
   info.base = base;
   info.size_bytes = static_cast<std::size_t>(size_bytes);
   info.buffer_id = block | kPhysicalId;
+  info.is_mapping = true;
 }
 
 bool has_id(const Driver& driver, const void* pointer, std::uint64_t buffer_id) noexcept {

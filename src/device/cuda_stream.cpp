@@ -121,4 +121,17 @@ Status make_stream(const Driver& driver, const ContextScope& scope,
   return Status();
 }
 
+// To ask the legacy stream whether it is done would spoil a capture of a blocking stream; whether
+// there is one may be asked.
+Status default_stream_busy(const Driver& driver, const PointerInfo& memory, bool& busy) {
+  constexpr Stream kLegacy = nullptr;
+  ContextScope scope(driver);
+  ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(memory.device, memory.base),
+                       "default stream: context"));
+  auto capture = CaptureStatus::active;
+  busy = driver.stream_is_capturing(kLegacy, &capture) == Result::success &&
+         capture == CaptureStatus::none && driver.stream_query(kLegacy) == Result::not_ready;
+  return Status();
+}
+
 }  // namespace accord::device::cuda

@@ -39,6 +39,8 @@ struct PointerInfo {
       0;  // differs for two allocations that had the same address one after the other
   // The vendor's, where the memory belongs to one: kernels of others may not reach it.
   const void* context = nullptr;
+  // Made by the virtual memory API: one of several, perhaps, that make up one buffer.
+  bool is_mapping = false;
 
   bool operator==(const PointerInfo&) const = default;
 };
@@ -227,6 +229,14 @@ class DeviceRuntime {
   virtual Status close_memory(void* pointer) = 0;
 
   virtual int device_count() = 0;
+
+  // Whether the default stream of the context that `memory` is used in, as far as this thread is
+  // concerned, has unfinished work. For people: where it cannot be asked, as while a stream of this
+  // process captures, it has none.
+  virtual Status default_stream_busy(const PointerInfo& /*memory*/, bool& busy) {
+    busy = false;
+    return Status();
+  }
 
   // Why it shows no device, or fewer than there are; ok where nothing is amiss, or there are none.
   virtual Status problem() { return Status(); }

@@ -76,6 +76,12 @@ Status pin_pages() {
   return {};
 }
 
+// ACCORD_TEST_DEFAULT_STREAM=busy: as where the program has work in the default stream.
+bool default_stream_is_busy() {
+  const char* const text = std::getenv("ACCORD_TEST_DEFAULT_STREAM");
+  return text != nullptr && std::strcmp(text, "busy") == 0;
+}
+
 // Equal in all processes of this machine and nowhere else, as the UUID of a real device is.
 std::string boot_id() {
   std::string id;
@@ -178,6 +184,10 @@ class HostRuntime final : public DeviceRuntime {
   Status open_memory(int device, const ExportedMemory& exported, void*& pointer) override;
   Status close_memory(void* pointer) override;
 
+  Status default_stream_busy(const PointerInfo&, bool& busy) override {
+    busy = default_stream_is_busy();
+    return Status();
+  }
   int device_count() override { return static_cast<int>(config().host_devices); }
   int device_in_use() noexcept override { return arena_.in_use() ? 0 : -1; }
   Status describe(int device, DeviceDescription& description) override;

@@ -88,6 +88,8 @@ SAME(hipHostRegisterPortable, cuda::kHostRegisterPortable);
 SAME(hipMemAttachGlobal, cuda::kManagedAttachGlobal);
 SAME(hipStreamCaptureModeGlobal, cuda::CaptureMode::global);
 SAME(hipStreamCaptureModeRelaxed, cuda::CaptureMode::relaxed);
+SAME(hipStreamCaptureStatusNone, cuda::CaptureStatus::none);
+SAME(hipStreamCaptureStatusActive, cuda::CaptureStatus::active);
 SAME(HIP_POINTER_ATTRIBUTE_BUFFER_ID, cuda::PointerAttribute::buffer_id);
 // Counted from 0, and from 1 by CUDA.
 static_assert(hipDevP2PAttrPerformanceRank + 1 ==

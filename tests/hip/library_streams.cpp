@@ -183,6 +183,14 @@ Result hipThreadExchangeStreamCaptureMode(CaptureMode* mode) {
     return Result::success;
   });
 }
+Result hipStreamIsCapturing(Stream stream, CaptureStatus* status) {
+  return api(__func__, [&] {
+    const std::lock_guard lock(state().mutex);
+    if (stream != nullptr && !usable(stream)) return kInvalidHandle;
+    *status = stream != nullptr && stream->capturing ? CaptureStatus::active : CaptureStatus::none;
+    return Result::success;
+  });
+}
 Result hipStreamBeginCapture(Stream stream, CaptureMode mode) {
   return api(__func__, [&] {
     const std::lock_guard lock(state().mutex);

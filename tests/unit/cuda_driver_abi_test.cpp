@@ -113,6 +113,8 @@ static_assert(same_value(P2pAttribute::access_supported, CU_DEVICE_P2P_ATTRIBUTE
 static_assert(same_value(CaptureMode::global, CU_STREAM_CAPTURE_MODE_GLOBAL));
 static_assert(same_value(CaptureMode::thread_local_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 static_assert(same_value(CaptureMode::relaxed, CU_STREAM_CAPTURE_MODE_RELAXED));
+static_assert(same_value(CaptureStatus::none, CU_STREAM_CAPTURE_STATUS_NONE));
+static_assert(same_value(CaptureStatus::active, CU_STREAM_CAPTURE_STATUS_ACTIVE));
 static_assert(same_value(kStreamNonBlocking, CU_STREAM_NON_BLOCKING));
 static_assert(same_value(kEventDisableTiming, CU_EVENT_DISABLE_TIMING));
 static_assert(same_value(kHostAllocatePortable, CU_MEMHOSTALLOC_PORTABLE));

@@ -194,6 +194,39 @@ TEST_F(Cuda, captures_of_the_program_survive) {
   EXPECT_EQ(data, contents(memory, 1000));
 }
 
+// Long enough that a GPU is at it still when it is asked.
+TEST_F(Cuda, tells_of_work_in_the_default_stream) {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  const DevicePointer from = cuda::address_of(allocate(kBytes));
+  std::byte* const memory = allocate(kBytes);
+  const auto enqueue = [&] {
+    for (int i = 0; i < 4; ++i)
+      EXPECT_CUDA(driver().copy_async(cuda::address_of(memory), from, kBytes, nullptr));
+  };
+  const auto is_busy = [&] {
+    bool busy = false;
+    EXPECT_OK(runtime_.default_stream_busy(info(memory), busy));
+    return busy;
+  };
+  EXPECT_FALSE(is_busy());
+  enqueue();
+  EXPECT_TRUE(is_busy());
+  while (is_busy()) {
+  }
+  // A capture of the program stays as it is.
+  enqueue();
+  cuda::Stream stream = nullptr;
+  ASSERT_CUDA(driver().stream_create(&stream, 0));
+  ASSERT_CUDA(program().capture_begin(stream, cuda::CaptureMode::global));
+  EXPECT_FALSE(is_busy());
+  void* graph = nullptr;
+  EXPECT_CUDA(program().capture_end(stream, &graph));
+  EXPECT_CUDA(program().graph_destroy(graph));
+  EXPECT_CUDA(program().stream_destroy(stream));
+  while (is_busy()) {
+  }
+}
+
 // Pages that are the caller's, such as those shared with another process.
 TEST_F(Cuda, pins_pages_of_the_caller) {
   constexpr std::size_t kBytes = 4096;

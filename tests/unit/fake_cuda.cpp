@@ -26,7 +26,6 @@
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 using namespace accord::device::cuda;
-using CaptureStatus = int;
 
 extern "C" {
 
@@ -274,7 +273,7 @@ Result cuMemcpyAsync(DevicePointer dst, DevicePointer src, std::size_t size_byte
   if (!range_is_valid(dst, size_bytes) || !range_is_valid(src, size_bytes)) {
     return Result::invalid_value;
   }
-  return enqueue(stream, [=] {
+  return enqueue(resolved(stream), [=] {
     std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), size_bytes);
   });
 }
@@ -319,13 +318,10 @@ Result cuStreamDestroy_v2(Stream stream) {
   delete stream;
   return Result::success;
 }
-Result cuStreamSynchronize(Stream stream) {
+Result cuStreamSynchronize(Stream given) {
   std::unique_lock lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
-  if (stream == nullptr) {
-    land(*current());
-    return check_context();
-  }
+  const Stream stream = resolved(given);
   if (!usable(stream)) return kInvalidHandle;
   await_residents(lock, *stream);
   run_until(*stream, stream->enqueued);
@@ -338,16 +334,13 @@ Result cuCtxSynchronize() {
   land(*current());
   return check_context();
 }
-Result cuStreamQuery(Stream stream) {
+Result cuStreamQuery(Stream given) {
   const std::lock_guard lock(state.mutex);
   if (const Result result = check_unsafe(); result != Result::success) return result;
-  if (stream == nullptr) {
-    ContextHandle& context = *current();
-    if (!context.late.empty() && ++context.polls < kPollsBeforeDone) return Result::not_ready;
-    land(context);
-    return Result::success;
-  }
-  if (stream == kStreamPerThread) return Result::success;
+  if (given == kStreamPerThread) return Result::success;
+  const Stream stream = resolved(given);
+  // The question would make a dependency of the capture's on the legacy stream: it is lost.
+  if (given == nullptr && state.global_captures > 0) std::abort();
   if (!usable(stream)) return kInvalidHandle;
   if (stream->residents_left < stream->residents_launched ||
       (stream->completed < stream->enqueued && ++stream->polls < kPollsBeforeDone)) {
@@ -369,7 +362,9 @@ Result cuStreamBeginCapture_v2(Stream stream, CaptureMode mode) {
   return Result::success;
 }
 Result cuStreamIsCapturing(Stream stream, CaptureStatus* status) {
-  *status = stream->capturing ? 1 : 0;
+  const std::lock_guard lock(state.mutex);
+  if (stream == nullptr && state.global_captures > 0) return kCaptureImplicit;
+  *status = resolved(stream)->capturing ? CaptureStatus::active : CaptureStatus::none;
   return Result::success;
 }
 Result cuStreamEndCapture(Stream stream, Graph* graph) {

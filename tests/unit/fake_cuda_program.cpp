@@ -31,10 +31,9 @@ bool is_flagged(const ContextHandle& context) {
 }
 
 Result run(std::function<void()> work) {
-  if (const Result result = check_context(); result != Result::success) return result;
-  current()->late.push_back(std::move(work));
-  if (is_flagged(*current())) land(*current());
-  return Result::success;
+  const Result result = enqueue(resolved(nullptr), std::move(work));
+  if (result == Result::success && is_flagged(*current())) land(*current());
+  return result;
 }
 
 Result set_flags(std::unique_lock<std::mutex>& lock, ContextHandle& context, unsigned flags) {

@@ -28,8 +28,6 @@ struct ContextHandle {
   unsigned long long id = 0;
   bool alive = false;
   unsigned flags = 0;
-  std::deque<std::function<void()>> late;  // of synchronous calls that have returned
-  int polls = 0;
   Result failed = Result::success;  // a kernel has faulted: nothing works in it any more
 };
 
@@ -120,6 +118,7 @@ struct DriverState {
   std::array<int, kDevices> primary_references{};
   std::map<std::uintptr_t, Allocation> allocations;
   std::set<Stream> streams;
+  std::map<unsigned long long, StreamHandle> legacy_streams;  // by context
   std::map<std::uintptr_t, Reservation> reservations;
   std::map<MemoryHandle, PhysicalMemory> physical;
   std::array<PoolHandle, kDevices> default_pools{};
@@ -145,6 +144,15 @@ inline thread_local ContextStack context_stack;
 inline thread_local CaptureMode capture_mode = CaptureMode::global;
 
 inline Context current() { return context_stack.top(); }
+
+// A stream as the driver is given it: null is the legacy stream of the current context.
+inline Stream resolved(Stream stream) {
+  if (stream != nullptr || current() == nullptr) return stream;
+  StreamHandle& legacy = state.legacy_streams[current()->id];
+  legacy.context = current();
+  legacy.context_id = current()->id;
+  return &legacy;
+}
 
 // What every call says before cuInit, and after the driver has shut down at exit.
 inline Result check_initialised() {
@@ -215,10 +223,19 @@ Result release(std::uintptr_t address, Test test, Result otherwise) {
   return Result::success;
 }
 
-inline void land(ContextHandle& context) {
-  for (const auto& work : context.late) work();
-  context.late.clear();
-  context.polls = 0;
+inline void run_until(StreamHandle& stream, std::uint64_t mark) {
+  while (stream.completed < mark) {
+    stream.pending.front()();
+    stream.pending.pop_front();
+    ++stream.completed;
+  }
+  stream.polls = 0;
+}
+
+// What synchronous calls have left in the context's legacy stream lands.
+inline void land(const ContextHandle& context) {
+  const auto legacy = state.legacy_streams.find(context.id);
+  if (legacy != state.legacy_streams.end()) run_until(legacy->second, legacy->second.enqueued);
 }
 
 inline void destroy(ContextHandle& context) {
@@ -233,15 +250,6 @@ inline void destroy(ContextHandle& context) {
       ++entry;
     }
   }
-}
-
-inline void run_until(StreamHandle& stream, std::uint64_t mark) {
-  while (stream.completed < mark) {
-    stream.pending.front()();
-    stream.pending.pop_front();
-    ++stream.completed;
-  }
-  stream.polls = 0;
 }
 
 inline Result enqueue(Stream stream, std::function<void()> work) {
