@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "shim/check.h"
 #include "shim/kept_call.h"
 #include "shim/kept_handles.h"
 #include "shim/neighbor_exchanges.h"
@@ -110,14 +111,22 @@ bool is_aliased(const Shape& call, const CommState& state) {
   return aliased;
 }
 
+template <class Shape>
+constexpr check::Names names_of(const Shape& call) {
+  if constexpr (requires { call.buffer; }) return {.send = "buffer", .recv = "buffer"};
+  return check::kBoth;
+}
+
 // The call as the core wants it; false when an argument is wrong, which the host MPI shall report.
 template <class Shape>
-bool describe(const Shape& call, CommState& state, core::CollectiveCall& described) {
+bool describe(const Shape& call, CommState& state, core::CollectiveCall& described,
+              check::Call& checked) {
   Description d;
   d.send = Description::buffer(send_pointer(call));
   d.recv = Description::buffer(recv_pointer(call));
   call.describe(d, state);
   if (!d.valid) return false;
+  checked.look(d);
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
   if (!is_aliased(call, state)) described.pipeline = pipeline(call, d, state);
   // Not of absolute addresses: one shadow for both were one pointer to host MPIs, as in place.
@@ -208,7 +217,7 @@ RepeatedCalls::Mark mark_of(const Shape& call) noexcept {
 template <class Shape>
 bool again(const Shape& call, int& code) noexcept {
   if constexpr (std::equality_comparable<Shape>) {
-    if (!device::any_active() || stages::listening) return false;
+    if (!device::any_active() || stages::listening || check::on) return false;
     CommState* const state = comm_state(call.comm);
     const RepeatedCalls::Call* const kept =
         state == nullptr ? nullptr : state->repeated.find(mark_of(call), call);
@@ -243,7 +252,8 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
   if (state != nullptr) described.mark = call_mark(call, *state, Form::blocking);
-  if (state == nullptr || !describe(call, *state, described)) {
+  check::Call checked(name, call.comm, names_of(call));
+  if (state == nullptr || !describe(call, *state, described, checked)) {
     count_by_host(state, described);
     hand_to_host(described.story, core::reason::kRefused);
     return block(send_pointer(call), const_cast<void*>(recv_pointer(call)));
@@ -267,7 +277,9 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
   free_kept_handles();
   CommState* state = comm_state(call.comm);
   if (state != nullptr) described.mark = call_mark(call, *state, Form::nonblocking);
-  const bool valid = request != nullptr && state != nullptr && describe(call, *state, described);
+  check::Call checked(name, call.comm, names_of(call), request);
+  const bool valid =
+      request != nullptr && state != nullptr && describe(call, *state, described, checked);
   auto ordered = valid ? make_rank_order(call, *state) : nullptr;
   if (!valid || (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
                  !described.pipeline && !engine().busy(*state->queue))) {
@@ -294,7 +306,8 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
-  if (request == nullptr || state == nullptr || !describe(call, *state, described)) {
+  check::Call checked(name, call.comm, names_of(call), request, check::Lifetime::persistent);
+  if (request == nullptr || state == nullptr || !describe(call, *state, described, checked)) {
     hand_to_host(described.story, core::reason::kRefused);
     return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }

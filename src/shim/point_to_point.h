@@ -14,6 +14,7 @@
 
 #include "shim/collectives.h"
 #include "shim/completion.h"
+#include "shim/hand_over.h"
 #include "shim/host_receive.h"
 #include "shim/messages.h"
 #include "shim/request_calls.h"
@@ -95,6 +96,7 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
   d.send = Description::buffer(call.buf);
   d.reads(d.send, call.count, call.datatype);
   if (!d.valid) return native(call);
+  check::Call(name, comm, {}).look(d);
   node::MessageHeader header;
   bool posted = false;
   Status status;
@@ -120,32 +122,6 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
   if (code == MPI_SUCCESS) return raise(comm, end_message(header, status));
   lender_of(header).withdraw(header);
   return code;
-}
-
-// What the handle of a non-blocking or persistent call is.
-enum class Handle {
-  send,     // may be one handle that the MPI gives out for every request complete at birth (MPICH
-            // does)
-  receive,  // its own
-  nothing,  // of a message to or from MPI_PROC_NULL: shared too, and there is nothing to finish
-  persistent,
-};
-
-// Hands a request that stands for staged buffers to the user. Only a send is asked whether it is
-// complete: asking a receive could raise its error before the user waits for it.
-inline int hand_over(Handle handle, MPI_Request request, std::shared_ptr<core::Tracked> work) {
-  if (handle == Handle::nothing) return MPI_SUCCESS;
-  if (handle == Handle::send) {
-    int done = 0;
-    const int code = host::Request_get_status(request, &done, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS || done != 0) return code;
-  }
-  if (handle == Handle::persistent) {
-    work->persistent = true;
-    work->active = false;
-  }
-  requests().track(to_bits(request), std::move(work));
-  return MPI_SUCCESS;
 }
 
 // Both directions of a non-blocking or persistent call; `make` is the host call on the pointers
@@ -184,6 +160,10 @@ int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
                  MPI_Request* request, Make make, Amount amount = Amount::by_status) noexcept {
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
+  const bool is_both = d.send.user() != nullptr && d.recv.user() != nullptr;
+  check::Call checked(name, comm, is_both ? check::kBoth : check::Names(), request,
+                      lifetime_of(handle));
+  checked.look(d);
   return issue_request(story, comm, std::move(d), handle, request, make, [&](Description issued) {
     return std::make_shared<TrackedMessage>(comm, std::move(issued), amount);
   });
@@ -257,6 +237,8 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   Description d = description_of_send(call.buf, call.count, call.datatype);
+  check::Call checked(name, comm, {}, request);
+  checked.look(d);
   node::MessageHeader header;
   bool posted = false;
   if (mode == Mode::direct && d.valid && request != nullptr) {
@@ -366,6 +348,8 @@ int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MP
   const stages::Story story = begin_story("MPI_Recv_init");
   const stages::Active active(story);
   Description d = description_of_recv(buf, count, datatype);
+  check::Call checked("MPI_Recv_init", comm, {}, request, check::Lifetime::persistent);
+  checked.look(d);
   d.looked_after = messages_joined;
   return issue_request(
       story, comm, std::move(d), Handle::persistent, request,
@@ -385,10 +369,11 @@ int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MP
 // Blocking calls that receive: stages, runs, and copies out as many bytes as the status tells.
 template <class Native, class Twin>
 int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status* status,
-                     Native native, Twin twin) noexcept {
+                     Native native, Twin twin, check::Names names = {}) noexcept {
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   if (!d.valid) return native(d.send.user(), d.recv.user(), status);
+  check::Call(name, comm, names).look(d);
   begin_message(story, d);
   Status staged = d.send.open();
   if (staged.ok()) staged = d.recv.open();

@@ -8,11 +8,13 @@
 #include <optional>
 #include <vector>
 
+#include "shim/check.h"
 #include "shim/settle.h"
 
 namespace accord::shim {
 
 int Wait(MPI_Request* request, MPI_Status* status) noexcept {
+  const check::Completion checked("MPI_Wait", 1, request);
   if (quiet() || request == nullptr) {
     const Region region(engine());
     return host::Wait(request, status);
@@ -51,6 +53,7 @@ int test(const Watch& watched, MPI_Request* request, int* flag, MPI_Status* stat
 }  // namespace
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
+  const check::Completion checked("MPI_Test", 1, request);
   if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
   engine().progress();
   return test(Watch(1, request), request, flag, status);
@@ -174,6 +177,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
 }  // namespace
 
 int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
+  const check::Completion checked("MPI_Waitall", count, array);
   if (quiet() || count < 0) {
     const Region region(engine());
     return host::Waitall(count, array, given);
@@ -188,6 +192,7 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
 }
 
 int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexcept {
+  const check::Completion checked("MPI_Testall", count, array);
   if (quiet() || count < 0 || flag == nullptr) return host::Testall(count, array, flag, given);
   engine().progress();
   const Watch watched(count, array);
@@ -202,6 +207,7 @@ int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexc
 }
 
 int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noexcept {
+  const check::Completion checked("MPI_Waitany", count, array);
   if (quiet() || count < 0 || index == nullptr) {
     const Region region(engine());
     return host::Waitany(count, array, index, status);
@@ -228,6 +234,7 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noex
 }
 
 int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* status) noexcept {
+  const check::Completion checked("MPI_Testany", count, array);
   if (quiet() || count < 0 || index == nullptr || flag == nullptr) {
     return host::Testany(count, array, index, flag, status);
   }
@@ -267,6 +274,7 @@ int settle_some(const Watch& watched, int code, const int* outcount, const int i
 
 int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
              MPI_Status given[]) noexcept {
+  const check::Completion checked("MPI_Waitsome", count, array);
   if (quiet() || count < 0 || outcount == nullptr) {
     const Region region(engine());
     return host::Waitsome(count, array, outcount, indices, given);
@@ -293,6 +301,7 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
 
 int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
              MPI_Status given[]) noexcept {
+  const check::Completion checked("MPI_Testsome", count, array);
   if (quiet() || count < 0 || outcount == nullptr)
     return host::Testsome(count, array, outcount, indices, given);
   engine().progress();
@@ -308,6 +317,7 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
 }
 
 int Start(MPI_Request* request) noexcept {
+  check::start("MPI_Start", 1, request);
   if (quiet() || request == nullptr) return host::Start(request);
   engine().progress();
   const auto work = requests().find(to_bits(*request));
@@ -348,6 +358,7 @@ int Startall(int count, MPI_Request array[]) noexcept {
     for (int i = 0; i < count && code == MPI_SUCCESS; ++i) code = Start(array + i);
     return code;
   }
+  check::start("MPI_Startall", count, array);
   engine().progress();
   device::order_behind_program();
   for (int i = 0; i < count; ++i) {
@@ -363,6 +374,7 @@ int Startall(int count, MPI_Request array[]) noexcept {
 }
 
 int Request_free(MPI_Request* request) noexcept {
+  if (request != nullptr) check::forget(*request);
   if (quiet() || request == nullptr) return host::Request_free(request);
   const core::HostRequest bits = to_bits(*request);
   const auto work = requests().find(bits);

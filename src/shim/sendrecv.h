@@ -20,9 +20,10 @@ inline void take_back(MPI_Request& receive) noexcept {
 }
 
 template <class C>
-int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-             void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
-             MPI_Comm comm, MPI_Status* status) noexcept {
+int send_and_receive(const char* name, check::Names names, const void* sendbuf, C sendcount,
+                     MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf, C recvcount,
+                     MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
+                     MPI_Status* status) noexcept {
   if (!needs_us(sendbuf)) {
     if (const HostReceive receive(recvbuf, recvcount, recvtype); receive.is_granted()) {
       const Region region(engine());
@@ -33,6 +34,7 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
   Description d = description_of_recv(recvbuf, recvcount, recvtype, Lasts::call);
   d.send = Description::buffer(sendbuf);
   d.reads(d.send, sendcount, sendtype);
+  if (d.valid) check::Call(name, comm, names).look(d);
   // The send's shadow is kept here until the send is complete too, or its header.
   core::StagedBuffer kept = std::move(d.send);
   Sent<C> sent{sendbuf, sendcount, sendtype};
@@ -78,14 +80,14 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
   };
   const bool by_requests = is_held || posted || must_post_receives();
   const int code = blocking_receive(
-      "MPI_Sendrecv", comm, std::move(d), status,
+      name, comm, std::move(d), status,
       [&](const void* from, void* recv, MPI_Status* told) {
         if (by_requests)
           return run_twin([&](MPI_Request* request) { return twin(from, recv, request); }, told);
         return host::Sendrecv(sent.buf, sent.count, sent.datatype, dest, sendtag, recv, recvcount,
                               recvtype, source, recvtag, comm, told);
       },
-      twin);
+      twin, names);
   if (posted && !is_sent) lender_of(header).withdraw(header);
   if (send_request == MPI_REQUEST_NULL) return code;
   const int sending = run_twin(
@@ -97,6 +99,14 @@ int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, 
   if (posted) staged = end_message(header, staged);
   if (code != MPI_SUCCESS || sending != MPI_SUCCESS) return code != MPI_SUCCESS ? code : sending;
   return raise(comm, staged);
+}
+
+template <class C>
+int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+             void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
+             MPI_Comm comm, MPI_Status* status) noexcept {
+  return send_and_receive("MPI_Sendrecv", check::kBoth, sendbuf, sendcount, sendtype, dest, sendtag,
+                          recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
 // What a buffer of host memory holds, to be sent as MPI_PACKED: that matches any type.
@@ -130,15 +140,15 @@ int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int se
         [](const void*, void*, MPI_Request*) { return MPI_ERR_INTERN; });
   }
   if (needs_us(buf)) {  // the two directions get shadows of their own
-    return Sendrecv(buf, count, datatype, dest, sendtag, buf, count, datatype, source, recvtag,
-                    comm, status);
+    return send_and_receive("MPI_Sendrecv_replace", {}, buf, count, datatype, dest, sendtag, buf,
+                            count, datatype, source, recvtag, comm, status);
   }
   // Host memory with no non-blocking twin at hand: what goes out is packed first.
   std::vector<std::byte> packed;
   C size{};
   if (const int code = pack(buf, count, datatype, comm, packed, size)) return code;
-  return Sendrecv(packed.data(), size, MPI_PACKED, dest, sendtag, buf, count, datatype, source,
-                  recvtag, comm, status);
+  return send_and_receive("MPI_Sendrecv_replace", {}, packed.data(), size, MPI_PACKED, dest,
+                          sendtag, buf, count, datatype, source, recvtag, comm, status);
 }
 
 #ifdef ACCORD_HAS_Isendrecv

@@ -27,6 +27,7 @@
 #include "core/two_level/pairs_exchange.h"
 #include "node/node_number.h"
 #include "preload/shim_abi.h"
+#include "shim/check.h"
 #include "shim/comm_info.h"
 #include "shim/completion.h"
 #include "shim/freed_comms.h"
@@ -356,6 +357,7 @@ void make_keyvals() {
   votes_from_bytes = config().pipeline_bytes;
   wants_rank_order = config().deterministic;
   stages::start();
+  check::open();
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
                                  nullptr);
   make_info_keyval();
