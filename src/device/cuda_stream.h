@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Streams for libraries that bring kernels of their own, and the default stream. Called by cuda.cpp.
+// Streams for libraries that bring kernels of their own, and the default stream. Called by
+// cuda.cpp.
 #pragma once
 
 #include <memory>
