@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <accord/partitioned.cuh>
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -355,6 +358,63 @@ TEST(partitioned_threads, neighbours_go_in_one_message) {
     other.join();
     EXPECT_EQ(messages, 1);
   }
+}
+
+double cpu_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// The best of some rounds to oneself in host memory, each partition marked by itself.
+double seconds_of_round(int partitions) {
+  Mail mail;
+  ThreadMessages messages(mail, 0);
+  ThreadHost host;
+  PartitionedTable table(messages, host, 0);
+  Engine engine(host);
+  std::vector<int> from(static_cast<std::size_t>(partitions));
+  std::vector<int> to(from.size());
+  const auto call = [&](std::vector<int>& memory) {
+    PartitionedCall made;
+    made.end.user = memory.data();
+    made.end.segment = {Typemap::contiguous(sizeof(int)), memory.size(), 0};
+    made.envelope = {.process = 0, .lineage = 1, .tag = 3};
+    made.partitions = partitions;
+    made.partition_bytes = sizeof(int);
+    return made;
+  };
+  const auto send = std::make_shared<PartitionedSend>(table, call(from));
+  const auto receive = std::make_shared<PartitionedReceive>(table, call(to));
+  EXPECT_TRUE(send->open().ok() && receive->open().ok());
+  double best = 1e9;
+  for (int round = 0; round < 4; ++round) {
+    std::iota(from.begin(), from.end(), round);
+    for (const std::shared_ptr<Partitioned>& one : {std::static_pointer_cast<Partitioned>(receive),
+                                                    std::static_pointer_cast<Partitioned>(send)}) {
+      one->renew();
+      engine.submit(one, nullptr);
+    }
+    engine.wait_until([&] { return send->prepared() && receive->prepared(); });
+    const double start = cpu_seconds();
+    for (int partition = 0; partition < partitions; ++partition) {
+      EXPECT_TRUE(send->pready(partition, partition).ok());
+      engine.progress();
+    }
+    engine.wait(*send);
+    engine.wait(*receive);
+    best = std::min(best, cpu_seconds() - start);
+    EXPECT_EQ(from, to);
+  }
+  return best;
+}
+
+TEST(partitioned_threads, work_grows_with_the_number_of_partitions) {
+  ::setenv("ACCORD_TEST_PARTITIONED", "messages", 1);
+  const double few = seconds_of_round(512);
+  const double many = seconds_of_round(16 * 512);
+  ::unsetenv("ACCORD_TEST_PARTITIONED");
+  EXPECT_LT(many, 4 * 16 * few);  // and not with its square
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 // Messages that one poll accepts: others have work to do, too.
 constexpr int kMessagesPerPoll = 16;
 
-// All but data is shorter.
+// Up to this length plain memory will do: all but data is shorter.
 constexpr std::size_t kPlainBytes = 1024;
 
 }  // namespace
@@ -38,6 +38,8 @@ Status PartitionedChannel::post(int process, const wire::Header& header,
 
 Status PartitionedChannel::take_memory(device::DeviceRuntime* runtime, std::size_t size_bytes,
                                        Letter& letter) const {
+  // Kept for reuse: long memory of malloc's may go back to the system each time.
+  if (runtime == nullptr && size_bytes > kPlainBytes) runtime = &device::default_runtime();
   if (runtime != nullptr && !kernels_may_run_)
     return device::staging_pool().acquire(runtime, size_bytes, letter.staging);
   if (runtime == nullptr ||
@@ -53,9 +55,7 @@ Status PartitionedChannel::take_in() {
     std::uint64_t handle = 0;
     ACCORD_TRY(messages_.probe(found, message.process, message.size_bytes, handle));
     if (!found) return {};
-    const bool is_short = message.size_bytes <= kPlainBytes;
-    ACCORD_TRY(take_memory(is_short ? nullptr : &device::default_runtime(), message.size_bytes,
-                           message.letter));
+    ACCORD_TRY(take_memory(nullptr, message.size_bytes, message.letter));
     ACCORD_TRY(
         messages_.receive(handle, {message.letter.data(), message.size_bytes}, message.request));
     incoming_.push_back(std::move(message));

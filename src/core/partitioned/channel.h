@@ -66,8 +66,9 @@ class PartitionedChannel {
       return plain ? plain.get() : static_cast<std::byte*>(staging.data());
     }
   };
-  // The runtime's fastest host memory; plain memory without a runtime, and where kernels may run
-  // and none of the other kind is left: the driver might let more of it wait for them.
+  // The runtime's fastest host memory, where it is long that of the default one if there is none;
+  // plain memory where it is short, and where kernels may run and none of the other kind is left:
+  // the driver might let more of it wait for them.
   Status take_memory(device::DeviceRuntime* runtime, std::size_t size_bytes, Letter& letter) const;
   void let_kernels_run(bool may) noexcept { kernels_may_run_ = may; }
 

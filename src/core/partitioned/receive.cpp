@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <numeric>
 #include <utility>
 
 namespace accord::core {
@@ -36,7 +35,7 @@ void PartitionedReceive::meet(const wire::Hello& hello) {
   met_ = true;
   hello_ = hello;
   truncated_ = hello.total_bytes > own_bytes();
-  list_missing();
+  forget_arrivals();
 }
 
 Status PartitionedReceive::pready(std::int32_t, std::int32_t) {
@@ -67,14 +66,12 @@ void PartitionedReceive::begin_round() {
   lend_buffer();
   show_board();
   if (!welcomed_) keep_staging(own_bytes());
-  list_missing();
+  forget_arrivals();
 }
 
-void PartitionedReceive::list_missing() {
-  const auto transfers = static_cast<std::size_t>(hello_.transfers);
-  missing_.resize(transfers);
-  std::iota(missing_.begin(), missing_.end(), std::size_t{0});
-  got_bytes_.assign(transfers, 0);
+void PartitionedReceive::forget_arrivals() {
+  first_missing_ = 0;
+  got_bytes_.assign(static_cast<std::size_t>(hello_.transfers), 0);
 }
 
 // One that has been made since, for a sender of more transfers than there was room for.
@@ -235,10 +232,10 @@ Status PartitionedReceive::step(HostPort&, bool& done) {
   if (told_round_ != round()) ACCORD_TRY(tell_ready());
   prepared_.store(round(), std::memory_order_release);
   ACCORD_TRY(unpack());
-  std::erase_if(missing_, [&](std::size_t transfer) {
-    return board_.arrived(transfer).load(std::memory_order_acquire) == round();
-  });
-  done = missing_.empty();
+  while (first_missing_ < got_bytes_.size() &&
+         board_.arrived(first_missing_).load(std::memory_order_acquire) == round())
+    ++first_missing_;
+  done = first_missing_ == got_bytes_.size();
   if (!done && given_up_by_peer(board_, node::PartitionBoard::End::sender))
     return {StatusCode::device_error, "partitioned: the sender has given up after an error"};
   return {};
@@ -304,7 +301,7 @@ std::string PartitionedReceive::path() const {
 
 stages::Stage PartitionedReceive::stage() const {
   if (!unpacking_.empty()) return stages::Stage::copy_out;
-  return missing_.empty() && met_ ? stages::Stage::finish : stages::Stage::wait;
+  return met_ && first_missing_ == got_bytes_.size() ? stages::Stage::finish : stages::Stage::wait;
 }
 
 bool PartitionedReceive::drained(HostPort&) {

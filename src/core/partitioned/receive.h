@@ -54,7 +54,7 @@ class PartitionedReceive final : public Partitioned {
 
   std::uint64_t bytes_of(std::size_t transfer) const noexcept;
   bool on_node() const noexcept;
-  void list_missing();
+  void forget_arrivals();
   void show_board();
   Status welcome();
   void lend_buffer();
@@ -79,7 +79,7 @@ class PartitionedReceive final : public Partitioned {
   std::uint32_t told_round_ = 0;  // the last one that the sender was told of
 
   // Of the round under way.
-  std::vector<std::size_t> missing_;      // transfers
+  std::size_t first_missing_ = 0;         // of the transfers
   std::vector<std::uint64_t> got_bytes_;  // by transfer, by messages
   std::vector<Unpacking> unpacking_;
   bool by_messages_ = false;

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "device/registry.h"
@@ -21,6 +20,8 @@ namespace {
 // kernels run, since more memory might have to wait for them.
 constexpr std::size_t kMessagesMax = 8;
 constexpr std::size_t kMessagesWithKernels = 4;
+// Messages that the receiver may be behind before what is marked waits for company.
+constexpr std::size_t kUnseenMax = 2;
 
 // Where kernels move the data if nobody says otherwise: a block of 256 threads moves 64 KiB in a
 // few microseconds, which is what it takes the host to start a copy engine.
@@ -33,6 +34,7 @@ PartitionedSend::PartitionedSend(PartitionedTable& table, PartitionedCall call)
     : Partitioned(table, std::move(call)),
       transfers_(static_cast<std::size_t>((call_.partitions + call_.transfer_partitions - 1) /
                                           call_.transfer_partitions)),
+      taken_rounds_(transfers_),
       partition_rounds_(static_cast<std::size_t>(call_.partitions)),
       transfer_counts_(transfers_) {}
 
@@ -105,8 +107,11 @@ Status PartitionedSend::pready(std::int32_t low, std::int32_t high) {
       return {StatusCode::invalid_argument,
               fmt::format("MPI_Pready: partition {} is ready already", partition)};
     if (transfer_counts_[transfer].fetch_add(1, std::memory_order_acq_rel) + 1 ==
-        partitions_of(transfer))
+        partitions_of(transfer)) {
       word(transfer).store(now, std::memory_order_release);
+      const std::lock_guard<std::mutex> locked(marked_mutex_);
+      marked_.push_back(transfer);
+    }
     note_host_mark(partition);
   }
   return {};
@@ -119,8 +124,10 @@ void PartitionedSend::begin_round() {
   if (!welcomed_ && !dropped_) fail_on_error(table_.poll());
   reach(Opening::allowed, round());
   if (memory_ == nullptr) keep_staging(own_bytes());
-  waiting_.resize(transfers_);
-  std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
+  left_ = transfers_;
+  first_left_ = 0;
+  ready_.clear();
+  unseen_.clear();
   for (auto& count : transfer_counts_) count.store(0, std::memory_order_relaxed);
 }
 
@@ -242,7 +249,7 @@ Status PartitionedSend::step(HostPort& host, bool& done) {
   // Once there is a board, nothing more comes by messages.
   if (!dropped_ && !board_.mapped()) ACCORD_TRY(table_.poll());
   // What kernels have moved has arrived whatever the receiver does now: it may be a round ahead.
-  moved_.kernel += std::erase_if(waiting_, [&](std::size_t one) { return has_arrived(one); });
+  collect();
   if (may_open()) reach(Opening::allowed, by_messages_ ? next_round(round()) : round());
   if (receiver_is_ready()) {
     prepared_.store(round(), std::memory_order_release);
@@ -250,10 +257,10 @@ Status PartitionedSend::step(HostPort& host, bool& done) {
   }
   ACCORD_TRY(finish_batches());
   ACCORD_TRY(send_pieces(host));
-  done = waiting_.empty() && moving_ == 0;
+  done = left_ == 0 && moving_ == 0;
   if (done) table_.note_moved(moved_);
   // What is under way ends by itself.
-  if (!waiting_.empty() && given_up_by_peer(board_, node::PartitionBoard::End::receiver))
+  if (left_ != 0 && given_up_by_peer(board_, node::PartitionBoard::End::receiver))
     return {StatusCode::device_error, "partitioned: the receiver has given up after an error"};
   return {};
 }
@@ -263,25 +270,58 @@ bool PartitionedSend::is_marked(std::size_t transfer) const noexcept {
   return word(transfer).load(std::memory_order_acquire) == round();
 }
 
-// While a message is being packed, what is marked meanwhile waits for that, to go together.
-bool PartitionedSend::waits_for_company() const {
-  if (std::ranges::all_of(messages_, [](const Message& message) { return message.sent; }))
-    return false;
-  const auto ready = static_cast<std::size_t>(
-      std::ranges::count_if(waiting_, [&](std::size_t transfer) { return is_marked(transfer); }));
-  return ready < waiting_.size() && ready * transfer_bytes() < kTogetherBytes;
+void PartitionedSend::take(std::size_t transfer) {
+  taken_rounds_[transfer] = round();
+  ready_.push_back(transfer);
+}
+
+// What they have marked, or moved themselves, is only found by a look at all.
+void PartitionedSend::look_for_kernels() {
+  while (first_left_ < transfers_ && !is_left(first_left_)) ++first_left_;
+  for (std::size_t transfer = first_left_; transfer < transfers_; ++transfer) {
+    if (!is_left(transfer)) continue;
+    if (has_arrived(transfer)) {
+      taken_rounds_[transfer] = round();
+      ++moved_.kernel;
+      --left_;
+    } else if (is_marked(transfer)) {
+      take(transfer);
+    }
+  }
+}
+
+// Finds what has been marked since the last step.
+void PartitionedSend::collect() {
+  std::vector<std::size_t> marked;
+  {
+    const std::lock_guard<std::mutex> locked(marked_mutex_);
+    marked.swap(marked_);
+  }
+  if (has_prequest()) return look_for_kernels();
+  for (const std::size_t transfer : marked)
+    if (is_left(transfer) && is_marked(transfer)) take(transfer);
+}
+
+// While a message is being packed, or the receiver is behind, what is marked meanwhile waits, to go
+// together: each message costs either side as much as some ten thousand bytes.
+bool PartitionedSend::waits_for_company() {
+  while (!unseen_.empty() &&
+         board_.arrived(unseen_.front()).load(std::memory_order_acquire) == round())
+    unseen_.pop_front();
+  const bool is_held_up =
+      unseen_.size() >= kUnseenMax ||
+      std::ranges::any_of(messages_, [](const Message& message) { return !message.sent; });
+  return is_held_up && ready_.size() < left_ && ready_.size() * transfer_bytes() < kTogetherBytes;
 }
 
 // Begins to move what has been marked ready.
 Status PartitionedSend::issue() {
-  if (memory_ == nullptr && waits_for_company()) return {};
+  if (ready_.empty() || (memory_ == nullptr && waits_for_company())) return {};
   std::vector<std::size_t> ready;
-  std::erase_if(waiting_, [&](std::size_t transfer) {
-    if (!is_marked(transfer)) return false;
-    if (!dropped_) ready.push_back(transfer);
-    return true;
-  });
-  if (ready.empty()) return {};
+  ready.swap(ready_);
+  left_ -= ready.size();
+  if (dropped_) return {};
+  std::ranges::sort(ready);
   (memory_ != nullptr ? moved_.engine : moved_.messages) += ready.size();
   if (memory_ != nullptr) return copy(ready);
   by_messages_ = true;
@@ -301,6 +341,7 @@ void PartitionedSend::queue_pieces(const std::vector<std::size_t>& ready) {
              (next + 1 - head) * transfer_bytes() <= kTogetherBytes;
     };
     while (i < ready.size() && may_join(ready[i])) tail = ready[i++];
+    if (board_.mapped()) unseen_.push_back(tail);
     std::uint64_t first = head * transfer_bytes();
     const std::uint64_t end = tail * transfer_bytes() + bytes_of(tail);
     do {
@@ -345,7 +386,7 @@ std::string PartitionedSend::path() const {
 }
 
 stages::Stage PartitionedSend::stage() const {
-  if (moving_ == 0) return waiting_.empty() ? stages::Stage::finish : stages::Stage::wait;
+  if (moving_ == 0) return left_ == 0 ? stages::Stage::finish : stages::Stage::wait;
   return batches_.empty() ? stages::Stage::host_mpi : stages::Stage::move;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <vector>
 
 #include "core/partitioned/request.h"
@@ -70,7 +71,11 @@ class PartitionedSend final : public Partitioned {
   void reach(Opening opening, std::uint32_t from_round);
   bool find_memory(Opening opening);
   bool is_marked(std::size_t transfer) const noexcept;
-  bool waits_for_company() const;
+  bool is_left(std::size_t transfer) const noexcept { return taken_rounds_[transfer] != round(); }
+  void take(std::size_t transfer);
+  void look_for_kernels();
+  void collect();
+  bool waits_for_company();
   Status issue();
   void queue_pieces(const std::vector<std::size_t>& ready);
   Status copy(const std::vector<std::size_t>& ready);
@@ -97,8 +102,13 @@ class PartitionedSend final : public Partitioned {
 
   // Of the round under way.
   PartitionedTable::Moved moved_;
-  bool by_messages_ = false;          // some data has gone that way
-  std::vector<std::size_t> waiting_;  // transfers that nobody has begun to move
+  bool by_messages_ = false;  // some data has gone that way
+  // Transfers that nobody has begun to move: how many, and none of them is before the first. Those
+  // of them that are marked are taken, for the host to move them.
+  std::size_t left_ = 0;
+  std::size_t first_left_ = 0;
+  std::vector<std::uint32_t> taken_rounds_;
+  std::vector<std::size_t> ready_;
   std::vector<Batch> batches_;
   // Of one transfer, or of several in a row.
   struct Piece {
@@ -107,12 +117,18 @@ class PartitionedSend final : public Partitioned {
     std::uint64_t length_bytes;
   };
   std::deque<Piece> pieces_;  // to be sent
+  // Transfers that the messages sent so far end with, of those that the receiver has not said to
+  // have; only where it says so on a board.
+  std::deque<std::size_t> unseen_;
   std::vector<Message> messages_;
   std::size_t moving_ = 0;  // transfers in batches, and pieces
 
   // By the host's MPI_Pready.
   std::vector<std::atomic<std::uint32_t>> partition_rounds_;  // in which it was marked last
   std::vector<std::atomic<std::uint32_t>> transfer_counts_;   // of its partitions that are ready
+  // Transfers that it has completed, until the next step.
+  std::mutex marked_mutex_;
+  std::vector<std::size_t> marked_;
 };
 
 }  // namespace accord::core
