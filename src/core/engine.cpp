@@ -3,7 +3,10 @@
 #include "core/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
+
+#include "core/blocking_calls.h"
 
 namespace accord::core {
 namespace {
@@ -28,7 +31,21 @@ class Locked {
 
 thread_local bool in_step = false;
 
+// The host MPI calls progress_in_blocking_call, from as many blocking calls of this thread.
+std::atomic<bool> host_calls{false};
+thread_local int blocking_calls = 0;
+
 }  // namespace
+
+void expect_calls_of_host() noexcept { host_calls.store(true, std::memory_order_relaxed); }
+
+// What it calls of the host MPI meanwhile are no blocking calls.
+void progress_in_blocking_call(Engine& engine) noexcept {
+  if (blocking_calls == 0 || engine.idle()) return;
+  const int outer = std::exchange(blocking_calls, 0);
+  engine.progress();
+  blocking_calls = outer;
+}
 
 bool Engine::is_in_step() noexcept { return in_step; }
 
@@ -134,13 +151,17 @@ Turn Engine::next_turn(CommQueue& queue, const Key& key) {
 }
 
 void Engine::enter_blocking() {
-  if (!threads_allowed_) return;
+  if (!threads_allowed_) {
+    if (host_calls.load(std::memory_order_relaxed)) ++blocking_calls;
+    return;
+  }
   blocked_.fetch_add(1);
   if (!idle()) wake_thread();
 }
 
 void Engine::leave_blocking() noexcept {
   if (threads_allowed_) blocked_.fetch_sub(1);
+  if (host_calls.load(std::memory_order_relaxed) && blocking_calls > 0) --blocking_calls;
 }
 
 void Engine::wake_thread() {

@@ -14,6 +14,7 @@
 #include "core/partitioned/receive.h"
 #include "core/partitioned/send.h"
 #include "shim/describe.h"
+#include "shim/host_progress.h"
 #include "shim/lineage.h"
 #include "shim/pipelines.h"
 
@@ -126,6 +127,7 @@ void receive_the_rest() {
 
 void close_partitioned() noexcept {
   if (service == nullptr || service->closed) return;
+  stop_progress_from_host();
   stop_lineages();
   service->table.report();
   receive_the_rest();
@@ -284,6 +286,7 @@ int init(const Arguments& given, Native native) noexcept {
   if (!describe(given, call)) return give_to_host(given, native);
   if (const Status status = read_info(given.info, call); !status.ok())
     return raise(given.comm, status);
+  progress_from_host();
   auto request = std::make_shared<End>(service->table, std::move(call));
   core::HostRequest held = 0;
   Status status = request->open();

@@ -13,6 +13,7 @@
 
 #include "shim/canonical.h"
 #include "shim/describe.h"
+#include "shim/host_progress.h"
 #include "shim/kept_handles.h"
 #include "shim/lineage.h"
 #include "shim/partitioned.h"
@@ -230,6 +231,7 @@ int PartitionedDraft::finish(core::Schedule schedule) {
   }
   const auto request = std::make_shared<core::PartitionedCollective>(
       *partitioned_table(), std::move(call), std::move(plan_));
+  progress_from_host();
   core::HostRequest held = 0;
   Status status = request->open();
   if (status.ok())

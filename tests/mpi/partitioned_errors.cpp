@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Mistakes in partitioned communication, and what is refused where the host MPI carries it
-// ("host").
+// Mistakes in partitioned communication, what is refused where the host MPI carries it ("host"),
+// and who carries it if nobody says ("default").
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
@@ -365,6 +365,46 @@ void left_to_the_host() {
   pair.free();
 }
 
+// What one rank has marked before the other one starts goes on its way in a blocking collective.
+void goes_on_in_collectives(Pair& pair, int round) {
+  const auto send = [&] {
+    MPI_Start(&pair.send);
+    pair.fill(round);
+    pair.mark_backwards();
+  };
+  const auto receive = [&] {
+    ::usleep(100'000);
+    MPI_Start(&pair.receive);
+    expect_ok(MPI_Wait(&pair.receive, MPI_STATUS_IGNORE), "Wait");
+  };
+  for (int sender = 0; sender < 2; ++sender) {
+    MPI_Comm made = MPI_COMM_NULL;
+    if (rank == sender) send();
+    if (rank != sender) receive();
+    if (sender == 0) MPI_Barrier(MPI_COMM_WORLD);
+    if (sender == 1) MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    if (rank == sender) expect_ok(MPI_Wait(&pair.send, MPI_STATUS_IGNORE), "Wait");
+    if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+  }
+  pair.check(round, "beside a collective");
+}
+
+// Without an accelerator, and nobody named: who carries it, and that it does.
+void by_default(bool by_accord) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  Pair pair({.sends = 6, .receives = 4, .ints = 120});
+  for (int round = 0; round < 3; ++round) {
+    pair.start();
+    expect((MPIX_Pbuf_prepare(pair.receive) == MPI_SUCCESS) == by_accord, "carried by the other");
+    pair.fill(round);
+    pair.mark_backwards();
+    pair.wait();
+    pair.check(round, "by default");
+  }
+  goes_on_in_collectives(pair, 3);
+  pair.free();
+}
+
 }  // namespace
 }  // namespace accord::test
 
@@ -374,6 +414,8 @@ int main(int argc, char** argv) {
   start();
   if (argc > 1 && std::string(argv[1]) == "host") {
     left_to_the_host();
+  } else if (argc > 2 && std::string(argv[1]) == "default") {
+    by_default(std::string(argv[2]) == "accord");
   } else {
     mistakes();
     too_many_marks();
