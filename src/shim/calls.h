@@ -16,6 +16,7 @@
 #include "shim/partitioned.h"
 #include "shim/partitioned_collectives.h"
 #include "shim/point_to_point.h"
+#include "shim/receives.h"
 #include "shim/request_calls.h"
 #include "shim/sendrecv.h"
 #include "shim/windows_and_files.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "shim/held_exchange.h"
-#include "shim/point_to_point.h"
+#include "shim/receives.h"
 
 namespace accord::shim {
 
