@@ -109,14 +109,6 @@ std::unique_lock<std::recursive_mutex> lock_after_receives(HeldMessages& held) {
   return std::unique_lock<std::recursive_mutex>(held.mutex);
 }
 
-void give_out(const HeldMessage& message) {
-  if (!message.substitute) return;
-  Claims& all = claims();
-  const std::lock_guard<std::mutex> locked(all.mutex);
-  all.by_handle[to_bits(message.handle)] = message.substitute;
-  all.count.store(all.by_handle.size(), std::memory_order_release);
-}
-
 }  // namespace
 
 std::shared_ptr<HeldMessages> make_held_messages() { return std::make_shared<HeldMessages>(); }
@@ -171,7 +163,7 @@ int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
     if (const int failed = read(comm, found)) return failed;
   }
   tell(found, status);
-  give_out(found);
+  if (found.substitute) give_out(found.handle, found.substitute);
   *message = found.handle;
   return MPI_SUCCESS;
 }
@@ -208,11 +200,18 @@ ReceiveOrder::ReceiveOrder(MPI_Comm comm) noexcept {
   held->receives_waiting.fetch_sub(1);
 }
 
-std::shared_ptr<Substitute> claim_substitute(MPI_Message message) noexcept {
+void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) noexcept {
   Claims& all = claims();
-  if (all.count.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard<std::mutex> locked(all.mutex);
-  const auto found = all.by_handle.find(to_bits(message));
+  all.by_handle[to_bits(message)] = std::move(substitute);
+  all.count.store(all.by_handle.size(), std::memory_order_release);
+}
+
+std::shared_ptr<Substitute> claim_substitute(const MPI_Message* message) noexcept {
+  Claims& all = claims();
+  if (message == nullptr || all.count.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::lock_guard<std::mutex> locked(all.mutex);
+  const auto found = all.by_handle.find(to_bits(*message));
   if (found == all.by_handle.end()) return nullptr;
   auto substitute = std::move(found->second);
   all.by_handle.erase(found);

@@ -87,7 +87,9 @@ class ReceiveOrder {
 // Whether a blocking receive is one that is posted and waited for, because of that.
 bool must_post_receives() noexcept;
 
-// What a handle that improbe has given out stands for; null: a message of the host MPI.
-std::shared_ptr<Substitute> claim_substitute(MPI_Message message) noexcept;
+// What a handle that improbe has given out stands for, which is then the caller's to receive or to
+// give out again; null: a message of the host MPI.
+std::shared_ptr<Substitute> claim_substitute(const MPI_Message* message) noexcept;
+void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) noexcept;
 
 }  // namespace accord::shim

@@ -13,15 +13,28 @@
 
 namespace accord::shim {
 
+// Whether the receive of a matched message has taken it, as one that cuts it off does: MPICH leaves
+// the handle as it is then. After a wrong argument it is still to be received.
+inline bool is_received(int code, MPI_Message* message) noexcept {
+  int error_class = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) (void)host::Error_class(code, &error_class);
+  if (error_class == MPI_ERR_TRUNCATE) *message = MPI_MESSAGE_NULL;
+  return error_class == MPI_SUCCESS || *message == MPI_MESSAGE_NULL;
+}
+
 // A non-blocking receive of a matched message. An error of ours is raised on `comm`.
 template <class C>
 int start_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
                   MPI_Message* message, MPI_Request* request) noexcept {
   const bool nothing = message != nullptr && *message == MPI_MESSAGE_NO_PROC;
-  return make_request(name, comm, std::move(d), nothing ? Handle::nothing : Handle::receive,
-                      request, [&](const void*, void* recv) {
-                        return host::Imrecv(recv, count, datatype, message, request);
-                      });
+  const auto substitute = d.substitute;
+  const int code =
+      make_request(name, comm, std::move(d), nothing ? Handle::nothing : Handle::receive, request,
+                   [&](const void*, void* recv) {
+                     return host::Imrecv(recv, count, datatype, message, request);
+                   });
+  if (substitute && !is_received(code, message)) give_out(*message, substitute);
+  return code;
 }
 
 template <class C>
@@ -111,7 +124,8 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
 template <class C>
 int receive_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
                     MPI_Message* message, MPI_Status* status) noexcept {
-  return blocking_receive(
+  const auto substitute = d.substitute;
+  const int code = blocking_receive(
       name, comm, std::move(d), status,
       [&](const void*, void* recv, MPI_Status* told) {
         return host::Mrecv(recv, count, datatype, message, told);
@@ -119,6 +133,12 @@ int receive_matched(const char* name, MPI_Comm comm, Description d, C count, MPI
       [&](const void*, void* recv, MPI_Request* request) {
         return host::Imrecv(recv, count, datatype, message, request);
       });
+  if (substitute && is_received(code, message)) {
+    substitute->conclude();
+  } else if (substitute) {
+    give_out(*message, substitute);
+  }
+  return code;
 }
 
 template <class C>
@@ -154,9 +174,9 @@ int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Com
 // MPI_COMM_SELF's handler, where it does not stand for a message that we have read.
 template <class C>
 Description description_of_matched(void* buf, C count, MPI_Datatype datatype, Lasts lasts,
-                                   const MPI_Message* message, MPI_Comm& comm) {
+                                   std::shared_ptr<Substitute> substitute, MPI_Comm& comm) {
   Description d = description_of_recv(buf, count, datatype, lasts);
-  if (message != nullptr) d.substitute = claim_substitute(*message);
+  d.substitute = std::move(substitute);
   comm = d.substitute ? d.substitute->comm : MPI_COMM_SELF;
   return d;
 }
@@ -164,23 +184,30 @@ Description description_of_matched(void* buf, C count, MPI_Datatype datatype, La
 template <class C>
 int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
           MPI_Status* status) noexcept {
-  if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
-    const Region region(engine());
-    return after_host_receive(host::Mrecv(buf, count, datatype, message, status), buf, count,
-                              datatype);
+  // Whatever the buffer: the handle is another message's from here on.
+  auto substitute = claim_substitute(message);
+  if (!substitute) {
+    if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
+      const Region region(engine());
+      return after_host_receive(host::Mrecv(buf, count, datatype, message, status), buf, count,
+                                datatype);
+    }
   }
   MPI_Comm comm = MPI_COMM_SELF;
-  Description d = description_of_matched(buf, count, datatype, Lasts::call, message, comm);
+  Description d =
+      description_of_matched(buf, count, datatype, Lasts::call, std::move(substitute), comm);
   return receive_matched("MPI_Mrecv", comm, std::move(d), count, datatype, message, status);
 }
 
 template <class C>
 int Imrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
            MPI_Request* request) noexcept {
-  if (passes_receive(buf, count, datatype, Lasts::request))
+  auto substitute = claim_substitute(message);
+  if (!substitute && passes_receive(buf, count, datatype, Lasts::request))
     return host::Imrecv(buf, count, datatype, message, request);
   MPI_Comm comm = MPI_COMM_SELF;
-  Description d = description_of_matched(buf, count, datatype, Lasts::request, message, comm);
+  Description d =
+      description_of_matched(buf, count, datatype, Lasts::request, std::move(substitute), comm);
   return start_matched("MPI_Imrecv", comm, std::move(d), count, datatype, message, request);
 }
 

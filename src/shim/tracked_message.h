@@ -100,6 +100,7 @@ class TrackedMessage : public core::Tracked {
   }
   Status finish(const core::Completion& completion) override {
     if (completion.failed) give_up_cut_off(description_.landing, description_.recv.host());
+    if (completion.failed && description_.substitute) description_.substitute->conclude();
     if (completion.failed || completion.cancelled) return {};
     core::Completion known = completion;
     if (amount_ == Amount::whole) known.received_bytes = core::StagedBuffer::kAll;

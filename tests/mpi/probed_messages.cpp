@@ -2,7 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // Messages that go by headers (header_messages.h) and are probed first: several in another order,
-// receives by everything that starts one, and a communicator that is freed in between.
+// receives by everything that starts one, buffers that are too small, and a communicator that is
+// freed in between.
 #include "header_messages.h"
 
 namespace {
@@ -194,6 +195,51 @@ void probed_receives() {
       });
 }
 
+// Matched messages as long as a header, into less room: each is told by its own status.
+void cut_off_matched() {
+  constexpr int kMessages = 20;
+  constexpr int kFew = 2;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const auto class_of = [](int code) {
+    int klass = MPI_SUCCESS;
+    MPI_Error_class(code, &klass);
+    return klass;
+  };
+  test(
+      "matched messages that are cut off",
+      [] {
+        const Numbers plain = numbers(7, kHeaderInts + 4);
+        for (int i = 0; i < kMessages; ++i) {
+          MPI_Send(plain.data(), kHeaderInts, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+          MPI_Send(plain.data(), kHeaderInts + 4, MPI_INT, 1, 100 + i, MPI_COMM_WORLD);
+        }
+      },
+      [&] {
+        Numbers in(kCount, -1);
+        MPI_Message message;
+        MPI_Status status;
+        for (int i = 0; i < kMessages; ++i) {
+          MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &message, &status);
+          check_status(status, kHeaderInts, kTag);
+          int code = MPI_SUCCESS;
+          if (i % 2 == 0) {
+            code = MPI_Mrecv(in.data(), kFew, MPI_INT, &message, &status);
+          } else {
+            MPI_Request request;
+            MPI_Imrecv(in.data(), kFew, MPI_INT, &message, &request);
+            code = MPI_Wait(&request, &status);
+          }
+          expect(class_of(code) == MPI_ERR_TRUNCATE, "no error");
+          expect(in[kFew] == -1, "written beyond the buffer");
+          MPI_Mprobe(0, 100 + i, MPI_COMM_WORLD, &message, &status);
+          MPI_Mrecv(in.data(), kCount, MPI_INT, &message, &status);
+          check_status(status, kHeaderInts + 4, 100 + i);
+          in.assign(in.size(), -1);
+        }
+      });
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 // The communicator of a persistent receive is freed before a start, whose message was probed.
 void freed_communicator() {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -230,6 +276,7 @@ int main(int argc, char** argv) {
   return run_messages(argc, argv, [] {
     probes();
     probed_receives();
+    cut_off_matched();
     freed_communicator();
   });
 }
