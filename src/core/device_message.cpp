@@ -31,6 +31,14 @@ Status scatter(node::Outbox& outbox, const Segment& segment, void* host, const s
   return {};
 }
 
+// One that is kept in host memory.
+Status unpack_kept(const Segment& segment, StagedBuffer& buffer, const std::byte* packed,
+                   std::size_t size_bytes) {
+  device::copy_on_host(packed_copies(segment, buffer.host(), size_bytes,
+                                     const_cast<std::byte*>(packed), Direction::unpack));
+  return buffer.copy_out(size_bytes);
+}
+
 std::byte* start_of(const Segment& segment, const StagedBuffer& buffer) {
   return static_cast<std::byte*>(buffer.user()) + segment.offset_bytes + segment.type->low_bytes();
 }
@@ -130,7 +138,8 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
     const std::byte* packed = nullptr;
     status = outbox.begin_fetch(header, packed);
     if (status.ok()) {
-      const bool is_one_piece = segment.type->dense() && is_on(outbox, buffer);
+      const bool is_kept = outbox.is_kept(header);
+      const bool is_one_piece = !is_kept && segment.type->dense() && is_on(outbox, buffer);
       const bool is_brought = is_one_piece && bring && bring(start_of(segment, buffer));
       if (is_one_piece && !is_brought && batch != nullptr) {
         batch->add(
@@ -138,7 +147,9 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
             {.dst = start_of(segment, buffer), .src = packed, .row_bytes = header.size_bytes});
         return {};
       }
-      if (!is_brought)
+      if (is_kept)
+        status = unpack_kept(segment, buffer, packed, header.size_bytes);
+      else if (!is_brought)
         status = unpack(outbox, segment, buffer, packed, header.size_bytes, header.fetch);
       using Fetched = node::Outbox::Fetched;
       outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);

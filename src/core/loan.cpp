@@ -41,8 +41,11 @@ Operation::Phase LoanOperation::advance(HostPort& port) {
     if (!status_.ok() || is_cancelled_) lender_.withdraw(header_);
   }
   // A rank that leaves waits for nobody to take the header: who does so yet finds the message.
-  bool done = !status_.ok() || is_cancelled_ || (!is_sent_ && lender_.is_leaving());
-  if (is_sent_ && !done) {
+  if (is_sent_ && !is_received_ && status_.ok() && !is_cancelled_)
+    status_ = lender_.look_for_receive(header_, is_received_);
+  const bool is_taken = is_sent_ && is_received_;
+  bool done = !status_.ok() || is_cancelled_ || (!is_taken && lender_.is_leaving());
+  if (is_taken && !done) {
     status_ = end_.poll(done);
     done = done || !status_.ok();
   }

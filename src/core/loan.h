@@ -37,8 +37,14 @@ class LoanEnd {
 // The same of a non-blocking send: entered once its user asks for its completion.
 class LoanOperation final : public Operation {
  public:
-  LoanOperation(node::Lender& lender, const node::MessageHeader& header)
-      : lender_(lender), header_(header), end_(lender_, header_) {}
+  // A synchronous send is complete once its receiver has received it, too.
+  enum class Until { returned, received };
+  LoanOperation(node::Lender& lender, const node::MessageHeader& header,
+                Until until = Until::returned)
+      : lender_(lender),
+        header_(header),
+        end_(lender_, header_),
+        is_received_(until == Until::returned) {}
 
   const node::MessageHeader& header() const noexcept { return header_; }
   // Of the header, in the host MPI.
@@ -55,6 +61,7 @@ class LoanOperation final : public Operation {
   LoanEnd end_;
   HostRequest sending_ = 0;
   bool is_sent_ = false;
+  bool is_received_;  // or need not be
   std::atomic<bool> is_unwanted_{false};
   bool is_cancelled_ = false;
 };

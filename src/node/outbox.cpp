@@ -27,7 +27,8 @@ Outbox::Outbox(std::shared_ptr<Group> group, std::size_t size_bytes)
       size_bytes_(size_bytes),
       followed_(static_cast<std::size_t>(group_->size())),
       own_(OutboxBoard::kSlots),
-      free_slots_(OutboxBoard::kSlots) {
+      free_slots_(OutboxBoard::kSlots),
+      plain_(static_cast<std::size_t>(group_->size())) {
   std::iota(free_slots_.rbegin(), free_slots_.rend(), std::uint16_t{0});
 }
 
@@ -76,7 +77,7 @@ void Outbox::follow() {
 }
 
 bool Outbox::may_hear_from(int sender) const noexcept {
-  return followed_[static_cast<std::size_t>(sender)].load() != 0;
+  return group_->outbox(sender).sends_headers[group_->rank()].load(std::memory_order_acquire);
 }
 
 // Whether a user's buffer may be lent: memory of the device on which receivers open it, all of it.
@@ -105,11 +106,14 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   room.is_lent =
       is_open && is_within(source, size_bytes) && offers.use(source.memory, receiver, offer);
   announce();
-  if (!is_open) return {};
+  std::atomic<bool>& sends_headers = group_->outbox(group_->rank()).sends_headers[receiver];
+  if (!is_open || (plain_[static_cast<std::size_t>(receiver)] != 0 && !sends_headers.load()))
+    return {};
   reclaim();
   std::size_t first_bytes = 0;
   if (free_slots_.empty() || !find_room(size_bytes, first_bytes))
     return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_};
+  sends_headers.store(true, std::memory_order_release);
   const std::uint16_t number = free_slots_.back();
   free_slots_.pop_back();
   waiting_.emplace(first_bytes, Waiting{number, size_bytes});
@@ -118,10 +122,8 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
                   .home = home,
                   .home_generation = offers.generation(home),
                   .source = room.is_lent ? source.start : nullptr};
+  header = begin_message(number, receiver, size_bytes);
   OutboxSlot& slot = group_->outbox(group_->rank()).slots[number];
-  auto generation = static_cast<std::uint32_t>(slot.state.load(std::memory_order_relaxed) >> 8) + 1;
-  if (generation == 0) ++generation;
-  slot.receiver = receiver;
   if (room.is_lent) {
     offers.hold(offer);
     const auto* const base = static_cast<const std::byte*>(source.memory.base);
@@ -134,16 +136,27 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
     slot.offer_generation = own_[number].home_generation;
   }
   offers.hold(home);
-  slot.state.store(OutboxSlot::state_of(generation, room.is_lent ? Stage::lent : Stage::waiting),
-                   std::memory_order_release);
-  header = {.cookie = group_->outbox(0).cookie[1],
-            .generation = generation,
-            .sender = static_cast<std::uint8_t>(group_->rank()),
-            .slot = number,
-            .size_bytes = size_bytes};
+  slot.state.store(
+      OutboxSlot::state_of(header.generation, room.is_lent ? Stage::lent : Stage::waiting),
+      std::memory_order_release);
+  return room;
+}
+
+// In a slot that nobody else uses, which nobody looks at before its state is there.
+MessageHeader Outbox::begin_message(std::uint16_t number, int receiver,
+                                    std::size_t size_bytes) noexcept {
+  OutboxSlot& slot = group_->outbox(group_->rank()).slots[number];
+  auto generation = static_cast<std::uint32_t>(slot.state.load(std::memory_order_relaxed) >> 8) + 1;
+  if (generation == 0) ++generation;
+  slot.receiver = receiver;
+  MessageHeader header{.cookie = group_->outbox(0).cookie[1],
+                       .generation = generation,
+                       .sender = static_cast<std::uint8_t>(group_->rank()),
+                       .slot = number,
+                       .size_bytes = size_bytes};
   header.ticket = ticket_of(header);
   sent_.fetch_add(1, std::memory_order_relaxed);
-  return room;
+  return header;
 }
 
 void Outbox::give_up() noexcept {
@@ -173,20 +186,29 @@ bool Outbox::find_room(std::size_t size_bytes, std::size_t& first_bytes) const {
   return first_bytes <= size_bytes_ && size_bytes_ - first_bytes >= size_bytes;
 }
 
+// Whether nothing of a message is needed any more.
+bool Outbox::is_over(std::uint16_t number) {
+  const OutboxSlot& slot = group_->outbox(group_->rank()).slots[number];
+  Own& own = own_[number];
+  if (own.is_being_sent) return false;
+  const auto stage = static_cast<Stage>(slot.state.load(std::memory_order_acquire) & 0xff);
+  if (stage == Stage::taken) end_loan(own, slot);
+  // Of one that has failed its sender has to learn first.
+  return (stage == Stage::taken || stage == Stage::failed) && own.source == nullptr;
+}
+
 void Outbox::reclaim() {
-  const OutboxBoard& board = group_->outbox(group_->rank());
   std::erase_if(waiting_, [&](const auto& entry) {
     const std::uint16_t number = entry.second.slot;
-    const OutboxSlot& slot = board.slots[number];
-    Own& own = own_[number];
-    if (own.is_being_sent) return false;
-    const auto stage = static_cast<Stage>(slot.state.load(std::memory_order_acquire) & 0xff);
-    if (stage == Stage::taken) end_loan(own, slot);
-    // Of one that has failed its sender has to learn first.
-    if ((stage != Stage::taken && stage != Stage::failed) || own.source != nullptr) return false;
-    group_->offers().let_go(own.home);
+    if (!is_over(number)) return false;
+    group_->offers().let_go(own_[number].home);
     free_slots_.push_back(number);
     has_given_up_ = false;
+    return true;
+  });
+  std::erase_if(kept_, [&](std::uint16_t number) {
+    if (!is_over(number)) return false;
+    free_slots_.push_back(number);
     return true;
   });
 }
@@ -313,6 +335,10 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
     ::sched_yield();
     const std::lock_guard locked(mutex_);
     ACCORD_TRY(group_->check_peer(header.sender));
+  }
+  if (is_kept(header)) {
+    start = its.bytes.data();
+    return {};
   }
   const std::lock_guard locked(mutex_);
   start = group_->offers().find(header.sender, its.place, its.offer_generation);

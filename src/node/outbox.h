@@ -66,6 +66,12 @@ class Lender {
   // Whether the buffer that a header stands for is its user's again; an error where the receiver
   // could not read it, or is gone.
   virtual Status look(const MessageHeader& header, Loan& loan) = 0;
+  // Whether the receiver of a message whose header it has been given has received it: a probe may
+  // have read the header before. An error where the receiver is gone.
+  virtual Status look_for_receive(const MessageHeader& /*header*/, bool& received) {
+    received = true;
+    return {};
+  }
   // Ends an untouched loan: moves the message out of the user's buffer, where there is room. No
   // effect where it is being read.
   virtual Status move(const MessageHeader& header) = 0;
@@ -102,6 +108,11 @@ struct OutboxSlot {
   std::int32_t receiver = -1;
   std::uint32_t offer_generation = 0;
   Place place;
+  // The generation whose header a probe of the receiver has read, until it is received.
+  std::atomic<std::uint32_t> probed{0};
+  // A message of a header's length, where `place` says that it is here.
+  std::array<std::byte, sizeof(MessageHeader)> bytes{};
+  static constexpr std::int32_t kHere = -2;
 
   static constexpr std::uint64_t state_of(std::uint32_t generation, Stage stage) noexcept {
     return std::uint64_t{generation} << 8 | static_cast<std::uint64_t>(stage);
@@ -118,6 +129,10 @@ struct alignas(128) OutboxBoard {
   alignas(64) OutboxSlot slots[kSlots];
   // By sender: which message this rank would have sent to it (shim/library_messages.h); 0: none.
   alignas(64) std::atomic<std::uint64_t> asks[kRanksMax] = {};
+  // By receiver: this rank sends it headers.
+  alignas(64) std::atomic<bool> sends_headers[kRanksMax] = {};
+  // By sender: how many messages of its, which may be headers, probes of this rank are reading.
+  alignas(64) std::atomic<std::uint32_t> readings[kRanksMax] = {};
 };
 
 class Outbox final : public Lender {
@@ -141,7 +156,7 @@ class Outbox final : public Lender {
   // Opens what peers lend, so that they may send headers: not to be called by a rank that has
   // receives under way which nobody would look for a header in.
   void follow();
-  // Whether this rank may ever have got a header from `sender`.
+  // Whether a message of `sender` may be a header.
   bool may_hear_from(int sender) const noexcept;
 
   // The sender's side.
@@ -174,6 +189,16 @@ class Outbox final : public Lender {
   Clock::time_point begin_wait(Clock::duration takes) noexcept override;
   void end_wait(Clock::duration takes) noexcept override;
 
+  // A synchronous message as long as a header must not be read by a probe, which completes it.
+  // `receiver` does not read what cannot be a header: so it goes as it is where none has been sent
+  // there, and none is until `end_plain`; else, where begin_plain says no, it is kept for the
+  // receiver, who gets a header. There may be no room to keep it.
+  bool begin_plain(int receiver);
+  void end_plain(int receiver);
+  using HeaderBytes = std::span<const std::byte, sizeof(MessageHeader)>;
+  bool keep(int receiver, HeaderBytes message, MessageHeader& header);
+  Status look_for_receive(const MessageHeader& header, bool& received) override;
+
   // From now on no send waits for a receiver that has not taken its header.
   void leave() noexcept { is_leaving_.store(true, std::memory_order_release); }
   bool is_leaving() const noexcept override { return is_leaving_.load(std::memory_order_acquire); }
@@ -189,6 +214,14 @@ class Outbox final : public Lender {
   // The receiver's side.
 
   bool recognises(const MessageHeader& header) const noexcept override;
+  // Around what a probe does to read a message of `sender` that may be a header; meanwhile it says
+  // so of one that is, and whoever receives that then does.
+  void begin_reading(int sender) noexcept;
+  void end_reading(int sender) noexcept;
+  void is_probed(const MessageHeader& header) noexcept;
+  void is_received(const MessageHeader& header) noexcept;
+  // Whether it is kept (see keep).
+  bool is_kept(const MessageHeader& header) const noexcept;
   // Where that lies, until `end_fetch`. Waits while its sender moves it.
   Status begin_fetch(const MessageHeader& header, const std::byte*& start);
   enum class Fetched { yes, no };
@@ -241,6 +274,8 @@ class Outbox final : public Lender {
   bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
+  MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;
+  bool is_over(std::uint16_t number);
   void reclaim();
   OutboxSlot& slot(const MessageHeader& header) const noexcept;
 
@@ -267,7 +302,9 @@ class Outbox final : public Lender {
   QuickCopy quick_copy_;
   std::atomic<Clock::rep> last_wish_{0};    // for a quick copy
   std::map<std::size_t, Waiting> waiting_;  // by where they begin
+  std::vector<std::uint16_t> kept_;         // in their slots
   std::vector<std::uint16_t> free_slots_;
+  std::vector<int> plain_;  // by receiver: messages under way that are no headers, see begin_plain
 };
 
 }  // namespace accord::node

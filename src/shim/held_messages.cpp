@@ -35,6 +35,39 @@ void tell(const HeldMessage& message, MPI_Status* status) {
   (void)host::Status_set_cancelled(status, 0);
 }
 
+// While a message of this rank of the node is read; -1: of none.
+class Reading {
+ public:
+  explicit Reading(int sender) noexcept : sender_(sender) {
+    if (sender_ >= 0) outbox().begin_reading(sender_);
+  }
+  ~Reading() {
+    if (sender_ >= 0) outbox().end_reading(sender_);
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  int sender_;
+};
+
+// Takes the message's bytes out of the host MPI, which tells its sender that it is received.
+int read_bytes(MPI_Comm comm, HeldMessage& message, Substitute& substitute) {
+  const Reading reading(node_rank(comm, message.source));
+  constexpr int kSize = sizeof substitute.bytes;
+  const int code =
+      host::Mrecv(substitute.bytes.data(), kSize, MPI_BYTE, &message.handle, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) return code;
+  node::MessageHeader header;
+  std::memcpy(&header, substitute.bytes.data(), sizeof header);
+  if (!is_header(header)) return MPI_SUCCESS;
+  message.size_bytes = static_cast<MPI_Count>(header.size_bytes);
+  if (!node_joined || !outbox().recognises(header)) return MPI_SUCCESS;
+  substitute.header = header;
+  outbox().is_probed(header);
+  return MPI_SUCCESS;
+}
+
 // Reads a message that may be a header, and puts a substitute into its place. It has arrived whole,
 // or is about to: messages this short do not wait for their receiver.
 int read(MPI_Comm comm, HeldMessage& message) {
@@ -42,12 +75,7 @@ int read(MPI_Comm comm, HeldMessage& message) {
   auto substitute = std::make_shared<Substitute>();
   auto& bytes = substitute->bytes;
   constexpr int kSize = sizeof bytes;
-  if (const int code =
-          host::Mrecv(bytes.data(), kSize, MPI_BYTE, &message.handle, MPI_STATUS_IGNORE))
-    return code;
-  node::MessageHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (is_header(header)) message.size_bytes = static_cast<MPI_Count>(header.size_bytes);
+  if (const int code = read_bytes(comm, message, *substitute)) return code;
   substitute->comm = comm;
   substitute->source = message.source;
   substitute->tag = message.tag;
@@ -110,6 +138,10 @@ std::unique_lock<std::recursive_mutex> lock_after_receives(HeldMessages& held) {
 }
 
 }  // namespace
+
+void Substitute::begin_receive() noexcept {
+  if (header && node_joined) outbox().is_received(*header);
+}
 
 std::shared_ptr<HeldMessages> make_held_messages() { return std::make_shared<HeldMessages>(); }
 
@@ -179,6 +211,7 @@ bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) noex
   const auto at = find(held.messages, source, tag);
   if (at == held.messages.end()) return false;
   take(held, at, found);
+  if (found.substitute) found.substitute->begin_receive();
   return true;
 }
 
@@ -202,6 +235,7 @@ ReceiveOrder::ReceiveOrder(MPI_Comm comm) noexcept {
 
 void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) noexcept {
   Claims& all = claims();
+  if (substitute->header && node_joined) outbox().is_probed(*substitute->header);
   const std::lock_guard<std::mutex> locked(all.mutex);
   all.by_handle[to_bits(message)] = std::move(substitute);
   all.count.store(all.by_handle.size(), std::memory_order_release);
@@ -216,6 +250,7 @@ std::shared_ptr<Substitute> claim_substitute(const MPI_Message* message) noexcep
   auto substitute = std::move(found->second);
   all.by_handle.erase(found);
   all.count.store(all.by_handle.size(), std::memory_order_release);
+  substitute->begin_receive();
   return substitute;
 }
 

@@ -14,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "node/outbox.h"
 #include "shim/shim.h"
@@ -27,7 +28,10 @@ struct Substitute {
   MPI_Comm comm = MPI_COMM_NULL;  // of the one that was read
   int source = MPI_PROC_NULL;
   int tag = 0;
+  std::optional<node::MessageHeader> header;  // that it was, of a rank of this node
 
+  // The program begins to receive it: so far it was probed only, as its sender may want to know.
+  void begin_receive() noexcept;
   // Once it has been received.
   void conclude() noexcept { (void)host::Wait(&sending, MPI_STATUS_IGNORE); }
 };

@@ -357,12 +357,15 @@ Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& s
   return status;
 }
 
-Status end_message(const node::MessageHeader& header, const Status& posted) noexcept {
+Status end_message(const node::MessageHeader& header, const Status& posted,
+                   Synchronous synchronous) noexcept {
   ACCORD_TRY(posted);
-  core::LoanEnd loan(lender_of(header), header);
-  for (;;) {
+  node::Lender& lender = lender_of(header);
+  core::LoanEnd loan(lender, header);
+  for (bool is_received = synchronous == Synchronous::no;;) {
     bool done = false;
-    ACCORD_TRY(loan.poll(done));
+    if (!is_received) ACCORD_TRY(lender.look_for_receive(header, is_received));
+    if (is_received) ACCORD_TRY(loan.poll(done));
     if (done) return {};
     engine().progress();
     engine().port().poke();
@@ -397,5 +400,13 @@ bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) noexcept {
 }
 
 bool takes_header(MPI_Datatype datatype) noexcept { return common_element(datatype) != 0; }
+
+bool moves_whole(MPI_Datatype datatype) noexcept {
+  const int combiner = combiner_of(datatype);
+  if (combiner == MPI_UNDEFINED) return false;
+  if (combiner == MPI_COMBINER_NAMED) return named_element(datatype) != 0;
+  const TypeContents contents(datatype);
+  return std::ranges::all_of(contents.types(), moves_whole);
+}
 
 }  // namespace accord::shim

@@ -113,6 +113,8 @@ bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) noexcept;
 // Whether the header's last byte is the last one of some element of the type's signature: the host
 // MPI puts whole elements into a receive buffer, whatever its layout.
 bool takes_header(MPI_Datatype datatype) noexcept;
+// Whether every byte of a type's elements is moved.
+bool moves_whole(MPI_Datatype datatype) noexcept;
 
 template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
@@ -147,10 +149,14 @@ Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& s
                         int receiver, const net::Design& design, node::MessageHeader& header,
                         bool& posted);
 
+// Whether a send is complete only once it is received.
+enum class Synchronous { no, yes };
+
 // The same for rank `dest`. `posted` says no where the message goes the usual way.
 template <class C>
 Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, int dest,
-                    MPI_Comm comm, node::MessageHeader& header, bool& posted) {
+                    MPI_Comm comm, node::MessageHeader& header, bool& posted,
+                    Synchronous synchronous = Synchronous::no) {
   posted = false;
   if (!messages_joined || !buffer.is_staged() || open_sessions.load() != 0) return {};
   const core::Segment segment = segment_of(count, datatype);
@@ -159,16 +165,19 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   if (const int near = can_be_near ? node_rank(comm, dest) : -1; near >= 0)
     return takes_header(datatype) ? post_message(buffer, segment, near, way, header, posted)
                                   : Status();
+  // Between nodes no sender knows whether its header has been probed only.
+  const bool may_be_far = net_joined && synchronous == Synchronous::no;
   const net::Design* const design =
-      net_joined ? design_of_message(comm, buffer, segment.size_bytes()) : nullptr;
+      may_be_far ? design_of_message(comm, buffer, segment.size_bytes()) : nullptr;
   const int far = design != nullptr ? net_rank(comm, dest) : -1;
   if (far < 0 || !takes_header(datatype)) return {};
   attend(buffer);
   return post_net_message(buffer, segment, far, *design, header, posted);
 }
 
-// Once its header is sent: returns when the buffer is the user's again, with the error of before,
-// if there was one, or that of the receiver.
-Status end_message(const node::MessageHeader& header, const Status& posted) noexcept;
+// Once its header is sent: returns when the buffer is the user's again, and where it is synchronous
+// the message is received, with the error of before, if there was one, or that of the receiver.
+Status end_message(const node::MessageHeader& header, const Status& posted,
+                   Synchronous synchronous = Synchronous::no) noexcept;
 
 }  // namespace accord::shim

@@ -18,6 +18,7 @@
 #include "shim/host_receive.h"
 #include "shim/messages.h"
 #include "shim/request_calls.h"
+#include "shim/synchronous.h"
 #include "shim/tracked_message.h"
 
 namespace accord::shim {
@@ -80,13 +81,40 @@ Sent<C> sent_header(const node::MessageHeader& header) {
   return {&header, C{sizeof header}, MPI_BYTE};
 }
 
-// Whether a send may go by a header: not one that the host MPI buffers.
-enum class Mode { direct, buffered };
+// Whether a send may go by a header (not one that the host MPI buffers), and when it is complete.
+enum class Mode { direct, synchronous, buffered };
+
+inline Synchronous is_synchronous(Mode mode) noexcept {
+  return mode == Mode::synchronous ? Synchronous::yes : Synchronous::no;
+}
+
+// The host MPI may take a send as it is.
+template <class C>
+bool passes_send(const Sent<C>& call, int dest, MPI_Comm comm, Mode mode) noexcept {
+  return engine().idle() && !needs_us(call.buf) &&
+         (mode != Mode::synchronous || prober(call.count, call.datatype, dest, comm) < 0);
+}
+
+// Readies what a send gives to the host MPI, if it is not the buffer: a header, where `posted` says
+// so. `plain` is to be kept until the message is received.
+template <class C>
+Status post_send(core::StagedBuffer& buffer, const Sent<C>& call, int dest, MPI_Comm comm,
+                 Mode mode, node::MessageHeader& header, bool& posted, PlainMessage& plain) {
+  posted = false;
+  if (mode == Mode::buffered) return {};
+  ACCORD_TRY(post_message(buffer, call.count, call.datatype, dest, comm, header, posted,
+                          is_synchronous(mode)));
+  const int reader =
+      posted || mode != Mode::synchronous ? -1 : prober(call.count, call.datatype, dest, comm);
+  return reader < 0 ? Status()
+                    : post_or_mark(buffer, segment_of(call.count, call.datatype), reader, header,
+                                   posted, plain);
+}
 
 template <class C, class Native, class Twin>
 int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
                   Native native, Twin twin) noexcept {
-  if (engine().idle() && !needs_us(call.buf)) {
+  if (passes_send(call, dest, comm, mode)) {
     const Region region(engine());
     return native(call);
   }
@@ -99,11 +127,9 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
   check::Call(name, comm, {}).look(d);
   node::MessageHeader header;
   bool posted = false;
-  Status status;
-  if (mode == Mode::direct) {
-    stages::enter(stages::Stage::move);
-    status = post_message(d.send, call.count, call.datatype, dest, comm, header, posted);
-  }
+  PlainMessage plain;
+  stages::enter(stages::Stage::move);
+  Status status = post_send(d.send, call, dest, comm, mode, header, posted, plain);
   Sent<C> sent = posted ? sent_header<C>(header) : call;
   if (posted) {
     begin_header(story, d, header);
@@ -119,7 +145,7 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
       run_blocking([&] { return native(sent); },
                    [&](MPI_Request* request) { return twin(sent, request); }, MPI_STATUS_IGNORE);
   if (!posted) return code;
-  if (code == MPI_SUCCESS) return raise(comm, end_message(header, status));
+  if (code == MPI_SUCCESS) return raise(comm, end_message(header, status, is_synchronous(mode)));
   lender_of(header).withdraw(header);
   return code;
 }
@@ -186,11 +212,14 @@ Description description_of_recv(void* buf, C count, MPI_Datatype datatype,
   return d;
 }
 
-// Gives the user a request for a message that is lent to its receiver. `make` sends the header.
+// Gives the user a request for a message that is lent to its receiver, or whose receive is waited
+// for. `make` sends the header.
 template <class C, class Make>
-int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* request,
+int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* request, Mode mode,
                Make make) noexcept {
-  const auto operation = std::make_shared<core::LoanOperation>(lender_of(header), header);
+  using Until = core::LoanOperation::Until;
+  const auto operation = std::make_shared<core::LoanOperation>(
+      lender_of(header), header, mode == Mode::synchronous ? Until::received : Until::returned);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = make(sent_header<C>(operation->header()));
   core::HostRequest bits = 0;
@@ -241,13 +270,14 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
   checked.look(d);
   node::MessageHeader header;
   bool posted = false;
-  if (mode == Mode::direct && d.valid && request != nullptr) {
+  PlainMessage plain;
+  if (d.valid && request != nullptr) {
     stages::enter(stages::Stage::move);
-    const Status status =
-        post_message(d.send, call.count, call.datatype, dest, comm, header, posted);
+    const Status status = post_send(d.send, call, dest, comm, mode, header, posted, plain);
+    d.looked_after = plain != nullptr;
     if (posted) begin_header(story, d, header);
-    if (posted && lender_of(header).is_lent(header))
-      return start_loan<C>(comm, header, request, make);
+    if (posted && status.ok() && (mode == Mode::synchronous || lender_of(header).is_lent(header)))
+      return start_loan<C>(comm, header, request, mode, make);
     if (posted) return start_header<C>(comm, header, status, request, make);
     if (!status.ok()) return raise(comm, status);
   }
@@ -257,7 +287,7 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
         return make(Sent<C>{send, call.count, call.datatype});
       },
       [&](Description issued) {
-        return std::make_shared<TrackedMessage>(comm, std::move(issued), Amount::by_status);
+        return std::make_shared<TrackedSend>(comm, std::move(issued), std::move(plain));
       });
 }
 
@@ -277,7 +307,7 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
   template <class C>                                                                            \
   int Twin(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,   \
            MPI_Request* request) noexcept {                                                     \
-    if (engine().idle() && !needs_us(buf))                                                      \
+    if (passes_send(Sent<C>{buf, count, datatype}, dest, comm, mode))                           \
       return host::Twin(buf, count, datatype, dest, tag, comm, request);                        \
     return start_send("MPI_" #Twin, Sent<C>{buf, count, datatype}, dest, comm, mode, request,   \
                       [&](const Sent<C>& sent) {                                                \
@@ -286,28 +316,31 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
                       });                                                                       \
   }
 ACCORD_SEND(Send, Isend, Mode::direct)
-ACCORD_SEND(Ssend, Issend, Mode::direct)
+ACCORD_SEND(Ssend, Issend, Mode::synchronous)
 ACCORD_SEND(Rsend, Irsend, Mode::direct)
 ACCORD_SEND(Bsend, Ibsend, Mode::buffered)
 #undef ACCORD_SEND
 
 // What a persistent send gives to the host MPI is the same each time, so that it never goes by a
-// header.
-#define ACCORD_SEND_INIT(Name)                                                                \
+// header, but for a synchronous one that might be taken for one.
+#define ACCORD_SEND_INIT(Name, mode)                                                          \
   template <class C>                                                                          \
   int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, \
            MPI_Request* request) noexcept {                                                   \
-    if (engine().idle() && !needs_us(buf))                                                    \
+    const Sent<C> call{buf, count, datatype};                                                 \
+    if (passes_send(call, dest, comm, mode))                                                  \
       return host::Name(buf, count, datatype, dest, tag, comm, request);                      \
+    if (mode == Mode::synchronous && prober(count, datatype, dest, comm) >= 0)                \
+      return init_probed_send(call.buf, count, datatype, dest, tag, comm, request);           \
     return make_request("MPI_" #Name, comm, description_of_send(buf, count, datatype),        \
                         Handle::persistent, request, [&](const void* send, void*) {           \
                           return host::Name(send, count, datatype, dest, tag, comm, request); \
                         });                                                                   \
   }
-ACCORD_SEND_INIT(Send_init)
-ACCORD_SEND_INIT(Ssend_init)
-ACCORD_SEND_INIT(Rsend_init)
-ACCORD_SEND_INIT(Bsend_init)
+ACCORD_SEND_INIT(Send_init, Mode::direct)
+ACCORD_SEND_INIT(Ssend_init, Mode::synchronous)
+ACCORD_SEND_INIT(Rsend_init, Mode::direct)
+ACCORD_SEND_INIT(Bsend_init, Mode::buffered)
 #undef ACCORD_SEND_INIT
 
 }  // namespace accord::shim

@@ -185,7 +185,7 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
   {
     const Watch watched(count, array);
     // A header's message is fetched while others are on their way.
-    if (array == nullptr || (engine().idle() && !listens()))
+    if (array == nullptr || (engine().idle() && !listens() && !watched.has_early()))
       return wait_for_all(watched, count, array, given);
   }
   return wait_for_each(count, array, given);
@@ -373,6 +373,25 @@ int Startall(int count, MPI_Request array[]) noexcept {
   return start_in_host(count, array);
 }
 
+namespace {
+
+// One whose message another request of the host MPI brings, and whose own its user has freed.
+class EarlyOrphan final : public core::Operation {
+ public:
+  explicit EarlyOrphan(std::shared_ptr<core::Tracked> work) : work_(std::move(work)) {}
+  Phase advance(core::HostPort&) override {
+    if (!work_->early_is_through()) return Phase::issued;
+    status_ = work_->finish({});
+    work_.reset();
+    return Phase::done;
+  }
+
+ private:
+  std::shared_ptr<core::Tracked> work_;
+};
+
+}  // namespace
+
 int Request_free(MPI_Request* request) noexcept {
   if (request != nullptr) check::forget(*request);
   if (quiet() || request == nullptr) return host::Request_free(request);
@@ -383,11 +402,8 @@ int Request_free(MPI_Request* request) noexcept {
     return raise(from_bits<MPI_Comm>(work->context),
                  {StatusCode::invalid_argument, "MPI_Request_free of a request that is active"});
   requests().forget(bits);
-  if (work->active && !work->finished && work->early) {
-    // Its message has been taken from the host MPI, which writes into its memory.
-    engine().wait_until([&] { return work->early_is_through(); });
-    (void)work->finish({});
-  }
+  if (work->active && !work->finished && work->early)
+    engine().submit_unawaited(std::make_shared<EarlyOrphan>(work));
   if (!work->active || work->finished || work->early) return host::Request_free(request);
   work->wanted();
   // Nobody waits for it: of a receive the message may never come.
@@ -404,7 +420,7 @@ int Request_free(MPI_Request* request) noexcept {
 int Cancel(MPI_Request* request) noexcept {
   if (quiet() || request == nullptr) return host::Cancel(request);
   const auto work = requests().find(to_bits(*request));
-  return work && (work->early || work->cancel()) ? MPI_SUCCESS : host::Cancel(request);
+  return work && (work->cancel() || work->early) ? MPI_SUCCESS : host::Cancel(request);
 }
 
 // A request reported complete must have its data in place, though the handle stays. The host MPI is

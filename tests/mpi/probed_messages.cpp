@@ -3,7 +3,10 @@
 //
 // Messages that go by headers (header_messages.h) and are probed first: several in another order,
 // receives by everything that starts one, buffers that are too small, and a communicator that is
-// freed in between.
+// freed in between. Synchronous sends, for which a probe is no receive.
+#include <chrono>
+#include <thread>
+
 #include "header_messages.h"
 
 namespace {
@@ -240,6 +243,124 @@ void cut_off_matched() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+using Clock = std::chrono::steady_clock;
+
+// A synchronous send of these ints, to its end.
+struct Synchronous {
+  const char* name;
+  int count;
+  bool on_device;
+  void (*run)(const void* start, int count);
+};
+
+void run_persistent(const void* start, int count) {
+  MPI_Request request;
+  MPI_Ssend_init(start, count, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Request_free(&request);
+}
+
+void run_by_array(const void* start, int count) {
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Issend(start, count, MPI_INT, 1, kTag, MPI_COMM_WORLD, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+void run_by_test(const void* start, int count) {
+  MPI_Request request;
+  MPI_Issend(start, count, MPI_INT, 1, kTag, MPI_COMM_WORLD, &request);
+  for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+}
+
+void run_blocking(const void* start, int count) {
+  MPI_Ssend(start, count, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+}
+
+const std::vector<Synchronous> kSynchronous = {
+    {"Ssend from a device", kCount, true, run_blocking},
+    {"Issend from a device", kCount, true, run_by_test},
+    {"Issend of a header's length from a device", kHeaderInts, true, run_by_array},
+    {"Ssend_init from a device", kHeaderInts, true, run_persistent},
+    {"Ssend of a header's length", kHeaderInts, false, run_blocking},
+    {"Issend of a header's length", kHeaderInts, false, run_by_test},
+    {"Issend of a header's length, in an array", kHeaderInts, false, run_by_array},
+    {"Ssend_init of a header's length", kHeaderInts, false, run_persistent},
+};
+
+// In the way in which a receiver takes what it has probed.
+void receive_probed(int way, Numbers& in, MPI_Status& status) {
+  const int count = static_cast<int>(in.size());
+  if (way == 0) {
+    MPI_Recv(in.data(), count, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
+  } else {
+    MPI_Request request;
+    MPI_Irecv(in.data(), count, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, &status);
+  }
+}
+
+// No synchronous send is complete before its message is received, though that was probed before.
+void synchronous_sends() {
+  for (const Synchronous& way : kSynchronous) {
+    for (const int receive : {0, 1, 2}) {
+      test(
+          way.name,
+          [&] {
+            const Numbers host = numbers(3, way.count);
+            const DeviceBuffer device = on_device(host);
+            way.run(way.on_device ? device.pointer() : host.data(), way.count);
+            const Clock::time_point end = Clock::now();
+            Clock::rep received = 0;
+            MPI_Recv(&received, sizeof received, MPI_BYTE, 1, kOtherTag, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+            expect(end.time_since_epoch().count() >= received, "complete before it is received");
+          },
+          [&] {
+            Numbers in(kCount, -1);
+            MPI_Status status;
+            MPI_Message message;
+            if (receive == 2) {
+              MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &message, &status);
+            } else {
+              MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
+            }
+            check_status(status, way.count, kTag);
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            const Clock::rep received = Clock::now().time_since_epoch().count();
+            if (receive == 2) {
+              MPI_Mrecv(in.data(), kCount, MPI_INT, &message, &status);
+            } else {
+              receive_probed(receive, in, status);
+            }
+            check_status(status, way.count, kTag);
+            expect(in[0] == 3 && in[static_cast<std::size_t>(way.count) - 1] == 2 + way.count,
+                   "wrong data");
+            MPI_Send(&received, sizeof received, MPI_BYTE, 0, kOtherTag, MPI_COMM_WORLD);
+          });
+      // Nor do they wait for more than a receive that is posted.
+      test(
+          way.name,
+          [&] {
+            const Numbers host = numbers(4, way.count);
+            const DeviceBuffer device = on_device(host);
+            meet();
+            way.run(way.on_device ? device.pointer() : host.data(), way.count);
+            meet();
+          },
+          [&] {
+            Numbers in(kCount, -1);
+            MPI_Request request;
+            MPI_Irecv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+            meet();
+            meet();
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            expect(in[0] == 4, "wrong data");
+          });
+    }
+  }
+}
+
 // The communicator of a persistent receive is freed before a start, whose message was probed.
 void freed_communicator() {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -277,6 +398,7 @@ int main(int argc, char** argv) {
     probes();
     probed_receives();
     cut_off_matched();
+    synchronous_sends();
     freed_communicator();
   });
 }

@@ -10,6 +10,32 @@
 namespace accord::test {
 namespace {
 
+// A host MPI with one header under way, that its receiver takes when it is told to, unless it is
+// cancelled before.
+class HeaderPort final : public core::HostPort {
+ public:
+  bool is_taken = false;
+  bool is_cancelled = false;
+
+  Status test(core::HostRequest&, bool& done) override {
+    done = is_taken;
+    return {};
+  }
+  Status test_message(core::HostRequest&, bool& done, core::Completion& completion) override {
+    done = is_taken || is_cancelled;
+    completion.cancelled = is_cancelled;
+    return {};
+  }
+  void cancel(core::HostRequest) override { is_cancelled = !is_taken; }
+  Status peek(core::HostRequest, bool&) override { return {}; }
+  Status grequest_start(core::HostRequest&) override { return {}; }
+  void grequest_complete(core::HostRequest) override {}
+  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
+  void placeholder_complete(int) override {}
+  void placeholder_release(int) override {}
+  void pause() override {}
+};
+
 // A message of rank 0 to rank 1 that is lent.
 class Loan : public ::testing::Test {
  protected:
@@ -53,6 +79,89 @@ TEST_F(Loan, IsReadWhereItLies) {
   EXPECT_EQ(node::Outbox::Loan::ended, look());
   EXPECT_FALSE(ranks_[0].is_lent(header_));
   expect_all_room();
+}
+
+TEST_F(Loan, IsNotReceivedWhileItsHeaderHasBeenProbedOnly) {
+  const auto is_received = [&] {
+    bool received = false;
+    EXPECT_OK(ranks_[0].look_for_receive(header_, received));
+    return received;
+  };
+  EXPECT_TRUE(ranks_[1].may_hear_from(0));
+  EXPECT_TRUE(is_received());  // by a receive that nothing tells of
+  ranks_[1].begin_reading(0);
+  EXPECT_FALSE(is_received());
+  ranks_[1].is_probed(header_);
+  EXPECT_FALSE(is_received());
+  ranks_[1].end_reading(0);
+  EXPECT_FALSE(is_received());
+  ranks_[1].is_received(header_);
+  EXPECT_TRUE(is_received());
+  fetch();
+  expect_all_room();
+  EXPECT_TRUE(is_received());
+}
+
+// A send of such a message is complete only then.
+TEST_F(Loan, OfASynchronousSendIsWaitedForUntilItIsReceived) {
+  using Phase = core::Operation::Phase;
+  HeaderPort port;
+  core::LoanOperation operation(ranks_[0], header_, core::LoanOperation::Until::received);
+  ranks_[1].begin_reading(0);
+  ranks_[1].is_probed(header_);
+  port.is_taken = true;
+  ranks_[1].end_reading(0);
+  const auto end = node::Outbox::Clock::now() + std::chrono::milliseconds(5);
+  while (node::Outbox::Clock::now() < end) EXPECT_EQ(Phase::issued, operation.advance(port));
+  EXPECT_EQ(0u, ranks_[0].counters().moved);
+  ranks_[1].is_received(header_);
+  fetch();
+  EXPECT_EQ(Phase::done, operation.advance(port));
+}
+
+// As long as a header, which its receiver gets in its stead.
+TEST_F(Loan, IsNoneWhereTheMessageIsKept) {
+  std::array<std::byte, sizeof(MessageHeader)> sent;
+  sent.fill(std::byte{42});
+  MessageHeader header;
+  EXPECT_FALSE(ranks_[0].begin_plain(1));
+  const core::Segment segment = bytes(sent.size());
+  for (std::size_t i = 0; i < 3 * node::OutboxBoard::kSlots; ++i) {
+    ASSERT_TRUE(ranks_[0].keep(1, sent, header));
+    EXPECT_TRUE(ranks_[1].recognises(header));
+    EXPECT_FALSE(ranks_[0].is_lent(header));
+    core::StagedBuffer on_device = staged(to_, segment);
+    std::array<std::byte, sizeof(MessageHeader)> here{};
+    auto on_host = core::StagedBuffer::untouched(here.data());
+    core::FetchBatch batch(ranks_[1]);
+    EXPECT_OK(core::fetch_message(ranks_[1], segment, i % 2 == 0 ? on_device : on_host, header,
+                                  nullptr, &batch));
+    EXPECT_EQ(0u, batch.size());
+    EXPECT_EQ(Bytes(sent.size(), 42), i % 2 == 0 ? to_.read(sent.size()) : Bytes(sent.size(), 42));
+    if (i % 2 != 0) {
+      EXPECT_EQ(sent, here);
+    }
+  }
+  for (std::size_t i = 1; i < node::OutboxBoard::kSlots; ++i)
+    EXPECT_TRUE(ranks_[0].keep(1, sent, header));
+  EXPECT_FALSE(ranks_[0].keep(1, sent, header));
+}
+
+// Nobody who has been sent no header takes a message for one, nor is sent one meanwhile.
+TEST(Loans, AreNoneWhileAMessageGoesAsItIs) {
+  Processes ranks(2);
+  EXPECT_TRUE(ranks[0].begin_plain(1));
+  ranks.introduce();
+  MessageHeader header;
+  EXPECT_EQ(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+  EXPECT_FALSE(ranks[1].may_hear_from(0));
+  EXPECT_TRUE(ranks[0].begin_plain(1));
+  ranks[0].end_plain(1);
+  EXPECT_EQ(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+  ranks[0].end_plain(1);
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+  EXPECT_TRUE(ranks[1].may_hear_from(0));
+  EXPECT_FALSE(ranks[0].begin_plain(1));
 }
 
 TEST_F(Loan, GivesItsRoomBackOnceItIsRead) {
@@ -207,32 +316,6 @@ TEST(LoanEnd, IsPatientAnewWithAReceiverThatHasBeenAtWork) {
   poll();
   EXPECT_EQ(1, lender.moves);
 }
-
-// A host MPI with one header under way, that its receiver takes when it is told to, unless it is
-// cancelled before.
-class HeaderPort final : public core::HostPort {
- public:
-  bool is_taken = false;
-  bool is_cancelled = false;
-
-  Status test(core::HostRequest&, bool& done) override {
-    done = is_taken;
-    return {};
-  }
-  Status test_message(core::HostRequest&, bool& done, core::Completion& completion) override {
-    done = is_taken || is_cancelled;
-    completion.cancelled = is_cancelled;
-    return {};
-  }
-  void cancel(core::HostRequest) override { is_cancelled = !is_taken; }
-  Status peek(core::HostRequest, bool&) override { return {}; }
-  Status grequest_start(core::HostRequest&) override { return {}; }
-  void grequest_complete(core::HostRequest) override {}
-  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
-  void placeholder_complete(int) override {}
-  void placeholder_release(int) override {}
-  void pause() override {}
-};
 
 TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
   using Phase = core::Operation::Phase;

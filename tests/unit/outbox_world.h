@@ -58,7 +58,7 @@ class Processes {
     EXPECT_TRUE((*this)[1].has_news());
     (*this)[1].follow();
     EXPECT_FALSE((*this)[1].has_news());
-    EXPECT_TRUE((*this)[1].may_hear_from(0));
+    EXPECT_FALSE((*this)[1].may_hear_from(0));  // but from its first message on
   }
   // The receiver opens `buffer`, so that messages there are lent from here on.
   void lend(const Buffer& buffer) {

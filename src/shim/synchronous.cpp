@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/synchronous.h"
+
+#include <cstring>
+
+namespace accord::shim {
+namespace {
+
+using Bytes = std::array<std::byte, sizeof(node::MessageHeader)>;
+
+Bytes packed(const core::StagedBuffer& buffer, const core::Segment& segment) {
+  Bytes bytes;
+  device::copy_on_host(core::packed_copies(segment, buffer.host(), bytes.size(), bytes.data(),
+                                           core::LayoutCopy::Direction::pack));
+  return bytes;
+}
+
+}  // namespace
+
+Status post_or_mark(core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
+                    node::MessageHeader& header, bool& posted, PlainMessage& plain) {
+  if (segment.type == nullptr) return {};
+  if (outbox().begin_plain(receiver)) {
+    plain = std::make_shared<MarkedMessage>(receiver);
+    return {};
+  }
+  ACCORD_TRY(buffer.open());
+  ACCORD_TRY(buffer.copy_in());
+  posted = outbox().keep(receiver, packed(buffer, segment), header);
+  return {};
+}
+
+PersistentProbedSend::PersistentProbedSend(MPI_Comm comm, core::StagedBuffer buffer,
+                                           core::Segment segment, int receiver)
+    : buffer_(std::move(buffer)), segment_(std::move(segment)), receiver_(receiver) {
+  context = to_bits(comm);
+}
+
+PersistentProbedSend::~PersistentProbedSend() {
+  if (sending_ != MPI_REQUEST_NULL) (void)host::Request_free(&sending_);
+}
+
+int PersistentProbedSend::init(int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+  constexpr int kSize = sizeof sent_;
+  if (const int code = host::Ssend_init(sent_.data(), kSize, MPI_BYTE, dest, tag, comm, &sending_))
+    return code;
+  return host::Ssend_init(sent_.data(), kSize, MPI_BYTE, dest, tag, comm, request);
+}
+
+Status PersistentProbedSend::start() {
+  early = true;
+  is_sent_ = is_through_ = is_cancelled_ = false;
+  status_ = {};
+  ACCORD_TRY(post_or_mark(buffer_, segment_, receiver_, header_, is_posted_, plain_));
+  if (is_posted_) {
+    std::memcpy(sent_.data(), &header_, sizeof header_);
+  } else {
+    ACCORD_TRY(buffer_.copy_in());
+    sent_ = packed(buffer_, segment_);
+  }
+  return Status::from_host(host::Start(&sending_));
+}
+
+bool PersistentProbedSend::early_is_through() {
+  if (is_through_) return true;
+  if (!is_sent_) {
+    int flag = kUntold;  // stays where the call has failed, and see has_error_function
+    MPI_Status told{};
+    status_ = Status::from_host(host::Test(&sending_, &flag, &told));
+    is_sent_ = flag != 0 || !status_.ok();
+    is_cancelled_ = flag == 1 && completion_of(told).cancelled;
+  }
+  is_through_ = is_sent_;
+  if (!is_sent_ || !is_posted_ || !status_.ok() || is_cancelled_ || !node_joined)
+    return is_through_;
+  status_ = outbox().look_for_receive(header_, is_through_);
+  is_through_ = is_through_ || !status_.ok() || outbox().is_leaving();
+  return is_through_;
+}
+
+bool PersistentProbedSend::cancel() {
+  (void)host::Cancel(&sending_);
+  return true;
+}
+
+Status PersistentProbedSend::finish(const core::Completion&) {
+  if (is_posted_ && node_joined && (is_cancelled_ || !status_.ok())) outbox().withdraw(header_);
+  facts = core::MessageInfo{.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
+  facts->is_cancelled = is_cancelled_;
+  plain_.reset();
+  is_posted_ = false;
+  return status_;
+}
+
+}  // namespace accord::shim
