@@ -130,6 +130,17 @@ Status FetchBatch::poll(bool& done) {
   return status_;
 }
 
+void SharedBatch::begin() {
+  const std::lock_guard locked(mutex_);
+  fetches.begin();
+}
+
+bool SharedBatch::poll() {
+  const std::lock_guard locked(mutex_);
+  if (!is_done_) status_ = fetches.poll(is_done_);
+  return is_done_;
+}
+
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
                      const MessageHeader& header, const std::function<bool(void* to)>& bring,
                      FetchBatch* batch) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -57,6 +58,23 @@ class FetchBatch {
   std::vector<node::MessageHeader> headers_;
   std::vector<device::Copy> copies_;
   device::CopyTicket ticket_;
+  Status status_;
+};
+
+// A batch that is polled by whoever needs what it brings, and by whoever goes on with all of them.
+class SharedBatch {
+ public:
+  explicit SharedBatch(node::Outbox& outbox) : fetches(outbox) {}
+
+  FetchBatch fetches;  // until begin
+  void begin();
+  // Whether it is done; then the status is there.
+  bool poll();
+  const Status& status() const noexcept { return status_; }
+
+ private:
+  std::mutex mutex_;
+  bool is_done_ = false;
   Status status_;
 };
 

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -144,9 +145,28 @@ class Engine {
   // One pass over all active operations. Returns at once when another thread is at it.
   void progress();
 
+  // While a thread calls progress again and again: counted where others may see it.
+  class Waiting {
+   public:
+    explicit Waiting(Engine& engine) noexcept : count_(*engine.waits_.load()) {
+      count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Waiting() { count_.fetch_sub(1, std::memory_order_relaxed); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    std::atomic<std::uint32_t>& count_;
+  };
+  // From now on there; null: nobody sees it.
+  void count_waits_in(std::atomic<std::uint32_t>* count) noexcept {
+    waits_.store(count != nullptr ? count : &unseen_waits_);
+  }
+
   // Progresses until done() is true; done() may poke the host MPI.
   template <class Done>
   void wait_until(Done&& done) {
+    const Waiting waiting(*this);
     for (;;) {
       progress();
       if (done()) return;
@@ -206,6 +226,9 @@ class Engine {
   std::vector<std::shared_ptr<Operation>> active_;
   std::atomic<std::size_t> active_count_{0};
   std::atomic<std::size_t> unawaited_count_{0};  // not among these
+
+  std::atomic<std::uint32_t> unseen_waits_{0};
+  std::atomic<std::atomic<std::uint32_t>*> waits_{&unseen_waits_};
 
   bool threads_allowed_ = false;
   std::atomic<std::size_t> blocked_{0};  // threads inside blocking host calls

@@ -7,8 +7,33 @@
 namespace accord::core {
 Status LoanEnd::poll(bool& done) {
   const Status status = step(done);
-  if ((done || !status.ok()) && std::exchange(is_waiting_, false)) lender_.end_wait(patience());
+  if (done || !status.ok()) end_wait();
   return status;
+}
+
+void LoanEnd::begin_wait() {
+  if (std::exchange(is_waiting_, true)) return;
+  receiver_ = lender_.receiver_of(header_);
+  patience_ends_ = lender_.begin_wait(receiver_, patience());
+  looks_end_ = patience_ends_ + kLookTime;
+  first_look_ = last_look_ = lender_.attention_of(receiver_).looks;
+}
+
+void LoanEnd::end_wait() {
+  if (std::exchange(is_waiting_, false)) lender_.end_wait(receiver_, patience());
+}
+
+// Whether a receiver that has been given its time is to be given as much again: it is at it, and
+// has yet to look often enough. So what it has a receive for is not moved, and what it has none for
+// is soon.
+bool LoanEnd::is_looked_for(Clock::time_point now) {
+  const node::Lender::Attention attention = lender_.attention_of(receiver_);
+  const bool has_looked = std::exchange(last_look_, attention.looks) != attention.looks;
+  if ((!attention.is_looking && !has_looked) || attention.looks - first_look_ >= kLooks ||
+      now >= looks_end_)
+    return false;
+  patience_ends_ = now + patience();
+  return true;
 }
 
 Status LoanEnd::step(bool& done) {
@@ -17,11 +42,11 @@ Status LoanEnd::step(bool& done) {
   done = loan == node::Lender::Loan::ended;
   if (loan != node::Lender::Loan::untouched) {
     // Who is given a while to begin is given all of it once more.
-    if (!done && std::exchange(is_waiting_, false)) lender_.end_wait(patience());
+    if (!done) end_wait();
     return {};
   }
-  if (!std::exchange(is_waiting_, true)) patience_ends_ = lender_.begin_wait(patience());
-  if (node::Lender::Clock::now() < patience_ends_) return {};
+  begin_wait();
+  if (const auto now = Clock::now(); now < patience_ends_ || is_looked_for(now)) return {};
   ACCORD_TRY(lender_.move(header_));
   ACCORD_TRY(lender_.look(header_, loan));
   done = loan == node::Lender::Loan::ended;

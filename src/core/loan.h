@@ -3,7 +3,9 @@
 //
 // The end of a loan: a message that its sender has lent to the receiver (node/outbox.h), and whose
 // buffer the user wants back. The receiver is given a while to begin to read it, after all others
-// that are waited for, then it is moved out of the way. Knows no mpi.h.
+// that are waited for, and longer while it looks what has come for its receives; then it is moved
+// out of the way: the receive that it is for may be posted only after what this rank sends next.
+// Knows no mpi.h.
 #pragma once
 
 #include <atomic>
@@ -21,17 +23,30 @@ class LoanEnd {
   LoanEnd(node::Lender& lender, const node::MessageHeader& header)
       : lender_(lender), header_(header) {}
 
+  // Looks after which a receiver has found all that it has receives for, whatever the host MPI's
+  // progress takes; and how long it is given for them in all, though it seems to look.
+  static constexpr std::uint64_t kLooks = 8;
+  static constexpr std::chrono::seconds kLookTime{1};
+
   // To be called until `done` or an error: then the buffer is its user's.
   Status poll(bool& done);
 
  private:
   Status step(bool& done);
   std::chrono::nanoseconds patience() const noexcept;
+  using Clock = node::Lender::Clock;
+  void begin_wait();
+  void end_wait();
+  bool is_looked_for(Clock::time_point now);
 
   node::Lender& lender_;
   const node::MessageHeader& header_;
   bool is_waiting_ = false;
-  node::Lender::Clock::time_point patience_ends_;
+  int receiver_ = -1;
+  Clock::time_point patience_ends_;
+  Clock::time_point looks_end_;
+  std::uint64_t first_look_ = 0;
+  std::uint64_t last_look_ = 0;
 };
 
 // The same of a non-blocking send: entered once its user asks for its completion.

@@ -3,6 +3,7 @@
 #include "core/requests.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace accord::core {
@@ -13,20 +14,48 @@ void Requests::track(HostRequest request, std::shared_ptr<Tracked> work) {
   count_.store(table_.size(), std::memory_order_release);
 }
 
+std::shared_ptr<Tracked> Requests::unclaimed(HostRequest request,
+                                             std::unique_lock<std::mutex>& locked) {
+  for (;;) {
+    const auto found = table_.find(request);
+    if (found == table_.end() || found->second->claimed) return nullptr;
+    if (!found->second->is_looked_at) return found->second;
+    locked.unlock();
+    std::this_thread::yield();
+    locked.lock();
+  }
+}
+
 std::shared_ptr<Tracked> Requests::find(HostRequest request) {
   if (empty()) return nullptr;
-  const std::lock_guard<std::mutex> locked(mutex_);
-  const auto found = table_.find(request);
-  return found == table_.end() || found->second->claimed ? nullptr : found->second;
+  std::unique_lock<std::mutex> locked(mutex_);
+  return unclaimed(request, locked);
 }
 
 std::shared_ptr<Tracked> Requests::claim(HostRequest request) {
   if (empty()) return nullptr;
+  std::unique_lock<std::mutex> locked(mutex_);
+  auto work = unclaimed(request, locked);
+  if (work) work->claimed = true;
+  return work;
+}
+
+Requests::LookedAt Requests::begin_looks() {
+  LookedAt all;
   const std::lock_guard<std::mutex> locked(mutex_);
-  const auto found = table_.find(request);
-  if (found == table_.end() || found->second->claimed) return nullptr;
-  found->second->claimed = true;
-  return found->second;
+  for (const auto& [request, work] : table_) {
+    if (work->claimed || work->is_looked_at || !work->active || work->finished ||
+        !work->may_fetch_early())
+      continue;
+    work->is_looked_at = true;
+    all.emplace_back(request, work);
+  }
+  return all;
+}
+
+void Requests::end_looks(const LookedAt& all) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  for (const auto& [request, work] : all) work->is_looked_at = false;
 }
 
 std::shared_ptr<Tracked> Requests::look(HostRequest request) {

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "core/engine.h"
@@ -32,6 +34,8 @@ struct MessageInfo {
   bool is_cancelled = false;
 };
 
+class SharedBatch;
+
 class Tracked {
  public:
   virtual ~Tracked() = default;
@@ -43,6 +47,11 @@ class Tracked {
   virtual Status finish(const Completion& completion) = 0;
   // The user asks whether the request is complete.
   virtual void wanted() {}
+  // Whether what has come for it may be brought before the user asks for its completion; that, of
+  // one that the host MPI has completed so, into a batch that is begun afterwards.
+  virtual bool may_fetch_early() const noexcept { return false; }
+  virtual void fetch_early(const Completion& /*completion*/,
+                           const std::shared_ptr<SharedBatch>& /*batch*/) {}
   // The user wants it cancelled. False: that is the host MPI's business, as the request is.
   virtual bool cancel() { return false; }
   // Of an `early` one: whether it is complete.
@@ -57,8 +66,9 @@ class Tracked {
   // The shim's: bits of the communicator that errors are raised on. Changes when that is freed.
   std::atomic<std::uint64_t> context{0};
   bool persistent = false;
-  bool claimed = false;  // some thread is about to complete it; under the lock of Requests
-  bool active = true;    // false for a persistent request between its completion and its next start
+  bool claimed = false;       // some thread is about to complete it; under the lock of Requests
+  bool is_looked_at = false;  // for a moment only; the same
+  bool active = true;  // false for a persistent request between its completion and its next start
   bool finished = false;  // though the user has the request still, and has only asked about it
   // A persistent receive whose message was held when it was started, so that another request of the
   // host MPI brings it: for the user's own one there was no start.
@@ -82,6 +92,14 @@ class Requests {
   // Also what another thread is about to complete: of a persistent request, whose handle stays.
   std::shared_ptr<Tracked> look(HostRequest request);
 
+  // Looks at each active request that may_fetch_early, which nobody completes meanwhile.
+  template <class Look>
+  void look_at_each(Look&& look) {
+    const auto all = begin_looks();
+    for (const auto& [request, work] : all) look(request, *work);
+    end_looks(all);
+  }
+
   // Before the host MPI starts a persistent request. No effect on one that is not tracked.
   Status start(HostRequest request);
   // After it has.
@@ -101,6 +119,12 @@ class Requests {
   void forget(HostRequest request);
 
  private:
+  using LookedAt = std::vector<std::pair<HostRequest, std::shared_ptr<Tracked>>>;
+  LookedAt begin_looks();
+  void end_looks(const LookedAt& all);
+  // The work of a request that nobody has claimed, under the lock; null: there is none.
+  std::shared_ptr<Tracked> unclaimed(HostRequest request, std::unique_lock<std::mutex>& locked);
+
   std::mutex mutex_;
   std::unordered_map<HostRequest, std::shared_ptr<Tracked>> table_;
   std::atomic<std::size_t> count_{0};

@@ -297,16 +297,35 @@ std::uint64_t Outbox::ticket_of(const MessageHeader& header) const noexcept {
   return message ^ group_->outbox(0).cookie[0];
 }
 
-Outbox::Clock::time_point Outbox::begin_wait(Clock::duration takes) noexcept {
+int Outbox::receiver_of(const MessageHeader& header) const noexcept {
+  return slot(header).receiver;
+}
+
+Outbox::Clock::time_point Outbox::begin_wait(int receiver, Clock::duration takes) noexcept {
+  group_->outbox(receiver).awaited.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard locked(mutex_);
   awaited_moves_ += takes;
   return Clock::now() + awaited_moves_;
 }
 
-void Outbox::end_wait(Clock::duration takes) noexcept {
+void Outbox::end_wait(int receiver, Clock::duration takes) noexcept {
+  group_->outbox(receiver).awaited.fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard locked(mutex_);
   awaited_moves_ -= takes;
 }
+
+Outbox::Attention Outbox::attention_of(int receiver) const noexcept {
+  const OutboxBoard& board = group_->outbox(receiver);
+  return {.is_looking = board.waits.load(std::memory_order_relaxed) != 0 &&
+                        board.posted.load(std::memory_order_relaxed) != 0,
+          .looks = board.looks.load(std::memory_order_acquire)};
+}
+
+bool Outbox::is_awaited() const noexcept {
+  return own_board().awaited.load(std::memory_order_relaxed) != 0;
+}
+
+OutboxBoard& Outbox::own_board() const noexcept { return group_->outbox(group_->rank()); }
 
 bool Outbox::recognises(const MessageHeader& header) const noexcept {
   return header.cookie == group_->outbox(0).cookie[1] && header.ticket == ticket_of(header) &&

@@ -78,13 +78,22 @@ class Lender {
   // How long the receiver of one is given to begin to read it before it is moved.
   virtual std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept = 0;
   using Clock = std::chrono::steady_clock;
+  // Which rank gets a message, as those functions below know it that tell how that one is.
+  virtual int receiver_of(const MessageHeader& /*header*/) const noexcept { return -1; }
   // When one that somebody begins to wait for is to be moved, if it takes that long after all
   // others that are waited for. `takes`: its patience; the same is to be told once nobody waits for
   // it.
-  virtual Clock::time_point begin_wait(Clock::duration takes) noexcept {
+  virtual Clock::time_point begin_wait(int /*receiver*/, Clock::duration takes) noexcept {
     return Clock::now() + takes;
   }
-  virtual void end_wait(Clock::duration /*takes*/) noexcept {}
+  virtual void end_wait(int /*receiver*/, Clock::duration /*takes*/) noexcept {}
+  // Whether a receiver waits in a call that looks at its posted receives while somebody waits for
+  // it, and how often it has looked.
+  struct Attention {
+    bool is_looking = false;
+    std::uint64_t looks = 0;
+  };
+  virtual Attention attention_of(int /*receiver*/) const noexcept { return {}; }
   // Sends of this rank wait for nobody any more who has not taken their headers.
   virtual bool is_leaving() const noexcept { return false; }
 };
@@ -133,6 +142,13 @@ struct alignas(128) OutboxBoard {
   alignas(64) std::atomic<bool> sends_headers[kRanksMax] = {};
   // By sender: how many messages of its, which may be headers, probes of this rank are reading.
   alignas(64) std::atomic<std::uint32_t> readings[kRanksMax] = {};
+  // How many sends wait for this rank to fetch what they lend.
+  alignas(64) std::atomic<std::uint32_t> awaited{0};
+  // Threads of this rank that wait in calls, its receives that are posted into device memory, and
+  // how often it has looked what has come for these.
+  alignas(64) std::atomic<std::uint32_t> waits{0};
+  std::atomic<std::uint32_t> posted{0};
+  std::atomic<std::uint64_t> looks{0};
 };
 
 class Outbox final : public Lender {
@@ -186,8 +202,10 @@ class Outbox final : public Lender {
   Status look(const MessageHeader& header, Loan& loan) override;
   Status move(const MessageHeader& header) override;
   std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept override;
-  Clock::time_point begin_wait(Clock::duration takes) noexcept override;
-  void end_wait(Clock::duration takes) noexcept override;
+  int receiver_of(const MessageHeader& header) const noexcept override;
+  Clock::time_point begin_wait(int receiver, Clock::duration takes) noexcept override;
+  void end_wait(int receiver, Clock::duration takes) noexcept override;
+  Attention attention_of(int receiver) const noexcept override;
 
   // A synchronous message as long as a header must not be read by a probe, which completes it.
   // `receiver` does not read what cannot be a header: so it goes as it is where none has been sent
@@ -214,6 +232,9 @@ class Outbox final : public Lender {
   // The receiver's side.
 
   bool recognises(const MessageHeader& header) const noexcept override;
+  // Whether senders wait for this rank; what they want to know of it is in its board.
+  bool is_awaited() const noexcept;
+  OutboxBoard& own_board() const noexcept;
   // Around what a probe does to read a message of `sender` that may be a header; meanwhile it says
   // so of one that is, and whoever receives that then does.
   void begin_reading(int sender) noexcept;

@@ -11,6 +11,7 @@
 
 #include "shim/collectives.h"
 #include "shim/messages.h"
+#include "shim/posted_receives.h"
 
 namespace accord::shim {
 
@@ -18,7 +19,8 @@ namespace accord::shim {
 // header may come.
 template <class C>
 bool passes_receive(const void* buf, C count, MPI_Datatype datatype, Lasts lasts) noexcept {
-  return engine().idle() && !needs_us(buf) && !must_look_after(count, datatype, lasts);
+  return engine().idle() && !has_posted_receives() && !needs_us(buf) &&
+         !must_look_after(count, datatype, lasts);
 }
 
 // After a blocking receive that nobody has looked after: see give_up_cut_off.

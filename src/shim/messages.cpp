@@ -15,6 +15,7 @@
 #include "node/node_number.h"
 #include "shim/library_messages.h"
 #include "shim/lineage.h"
+#include "shim/posted_receives.h"
 #include "shim/type_contents.h"
 
 namespace accord::shim {
@@ -184,6 +185,7 @@ void join_messages() {
     here.outbox.emplace(here.group, config().outbox_bytes);
     start_lineages();
     core::CallWatch::has_boards.store(true);
+    engine().count_waits_in(&outbox().own_board().waits);
     join_library_messages(here.comm, here.group);
   } else {
     log::info("messages within the node are staged through the host: {}", joined.message());
@@ -193,6 +195,7 @@ void join_messages() {
 
 void stop_messages() noexcept {
   stop_library_messages();
+  stop_posted_receives();
   if (node_joined) outbox().leave();
   if (net_joined) net_messages().leave();
 }
@@ -205,6 +208,7 @@ void leave_messages() noexcept {
   node_joined = false;
   core::CallWatch::has_boards.store(false);
   stop_lineages();
+  engine().count_waits_in(nullptr);
   NodeMates& here = node_mates();
   (void)host::Barrier(here.comm);
   leave_library_messages();
@@ -362,6 +366,7 @@ Status end_message(const node::MessageHeader& header, const Status& posted,
   ACCORD_TRY(posted);
   node::Lender& lender = lender_of(header);
   core::LoanEnd loan(lender, header);
+  const core::Engine::Waiting waiting(engine());
   for (bool is_received = synchronous == Synchronous::no;;) {
     bool done = false;
     if (!is_received) ACCORD_TRY(lender.look_for_receive(header, is_received));

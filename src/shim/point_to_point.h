@@ -61,7 +61,7 @@ inline void begin_header(const stages::Story& story, const Description& d,
 // `native` blocks, `twin` does not; either may be called, on the pointers given to it.
 template <class Native, class Twin>
 int run_blocking(Native native, Twin twin, MPI_Status* status) {
-  if (engine().idle()) {
+  if (engine().idle() && !has_posted_receives()) {
     const Region region(engine());
     return native();
   }
@@ -91,7 +91,7 @@ inline Synchronous is_synchronous(Mode mode) noexcept {
 // The host MPI may take a send as it is.
 template <class C>
 bool passes_send(const Sent<C>& call, int dest, MPI_Comm comm, Mode mode) noexcept {
-  return engine().idle() && !needs_us(call.buf) &&
+  return engine().idle() && !has_posted_receives() && !needs_us(call.buf) &&
          (mode != Mode::synchronous || prober(call.count, call.datatype, dest, comm) < 0);
 }
 

@@ -154,6 +154,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
   };
   Looks looks;
+  const core::Engine::Waiting waiting(engine());
   // The last one is waited for by itself, once all senders of others have their memory back.
   while (left.size() > 1 || !looks.idle()) {
     engine().progress();

@@ -60,7 +60,7 @@ inline int settle_early_of_some(const Watched& one, int& index, MPI_Status& stat
 // Blocks in the host MPI when nothing of ours needs progress, else polls the testing form.
 template <class Native, class Poll>
 int complete(const Watch& watched, Native native, Poll poll) {
-  if (engine().idle() && !watched.has_early()) {
+  if (engine().idle() && !watched.has_early() && !has_posted_receives()) {
     const Region region(engine());
     return native();
   }

@@ -18,6 +18,7 @@
 #include "shim/held_messages.h"
 #include "shim/library_messages.h"
 #include "shim/messages.h"
+#include "shim/posted_receives.h"
 #include "shim/story.h"
 
 namespace accord::shim {
@@ -90,29 +91,70 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
 // host MPI.
 class TrackedMessage : public core::Tracked {
  public:
-  TrackedMessage(MPI_Comm comm, Description d, Amount amount)
+  // Whether it is posted already, if it is a receive.
+  enum class Posted { yes, no };
+  TrackedMessage(MPI_Comm comm, Description d, Amount amount, Posted posted = Posted::yes)
       : description_(std::move(d)), amount_(amount) {
     context = to_bits(comm);
+    if (posted == Posted::yes && may_fetch_early() && description_.recv.is_staged())
+      posted_.emplace();
   }
   Status start() override {
     ACCORD_TRY(description_.send.copy_in());
     return description_.recv.copy_in();
   }
   Status finish(const core::Completion& completion) override {
+    posted_.reset();
     if (completion.failed) give_up_cut_off(description_.landing, description_.recv.host());
     if (completion.failed && description_.substitute) description_.substitute->conclude();
     if (completion.failed || completion.cancelled) return {};
+    const Collected collected = std::exchange(collected_fetches, Collected());
+    if (early_fetch_) return end_early_fetch();
     core::Completion known = completion;
     if (amount_ == Amount::whole) known.received_bytes = core::StagedBuffer::kAll;
-    return finish_receive(description_, known, facts, nullptr,
-                          std::exchange(collected_fetches, Collected()));
+    return finish_receive(description_, known, facts, nullptr, collected);
+  }
+
+  bool may_fetch_early() const noexcept override {
+    return amount_ == Amount::by_status && description_.landing.is_present() && !persistent &&
+           !early_fetch_;
+  }
+  // Only of a rank of this node, and by a copy of ours: nothing else is brought without waiting.
+  void fetch_early(const core::Completion& completion,
+                   const std::shared_ptr<core::SharedBatch>& batch) override {
+    node::MessageHeader header;
+    if (completion.cancelled || !description_.landing.may_hold_header(completion.received_bytes))
+      return;
+    const core::Segment segment = description_.landing.segment();
+    if (segment.type == nullptr ||
+        !core::find_header(outbox(), segment, description_.recv.host(), completion.received_bytes,
+                           header) ||
+        header.fetch == node::Fetch::by_library)
+      return;
+    const char* const path = core::last_path();
+    const std::size_t size = batch->fetches.size();
+    early_fetch_ = finish_receive(description_, completion, facts, nullptr,
+                                  {.of_node = &batch->fetches, .of_others = nullptr});
+    if (batch->fetches.size() != size) batch_ = batch;
+    core::set_last_path(path);
+    posted_.reset();
   }
 
  protected:
   Description description_;
 
  private:
+  Status end_early_fetch() {
+    core::set_last_path("node-p2p");
+    while (batch_ && !batch_->poll()) engine().port().pause();
+    if (batch_) keep_first(*early_fetch_, batch_->status());
+    return *early_fetch_;
+  }
+
   Amount amount_;
+  std::optional<PostedReceive> posted_;
+  std::optional<Status> early_fetch_;         // what has come of it so far
+  std::shared_ptr<core::SharedBatch> batch_;  // or comes with that
 };
 
 // A persistent receive. One whose message is held already when it is started gets it by a request
@@ -123,7 +165,7 @@ class PersistentReceive final : public TrackedMessage {
   using Receive = std::function<int(void* recv, MPI_Message* message, MPI_Request* request)>;
 
   PersistentReceive(MPI_Comm comm, Description d, int source, int tag, Receive receive)
-      : TrackedMessage(comm, std::move(d), Amount::by_status),
+      : TrackedMessage(comm, std::move(d), Amount::by_status, Posted::no),
         held_(held_messages(comm)),
         source_(source),
         tag_(tag),

@@ -4,7 +4,9 @@
 // What becomes of messages that go by headers (header_messages.h). What random calls seldom do is
 // here: buffers that are too small, more messages than there is room for; those that are probed are
 // in probed_messages.cpp.
+// "windows": messages both ways at once, of which few are moved out of the way.
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "header_messages.h"
@@ -229,10 +231,100 @@ void requests() {
       });
 }
 
+// Both ranks wait for their sends first, while what they have receives for waits for them.
+void windows() {
+  constexpr int kMessages = 400;
+  constexpr int kPart = 4 << 10;
+  constexpr int kRounds = 10;
+  test_name = "windows both ways";
+  const DeviceBuffer out = empty(kMessages * kPart);
+  const DeviceBuffer in = empty(kMessages * kPart);
+  const auto part = [](const DeviceBuffer& buffer, int i) {
+    return static_cast<int*>(buffer.pointer()) + i * kPart;
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    const auto sent = bytes_of(numbers(round + rank, kMessages * kPart));
+    (void)accord_memcpy(out.pointer(), sent.data(), sent.size());
+    meet();
+    MPI_Request sends[kMessages];
+    MPI_Request receives[kMessages];
+    for (int i = 0; i < kMessages; ++i)
+      MPI_Irecv(part(in, i), kPart, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD, receives + i);
+    for (int i = 0; i < kMessages; ++i)
+      MPI_Isend(part(out, i), kPart, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD, sends + i);
+    meet();
+    MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);
+    MPI_Status statuses[kMessages];
+    MPI_Waitall(kMessages, receives, statuses);
+    for (const MPI_Status& status : statuses) {
+      int count = 0;
+      MPI_Get_count(&status, MPI_INT, &count);
+      expect(count == kPart && status.MPI_SOURCE == 1 - rank && status.MPI_TAG == kTag,
+             "wrong status");
+    }
+    expect(contents(in) == numbers(round + 1 - rank, kMessages * kPart), "wrong data");
+  }
+}
+
+// The same by blocking sends, and in a call that waits for something else.
+void sends_both_ways() {
+  test_name = "sends both ways";
+  const DeviceBuffer out = empty();
+  const DeviceBuffer in = empty();
+  for (int round = 0; round < 50; ++round) {
+    const auto sent = bytes_of(numbers(round + rank));
+    (void)accord_memcpy(out.pointer(), sent.data(), sent.size());
+    meet();
+    MPI_Request request;
+    MPI_Irecv(in.pointer(), kCount, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD, &request);
+    if (round % 2 == 0 || rank == 0)
+      MPI_Send(out.pointer(), kCount, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD);
+    if (round % 2 != 0 && rank == 0) MPI_Send(&round, 1, MPI_INT, 1, kOtherTag, MPI_COMM_WORLD);
+    if (round % 2 != 0 && rank == 1) {
+      int got = 0;
+      MPI_Recv(&got, 1, MPI_INT, 0, kOtherTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(out.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD);
+    }
+    MPI_Status status;
+    int flag = 0;
+    while (flag == 0) MPI_Request_get_status(request, &flag, &status);
+    expect(contents(in) == numbers(round + 1 - rank), "wrong data");
+    MPI_Wait(&request, &status);
+    expect(status.MPI_SOURCE == 1 - rank && status.MPI_TAG == kTag, "wrong status");
+  }
+}
+
+// What neither has a receive for is moved soon, though both wait in calls and have receives posted.
+void nothing_posted() {
+  test_name = "sends that nobody has a receive for";
+  const DeviceBuffer out = empty();
+  const DeviceBuffer in = empty();
+  const DeviceBuffer other = empty();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int round = 0; round < 20; ++round) {
+    const auto sent = bytes_of(numbers(round + rank));
+    (void)accord_memcpy(out.pointer(), sent.data(), sent.size());
+    meet();
+    MPI_Request request;
+    MPI_Irecv(other.pointer(), kCount, MPI_INT, 1 - rank, kOtherTag, MPI_COMM_WORLD, &request);
+    MPI_Send(out.pointer(), kCount, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD);
+    MPI_Recv(in.pointer(), kCount, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    expect(contents(in) == numbers(round + 1 - rank), "wrong data");
+    MPI_Send(out.pointer(), kCount, MPI_INT, 1 - rank, kOtherTag, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(contents(other) == numbers(round + 1 - rank), "wrong data of the other");
+  }
+  expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10), "takes too long");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_messages(argc, argv, [] {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  return run_messages(argc, argv, [&] {
+    sends_both_ways();
+    nothing_posted();
+    if (mode == "windows") return windows();
     paths();
     requests();
     no_room();

@@ -285,11 +285,13 @@ class Told final : public node::Lender {
     return {};
   }
   std::chrono::nanoseconds patience(std::size_t) const noexcept override { return kPatience; }
-  Clock::time_point begin_wait(Clock::duration takes) noexcept override {
+  Attention attention_of(int) const noexcept override { return attention; }
+  Attention attention;
+  Clock::time_point begin_wait(int, Clock::duration takes) noexcept override {
     awaited += takes;
     return Clock::now() + takes;
   }
-  void end_wait(Clock::duration takes) noexcept override { awaited -= takes; }
+  void end_wait(int, Clock::duration takes) noexcept override { awaited -= takes; }
   static constexpr std::chrono::milliseconds kPatience{50};
 };
 
@@ -315,6 +317,52 @@ TEST(LoanEnd, IsPatientAnewWithAReceiverThatHasBeenAtWork) {
   ::usleep(60000);
   poll();
   EXPECT_EQ(1, lender.moves);
+}
+
+// Who looks what has come gets the time for it, but not for ever: no receive may be posted for
+// this.
+TEST(LoanEnd, WaitsForAReceiverThatLooks) {
+  Told lender;
+  const MessageHeader header;
+  core::LoanEnd end(lender, header);
+  const auto poll_after_patience = [&] {
+    ::usleep(60000);
+    bool done = false;
+    EXPECT_OK(end.poll(done));
+  };
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  lender.attention.is_looking = true;  // but busy with something else
+  for (int i = 0; i < 3; ++i) poll_after_patience();
+  EXPECT_EQ(0, lender.moves);
+  lender.attention = {.is_looking = false, .looks = core::LoanEnd::kLooks - 1};  // and has left
+  poll_after_patience();
+  EXPECT_EQ(0, lender.moves);
+  poll_after_patience();
+  EXPECT_EQ(1, lender.moves);
+}
+
+TEST(LoanEnd, DoesNotWaitForAReceiverThatHasLookedInVain) {
+  Told lender;
+  const MessageHeader header;
+  core::LoanEnd end(lender, header);
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  lender.attention = {.is_looking = true, .looks = core::LoanEnd::kLooks};
+  ::usleep(60000);
+  EXPECT_OK(end.poll(done));
+  EXPECT_EQ(1, lender.moves);
+}
+
+// Nor for one that says that it looks, and never does.
+TEST(LoanEnd, DoesNotWaitForEver) {
+  Told lender;
+  const MessageHeader header;
+  core::LoanEnd end(lender, header);
+  lender.attention.is_looking = true;
+  const auto begin = Told::Clock::now();
+  for (bool done = false; lender.moves == 0; ::usleep(1000)) EXPECT_OK(end.poll(done));
+  EXPECT_GE(Told::Clock::now() - begin, core::LoanEnd::kLookTime);
 }
 
 TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
@@ -406,11 +454,11 @@ TEST_F(Loan, HoldsItsOfferThoughItIsLongIdle) {
 TEST(Loans, EachGetsTimeForTheOnesBeforeIt) {
   using std::chrono::hours;
   Processes ranks(2);
-  const auto first = ranks[0].begin_wait(hours(1));
-  const auto second = ranks[0].begin_wait(hours(2));
+  const auto first = ranks[0].begin_wait(1, hours(1));
+  const auto second = ranks[0].begin_wait(1, hours(2));
   EXPECT_LE(first + hours(2), second);
-  ranks[0].end_wait(hours(1));
-  EXPECT_GT(second + hours(1), ranks[0].begin_wait(hours(1)));
+  ranks[0].end_wait(1, hours(1));
+  EXPECT_GT(second + hours(1), ranks[0].begin_wait(1, hours(1)));
 }
 
 TEST_F(Loan, IsNotCountedOnceItIsOver) {
@@ -422,7 +470,7 @@ TEST_F(Loan, IsNotCountedOnceItIsOver) {
   fetch();
   EXPECT_OK(end.poll(done));
   EXPECT_TRUE(done);
-  const auto others_end = ranks_[0].begin_wait({});
+  const auto others_end = ranks_[0].begin_wait(1, {});
   EXPECT_LE(others_end, Clock::now());
 }
 

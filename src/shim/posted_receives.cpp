@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "shim/posted_receives.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "shim/completion.h"
+#include "shim/messages.h"
+
+namespace accord::shim {
+namespace {
+
+// Looks at the receives while senders wait, and goes on with what it has found: unawaited, since
+// nobody waits for that here.
+class Looking final : public core::Operation {
+ public:
+  // Whether it is to be entered anew.
+  bool begin() noexcept {
+    const std::lock_guard locked(mutex_);
+    return !is_stopped_.load() && !std::exchange(is_active_, true);
+  }
+  void stop() noexcept { is_stopped_.store(true); }
+  bool is_active() noexcept {
+    const std::lock_guard locked(mutex_);
+    return is_active_;
+  }
+
+  Phase advance(core::HostPort&) override {
+    std::erase_if(under_way_, [](const auto& batch) { return batch->poll(); });
+    const bool is_stopped = is_stopped_.load();
+    if (!is_stopped && node_joined && outbox().is_awaited()) look();
+    const std::lock_guard locked(mutex_);
+    is_active_ = (has_posted_receives() && !is_stopped) || !under_way_.empty();
+    return is_active_ ? Phase::issued : Phase::done;
+  }
+
+ private:
+  void look() {
+    const auto batch = std::make_shared<core::SharedBatch>(outbox());
+    requests().look_at_each([&](core::HostRequest bits, core::Tracked& work) {
+      MPI_Status status;
+      int flag = 0;
+      const int code = host::Request_get_status(from_bits<MPI_Request>(bits), &flag, &status);
+      if (code == MPI_SUCCESS && flag != 0) work.fetch_early(completion_of(status), batch);
+    });
+    if (batch->fetches.size() != 0) {
+      batch->begin();
+      under_way_.push_back(batch);
+    }
+    outbox().own_board().looks.fetch_add(1, std::memory_order_release);
+  }
+
+  std::mutex mutex_;
+  bool is_active_ = false;
+  std::atomic<bool> is_stopped_{false};
+  std::vector<std::shared_ptr<core::SharedBatch>> under_way_;
+};
+
+std::shared_ptr<Looking>& looking() {
+  static auto& instance = *new std::shared_ptr<Looking>(std::make_shared<Looking>());
+  return instance;
+}
+
+std::atomic<std::uint32_t> posted{0};
+
+}  // namespace
+
+PostedReceive::PostedReceive() noexcept {
+  posted.fetch_add(1);
+  if (node_joined) outbox().own_board().posted.fetch_add(1, std::memory_order_relaxed);
+  if (node_joined && looking()->begin()) engine().submit_unawaited(looking());
+}
+
+PostedReceive::~PostedReceive() {
+  posted.fetch_sub(1);
+  if (node_joined) outbox().own_board().posted.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool has_posted_receives() noexcept { return posted.load(std::memory_order_relaxed) != 0; }
+
+void stop_posted_receives() noexcept {
+  looking()->stop();
+  engine().wait_until([] { return !looking()->is_active(); });
+}
+
+}  // namespace accord::shim

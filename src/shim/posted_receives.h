@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Receives into device memory that the program has posted, and whose completion it has not asked
+// for yet. Where their senders wait for a message that they have lent, it is brought while this
+// rank is in any call that makes progress, before they have to move it out of the way
+// (core/loan.h).
+#pragma once
+
+namespace accord::shim {
+
+// One of them; from any thread.
+class PostedReceive {
+ public:
+  PostedReceive() noexcept;
+  ~PostedReceive();
+  PostedReceive(const PostedReceive&) = delete;
+  PostedReceive& operator=(const PostedReceive&) = delete;
+};
+
+// Whether there are any: then no call of messages blocks in the host MPI.
+bool has_posted_receives() noexcept;
+
+// Waits for what is being brought. No more is.
+void stop_posted_receives() noexcept;
+
+}  // namespace accord::shim
