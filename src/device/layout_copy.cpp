@@ -58,6 +58,28 @@ void for_each_move(const LayoutCopy& copy, std::size_t first_bytes, std::size_t 
                  });
 }
 
+// As elements of what an irregular type repeats, where all of them are in equal steps: these have
+// fewer runs, and rectangles and kernels take as many elements as there are.
+void unwrap(LayoutCopy& copy) {
+  while (copy.type->repeated()) {
+    const Typemap& type = *copy.type;
+    const Typemap& repeated = *type.repeated();
+    const std::size_t skipped = copy.first_bytes / type.size_bytes();
+    const std::size_t last = (copy.first_bytes + copy.length_bytes - 1) / type.size_bytes();
+    if (skipped == last) {
+      const std::ptrdiff_t skipped_bytes =
+          static_cast<std::ptrdiff_t>(skipped) * type.extent_bytes();
+      copy.elements = at(copy.elements, skipped_bytes);
+      if (copy.form == LayoutCopy::Form::same) copy.other = at(copy.other, skipped_bytes);
+      copy.first_bytes -= skipped * type.size_bytes();
+    } else if (type.extent_bytes() !=
+               static_cast<std::ptrdiff_t>(type.repetitions()) * repeated.extent_bytes()) {
+      return;
+    }
+    copy.type = type.repeated();
+  }
+}
+
 }  // namespace
 
 LayoutCopy::Bounds LayoutCopy::bounds() const {
@@ -126,8 +148,7 @@ void CopyList::append_rows(const LayoutCopy& copy) {
   const std::size_t low = (copy.first_bytes + element_bytes - 1) / element_bytes * element_bytes;
   const std::size_t high = end / element_bytes * element_bytes;
   // With no more elements than runs, steps are rather to be found among the runs.
-  if (copy.type->dense() || high <= low ||
-      (high - low) / element_bytes <= copy.type->runs().size()) {
+  if (copy.type->dense() || high <= low || (high - low) / element_bytes <= copy.type->run_count()) {
     append_pieces(copy, copy.first_bytes, end);
     return;
   }
@@ -152,17 +173,18 @@ void CopyList::append_elements(const LayoutCopy& copy, std::size_t first_bytes,
   const bool pack = copy.direction == LayoutCopy::Direction::pack;
   const auto origin =
       static_cast<std::ptrdiff_t>(first_bytes / type.size_bytes()) * type.extent_bytes();
-  for (const Run& run : type.runs()) {
-    const std::ptrdiff_t offset = origin + run.offset_bytes;
-    void* here = at(copy.elements, offset);
-    void* there = at(copy.other, copy.other_offset(offset, first_bytes + run.packed_bytes));
-    append_rows(Copy{pack ? there : here, pack ? here : there, run.length_bytes, elements,
-                     pack ? other_step : step, pack ? step : other_step});
-  }
+  type.block().visit(origin, first_bytes, first_bytes, first_bytes + type.size_bytes(),
+                     [&](std::ptrdiff_t offset, std::size_t packed, std::size_t length) {
+                       void* here = at(copy.elements, offset);
+                       void* there = at(copy.other, copy.other_offset(offset, packed));
+                       append_rows(Copy{pack ? there : here, pack ? here : there, length, elements,
+                                        pack ? other_step : step, pack ? step : other_step});
+                     });
 }
 
 void CopyBatch::append(LayoutCopy copy) {
-  if (copy.length_bytes == 0 || copy.type->runs().empty()) return;
+  if (copy.length_bytes == 0 || copy.type->run_count() == 0) return;
+  unwrap(copy);
   if (copy.type->dense()) {
     plain.append_rows(copy);
   } else {
@@ -177,13 +199,13 @@ void CopyBatch::add(CopyBatch&& others) {
 
 bool kernel_pays(const LayoutCopy& copy) {
   const Typemap& type = *copy.type;
-  if (type.dense() || type.runs().empty() || way_of_tests() == Way::copies) return false;
+  if (type.dense() || type.run_count() == 0 || way_of_tests() == Way::copies) return false;
   if (way_of_tests() == Way::kernel) return true;
-  const std::size_t row_bytes = std::max<std::size_t>(1, type.size_bytes() / type.runs().size());
+  const std::size_t row_bytes = std::max<std::size_t>(1, type.size_bytes() / type.run_count());
   if (copy.length_bytes / row_bytes <= kCopiesMax) return false;
   const std::size_t elements = copy.length_bytes / type.size_bytes();
-  const std::size_t copies = elements > type.runs().size()
-                                 ? type.runs().size()
+  const std::size_t copies = elements > type.run_count()
+                                 ? type.run_count()
                                  : std::max<std::size_t>(1, elements) * type.rectangles();
   if (copies > kCopiesMax) return true;
   // A shadow is in host memory. Where a type fills half of its extent and more, engines move whole

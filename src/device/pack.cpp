@@ -26,7 +26,7 @@ PackArguments pack_arguments(const LayoutCopy& copy) {
           .element_bytes = type.size_bytes(),
           .extent_bytes = type.extent_bytes(),
           .runs = type.regular() ? nullptr : type.runs().data(),
-          .run_count = type.runs().size(),
+          .run_count = type.run_count(),
           .steps = type.steps(),
           .packs = copy.direction == LayoutCopy::Direction::pack ? 1U : 0U,
           .same_layout = same_layout ? 1U : 0U};

@@ -3,87 +3,75 @@
 #include "device/typemap.h"
 
 #include <atomic>
+#include <utility>
 
 namespace accord::device {
 namespace {
 
 std::atomic<std::uint64_t> last_id{0};
 
-std::int64_t offset_of(const Steps& steps, std::size_t run) {
-  std::int64_t offset = steps.first_offset_bytes;
-  for (std::uint32_t level = 0; level < steps.level_count; ++level) {
-    const Steps::Level& one = steps.levels[level];
-    offset += static_cast<std::int64_t>(run % one.count) * one.step_bytes;
-    run /= one.count;
+Block block_of(const std::vector<Run>& runs) {
+  BlockRow row;
+  for (const Run& run : runs) {
+    if (run.offset_bytes == kPadding) {
+      row.append_padding(run.length_bytes);
+    } else {
+      row.append(Block::run(run.length_bytes).moved(run.offset_bytes));
+    }
   }
-  return offset;
+  return std::move(row).finish();
 }
 
-// Level by level: as many groups of runs as follow one another in one step make a larger group.
-Steps steps_of(const std::vector<Run>& runs, std::size_t size_bytes) {
-  if (runs.empty() || runs.size() * runs.front().length_bytes != size_bytes) return {};
+Steps steps_of(const Block& block) {
+  const auto& levels = block.levels();
+  if (!block.is_of_runs() || levels.size() > Steps::kLevelsMax) return {};
   Steps steps;
-  steps.first_offset_bytes = runs.front().offset_bytes;
-  const auto offset = [&](std::size_t run) { return runs[run].offset_bytes; };
-  for (std::size_t group = 1; group < runs.size();) {
-    if (steps.level_count == Steps::kLevelsMax) return {};
-    Steps::Level& level = steps.levels[steps.level_count++];
-    level = {2, offset(group) - offset(0)};
-    while (level.count * group < runs.size() &&
-           offset(level.count * group) - offset((level.count - 1) * group) == level.step_bytes)
-      ++level.count;
-    group *= level.count;
-    if (runs.size() % group != 0) return {};
-  }
-  for (std::size_t run = 0; run < runs.size(); ++run) {
-    if (runs[run].length_bytes != runs.front().length_bytes || offset(run) != offset_of(steps, run))
-      return {};
-  }
-  steps.run_bytes = runs.front().length_bytes;
+  steps.run_bytes = block.copy_bytes();
+  steps.first_offset_bytes = block.offset_bytes();
+  steps.level_count = static_cast<std::uint32_t>(levels.size());
+  std::copy(levels.begin(), levels.end(), steps.levels);
   return steps;
 }
 
 }  // namespace
 
-Typemap::Typemap(std::vector<Run> runs, std::ptrdiff_t extent_bytes)
-    : extent_bytes_(extent_bytes), id_(++last_id) {
-  for (const Run& run : runs) {
-    if (run.length_bytes == 0) continue;
-    if (run.offset_bytes != kPadding) {
-      Run* last = runs_.empty() ? nullptr : &runs_.back();
-      const bool continues =
-          last != nullptr && last->packed_bytes + last->length_bytes == size_bytes_ &&
-          last->offset_bytes + static_cast<std::ptrdiff_t>(last->length_bytes) == run.offset_bytes;
-      if (continues) {
-        last->length_bytes += run.length_bytes;
-      } else {
-        runs_.push_back({run.offset_bytes, run.length_bytes, size_bytes_});
-      }
-    }
-    size_bytes_ += run.length_bytes;
+Typemap::Typemap(Block block, std::ptrdiff_t extent_bytes)
+    : block_(std::move(block)),
+      extent_bytes_(extent_bytes),
+      run_count_(block_.run_count()),
+      id_(++last_id) {
+  if (run_count_ == 0) return;
+  low_bytes_ = block_.low_bytes();
+  high_bytes_ = block_.high_bytes();
+  dense_ = block_.is_run() && extent_bytes_ == static_cast<std::ptrdiff_t>(size_bytes());
+  steps_ = steps_of(block_);
+  if (!regular() && !block_.levels().empty()) {
+    repeated_ = std::make_shared<const Typemap>(
+        block_.first_copy(), static_cast<std::ptrdiff_t>(block_.levels().back().step_bytes));
   }
-  if (runs_.empty()) return;
-  low_bytes_ = runs_.front().offset_bytes;
-  run_bits_ = size_bytes_;
-  for (const Run& run : runs_) {
-    low_bytes_ = std::min(low_bytes_, run.offset_bytes);
-    high_bytes_ =
-        std::max(high_bytes_, run.offset_bytes + static_cast<std::ptrdiff_t>(run.length_bytes));
-    run_bits_ |=
-        static_cast<std::uintptr_t>(run.offset_bytes) | run.length_bytes | run.packed_bytes;
-  }
-  dense_ = runs_.size() == 1 && runs_.front().length_bytes == size_bytes_ &&
-           extent_bytes_ == static_cast<std::ptrdiff_t>(size_bytes_);
-  steps_ = steps_of(runs_, size_bytes_);
 }
 
+Typemap::Typemap(const std::vector<Run>& runs, std::ptrdiff_t extent_bytes)
+    : Typemap(block_of(runs), extent_bytes) {}
+
 std::shared_ptr<const Typemap> Typemap::contiguous(std::size_t size_bytes) {
-  return std::make_shared<const Typemap>(std::vector<Run>{{0, size_bytes, 0}},
+  return std::make_shared<const Typemap>(Block::run(size_bytes),
                                          static_cast<std::ptrdiff_t>(size_bytes));
 }
 
+const std::vector<Run>& Typemap::runs() const {
+  std::call_once(runs_made_, [this] {
+    runs_.reserve(run_count_);
+    block_.visit(0, 0, 0, size_bytes(),
+                 [this](std::ptrdiff_t offset, std::size_t packed, std::size_t length) {
+                   runs_.push_back({offset, length, packed});
+                 });
+  });
+  return runs_;
+}
+
 std::size_t Typemap::rectangles() const noexcept {
-  return steps_.level_count == 0 ? runs_.size() : runs_.size() / steps_.levels[0].count;
+  return steps_.level_count == 0 ? run_count_ : run_count_ / steps_.levels[0].count;
 }
 
 }  // namespace accord::device

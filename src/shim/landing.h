@@ -2,8 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Where a message arrives that may be a header (messages.h): what its receive would write. Host
-// memory is seldom sent one, and reading a large datatype's typemap takes long, so that is left
-// until one comes.
+// memory is seldom sent one, so a datatype is decoded only once one comes.
 #pragma once
 
 #include <mpi.h>

@@ -146,9 +146,8 @@ void stop_session_runtime() noexcept;
 // A communicator of this process alone whose errors return: for questions that must not disturb the
 // user's error handlers.
 MPI_Comm private_comm() noexcept;
-// The tags of messages on it by which datatypes are explored, and of those that stand for others
-// (held_messages.h); those above stand for operations.
-inline constexpr int kTypemapTag = 0;
+// The tag of messages on it that stand for others (held_messages.h); those above stand for
+// operations.
 inline constexpr int kSubstituteTag = 1;
 
 // Error code of this ABI for a Status, with its text attached.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "shim/shim.h"
-#include "shim/typemap.h"
 
 namespace accord::shim {
 namespace {
@@ -68,6 +67,18 @@ int combiner_of(MPI_Datatype datatype) noexcept {
   return datatype == MPI_DATATYPE_NULL ? MPI_UNDEFINED : envelope(datatype).combiner;
 }
 
+bool is_predefined(int combiner) noexcept {
+  switch (combiner) {
+    case MPI_COMBINER_NAMED:
+    case MPI_COMBINER_F90_REAL:
+    case MPI_COMBINER_F90_COMPLEX:
+    case MPI_COMBINER_F90_INTEGER:
+      return true;
+    default:
+      return combiner == kCombinerValueIndex;
+  }
+}
+
 TypeContents::TypeContents(MPI_Datatype datatype) {
   const Envelope sizes = envelope(datatype);
   std::vector<int> integers(static_cast<std::size_t>(sizes.integers));
@@ -77,6 +88,7 @@ TypeContents::TypeContents(MPI_Datatype datatype) {
   if (types.empty() || contents(datatype, sizes, integers, addresses, large, types) != MPI_SUCCESS)
     return;
   combiner_ = sizes.combiner;
+  is_large_ = sizes.large_counts != 0;
   numbers_.assign(integers.begin(), integers.end());
   numbers_.insert(numbers_.end(), addresses.begin(), addresses.end());
   numbers_.insert(numbers_.end(), large.begin(), large.end());
@@ -85,7 +97,7 @@ TypeContents::TypeContents(MPI_Datatype datatype) {
 
 TypeContents::~TypeContents() {
   for (MPI_Datatype& type : types_)
-    if (!is_named(type)) (void)host::Type_free(&type);
+    if (!is_predefined(combiner_of(type))) (void)host::Type_free(&type);
 }
 
 }  // namespace accord::shim

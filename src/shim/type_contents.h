@@ -11,8 +11,19 @@
 
 namespace accord::shim {
 
+// Of MPI 4.1; -1 is none of older ones.
+#if defined(MPI_VERSION) && (MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1))
+inline constexpr int kCombinerValueIndex = MPI_COMBINER_VALUE_INDEX;
+#else
+inline constexpr int kCombinerValueIndex = -1;
+#endif
+
 // MPI_UNDEFINED where the handle is none.
 int combiner_of(MPI_Datatype datatype) noexcept;
+
+// Of types that the program has not made, nor may free: named ones, Fortran's of a given precision
+// and pairs that MPI_Type_get_value_index has found.
+bool is_predefined(int combiner) noexcept;
 
 // Owns the handles it has been given.
 class TypeContents {
@@ -24,12 +35,16 @@ class TypeContents {
   TypeContents& operator=(const TypeContents&) = delete;
 
   int combiner() const noexcept { return combiner_; }
-  // Integers and then addresses, in the order of the constructor's arguments.
+  // Integers, then addresses, then large counts: but for arrays (subarray, darray) in the order of
+  // the constructor's arguments, whichever of the kinds they are.
   const std::vector<MPI_Count>& numbers() const noexcept { return numbers_; }
   const std::vector<MPI_Datatype>& types() const noexcept { return types_; }
+  // Whether it has been made with large counts.
+  bool is_large() const noexcept { return is_large_; }
 
  private:
   int combiner_ = MPI_UNDEFINED;
+  bool is_large_ = false;
   std::vector<MPI_Count> numbers_;
   std::vector<MPI_Datatype> types_;
 };

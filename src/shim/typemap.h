@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The typemap of any MPI datatype, read off the host MPI itself: MPI_Pack of a buffer that holds
-// its own byte offsets tells where each packed byte comes from, for every combiner of every MPI
-// version alike. Kept as an attribute of the datatype.
+// The typemap of any MPI datatype, decoded from what it has been made of (type_contents.h): in time
+// and memory that follow from the arguments of its constructors, never from what it spans. Kept as
+// an attribute of the datatype.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +22,7 @@ std::shared_ptr<const core::Typemap> typemap(MPI_Datatype datatype) noexcept;
 // else null.
 std::shared_ptr<const core::Typemap> known_typemap(MPI_Datatype datatype) noexcept;
 
-// Whether the datatype is predefined (its handle is never reused).
+// Whether the datatype is predefined: its handle is never reused.
 bool is_named(MPI_Datatype datatype) noexcept;
 
 // Of the attribute; a program may end MPI and begin it anew in another session.

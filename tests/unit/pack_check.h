@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -76,9 +77,35 @@ inline RandomType indexed_type(Random& random, std::size_t unit) {
   return make_type(runs, below(random, 6) == 0 ? -extent : extent);
 }
 
+// An irregular one again and again, in two levels of steps, whose elements may go on in them.
+inline RandomType repeated_type(Random& random, std::size_t unit) {
+  const RandomType inner = indexed_type(random, unit);
+  const std::ptrdiff_t span = std::abs(inner.type->extent_bytes());
+  const std::size_t counts[] = {1 + below(random, 3), 1 + below(random, 2)};
+  const auto gap = static_cast<std::ptrdiff_t>(unit * below(random, 3));
+  const std::ptrdiff_t steps[] = {span, static_cast<std::ptrdiff_t>(counts[0]) * span + gap};
+  RandomType result;
+  for (std::size_t outer = 0; outer < counts[1]; ++outer) {
+    for (std::size_t copy = 0; copy < counts[0]; ++copy) {
+      for (const std::ptrdiff_t byte : inner.bytes) {
+        const std::ptrdiff_t from = static_cast<std::ptrdiff_t>(outer) * steps[1] +
+                                    static_cast<std::ptrdiff_t>(copy) * steps[0];
+        result.bytes.push_back(byte == device::kPadding ? byte : byte + from);
+      }
+    }
+  }
+  const auto end = static_cast<std::ptrdiff_t>(counts[1]) * steps[1];
+  const device::Block all =
+      inner.type->block().repeated(counts[0], steps[0]).repeated(counts[1], steps[1]);
+  result.type = std::make_shared<const Typemap>(
+      all, end + static_cast<std::ptrdiff_t>(unit * below(random, 2)));
+  return result;
+}
+
 inline RandomType random_type(Random& random) {
   constexpr std::size_t kUnits[] = {1, 2, 4, 8, 16};
   const std::size_t unit = kUnits[below(random, std::size(kUnits))];
+  if (below(random, 3) == 0) return repeated_type(random, unit);
   return below(random, 2) == 0 ? nested_type(random, below(random, 6), unit)
                                : indexed_type(random, unit);
 }

@@ -45,6 +45,40 @@ TEST(Typemap, finds_nested_steps) {
   EXPECT_EQ(6U, typemap.rectangles());
 }
 
+// However many rows a column has, it is one block; so is what programs write as an index of rows.
+TEST(Typemap, takes_the_memory_of_its_making) {
+  constexpr std::size_t kRows = std::size_t{1} << 40;
+  const Block column = Block::run(8).repeated(kRows, 4096);
+  EXPECT_TRUE(Typemap(column, 4096).regular());
+  EXPECT_EQ(kRows, Typemap(column, 4096).run_count());
+  EXPECT_EQ(kRows,
+            column.repeated(2, static_cast<std::ptrdiff_t>(kRows * 4096)).levels()[0].count / 2)
+      << "one step";
+  BlockRow row;
+  for (std::ptrdiff_t i = 0; i < 5; ++i) row.append(column.moved(i * 16));
+  const Block face = std::move(row).finish();
+  ASSERT_EQ(2U, face.levels().size());
+  EXPECT_EQ(5U, face.levels()[1].count);
+  BlockRow two;
+  two.append(Block::run(4));
+  two.append(Block::run(8).moved(8));
+  const Typemap structs(std::move(two).finish().repeated(kRows, 16), 16);
+  EXPECT_FALSE(structs.regular());
+  EXPECT_EQ(2U, structs.repeated()->run_count());
+  // What such a copy follows are structs, of which any number has two runs.
+  CopyBatch batch;
+  batch.append({std::make_shared<const Typemap>(structs.block(), 16), nullptr, nullptr, 0,
+                structs.size_bytes(), LayoutCopy::Direction::pack});
+  ASSERT_EQ(1U, batch.laid_out.size());
+  EXPECT_EQ(2U, batch.laid_out[0].type->run_count());
+  EXPECT_TRUE(kernel_pays(batch.laid_out[0]) || std::getenv("ACCORD_TEST_PACK") != nullptr);
+  // From the middle, without a walk to there.
+  std::ptrdiff_t found = 0;
+  for_each_piece(structs, 12 * (kRows / 2), 4,
+                 [&](std::ptrdiff_t offset, std::size_t, std::size_t) { found = offset; });
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(8 * kRows), found);
+}
+
 TEST(Pack, arithmetic_finds_every_byte) {
   test::Random random(2);
   std::size_t words_seen = 0;
@@ -55,7 +89,7 @@ TEST(Pack, arithmetic_finds_every_byte) {
     auto wanted_other = other;
     const auto drawn = test::random_copy(random, reinterpret_cast<std::byte*>(elements.data()),
                                          reinterpret_cast<std::byte*>(other.data()));
-    if (drawn.copy.type->size_bytes() == 0) continue;
+    if (drawn.copy.type->run_count() == 0) continue;
     const PackArguments arguments = pack_arguments(drawn.copy);
     const std::size_t largest = pack_word_bytes(drawn.copy, arguments);
     words_seen |= largest;
