@@ -7,6 +7,9 @@
 #include <iterator>
 #include <span>
 
+#include "shim/shim.h"
+#include "shim/type_contents.h"
+
 #ifdef OPEN_MPI
 // Of mpi-ext.h, which not every Open MPI has this in: a null handle where the running one has not.
 extern "C" ompi_predefined_datatype_t ompi_mpi_short_float __attribute__((weak));
@@ -28,6 +31,7 @@ enum class Family {
   fortran_integer,
   address,
   boolean,
+  logical,  // of Fortran
   byte,
   floating,
   bfloat,
@@ -41,6 +45,15 @@ struct KnownType {
   MPI_Datatype datatype;
   Family family;
 };
+
+// Open MPI takes MPI_BYTE and Fortran's characters for unsigned integers of 8 bits, and has logical
+// operations on integers that MPI_Type_create_f90_integer finds. The others refuse all that.
+constexpr bool kTakesCharacters =
+#ifdef OPEN_MPI
+    true;
+#else
+    false;
+#endif
 
 // Handles of Open MPI are addresses that the linker finds, so no constant. Frequent ones first.
 std::span<const KnownType> known_types() {
@@ -107,8 +120,9 @@ std::span<const KnownType> known_types() {
       {MPI_2INTEGER, integer_and_index},
       {MPI_2REAL, floating_pair},
       {MPI_2DOUBLE_PRECISION, floating_pair},
-      {MPI_LOGICAL, other},  // how .TRUE. looks is the Fortran compiler's business
-      {MPI_CHAR, other},
+      {MPI_LOGICAL, logical},
+      {MPI_CHAR, signed_integer},  // the standard has no operation on it, but all MPIs do
+      {MPI_CHARACTER, kTakesCharacters ? unsigned_integer : other},
       {MPI_WCHAR, other},
       {MPI_PACKED, other},
   };
@@ -130,6 +144,7 @@ Element element_of(Family family, std::size_t size_bytes) {
     case Family::signed_integer:
     case Family::fortran_integer:
     case Family::address:
+    case Family::logical:
       return of_size(size_bytes, {int8, int16, int32, int64});
     case Family::unsigned_integer:
     case Family::boolean:
@@ -151,7 +166,33 @@ Element element_of(Family family, std::size_t size_bytes) {
   return none;
 }
 
-// Whether the standard defines the operation, as far as the element alone does not say.
+// How .TRUE. looks is the Fortran compiler's business, so the host MPI is asked: whether it takes
+// all but 0 for true, and writes 1.
+bool logical_is_as_in_c() {
+  static const bool answer = [] {
+    using Logical = int;
+    int size = 0;
+    if (host::Type_size(MPI_LOGICAL, &size) != MPI_SUCCESS || size != sizeof(Logical)) return false;
+    const MPI_Op operations[] = {MPI_LAND, MPI_LOR, MPI_LXOR};
+    const Logical values[] = {0, 1, 2, -1, 256};
+    for (const MPI_Op op : operations) {
+      for (const Logical one : values) {
+        for (const Logical two : values) {
+          Logical result = two;
+          if (host::Reduce_local(&one, &result, 1, MPI_LOGICAL, op) != MPI_SUCCESS) return false;
+          const bool expected = op == MPI_LAND  ? one && two
+                                : op == MPI_LOR ? one || two
+                                                : (one != 0) != (two != 0);
+          if (result != static_cast<Logical>(expected)) return false;
+        }
+      }
+    }
+    return true;
+  }();
+  return answer;
+}
+
+// Whether the host MPI takes the operation, as far as the element alone does not say.
 bool is_legal(ReduceOp op, Family family) {
   const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
   const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
@@ -161,8 +202,10 @@ bool is_legal(ReduceOp op, Family family) {
       return !logical;
     case Family::boolean:
       return logical;
+    case Family::logical:
+      return logical && logical_is_as_in_c();
     case Family::byte:
-      return bitwise;
+      return bitwise || kTakesCharacters;
     default:
       return true;
   }
@@ -181,6 +224,30 @@ bool as_in_c([[maybe_unused]] ReduceOp op, [[maybe_unused]] MPI_Datatype datatyp
   return !(arithmetic && device::element_bytes(element) == 1) &&
          !(compares && datatype == MPI_OFFSET);
 #endif
+}
+
+struct Canonical {
+  std::uint32_t number = 0;
+  Family family = Family::other;
+};
+
+// Fortran's types of a given precision have no handles to be found by.
+Canonical canonical(MPI_Datatype datatype) {
+  const auto list = known_types();
+  const auto last = static_cast<std::uint32_t>(list.size());
+  const auto found = std::ranges::find(list, datatype, &KnownType::datatype);
+  if (found != list.end())
+    return {static_cast<std::uint32_t>(found - list.begin() + 1), found->family};
+  switch (combiner_of(datatype)) {
+    case MPI_COMBINER_F90_REAL:
+      return {last + 1, Family::floating};
+    case MPI_COMBINER_F90_COMPLEX:
+      return {last + 2, Family::complex};
+    case MPI_COMBINER_F90_INTEGER:
+      return {last + 3, kTakesCharacters ? Family::signed_integer : Family::fortran_integer};
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -210,20 +277,15 @@ const char* op_word(MPI_Op op) noexcept {
   return kWords[canonical_op(op)];
 }
 
-std::uint32_t canonical_type(MPI_Datatype datatype) noexcept {
-  const auto list = known_types();
-  const auto found = std::ranges::find(list, datatype, &KnownType::datatype);
-  return found == list.end() ? 0 : static_cast<std::uint32_t>(found - list.begin() + 1);
-}
+std::uint32_t canonical_type(MPI_Datatype datatype) noexcept { return canonical(datatype).number; }
 
 bool takes_operation(MPI_Datatype datatype, MPI_Op op) noexcept {
-  const std::uint32_t number = canonical_type(datatype);
+  const auto [number, family] = canonical(datatype);
   const ReduceOp wanted = device_op(op);
   if (number == 0 || wanted == ReduceOp::none) return false;
   const bool arithmetic = wanted == ReduceOp::sum || wanted == ReduceOp::prod;
   const bool compares = wanted == ReduceOp::min || wanted == ReduceOp::max;
   const bool locates = wanted == ReduceOp::minloc || wanted == ReduceOp::maxloc;
-  const Family family = known_types()[number - 1].family;
   switch (family) {
     case Family::other:
       return false;
@@ -247,9 +309,8 @@ ReduceOp device_op(MPI_Op op) noexcept {
 }
 
 Element device_element(ReduceOp op, MPI_Datatype datatype, std::size_t size_bytes) noexcept {
-  const std::uint32_t number = canonical_type(datatype);
+  const auto [number, family] = canonical(datatype);
   if (number == 0) return Element::none;
-  const Family family = known_types()[number - 1].family;
   const Element element = element_of(family, size_bytes);
   const bool taken =
       device::is_defined(op, element) && is_legal(op, family) && as_in_c(op, datatype, element);

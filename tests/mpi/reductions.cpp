@@ -90,6 +90,11 @@ const std::vector<Operation::Family> kAddresses = {Operation::sum, Operation::pr
 const std::vector<Operation::Family> kIntegers = {Operation::sum, Operation::prod, Operation::order,
                                                   Operation::logical, Operation::bitwise};
 
+const std::vector<Operation::Family> kBits = {Operation::bitwise};
+// What Open MPI alone takes for a number.
+const std::vector<Operation::Family> kCharacters =
+    kIsMpich ? std::vector<Operation::Family>{} : kIntegers;
+
 template <class T>
 void put(std::byte* target, T value) {
   std::memcpy(target, &value, sizeof value);
@@ -157,7 +162,7 @@ Type truths(const char* name, MPI_Datatype handle, std::size_t size_bytes, Way w
   Type type{name, handle, size_bytes, {Operation::logical}, {}};
   type.write = [size_bytes](std::byte* target, Operation::Family, Random& random) {
     std::memset(target, 0, size_bytes);
-    target[0] = static_cast<std::byte>(random() % 2);
+    target[0] = static_cast<std::byte>(random() % (size_bytes == 1 ? 2 : 3));
   };
   type.way = [way](Operation::Family) { return way; };
   return type;
@@ -177,7 +182,8 @@ std::vector<Type> c_types() {
       integers<std::uint64_t>("MPI_UINT64_T", MPI_UINT64_T),
       integers<MPI_Aint>("MPI_AINT", MPI_AINT, kAddresses),
       integers<MPI_Count>("MPI_COUNT", MPI_COUNT, kAddresses),
-      integers<unsigned char>("MPI_BYTE", MPI_BYTE, {Operation::bitwise}),
+      integers<signed char>("MPI_CHAR", MPI_CHAR),
+      integers<unsigned char>("MPI_BYTE", MPI_BYTE, kIsMpich ? kBits : kIntegers),
       numbers<float>("MPI_FLOAT", MPI_FLOAT),
       numbers<double>("MPI_DOUBLE", MPI_DOUBLE),
       numbers<long double>("MPI_LONG_DOUBLE", MPI_LONG_DOUBLE),
@@ -206,11 +212,23 @@ std::vector<Type> fortran_types() {
       numbers<double>("MPI_DOUBLE_PRECISION", MPI_DOUBLE_PRECISION),
       complex_numbers<float>("MPI_COMPLEX", MPI_COMPLEX),
       complex_numbers<double>("MPI_DOUBLE_COMPLEX", MPI_DOUBLE_COMPLEX),
-      truths("MPI_LOGICAL", MPI_LOGICAL, sizeof(int), Way::host),
+      truths("MPI_LOGICAL", MPI_LOGICAL, sizeof(int), Way::device),
+      integers<std::uint8_t>("MPI_CHARACTER", MPI_CHARACTER, kCharacters),
       pairs<int>("MPI_2INTEGER", MPI_2INTEGER),
       pairs<float, float>("MPI_2REAL", MPI_2REAL),
       pairs<double, double>("MPI_2DOUBLE_PRECISION", MPI_2DOUBLE_PRECISION),
   };
+}
+
+std::vector<Type> fortran_types_of_precision() {
+  MPI_Datatype real = MPI_DATATYPE_NULL;
+  MPI_Datatype complex = MPI_DATATYPE_NULL;
+  MPI_Datatype integer = MPI_DATATYPE_NULL;
+  MPI_Type_create_f90_real(15, 300, &real);
+  MPI_Type_create_f90_complex(6, 30, &complex);
+  MPI_Type_create_f90_integer(9, &integer);
+  return {numbers<double>("f90_real(15)", real), complex_numbers<float>("f90_complex(6)", complex),
+          integers<int>("f90_integer(9)", integer, kAddresses)};
 }
 
 // Open MPI compares MPI_OFFSET as unsigned.
@@ -294,6 +312,25 @@ void check(const Type& type, const Operation& operation, const char* first_choic
   if (on_device && receive.contents() != expected) fail(type, operation, "wrong result");
 }
 
+// What the host MPI refuses is refused on devices, by the same error.
+void check_refused(const char* name, MPI_Datatype handle, const Operation& operation) {
+  const Type type{name, handle, 0, {}, {}};
+  std::vector<std::byte> bytes(kCount * sizeof(std::int64_t));
+  const DeviceBuffer send(bytes);
+  const DeviceBuffer receive(bytes);
+  const auto error_class = [&](const void* from, void* to) {
+    int found = MPI_SUCCESS;
+    MPI_Error_class(MPI_Allreduce(from, to, kCount, handle, operation.handle, MPI_COMM_WORLD),
+                    &found);
+    return found;
+  };
+  std::vector<std::byte> result(bytes);
+  const int expected = error_class(bytes.data(), result.data());
+  if (expected == MPI_SUCCESS) return;
+  if (error_class(send.pointer(), receive.pointer()) != expected)
+    fail(type, operation, "refused on the host only, or otherwise");
+}
+
 }  // namespace
 
 // The one argument: by which way calls go from device to device where they can, "node" or "inbox".
@@ -307,7 +344,19 @@ int main(int argc, char** argv) {
   types.push_back(offsets());
   for (const Type& type : fortran_types()) types.push_back(type);
   add_halves(types);
+  for (const Type& type : fortran_types_of_precision()) types.push_back(type);
   int checked = 0;
+  for (const Operation& operation : operations()) {
+    check_refused("MPI_CHAR", MPI_CHAR, operation);
+    check_refused("MPI_WCHAR", MPI_WCHAR, operation);
+    check_refused("MPI_PACKED", MPI_PACKED, operation);
+    check_refused("MPI_CHARACTER", MPI_CHARACTER, operation);
+    check_refused("MPI_LOGICAL", MPI_LOGICAL, operation);
+    check_refused("MPI_BYTE", MPI_BYTE, operation);
+    check_refused("MPI_C_BOOL", MPI_C_BOOL, operation);
+    check_refused("MPI_AINT", MPI_AINT, operation);
+    check_refused("MPI_INTEGER", MPI_INTEGER, operation);
+  }
   for (const Type& type : types) {
     if (!has(type)) continue;
     for (const Operation& operation : operations()) {
