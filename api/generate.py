@@ -154,7 +154,7 @@ def collective_wrapper(collective: str, name: str, treatment: str, prototypes: d
     recv = "void* recvbuf" if receives else ("void* buffer" if single else "void*")
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
     twin_base = nonblocking.removesuffix("_c")
-    lines = [f"inline int {base}({prototype.declaration}) noexcept {{",
+    lines = [f"inline int {base}({prototype.declaration}) {{",
              f"  const shape::{collective} shape{{{fields}}};"]
     if treatment == "blocking":
         lines += [
@@ -198,14 +198,14 @@ def no_twin_wrapper(prototype: Prototype) -> str:
     call = f"return host::{base}({prototype.arguments});"
     if lineage:
         call = f"const int code = host::{base}({prototype.arguments});\n  if (code == MPI_SUCCESS) {lineage};\n  return code;"
-    return (f"inline int {base}({prototype.declaration}) noexcept {{\n{drain}"
+    return (f"inline int {base}({prototype.declaration}) {{\n{drain}"
             f"  const Region region(engine());\n  {call}\n}}\n")
 
 
 def origin_wrapper(prototype: Prototype) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
     tests = " || ".join(f"device::must_stage({name})" for name in prototype.names if name in ORIGIN_NAMES)
-    return (f"inline int {base}({prototype.declaration}) noexcept {{\n"
+    return (f"inline int {base}({prototype.declaration}) {{\n"
             f'  if ({tests}) return refuse_device(win, "MPI_{base}");\n'
             f"  return host::{base}({prototype.arguments});\n}}\n")
 
@@ -215,7 +215,7 @@ def file_wrapper(prototype: Prototype, treatment: str) -> str:
     started = treatment.startswith("file_start")
     given = "request" if started else "status"
     parameter = "auto* buf" if started else "auto* buf, MPI_Status* status"
-    return (f"inline int {base}({prototype.declaration}) noexcept {{\n"
+    return (f"inline int {base}({prototype.declaration}) {{\n"
             f"  return {treatment}(fh, buf, count, datatype, {given}, [=]({parameter}) {{\n"
             f"    return host::{base}({prototype.arguments}); }});\n}}\n")
 
@@ -223,7 +223,7 @@ def file_wrapper(prototype: Prototype, treatment: str) -> str:
 def file_split_wrapper(prototype: Prototype, treatment: str) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
     given = "buf" if treatment == "file_split_end" else "buf, count, datatype"
-    return (f"inline int {base}({prototype.declaration}) noexcept {{\n"
+    return (f"inline int {base}({prototype.declaration}) {{\n"
             f"  return {treatment}(fh, {given}, [=](auto* buf) {{\n"
             f"    return host::{base}({prototype.arguments}); }});\n}}\n")
 

@@ -92,6 +92,16 @@ Status Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<Comm
   return {};
 }
 
+Operation::Phase Engine::step(Operation& operation) try {
+  return operation.advance(port_);
+} catch (...) {
+  if (!thrown_) thrown_ = std::current_exception();
+  operation.status_ = Status(StatusCode::invalid_argument,
+                             "a call of the host MPI has failed, and the program's error handler "
+                             "has thrown an exception");
+  return Operation::Phase::done;
+}
+
 void Engine::advance(Operation& operation) {
   CommQueue* queue = operation.queue_.get();
   Operation::Phase phase = operation.phase();
@@ -100,7 +110,7 @@ void Engine::advance(Operation& operation) {
   const Operation::Phase before = phase;
   const int placeholder = operation.placeholder_;  // once it is done, its owner may call hold
   const stages::Active active(operation.story_);
-  phase = operation.advance(port_);
+  phase = step(operation);
   if (phase == Operation::Phase::done && operation.story_) operation.story_->stop();
   if (before == Operation::Phase::queued && phase != Operation::Phase::queued && queue != nullptr) {
     queue->waiting.pop_front();
@@ -137,6 +147,7 @@ void Engine::progress() {
   in_step = false;
   if (awaited > 0) active_count_.fetch_sub(awaited);
   if (unawaited > 0) unawaited_count_.fetch_sub(unawaited);
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
 bool Engine::busy(const CommQueue& queue) {
@@ -179,7 +190,10 @@ void Engine::run_thread() {
       continue;
     }
     locked.unlock();
-    progress();
+    try {
+      progress();
+    } catch (...) {  // nobody is above this thread; the operation's own call tells
+    }
     port_.pause();
     locked.lock();
   }

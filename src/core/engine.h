@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,7 +47,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   // Goes on as far as is possible without waiting and says how far that was. Called under the
   // engine's lock, and only once every earlier operation of the queue has issued all its host
-  // calls.
+  // calls. What it throws, as an error handler of the program does, has ended the operation.
   virtual Phase advance(HostPort& port) = 0;
 
   Phase phase() const noexcept { return phase_.load(std::memory_order_acquire); }
@@ -142,7 +143,8 @@ class Engine {
   // Whether the calling thread is in an operation's step: then nobody may wait for another.
   static bool is_in_step() noexcept;
 
-  // One pass over all active operations. Returns at once when another thread is at it.
+  // One pass over all active operations. Returns at once when another thread is at it. Throws what
+  // an operation has thrown, once the pass is over.
   void progress();
 
   // While a thread calls progress again and again: counted where others may see it.
@@ -214,6 +216,7 @@ class Engine {
  private:
   void enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
   void advance(Operation& operation);
+  Operation::Phase step(Operation& operation);
   void enter_blocking();
   void leave_blocking() noexcept;
   void wake_thread();
@@ -223,6 +226,7 @@ class Engine {
   std::recursive_mutex mutex_;
   std::atomic<int> waiting_{0};  // threads that are about to take it for a moment
   bool in_progress_ = false;     // a callback of the host MPI may call back into us
+  std::exception_ptr thrown_;    // by the first operation of this pass that has
   std::vector<std::shared_ptr<Operation>> active_;
   std::atomic<std::size_t> active_count_{0};
   std::atomic<std::size_t> unawaited_count_{0};  // not among these

@@ -252,14 +252,14 @@ Canonical canonical(MPI_Datatype datatype) {
 
 }  // namespace
 
-std::uint32_t canonical_op(MPI_Op op) noexcept {
+std::uint32_t canonical_op(MPI_Op op) {
   const MPI_Op list[] = {MPI_SUM,  MPI_PROD, MPI_MIN, MPI_MAX,  MPI_LAND,   MPI_LOR,
                          MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC};
   const auto found = std::find(std::begin(list), std::end(list), op);
   return found == std::end(list) ? 0 : static_cast<std::uint32_t>(found - std::begin(list) + 1);
 }
 
-const char* op_word(MPI_Op op) noexcept {
+const char* op_word(MPI_Op op) {
   // In the order of canonical_op.
   constexpr const char* kWords[] = {"user-defined operation",
                                     "sum",
@@ -277,9 +277,9 @@ const char* op_word(MPI_Op op) noexcept {
   return kWords[canonical_op(op)];
 }
 
-std::uint32_t canonical_type(MPI_Datatype datatype) noexcept { return canonical(datatype).number; }
+std::uint32_t canonical_type(MPI_Datatype datatype) { return canonical(datatype).number; }
 
-bool takes_operation(MPI_Datatype datatype, MPI_Op op) noexcept {
+bool takes_operation(MPI_Datatype datatype, MPI_Op op) {
   const auto [number, family] = canonical(datatype);
   const ReduceOp wanted = device_op(op);
   if (number == 0 || wanted == ReduceOp::none) return false;
@@ -304,11 +304,11 @@ bool takes_operation(MPI_Datatype datatype, MPI_Op op) noexcept {
   }
 }
 
-ReduceOp device_op(MPI_Op op) noexcept {
+ReduceOp device_op(MPI_Op op) {
   return static_cast<ReduceOp>(canonical_op(op));  // in the same order
 }
 
-Element device_element(ReduceOp op, MPI_Datatype datatype, std::size_t size_bytes) noexcept {
+Element device_element(ReduceOp op, MPI_Datatype datatype, std::size_t size_bytes) {
   const auto [number, family] = canonical(datatype);
   if (number == 0) return Element::none;
   const Element element = element_of(family, size_bytes);

@@ -15,22 +15,21 @@
 namespace accord::shim {
 
 // 0 for a user-defined operation.
-std::uint32_t canonical_op(MPI_Op op) noexcept;
+std::uint32_t canonical_op(MPI_Op op);
 
 // For people: sum.
-const char* op_word(MPI_Op op) noexcept;
+const char* op_word(MPI_Op op);
 
 // 0 for a derived type, and for one that no operation is defined on.
-std::uint32_t canonical_type(MPI_Datatype datatype) noexcept;
+std::uint32_t canonical_type(MPI_Datatype datatype);
 
 // Whether the standard defines the predefined operation on the type, and the host MPI does it;
 // false also of some types of which nothing is known.
-bool takes_operation(MPI_Datatype datatype, MPI_Op op) noexcept;
+bool takes_operation(MPI_Datatype datatype, MPI_Op op);
 
 // The same for reductions on a device, where an element of the type takes `size_bytes` without its
 // gaps: none where kernels do not do it, or not as the host MPI does.
-device::ReduceOp device_op(MPI_Op op) noexcept;
-device::Element device_element(device::ReduceOp op, MPI_Datatype datatype,
-                               std::size_t size_bytes) noexcept;
+device::ReduceOp device_op(MPI_Op op);
+device::Element device_element(device::ReduceOp op, MPI_Datatype datatype, std::size_t size_bytes);
 
 }  // namespace accord::shim

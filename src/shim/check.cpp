@@ -256,7 +256,7 @@ void Call::examine(const Description& d) {
   look_for_reuse(*record_);
 }
 
-void Call::conclude() noexcept {
+void Call::conclude() {
   if (request_ == nullptr || *request_ == MPI_REQUEST_NULL || *request_ == before_ ||
       record_->touched.empty())
     return;
@@ -316,7 +316,7 @@ void Completion::begin(const char* name, int count, const MPI_Request requests[]
 }
 
 // Of requests with one handle all are taken for complete: none that is shall be told of.
-void Completion::end() noexcept {
+void Completion::end() {
   is_completing = false;
   const std::lock_guard<std::mutex> locked(state().mutex);
   for (const auto& [index, bits] : watched_->known) {

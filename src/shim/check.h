@@ -40,7 +40,7 @@ struct Record;
 class Call {
  public:
   Call(const char* name, MPI_Comm comm, Names names, const MPI_Request* request = nullptr,
-       Lifetime lifetime = Lifetime::call) noexcept
+       Lifetime lifetime = Lifetime::call)
       : name_(name), comm_(comm), names_(names), request_(request), lifetime_(lifetime) {}
   ~Call() {
     if (record_) [[unlikely]]
@@ -57,7 +57,7 @@ class Call {
 
  private:
   void examine(const Description& d);
-  void conclude() noexcept;
+  void conclude();
 
   const char* name_;
   MPI_Comm comm_;
@@ -100,7 +100,7 @@ class Completion {
   struct Watched;
 
   void begin(const char* name, int count, const MPI_Request requests[]);
-  void end() noexcept;
+  void end();
 
   std::shared_ptr<Watched> watched_;
 };

@@ -183,14 +183,14 @@ inline void hand_to_host(const stages::Story& story, const char* why) {
   stages::enter(stages::Stage::host_mpi);
 }
 
-inline device::PointerInfo whereabouts(const void* pointer) noexcept {
+inline device::PointerInfo whereabouts(const void* pointer) {
   return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify_argument(pointer);
 }
 
 // Whether the handles of the types that this rank moves are never reused for others. The others
 // mean nothing here, and may be anything.
 template <class Shape>
-bool named_types(const Shape& call, const core::Pipeline& pipeline) noexcept {
+bool named_types(const Shape& call, const core::Pipeline& pipeline) {
   if constexpr (requires { call.datatype; }) {
     return is_named(call.datatype);
   } else {
@@ -203,7 +203,7 @@ bool named_types(const Shape& call, const core::Pipeline& pipeline) noexcept {
 }
 
 template <class Shape>
-RepeatedCalls::Mark mark_of(const Shape& call) noexcept {
+RepeatedCalls::Mark mark_of(const Shape& call) {
   const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
   RepeatedCalls::Mark mark = bits(send_pointer(call)) ^ bits(recv_pointer(call)) << 7;
   if constexpr (requires { call.count; }) mark += static_cast<std::uint64_t>(call.count) << 1;
@@ -215,7 +215,7 @@ RepeatedCalls::Mark mark_of(const Shape& call) noexcept {
 // The call as it went before, if it is one that is kept and it goes the same way: then `code` is
 // its outcome.
 template <class Shape>
-bool again(const Shape& call, int& code) noexcept {
+bool again(const Shape& call, int& code) {
   if constexpr (std::equality_comparable<Shape>) {
     if (!device::any_active() || stages::listening || check::on) return false;
     CommState* const state = comm_state(call.comm);
@@ -246,7 +246,7 @@ void keep(const Shape& call, CommState& state, core::CollectiveCall& went) {
 }
 
 template <class Shape, class Block, class Issue>
-int blocking(const char* name, const Shape& call, Block block, Issue issue) noexcept {
+int blocking(const char* name, const Shape& call, Block block, Issue issue) {
   core::CollectiveCall described;
   described.story = begin_story(name);
   const stages::Active active(described.story);
@@ -270,7 +270,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) noex
 }
 
 template <class Shape, class Issue>
-int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* request) noexcept {
+int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* request) {
   core::CollectiveCall described;
   described.story = begin_story(name);
   const stages::Active active(described.story);
@@ -301,7 +301,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
 }
 
 template <class Shape, class Issue>
-int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* request) noexcept {
+int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* request) {
   core::CollectiveCall described;
   described.story = begin_story(name);
   const stages::Active active(described.story);

@@ -88,7 +88,7 @@ void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
 
 }  // namespace
 
-int Comm_set_info(MPI_Comm comm, MPI_Info info) noexcept {
+int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   drain(comm);
   {
     const Region region(engine());
@@ -99,7 +99,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) noexcept {
   return MPI_SUCCESS;
 }
 
-int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) noexcept {
+int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   drain(comm);
   {
     const Region region(engine());
@@ -110,7 +110,7 @@ int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) noexcept
   return MPI_SUCCESS;
 }
 
-std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm) noexcept {
+std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm) {
   void* value = nullptr;
   int found = 0;
   if (choice_keyval == MPI_KEYVAL_INVALID ||
@@ -119,11 +119,11 @@ std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm)
   return *static_cast<Choice*>(value);
 }
 
-void make_info_keyval() noexcept {
+void make_info_keyval() {
   if (choice_keyval == MPI_KEYVAL_INVALID)
     (void)host::Comm_create_keyval(copy_choice, delete_choice, &choice_keyval, nullptr);
 }
-void free_info_keyval() noexcept {
+void free_info_keyval() {
   if (choice_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&choice_keyval);
 }
 

@@ -14,14 +14,14 @@
 
 namespace accord::shim {
 
-int Comm_set_info(MPI_Comm comm, MPI_Info info) noexcept;
-int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) noexcept;
+int Comm_set_info(MPI_Comm comm, MPI_Info info);
+int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm);
 
 // What `comm` got with its duplication, or null.
-std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm) noexcept;
+std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm);
 
 // With the runtime.
-void make_info_keyval() noexcept;
-void free_info_keyval() noexcept;
+void make_info_keyval();
+void free_info_keyval();
 
 }  // namespace accord::shim

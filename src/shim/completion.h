@@ -10,7 +10,7 @@
 
 namespace accord::shim {
 
-inline core::Completion completion_of(const MPI_Status& status) noexcept {
+inline core::Completion completion_of(const MPI_Status& status) {
   core::Completion completion;
   int cancelled = 0;
   MPI_Count received_bytes = 0;

@@ -115,7 +115,7 @@ class Description {
 };
 
 // Extent of a datatype, 0 when it is not valid.
-inline MPI_Aint extent_of(MPI_Datatype datatype) noexcept {
+inline MPI_Aint extent_of(MPI_Datatype datatype) {
   MPI_Count lower_bound = 0;
   MPI_Count extent = 0;
   if (datatype == MPI_DATATYPE_NULL) return 0;

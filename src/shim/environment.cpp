@@ -141,7 +141,7 @@ void add_memory_kinds(MPI_Info info) {
 
 }  // namespace
 
-int Init(int* argc, char*** argv) noexcept {
+int Init(int* argc, char*** argv) {
   int provided = MPI_THREAD_SINGLE;
   const int level = wanted_level(MPI_THREAD_SINGLE);
   const int code = level == MPI_THREAD_SINGLE ? host::Init(argc, argv)
@@ -149,7 +149,7 @@ int Init(int* argc, char*** argv) noexcept {
   return code == MPI_SUCCESS ? after_init(MPI_THREAD_SINGLE) : code;
 }
 
-int Init_thread(int* argc, char*** argv, int required, int* provided) noexcept {
+int Init_thread(int* argc, char*** argv, int required, int* provided) {
   int code = host::Init_thread(argc, argv, wanted_level(required), provided);
   if (code != MPI_SUCCESS) return code;
   code = after_init(required);
@@ -157,43 +157,43 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) noexcept {
   return code;
 }
 
-int Query_thread(int* provided) noexcept {
+int Query_thread(int* provided) {
   const int code = host::Query_thread(provided);
   if (code == MPI_SUCCESS && is_level_raised) *provided = told_level;
   return code;
 }
 
-int Finalize() noexcept {
+int Finalize() {
   prepare_to_stop();
   return host::Finalize();
 }
 
 #ifdef ACCORD_HAS_Session_init
-int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) noexcept {
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   const int code = host::Session_init(info, errhandler, session);
   if (code == MPI_SUCCESS) start_session_runtime();
   return code;
 }
 
-int Session_finalize(MPI_Session* session) noexcept {
+int Session_finalize(MPI_Session* session) {
   if (session != nullptr && *session != MPI_SESSION_NULL) stop_session_runtime();
   return host::Session_finalize(session);
 }
 
-int Session_get_info(MPI_Session session, MPI_Info* info) noexcept {
+int Session_get_info(MPI_Session session, MPI_Info* info) {
   const int code = host::Session_get_info(session, info);
   if (code == MPI_SUCCESS) add_memory_kinds(*info);
   return code;
 }
 #endif
 
-int Comm_get_info(MPI_Comm comm, MPI_Info* info) noexcept {
+int Comm_get_info(MPI_Comm comm, MPI_Info* info) {
   const int code = host::Comm_get_info(comm, info);
   if (code == MPI_SUCCESS && info != nullptr) add_memory_kinds(*info);
   return code;
 }
 
-int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) noexcept {
+int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   const shape::Barrier call{
       comm};  // moves no data; keeps its place among the communicator's collectives
   if (comm_state(comm) != nullptr) begin_idup(comm);
@@ -207,8 +207,7 @@ int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) noexcept {
 }
 
 #ifdef ACCORD_HAS_Comm_idup_with_info
-int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
-                        MPI_Request* request) noexcept {
+int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
   const shape::Barrier call{comm};
   if (comm_state(comm) != nullptr) begin_idup(comm);
   if (passes(call, Form::nonblocking))
@@ -222,12 +221,12 @@ int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
 }
 #endif
 
-int MPIX_Query_cuda_support() noexcept { return has_runtime("cuda") ? 1 : 0; }
-int MPIX_Query_hip_support() noexcept { return has_runtime("hip") ? 1 : 0; }
-int MPIX_Query_rocm_support() noexcept { return has_runtime("hip") ? 1 : 0; }
-int MPIX_Query_ze_support() noexcept { return has_runtime("level_zero") ? 1 : 0; }
+int MPIX_Query_cuda_support() { return has_runtime("cuda") ? 1 : 0; }
+int MPIX_Query_hip_support() { return has_runtime("hip") ? 1 : 0; }
+int MPIX_Query_rocm_support() { return has_runtime("hip") ? 1 : 0; }
+int MPIX_Query_ze_support() { return has_runtime("level_zero") ? 1 : 0; }
 
-int MPIX_GPU_query_support(int gpu_type, int* is_supported) noexcept {
+int MPIX_GPU_query_support(int gpu_type, int* is_supported) {
   // The numbers of MPICH's MPIX_GPU_SUPPORT_CUDA, _ZE and _HIP.
   constexpr const char* kRuntimes[] = {"cuda", "level_zero", "hip"};
   if (is_supported == nullptr || gpu_type < 0 || gpu_type > 2) {

@@ -13,37 +13,37 @@ namespace accord::shim {
 
 // What this rank sends each other one, which it has in the receive buffer where it is in place.
 template <class Call>
-std::size_t sent_bytes(const Call& call) noexcept {
+std::size_t sent_bytes(const Call& call) {
   return shape::in_place(call.sendbuf) ? long_bytes(call.recvcount, call.recvtype)
                                        : long_bytes(call.sendcount, call.sendtype);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Allgather<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Allgather<C>& call) {
   return sent_bytes(call);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Alltoall<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Alltoall<C>& call) {
   return sent_bytes(call);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Gather<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Gather<C>& call) {
   return sent_bytes(call);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Scatter<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Scatter<C>& call) {
   return shape::in_place(call.recvbuf) ? long_bytes(call.sendcount, call.sendtype)
                                        : long_bytes(call.recvcount, call.recvtype);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Reduce_scatter_block<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Reduce_scatter_block<C>& call) {
   return long_bytes(call.recvcount, call.datatype);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Scan<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Scan<C>& call) {
   return long_bytes(call.count, call.datatype);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Exscan<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Exscan<C>& call) {
   return long_bytes(call.count, call.datatype);
 }
 

@@ -36,13 +36,13 @@ MPI_Comm heir_of(MPI_Comm comm) {
 
 }  // namespace
 
-void inherit_requests(MPI_Comm comm) noexcept {
+void inherit_requests(MPI_Comm comm) {
   const std::uint64_t gone = to_bits(comm);
   if (!requests().empty() && requests().any_in(gone))
     requests().change_context(gone, to_bits(heir_of(comm)));
 }
 
-void free_heirs() noexcept {
+void free_heirs() {
   const std::lock_guard<std::mutex> locked(heirs().mutex);
   for (auto& [handler, heir] : heirs().of_handler)
     if (heir != MPI_COMM_NULL) (void)host::Comm_free(&heir);

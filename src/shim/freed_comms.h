@@ -11,8 +11,8 @@
 namespace accord::shim {
 
 // While `comm` is freed, its handle still being valid.
-void inherit_requests(MPI_Comm comm) noexcept;
+void inherit_requests(MPI_Comm comm);
 // Before MPI_COMM_SELF goes.
-void free_heirs() noexcept;
+void free_heirs();
 
 }  // namespace accord::shim

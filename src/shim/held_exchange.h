@@ -58,7 +58,7 @@ class TrackedExchange final : public core::Tracked {
     facts->received_bytes = operation->completion().received_bytes;
     return finish_receive(description_, operation->completion(), facts);
   }
-  Description& description() noexcept { return description_; }
+  Description& description() { return description_; }
   const std::vector<std::byte>& sent() const noexcept { return sent_; }
 
   std::shared_ptr<HeldExchange> operation;
@@ -73,7 +73,7 @@ class TrackedExchange final : public core::Tracked {
 // nothing.
 template <class Receive, class Send>
 int exchange_held(MPI_Comm comm, Description d, HeldMessage& held, std::vector<std::byte> sent,
-                  MPI_Request* request, Receive receive, Send send) noexcept {
+                  MPI_Request* request, Receive receive, Send send) {
   const auto substitute = held.substitute;
   d.substitute = substitute;
   const auto work = std::make_shared<TrackedExchange>(comm, std::move(d), held, std::move(sent));

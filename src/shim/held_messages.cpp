@@ -38,7 +38,7 @@ void tell(const HeldMessage& message, MPI_Status* status) {
 // While a message of this rank of the node is read; -1: of none.
 class Reading {
  public:
-  explicit Reading(int sender) noexcept : sender_(sender) {
+  explicit Reading(int sender) : sender_(sender) {
     if (sender_ >= 0) outbox().begin_reading(sender_);
   }
   ~Reading() {
@@ -115,7 +115,7 @@ int hold(int source, int tag, MPI_Comm comm, HeldMessages& held) {
   }
 }
 
-HeldMessages* held_of(MPI_Comm comm) noexcept {
+HeldMessages* held_of(MPI_Comm comm) {
   CommState* const state = may_listen() ? comm_state(comm) : nullptr;
   return state == nullptr ? nullptr : state->held.get();
 }
@@ -127,7 +127,7 @@ void take(HeldMessages& held, std::deque<HeldMessage>::iterator at, HeldMessage&
 }
 
 // One that shall become the caller's: a probe leaves its MPI_ERROR as it is (MPI 4.1, 3.2.5).
-MPI_Status begun(const MPI_Status* status) noexcept {
+MPI_Status begun(const MPI_Status* status) {
   return status == MPI_STATUS_IGNORE ? MPI_Status() : *status;
 }
 
@@ -139,13 +139,13 @@ std::unique_lock<std::recursive_mutex> lock_after_receives(HeldMessages& held) {
 
 }  // namespace
 
-void Substitute::begin_receive() noexcept {
+void Substitute::begin_receive() {
   if (header && node_joined) outbox().is_received(*header);
 }
 
 std::shared_ptr<HeldMessages> make_held_messages() { return std::make_shared<HeldMessages>(); }
 
-int iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) noexcept {
+int iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   HeldMessages* const held = held_of(comm);
   if (held == nullptr || flag == nullptr) return host::Iprobe(source, tag, comm, flag, status);
   const auto locked = lock_after_receives(*held);
@@ -170,7 +170,7 @@ int iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) no
 }
 
 int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-            MPI_Status* status) noexcept {
+            MPI_Status* status) {
   HeldMessages* const held = held_of(comm);
   if (held == nullptr || flag == nullptr || message == nullptr)
     return host::Improbe(source, tag, comm, flag, message, status);
@@ -200,12 +200,12 @@ int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
   return MPI_SUCCESS;
 }
 
-bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept {
+bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) {
   HeldMessages* const held = holds_messages() ? held_of(comm) : nullptr;
   return held != nullptr && take_held(source, tag, *held, found);
 }
 
-bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) noexcept {
+bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) {
   if (!holds_messages()) return false;
   const std::lock_guard<std::recursive_mutex> locked(held.mutex);
   const auto at = find(held.messages, source, tag);
@@ -215,16 +215,16 @@ bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) noex
   return true;
 }
 
-std::shared_ptr<HeldMessages> held_messages(MPI_Comm comm) noexcept {
+std::shared_ptr<HeldMessages> held_messages(MPI_Comm comm) {
   CommState* const state = messages_joined ? comm_state(comm) : nullptr;
   return state == nullptr ? nullptr : state->held;
 }
 
-bool must_post_receives() noexcept {
+bool must_post_receives() {
   return messages_joined && program_has_threads && may_be_sent_headers();
 }
 
-ReceiveOrder::ReceiveOrder(MPI_Comm comm) noexcept {
+ReceiveOrder::ReceiveOrder(MPI_Comm comm) {
   if (!must_post_receives()) return;
   HeldMessages* const held = held_of(comm);
   if (held == nullptr) return;
@@ -233,7 +233,7 @@ ReceiveOrder::ReceiveOrder(MPI_Comm comm) noexcept {
   held->receives_waiting.fetch_sub(1);
 }
 
-void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) noexcept {
+void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) {
   Claims& all = claims();
   if (substitute->header && node_joined) outbox().is_probed(*substitute->header);
   const std::lock_guard<std::mutex> locked(all.mutex);
@@ -241,7 +241,7 @@ void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) noexc
   all.count.store(all.by_handle.size(), std::memory_order_release);
 }
 
-std::shared_ptr<Substitute> claim_substitute(const MPI_Message* message) noexcept {
+std::shared_ptr<Substitute> claim_substitute(const MPI_Message* message) {
   Claims& all = claims();
   if (message == nullptr || all.count.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard<std::mutex> locked(all.mutex);

@@ -31,9 +31,9 @@ struct Substitute {
   std::optional<node::MessageHeader> header;  // that it was, of a rank of this node
 
   // The program begins to receive it: so far it was probed only, as its sender may want to know.
-  void begin_receive() noexcept;
+  void begin_receive();
   // Once it has been received.
-  void conclude() noexcept { (void)host::Wait(&sending, MPI_STATUS_IGNORE); }
+  void conclude() { (void)host::Wait(&sending, MPI_STATUS_IGNORE); }
 };
 
 struct HeldMessage {
@@ -46,7 +46,7 @@ struct HeldMessage {
 
 // Of all communicators.
 inline std::atomic<std::size_t> held_count{0};
-inline bool holds_messages() noexcept { return held_count.load(std::memory_order_acquire) != 0; }
+inline bool holds_messages() { return held_count.load(std::memory_order_acquire) != 0; }
 
 // Of one communicator; those of one source in the order in which they were sent.
 struct HeldMessages {
@@ -66,34 +66,34 @@ std::shared_ptr<HeldMessages> make_held_messages();
 
 // MPI_Iprobe and MPI_Improbe; the status tells the message's true size. A call that has failed, if
 // only by what MPICH tells of it (has_error_function), leaves `flag` as it was.
-int iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) noexcept;
+int iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
 int improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-            MPI_Status* status) noexcept;
+            MPI_Status* status);
 
 // The message that a receive with these arguments matches, if it is held: to be received by its
 // handle.
-bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found) noexcept;
-bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) noexcept;
+bool take_held(int source, int tag, MPI_Comm comm, HeldMessage& found);
+bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found);
 
 // Those of a communicator, for a receive that may be started after the program has freed that; null
 // where none are ever held.
-std::shared_ptr<HeldMessages> held_messages(MPI_Comm comm) noexcept;
+std::shared_ptr<HeldMessages> held_messages(MPI_Comm comm);
 
 // Where several threads may receive: while one lives, no probe takes a message out of the queue
 // that a receive is about to look for, first here and then there. Such receives must not block.
 class ReceiveOrder {
  public:
-  explicit ReceiveOrder(MPI_Comm comm) noexcept;
+  explicit ReceiveOrder(MPI_Comm comm);
 
  private:
   std::unique_lock<std::recursive_mutex> locked_;
 };
 // Whether a blocking receive is one that is posted and waited for, because of that.
-bool must_post_receives() noexcept;
+bool must_post_receives();
 
 // What a handle that improbe has given out stands for, which is then the caller's to receive or to
 // give out again; null: a message of the host MPI.
-std::shared_ptr<Substitute> claim_substitute(const MPI_Message* message) noexcept;
-void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) noexcept;
+std::shared_ptr<Substitute> claim_substitute(const MPI_Message* message);
+void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute);
 
 }  // namespace accord::shim

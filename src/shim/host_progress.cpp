@@ -40,7 +40,7 @@ Registration find_registration(const char* name) {
 
 }  // namespace
 
-void progress_from_host() noexcept {
+void progress_from_host() {
   const std::lock_guard<std::mutex> locked(registering());
   if (is_registered || engine().threads_allowed()) return;
   const Registration add = find_registration("opal_progress_register");
@@ -48,7 +48,7 @@ void progress_from_host() noexcept {
   if (is_registered) core::expect_calls_of_host();
 }
 
-void stop_progress_from_host() noexcept {
+void stop_progress_from_host() {
   const std::lock_guard<std::mutex> locked(registering());
   const Registration remove =
       is_registered ? find_registration("opal_progress_unregister") : nullptr;

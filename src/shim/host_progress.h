@@ -8,7 +8,7 @@
 namespace accord::shim {
 
 // With the first operation that may outlive its call without threads; later calls do nothing.
-void progress_from_host() noexcept;
-void stop_progress_from_host() noexcept;
+void progress_from_host();
+void stop_progress_from_host();
 
 }  // namespace accord::shim

@@ -18,14 +18,14 @@ namespace accord::shim {
 // The host MPI may take a receive as it is: nothing of ours has to progress or to be staged, and no
 // header may come.
 template <class C>
-bool passes_receive(const void* buf, C count, MPI_Datatype datatype, Lasts lasts) noexcept {
+bool passes_receive(const void* buf, C count, MPI_Datatype datatype, Lasts lasts) {
   return engine().idle() && !has_posted_receives() && !needs_us(buf) &&
          !must_look_after(count, datatype, lasts);
 }
 
 // After a blocking receive that nobody has looked after: see give_up_cut_off.
 template <class C>
-int after_host_receive(int code, void* buf, C count, MPI_Datatype datatype) noexcept {
+int after_host_receive(int code, void* buf, C count, MPI_Datatype datatype) {
   int error_class = MPI_SUCCESS;
   if (code == MPI_SUCCESS || !listens() || needs_us(buf)) return code;
   (void)host::Error_class(code, &error_class);
@@ -38,7 +38,7 @@ int after_host_receive(int code, void* buf, C count, MPI_Datatype datatype) noex
 class HostReceive {
  public:
   template <class C>
-  HostReceive(const void* buf, C count, MPI_Datatype datatype) noexcept {
+  HostReceive(const void* buf, C count, MPI_Datatype datatype) {
     if (messages_joined && program_has_threads) {
       is_counted_ = true;
       blind_calls.fetch_add(1);
@@ -55,7 +55,7 @@ class HostReceive {
   bool is_granted() const noexcept { return is_granted_; }
 
  private:
-  void end() noexcept {
+  void end() {
     if (is_counted_) blind_calls.fetch_sub(1);
     is_counted_ = false;
   }

@@ -37,16 +37,16 @@ Kept& kept() {
 std::atomic<int> handle_uses{0};
 
 // A request of a reduction in rank order, too, has something left to do with its handles.
-bool needs_no_handles() noexcept {
+bool needs_no_handles() {
   return engine().idle() && handle_uses.load() == 0 && (!wants_rank_order || requests().empty());
 }
 
 }  // namespace
 
-HandleUse::HandleUse() noexcept { handle_uses.fetch_add(1); }
+HandleUse::HandleUse() { handle_uses.fetch_add(1); }
 HandleUse::~HandleUse() { handle_uses.fetch_sub(1); }
 
-void free_kept_handles() noexcept {
+void free_kept_handles() {
   if (!kept().any.load(std::memory_order_relaxed) || !needs_no_handles()) return;
   std::vector<MPI_Datatype> datatypes;
   std::vector<MPI_Op> ops;
@@ -79,7 +79,7 @@ KeptType::~KeptType() {
   if (is_freed) (void)Type_free(&handle_);
 }
 
-int Type_free(MPI_Datatype* datatype) noexcept {
+int Type_free(MPI_Datatype* datatype) {
   free_kept_handles();
   // Mistakes are the host MPI's to report.
   if (datatype == nullptr || *datatype == MPI_DATATYPE_NULL || is_named(*datatype))
@@ -101,7 +101,7 @@ int Type_free(MPI_Datatype* datatype) noexcept {
   return host::Type_free(datatype);
 }
 
-int Op_free(MPI_Op* op) noexcept {
+int Op_free(MPI_Op* op) {
   free_kept_handles();
   if (needs_no_handles() || op == nullptr || *op == MPI_OP_NULL || canonical_op(*op) != 0 ||
       *op == MPI_REPLACE || *op == MPI_NO_OP)

@@ -10,16 +10,16 @@
 
 namespace accord::shim {
 
-int Type_free(MPI_Datatype* datatype) noexcept;
-int Op_free(MPI_Op* op) noexcept;
+int Type_free(MPI_Datatype* datatype);
+int Op_free(MPI_Op* op);
 
 // Frees what was kept, if nothing is under way. Costs a load where nothing is kept.
-void free_kept_handles() noexcept;
+void free_kept_handles();
 
 // While there is one, nothing is freed: for requests that name handles and may be inactive.
 class HandleUse {
  public:
-  HandleUse() noexcept;
+  HandleUse();
   ~HandleUse();
   HandleUse(const HandleUse&) = delete;
   HandleUse& operator=(const HandleUse&) = delete;

@@ -240,7 +240,7 @@ const char* why_not(const Pairs& here, const ccl::Library& library) {
   return known != nullptr && known != &library ? "those of a rank go by another library" : "";
 }
 
-void free_pairs(Pairs& here) noexcept {
+void free_pairs(Pairs& here) {
   for_each_pair(here, [](int, int, MPI_Comm& comm) {
     if (comm != MPI_COMM_NULL) (void)host::Comm_free(&comm);
   });
@@ -322,9 +322,9 @@ void allow_library_messages(MPI_Comm comm, ccl::Library& library) {
   make_pairs(here, core::AlgorithmChoice::parse(library.name(), problem), ranks_in(comm, here));
 }
 
-void stop_library_messages() noexcept { pairs().is_stopping.store(true); }
+void stop_library_messages() { pairs().is_stopping.store(true); }
 
-void leave_library_messages() noexcept {
+void leave_library_messages() {
   Pairs& here = pairs();
   if (!here.group) return;
   if (here.library.load() != nullptr)

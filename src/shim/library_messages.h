@@ -29,9 +29,9 @@ void join_library_messages(MPI_Comm node, std::shared_ptr<node::Group> group);
 // process. Together with all its ranks; those that are on other nodes have no part in it.
 void allow_library_messages(MPI_Comm comm, ccl::Library& library);
 // No more requests are answered.
-void stop_library_messages() noexcept;
+void stop_library_messages();
 // Once no receiver asks any more.
-void leave_library_messages() noexcept;
+void leave_library_messages();
 
 // This rank has posted a message, for which its receiver may ask.
 void serve_library_messages();

@@ -105,25 +105,25 @@ std::uint64_t count_of(std::uint64_t members_and_tag) {
 
 }  // namespace
 
-std::uint64_t lineage_of(MPI_Comm comm) noexcept {
+std::uint64_t lineage_of(MPI_Comm comm) {
   const Lineage* const found = find_lineage(comm);
   return found != nullptr ? found->number : 0;
 }
 
-std::uint64_t sure_lineage_of(MPI_Comm comm) noexcept {
+std::uint64_t sure_lineage_of(MPI_Comm comm) {
   const Lineage* const found = find_lineage(comm);
   return found != nullptr && found->is_sure ? found->number : 0;
 }
 
-void descend(MPI_Comm parent, MPI_Comm child) noexcept {
+void descend(MPI_Comm parent, MPI_Comm child) {
   if (Lineage* const found = find_lineage(parent)) name(child, next_child(*found), found->is_sure);
 }
 
-void begin_idup(MPI_Comm parent) noexcept {
+void begin_idup(MPI_Comm parent) {
   if (Lineage* const found = find_lineage(parent)) found->has_idups = true;
 }
 
-void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noexcept {
+void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) {
   if (lineage_keyval == MPI_KEYVAL_INVALID || child == MPI_COMM_NULL) return;
   int inter = 0;
   (void)host::Comm_test_inter(child, &inter);
@@ -142,7 +142,7 @@ void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) noex
   name(child, mixed(key, count_of(key)) | 4, found == nullptr || found->is_sure);
 }
 
-void start_lineages() noexcept {
+void start_lineages() {
   if (lineage_keyval != MPI_KEYVAL_INVALID ||
       host::Comm_create_keyval(copy_lineage, delete_lineage, &lineage_keyval, nullptr) !=
           MPI_SUCCESS)
@@ -150,7 +150,7 @@ void start_lineages() noexcept {
   name(MPI_COMM_WORLD, kWorld);
   name(MPI_COMM_SELF, kSelf);
 }
-void stop_lineages() noexcept {
+void stop_lineages() {
   if (lineage_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&lineage_keyval);
 }
 

@@ -51,7 +51,7 @@ bool pack_on_device(const Packing& call, MPI_Count& position, Status& status);
 
 // Returns whether the call is done, with `code` for the user.
 template <class P>
-bool packed_on_device(const Packing& call, P& position, int& code) noexcept {
+bool packed_on_device(const Packing& call, P& position, int& code) {
   if (!device::must_stage(call.elements)) return false;
   MPI_Count after = call.position;
   Status status;
@@ -64,7 +64,7 @@ bool packed_on_device(const Packing& call, P& position, int& code) noexcept {
 // P is the type of sizes and positions.
 template <class C, class P, class Call>
 int pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, P outsize, P* position,
-         MPI_Comm comm, Call call) noexcept {
+         MPI_Comm comm, Call call) {
   if ((!needs_us(inbuf) && !needs_us(outbuf)) || position == nullptr) return call(inbuf, outbuf);
   Description d;
   d.send = Description::buffer(inbuf);
@@ -83,7 +83,7 @@ int pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, P ou
 
 template <class C, class P, class Call>
 int unpack(const void* inbuf, P insize, P* position, void* outbuf, C outcount,
-           MPI_Datatype datatype, MPI_Comm comm, Call call) noexcept {
+           MPI_Datatype datatype, MPI_Comm comm, Call call) {
   if ((!needs_us(inbuf) && !needs_us(outbuf)) || position == nullptr) return call(inbuf, outbuf);
   Description d;
   d.send = Description::buffer(inbuf);
@@ -100,7 +100,7 @@ int unpack(const void* inbuf, P insize, P* position, void* outbuf, C outcount,
 
 template <class C>
 int Pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, C outsize, C* position,
-         MPI_Comm comm) noexcept {
+         MPI_Comm comm) {
   int code = MPI_SUCCESS;
   if (position != nullptr && packed_on_device({inbuf, incount, datatype, outbuf, outsize, *position,
                                                comm, core::LayoutCopy::Direction::pack},
@@ -114,7 +114,7 @@ int Pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, C ou
 
 template <class C>
 int Unpack(const void* inbuf, C insize, C* position, void* outbuf, C outcount,
-           MPI_Datatype datatype, MPI_Comm comm) noexcept {
+           MPI_Datatype datatype, MPI_Comm comm) {
   int code = MPI_SUCCESS;
   if (position != nullptr && packed_on_device({outbuf, outcount, datatype, inbuf, insize, *position,
                                                comm, core::LayoutCopy::Direction::unpack},
@@ -128,7 +128,7 @@ int Unpack(const void* inbuf, C insize, C* position, void* outbuf, C outcount,
 
 template <class C, class P>
 int Pack_external(const char datarep[], const void* inbuf, C incount, MPI_Datatype datatype,
-                  void* outbuf, P outsize, P* position) noexcept {
+                  void* outbuf, P outsize, P* position) {
   return pack(inbuf, incount, datatype, outbuf, outsize, position, MPI_COMM_SELF,
               [&](const void* in, void* out) {
                 return host::Pack_external(datarep, in, incount, datatype, out, outsize, position);
@@ -137,7 +137,7 @@ int Pack_external(const char datarep[], const void* inbuf, C incount, MPI_Dataty
 
 template <class C, class P>
 int Unpack_external(const char datarep[], const void* inbuf, P insize, P* position, void* outbuf,
-                    C outcount, MPI_Datatype datatype) noexcept {
+                    C outcount, MPI_Datatype datatype) {
   return unpack(inbuf, insize, position, outbuf, outcount, datatype, MPI_COMM_SELF,
                 [&](const void* in, void* out) {
                   return host::Unpack_external(datarep, in, insize, position, out, outcount,
@@ -146,8 +146,7 @@ int Unpack_external(const char datarep[], const void* inbuf, P insize, P* positi
 }
 
 template <class C>
-int Reduce_local(const void* inbuf, void* inoutbuf, C count, MPI_Datatype datatype,
-                 MPI_Op op) noexcept {
+int Reduce_local(const void* inbuf, void* inoutbuf, C count, MPI_Datatype datatype, MPI_Op op) {
   const auto call = [&](const void* in, void* inout) {
     return host::Reduce_local(in, inout, count, datatype, op);
   };
@@ -180,7 +179,7 @@ class BsendBuffers {
 BsendBuffers& bsend_buffers();
 
 template <class C, class Call>
-int attach_buffer(void* buffer, C size, Call call) noexcept {
+int attach_buffer(void* buffer, C size, Call call) {
   if (size > 0 && device::must_stage(buffer)) {
     buffer = bsend_buffers().replace(buffer, static_cast<std::size_t>(size));
   }
@@ -188,7 +187,7 @@ int attach_buffer(void* buffer, C size, Call call) noexcept {
 }
 
 template <class Call>
-int detach_buffer(void* buffer_address, Call call) noexcept {
+int detach_buffer(void* buffer_address, Call call) {
   const Region region(engine());  // waits until the buffered messages have gone
   const int code = call();
   if (code == MPI_SUCCESS && buffer_address != nullptr) {
@@ -199,33 +198,33 @@ int detach_buffer(void* buffer_address, Call call) noexcept {
 }
 
 template <class C>
-int Buffer_attach(void* buffer, C size) noexcept {
+int Buffer_attach(void* buffer, C size) {
   return attach_buffer(buffer, size, [=](void* used) { return host::Buffer_attach(used, size); });
 }
 template <class C>
-int Buffer_detach(void* buffer_address, C* size) noexcept {
+int Buffer_detach(void* buffer_address, C* size) {
   return detach_buffer(buffer_address, [=] { return host::Buffer_detach(buffer_address, size); });
 }
 #ifdef ACCORD_HAS_Comm_attach_buffer
 template <class C>
-int Comm_attach_buffer(MPI_Comm comm, void* buffer, C size) noexcept {
+int Comm_attach_buffer(MPI_Comm comm, void* buffer, C size) {
   return attach_buffer(buffer, size,
                        [=](void* used) { return host::Comm_attach_buffer(comm, used, size); });
 }
 template <class C>
-int Comm_detach_buffer(MPI_Comm comm, void* buffer_address, C* size) noexcept {
+int Comm_detach_buffer(MPI_Comm comm, void* buffer_address, C* size) {
   return detach_buffer(buffer_address,
                        [=] { return host::Comm_detach_buffer(comm, buffer_address, size); });
 }
 #endif
 #ifdef ACCORD_HAS_Session_attach_buffer
 template <class C>
-int Session_attach_buffer(MPI_Session session, void* buffer, C size) noexcept {
+int Session_attach_buffer(MPI_Session session, void* buffer, C size) {
   return attach_buffer(
       buffer, size, [=](void* used) { return host::Session_attach_buffer(session, used, size); });
 }
 template <class C>
-int Session_detach_buffer(MPI_Session session, void* buffer_address, C* size) noexcept {
+int Session_detach_buffer(MPI_Session session, void* buffer_address, C* size) {
   return detach_buffer(buffer_address,
                        [=] { return host::Session_detach_buffer(session, buffer_address, size); });
 }

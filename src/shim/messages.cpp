@@ -92,7 +92,7 @@ Status join_group() {
   return all_open ? Status() : declined;
 }
 
-void let_go() noexcept {
+void let_go() {
   NodeMates& here = node_mates();
   here.outbox.reset();
   here.group.reset();
@@ -193,7 +193,7 @@ void join_messages() {
   }
 }
 
-void stop_messages() noexcept {
+void stop_messages() {
   stop_library_messages();
   stop_posted_receives();
   if (node_joined) outbox().leave();
@@ -201,7 +201,7 @@ void stop_messages() noexcept {
 }
 
 // A message may wait until its receiver comes here, too, and nothing is freed that a peer has open.
-void leave_messages() noexcept {
+void leave_messages() {
   messages_joined = false;
   leave_net_messages();
   if (!node_joined) return;
@@ -222,17 +222,17 @@ void leave_messages() noexcept {
   let_go();
 }
 
-node::Outbox& outbox() noexcept { return *node_mates().outbox; }
+node::Outbox& outbox() { return *node_mates().outbox; }
 
 namespace {
 
-bool is_of_net(const node::MessageHeader& header) noexcept {
+bool is_of_net(const node::MessageHeader& header) {
   return net_joined && net_messages().is_own(header);
 }
 
 }  // namespace
 
-node::Lender& lender_of(const node::MessageHeader& header) noexcept {
+node::Lender& lender_of(const node::MessageHeader& header) {
   if (is_of_net(header)) return net_messages();
   return outbox();
 }
@@ -246,12 +246,12 @@ node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t 
   return nullptr;
 }
 
-bool is_header(const node::MessageHeader& header) noexcept {
+bool is_header(const node::MessageHeader& header) {
   return (node_joined && outbox().recognises(header)) ||
          (net_joined && net_messages().recognises(header));
 }
 
-const char* path_of(const node::MessageHeader& header) noexcept {
+const char* path_of(const node::MessageHeader& header) {
   return is_of_net(header) ? net_messages().path_of(header) : "node-p2p";
 }
 
@@ -259,7 +259,7 @@ namespace {
 
 // On the device that this process uses, if it uses one. Asking takes a call of the driver, which a
 // program that receives into host memory makes now and then only.
-void attach_to_device_in_use() noexcept {
+void attach_to_device_in_use() {
   constexpr unsigned kCallsPerLook = 64;
   static std::atomic<unsigned> calls{0};
   if (calls.fetch_add(1, std::memory_order_relaxed) % kCallsPerLook != 0) return;
@@ -270,7 +270,7 @@ void attach_to_device_in_use() noexcept {
 
 }  // namespace
 
-void attend() noexcept {
+void attend() {
   // What this rank lends and its program has freed is found, though it sends nothing any more.
   constexpr unsigned kCallsPerLook = 256;
   static thread_local unsigned calls = 0;
@@ -289,7 +289,7 @@ void attend() noexcept {
   if (is_invited) net_mail().accept_invitations();
 }
 
-void attend(const core::StagedBuffer& buffer) noexcept {
+void attend(const core::StagedBuffer& buffer) {
   const device::PointerInfo& where = buffer.where();
   if (node_joined && !outbox().is_attached() && buffer.is_staged() &&
       where.kind == device::MemoryKind::device && where.runtime != nullptr)
@@ -297,14 +297,14 @@ void attend(const core::StagedBuffer& buffer) noexcept {
   attend();
 }
 
-core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) noexcept {
+core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) {
   const CommState* const state = comm_state(comm);
   const core::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
   return core::outcome(size_bytes, core::asked_for_message(core::sources_with(info), size_bytes));
 }
 
 const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& buffer,
-                                     std::size_t size_bytes) noexcept {
+                                     std::size_t size_bytes) {
   const CommState* const state = comm_state(comm);
   const core::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
   const auto asked = core::asked_for_net_message(core::sources_with(info), size_bytes);
@@ -317,7 +317,7 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
 
 namespace {
 
-node::Fetch fetch_of(const core::MessageWay& way) noexcept {
+node::Fetch fetch_of(const core::MessageWay& way) {
   using Way = core::MessageWay::Way;
   if (way.way == Way::library) return node::Fetch::by_library;
   return way.way == Way::engine ? node::Fetch::by_engine : node::Fetch::by_size;
@@ -362,7 +362,7 @@ Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& s
 }
 
 Status end_message(const node::MessageHeader& header, const Status& posted,
-                   Synchronous synchronous) noexcept {
+                   Synchronous synchronous) {
   ACCORD_TRY(posted);
   node::Lender& lender = lender_of(header);
   core::LoanEnd loan(lender, header);
@@ -378,7 +378,7 @@ Status end_message(const node::MessageHeader& header, const Status& posted,
   }
 }
 
-void watch_calls(MPI_Comm comm, CommState& state) noexcept {
+void watch_calls(MPI_Comm comm, CommState& state) {
   if (!node_joined || state.inter || state.mixed_worlds || state.size == 1) return;
   const std::uint64_t number = sure_lineage_of(comm);
   if (number == 0) return;
@@ -389,7 +389,7 @@ void watch_calls(MPI_Comm comm, CommState& state) noexcept {
   state.queue->watch.attach(number, group.calls(group.rank()), std::move(peers));
 }
 
-int node_rank(MPI_Comm comm, int rank) noexcept {
+int node_rank(MPI_Comm comm, int rank) {
   CommState* const state = node_joined ? comm_state(comm) : nullptr;
   if (state == nullptr) return -1;
   std::call_once(state->node_ranks_known, [&] { find_node_ranks(comm, *state); });
@@ -397,16 +397,16 @@ int node_rank(MPI_Comm comm, int rank) noexcept {
   return rank >= 0 && index < state->node_ranks.size() ? state->node_ranks[index] : -1;
 }
 
-bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) noexcept {
+bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) {
   if (!messages_joined || size_bytes != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
     return false;
   if (const int near = node_rank(comm, source); near >= 0) return outbox().may_hear_from(near);
   return net_joined && hears_headers.load() && net_rank(comm, source) >= 0;
 }
 
-bool takes_header(MPI_Datatype datatype) noexcept { return common_element(datatype) != 0; }
+bool takes_header(MPI_Datatype datatype) { return common_element(datatype) != 0; }
 
-bool moves_whole(MPI_Datatype datatype) noexcept {
+bool moves_whole(MPI_Datatype datatype) {
   const int combiner = combiner_of(datatype);
   if (combiner == MPI_UNDEFINED) return false;
   if (combiner == MPI_COMBINER_NAMED) return named_element(datatype) != 0;

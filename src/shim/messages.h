@@ -41,42 +41,40 @@ inline std::atomic<int> open_sessions{0};
 // Together with all ranks of MPI_COMM_WORLD; the last waits for those of this node.
 void join_messages();
 // MPI_Finalize has been called: nothing of this rank waits for a receiver that may never come.
-void stop_messages() noexcept;
-void leave_messages() noexcept;
+void stop_messages();
+void leave_messages();
 
 // Only where node_joined.
-node::Outbox& outbox() noexcept;
+node::Outbox& outbox();
 
 // Who keeps a message of this rank.
-node::Lender& lender_of(const node::MessageHeader& header) noexcept;
+node::Lender& lender_of(const node::MessageHeader& header);
 // Who recognises a header that has come, or null; `host`: the pointer that the host MPI was given
 // for `segment`.
 node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t received_bytes,
                           node::MessageHeader& header);
-bool is_header(const node::MessageHeader& header) noexcept;
+bool is_header(const node::MessageHeader& header);
 // The way a message takes, for people.
-const char* path_of(const node::MessageHeader& header) noexcept;
+const char* path_of(const node::MessageHeader& header);
 
 // Messages that come may be headers.
-inline bool listens() noexcept {
-  return messages_joined && hears_headers.load(std::memory_order_acquire);
-}
+inline bool listens() { return messages_joined && hears_headers.load(std::memory_order_acquire); }
 // Or may before the call is through, since another thread opens something.
-inline bool may_listen() noexcept { return messages_joined && (program_has_threads || listens()); }
+inline bool may_listen() { return messages_joined && (program_has_threads || listens()); }
 
 // Whether anybody could send headers here, if this rank looked for them.
-inline bool may_be_sent_headers() noexcept {
+inline bool may_be_sent_headers() {
   return device::any_active() || (net_joined && net_mail().was_invited());
 }
 
 // Opens what peers lend since this rank has looked last. Costs a look at memory where there is
 // nothing new.
-void attend() noexcept;
+void attend();
 // The same, on the device of `buffer` where this rank has used none for messages so far.
-void attend(const core::StagedBuffer& buffer) noexcept;
+void attend(const core::StagedBuffer& buffer);
 
 template <class C>
-bool has_room_for_header(C count, MPI_Datatype datatype) noexcept {
+bool has_room_for_header(C count, MPI_Datatype datatype) {
   constexpr auto kSize = static_cast<MPI_Count>(sizeof(node::MessageHeader));
   MPI_Count size = 0;
   return count > 0 && datatype != MPI_DATATYPE_NULL &&
@@ -87,7 +85,7 @@ bool has_room_for_header(C count, MPI_Datatype datatype) noexcept {
 // Whether a receive that begins now must be looked after, since it may get a header or what it is
 // for is held. Remembers one that would have to be, had this process used a device already.
 template <class C>
-bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
+bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) {
   if (!messages_joined) return false;
   if (!may_be_sent_headers()) {
     if (lasts == Lasts::call || !has_room_for_header(count, datatype)) return false;
@@ -102,19 +100,19 @@ bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) noexcept {
 }
 
 // Has the ranks of this node look which calls the others make on `comm`.
-void watch_calls(MPI_Comm comm, CommState& state) noexcept;
+void watch_calls(MPI_Comm comm, CommState& state);
 
 // The number of a rank of `comm` (of the remote group: none) among those of this node, or -1.
-int node_rank(MPI_Comm comm, int rank) noexcept;
+int node_rank(MPI_Comm comm, int rank);
 
 // Whether a message of this length from that rank may be a header.
-bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) noexcept;
+bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes);
 
 // Whether the header's last byte is the last one of some element of the type's signature: the host
 // MPI puts whole elements into a receive buffer, whatever its layout.
-bool takes_header(MPI_Datatype datatype) noexcept;
+bool takes_header(MPI_Datatype datatype);
 // Whether every byte of a type's elements is moved.
-bool moves_whole(MPI_Datatype datatype) noexcept;
+bool moves_whole(MPI_Datatype datatype);
 
 template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
@@ -126,18 +124,34 @@ Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datat
 }
 
 // After a receive of less than a header that has failed: the message may have been too long for it.
-inline void give_up_cut_off(Landing landing, void* host) noexcept {
+inline void give_up_cut_off(Landing landing, void* host) {
   if (!messages_joined || !landing.may_cut_header_off()) return;
   const auto ticket = core::cut_off_ticket(landing.segment(), host);
   if (ticket && node_joined) outbox().dismiss(*ticket);
   if (ticket && net_joined) net_messages().dismiss(*ticket);
 }
 
+// A message whose header is sent next. It is taken back unless that is so: also where the program's
+// error handler throws.
+class Unsent {
+ public:
+  explicit Unsent(const node::MessageHeader& header) : header_(&header) {}
+  ~Unsent() {
+    if (header_ != nullptr) lender_of(*header_).withdraw(*header_);
+  }
+  Unsent(const Unsent&) = delete;
+  Unsent& operator=(const Unsent&) = delete;
+  void is_sent() noexcept { header_ = nullptr; }
+
+ private:
+  const node::MessageHeader* header_ = nullptr;
+};
+
 // Which way a message of that communicator goes.
-core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) noexcept;
+core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes);
 // The same to a rank of another node; null: in messages of the host MPI.
 const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& buffer,
-                                     std::size_t size_bytes) noexcept;
+                                     std::size_t size_bytes);
 
 // Packs `segment` of a buffer for a rank of this node, which is to get it that way. Where there is
 // no room, it waits for receivers to make some, but no longer than staging takes.
@@ -178,6 +192,6 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
 // Once its header is sent: returns when the buffer is the user's again, and where it is synchronous
 // the message is received, with the error of before, if there was one, or that of the receiver.
 Status end_message(const node::MessageHeader& header, const Status& posted,
-                   Synchronous synchronous = Synchronous::no) noexcept;
+                   Synchronous synchronous = Synchronous::no);
 
 }  // namespace accord::shim

@@ -16,23 +16,23 @@
 namespace accord::shim {
 
 template <class C>
-constexpr Kind kind_of(const shape::Neighbor_allgather<C>&) noexcept {
+constexpr Kind kind_of(const shape::Neighbor_allgather<C>&) {
   return Kind::neighbor_allgather;
 }
 template <class C, class D>
-constexpr Kind kind_of(const shape::Neighbor_allgatherv<C, D>&) noexcept {
+constexpr Kind kind_of(const shape::Neighbor_allgatherv<C, D>&) {
   return Kind::neighbor_allgatherv;
 }
 template <class C>
-constexpr Kind kind_of(const shape::Neighbor_alltoall<C>&) noexcept {
+constexpr Kind kind_of(const shape::Neighbor_alltoall<C>&) {
   return Kind::neighbor_alltoall;
 }
 template <class C, class D>
-constexpr Kind kind_of(const shape::Neighbor_alltoallv<C, D>&) noexcept {
+constexpr Kind kind_of(const shape::Neighbor_alltoallv<C, D>&) {
   return Kind::neighbor_alltoallv;
 }
 template <class C, class D>
-constexpr Kind kind_of(const shape::Neighbor_alltoallw<C, D>&) noexcept {
+constexpr Kind kind_of(const shape::Neighbor_alltoallw<C, D>&) {
   return Kind::neighbor_alltoallw;
 }
 template <class Shape>
@@ -42,7 +42,7 @@ concept AmongNeighbours = requires(const Shape& call) {
 
 // Whatever the arrays are: a rank without neighbours has none.
 template <AmongNeighbours Shape>
-std::size_t pipeline_bytes(const Shape&) noexcept {
+std::size_t pipeline_bytes(const Shape&) {
   return turn_bytes(true);
 }
 template <AmongNeighbours Shape>
@@ -104,7 +104,7 @@ std::optional<core::Pipeline> pipeline(const Shape& call, const Description& d,
 
 // That they do is a mistake, which harms nobody else, or there is nothing in them.
 template <AmongNeighbours Shape>
-constexpr bool overlaps(const Shape&, int) noexcept {
+constexpr bool overlaps(const Shape&, int) {
   return false;
 }
 

@@ -166,7 +166,7 @@ void join_net_messages(int node) {
                joined.message());
 }
 
-void leave_net_messages() noexcept {
+void leave_net_messages() {
   if (!net_joined) return;
   Net& here = net();
   // What a peer fetches this rank serves until then.
@@ -183,10 +183,10 @@ void leave_net_messages() noexcept {
   here.proxy.reset();
 }
 
-core::NetMessages& net_messages() noexcept { return *net().messages; }
-net::Mail& net_mail() noexcept { return *net().mail; }
+core::NetMessages& net_messages() { return *net().messages; }
+net::Mail& net_mail() { return *net().mail; }
 
-int net_rank(MPI_Comm comm, int rank) noexcept {
+int net_rank(MPI_Comm comm, int rank) {
   CommState* const state = comm_state(comm);
   if (state == nullptr) return -1;
   std::call_once(state->net_ranks_known, [&] { find_net_ranks(comm, *state); });

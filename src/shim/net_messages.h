@@ -20,14 +20,14 @@ inline bool has_idle_core = false;
 
 // Together with all ranks of MPI_COMM_WORLD. `node`: the same number on all ranks of a node alone.
 void join_net_messages(int node);
-void leave_net_messages() noexcept;
+void leave_net_messages();
 
 // Only where net_joined.
-core::NetMessages& net_messages() noexcept;
-net::Mail& net_mail() noexcept;
+core::NetMessages& net_messages();
+net::Mail& net_mail();
 
 // The rank in MPI_COMM_WORLD of a rank of `comm` (of the remote group: none) on another node, or
 // -1.
-int net_rank(MPI_Comm comm, int rank) noexcept;
+int net_rank(MPI_Comm comm, int rank);
 
 }  // namespace accord::shim

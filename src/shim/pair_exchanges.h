@@ -17,36 +17,36 @@ namespace accord::shim {
 
 // Stands for a size where there is none: such calls take their turn wherever they may go another
 // way.
-inline std::size_t turn_bytes(bool arguments_there) noexcept {
+inline std::size_t turn_bytes(bool arguments_there) {
   return arguments_there && devices_in_job && config().node_bytes != 0 ? 1 : 0;
 }
 template <class Call>
-bool is_root(const Call& call) noexcept {
+bool is_root(const Call& call) {
   const CommState* const state = comm_state(call.comm);
   return state != nullptr && !state->inter && state->rank == call.root;
 }
 template <class C, class D>
-std::size_t pipeline_bytes(const shape::Gatherv<C, D>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Gatherv<C, D>& call) {
   const bool there = call.recvcounts != nullptr && call.displs != nullptr;
   return turn_bytes(there || !is_root(call));
 }
 template <class C, class D>
-std::size_t pipeline_bytes(const shape::Scatterv<C, D>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Scatterv<C, D>& call) {
   const bool there = call.sendcounts != nullptr && call.displs != nullptr;
   return turn_bytes(there || !is_root(call));
 }
 template <class Call>
-bool has_arrays(const Call& call) noexcept {
+bool has_arrays(const Call& call) {
   const bool sends = call.sendcounts != nullptr && call.sdispls != nullptr;
   return (sends || shape::in_place(call.sendbuf)) && call.recvcounts != nullptr &&
          call.rdispls != nullptr;
 }
 template <class C, class D>
-std::size_t pipeline_bytes(const shape::Alltoallv<C, D>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Alltoallv<C, D>& call) {
   return turn_bytes(has_arrays(call));
 }
 template <class C, class D>
-std::size_t pipeline_bytes(const shape::Alltoallw<C, D>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Alltoallw<C, D>& call) {
   const bool sends = call.sendtypes != nullptr || shape::in_place(call.sendbuf);
   return turn_bytes(has_arrays(call) && sends && call.recvtypes != nullptr);
 }

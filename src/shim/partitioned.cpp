@@ -75,7 +75,7 @@ class Messages final : public core::MessagePort {
   }
 
   int received() const noexcept { return received_; }
-  MPI_Comm& comm() noexcept { return comm_; }
+  MPI_Comm& comm() { return comm_; }
 
  private:
   static constexpr int kTag = 0;
@@ -97,7 +97,7 @@ Service* service = nullptr;
 
 }  // namespace
 
-void open_partitioned() noexcept {
+void open_partitioned() {
   MPI_Comm comm = MPI_COMM_NULL;
   int process = 0;
   if (service != nullptr || host::Comm_dup(MPI_COMM_WORLD, &comm) != MPI_SUCCESS) return;
@@ -125,7 +125,7 @@ void receive_the_rest() {
 
 }  // namespace
 
-void close_partitioned() noexcept {
+void close_partitioned() {
   if (service == nullptr || service->closed) return;
   stop_progress_from_host();
   stop_lineages();
@@ -171,7 +171,7 @@ core::PartitionCopy copy_named(std::string_view name, core::PartitionCopy otherw
 
 }  // namespace
 
-core::PartitionedTable* partitioned_table() noexcept {
+core::PartitionedTable* partitioned_table() {
   return service == nullptr ? nullptr : &service->table;
 }
 
@@ -281,7 +281,7 @@ int give_to_host(const Arguments& given, Native native) {
 }
 
 template <class End, class Native>
-int init(const Arguments& given, Native native) noexcept {
+int init(const Arguments& given, Native native) {
   core::PartitionedCall call;
   if (!describe(given, call)) return give_to_host(given, native);
   if (const Status status = read_info(given.info, call); !status.ok())
@@ -298,7 +298,7 @@ int init(const Arguments& given, Native native) noexcept {
 
 // Marks the partitions that `each` names to the function it gets, and lets them go at once.
 template <class Each>
-int mark(const std::shared_ptr<TrackedPartitions>& work, Each each) noexcept {
+int mark(const std::shared_ptr<TrackedPartitions>& work, Each each) {
   device::order_behind_program();
   Status status;
   each([&](int low, int high) { keep_first(status, work->request().pready(low, high)); });
@@ -309,7 +309,7 @@ int mark(const std::shared_ptr<TrackedPartitions>& work, Each each) noexcept {
 }  // namespace
 
 int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
-               int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
+               int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return init<core::PartitionedSend>(
       {"MPI_Psend_init", buf, partitions, count, datatype, dest, tag, comm, info, request}, [&] {
         return host::Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
@@ -317,26 +317,26 @@ int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype da
 }
 
 int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
-               int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
+               int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return init<core::PartitionedReceive>(
       {"MPI_Precv_init", buf, partitions, count, datatype, source, tag, comm, info, request}, [&] {
         return host::Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request);
       });
 }
 
-int Pready(int partition, MPI_Request request) noexcept {
+int Pready(int partition, MPI_Request request) {
   const auto work = find_partitions(request);
   if (!work) return host::Pready(partition, request);
   return mark(work, [&](auto&& ready) { ready(partition, partition); });
 }
 
-int Pready_range(int low, int high, MPI_Request request) noexcept {
+int Pready_range(int low, int high, MPI_Request request) {
   const auto work = find_partitions(request);
   if (!work) return host::Pready_range(low, high, request);
   return mark(work, [&](auto&& ready) { ready(low, high); });
 }
 
-int Pready_listed(int length, const int partitions[], MPI_Request request) noexcept {
+int Pready_listed(int length, const int partitions[], MPI_Request request) {
   const auto work = find_partitions(request);
   if (!work) return host::Pready_list(length, const_cast<int*>(partitions), request);
   return mark(work, [&](auto&& ready) {
@@ -344,7 +344,7 @@ int Pready_listed(int length, const int partitions[], MPI_Request request) noexc
   });
 }
 
-int Parrived(MPI_Request request, int partition, int* flag) noexcept {
+int Parrived(MPI_Request request, int partition, int* flag) {
   const auto work = find_partitions(request);
   if (!work || flag == nullptr) return host::Parrived(request, partition, flag);
   engine().progress();
@@ -364,7 +364,7 @@ Status not_ours(const char* name) {
 
 }  // namespace
 
-int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) noexcept {
+int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) {
   constexpr const char* kName = "MPIX_Pbuf_prepare";
   std::vector<std::shared_ptr<TrackedPartitions>> works;
   for (int i = 0; i < count; ++i) {
@@ -387,16 +387,16 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) noexcept {
   return MPI_SUCCESS;
 }
 
-int MPIX_Pbuf_prepare(MPI_Request request) noexcept { return MPIX_Pbuf_prepare_all(1, &request); }
+int MPIX_Pbuf_prepare(MPI_Request request) { return MPIX_Pbuf_prepare_all(1, &request); }
 
-int MPIX_Prequest_create(accord_prequest** preq, MPI_Request request) noexcept {
+int MPIX_Prequest_create(accord_prequest** preq, MPI_Request request) {
   constexpr const char* kName = "MPIX_Prequest_create";
   const auto work = find_partitions(request);
   if (!work || preq == nullptr) return raise(MPI_COMM_WORLD, not_ours(kName));
   return raise(comm_of(*work), work->request().create_prequest(*preq));
 }
 
-int MPIX_Prequest_free(accord_prequest** preq) noexcept {
+int MPIX_Prequest_free(accord_prequest** preq) {
   Partitioned* owner = nullptr;
   if (preq != nullptr && *preq != nullptr && service != nullptr) {
     const std::lock_guard<std::mutex> locked(service->table.mutex());

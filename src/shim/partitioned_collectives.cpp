@@ -26,7 +26,7 @@ bool in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
 // describe(draft) gives the schedule.
 template <class Describe>
-int make(const Frame& frame, Describe describe) noexcept {
+int make(const Frame& frame, Describe describe) {
   Draft draft(frame);
   if (!draft.good()) return draft.fail();
   core::Schedule schedule = describe(draft);
@@ -171,7 +171,7 @@ core::Schedule reduce_scatter(Draft& draft, const void* sendbuf, void* recvbuf,
 int MPIX_Pallgather_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                          MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount,
                          MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
-                         MPI_Request* request) noexcept {
+                         MPI_Request* request) {
   return make({"MPIX_Pallgather_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.agree_on_bytes(recvcount, recvtype);
     return allgather(draft, draft.one(sendbuf, sendcount, sendtype),
@@ -182,7 +182,7 @@ int MPIX_Pallgather_init(const void* sendbuf, int partitions, MPI_Count sendcoun
 int MPIX_Pallgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                           MPI_Datatype sendtype, void* recvbuf, const int recvcounts[],
                           const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
-                          MPI_Request* request) noexcept {
+                          MPI_Request* request) {
   return make({"MPIX_Pallgatherv_init", partitions, comm, info, request}, [&](Draft& draft) {
     return allgather(draft, draft.one(sendbuf, sendcount, sendtype),
                      draft.by_counts(recvbuf, draft.size(), recvcounts, displs, recvtype));
@@ -191,7 +191,7 @@ int MPIX_Pallgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcou
 
 int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
-                         MPI_Request* request) noexcept {
+                         MPI_Request* request) {
   return make({"MPIX_Pallreduce_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.by_kernels({});
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
@@ -201,8 +201,7 @@ int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI
 
 int MPIX_Palltoall_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                         MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount,
-                        MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
-                        MPI_Request* request) noexcept {
+                        MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return make({"MPIX_Palltoall_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.agree_on_bytes(recvcount, recvtype);
     return alltoall(draft, draft.alike(sendbuf, draft.size(), sendcount, sendtype),
@@ -213,7 +212,7 @@ int MPIX_Palltoall_init(const void* sendbuf, int partitions, MPI_Count sendcount
 int MPIX_Palltoallv_init(const void* sendbuf, int partitions, const int sendcounts[],
                          const int sdispls[], MPI_Datatype sendtype, void* recvbuf,
                          const int recvcounts[], const int rdispls[], MPI_Datatype recvtype,
-                         MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
+                         MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return make({"MPIX_Palltoallv_init", partitions, comm, info, request}, [&](Draft& draft) {
     const int blocks = in_place(sendbuf) ? 0 : draft.size();
     return alltoall(draft, draft.by_counts(sendbuf, blocks, sendcounts, sdispls, sendtype),
@@ -225,7 +224,7 @@ int MPIX_Palltoallw_init(const void* sendbuf, int partitions, const int sendcoun
                          const int sdispls[], const MPI_Datatype sendtypes[], void* recvbuf,
                          const int recvcounts[], const int rdispls[],
                          const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info,
-                         MPI_Request* request) noexcept {
+                         MPI_Request* request) {
   return make({"MPIX_Palltoallw_init", partitions, comm, info, request}, [&](Draft& draft) {
     const int blocks = in_place(sendbuf) ? 0 : draft.size();
     return alltoall(draft, draft.by_types(sendbuf, blocks, sendcounts, sdispls, sendtypes),
@@ -234,7 +233,7 @@ int MPIX_Palltoallw_init(const void* sendbuf, int partitions, const int sendcoun
 }
 
 int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype datatype, int root,
-                     MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
+                     MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return make({"MPIX_Pbcast_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.check_root(root);
     draft.by_kernels({.givers = Ranks::root, .root = root});
@@ -252,7 +251,7 @@ int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype
 
 int MPIX_Pexscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
                       MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
-                      MPI_Request* request) noexcept {
+                      MPI_Request* request) {
   return make({"MPIX_Pexscan_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.by_kernels({.givers = Ranks::before_own, .getters = Ranks::own}, !in_place(sendbuf));
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, draft.rank() > 0,
@@ -263,7 +262,7 @@ int MPIX_Pexscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
 int MPIX_Pgather_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                       MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount,
                       MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info,
-                      MPI_Request* request) noexcept {
+                      MPI_Request* request) {
   return make({"MPIX_Pgather_init", partitions, comm, info, request}, [&](Draft& draft) {
     if (in_place(sendbuf)) {
       draft.agree_on_bytes(recvcount, recvtype);
@@ -278,7 +277,7 @@ int MPIX_Pgather_init(const void* sendbuf, int partitions, MPI_Count sendcount,
 int MPIX_Pgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                        MPI_Datatype sendtype, void* recvbuf, const int recvcounts[],
                        const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm,
-                       MPI_Info info, MPI_Request* request) noexcept {
+                       MPI_Info info, MPI_Request* request) {
   return make({"MPIX_Pgatherv_init", partitions, comm, info, request}, [&](Draft& draft) {
     return gather(draft, draft.one(sendbuf, sendcount, sendtype), root, [&] {
       return draft.by_counts(recvbuf, draft.size(), recvcounts, displs, recvtype);
@@ -288,7 +287,7 @@ int MPIX_Pgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcount,
 
 int MPIX_Preduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
                       MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm, MPI_Info info,
-                      MPI_Request* request) noexcept {
+                      MPI_Request* request) {
   return make({"MPIX_Preduce_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.check_root(root);
     if (!draft.good()) return core::Schedule();
@@ -303,7 +302,7 @@ int MPIX_Preduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
 
 int MPIX_Preduce_scatter_init(const void* sendbuf, void* recvbuf, int partitions,
                               const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
-                              MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
+                              MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return make({"MPIX_Preduce_scatter_init", partitions, comm, info, request}, [&](Draft& draft) {
     const std::vector<MPI_Count> counts(recvcounts, recvcounts + draft.size());
     return reduce_scatter(draft, sendbuf, recvbuf, counts, datatype, op);
@@ -312,7 +311,7 @@ int MPIX_Preduce_scatter_init(const void* sendbuf, void* recvbuf, int partitions
 
 int MPIX_Preduce_scatter_block_init(const void* sendbuf, void* recvbuf, int partitions,
                                     MPI_Count recvcount, MPI_Datatype datatype, MPI_Op op,
-                                    MPI_Comm comm, MPI_Info info, MPI_Request* request) noexcept {
+                                    MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return make(
       {"MPIX_Preduce_scatter_block_init", partitions, comm, info, request}, [&](Draft& draft) {
         const std::vector<MPI_Count> counts(static_cast<std::size_t>(draft.size()), recvcount);
@@ -322,7 +321,7 @@ int MPIX_Preduce_scatter_block_init(const void* sendbuf, void* recvbuf, int part
 
 int MPIX_Pscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
-                    MPI_Request* request) noexcept {
+                    MPI_Request* request) {
   return make({"MPIX_Pscan_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.by_kernels({.givers = Ranks::up_to_own, .getters = Ranks::own}, !in_place(sendbuf));
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
@@ -333,7 +332,7 @@ int MPIX_Pscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Coun
 int MPIX_Pscatter_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                        MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount,
                        MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info,
-                       MPI_Request* request) noexcept {
+                       MPI_Request* request) {
   return make({"MPIX_Pscatter_init", partitions, comm, info, request}, [&](Draft& draft) {
     if (draft.rank() == root) {
       draft.agree_on_bytes(sendcount, sendtype);
@@ -349,7 +348,7 @@ int MPIX_Pscatter_init(const void* sendbuf, int partitions, MPI_Count sendcount,
 int MPIX_Pscatterv_init(const void* sendbuf, int partitions, const int sendcounts[],
                         const int displs[], MPI_Datatype sendtype, void* recvbuf,
                         MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
-                        MPI_Info info, MPI_Request* request) noexcept {
+                        MPI_Info info, MPI_Request* request) {
   return make({"MPIX_Pscatterv_init", partitions, comm, info, request}, [&](Draft& draft) {
     return scatter(
         draft, [&] { return draft.by_counts(sendbuf, draft.size(), sendcounts, displs, sendtype); },
@@ -360,7 +359,7 @@ int MPIX_Pscatterv_init(const void* sendbuf, int partitions, const int sendcount
 int MPIX_Pneighbor_allgather_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                                   MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount,
                                   MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
-                                  MPI_Request* request) noexcept {
+                                  MPI_Request* request) {
   return make({"MPIX_Pneighbor_allgather_init", partitions, comm, info, request},
               [&](Draft& draft) {
                 return among_neighbours(
@@ -372,7 +371,7 @@ int MPIX_Pneighbor_allgather_init(const void* sendbuf, int partitions, MPI_Count
 int MPIX_Pneighbor_allgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                                    MPI_Datatype sendtype, void* recvbuf, const int recvcounts[],
                                    const int displs[], MPI_Datatype recvtype, MPI_Comm comm,
-                                   MPI_Info info, MPI_Request* request) noexcept {
+                                   MPI_Info info, MPI_Request* request) {
   return make(
       {"MPIX_Pneighbor_allgatherv_init", partitions, comm, info, request}, [&](Draft& draft) {
         return among_neighbours(
@@ -384,7 +383,7 @@ int MPIX_Pneighbor_allgatherv_init(const void* sendbuf, int partitions, MPI_Coun
 int MPIX_Pneighbor_alltoall_init(const void* sendbuf, int partitions, MPI_Count sendcount,
                                  MPI_Datatype sendtype, void* recvbuf, MPI_Count recvcount,
                                  MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
-                                 MPI_Request* request) noexcept {
+                                 MPI_Request* request) {
   return make({"MPIX_Pneighbor_alltoall_init", partitions, comm, info, request}, [&](Draft& draft) {
     return among_neighbours(
         draft, comm, [&](int n) { return draft.alike(sendbuf, n, sendcount, sendtype); },
@@ -396,7 +395,7 @@ int MPIX_Pneighbor_alltoallv_init(const void* sendbuf, int partitions, const int
                                   const int sdispls[], MPI_Datatype sendtype, void* recvbuf,
                                   const int recvcounts[], const int rdispls[],
                                   MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
-                                  MPI_Request* request) noexcept {
+                                  MPI_Request* request) {
   return make(
       {"MPIX_Pneighbor_alltoallv_init", partitions, comm, info, request}, [&](Draft& draft) {
         return among_neighbours(
@@ -411,7 +410,7 @@ int MPIX_Pneighbor_alltoallw_init(const void* sendbuf, int partitions, const int
                                   const MPI_Aint sdispls[], const MPI_Datatype sendtypes[],
                                   void* recvbuf, const int recvcounts[], const MPI_Aint rdispls[],
                                   const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info,
-                                  MPI_Request* request) noexcept {
+                                  MPI_Request* request) {
   return make(
       {"MPIX_Pneighbor_alltoallw_init", partitions, comm, info, request}, [&](Draft& draft) {
         return among_neighbours(

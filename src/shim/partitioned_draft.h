@@ -63,8 +63,8 @@ class PartitionedDraft {
   void contributes(const Cells& cells) { fill(plan_.contribution, cells); }
   void results(const Cells& cells) { fill(plan_.result, cells); }
   // This rank does not mark, or does not look.
-  void gives_nothing() noexcept { plan_.gives = false; }
-  void gets_nothing() noexcept { plan_.gets = false; }
+  void gives_nothing() { plan_.gives = false; }
+  void gets_nothing() { plan_.gets = false; }
   void check_root(int root);
   // Equal on all ranks, or the collective is not one.
   void agree(std::uint64_t value);

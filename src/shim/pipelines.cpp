@@ -92,7 +92,7 @@ core::Key key_of(const Outline& outline) {
           outline.size_bytes, hash_of(outline.blocks_bytes)};
 }
 
-std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept {
+std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) {
   std::uint64_t hash = 0;
   for (const std::size_t bytes : blocks_bytes) hash = (hash ^ bytes) * 1099511628211ull + 1;
   return hash;

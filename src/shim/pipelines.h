@@ -23,7 +23,7 @@ using node::Kind;
 
 // Bytes of one element, or 0. Remembers this thread's last predefined type, whose handle is never
 // reused: host traffic asks this of every reduction and broadcast.
-inline MPI_Count size_of(MPI_Datatype datatype) noexcept {
+inline MPI_Count size_of(MPI_Datatype datatype) {
   static thread_local MPI_Datatype known = MPI_DATATYPE_NULL;
   static thread_local MPI_Count known_size = 0;
   if (datatype == known) return known_size;
@@ -39,7 +39,7 @@ inline MPI_Count size_of(MPI_Datatype datatype) noexcept {
 // Total bytes where the call is long enough to be worth a vote, else 0. Cheap: called for every
 // such call.
 template <class C>
-std::size_t long_bytes(C count, MPI_Datatype datatype) noexcept {
+std::size_t long_bytes(C count, MPI_Datatype datatype) {
   const std::size_t least_bytes = votes_from_bytes;
   if (count <= 0 || least_bytes == 0 || datatype == MPI_DATATYPE_NULL) return 0;
   const MPI_Count size = size_of(datatype);
@@ -50,19 +50,19 @@ std::size_t long_bytes(C count, MPI_Datatype datatype) noexcept {
 
 // No other way than the host MPI's: a type of its own says so at compile time.
 template <class Shape>
-std::integral_constant<std::size_t, 0> pipeline_bytes(const Shape&) noexcept {
+std::integral_constant<std::size_t, 0> pipeline_bytes(const Shape&) {
   return {};
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Bcast<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Bcast<C>& call) {
   return long_bytes(call.count, call.datatype);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Reduce<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Reduce<C>& call) {
   return long_bytes(call.count, call.datatype);
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Allreduce<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Allreduce<C>& call) {
   return long_bytes(call.count, call.datatype);
 }
 
@@ -81,7 +81,7 @@ struct Outline {
 };
 
 // Tells calls whose blocks differ by rank apart; 0 for others.
-std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) noexcept;
+std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes);
 
 core::Key key_of(const Outline& outline);
 

@@ -10,6 +10,7 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <utility>
 
 #include "shim/collectives.h"
@@ -84,13 +85,13 @@ Sent<C> sent_header(const node::MessageHeader& header) {
 // Whether a send may go by a header (not one that the host MPI buffers), and when it is complete.
 enum class Mode { direct, synchronous, buffered };
 
-inline Synchronous is_synchronous(Mode mode) noexcept {
+inline Synchronous is_synchronous(Mode mode) {
   return mode == Mode::synchronous ? Synchronous::yes : Synchronous::no;
 }
 
 // The host MPI may take a send as it is.
 template <class C>
-bool passes_send(const Sent<C>& call, int dest, MPI_Comm comm, Mode mode) noexcept {
+bool passes_send(const Sent<C>& call, int dest, MPI_Comm comm, Mode mode) {
   return engine().idle() && !has_posted_receives() && !needs_us(call.buf) &&
          (mode != Mode::synchronous || prober(call.count, call.datatype, dest, comm) < 0);
 }
@@ -113,7 +114,7 @@ Status post_send(core::StagedBuffer& buffer, const Sent<C>& call, int dest, MPI_
 
 template <class C, class Native, class Twin>
 int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
-                  Native native, Twin twin) noexcept {
+                  Native native, Twin twin) {
   if (passes_send(call, dest, comm, mode)) {
     const Region region(engine());
     return native(call);
@@ -141,20 +142,21 @@ int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm
   }
   if (!posted && !status.ok()) return raise(comm, status);
   stages::enter(stages::Stage::host_mpi);
+  std::optional<Unsent> unsent;
+  if (posted) unsent.emplace(header);
   const int code =
       run_blocking([&] { return native(sent); },
                    [&](MPI_Request* request) { return twin(sent, request); }, MPI_STATUS_IGNORE);
-  if (!posted) return code;
-  if (code == MPI_SUCCESS) return raise(comm, end_message(header, status, is_synchronous(mode)));
-  lender_of(header).withdraw(header);
-  return code;
+  if (!posted || code != MPI_SUCCESS) return code;
+  unsent->is_sent();
+  return raise(comm, end_message(header, status, is_synchronous(mode)));
 }
 
 // Both directions of a non-blocking or persistent call; `make` is the host call on the pointers
 // given to it, `track` what remembers the description.
 template <class Make, class Track>
 int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Handle handle,
-                  MPI_Request* request, Make make, Track track) noexcept {
+                  MPI_Request* request, Make make, Track track) {
   const bool looked_after = d.looked_after || d.landing.is_present() || d.substitute;
   if (!d.valid || request == nullptr ||
       (!looked_after && !d.send.is_staged() && !d.recv.is_staged())) {
@@ -183,7 +185,7 @@ int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Hand
 
 template <class Make>
 int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
-                 MPI_Request* request, Make make, Amount amount = Amount::by_status) noexcept {
+                 MPI_Request* request, Make make, Amount amount = Amount::by_status) {
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   const bool is_both = d.send.user() != nullptr && d.recv.user() != nullptr;
@@ -216,18 +218,19 @@ Description description_of_recv(void* buf, C count, MPI_Datatype datatype,
 // for. `make` sends the header.
 template <class C, class Make>
 int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* request, Mode mode,
-               Make make) noexcept {
+               Make make) {
   using Until = core::LoanOperation::Until;
   const auto operation = std::make_shared<core::LoanOperation>(
       lender_of(header), header, mode == Mode::synchronous ? Until::received : Until::returned);
+  Unsent unsent(header);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = make(sent_header<C>(operation->header()));
   core::HostRequest bits = 0;
   if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
-    lender_of(header).withdraw(header);
     *request = before;
     return code;
   }
+  unsent.is_sent();
   operation->is_sent_by(to_bits(*request));
   if (const Status promised = engine().promise(*operation, bits); !promised.ok()) {
     engine().submit(operation, nullptr);  // the header is on its way
@@ -243,15 +246,16 @@ int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* re
 // The same of one that waits in the outbox, or, after an error, of what brings the receiver that.
 template <class C, class Make>
 int start_header(MPI_Comm comm, const node::MessageHeader& header, const Status& packed,
-                 MPI_Request* request, Make make) noexcept {
+                 MPI_Request* request, Make make) {
   auto work = std::make_shared<TrackedHeader>(comm, header);
+  Unsent unsent(header);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = make(sent_header<C>(work->header));
   if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
-    lender_of(header).withdraw(header);
     *request = before;
     return code;
   }
+  unsent.is_sent();
   if (packed.ok()) return hand_over(Handle::send, *request, std::move(work));
   engine().submit_unawaited(
       std::make_shared<core::OrphanOperation>(to_bits(*request), std::move(work), nullptr));
@@ -262,7 +266,7 @@ int start_header(MPI_Comm comm, const node::MessageHeader& header, const Status&
 // A non-blocking send, by a header where it can.
 template <class C, class Make>
 int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
-               MPI_Request* request, Make make) noexcept {
+               MPI_Request* request, Make make) {
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   Description d = description_of_send(call.buf, call.count, call.datatype);
@@ -293,8 +297,7 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
 
 #define ACCORD_SEND(Name, Twin, mode)                                                           \
   template <class C>                                                                            \
-  int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag,                  \
-           MPI_Comm comm) noexcept {                                                            \
+  int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) { \
     return blocking_send(                                                                       \
         "MPI_" #Name, Sent<C>{buf, count, datatype}, dest, comm, mode,                          \
         [&](const Sent<C>& sent) {                                                              \
@@ -306,7 +309,7 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
   }                                                                                             \
   template <class C>                                                                            \
   int Twin(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,   \
-           MPI_Request* request) noexcept {                                                     \
+           MPI_Request* request) {                                                              \
     if (passes_send(Sent<C>{buf, count, datatype}, dest, comm, mode))                           \
       return host::Twin(buf, count, datatype, dest, tag, comm, request);                        \
     return start_send("MPI_" #Twin, Sent<C>{buf, count, datatype}, dest, comm, mode, request,   \
@@ -326,7 +329,7 @@ ACCORD_SEND(Bsend, Ibsend, Mode::buffered)
 #define ACCORD_SEND_INIT(Name, mode)                                                          \
   template <class C>                                                                          \
   int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, \
-           MPI_Request* request) noexcept {                                                   \
+           MPI_Request* request) {                                                            \
     const Sent<C> call{buf, count, datatype};                                                 \
     if (passes_send(call, dest, comm, mode))                                                  \
       return host::Name(buf, count, datatype, dest, tag, comm, request);                      \

@@ -19,12 +19,12 @@ namespace {
 class Looking final : public core::Operation {
  public:
   // Whether it is to be entered anew.
-  bool begin() noexcept {
+  bool begin() {
     const std::lock_guard locked(mutex_);
     return !is_stopped_.load() && !std::exchange(is_active_, true);
   }
-  void stop() noexcept { is_stopped_.store(true); }
-  bool is_active() noexcept {
+  void stop() { is_stopped_.store(true); }
+  bool is_active() {
     const std::lock_guard locked(mutex_);
     return is_active_;
   }
@@ -69,7 +69,7 @@ std::atomic<std::uint32_t> posted{0};
 
 }  // namespace
 
-PostedReceive::PostedReceive() noexcept {
+PostedReceive::PostedReceive() {
   posted.fetch_add(1);
   if (node_joined) outbox().own_board().posted.fetch_add(1, std::memory_order_relaxed);
   if (node_joined && looking()->begin()) engine().submit_unawaited(looking());
@@ -80,9 +80,9 @@ PostedReceive::~PostedReceive() {
   if (node_joined) outbox().own_board().posted.fetch_sub(1, std::memory_order_relaxed);
 }
 
-bool has_posted_receives() noexcept { return posted.load(std::memory_order_relaxed) != 0; }
+bool has_posted_receives() { return posted.load(std::memory_order_relaxed) != 0; }
 
-void stop_posted_receives() noexcept {
+void stop_posted_receives() {
   looking()->stop();
   engine().wait_until([] { return !looking()->is_active(); });
 }

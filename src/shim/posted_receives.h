@@ -12,16 +12,16 @@ namespace accord::shim {
 // One of them; from any thread.
 class PostedReceive {
  public:
-  PostedReceive() noexcept;
+  PostedReceive();
   ~PostedReceive();
   PostedReceive(const PostedReceive&) = delete;
   PostedReceive& operator=(const PostedReceive&) = delete;
 };
 
 // Whether there are any: then no call of messages blocks in the host MPI.
-bool has_posted_receives() noexcept;
+bool has_posted_receives();
 
 // Waits for what is being brought. No more is.
-void stop_posted_receives() noexcept;
+void stop_posted_receives();
 
 }  // namespace accord::shim

@@ -12,7 +12,7 @@ void PrivateComm::open_world() {
 
 #ifdef ACCORD_HAS_Session_init
 
-bool PrivateComm::close_world() noexcept {
+bool PrivateComm::close_world() {
   world_ = false;
   if (session_ == MPI_SESSION_NULL && comm_ != MPI_COMM_NULL) {
     // What was made of MPI_COMM_SELF goes with it; sessions that live on need another.
@@ -27,7 +27,7 @@ void PrivateComm::open_session() {
   if (comm_ == MPI_COMM_NULL) make_in_session();
 }
 
-bool PrivateComm::close_session() noexcept {
+bool PrivateComm::close_session() {
   --sessions_;
   return close_if_last();
 }
@@ -41,7 +41,7 @@ void PrivateComm::make_in_session() {
   (void)host::Group_free(&self);
 }
 
-bool PrivateComm::close_if_last() noexcept {
+bool PrivateComm::close_if_last() {
   if (world_ || sessions_ > 0) return false;
   if (comm_ != MPI_COMM_NULL) (void)host::Comm_free(&comm_);
   if (session_ != MPI_SESSION_NULL) (void)host::Session_finalize(&session_);
@@ -50,12 +50,12 @@ bool PrivateComm::close_if_last() noexcept {
 
 #else
 
-bool PrivateComm::close_world() noexcept {
+bool PrivateComm::close_world() {
   world_ = false;
   return close_if_last();
 }
 
-bool PrivateComm::close_if_last() noexcept {
+bool PrivateComm::close_if_last() {
   if (comm_ != MPI_COMM_NULL) (void)host::Comm_free(&comm_);
   return true;
 }

@@ -24,16 +24,16 @@ class PrivateComm {
   // After MPI_Init, and before MPI_Finalize.
   void open_world();
   // True where nothing of MPI is left: no session of the program's either.
-  bool close_world() noexcept;
+  bool close_world();
 #ifdef ACCORD_HAS_Session_init
   // After MPI_Session_init, and before MPI_Session_finalize; close_session() answers as
   // close_world() does.
   void open_session();
-  bool close_session() noexcept;
+  bool close_session();
 #endif
 
  private:
-  bool close_if_last() noexcept;
+  bool close_if_last();
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   bool world_ = false;

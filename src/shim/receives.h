@@ -15,7 +15,7 @@ namespace accord::shim {
 
 // Whether the receive of a matched message has taken it, as one that cuts it off does: MPICH leaves
 // the handle as it is then. After a wrong argument it is still to be received.
-inline bool is_received(int code, MPI_Message* message) noexcept {
+inline bool is_received(int code, MPI_Message* message) {
   int error_class = MPI_SUCCESS;
   if (code != MPI_SUCCESS) (void)host::Error_class(code, &error_class);
   if (error_class == MPI_ERR_TRUNCATE) *message = MPI_MESSAGE_NULL;
@@ -25,7 +25,7 @@ inline bool is_received(int code, MPI_Message* message) noexcept {
 // A non-blocking receive of a matched message. An error of ours is raised on `comm`.
 template <class C>
 int start_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
-                  MPI_Message* message, MPI_Request* request) noexcept {
+                  MPI_Message* message, MPI_Request* request) {
   const bool nothing = message != nullptr && *message == MPI_MESSAGE_NO_PROC;
   const auto substitute = d.substitute;
   const int code =
@@ -39,7 +39,7 @@ int start_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_D
 
 template <class C>
 int Irecv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-          MPI_Request* request) noexcept {
+          MPI_Request* request) {
   if (passes_receive(buf, count, datatype, Lasts::request))
     return host::Irecv(buf, count, datatype, source, tag, comm, request);
   Description d = description_of_recv(buf, count, datatype);
@@ -57,7 +57,7 @@ int Irecv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Co
 
 template <class C>
 int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-              MPI_Request* request) noexcept {
+              MPI_Request* request) {
   // Where messages may be held when it is started, it is looked after whatever it has room for.
   if (!messages_joined && engine().idle() && !needs_us(buf))
     return host::Recv_init(buf, count, datatype, source, tag, comm, request);
@@ -85,7 +85,7 @@ int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MP
 // Blocking calls that receive: stages, runs, and copies out as many bytes as the status tells.
 template <class Native, class Twin>
 int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status* status,
-                     Native native, Twin twin, check::Names names = {}) noexcept {
+                     Native native, Twin twin, check::Names names = {}) {
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   if (!d.valid) return native(d.send.user(), d.recv.user(), status);
@@ -123,7 +123,7 @@ int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status*
 // A blocking receive of a matched message.
 template <class C>
 int receive_matched(const char* name, MPI_Comm comm, Description d, C count, MPI_Datatype datatype,
-                    MPI_Message* message, MPI_Status* status) noexcept {
+                    MPI_Message* message, MPI_Status* status) {
   const auto substitute = d.substitute;
   const int code = blocking_receive(
       name, comm, std::move(d), status,
@@ -143,7 +143,7 @@ int receive_matched(const char* name, MPI_Comm comm, Description d, C count, MPI
 
 template <class C>
 int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-         MPI_Status* status) noexcept {
+         MPI_Status* status) {
   if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
     return after_host_receive(host::Recv(buf, count, datatype, source, tag, comm, status), buf,
@@ -182,8 +182,7 @@ Description description_of_matched(void* buf, C count, MPI_Datatype datatype, La
 }
 
 template <class C>
-int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
-          MPI_Status* status) noexcept {
+int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
   // Whatever the buffer: the handle is another message's from here on.
   auto substitute = claim_substitute(message);
   if (!substitute) {
@@ -200,8 +199,7 @@ int Mrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
 }
 
 template <class C>
-int Imrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message,
-           MPI_Request* request) noexcept {
+int Imrecv(void* buf, C count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* request) {
   auto substitute = claim_substitute(message);
   if (!substitute && passes_receive(buf, count, datatype, Lasts::request))
     return host::Imrecv(buf, count, datatype, message, request);

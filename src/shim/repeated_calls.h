@@ -46,7 +46,7 @@ class RepeatedCalls {
 
   // Whether such a call has been here before. A program that never makes the same one twice shall
   // not pay for keeping them.
-  bool comes_again(Mark mark) noexcept { return std::exchange(seen_[set_of(mark)], mark) == mark; }
+  bool comes_again(Mark mark) { return std::exchange(seen_[set_of(mark)], mark) == mark; }
 
   // Instead of the same call on other memory, or the older of two.
   template <std::equality_comparable Shape>
@@ -62,7 +62,7 @@ class RepeatedCalls {
  private:
   static constexpr std::size_t kSets = 32;
   using Set = std::array<Call, 2>;
-  static std::size_t set_of(Mark mark) noexcept { return mark * 0x9e3779b97f4a7c15 >> 59; }
+  static std::size_t set_of(Mark mark) { return mark * 0x9e3779b97f4a7c15 >> 59; }
   static_assert(kSets == std::size_t{1} << (64 - 59));
 
   std::vector<Set> calls_;  // none until one is kept

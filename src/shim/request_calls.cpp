@@ -13,7 +13,7 @@
 
 namespace accord::shim {
 
-int Wait(MPI_Request* request, MPI_Status* status) noexcept {
+int Wait(MPI_Request* request, MPI_Status* status) {
   const check::Completion checked("MPI_Wait", 1, request);
   if (quiet() || request == nullptr) {
     const Region region(engine());
@@ -52,7 +52,7 @@ int test(const Watch& watched, MPI_Request* request, int* flag, MPI_Status* stat
 
 }  // namespace
 
-int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
+int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   const check::Completion checked("MPI_Test", 1, request);
   if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
   engine().progress();
@@ -177,7 +177,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
 
 }  // namespace
 
-int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
+int Waitall(int count, MPI_Request array[], MPI_Status given[]) {
   const check::Completion checked("MPI_Waitall", count, array);
   if (quiet() || count < 0) {
     const Region region(engine());
@@ -192,7 +192,7 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) noexcept {
   return wait_for_each(count, array, given);
 }
 
-int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexcept {
+int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) {
   const check::Completion checked("MPI_Testall", count, array);
   if (quiet() || count < 0 || flag == nullptr) return host::Testall(count, array, flag, given);
   engine().progress();
@@ -207,7 +207,7 @@ int Testall(int count, MPI_Request array[], int* flag, MPI_Status given[]) noexc
   return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
 }
 
-int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noexcept {
+int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) {
   const check::Completion checked("MPI_Waitany", count, array);
   if (quiet() || count < 0 || index == nullptr) {
     const Region region(engine());
@@ -234,7 +234,7 @@ int Waitany(int count, MPI_Request array[], int* index, MPI_Status* status) noex
   return code;
 }
 
-int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* status) noexcept {
+int Testany(int count, MPI_Request array[], int* index, int* flag, MPI_Status* status) {
   const check::Completion checked("MPI_Testany", count, array);
   if (quiet() || count < 0 || index == nullptr || flag == nullptr) {
     return host::Testany(count, array, index, flag, status);
@@ -273,8 +273,7 @@ int settle_some(const Watch& watched, int code, const int* outcount, const int i
 
 }  // namespace
 
-int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
-             MPI_Status given[]) noexcept {
+int Waitsome(int count, MPI_Request array[], int* outcount, int indices[], MPI_Status given[]) {
   const check::Completion checked("MPI_Waitsome", count, array);
   if (quiet() || count < 0 || outcount == nullptr) {
     const Region region(engine());
@@ -300,8 +299,7 @@ int Waitsome(int count, MPI_Request array[], int* outcount, int indices[],
   return settle_some(watched, code, outcount, indices, statuses.get());
 }
 
-int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
-             MPI_Status given[]) noexcept {
+int Testsome(int count, MPI_Request array[], int* outcount, int indices[], MPI_Status given[]) {
   const check::Completion checked("MPI_Testsome", count, array);
   if (quiet() || count < 0 || outcount == nullptr)
     return host::Testsome(count, array, outcount, indices, given);
@@ -317,7 +315,7 @@ int Testsome(int count, MPI_Request array[], int* outcount, int indices[],
   return settle_some(watched, code, outcount, indices, statuses.get());
 }
 
-int Start(MPI_Request* request) noexcept {
+int Start(MPI_Request* request) {
   check::start("MPI_Start", 1, request);
   if (quiet() || request == nullptr) return host::Start(request);
   engine().progress();
@@ -352,7 +350,7 @@ int start_in_host(int count, MPI_Request array[]) {
 
 }  // namespace
 
-int Startall(int count, MPI_Request array[]) noexcept {
+int Startall(int count, MPI_Request array[]) {
   if (quiet() || array == nullptr) return host::Startall(count, array);
   if (must_post_receives()) {
     int code = MPI_SUCCESS;
@@ -393,7 +391,7 @@ class EarlyOrphan final : public core::Operation {
 
 }  // namespace
 
-int Request_free(MPI_Request* request) noexcept {
+int Request_free(MPI_Request* request) {
   if (request != nullptr) check::forget(*request);
   if (quiet() || request == nullptr) return host::Request_free(request);
   const core::HostRequest bits = to_bits(*request);
@@ -418,7 +416,7 @@ int Request_free(MPI_Request* request) noexcept {
 }
 
 // What has been matched is received.
-int Cancel(MPI_Request* request) noexcept {
+int Cancel(MPI_Request* request) {
   if (quiet() || request == nullptr) return host::Cancel(request);
   const auto work = requests().find(to_bits(*request));
   return work && (work->cancel() || work->early) ? MPI_SUCCESS : host::Cancel(request);
@@ -426,7 +424,7 @@ int Cancel(MPI_Request* request) noexcept {
 
 // A request reported complete must have its data in place, though the handle stays. The host MPI is
 // asked once: MPICH 5.0.2 forgets the status of a persistent request when it has told it.
-int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexcept {
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   if (quiet() || flag == nullptr) return host::Request_get_status(request, flag, status);
   engine().progress();
   const Watch watched(1, &request);
@@ -441,8 +439,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexc
 }
 
 #ifdef ACCORD_HAS_Request_get_status_all
-int Request_get_status_all(int count, const MPI_Request array[], int* flag,
-                           MPI_Status given[]) noexcept {
+int Request_get_status_all(int count, const MPI_Request array[], int* flag, MPI_Status given[]) {
   if (quiet() || count < 0 || flag == nullptr)
     return host::Request_get_status_all(count, array, flag, given);
   engine().progress();
@@ -459,7 +456,7 @@ int Request_get_status_all(int count, const MPI_Request array[], int* flag,
 }
 
 int Request_get_status_any(int count, const MPI_Request array[], int* index, int* flag,
-                           MPI_Status* status) noexcept {
+                           MPI_Status* status) {
   if (quiet() || count < 0 || index == nullptr || flag == nullptr) {
     return host::Request_get_status_any(count, array, index, flag, status);
   }
@@ -481,7 +478,7 @@ int Request_get_status_any(int count, const MPI_Request array[], int* index, int
 }
 
 int Request_get_status_some(int count, const MPI_Request array[], int* outcount, int indices[],
-                            MPI_Status given[]) noexcept {
+                            MPI_Status given[]) {
   if (quiet() || count < 0 || outcount == nullptr) {
     return host::Request_get_status_some(count, array, outcount, indices, given);
   }

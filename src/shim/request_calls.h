@@ -11,28 +11,28 @@
 
 namespace accord::shim {
 
-int Wait(MPI_Request* request, MPI_Status* status) noexcept;
-int Test(MPI_Request* request, int* flag, MPI_Status* status) noexcept;
-int Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) noexcept;
-int Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) noexcept;
-int Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) noexcept;
-int Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) noexcept;
+int Wait(MPI_Request* request, MPI_Status* status);
+int Test(MPI_Request* request, int* flag, MPI_Status* status);
+int Waitall(int count, MPI_Request requests[], MPI_Status statuses[]);
+int Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]);
+int Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status);
+int Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status);
 int Waitsome(int count, MPI_Request requests[], int* outcount, int indices[],
-             MPI_Status statuses[]) noexcept;
+             MPI_Status statuses[]);
 int Testsome(int count, MPI_Request requests[], int* outcount, int indices[],
-             MPI_Status statuses[]) noexcept;
+             MPI_Status statuses[]);
 
-int Start(MPI_Request* request) noexcept;
-int Startall(int count, MPI_Request requests[]) noexcept;
-int Request_free(MPI_Request* request) noexcept;
-int Cancel(MPI_Request* request) noexcept;
+int Start(MPI_Request* request);
+int Startall(int count, MPI_Request requests[]);
+int Request_free(MPI_Request* request);
+int Cancel(MPI_Request* request);
 
-int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexcept;
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status);
 int Request_get_status_all(int count, const MPI_Request requests[], int* flag,
-                           MPI_Status statuses[]) noexcept;
+                           MPI_Status statuses[]);
 int Request_get_status_any(int count, const MPI_Request requests[], int* index, int* flag,
-                           MPI_Status* status) noexcept;
+                           MPI_Status* status);
 int Request_get_status_some(int count, const MPI_Request requests[], int* outcount, int indices[],
-                            MPI_Status statuses[]) noexcept;
+                            MPI_Status statuses[]);
 
 }  // namespace accord::shim

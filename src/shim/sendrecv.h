@@ -15,7 +15,7 @@
 namespace accord::shim {
 
 // Ends a receive that nobody will send to.
-inline void take_back(MPI_Request& receive) noexcept {
+inline void take_back(MPI_Request& receive) {
   if (host::Cancel(&receive) == MPI_SUCCESS) (void)host::Wait(&receive, MPI_STATUS_IGNORE);
 }
 
@@ -23,7 +23,7 @@ template <class C>
 int send_and_receive(const char* name, check::Names names, const void* sendbuf, C sendcount,
                      MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf, C recvcount,
                      MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-                     MPI_Status* status) noexcept {
+                     MPI_Status* status) {
   if (!needs_us(sendbuf)) {
     if (const HostReceive receive(recvbuf, recvcount, recvtype); receive.is_granted()) {
       const Region region(engine());
@@ -104,7 +104,7 @@ int send_and_receive(const char* name, check::Names names, const void* sendbuf, 
 template <class C>
 int Sendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
              void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
-             MPI_Comm comm, MPI_Status* status) noexcept {
+             MPI_Comm comm, MPI_Status* status) {
   return send_and_receive("MPI_Sendrecv", check::kBoth, sendbuf, sendcount, sendtype, dest, sendtag,
                           recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
@@ -122,7 +122,7 @@ int pack(const void* buf, C count, MPI_Datatype datatype, MPI_Comm comm,
 
 template <class C>
 int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                     int recvtag, MPI_Comm comm, MPI_Status* status) noexcept {
+                     int recvtag, MPI_Comm comm, MPI_Status* status) {
   if (const HostReceive receive(buf, count, datatype); receive.is_granted()) {
     const Region region(engine());
     return host::Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
@@ -169,7 +169,7 @@ inline Status open_both(Description& d) {
 template <class C>
 int Isendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest, int sendtag,
               void* recvbuf, C recvcount, MPI_Datatype recvtype, int source, int recvtag,
-              MPI_Comm comm, MPI_Request* request) noexcept {
+              MPI_Comm comm, MPI_Request* request) {
   Description d = description_of_recv(recvbuf, recvcount, recvtype);
   d.reads(d.recv, recvcount, recvtype);
   d.send = Description::buffer(sendbuf);
@@ -197,7 +197,7 @@ int Isendrecv(const void* sendbuf, C sendcount, MPI_Datatype sendtype, int dest,
 
 template <class C>
 int Isendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                      int recvtag, MPI_Comm comm, MPI_Request* request) noexcept {
+                      int recvtag, MPI_Comm comm, MPI_Request* request) {
   Description d = description_of_recv(buf, count, datatype);
   d.reads(d.recv, count, datatype);
   const ReceiveOrder ordered(comm);
@@ -225,18 +225,18 @@ int Isendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int s
 }
 #endif
 
-inline int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) noexcept {
+inline int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   engine().progress();
   return iprobe(source, tag, comm, flag, status);
 }
 
 inline int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-                   MPI_Status* status) noexcept {
+                   MPI_Status* status) {
   engine().progress();
   return improbe(source, tag, comm, flag, message, status);
 }
 
-inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) noexcept {
+inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   if (engine().idle() && !may_listen()) {
     const Region region(engine());
     return host::Probe(source, tag, comm, status);
@@ -250,8 +250,7 @@ inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) noexcep
   return code;
 }
 
-inline int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
-                  MPI_Status* status) noexcept {
+inline int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   if (engine().idle() && !may_listen()) {
     const Region region(engine());
     return host::Mprobe(source, tag, comm, message, status);

@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <exception>
 #include <vector>
 
 #include "shim/completion.h"
@@ -90,20 +91,28 @@ class Statuses {
 
 // After a call that completed (some of) an array; `status_of` maps a watched request to its status,
 // or null when it is not among the completed ones. An error of ours becomes the array call's error.
+// Where the program's error handler throws, the others are finished first.
 template <class StatusOf>
 int settle_array(const Watch& watched, int code, StatusOf status_of,
                  Ended ended = Ended::completed) {
   int result = code;
+  std::exception_ptr thrown;
   for (const Watched& one : watched) {
     MPI_Status* status = status_of(one.index);
     if (status == nullptr) continue;
     const int own_code = code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : MPI_SUCCESS;
     if (own_code == MPI_ERR_PENDING) continue;
-    const int settled = settle(one, *status, own_code, ended);
+    int settled = MPI_ERR_OTHER;
+    try {
+      settled = settle(one, *status, own_code, ended);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
     if (settled == own_code) continue;
     status->MPI_ERROR = settled;
     result = MPI_ERR_IN_STATUS;
   }
+  if (thrown) std::rethrow_exception(thrown);
   return result;
 }
 

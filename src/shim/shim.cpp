@@ -179,7 +179,7 @@ Runtime& runtime() {
 // Rises when a state goes, so that nobody takes it for that of a new communicator of the same
 // handle.
 std::atomic<std::uint64_t> states_gone{0};
-CommState* find_comm_state(MPI_Comm comm) noexcept;
+CommState* find_comm_state(MPI_Comm comm);
 
 int delete_comm_state(MPI_Comm comm, int, void* value, void*) {
   inherit_requests(comm);
@@ -214,7 +214,7 @@ core::Requests& requests() {
   return instance;
 }
 
-int error_code(const Status& status) noexcept {
+int error_code(const Status& status) {
   if (status.ok()) return MPI_SUCCESS;
   if (status.code() == StatusCode::host_mpi) return status.host_code();
   constexpr std::size_t kCodesMax = 64;
@@ -234,7 +234,7 @@ int error_code(const Status& status) noexcept {
 namespace {
 
 template <class Handle, class Call>
-int raise_through(const Status& status, Handle handle, Call call_errhandler) noexcept {
+int raise_through(const Status& status, Handle handle, Call call_errhandler) {
   if (status.ok()) return MPI_SUCCESS;
   if (status.code() == StatusCode::host_mpi) return status.host_code();
   log::error("{}", status.message());
@@ -245,23 +245,23 @@ int raise_through(const Status& status, Handle handle, Call call_errhandler) noe
 
 }  // namespace
 
-int raise(MPI_Comm comm, const Status& status) noexcept {
+int raise(MPI_Comm comm, const Status& status) {
   return raise_through(
       status, comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm,
       [](MPI_Comm handle, int code) { return host::Comm_call_errhandler(handle, code); });
 }
-int raise_on_window(MPI_Win window, const Status& status) noexcept {
+int raise_on_window(MPI_Win window, const Status& status) {
   return raise_through(status, window, [](MPI_Win handle, int code) {
     return host::Win_call_errhandler(handle, code);
   });
 }
-int raise_on_file(MPI_File file, const Status& status) noexcept {
+int raise_on_file(MPI_File file, const Status& status) {
   return raise_through(status, file, [](MPI_File handle, int code) {
     return host::File_call_errhandler(handle, code);
   });
 }
 
-bool has_error_function(MPI_Comm comm) noexcept {
+bool has_error_function(MPI_Comm comm) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (host::Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
   bool predefined = handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_RETURN;
@@ -272,7 +272,7 @@ bool has_error_function(MPI_Comm comm) noexcept {
   return !predefined;
 }
 
-MPI_Comm private_comm() noexcept { return runtime().private_comm.get(); }
+MPI_Comm private_comm() { return runtime().private_comm.get(); }
 
 namespace {
 
@@ -295,7 +295,7 @@ bool has_foreign_ranks(MPI_Comm comm, int size) {
 }  // namespace
 
 // Most calls are on the communicator of the one before.
-CommState* comm_state(MPI_Comm comm) noexcept {
+CommState* comm_state(MPI_Comm comm) {
   struct Last {
     MPI_Comm comm = MPI_COMM_NULL;
     CommState* state = nullptr;
@@ -310,7 +310,7 @@ CommState* comm_state(MPI_Comm comm) noexcept {
 
 namespace {
 
-CommState* find_comm_state(MPI_Comm comm) noexcept {
+CommState* find_comm_state(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL || runtime().comm_keyval == MPI_KEYVAL_INVALID) return nullptr;
   void* value = nullptr;
   int found = 0;
@@ -341,7 +341,7 @@ CommState* find_comm_state(MPI_Comm comm) noexcept {
 
 }  // namespace
 
-void drain(MPI_Comm comm) noexcept {
+void drain(MPI_Comm comm) {
   if (engine().idle()) return;
   if (CommState* state = comm_state(comm)) {
     const auto queue = state->queue;
@@ -366,7 +366,7 @@ void make_keyvals() {
 }
 
 // What the host MPI made for us ends with it.
-void forget_host() noexcept {
+void forget_host() {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) (void)host::Comm_free_keyval(&here.comm_keyval);
   states_gone.fetch_add(1);
@@ -454,7 +454,7 @@ void start_session_runtime() {
   open_sessions.fetch_add(1);
 }
 
-void stop_session_runtime() noexcept {
+void stop_session_runtime() {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
   const std::lock_guard<std::mutex> locked(here.life_mutex);
@@ -467,14 +467,14 @@ void stop_session_runtime() noexcept {
 
 // Host MPIs that delete no attributes while there is a session (MPICH), or end with all of them
 // (Open MPI), leave Accord no other moment.
-void prepare_to_stop() noexcept {
+void prepare_to_stop() {
   Runtime& here = runtime();
   // MPICH takes no locks any more in delete functions of MPI_COMM_SELF.
   here.engine.stop_thread();
   if (here.private_comm.is_of_session() || open_sessions.load() != 0) stop_runtime();
 }
 
-void stop_runtime() noexcept {
+void stop_runtime() {
   Runtime& here = runtime();
   if (!here.port.world_model) return;
   stop_messages();

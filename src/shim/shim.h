@@ -36,14 +36,14 @@ inline bool quiet() { return engine().idle() && requests().empty(); }
 
 // Any handle of this ABI as bits, and back.
 template <class Handle>
-std::uint64_t to_bits(Handle handle) noexcept {
+std::uint64_t to_bits(Handle handle) {
   std::uint64_t bits = 0;
   static_assert(sizeof handle <= sizeof bits);
   std::memcpy(&bits, &handle, sizeof handle);
   return bits;
 }
 template <class Handle>
-Handle from_bits(std::uint64_t bits) noexcept {
+Handle from_bits(std::uint64_t bits) {
   Handle handle;
   std::memcpy(&handle, &bits, sizeof handle);
   return handle;
@@ -51,15 +51,15 @@ Handle from_bits(std::uint64_t bits) noexcept {
 
 // Turns a Status into the return code of an MPI call on `comm`. An error of ours is raised through
 // the communicator's error handler (the host MPI has raised its own already).
-int raise(MPI_Comm comm, const Status& status) noexcept;
+int raise(MPI_Comm comm, const Status& status);
 // The same for calls on windows and files (in some ABIs all handles are one type, so these are no
 // overloads).
-int raise_on_window(MPI_Win window, const Status& status) noexcept;
-int raise_on_file(MPI_File file, const Status& status) noexcept;
+int raise_on_window(MPI_Win window, const Status& status);
+int raise_on_file(MPI_File file, const Status& status);
 
 // Whether errors on `comm` go to a function of the user's. MPICH 5.0.2 returns MPI_SUCCESS after it
 // has called one, so that a failed call cannot be told from one that went well.
-bool has_error_function(MPI_Comm comm) noexcept;
+bool has_error_function(MPI_Comm comm);
 // So it is told by what a call sets: no rank, none of the constants that stand for one, no flag.
 inline constexpr int kUntold = -0x5ca1ab1e;
 
@@ -107,11 +107,11 @@ struct CommState {
 };
 
 // Null for an invalid communicator: the host MPI will say so; or once Accord has ended.
-CommState* comm_state(MPI_Comm comm) noexcept;
+CommState* comm_state(MPI_Comm comm);
 
 // Waits until every earlier collective of `comm` has issued all it has to, so that a call which the
 // core does not queue keeps its place.
-void drain(MPI_Comm comm) noexcept;
+void drain(MPI_Comm comm);
 
 // Collectives of at least this size vote on the way they go (0: none), and where some rank has a
 // device that may be from device to device. Equal on all ranks. Set by start_runtime.
@@ -136,21 +136,21 @@ struct JobFacts {
 // Called by the environment functions (MPI_Init and friends). The host MPI's MPI_Finalize stops the
 // runtime, but where it has been stopped in preparation.
 void start_runtime(const JobFacts& facts);
-void prepare_to_stop() noexcept;
-void stop_runtime() noexcept;
+void prepare_to_stop();
+void stop_runtime();
 #ifdef ACCORD_HAS_Session_init
 void start_session_runtime();
-void stop_session_runtime() noexcept;
+void stop_session_runtime();
 #endif
 
 // A communicator of this process alone whose errors return: for questions that must not disturb the
 // user's error handlers.
-MPI_Comm private_comm() noexcept;
+MPI_Comm private_comm();
 // The tag of messages on it that stand for others (held_messages.h); those above stand for
 // operations.
 inline constexpr int kSubstituteTag = 1;
 
 // Error code of this ABI for a Status, with its text attached.
-int error_code(const Status& status) noexcept;
+int error_code(const Status& status);
 
 }  // namespace accord::shim

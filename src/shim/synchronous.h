@@ -21,7 +21,7 @@ namespace accord::shim {
 
 // The rank of this node whose probes may take a message for a header, or -1.
 template <class C>
-int prober(C count, MPI_Datatype datatype, int dest, MPI_Comm comm) noexcept {
+int prober(C count, MPI_Datatype datatype, int dest, MPI_Comm comm) {
   MPI_Count size = 0;
   if (!node_joined || count <= 0 || datatype == MPI_DATATYPE_NULL ||
       host::Type_size_x(datatype, &size) != MPI_SUCCESS ||
@@ -98,7 +98,7 @@ class PersistentProbedSend final : public core::Tracked {
 
 template <class C>
 int init_probed_send(const void* buf, C count, MPI_Datatype datatype, int dest, int tag,
-                     MPI_Comm comm, MPI_Request* request) noexcept {
+                     MPI_Comm comm, MPI_Request* request) {
   auto buffer = Description::buffer(buf);
   const core::Segment segment = segment_of(count, datatype);
   buffer.reads(segment);

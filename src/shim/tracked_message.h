@@ -24,12 +24,12 @@
 namespace accord::shim {
 
 // An error of a message that stands for another one is raised where that came from.
-inline int raise_for(const std::shared_ptr<Substitute>& substitute, int code) noexcept {
+inline int raise_for(const std::shared_ptr<Substitute>& substitute, int code) {
   if (code != MPI_SUCCESS && substitute) (void)host::Comm_call_errhandler(substitute->comm, code);
   return code;
 }
 
-inline void correct(MPI_Status& status, const core::MessageInfo& facts) noexcept {
+inline void correct(MPI_Status& status, const core::MessageInfo& facts) {
   if (facts.has_origin) {
     status.MPI_SOURCE = facts.source;
     status.MPI_TAG = facts.tag;

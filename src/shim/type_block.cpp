@@ -230,7 +230,7 @@ class Decoder {
 
 }  // namespace
 
-bool has_extent(MPI_Datatype datatype, Extent& extent) noexcept {
+bool has_extent(MPI_Datatype datatype, Extent& extent) {
   return host::Type_size_x(datatype, &extent.size) == MPI_SUCCESS && extent.size >= 0 &&
          host::Type_get_extent_x(datatype, &extent.lower_bound, &extent.bytes) == MPI_SUCCESS;
 }

@@ -18,7 +18,7 @@ struct Extent {
   MPI_Count lower_bound = 0;
   MPI_Count bytes = 0;
 };
-bool has_extent(MPI_Datatype datatype, Extent& extent) noexcept;
+bool has_extent(MPI_Datatype datatype, Extent& extent);
 
 // None where the host MPI does not tell, or tells of something unknown.
 std::optional<device::Block> block_of(MPI_Datatype datatype, const Extent& extent);

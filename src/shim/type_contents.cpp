@@ -19,7 +19,7 @@ struct Envelope {
 };
 
 // The older form, of MPIs without large counts.
-Envelope envelope_in_ints(MPI_Datatype datatype) noexcept {
+Envelope envelope_in_ints(MPI_Datatype datatype) {
   int integers = 0;
   int addresses = 0;
   int types = 0;
@@ -31,11 +31,11 @@ Envelope envelope_in_ints(MPI_Datatype datatype) noexcept {
 }
 
 #ifdef ACCORD_HAS_Type_get_envelope_c
-bool tells_large_counts() noexcept {
+bool tells_large_counts() {
   return host::slot::Type_get_envelope_c != nullptr && host::slot::Type_get_contents_c != nullptr;
 }
 
-Envelope envelope(MPI_Datatype datatype) noexcept {
+Envelope envelope(MPI_Datatype datatype) {
   if (!tells_large_counts()) return envelope_in_ints(datatype);
   Envelope told;
   if (host::slot::Type_get_envelope_c(datatype, &told.integers, &told.addresses, &told.large_counts,
@@ -44,7 +44,7 @@ Envelope envelope(MPI_Datatype datatype) noexcept {
   return told;
 }
 #else
-Envelope envelope(MPI_Datatype datatype) noexcept { return envelope_in_ints(datatype); }
+Envelope envelope(MPI_Datatype datatype) { return envelope_in_ints(datatype); }
 #endif
 
 int contents(MPI_Datatype datatype, const Envelope& sizes, std::vector<int>& integers,
@@ -63,11 +63,11 @@ int contents(MPI_Datatype datatype, const Envelope& sizes, std::vector<int>& int
 
 }  // namespace
 
-int combiner_of(MPI_Datatype datatype) noexcept {
+int combiner_of(MPI_Datatype datatype) {
   return datatype == MPI_DATATYPE_NULL ? MPI_UNDEFINED : envelope(datatype).combiner;
 }
 
-bool is_predefined(int combiner) noexcept {
+bool is_predefined(int combiner) {
   switch (combiner) {
     case MPI_COMBINER_NAMED:
     case MPI_COMBINER_F90_REAL:

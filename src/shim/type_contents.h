@@ -19,11 +19,11 @@ inline constexpr int kCombinerValueIndex = -1;
 #endif
 
 // MPI_UNDEFINED where the handle is none.
-int combiner_of(MPI_Datatype datatype) noexcept;
+int combiner_of(MPI_Datatype datatype);
 
 // Of types that the program has not made, nor may free: named ones, Fortran's of a given precision
 // and pairs that MPI_Type_get_value_index has found.
-bool is_predefined(int combiner) noexcept;
+bool is_predefined(int combiner);
 
 // Owns the handles it has been given.
 class TypeContents {

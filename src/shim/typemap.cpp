@@ -41,7 +41,7 @@ bool is_committed(MPI_Datatype datatype) {
 }
 
 // Null where there is no memory for it, too.
-TypemapPointer build(MPI_Datatype datatype) noexcept try {
+TypemapPointer build(MPI_Datatype datatype) try {
   Extent extent;
   if (!has_extent(datatype, extent)) return nullptr;
   auto block = block_of(datatype, extent);
@@ -54,9 +54,9 @@ TypemapPointer build(MPI_Datatype datatype) noexcept try {
 
 }  // namespace
 
-bool is_named(MPI_Datatype datatype) noexcept { return is_predefined(combiner_of(datatype)); }
+bool is_named(MPI_Datatype datatype) { return is_predefined(combiner_of(datatype)); }
 
-TypemapPointer known_typemap(MPI_Datatype datatype) noexcept {
+TypemapPointer known_typemap(MPI_Datatype datatype) {
   if (datatype == MPI_DATATYPE_NULL) return nullptr;
   NamedTypes& named = named_types();
   {
@@ -82,7 +82,7 @@ TypemapPointer known_typemap(MPI_Datatype datatype) noexcept {
   return *static_cast<TypemapPointer*>(value);
 }
 
-TypemapPointer typemap(MPI_Datatype datatype) noexcept {
+TypemapPointer typemap(MPI_Datatype datatype) {
   TypemapPointer known = known_typemap(datatype);
   if (known || datatype == MPI_DATATYPE_NULL || is_named(datatype)) return known;
   TypemapPointer made = is_committed(datatype) ? build(datatype) : nullptr;
@@ -93,11 +93,11 @@ TypemapPointer typemap(MPI_Datatype datatype) noexcept {
   return made;
 }
 
-void make_type_keyval() noexcept {
+void make_type_keyval() {
   if (typemap_keyval == MPI_KEYVAL_INVALID)
     (void)host::Type_create_keyval(MPI_TYPE_NULL_COPY_FN, delete_typemap, &typemap_keyval, nullptr);
 }
-void free_type_keyval() noexcept {
+void free_type_keyval() {
   if (typemap_keyval != MPI_KEYVAL_INVALID) (void)host::Type_free_keyval(&typemap_keyval);
 }
 

@@ -16,17 +16,17 @@ namespace accord::shim {
 
 // Null when the datatype is not valid or not committed: the host MPI will say so when it gets the
 // call.
-std::shared_ptr<const core::Typemap> typemap(MPI_Datatype datatype) noexcept;
+std::shared_ptr<const core::Typemap> typemap(MPI_Datatype datatype);
 
 // The same where it costs nothing, since the datatype is predefined or has been asked about before;
 // else null.
-std::shared_ptr<const core::Typemap> known_typemap(MPI_Datatype datatype) noexcept;
+std::shared_ptr<const core::Typemap> known_typemap(MPI_Datatype datatype);
 
 // Whether the datatype is predefined: its handle is never reused.
-bool is_named(MPI_Datatype datatype) noexcept;
+bool is_named(MPI_Datatype datatype);
 
 // Of the attribute; a program may end MPI and begin it anew in another session.
-void make_type_keyval() noexcept;
-void free_type_keyval() noexcept;
+void make_type_keyval();
+void free_type_keyval();
 
 }  // namespace accord::shim

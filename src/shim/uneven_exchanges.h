@@ -21,7 +21,7 @@ namespace accord::shim {
 // The mean block, where that is long enough to be worth a vote, else 0: also for wrong arguments,
 // which the host MPI shall report.
 template <class C>
-std::size_t mean_bytes(MPI_Comm comm, const C* counts, MPI_Datatype datatype) noexcept {
+std::size_t mean_bytes(MPI_Comm comm, const C* counts, MPI_Datatype datatype) {
   if (votes_from_bytes == 0 || counts == nullptr || datatype == MPI_DATATYPE_NULL) return 0;
   const CommState* const state = comm_state(comm);
   if (state == nullptr || state->inter) return 0;
@@ -34,11 +34,11 @@ std::size_t mean_bytes(MPI_Comm comm, const C* counts, MPI_Datatype datatype) no
   return bytes >= votes_from_bytes ? bytes : 0;
 }
 template <class C>
-std::size_t pipeline_bytes(const shape::Reduce_scatter<C>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Reduce_scatter<C>& call) {
   return mean_bytes(call.comm, call.recvcounts, call.datatype);
 }
 template <class C, class D>
-std::size_t pipeline_bytes(const shape::Allgatherv<C, D>& call) noexcept {
+std::size_t pipeline_bytes(const shape::Allgatherv<C, D>& call) {
   return mean_bytes(call.comm, call.recvcounts, call.recvtype);
 }
 

@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ struct Watched {
 // The active tracked requests of an array, claimed for this thread as long as they are watched.
 class Watch {
  public:
-  Watch(int count, const MPI_Request handles[]) {
+  Watch(int count, const MPI_Request handles[]) : handles_(handles) {
     if (requests().empty() || handles == nullptr) return;
     for (int i = 0; i < count; ++i) {
       const core::HostRequest bits = to_bits(handles[i]);
@@ -39,9 +40,19 @@ class Watch {
       }
     }
   }
-  // Those that were not completed are anybody's again.
+  // Those that were not completed are anybody's again. Where the program's error handler has
+  // thrown, what its call has completed is through: the host MPI gives the handle out again.
   ~Watch() {
-    for (const Watched& one : watched_) requests().unclaim(one.work);
+    const bool has_thrown = std::uncaught_exceptions() > exceptions_;
+    for (const Watched& one : watched_) {
+      if (has_thrown && to_bits(handles_[one.index]) != one.bits) {
+        core::Completion failed;
+        failed.failed = true;
+        (void)requests().finish(one.bits, one.work, failed);
+      } else {
+        requests().unclaim(one.work);
+      }
+    }
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -69,6 +80,8 @@ class Watch {
   auto end() const { return watched_.end(); }
 
  private:
+  const MPI_Request* handles_;
+  int exceptions_ = std::uncaught_exceptions();
   std::vector<Watched> watched_;
 };
 

@@ -19,14 +19,13 @@
 
 namespace accord::shim {
 
-inline int refuse_device(MPI_Win win, const char* name) noexcept {
+inline int refuse_device(MPI_Win win, const char* name) {
   return raise_on_window(win, Status(StatusCode::unsupported,
                                      std::string(name) + " on device memory is not supported"));
 }
 
 template <class S, class D>
-int Win_create(void* base, S size, D disp_unit, MPI_Info info, MPI_Comm comm,
-               MPI_Win* win) noexcept {
+int Win_create(void* base, S size, D disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   drain(comm);
   const Region region(engine());
   const CommState* state = comm_state(comm);
@@ -43,7 +42,7 @@ int Win_create(void* base, S size, D disp_unit, MPI_Info info, MPI_Comm comm,
   return host::Win_create(base, size, disp_unit, info, comm, win);
 }
 
-inline int Win_attach(MPI_Win win, void* base, MPI_Aint size) noexcept {
+inline int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
   if (size > 0 && device::must_stage(base)) return refuse_device(win, "MPI_Win_attach");
   return host::Win_attach(win, base, size);
 }
@@ -83,7 +82,7 @@ int file_transfer(MPI_File fh, Description d, MPI_Status* status, Call call) {
 
 template <class C, class Call>
 int file_read(MPI_File fh, void* buf, C count, MPI_Datatype datatype, MPI_Status* status,
-              Call call) noexcept {
+              Call call) {
   Description d = description_of_read(buf, count, datatype);
   if (d.valid && d.recv.is_staged()) return file_transfer(fh, std::move(d), status, call);
   const Region region(engine());
@@ -92,7 +91,7 @@ int file_read(MPI_File fh, void* buf, C count, MPI_Datatype datatype, MPI_Status
 
 template <class C, class Call>
 int file_write(MPI_File fh, const void* buf, C count, MPI_Datatype datatype, MPI_Status* status,
-               Call call) noexcept {
+               Call call) {
   Description d = description_of_write(buf, count, datatype);
   if (d.valid && d.recv.is_staged()) return file_transfer(fh, std::move(d), status, call);
   const Region region(engine());
@@ -133,12 +132,12 @@ int start_transfer(MPI_File fh, Description d, MPI_Request* request, Call call) 
 
 template <class C, class Call>
 int file_start_read(MPI_File fh, void* buf, C count, MPI_Datatype datatype, MPI_Request* request,
-                    Call call) noexcept {
+                    Call call) {
   return start_transfer(fh, description_of_read(buf, count, datatype), request, call);
 }
 template <class C, class Call>
 int file_start_write(MPI_File fh, const void* buf, C count, MPI_Datatype datatype,
-                     MPI_Request* request, Call call) noexcept {
+                     MPI_Request* request, Call call) {
   return start_transfer(fh, description_of_write(buf, count, datatype), request, call);
 }
 
@@ -170,17 +169,16 @@ int split_begin(MPI_File fh, Description d, Call call) {
 }
 
 template <class C, class Call>
-int file_split_read(MPI_File fh, void* buf, C count, MPI_Datatype datatype, Call call) noexcept {
+int file_split_read(MPI_File fh, void* buf, C count, MPI_Datatype datatype, Call call) {
   return split_begin(fh, description_of_read(buf, count, datatype), call);
 }
 template <class C, class Call>
-int file_split_write(MPI_File fh, const void* buf, C count, MPI_Datatype datatype,
-                     Call call) noexcept {
+int file_split_write(MPI_File fh, const void* buf, C count, MPI_Datatype datatype, Call call) {
   return split_begin(fh, description_of_write(buf, count, datatype), call);
 }
 
 template <class Buffer, class Call>
-int file_split_end(MPI_File fh, Buffer* buf, Call call) noexcept {
+int file_split_end(MPI_File fh, Buffer* buf, Call call) {
   std::optional<Description> d = split_transfers().end(fh);
   const Region region(engine());
   const int code = call(d ? static_cast<Buffer*>(d->recv.host()) : buf);

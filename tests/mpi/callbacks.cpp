@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Functions of the program that MPI calls, two ranks. "types": the delete functions of a datatype's
+// attributes run in MPI_Type_free, though calls with the type are under way, which end well.
+// "throws": an error handler that throws, and Accord works on.
+#include <accord/accord.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device_buffer.h"
+
+namespace {
+
+using accord::test::contents;
+using accord::test::DeviceBuffer;
+using accord::test::on_device;
+using Numbers = std::vector<int>;
+
+constexpr int kTag = 5;
+constexpr int kReadyTag = 6;
+constexpr int kRows = 3000;
+constexpr int kColumns = 3;  // of which the first one moves
+
+int rank = 0;
+int failures = 0;
+
+void expect(bool good, const std::string& what) {
+  if (good) return;
+  std::fprintf(stderr, "rank %d: %s\n", rank, what.c_str());
+  ++failures;
+}
+
+Numbers rows(int first) {
+  Numbers numbers(static_cast<std::size_t>(kRows) * kColumns);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+// What a rank has that started with rows(`own`) and got a column of rows(`other`).
+Numbers with_column(int own, int other) {
+  Numbers numbers = rows(own);
+  for (std::size_t i = 0; i < numbers.size(); i += kColumns)
+    numbers[i] = other + static_cast<int>(i);
+  return numbers;
+}
+
+// A column with an attribute, which counts how often it is copied and deleted.
+class Column {
+ public:
+  Column() {
+    MPI_Type_create_keyval(
+        [](MPI_Datatype, int, void*, void* value, void* copy, int* flag) {
+          ++static_cast<Column*>(value)->copies_;
+          *static_cast<void**>(copy) = value;
+          *flag = 1;
+          return MPI_SUCCESS;
+        },
+        [](MPI_Datatype, int, void* value, void*) {
+          ++static_cast<Column*>(value)->deletions_;
+          return MPI_SUCCESS;
+        },
+        &key_, nullptr);
+    MPI_Type_vector(kRows, 1, kColumns, MPI_INT, &type_);
+    MPI_Type_commit(&type_);
+    MPI_Type_set_attr(type_, key_, this);
+  }
+  ~Column() { MPI_Type_free_keyval(&key_); }
+  Column(const Column&) = delete;
+  Column& operator=(const Column&) = delete;
+
+  MPI_Datatype type() const { return type_; }
+  void free(const std::string& how) {
+    MPI_Type_free(&type_);
+    expect(type_ == MPI_DATATYPE_NULL, how + ": the handle of a freed type is left");
+  }
+  void check(const std::string& how) const {
+    expect(deletions_ == 1 && copies_ == 0, how + ": an attribute was deleted " +
+                                                std::to_string(deletions_) + " times, copied " +
+                                                std::to_string(copies_) + " times");
+  }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  int key_ = MPI_KEYVAL_INVALID;
+  int copies_ = 0;
+  int deletions_ = 0;
+};
+
+using Begin = std::function<void(void*, MPI_Datatype, MPI_Request*)>;
+
+// Frees the type of a call that has begun on rank 1, before rank 0 makes its own.
+void free_under_way(const std::string& how, bool on_host, const Begin& begin) {
+  Column column;
+  const Numbers own = rows(100'000 * (rank + 1));
+  Numbers host = own;
+  const DeviceBuffer device = on_device(own);
+  void* const buffer = on_host ? host.data() : device.pointer();
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 0) MPI_Recv(nullptr, 0, MPI_INT, 1, kReadyTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  begin(buffer, column.type(), &request);
+  column.free(how);
+  if (rank == 1) MPI_Send(nullptr, 0, MPI_INT, 0, kReadyTag, MPI_COMM_WORLD);
+  MPI_Datatype other = MPI_DATATYPE_NULL;  // which may get the handle
+  MPI_Type_contiguous(7, MPI_CHAR, &other);
+  MPI_Type_commit(&other);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  column.check(how);
+  const Numbers wanted = rank == 1 ? with_column(200'000, 100'000) : own;
+  expect((on_host ? host : contents(device)) == wanted, how + ": wrong data");
+  MPI_Type_free(&other);
+}
+
+void receive_again() {
+  Column column;
+  const DeviceBuffer device = on_device(rows(100'000 * (rank + 1)));
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 1)
+    MPI_Recv_init(device.pointer(), 1, column.type(), 0, kTag, MPI_COMM_WORLD, &request);
+  if (rank == 0)
+    MPI_Send_init(device.pointer(), 1, column.type(), 1, kTag, MPI_COMM_WORLD, &request);
+  column.free("a persistent request");
+  for (int round = 0; round < 3; ++round) {
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_Request_free(&request);
+  column.check("a persistent request");
+  if (rank == 1)
+    expect(contents(device) == with_column(200'000, 100'000), "a persistent request: wrong data");
+}
+
+// Two types at once.
+void exchange_columns() {
+  Column sent;
+  Column received;
+  const Numbers own = rows(100'000 * (rank + 1));
+  const DeviceBuffer from = on_device(own);
+  const DeviceBuffer to = on_device(own);
+  const int counts[] = {rank == 0 ? 0 : 1, rank == 0 ? 1 : 0};
+  const int displs[] = {0, 0};
+  const MPI_Datatype send_types[] = {sent.type(), sent.type()};
+  const MPI_Datatype recv_types[] = {received.type(), received.type()};
+  MPI_Request requests[2];
+  // What comes first keeps the other one waiting for its turn.
+  MPI_Iallreduce(MPI_IN_PLACE, from.pointer(), 1, MPI_INT, MPI_MAX, MPI_COMM_SELF, &requests[0]);
+  MPI_Ialltoallw(from.pointer(), counts, displs, send_types, to.pointer(), counts, displs,
+                 recv_types, MPI_COMM_WORLD, &requests[1]);
+  sent.free("MPI_Ialltoallw, sent");
+  received.free("MPI_Ialltoallw, received");
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  sent.check("MPI_Ialltoallw, sent");
+  received.check("MPI_Ialltoallw, received");
+  expect(contents(to) == with_column(100'000 * (rank + 1), 100'000 * (2 - rank)),
+         "MPI_Ialltoallw: wrong data");
+}
+
+void test_types() {
+  const Begin message = [](void* buffer, MPI_Datatype type, MPI_Request* request) {
+    if (rank == 0) MPI_Isend(buffer, 1, type, 1, kTag, MPI_COMM_WORLD, request);
+    if (rank == 1) MPI_Irecv(buffer, 1, type, 0, kTag, MPI_COMM_WORLD, request);
+  };
+  const Begin broadcast = [](void* buffer, MPI_Datatype type, MPI_Request* request) {
+    MPI_Ibcast(buffer, 1, type, 0, MPI_COMM_WORLD, request);
+  };
+  for (int round = 0; round < 4; ++round) {
+    free_under_way("MPI_Irecv", false, message);
+    free_under_way("MPI_Irecv on the host", true, message);
+    free_under_way("MPI_Ibcast", false, broadcast);
+    free_under_way("MPI_Ibcast on the host", true, broadcast);
+    receive_again();
+    exchange_columns();
+  }
+}
+
+void throw_error(MPI_Comm*, int* code, ...) {
+  throw std::runtime_error("MPI error " + std::to_string(*code));
+}
+
+bool throws(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::runtime_error&) {
+    return true;
+  }
+  return false;
+}
+
+// As programs would go on.
+void check_calls(const std::string& after) {
+  const int peer = 1 - rank;
+  const DeviceBuffer sent = on_device(rows(rank));
+  const DeviceBuffer received = on_device(rows(-1));
+  const int count = kRows * kColumns;
+  MPI_Sendrecv(sent.pointer(), count, MPI_INT, peer, kTag, received.pointer(), count, MPI_INT, peer,
+               kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  expect(contents(received) == rows(peer), after + ": a message is wrong");
+  MPI_Allreduce(sent.pointer(), received.pointer(), count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  expect(contents(received) == rows(1), after + ": a reduction is wrong");
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(sent.pointer(), received.pointer(), count, MPI_INT, MPI_MIN, MPI_COMM_WORLD,
+                 &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  expect(contents(received) == rows(0), after + ": a non-blocking reduction is wrong");
+}
+
+void test_truncation(const std::string& how, const std::function<void(void*)>& receive) {
+  constexpr int kLong = 2000;
+  const DeviceBuffer buffer = on_device(Numbers(kLong, rank));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    MPI_Send(buffer.pointer(), kLong, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+  } else {
+    expect(throws([&] { receive(buffer.pointer()); }), how + " has not thrown");
+  }
+  check_calls(how);
+}
+
+void test_throws() {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(throw_error, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  int number = 0;
+  const DeviceBuffer buffer = on_device(rows(0));
+  const std::pair<const char*, std::function<void()>> mistakes[] = {
+      {"MPI_Send", [&] { MPI_Send(&number, 1, MPI_INT, 77, kTag, MPI_COMM_WORLD); }},
+      {"MPI_Send of a device",
+       [&] { MPI_Send(buffer.pointer(), kRows, MPI_INT, 77, kTag, MPI_COMM_WORLD); }},
+      {"MPI_Send with a wrong tag",
+       [&] { MPI_Send(buffer.pointer(), kRows, MPI_INT, 1 - rank, -7, MPI_COMM_WORLD); }},
+      {"MPI_Isend with a wrong tag",
+       [&] {
+         MPI_Request request = MPI_REQUEST_NULL;
+         MPI_Isend(buffer.pointer(), kRows, MPI_INT, 1 - rank, -7, MPI_COMM_WORLD, &request);
+       }},
+      {"MPI_Recv",
+       [&] {
+         MPI_Recv(buffer.pointer(), 1, MPI_INT, 77, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       }},
+      {"MPI_Bcast", [&] { MPI_Bcast(&number, 1, MPI_INT, 77, MPI_COMM_WORLD); }},
+      {"MPI_Bcast of a device",
+       [&] { MPI_Bcast(buffer.pointer(), kRows, MPI_INT, 77, MPI_COMM_WORLD); }},
+      {"MPI_Ibcast of a device",
+       [&] {
+         MPI_Request request = MPI_REQUEST_NULL;
+         MPI_Ibcast(buffer.pointer(), kRows, MPI_INT, 77, MPI_COMM_WORLD, &request);
+         MPI_Wait(&request, MPI_STATUS_IGNORE);  // where it has had to wait for its turn
+       }},
+      {"MPI_Reduce of a device",
+       [&] { MPI_Reduce(buffer.pointer(), nullptr, kRows, MPI_INT, MPI_SUM, 77, MPI_COMM_WORLD); }},
+      {"MPI_Iprobe", [&] { MPI_Iprobe(77, kTag, MPI_COMM_WORLD, &number, MPI_STATUS_IGNORE); }},
+  };
+  for (const auto& [name, mistake] : mistakes) {
+    expect(throws(mistake), std::string(name) + " has not thrown");
+    check_calls(name);
+    MPI_Request request = MPI_REQUEST_NULL;  // while something of ours is under way
+    const DeviceBuffer result = on_device(rows(-1));
+    MPI_Iallreduce(buffer.pointer(), result.pointer(), kRows, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
+                   &request);
+    expect(throws(mistake), std::string(name) + " has not thrown in company");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_calls(std::string(name) + " in company");
+  }
+  test_truncation("a truncated MPI_Recv", [](void* to) {
+    MPI_Recv(to, 10, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  });
+  test_truncation("a truncated MPI_Irecv", [](void* to) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(to, 10, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  });
+  test_truncation("a truncated MPI_Irecv in an array", [](void* to) {
+    MPI_Request requests[2];
+    MPI_Irecv(to, 10, MPI_INT, 0, kTag, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(to, 0, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  });
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  (argc > 1 && std::string(argv[1]) == "types" ? test_types : test_throws)();
+  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
