@@ -38,23 +38,15 @@ std::uint64_t hash_of_text(std::string_view text) {
 // The datatype and the operation of a reduction, for all its rounds whatever the program frees.
 class LocalReduction {
  public:
-  LocalReduction(MPI_Datatype datatype, MPI_Op op) : datatype_(datatype), op_(op) {
-    named_ = is_named(datatype);
-    if (!named_) (void)host::Type_dup(datatype, &datatype_);
-  }
-  ~LocalReduction() {
-    if (!named_) (void)host::Type_free(&datatype_);
-  }
-  LocalReduction(const LocalReduction&) = delete;
-  LocalReduction& operator=(const LocalReduction&) = delete;
+  LocalReduction(MPI_Datatype datatype, MPI_Op op) : datatype_(datatype), op_(op) {}
 
   Status reduce(const void* in, void* inout, std::size_t count) const {
-    const MPI_Aint extent = extent_of(datatype_);
+    const MPI_Aint extent = extent_of(datatype_.handle());
     const auto* from = static_cast<const std::byte*>(in);
     auto* to = static_cast<std::byte*>(inout);
     while (count > 0) {
       const int part = static_cast<int>(std::min<std::size_t>(count, INT_MAX));
-      ACCORD_TRY(Status::from_host(host::Reduce_local(from, to, part, datatype_, op_)));
+      ACCORD_TRY(Status::from_host(host::Reduce_local(from, to, part, datatype_.handle(), op_)));
       from += part * extent;
       to += part * extent;
       count -= static_cast<std::size_t>(part);
@@ -63,9 +55,8 @@ class LocalReduction {
   }
 
  private:
-  MPI_Datatype datatype_;
+  KeptType datatype_;
   MPI_Op op_;
-  bool named_ = false;
   HandleUse use_;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shim/completion.h"
+#include "shim/kept_handles.h"
 #include "shim/shim.h"
 #include "shim/tracked_message.h"
 #include "shim/watch.h"
@@ -34,7 +35,9 @@ inline int settle(const Watched& one, MPI_Status& status, int code,
       completion.failed = true;
     }
     const auto comm = from_bits<MPI_Comm>(one.work->context);
-    ours = raise(comm, requests().finish(one.bits, one.work, completion, ended));
+    const Status finished = requests().finish(one.bits, one.work, completion, ended);
+    free_kept_handles();
+    ours = raise(comm, finished);
   }
   // MPICH 5.0.2 forgets the status of a persistent request when it has told it.
   if (auto& facts = one.work->facts; facts && !facts->has_origin) {
