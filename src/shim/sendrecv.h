@@ -128,7 +128,7 @@ int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int se
     return host::Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
                                   status);
   }
-  if (engine().idle() && !may_listen()) {
+  if (engine().idle() && !may_listen() && !has_posted_receives()) {
     Description d = description_of_recv(buf, count, datatype, Lasts::call);
     d.reads(d.recv, count, datatype);
     return blocking_receive(
