@@ -45,7 +45,7 @@ Requests::LookedAt Requests::begin_looks() {
   const std::lock_guard<std::mutex> locked(mutex_);
   for (const auto& [request, work] : table_) {
     if (work->claimed || work->is_looked_at || !work->active || work->finished ||
-        !work->may_fetch_early())
+        work->is_waited_for.load() || !work->may_fetch_early())
       continue;
     work->is_looked_at = true;
     all.emplace_back(request, work);

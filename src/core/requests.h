@@ -52,6 +52,8 @@ class Tracked {
   virtual bool may_fetch_early() const noexcept { return false; }
   virtual void fetch_early(const Completion& /*completion*/,
                            const std::shared_ptr<SharedBatch>& /*batch*/) {}
+  // Whether it has yet to arrive by that batch.
+  virtual bool is_being_fetched() { return false; }
   // The user wants it cancelled. False: that is the host MPI's business, as the request is.
   virtual bool cancel() { return false; }
   // Of an `early` one: whether it is complete.
@@ -63,6 +65,8 @@ class Tracked {
     return facts.has_value();
   }
 
+  // A call that brings what comes for it itself waits for it.
+  std::atomic<bool> is_waited_for{false};
   // The shim's: bits of the communicator that errors are raised on. Changes when that is freed.
   std::atomic<std::uint64_t> context{0};
   bool persistent = false;
@@ -92,7 +96,8 @@ class Requests {
   // Also what another thread is about to complete: of a persistent request, whose handle stays.
   std::shared_ptr<Tracked> look(HostRequest request);
 
-  // Looks at each active request that may_fetch_early, which nobody completes meanwhile.
+  // Looks at each active request that may_fetch_early and is not waited for; nobody completes it
+  // meanwhile.
   template <class Look>
   void look_at_each(Look&& look) {
     const auto all = begin_looks();

@@ -110,9 +110,12 @@ Status StagedBuffer::copy_out_only(const std::vector<Segment>& segments) {
   return staged_ ? copy(segments, Direction::unpack, kAll) : Status();
 }
 
-Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direction,
-                          std::size_t limit_bytes) {
-  if (absolute_) return copy_absolute(segments, direction, limit_bytes);
+CopyBatch StagedBuffer::outgoing(std::size_t limit_bytes) const {
+  return absolute_ ? CopyBatch() : batch_of(writes_, Direction::unpack, limit_bytes);
+}
+
+CopyBatch StagedBuffer::batch_of(const std::vector<Segment>& segments, Direction direction,
+                                 std::size_t limit_bytes) const {
   CopyBatch batch;
   for (const Segment& segment : segments) {
     const std::size_t length_bytes = std::min(limit_bytes, segment.size_bytes());
@@ -125,6 +128,13 @@ Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direct
                   .direction = direction,
                   .form = LayoutCopy::Form::same});
   }
+  return batch;
+}
+
+Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direction,
+                          std::size_t limit_bytes) {
+  if (absolute_) return copy_absolute(segments, direction, limit_bytes);
+  const CopyBatch batch = batch_of(segments, direction, limit_bytes);
   return batch.empty() ? Status() : where_.runtime->copy_batch(where_.device, batch);
 }
 
@@ -153,6 +163,30 @@ Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Directi
   for (auto& [owner, list] : lists)
     keep_first(status, owner.first->copy(owner.second, list.copies()));
   return status;
+}
+
+bool CopyOuts::add(const StagedBuffer& buffer, std::size_t limit_bytes) {
+  const device::PointerInfo& where = buffer.where();
+  if (!buffer.is_staged() || where.runtime == nullptr) return false;
+  if (size_ != 0 && (where.runtime != where_.runtime || where.device != where_.device))
+    return false;
+  CopyBatch batch = buffer.outgoing(limit_bytes);
+  if (limit_bytes == 0 || batch.empty()) return false;
+  for (const device::Copy& copy : batch.plain.copies()) bytes_ += copy.row_bytes * copy.rows;
+  for (const LayoutCopy& copy : batch.laid_out) bytes_ += copy.length_bytes;
+  batch_.add(std::move(batch));
+  where_ = where;
+  ++size_;
+  return true;
+}
+
+void CopyOuts::begin() { status_ = where_.runtime->batch_begin(where_.device, batch_, ticket_); }
+
+Status CopyOuts::poll(bool& done) {
+  done = !status_.ok();
+  if (!done) status_ = where_.runtime->copy_done(ticket_, done);
+  done = done || !status_.ok();
+  return status_;
 }
 
 }  // namespace accord::core

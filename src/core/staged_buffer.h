@@ -58,6 +58,9 @@ class StagedBuffer {
   // what it wrote back to the user's memory. Both wait for the copies only.
   Status copy_in();
   Status copy_out(std::size_t limit_bytes = kAll);
+  // What copy_out would copy, for somebody who does so on where()'s device. Nothing of absolute
+  // addresses, which are of several.
+  CopyBatch outgoing(std::size_t limit_bytes) const;
   // Of what the call wrote, these segments.
   Status copy_out_only(const std::vector<Segment>& segments);
 
@@ -66,6 +69,8 @@ class StagedBuffer {
 
  private:
   using Direction = LayoutCopy::Direction;
+  CopyBatch batch_of(const std::vector<Segment>& segments, Direction direction,
+                     std::size_t limit_bytes) const;
   Status copy(const std::vector<Segment>& segments, Direction direction, std::size_t limit_bytes);
   Status copy_absolute(const std::vector<Segment>& segments, Direction direction,
                        std::size_t limit_bytes);
@@ -78,6 +83,32 @@ class StagedBuffer {
   std::vector<Segment> writes_;
   device::StagingBuffer shadow_;
   std::byte* origin_ = nullptr;  // shadow address that stands for user_
+};
+
+// What many calls wrote, copied out together: one after the other, each copy would wait for the
+// device by itself. The buffers stay until that is done.
+class CopyOuts {
+ public:
+  // False where the buffer is not one of the others' device: it is to be copied out by itself.
+  bool add(const StagedBuffer& buffer, std::size_t limit_bytes);
+  std::size_t size() const noexcept { return size_; }
+  // Whether they are as many as a wait for the device is worth.
+  bool are_enough() const noexcept { return size_ >= kMany || bytes_ >= kLongBytes; }
+  // Begins to copy all of them. To be polled from then on.
+  void begin();
+  // Until it is done, whatever the status says.
+  Status poll(bool& done);
+
+ private:
+  static constexpr std::size_t kMany = 16;
+  static constexpr std::size_t kLongBytes = std::size_t{64} << 10;
+
+  device::PointerInfo where_;  // of the first
+  CopyBatch batch_;
+  std::size_t size_ = 0;
+  std::size_t bytes_ = 0;
+  device::CopyTicket ticket_;
+  Status status_;
 };
 
 }  // namespace accord::core

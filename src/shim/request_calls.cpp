@@ -3,12 +3,11 @@
 #include "shim/request_calls.h"
 
 #include <algorithm>
-#include <list>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "shim/check.h"
+#include "shim/looks.h"
 #include "shim/settle.h"
 
 namespace accord::shim {
@@ -35,28 +34,11 @@ int Wait(MPI_Request* request, MPI_Status* status) {
   return watched.empty() ? code : settle(watched.front(), *statuses.get(), code);
 }
 
-namespace {
-
-// MPI_Test of a request that is watched, if it is ours.
-int test(const Watch& watched, MPI_Request* request, int* flag, MPI_Status* status) {
-  if (!watched.all_early_through()) {
-    *flag = 0;
-    return MPI_SUCCESS;
-  }
-  MPI_Status own;
-  MPI_Status* const told = status == MPI_STATUS_IGNORE && !watched.empty() ? &own : status;
-  const int code = host::Test(request, flag, told);
-  if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
-  return settle(watched.front(), *told, code);
-}
-
-}  // namespace
-
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   const check::Completion checked("MPI_Test", 1, request);
   if (quiet() || request == nullptr || flag == nullptr) return host::Test(request, flag, status);
   engine().progress();
-  return test(Watch(1, request), request, flag, status);
+  return test_watched(Watch(1, request), request, flag, status);
 }
 
 namespace {
@@ -73,75 +55,6 @@ int wait_for_all(const Watch& watched, int count, MPI_Request array[], MPI_Statu
   return settle_array(watched, code, [&](int index) { return statuses.get() + index; });
 }
 
-// Looks at each request of an array. What has come by headers by one look is copied together, while
-// the next look is taken, and fetched together from other nodes.
-class Looks {
- public:
-  Looks() {
-    if (node_joined) near_.emplace(outbox());
-    if (net_joined) far_.emplace(net_mail());
-  }
-
-  // Whether it is complete, unless what it has got is still to be brought.
-  bool test(MPI_Request* request, MPI_Status* status, int& code) {
-    int flag = kUntold;  // stays where a call has failed, and see has_error_function
-    const Watch watched(1, request);
-    if (watched.empty()) {
-      code = shim::test(watched, request, &flag, status);
-      return flag != 0 || code != MPI_SUCCESS;
-    }
-    const std::size_t near_before = near_ ? near_->fetches.size() : 0;
-    const std::size_t far_before = far_ ? far_->size() : 0;
-    if (near_) collected_fetches.of_node = &near_->fetches;
-    if (far_) collected_fetches.of_others = &*far_;
-    code = shim::test(watched, request, &flag, status);
-    collected_fetches = {};
-    const Collected one{&code, from_bits<MPI_Comm>(watched.front().work->context)};
-    if (near_ && near_->fetches.size() != near_before) near_->collected.push_back(one);
-    if (far_ && far_->size() != far_before) fetched_.push_back(one);
-    return flag != 0 || code != MPI_SUCCESS;
-  }
-  // Begins to copy what the last look has found, ends what has been copied, and brings what has
-  // come from other nodes.
-  void advance() {
-    if (near_ && near_->fetches.size() != 0) {
-      under_way_.push_back(std::move(*near_));
-      near_.emplace(outbox());
-      under_way_.back().fetches.begin();
-    }
-    std::erase_if(under_way_, [](Batch& batch) {
-      bool done = false;
-      const Status status = batch.fetches.poll(done);
-      for (const Collected& one : batch.collected)
-        if (done) one.tell(status);
-      return done;
-    });
-    if (fetched_.empty()) return;
-    const std::vector<Status> outcomes = far_->run();
-    for (std::size_t i = 0; i < fetched_.size(); ++i) fetched_[i].tell(outcomes[i]);
-    fetched_.clear();
-  }
-  bool idle() const noexcept { return under_way_.empty(); }
-
- private:
-  struct Collected {
-    int* code;
-    MPI_Comm comm;
-    void tell(const Status& status) const {
-      if (*code == MPI_SUCCESS) *code = raise(comm, status);
-    }
-  };
-  struct Batch {
-    explicit Batch(node::Outbox& outbox) : fetches(outbox) {}
-    core::FetchBatch fetches;
-    std::vector<Collected> collected;
-  };
-  std::optional<Batch> near_;  // found by this look
-  std::list<Batch> under_way_;
-  std::optional<core::NetBatch> far_;
-  std::vector<Collected> fetched_;
-};
-
 // Waitall where something of ours needs progress, or has to be done for each: one request by
 // itself, in the order in which they complete, since the testing form of all at once is not to be
 // trusted (MPICH 5.0.2's MPI_Testall says MPI_ERR_IN_STATUS of a persistent collective that went
@@ -153,7 +66,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
   const auto status_of = [&](int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
   };
-  Looks looks;
+  Looks looks(count, array);
   const core::Engine::Waiting waiting(engine());
   // The last one is waited for by itself, once all senders of others have their memory back.
   while (left.size() > 1 || !looks.idle()) {
@@ -161,7 +74,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
     std::erase_if(left, [&](int i) {
       return looks.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
     });
-    looks.advance();
+    looks.advance(left.size() <= 1);
     engine().port().pause();
   }
   for (const int last : left)

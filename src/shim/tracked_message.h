@@ -43,13 +43,14 @@ inline void correct(MPI_Status& status, const core::MessageInfo& facts) {
 // content before).
 enum class Amount { by_status, whole };
 
-// Where a thread that completes many receives at once collects the message that a header of the one
-// that it tests stands for, to bring them together before it returns to the program; null: it
-// brings each at once. Taken by that receive, not by those of functions of the program's called
-// meanwhile.
+// Where a thread that completes many receives at once collects what the one that it tests has got,
+// or the message that a header stands for, to bring them together before it returns to the program;
+// null: it brings each at once. Taken by that receive, not by those of functions of the program's
+// called meanwhile.
 struct Collected {
   core::FetchBatch* of_node = nullptr;
   core::NetBatch* of_others = nullptr;
+  core::CopyOuts* of_host = nullptr;
 };
 inline thread_local Collected collected_fetches;
 
@@ -71,6 +72,9 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   const node::Lender* const lender =
       segment.type == nullptr ? nullptr
                               : find_lender(segment, d.recv.host(), received_bytes, header);
+  if (lender == nullptr && collected.of_host != nullptr &&
+      collected.of_host->add(d.recv, received_bytes))
+    return {};
   if (lender == nullptr) return d.recv.copy_out(received_bytes);
   if (!facts) facts.emplace().has_origin = false;
   facts->received_bytes = header.size_bytes;
@@ -133,12 +137,14 @@ class TrackedMessage : public core::Tracked {
       return;
     const char* const path = core::last_path();
     const std::size_t size = batch->fetches.size();
-    early_fetch_ = finish_receive(description_, completion, facts, nullptr,
-                                  {.of_node = &batch->fetches, .of_others = nullptr});
+    early_fetch_ =
+        finish_receive(description_, completion, facts, nullptr, {.of_node = &batch->fetches});
     if (batch->fetches.size() != size) batch_ = batch;
     core::set_last_path(path);
     posted_.reset();
   }
+
+  bool is_being_fetched() override { return batch_ && !batch_->poll(); }
 
  protected:
   Description description_;

@@ -266,7 +266,47 @@ void windows() {
   }
 }
 
-// The same by blocking sends, and in a call that waits for something else.
+// Messages that are too short for headers, of different lengths, and one from nobody: what has come
+// is copied out together, all of it by the end.
+void short_windows() {
+  constexpr int kMessages = 50;
+  constexpr int kRoom = 6;
+  test_name = "windows of short messages";
+  const DeviceBuffer out = empty(kMessages * kRoom);
+  const auto part = [](const DeviceBuffer& buffer, int i) {
+    return static_cast<int*>(buffer.pointer()) + i * kRoom;
+  };
+  for (int round = 0; round < 20; ++round) {
+    const auto sent = bytes_of(numbers(round + rank, kMessages * kRoom));
+    (void)accord_memcpy(out.pointer(), sent.data(), sent.size());
+    const DeviceBuffer in = empty(kMessages * kRoom);
+    MPI_Request requests[kMessages + 1];
+    for (int i = 0; i < kMessages; ++i)
+      MPI_Irecv(part(in, i), kRoom, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD, requests + i);
+    MPI_Irecv(part(in, 0), kRoom, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD,
+              requests + kMessages);
+    MPI_Request sends[kMessages];
+    for (int i = 0; i < kMessages; ++i)
+      MPI_Isend(part(out, i), i % kRoom, MPI_INT, 1 - rank, kTag, MPI_COMM_WORLD, sends + i);
+    if (round % 2 == 0) MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);
+    MPI_Status statuses[kMessages + 1];
+    MPI_Waitall(kMessages + 1, requests, statuses);
+    const Numbers found = contents(in);
+    for (int i = 0; i < kMessages * kRoom; ++i) {
+      const bool is_sent = i % kRoom < i / kRoom % kRoom;
+      expect(found[static_cast<std::size_t>(i)] == (is_sent ? round + 1 - rank + i : -1),
+             "wrong data at " + std::to_string(i));
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      int count = 0;
+      MPI_Get_count(&statuses[i], MPI_INT, &count);
+      expect(count == i % kRoom, "the status counts " + std::to_string(count));
+    }
+    if (round % 2 != 0) MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);
+  }
+}
+
+// As windows(), by blocking sends, and in a call that waits for something else.
 void sends_both_ways() {
   test_name = "sends both ways";
   const DeviceBuffer out = empty();
@@ -324,6 +364,7 @@ int main(int argc, char** argv) {
   return run_messages(argc, argv, [&] {
     sends_both_ways();
     nothing_posted();
+    short_windows();
     if (mode == "windows") return windows();
     paths();
     requests();

@@ -284,6 +284,45 @@ TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
   EXPECT_TRUE(fetched_quickly(8192));
 }
 
+// What many receives have got goes to the device by one wait for it.
+TEST(CopyOuts, BringAllTogether) {
+  constexpr std::size_t kPartBytes = 40;
+  constexpr std::size_t kParts = 16;
+  Buffer to(kParts * kPartBytes);
+  to.write(Bytes(to.size_bytes(), 9));
+  const core::Segment segment = bytes(kPartBytes);
+  std::vector<core::StagedBuffer> buffers;
+  core::CopyOuts outs;
+  for (std::size_t i = 0; i < kParts; ++i) {
+    EXPECT_FALSE(outs.are_enough());
+    auto* const start = static_cast<std::byte*>(to.address()) + i * kPartBytes;
+    buffers.push_back(core::StagedBuffer::staged(start, device::classify(start)));
+    buffers.back().writes(segment);
+    EXPECT_OK(buffers.back().open());
+    std::memset(buffers.back().host(), static_cast<int>(i + 10), kPartBytes);
+    EXPECT_TRUE(outs.add(buffers.back(), kPartBytes - i));
+  }
+  EXPECT_TRUE(outs.are_enough());
+  EXPECT_FALSE(outs.add(core::StagedBuffer::untouched(&outs), kPartBytes));
+  EXPECT_FALSE(outs.add(buffers[0], 0));
+  EXPECT_EQ(kParts, outs.size());
+  outs.begin();
+  for (bool done = false; !done;) ASSERT_OK(outs.poll(done));
+  const Bytes found = to.read(to.size_bytes());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t part = i / kPartBytes;
+    EXPECT_EQ(i % kPartBytes < kPartBytes - part ? part + 10 : 9, found[i]) << i;
+  }
+}
+
+TEST(CopyOuts, DoNotWaitForOthersWhereTheyAreLong) {
+  const Buffer to(std::size_t{64} << 10);
+  const core::StagedBuffer buffer = staged(to, bytes(to.size_bytes()));
+  core::CopyOuts outs;
+  EXPECT_TRUE(outs.add(buffer, to.size_bytes()));
+  EXPECT_TRUE(outs.are_enough());
+}
+
 TEST(QuickCopy, CopiesAnyNumberOfBytesAgainAndAgain) {
   node::QuickCopy quick;
   for (const std::size_t size_bytes : {std::size_t{1}, kMessageBytes, node::QuickCopy::kBytesMax}) {

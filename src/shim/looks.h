@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// How the requests of an array are completed one by one, and what they bring together.
+#pragma once
+
+#include <mpi.h>
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shim/settle.h"
+
+namespace accord::shim {
+
+// MPI_Test of a request that is watched, if it is ours.
+inline int test_watched(const Watch& watched, MPI_Request* request, int* flag, MPI_Status* status) {
+  if (!watched.all_early_through()) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
+  MPI_Status own;
+  MPI_Status* const told = status == MPI_STATUS_IGNORE && !watched.empty() ? &own : status;
+  const int code = host::Test(request, flag, told);
+  if (watched.empty() || (code == MPI_SUCCESS && *flag == 0)) return code;
+  return settle(watched.front(), *told, code);
+}
+
+// Looks at each request of an array. What has come by headers by one look is copied together, while
+// the next look is taken, and fetched together from other nodes. What has come through host memory
+// is copied out some messages at a time.
+class Looks {
+ public:
+  Looks(int count, const MPI_Request array[]) {
+    if (node_joined) near_.emplace(outbox());
+    if (net_joined) far_.emplace(net_mail());
+    for (int i = 0; i < count && !requests().empty(); ++i) {
+      auto work = requests().find(to_bits(array[i]));
+      if (!work) continue;
+      work->is_waited_for.store(true);
+      all_.push_back(std::move(work));
+    }
+  }
+  ~Looks() {
+    for (const auto& work : all_) work->is_waited_for.store(false);
+  }
+  Looks(const Looks&) = delete;
+  Looks& operator=(const Looks&) = delete;
+
+  // Whether it is complete, unless what it has got is still to be brought.
+  bool test(MPI_Request* request, MPI_Status* status, int& code) {
+    int flag = kUntold;  // stays where a call has failed, and see has_error_function
+    const Watch watched(1, request);
+    if (watched.empty()) {
+      code = test_watched(watched, request, &flag, status);
+      return flag != 0 || code != MPI_SUCCESS;
+    }
+    if (watched.front().work->is_being_fetched()) return false;
+    const std::size_t near_before = near_ ? near_->copies.size() : 0;
+    const std::size_t far_before = far_ ? far_->size() : 0;
+    const std::size_t staged_before = staged_->copies.size();
+    if (near_) collected_fetches.of_node = &near_->copies;
+    if (far_) collected_fetches.of_others = &*far_;
+    collected_fetches.of_host = &staged_->copies;
+    code = test_watched(watched, request, &flag, status);
+    collected_fetches = {};
+    const auto& work = watched.front().work;
+    const Collected one{&code, from_bits<MPI_Comm>(work->context), work};
+    if (near_ && near_->copies.size() != near_before) near_->collected.push_back(one);
+    if (far_ && far_->size() != far_before) fetched_.push_back(one);
+    if (staged_->copies.size() != staged_before) staged_->collected.push_back(one);
+    return flag != 0 || code != MPI_SUCCESS;
+  }
+  // Begins to copy what the last look has found, ends what has been copied, and brings what has
+  // come from other nodes. `last`: nothing more is looked at.
+  void advance(bool last) {
+    if (near_ && near_->copies.size() != 0) {
+      begin(*near_, near_under_way_);
+      near_.emplace(outbox());
+    }
+    if (staged_->copies.are_enough() || (last && staged_->copies.size() != 0)) {
+      begin(*staged_, staged_under_way_);
+      staged_.emplace();
+    }
+    go_on(near_under_way_);
+    go_on(staged_under_way_);
+    if (fetched_.empty()) return;
+    const std::vector<Status> outcomes = far_->run();
+    for (std::size_t i = 0; i < fetched_.size(); ++i) fetched_[i].tell(outcomes[i]);
+    fetched_.clear();
+  }
+  bool idle() const noexcept {
+    return near_under_way_.empty() && staged_under_way_.empty() && staged_->copies.size() == 0;
+  }
+
+ private:
+  struct Collected {
+    int* code;
+    MPI_Comm comm;
+    std::shared_ptr<core::Tracked> work;  // with the shadow
+    void tell(const Status& status) const {
+      if (*code == MPI_SUCCESS) *code = raise(comm, status);
+    }
+  };
+  template <class Copies>
+  struct Batch {
+    template <class... From>
+    explicit Batch(From&... from) : copies(from...) {}
+    Copies copies;
+    std::vector<Collected> collected;
+  };
+  using Near = Batch<core::FetchBatch>;
+  using Staged = Batch<core::CopyOuts>;
+
+  template <class Some>
+  static void begin(Some& batch, std::list<Some>& under_way) {
+    under_way.push_back(std::move(batch));
+    under_way.back().copies.begin();
+  }
+  template <class Some>
+  static void go_on(std::list<Some>& under_way) {
+    std::erase_if(under_way, [](Some& batch) {
+      bool done = false;
+      const Status status = batch.copies.poll(done);
+      for (const Collected& one : batch.collected)
+        if (done) one.tell(status);
+      return done;
+    });
+  }
+
+  std::vector<std::shared_ptr<core::Tracked>> all_;
+  std::optional<Near> near_;  // found by this look
+  std::optional<Staged> staged_{std::in_place};
+  std::list<Near> near_under_way_;
+  std::list<Staged> staged_under_way_;
+  std::optional<core::NetBatch> far_;
+  std::vector<Collected> fetched_;
+};
+
+}  // namespace accord::shim
