@@ -330,6 +330,8 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
                     const core::MessageWay& way, node::MessageHeader& header, bool& posted) {
   using Clock = std::chrono::steady_clock;
   attend(buffer);
+  // Who waits for this rank need not wait for the end of a window of sends.
+  if (has_posted_receives() && outbox().is_awaited()) engine().progress();
   const auto end =
       Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
   for (bool again = false;;) {

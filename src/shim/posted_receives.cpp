@@ -69,13 +69,15 @@ std::atomic<std::uint32_t> posted{0};
 
 }  // namespace
 
-PostedReceive::PostedReceive() {
+PostedReceive::PostedReceive() : is_counted_(node_joined) {
+  if (!is_counted_) return;
   posted.fetch_add(1);
-  if (node_joined) outbox().own_board().posted.fetch_add(1, std::memory_order_relaxed);
-  if (node_joined && looking()->begin()) engine().submit_unawaited(looking());
+  outbox().own_board().posted.fetch_add(1, std::memory_order_relaxed);
+  if (looking()->begin()) engine().submit_unawaited(looking());
 }
 
 PostedReceive::~PostedReceive() {
+  if (!is_counted_) return;
   posted.fetch_sub(1);
   if (node_joined) outbox().own_board().posted.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -9,13 +9,16 @@
 
 namespace accord::shim {
 
-// One of them; from any thread.
+// One of them, where ranks of this node could lend what it is for; from any thread.
 class PostedReceive {
  public:
   PostedReceive();
   ~PostedReceive();
   PostedReceive(const PostedReceive&) = delete;
   PostedReceive& operator=(const PostedReceive&) = delete;
+
+ private:
+  bool is_counted_;
 };
 
 // Whether there are any: then no call of messages blocks in the host MPI.
