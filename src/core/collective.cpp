@@ -182,6 +182,7 @@ Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
     return step;
   });
   if (status.ok() && !found.any()) return {};
+  explain(queue, found.status.ok() ? status : found.status);
   poll([&](bool& done) {
     exchange.stop(done);
     return Status();
@@ -205,6 +206,13 @@ std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
 
 const char* last_path() noexcept { return g_last_path; }
 void set_last_path(const char* path) noexcept { g_last_path = path; }
+
+void explain(CommQueue& queue, const Status& status) noexcept {
+  for (const NodeGroup* group : {&queue.regions, &queue.inboxes, &queue.nodes.local})
+    if (group->group) group->group->explain(status);
+  for (const auto& ccl : queue.ccls)
+    if (ccl->node.group) ccl->mailboxes().explain(status);
+}
 
 Status CollectiveCall::open() {
   ACCORD_TRY(recv.open());

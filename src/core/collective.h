@@ -121,6 +121,9 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
 Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
                        CollectiveCall call, HostRequest& request);
 
+// For the peers of a rank that is about to give up.
+void explain(CommQueue& queue, const Status& status) noexcept;
+
 // Why `call` goes the way that `turn` decides, in words for people.
 std::string why(const CollectiveCall& call, const std::optional<Turn>& turn);
 

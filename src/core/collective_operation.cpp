@@ -151,6 +151,7 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
   if (!is_told) keep_first(status_, difference_.status);
   stage_ = Stage::stopping;
   keep_first(status_, std::move(status));
+  explain(*queue_, status_);
   bool all_done = true;
   if (exchange_) exchange_->stop(all_done);
   for (Slot& slot : slots_) {

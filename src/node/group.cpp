@@ -47,11 +47,6 @@ std::uint64_t directory_number(const std::string& path) {
   return std::hash<std::string>{}(fmt::format("{}/{}", of.st_dev, of.st_ino)) | 1;
 }
 
-Status given_up(int rank) {
-  return {StatusCode::device_error,
-          fmt::format("node: rank {} has given up this communicator", rank)};
-}
-
 // Of this process, those that it has left and not yet freed among them.
 std::atomic<int> groups_of_one_request{0};
 
@@ -165,6 +160,7 @@ Status Group::make_mailboxes() {
   if (!mailbox_descriptor_.is_open()) return from_errno(StatusCode::no_memory, "memfd_create");
   ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
   for (int peer = 0; peer < size_; ++peer) {
+    new (causes_ + peer) Cause;
     new (mailboxes_ + peer) Mailbox;
     new (manifests_ + peer) Manifest;
   }
@@ -192,6 +188,8 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
   mailboxes_ = static_cast<Mailbox*>(memory);
   manifests_ = reinterpret_cast<Manifest*>(mailboxes_ + size_);
   parcels_ = reinterpret_cast<Parcel*>(manifests_ + size_);
+  causes_ = reinterpret_cast<Cause*>(reinterpret_cast<std::byte*>(mailboxes_) + shared_bytes() -
+                                     sizeof(Cause) * static_cast<std::size_t>(size_));
   if (use_.of_messages) {
     outboxes_ =
         reinterpret_cast<OutboxBoard*>(static_cast<std::byte*>(offers_memory()) + offers_bytes());
@@ -401,14 +399,37 @@ Status Group::check_peer(int peer) {
   return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
 }
 
-Status Group::check_self() const { return has_given_up() ? given_up(rank_) : Status(); }
+// What a peer's error has led to is told as that error.
+void Group::explain(const Status& status) noexcept {
+  if (mailboxes_ == nullptr || has_given_up()) return;
+  Cause& own = causes_[rank_];
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_ || mailboxes_[peer].failed.load(std::memory_order_acquire) == 0) continue;
+    own = causes_[peer];
+    return;
+  }
+  own.rank = rank_;
+  const std::size_t length = std::min(status.message().size(), sizeof own.text - 1);
+  std::memcpy(own.text, status.message().data(), length);
+  own.text[length] = '\0';
+}
+
+Status Group::given_up_by(int peer) const {
+  const Cause cause = causes_[peer];
+  const int rank = cause.rank >= 0 && cause.rank < size_ ? cause.rank : peer;
+  std::string text(cause.text, ::strnlen(cause.text, sizeof cause.text));
+  return {StatusCode::device_error, fmt::format("node: rank {} has given up this communicator{}{}",
+                                                rank, text.empty() ? "" : ": ", text)};
+}
+
+Status Group::check_self() const { return has_given_up() ? given_up_by(rank_) : Status(); }
 
 Status Group::check_peers() {
   const bool look = ++checks_ % kChecksPerLook == 0;
   for (int peer = 0; peer < size_; ++peer) {
     if (look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut())
       return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
-    if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0) return given_up(peer);
+    if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0) return given_up_by(peer);
   }
   return {};
 }

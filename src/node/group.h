@@ -61,6 +61,13 @@ struct alignas(128) Mailbox {
   std::atomic<std::uint64_t> told[2] = {};
 };
 
+// Why a rank has given up: the first error, and the rank that had it. Written before
+// Mailbox::failed.
+struct Cause {
+  std::int32_t rank = -1;
+  char text[236] = "";
+};
+
 // What a rank sends each of the others through their inboxes where only the two ranks of a pair
 // know how much: one a rank, written by it alone, of two calls in turn as lanes are. An entry is
 // written again once its reader is through with the call that it is of.
@@ -175,6 +182,7 @@ class Group {
   std::uint64_t take(std::size_t chunks) noexcept;
 
   // After an error in a call: peers see it, and wait for this rank no more.
+  void explain(const Status& status) noexcept;  // why it will; before
   void give_up() noexcept { own_mailbox().failed.store(1, std::memory_order_release); }
   bool has_given_up() const noexcept {
     return own_mailbox().failed.load(std::memory_order_relaxed) != 0;
@@ -211,11 +219,12 @@ class Group {
   Status open_peer(std::size_t peer);
   std::size_t shared_bytes() const noexcept {
     const auto ranks = static_cast<std::size_t>(size_);
-    return (sizeof(Mailbox) + sizeof(Manifest)) * ranks + sizeof(Parcel) * ranks * ranks +
-           offers_bytes() +
+    return (sizeof(Mailbox) + sizeof(Manifest) + sizeof(Cause)) * ranks +
+           sizeof(Parcel) * ranks * ranks + offers_bytes() +
            (use_.of_messages ? (sizeof(OutboxBoard) + sizeof(CallBoard)) * ranks : 0);
   }
   bool abandoned() noexcept;
+  Status given_up_by(int peer) const;
 
   int rank_ = 0;
   int size_ = 0;
@@ -238,7 +247,8 @@ class Group {
   Manifest* manifests_ = nullptr;           // behind the mailboxes, by sender
   Parcel* parcels_ = nullptr;               // behind these, by sender and receiver
   OutboxBoard* outboxes_ = nullptr;         // behind the offers, by rank
-  CallBoard* calls_ = nullptr;              // at the end, by rank
+  CallBoard* calls_ = nullptr;              // behind these
+  Cause* causes_ = nullptr;                 // at the end, by rank
   DescriptorPort port_;
   std::vector<PortAddress> ports_;  // by rank; groups of messages
   Offers offers_;                   // its boards lie behind the parcels

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "core/node/joining.h"
@@ -35,6 +36,25 @@ bool exchange(int socket, const Part& mine, std::vector<Part>& all) {
   const auto bytes = static_cast<ssize_t>(all.size() * sizeof(Part));
   return send(socket, &mine, sizeof mine, 0) == sizeof mine &&
          recv(socket, all.data(), static_cast<std::size_t>(bytes), MSG_WAITALL) == bytes;
+}
+
+// The last rank fails, and the first because of it: all tell the last one's error, then and later.
+bool all_name_the_first_error(node::Group& group, int socket) {
+  const int last = group.size() - 1;
+  std::vector<char> all(static_cast<std::size_t>(group.size()));
+  const auto fail = [&](const Status& status) {
+    group.explain(status);
+    group.give_up();
+  };
+  if (group.rank() == last) fail({StatusCode::device_error, "the device is on fire"});
+  if (!exchange(socket, 'f', all)) return false;
+  if (group.rank() == 0 && last != 0) fail(group.check_peers());
+  if (!exchange(socket, 'g', all)) return false;
+  const std::string expected =
+      "rank " + std::to_string(last) + " has given up this communicator: the device is on fire";
+  const std::string told = group.check_peers().message();
+  if (!told.ends_with(expected)) std::fprintf(stderr, "%s\n", told.c_str());
+  return told.ends_with(expected);
 }
 
 // One rank: joins, leaves a number in its region, and finds the others' in theirs. 0, or which step
@@ -63,13 +83,14 @@ int join_and_read(int rank, int size, int socket) {
     if (!runtime.copy(0, {&get, 1}).ok() || seen != peer) return 7;
   }
   if (!group->check_peers().ok()) return 8;
-  return exchange(socket, 'r', all) ? 0 : 9;
+  if (!exchange(socket, 'r', all)) return 9;
+  return all_name_the_first_error(*group, socket) ? 0 : 10;
 }
 
-// Carries the four exchanges of join_and_read.
+// Carries the exchanges of join_and_read.
 void serve(const std::vector<int>& sockets) {
-  for (const std::size_t part_bytes :
-       {sizeof(node::Record), sizeof(char), sizeof(char), sizeof(char)}) {
+  for (const std::size_t part_bytes : {sizeof(node::Record), sizeof(char), sizeof(char),
+                                       sizeof(char), sizeof(char), sizeof(char)}) {
     std::vector<char> all(part_bytes * sockets.size());
     for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
       if (recv(sockets[rank], &all[rank * part_bytes], part_bytes, MSG_WAITALL) !=
