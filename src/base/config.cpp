@@ -165,7 +165,7 @@ void read_setting(const SettingLine& line, const Variables& variables, Value& va
   SettingRow row{line.name,         type_name(value, !choices.empty()),
                  line.default_text, line.default_text,
                  "default",         line.scope,
-                 line.text};
+                 line.text,         0};
   for (const auto& [name, given] : variables) {
     if (name != line.name || given.empty()) continue;  // empty means unset, as for most programs
     if (parse_value(given, choices, value, expected)) {
@@ -176,6 +176,7 @@ void read_setting(const SettingLine& line, const Variables& variables, Value& va
                               given, expected);
     }
   }
+  row.value_hash = mix(mix(14695981039346656037ULL, line.name), fmt::format("{}", value));
   if (line.scope == SettingScope::equal) {
     settings.equal_hash = mix(settings.equal_hash, line.name);
     settings.equal_hash = mix(settings.equal_hash, fmt::format("{}", value));

@@ -37,6 +37,7 @@ struct SettingRow {
   std::string origin;  // "default" or "environment"
   SettingScope scope = SettingScope::local;
   std::string text;
+  std::uint64_t value_hash = 0;  // of what the value means: 64K is 65536
 };
 
 // The settings of this process. First use reads the environment; a bad value keeps the default and

@@ -2,7 +2,10 @@
 // Copyright 2026 The Accord authors
 #include "shim/environment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <climits>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -48,6 +51,45 @@ bool wants_partitioned() {
          (setting == "auto" && (device::accelerator_present() || host_is_wrong_on_partitioned()));
 }
 
+// Some setting is not the same on all ranks: which one, and what it is where.
+Status name_difference() {
+  constexpr int kValueBytesMax = 256;
+  int rank = 0;
+  ACCORD_TRY(Status::from_host(host::Comm_rank(MPI_COMM_WORLD, &rank)));
+  const auto value_of = [&](const SettingRow& row, int from, std::string& value) {
+    char text[kValueBytesMax] = "";
+    row.value.copy(text, sizeof text - 1);
+    ACCORD_TRY(
+        Status::from_host(host::Bcast(text, kValueBytesMax, MPI_CHAR, from, MPI_COMM_WORLD)));
+    value = text;
+    return Status();
+  };
+  const Status versions(StatusCode::invalid_argument,
+                        "the ranks have different settings: not the same Accord on all of them");
+  const auto known = static_cast<std::int64_t>(config_rows().size());
+  std::int64_t counts[] = {known, -known};
+  ACCORD_TRY(Status::from_host(
+      host::Allreduce(MPI_IN_PLACE, counts, 2, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
+  if (counts[0] != -counts[1]) return versions;
+  for (const SettingRow& row : config_rows()) {
+    if (row.scope != SettingScope::equal) continue;
+    std::uint64_t hash = row.value_hash;
+    ACCORD_TRY(Status::from_host(host::Bcast(&hash, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD)));
+    int other = hash != row.value_hash ? rank : INT_MAX;
+    ACCORD_TRY(Status::from_host(
+        host::Allreduce(MPI_IN_PLACE, &other, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD)));
+    if (other == INT_MAX) continue;
+    std::string first;
+    std::string second;
+    ACCORD_TRY(value_of(row, 0, first));
+    ACCORD_TRY(value_of(row, other, second));
+    return {StatusCode::invalid_argument,
+            fmt::format("{} must be the same on all ranks, and is {} on rank 0 and {} on rank {}",
+                        row.name, first, second, other)};
+  }
+  return versions;
+}
+
 // What all ranks must know alike, in one reduction: the facts of the job, and whether the settings
 // that decide together are equal everywhere. A rank that has switched Accord off asks no device.
 Status agree(JobFacts& facts) {
@@ -77,10 +119,7 @@ Status agree(JobFacts& facts) {
   facts.enabled = words[8] != 0;
   if (!facts.enabled && words[9] == 0)
     log::warn("Accord is off on all ranks, since ACCORD_ENABLE is 0 on some");
-  if (facts.same_settings || !facts.enabled) return {};
-  return {StatusCode::invalid_argument,
-          "an ACCORD_ setting that must be equal on all ranks differs (see the scope column of "
-          "`accord info`)"};
+  return facts.same_settings || !facts.enabled ? Status() : name_difference();
 }
 
 // What the program has been told that it may do with threads: no more than it has asked for where
