@@ -9,6 +9,7 @@
 namespace accord::core {
 
 void Requests::track(HostRequest request, std::shared_ptr<Tracked> work) {
+  if (call_site.function != nullptr) work->site = call_site;
   const std::lock_guard<std::mutex> locked(mutex_);
   table_[request] = std::move(work);
   count_.store(table_.size(), std::memory_order_release);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "core/call_site.h"
 #include "core/engine.h"
 #include "core/host_port.h"
 #include "core/staged_buffer.h"
@@ -69,6 +70,7 @@ class Tracked {
   std::atomic<bool> is_waited_for{false};
   // The shim's: bits of the communicator that errors are raised on. Changes when that is freed.
   std::atomic<std::uint64_t> context{0};
+  CallSite site;  // of the call that made it
   bool persistent = false;
   bool claimed = false;       // some thread is about to complete it; under the lock of Requests
   bool is_looked_at = false;  // for a moment only; the same

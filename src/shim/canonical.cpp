@@ -317,4 +317,14 @@ Element device_element(ReduceOp op, MPI_Datatype datatype, std::size_t size_byte
   return taken ? element : Element::none;
 }
 
+bool may_be_defined(MPI_Op op, MPI_Datatype datatype, std::size_t size_bytes) {
+  const std::uint32_t number = canonical_type(datatype);
+  const ReduceOp reduce = device_op(op);
+  if (number == 0 || reduce == ReduceOp::none) return true;
+  const Family family = known_types()[number - 1].family;
+  const Element element = element_of(family, size_bytes);
+  return element == Element::none ||
+         (device::is_defined(reduce, element) && is_legal(reduce, family));
+}
+
 }  // namespace accord::shim

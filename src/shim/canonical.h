@@ -32,4 +32,7 @@ bool takes_operation(MPI_Datatype datatype, MPI_Op op);
 device::ReduceOp device_op(MPI_Op op);
 device::Element device_element(device::ReduceOp op, MPI_Datatype datatype, std::size_t size_bytes);
 
+// Whether MPI defines a predefined operation on a predefined type, as far as kernels know both.
+bool may_be_defined(MPI_Op op, MPI_Datatype datatype, std::size_t size_bytes);
+
 }  // namespace accord::shim

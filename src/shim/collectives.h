@@ -187,6 +187,24 @@ inline device::PointerInfo whereabouts(const void* pointer) {
   return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify_argument(pointer);
 }
 
+// Its buffers, for errors.
+template <class Shape>
+core::CallSite::Argument send_argument(const Shape& call) {
+  if constexpr (requires { call.sendbuf; })
+    return {"sendbuf", call.sendbuf};
+  else
+    return {};
+}
+template <class Shape>
+core::CallSite::Argument recv_argument(const Shape& call) {
+  if constexpr (requires { call.recvbuf; })
+    return {"recvbuf", call.recvbuf};
+  else if constexpr (requires { call.buffer; })
+    return {"buffer", call.buffer};
+  else
+    return {};
+}
+
 // Whether the handles of the types that this rank moves are never reused for others. The others
 // mean nothing here, and may be anything.
 template <class Shape>
@@ -225,7 +243,9 @@ bool again(const Shape& call, int& code) {
         kept->recv != whereabouts(recv_pointer(call)))
       return false;
     const auto status = core::run_again(engine(), *state->queue, kept->pipeline);
-    if (status) code = raise(call.comm, *status);
+    if (status)
+      code =
+          raise(call.comm, *status, {kept->function, {send_argument(call), recv_argument(call)}});
     return status.has_value();
   } else {
     return false;
@@ -233,12 +253,13 @@ bool again(const Shape& call, int& code) {
 }
 
 template <class Shape>
-void keep(const Shape& call, CommState& state, core::CollectiveCall& went) {
+void keep(const char* name, const Shape& call, CommState& state, core::CollectiveCall& went) {
   if constexpr (std::equality_comparable<Shape>) {
     const RepeatedCalls::Mark mark = mark_of(call);
     if (!state.repeated.comes_again(mark) || !named_types(call, *went.pipeline)) return;
     state.repeated.keep(mark, call,
                         {.shape = {},
+                         .function = name,
                          .send = whereabouts(send_pointer(call)),
                          .recv = whereabouts(recv_pointer(call)),
                          .pipeline = *std::move(went.pipeline)});
@@ -248,6 +269,7 @@ void keep(const Shape& call, CommState& state, core::CollectiveCall& went) {
 template <class Shape, class Block, class Issue>
 int blocking(const char* name, const Shape& call, Block block, Issue issue) {
   core::CollectiveCall described;
+  const core::CallScope scope(name, send_argument(call), recv_argument(call));
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
@@ -265,13 +287,14 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) {
     put_in_rank_order(described, std::move(ordered), &RankOrderReduction::start);
   bool repeatable = false;
   const Status status = core::run_collective(engine(), state->queue, described, repeatable);
-  if (repeatable) keep(call, *state, described);
+  if (repeatable) keep(name, call, *state, described);
   return raise(call.comm, status);
 }
 
 template <class Shape, class Issue>
 int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* request) {
   core::CollectiveCall described;
+  const core::CallScope scope(name, send_argument(call), recv_argument(call));
   described.story = begin_story(name);
   const stages::Active active(described.story);
   free_kept_handles();
@@ -303,6 +326,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
 template <class Shape, class Issue>
 int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* request) {
   core::CollectiveCall described;
+  const core::CallScope scope(name, send_argument(call), recv_argument(call));
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);

@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include "base/stages.h"
+#include "core/call_site.h"
 #include "core/staged_buffer.h"
 #include "shim/landing.h"
 #include "shim/shim.h"
@@ -113,6 +114,16 @@ class Description {
     return {std::move(type), static_cast<std::size_t>(count), offset_bytes};
   }
 };
+
+// Its buffers, for errors.
+inline core::CallSite::Argument sent_argument(const Description& d) {
+  if (d.send.user() == nullptr) return {};
+  return {d.recv.user() == nullptr ? "buf" : "sendbuf", d.send.user()};
+}
+inline core::CallSite::Argument received_argument(const Description& d) {
+  if (d.recv.user() == nullptr) return {};
+  return {d.send.user() == nullptr ? "buf" : "recvbuf", d.recv.user()};
+}
 
 // Extent of a datatype, 0 when it is not valid.
 inline MPI_Aint extent_of(MPI_Datatype datatype) {

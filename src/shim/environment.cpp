@@ -182,6 +182,7 @@ void add_memory_kinds(MPI_Info info) {
 
 int Init(int* argc, char*** argv) {
   int provided = MPI_THREAD_SINGLE;
+  const core::CallScope scope("MPI_Init");
   const int level = wanted_level(MPI_THREAD_SINGLE);
   const int code = level == MPI_THREAD_SINGLE ? host::Init(argc, argv)
                                               : host::Init_thread(argc, argv, level, &provided);
@@ -189,6 +190,7 @@ int Init(int* argc, char*** argv) {
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const core::CallScope scope("MPI_Init_thread");
   int code = host::Init_thread(argc, argv, wanted_level(required), provided);
   if (code != MPI_SUCCESS) return code;
   code = after_init(required);

@@ -101,6 +101,7 @@ int unpack(const void* inbuf, P insize, P* position, void* outbuf, C outcount,
 template <class C>
 int Pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, C outsize, C* position,
          MPI_Comm comm) {
+  const core::CallScope scope("MPI_Pack", {"inbuf", inbuf}, {"outbuf", outbuf});
   int code = MPI_SUCCESS;
   if (position != nullptr && packed_on_device({inbuf, incount, datatype, outbuf, outsize, *position,
                                                comm, core::LayoutCopy::Direction::pack},
@@ -115,6 +116,7 @@ int Pack(const void* inbuf, C incount, MPI_Datatype datatype, void* outbuf, C ou
 template <class C>
 int Unpack(const void* inbuf, C insize, C* position, void* outbuf, C outcount,
            MPI_Datatype datatype, MPI_Comm comm) {
+  const core::CallScope scope("MPI_Unpack", {"inbuf", inbuf}, {"outbuf", outbuf});
   int code = MPI_SUCCESS;
   if (position != nullptr && packed_on_device({outbuf, outcount, datatype, inbuf, insize, *position,
                                                comm, core::LayoutCopy::Direction::unpack},
@@ -151,6 +153,7 @@ int Reduce_local(const void* inbuf, void* inoutbuf, C count, MPI_Datatype dataty
     return host::Reduce_local(in, inout, count, datatype, op);
   };
   if (!needs_us(inbuf) && !needs_us(inoutbuf)) return call(inbuf, inoutbuf);
+  const core::CallScope scope("MPI_Reduce_local", {"inbuf", inbuf}, {"inoutbuf", inoutbuf});
   Description d;
   d.send = Description::buffer(inbuf);
   d.recv = Description::buffer(inoutbuf);

@@ -102,7 +102,7 @@ class Looks {
     MPI_Comm comm;
     std::shared_ptr<core::Tracked> work;  // with the shadow
     void tell(const Status& status) const {
-      if (*code == MPI_SUCCESS) *code = raise(comm, status);
+      if (*code == MPI_SUCCESS) *code = raise(comm, status, work->site);
     }
   };
   template <class Copies>

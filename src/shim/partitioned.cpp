@@ -282,6 +282,7 @@ int give_to_host(const Arguments& given, Native native) {
 
 template <class End, class Native>
 int init(const Arguments& given, Native native) {
+  const core::CallScope scope(given.name, {"buf", given.buffer});
   core::PartitionedCall call;
   if (!describe(given, call)) return give_to_host(given, native);
   if (const Status status = read_info(given.info, call); !status.ok())

@@ -234,7 +234,7 @@ int PartitionedDraft::finish(core::Schedule schedule) {
 int PartitionedDraft::fail() {
   if (!status_.ok()) return raise(frame_.comm, status_);
   if (frame_.comm != MPI_COMM_NULL && comm_state(frame_.comm) != nullptr)
-    (void)host::Comm_call_errhandler(frame_.comm, error_);
+    raise_code(frame_.comm, error_);
   return error_;
 }
 

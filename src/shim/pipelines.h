@@ -126,8 +126,10 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->element_bytes = type->size_bytes();
   made->op = op;
   made->datatype = datatype;
-  made->chunkable =
-      core::can_be_cut(kind) && type->dense() && core::worth_chunks(made->size_bytes, made->asked);
+  // The host MPI shall refuse what MPI does not define as the program's own call.
+  made->chunkable = core::can_be_cut(kind) && type->dense() &&
+                    may_be_defined(op, datatype, made->element_bytes) &&
+                    core::worth_chunks(made->size_bytes, made->asked);
   return made;
 }
 

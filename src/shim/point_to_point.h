@@ -21,22 +21,9 @@
 #include "shim/request_calls.h"
 #include "shim/synchronous.h"
 #include "shim/tracked_message.h"
+#include "shim/twins.h"
 
 namespace accord::shim {
-
-// Runs a non-blocking host call to its end while our own operations go on.
-template <class Twin>
-int run_twin(Twin twin, MPI_Status* status) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  int code = twin(&request);
-  if (code != MPI_SUCCESS) return code;
-  int done = 0;
-  engine().wait_until([&] {
-    code = host::Test(&request, &done, status);
-    return done != 0 || code != MPI_SUCCESS;
-  });
-  return code;
-}
 
 // A message is staged, or there is nothing to stage; its shadows are filled next.
 inline void begin_message(const stages::Story& story, const Description& d) {
@@ -57,16 +44,6 @@ inline void begin_header(const stages::Story& story, const Description& d,
   tell(story, d);
   story->took(path_of(header), core::reason::kByHeader);
   stages::enter(stages::Stage::host_mpi);
-}
-
-// `native` blocks, `twin` does not; either may be called, on the pointers given to it.
-template <class Native, class Twin>
-int run_blocking(Native native, Twin twin, MPI_Status* status) {
-  if (engine().idle() && !has_posted_receives()) {
-    const Region region(engine());
-    return native();
-  }
-  return run_twin(twin, status);
 }
 
 // What a send gives to the host MPI: its own arguments on another pointer, or a header.
@@ -113,18 +90,19 @@ Status post_send(core::StagedBuffer& buffer, const Sent<C>& call, int dest, MPI_
 }
 
 template <class C, class Native, class Twin>
-int blocking_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
-                  Native native, Twin twin) {
+int blocking_send(const char* name, const Sent<C>& call, int dest, int tag, MPI_Comm comm,
+                  Mode mode, Native native, Twin twin) {
   if (passes_send(call, dest, comm, mode)) {
     const Region region(engine());
     return native(call);
   }
+  const core::CallScope scope(name, {"buf", call.buf});
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   Description d;
   d.send = Description::buffer(call.buf);
   d.reads(d.send, call.count, call.datatype);
-  if (!d.valid) return native(call);
+  if (!d.valid || !is_envelope(comm, dest, tag, Direction::send)) return native(call);
   check::Call(name, comm, {}).look(d);
   node::MessageHeader header;
   bool posted = false;
@@ -186,6 +164,7 @@ int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Hand
 template <class Make>
 int make_request(const char* name, MPI_Comm comm, Description d, Handle handle,
                  MPI_Request* request, Make make, Amount amount = Amount::by_status) {
+  const core::CallScope scope(name, sent_argument(d), received_argument(d));
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   const bool is_both = d.send.user() != nullptr && d.recv.user() != nullptr;
@@ -267,6 +246,7 @@ int start_header(MPI_Comm comm, const node::MessageHeader& header, const Status&
 template <class C, class Make>
 int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, Mode mode,
                MPI_Request* request, Make make) {
+  const core::CallScope scope(name, {"buf", call.buf});
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   Description d = description_of_send(call.buf, call.count, call.datatype);
@@ -299,7 +279,7 @@ int start_send(const char* name, const Sent<C>& call, int dest, MPI_Comm comm, M
   template <class C>                                                                            \
   int Name(const void* buf, C count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) { \
     return blocking_send(                                                                       \
-        "MPI_" #Name, Sent<C>{buf, count, datatype}, dest, comm, mode,                          \
+        "MPI_" #Name, Sent<C>{buf, count, datatype}, dest, tag, comm, mode,                     \
         [&](const Sent<C>& sent) {                                                              \
           return host::Name(sent.buf, sent.count, sent.datatype, dest, tag, comm);              \
         },                                                                                      \

@@ -61,6 +61,7 @@ int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MP
   // Where messages may be held when it is started, it is looked after whatever it has room for.
   if (!messages_joined && engine().idle() && !needs_us(buf))
     return host::Recv_init(buf, count, datatype, source, tag, comm, request);
+  const core::CallScope scope("MPI_Recv_init", {"buf", buf});
   const stages::Story story = begin_story("MPI_Recv_init");
   const stages::Active active(story);
   Description d = description_of_recv(buf, count, datatype);
@@ -86,6 +87,7 @@ int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MP
 template <class Native, class Twin>
 int blocking_receive(const char* name, MPI_Comm comm, Description d, MPI_Status* status,
                      Native native, Twin twin, check::Names names = {}) {
+  const core::CallScope scope(name, sent_argument(d), received_argument(d));
   const stages::Story story = begin_story(name);
   const stages::Active active(story);
   if (!d.valid) return native(d.send.user(), d.recv.user(), status);
@@ -149,7 +151,10 @@ int Recv(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Com
     return after_host_receive(host::Recv(buf, count, datatype, source, tag, comm, status), buf,
                               count, datatype);
   }
+  if (!is_envelope(comm, source, tag, Direction::receive))
+    return host::Recv(buf, count, datatype, source, tag, comm, status);
   if (must_post_receives()) {
+    const core::CallScope scope("MPI_Recv", {"buf", buf});
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = Irecv(buf, count, datatype, source, tag, comm, &request);
     if (code != MPI_SUCCESS) return code;

@@ -26,6 +26,7 @@ class RepeatedCalls {
  public:
   struct Call {
     std::any shape;
+    const char* function = nullptr;  // for errors
     device::PointerInfo send;
     device::PointerInfo recv;
     core::Pipeline pipeline;

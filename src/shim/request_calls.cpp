@@ -237,7 +237,7 @@ int Start(MPI_Request* request) {
   if (work) {
     device::order_behind_program();
     const Status status = requests().start(to_bits(*request));
-    if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status);
+    if (!status.ok()) return raise(from_bits<MPI_Comm>(work->context), status, work->site);
     if (work->early) return MPI_SUCCESS;
   }
   const int code = host::Start(request);
@@ -280,7 +280,7 @@ int Startall(int count, MPI_Request array[]) {
     if (status.ok()) continue;
     // What has begun goes on, and needs its request.
     (void)start_in_host(i, array);
-    return raise(from_bits<MPI_Comm>(work->context), status);
+    return raise(from_bits<MPI_Comm>(work->context), status, work->site);
   }
   return start_in_host(count, array);
 }

@@ -31,6 +31,11 @@ int send_and_receive(const char* name, check::Names names, const void* sendbuf, 
                             recvtype, source, recvtag, comm, status);
     }
   }
+  if (!is_envelope(comm, dest, sendtag, Direction::send) ||
+      !is_envelope(comm, source, recvtag, Direction::receive))
+    return host::Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+                          source, recvtag, comm, status);
+  const core::CallScope scope("MPI_Sendrecv", {"sendbuf", sendbuf}, {"recvbuf", recvbuf});
   Description d = description_of_recv(recvbuf, recvcount, recvtype, Lasts::call);
   d.send = Description::buffer(sendbuf);
   d.reads(d.send, sendcount, sendtype);
@@ -139,6 +144,11 @@ int Sendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int se
         },
         [](const void*, void*, MPI_Request*) { return MPI_ERR_INTERN; });
   }
+  if (!is_envelope(comm, dest, sendtag, Direction::send) ||
+      !is_envelope(comm, source, recvtag, Direction::receive))
+    return host::Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
+                                  status);
+  const core::CallScope scope("MPI_Sendrecv_replace", {"buf", buf});
   if (needs_us(buf)) {  // the two directions get shadows of their own
     return send_and_receive("MPI_Sendrecv_replace", {}, buf, count, datatype, dest, sendtag, buf,
                             count, datatype, source, recvtag, comm, status);
@@ -237,7 +247,7 @@ inline int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* m
 }
 
 inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  if (engine().idle() && !may_listen()) {
+  if ((engine().idle() && !may_listen()) || !is_envelope(comm, source, tag, Direction::receive)) {
     const Region region(engine());
     return host::Probe(source, tag, comm, status);
   }
@@ -251,7 +261,7 @@ inline int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 }
 
 inline int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  if (engine().idle() && !may_listen()) {
+  if ((engine().idle() && !may_listen()) || !is_envelope(comm, source, tag, Direction::receive)) {
     const Region region(engine());
     return host::Mprobe(source, tag, comm, message, status);
   }

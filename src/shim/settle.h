@@ -37,7 +37,7 @@ inline int settle(const Watched& one, MPI_Status& status, int code,
     const auto comm = from_bits<MPI_Comm>(one.work->context);
     const Status finished = requests().finish(one.bits, one.work, completion, ended);
     free_kept_handles();
-    ours = raise(comm, finished);
+    ours = raise(comm, finished, one.work->site);
   }
   // MPICH 5.0.2 forgets the status of a persistent request when it has told it.
   if (auto& facts = one.work->facts; facts && !facts->has_origin) {

@@ -6,13 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <shared_mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/log.h"
@@ -166,8 +168,6 @@ struct Runtime {
   std::mutex life_mutex;  // sessions come and go on any thread
   PrivateComm private_comm;
   int comm_keyval = MPI_KEYVAL_INVALID;
-  std::mutex errors_mutex;
-  std::map<std::string, int> error_codes;  // one per text: an MPI library has room for few
 };
 
 // Never destroyed: MPI may be called from destructors of the program.
@@ -181,26 +181,25 @@ Runtime& runtime() {
 std::atomic<std::uint64_t> states_gone{0};
 CommState* find_comm_state(MPI_Comm comm);
 
+// Of communicators that are known to be some.
+struct States {
+  std::shared_mutex mutex;
+  std::unordered_map<std::uint64_t, CommState*> by_comm;
+};
+States& states() {
+  static States& instance = *new States;
+  return instance;
+}
+
 int delete_comm_state(MPI_Comm comm, int, void* value, void*) {
+  {
+    const std::lock_guard<std::shared_mutex> locked(states().mutex);
+    states().by_comm.erase(to_bits(comm));
+  }
   inherit_requests(comm);
   states_gone.fetch_add(1);
   delete static_cast<CommState*>(value);
   return MPI_SUCCESS;
-}
-
-int error_class(StatusCode code) {
-  switch (code) {
-    case StatusCode::invalid_argument:
-      return MPI_ERR_ARG;
-    case StatusCode::no_memory:
-      return MPI_ERR_NO_MEM;
-    case StatusCode::unsupported:
-      return MPI_ERR_BUFFER;
-    case StatusCode::truncated:
-      return MPI_ERR_TRUNCATE;
-    default:
-      return MPI_ERR_OTHER;
-  }
 }
 
 }  // namespace
@@ -212,64 +211,6 @@ core::Engine& engine() {
 core::Requests& requests() {
   static core::Requests& instance = runtime().requests;
   return instance;
-}
-
-int error_code(const Status& status) {
-  if (status.ok()) return MPI_SUCCESS;
-  if (status.code() == StatusCode::host_mpi) return status.host_code();
-  constexpr std::size_t kCodesMax = 64;
-  const int klass = error_class(status.code());
-  const std::lock_guard<std::mutex> locked(runtime().errors_mutex);
-  auto& codes = runtime().error_codes;
-  if (const auto found = codes.find(status.message()); found != codes.end()) return found->second;
-  int code = klass;
-  if (codes.size() < kCodesMax && host::Add_error_code(klass, &code) == MPI_SUCCESS) {
-    const std::string text = ("accord: " + status.message()).substr(0, MPI_MAX_ERROR_STRING - 1);
-    (void)host::Add_error_string(code, text.c_str());
-    codes.emplace(status.message(), code);
-  }
-  return code;
-}
-
-namespace {
-
-template <class Handle, class Call>
-int raise_through(const Status& status, Handle handle, Call call_errhandler) {
-  if (status.ok()) return MPI_SUCCESS;
-  if (status.code() == StatusCode::host_mpi) return status.host_code();
-  log::error("{}", status.message());
-  const int code = error_code(status);
-  (void)call_errhandler(handle, code);
-  return code;
-}
-
-}  // namespace
-
-int raise(MPI_Comm comm, const Status& status) {
-  return raise_through(
-      status, comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm,
-      [](MPI_Comm handle, int code) { return host::Comm_call_errhandler(handle, code); });
-}
-int raise_on_window(MPI_Win window, const Status& status) {
-  return raise_through(status, window, [](MPI_Win handle, int code) {
-    return host::Win_call_errhandler(handle, code);
-  });
-}
-int raise_on_file(MPI_File file, const Status& status) {
-  return raise_through(status, file, [](MPI_File handle, int code) {
-    return host::File_call_errhandler(handle, code);
-  });
-}
-
-bool has_error_function(MPI_Comm comm) {
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (host::Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
-  bool predefined = handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_RETURN;
-#ifdef MPI_ERRORS_ABORT
-  predefined = predefined || handler == MPI_ERRORS_ABORT;
-#endif
-  (void)host::Errhandler_free(&handler);
-  return !predefined;
 }
 
 MPI_Comm private_comm() { return runtime().private_comm.get(); }
@@ -310,19 +251,52 @@ CommState* comm_state(MPI_Comm comm) {
 
 namespace {
 
-CommState* find_comm_state(MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL || runtime().comm_keyval == MPI_KEYVAL_INVALID) return nullptr;
+// What is no communicator is for the call of the program to complain of, not for a question of
+// ours. Such errors go to the handlers of these two.
+class QuietHandlers {
+ public:
+  QuietHandlers() {
+    for (std::size_t i = 0; runtime().port.world_model && i < comms_.size(); ++i) {
+      if (host::Comm_get_errhandler(comms_[i], &kept_[i]) == MPI_SUCCESS)
+        (void)host::Comm_set_errhandler(comms_[i], MPI_ERRORS_RETURN);
+    }
+  }
+  ~QuietHandlers() {
+    for (std::size_t i = 0; i < comms_.size(); ++i) {
+      if (kept_[i] == MPI_ERRHANDLER_NULL) continue;
+      (void)host::Comm_set_errhandler(comms_[i], kept_[i]);
+      (void)host::Errhandler_free(&kept_[i]);
+    }
+  }
+  QuietHandlers(const QuietHandlers&) = delete;
+  QuietHandlers& operator=(const QuietHandlers&) = delete;
+
+ private:
+  std::array<MPI_Comm, 2> comms_{MPI_COMM_WORLD, MPI_COMM_SELF};
+  std::array<MPI_Errhandler, 2> kept_{MPI_ERRHANDLER_NULL, MPI_ERRHANDLER_NULL};
+};
+
+bool is_communicator(MPI_Comm comm) {
+  const QuietHandlers quiet;
   void* value = nullptr;
   int found = 0;
-  if (host::Comm_get_attr(comm, runtime().comm_keyval, &value, &found) != MPI_SUCCESS)
-    return nullptr;
-  if (found != 0) return static_cast<CommState*>(value);
+  return host::Comm_get_attr(comm, runtime().comm_keyval, &value, &found) == MPI_SUCCESS;
+}
+
+CommState* known_state(MPI_Comm comm) {
+  const std::shared_lock<std::shared_mutex> locked(states().mutex);
+  const auto found = states().by_comm.find(to_bits(comm));
+  return found != states().by_comm.end() ? found->second : nullptr;
+}
+
+CommState* find_comm_state(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL || runtime().comm_keyval == MPI_KEYVAL_INVALID) return nullptr;
+  if (CommState* const known = known_state(comm)) return known;
   // Two threads may come with a communicator for the first time at once.
   static std::recursive_mutex& making = *new std::recursive_mutex;
   const std::lock_guard<std::recursive_mutex> locked(making);
-  if (host::Comm_get_attr(comm, runtime().comm_keyval, &value, &found) != MPI_SUCCESS)
-    return nullptr;
-  if (found != 0) return static_cast<CommState*>(value);
+  if (CommState* const known = known_state(comm)) return known;
+  if (!is_communicator(comm)) return nullptr;
   auto state = std::make_unique<CommState>();
   int inter = 0;
   if (host::Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
@@ -336,7 +310,8 @@ CommState* find_comm_state(MPI_Comm comm) {
   state->held = make_held_messages();
   if (host::Comm_set_attr(comm, runtime().comm_keyval, state.get()) != MPI_SUCCESS) return nullptr;
   watch_calls(comm, *state);
-  return state.release();
+  const std::lock_guard<std::shared_mutex> known(states().mutex);
+  return states().by_comm[to_bits(comm)] = state.release();
 }
 
 }  // namespace
@@ -372,8 +347,7 @@ void forget_host() {
   states_gone.fetch_add(1);
   free_info_keyval();
   free_type_keyval();
-  const std::lock_guard<std::mutex> locked(here.errors_mutex);
-  here.error_codes.clear();
+  forget_error_codes();
 }
 
 int end_world(MPI_Comm, int, void*, void*) {

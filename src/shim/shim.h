@@ -21,6 +21,7 @@
 #include "core/requests.h"
 #include "device/registry.h"
 #include "host_mpi.h"
+#include "shim/errors.h"
 #include "shim/repeated_calls.h"
 
 namespace accord::shim {
@@ -49,18 +50,8 @@ Handle from_bits(std::uint64_t bits) {
   return handle;
 }
 
-// Turns a Status into the return code of an MPI call on `comm`. An error of ours is raised through
-// the communicator's error handler (the host MPI has raised its own already).
-int raise(MPI_Comm comm, const Status& status);
-// The same for calls on windows and files (in some ABIs all handles are one type, so these are no
-// overloads).
-int raise_on_window(MPI_Win window, const Status& status);
-int raise_on_file(MPI_File file, const Status& status);
-
-// Whether errors on `comm` go to a function of the user's. MPICH 5.0.2 returns MPI_SUCCESS after it
-// has called one, so that a failed call cannot be told from one that went well.
-bool has_error_function(MPI_Comm comm);
-// So it is told by what a call sets: no rank, none of the constants that stand for one, no flag.
+// Where has_error_function, a failed call is told by what it sets: no rank, none of the constants
+// that stand for one, no flag.
 inline constexpr int kUntold = -0x5ca1ab1e;
 
 // What was found out about the last collective on host buffers that might have gone another way: as
@@ -149,8 +140,5 @@ MPI_Comm private_comm();
 // The tag of messages on it that stand for others (held_messages.h); those above stand for
 // operations.
 inline constexpr int kSubstituteTag = 1;
-
-// Error code of this ABI for a Status, with its text attached.
-int error_code(const Status& status);
 
 }  // namespace accord::shim

@@ -25,7 +25,7 @@ namespace accord::shim {
 
 // An error of a message that stands for another one is raised where that came from.
 inline int raise_for(const std::shared_ptr<Substitute>& substitute, int code) {
-  if (code != MPI_SUCCESS && substitute) (void)host::Comm_call_errhandler(substitute->comm, code);
+  if (code != MPI_SUCCESS && substitute) raise_code(substitute->comm, code);
   return code;
 }
 
@@ -208,7 +208,7 @@ class PersistentReceive final : public TrackedMessage {
  private:
   int raise_here(int code) const {
     if (code != MPI_SUCCESS && description_.substitute)
-      (void)host::Comm_call_errhandler(from_bits<MPI_Comm>(context), code);
+      raise_code(from_bits<MPI_Comm>(context), code);
     return code;
   }
 

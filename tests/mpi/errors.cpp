@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What errors say: the program's own call, the communicator, the rank, the buffers; and that the
+// function which the host MPI names is the program's. The argument picks the case: "texts" checks
+// those that return; "fatal" ends in an error of ours, whose output ctest looks at.
+#include <accord/accord.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "device_buffer.h"
+
+namespace {
+
+using accord::test::DeviceBuffer;
+using Bytes = std::vector<std::byte>;
+
+int rank = 0;
+int failures = 0;
+std::string handled;  // the text that the handler below has got
+
+std::string text_of(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return text;
+}
+
+void note(MPI_Comm*, int* code, ...) { handled = text_of(*code); }
+
+void expect(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words) {
+    const bool absent = *word == '!';
+    if ((text.find(word + (absent ? 1 : 0)) == std::string::npos) == absent) continue;
+    std::fprintf(stderr, "rank %d: \"%s\" %s in: %s\n", rank, word, absent ? "stands" : "is not",
+                 text.c_str());
+    ++failures;
+  }
+}
+
+// A message that is longer than its receive; it goes by a header, so that the error is ours.
+int truncate(MPI_Comm comm, const DeviceBuffer& buffer, int size_bytes) {
+  if (rank == 0) return MPI_Send(buffer.pointer(), size_bytes, MPI_BYTE, 1, 0, comm);
+  return MPI_Recv(buffer.pointer(), size_bytes / 4, MPI_BYTE, 0, 0, comm, MPI_STATUS_IGNORE);
+}
+
+void warm_up(MPI_Comm comm, const DeviceBuffer& buffer, int size_bytes) {
+  for (int i = 0; i < 3; ++i) {
+    if (rank == 0) MPI_Send(buffer.pointer(), size_bytes, MPI_BYTE, 1, 1, comm);
+    if (rank == 1) MPI_Recv(buffer.pointer(), size_bytes, MPI_BYTE, 0, 1, comm, MPI_STATUS_IGNORE);
+    MPI_Barrier(comm);
+  }
+}
+
+void check_texts(MPI_Comm comm, const DeviceBuffer& buffer, int size_bytes) {
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  int code = truncate(comm, buffer, size_bytes);
+  if (rank == 1)
+    expect(text_of(code), {"MPI_Recv on ocean of 2 ranks, rank 1", "buf 0x",
+                           "device memory of host device 0", "an allocation of"});
+  // The request's call, not the one that waits for it.
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 0) {
+    MPI_Isend(buffer.pointer(), size_bytes, MPI_BYTE, 1, 2, comm, &request);
+  } else {
+    MPI_Irecv(buffer.pointer(), size_bytes / 4, MPI_BYTE, 0, 2, comm, &request);
+  }
+  code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (rank == 1) expect(text_of(code), {"MPI_Irecv on ocean of 2 ranks, rank 1"});
+  MPI_Barrier(comm);
+  // Different calls.
+  const DeviceBuffer out(Bytes(static_cast<std::size_t>(size_bytes)));
+  code = MPI_Allreduce(buffer.pointer(), out.pointer(), size_bytes / (rank + 1), MPI_BYTE, MPI_BOR,
+                       comm);
+  expect(text_of(code), {"MPI_Allreduce on ocean of 2 ranks", "bytes"});
+  // Wrong arguments, with a message under way so that blocking calls go by requests.
+  if (rank == 0) MPI_Isend(buffer.pointer(), size_bytes, MPI_BYTE, 1, 3, comm, &request);
+  expect(text_of(MPI_Send(buffer.pointer(), 1, MPI_BYTE, 77, 0, comm)), {"!Isend"});
+  expect(text_of(MPI_Recv(buffer.pointer(), 1, MPI_BYTE, 77, 0, comm, MPI_STATUS_IGNORE)),
+         {"!Irecv"});
+  if (rank == 1) MPI_Recv(buffer.pointer(), size_bytes, MPI_BYTE, 0, 3, comm, MPI_STATUS_IGNORE);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  // A function of the program's.
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(note, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  (void)truncate(comm, buffer, size_bytes);
+  if (rank == 1) expect(handled, {"MPI_Recv on ocean of 2 ranks, rank 1", "buf 0x"});
+  MPI_Errhandler_free(&handler);
+#ifdef MPICH
+  // A handle that is no communicator any more.
+  MPI_Comm freed = MPI_COMM_NULL;
+  MPI_Comm_dup(comm, &freed);
+  const MPI_Comm handle = freed;
+  MPI_Comm_free(&freed);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  expect(text_of(MPI_Bcast(buffer.pointer(), size_bytes, MPI_BYTE, 0, handle)),
+         {"MPI_Bcast", "!get_attr"});
+#endif
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  constexpr int kSizeBytes = 1 << 16;
+  const bool fatal = argc > 1 && std::strcmp(argv[1], "fatal") == 0;
+  {
+    const DeviceBuffer buffer{Bytes(kSizeBytes)};
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_name(comm, "ocean");
+    warm_up(comm, buffer, kSizeBytes);
+    if (fatal) {
+      (void)truncate(comm, buffer, kSizeBytes);
+      MPI_Barrier(comm);
+      return 1;
+    }
+    check_texts(comm, buffer, kSizeBytes);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}
