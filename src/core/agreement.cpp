@@ -5,6 +5,17 @@
 #include <bit>
 
 namespace accord::core {
+namespace {
+
+// As good as random, and the same on all ranks (the finalizer of SplitMix64).
+std::uint64_t scrambled(std::uint64_t number) noexcept {
+  number *= 0x9e3779b97f4a7c15;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+  return number ^ (number >> 31);
+}
+
+}  // namespace
 
 std::uint64_t Key::hash() const noexcept {
   // FNV-1a over the fields; the top bit is cleared so that the value and its complement order as
@@ -35,9 +46,27 @@ bool ModeTable::votes(std::uint64_t number) noexcept {
   return number <= kVotePeriod ? std::has_single_bit(number) : number % kVotePeriod == 0;
 }
 
+// Null where there is no room, which one of kCallsPerPlace calls makes: a key drawn by lot gives
+// way. A program that makes more kinds of calls in turn than there is room for so finds as many of
+// them again as there is room for; if the oldest gave way each time it would find none.
+ModeTable::Entry* ModeTable::entry_of(const Key& key) {
+  if (const auto known = entries_.find(key); known != entries_.end()) return &known->second;
+  if (keys_.size() < kKeysMax) {
+    keys_.push_back(key);
+  } else {
+    const std::uint64_t lot = scrambled(++without_room_);
+    if (lot % kCallsPerPlace != 0) return nullptr;
+    Key& loser = keys_[lot / kCallsPerPlace % kKeysMax];
+    entries_.erase(loser);
+    loser = key;
+  }
+  return &entries_[key];
+}
+
 Turn ModeTable::next(const Key& key) {
-  if (entries_.size() >= kKeysMax && !entries_.contains(key)) entries_.clear();
-  Entry& entry = entries_[key];
+  Entry unknown;
+  Entry* const known = entry_of(key);
+  Entry& entry = known != nullptr ? *known : unknown;
   const std::uint64_t number = ++entry.calls;
   Turn turn;
   turn.number = number;

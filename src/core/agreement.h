@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace accord::core {
 
@@ -84,12 +85,12 @@ struct Turn {
   std::shared_ptr<VoteResult> result;  // the vote that decides this call
 };
 
-// Call numbers and votes of one communicator. All ranks call next() in the same order, so the bound
-// below empties the table at the same call everywhere. Not thread-safe: the engine's lock protects
-// it.
+// Call numbers and votes of one communicator. All ranks call next() in the same order, so where
+// there are more keys than the bound below the same ones are forgotten at the same call everywhere.
+// Not thread-safe: the engine's lock protects it.
 class ModeTable {
  public:
-  static constexpr std::size_t kKeysMax = 256;
+  static constexpr std::size_t kKeysMax = 4096;
   static constexpr std::uint64_t kVotePeriod = 1024;
 
   Turn next(const Key& key);
@@ -123,8 +124,12 @@ class ModeTable {
     }
   };
   static bool votes(std::uint64_t number) noexcept;
+  static constexpr std::uint64_t kCallsPerPlace = 16;
+  Entry* entry_of(const Key& key);
 
   std::unordered_map<Key, Entry, KeyHash> entries_;
+  std::vector<Key> keys_;  // those of the entries
+  std::uint64_t without_room_ = 0;
 };
 
 }  // namespace accord::core

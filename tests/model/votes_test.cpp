@@ -28,14 +28,42 @@ TEST(ModeTable, VotesAtPowersOfTwoThenPeriodically) {
   }
 }
 
-TEST(ModeTable, IsBoundedAndForgetsAtTheSameCallEverywhere) {
-  core::ModeTable table;
-  const auto key = [](std::size_t i) { return core::Key{1, 0, 0, i}; };
-  for (std::size_t i = 0; i < core::ModeTable::kKeysMax; ++i) (void)table.next(key(i));
-  EXPECT_TRUE(table.next(key(0)).votes);   // its second call
-  EXPECT_FALSE(table.next(key(0)).votes);  // its third
-  EXPECT_TRUE(table.next(key(9999)).votes);
-  EXPECT_TRUE(table.next(key(0)).votes);  // its first again
+core::Key key_number(std::size_t number) { return core::Key{1, 0, 0, number}; }
+
+// One round of calls in turn, of `kinds` kinds: how many of them vote.
+std::size_t votes_in_round(core::ModeTable& table, std::size_t kinds) {
+  std::size_t votes = 0;
+  for (std::size_t kind = 0; kind < kinds; ++kind) votes += table.next(key_number(kind)).votes;
+  return votes;
+}
+
+TEST(ModeTable, HasRoomForThePeriodsOfPrograms) {
+  for (const std::size_t kinds : {256, 257, 3000}) {
+    core::ModeTable table;
+    std::size_t votes = 0;
+    for (int round = 0; round < 4; ++round) votes += votes_in_round(table, kinds);
+    EXPECT_EQ(3 * kinds, votes);
+  }
+}
+
+TEST(ModeTable, KnowsAsManyAsItHasRoomForWhereThereAreMore) {
+  for (const std::size_t more : {1, 16, 1000}) {
+    core::ModeTable table;
+    const std::size_t kinds = core::ModeTable::kKeysMax + more;
+    std::size_t votes = 0;
+    for (int round = 0; round < 20; ++round) votes = votes_in_round(table, kinds);
+    EXPECT_GT(2 * more, votes);
+  }
+}
+
+TEST(ModeTable, ForgetsTheSameKeysEverywhere) {
+  core::ModeTable here;
+  core::ModeTable there;
+  for (std::size_t call = 0; call < 4 * core::ModeTable::kKeysMax; ++call) {
+    const core::Key key = key_number(call * call % (2 * core::ModeTable::kKeysMax + 1));
+    const core::Turn turn = here.next(key);
+    ASSERT_EQ(turn.number, there.next(key).number) << call;
+  }
 }
 
 // Two ranks' boards, and what the first sees.
