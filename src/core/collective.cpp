@@ -11,6 +11,7 @@
 #include "core/collective_operation.h"
 #include "core/two_level/tags.h"
 #include "device/inbox.h"
+#include "node/housekeeping.h"
 
 namespace accord::core {
 namespace {
@@ -164,6 +165,7 @@ Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
   tend_now_and_then(queue);
+  node::keep_house();
   Status status;
   Patience patience;
   unsigned polls = 0;

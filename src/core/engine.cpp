@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/blocking_calls.h"
+#include "node/housekeeping.h"
 
 namespace accord::core {
 namespace {
@@ -125,7 +126,11 @@ void Engine::advance(Operation& operation) {
 }
 
 void Engine::progress() {
-  if ((idle() && unawaited_count_.load() == 0) || waiting_.load() > 0) return;
+  if (idle() && unawaited_count_.load() == 0) {
+    node::keep_house();
+    return;
+  }
+  if (waiting_.load() > 0) return;
   if (!mutex_.try_lock()) return;  // whoever holds it does what we would do
   const std::unique_lock<std::recursive_mutex> locked(mutex_, std::adopt_lock);
   if (in_progress_) return;
@@ -162,6 +167,7 @@ Turn Engine::next_turn(CommQueue& queue, const Key& key) {
 }
 
 void Engine::enter_blocking() {
+  if (idle()) node::keep_house();
   if (!threads_allowed_) {
     if (host_calls.load(std::memory_order_relaxed)) ++blocking_calls;
     return;
@@ -173,6 +179,7 @@ void Engine::enter_blocking() {
 void Engine::leave_blocking() noexcept {
   if (threads_allowed_) blocked_.fetch_sub(1);
   if (host_calls.load(std::memory_order_relaxed) && blocking_calls > 0) --blocking_calls;
+  if (idle()) node::keep_house();
 }
 
 void Engine::wake_thread() {

@@ -18,6 +18,7 @@
 
 #include "accord/accord.h"
 #include "base/config.h"
+#include "device/frees.h"
 #include "device/registry.h"
 
 namespace accord::device {
@@ -146,7 +147,11 @@ Status release(void* pointer) {
     owner = entry->second;
     allocations().owners.erase(entry);
   }
-  if (owner != nullptr) return owner->free(pointer);
+  if (owner != nullptr) {
+    Status freed = owner->free(pointer);
+    note_freed();
+    return freed;
+  }
   std::free(pointer);
   return Status();
 }

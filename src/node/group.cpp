@@ -50,14 +50,16 @@ std::uint64_t directory_number(const std::string& path) {
 // Of this process, those that it has left and not yet freed among them.
 std::atomic<int> groups_of_one_request{0};
 
-struct Graveyard {
+// Those of this process that all have opened, and those that it has left.
+struct Parish {
   std::mutex mutex;
-  std::vector<Group*> groups;
+  std::set<Group*> living;
+  std::vector<Group*> dead;
 };
 
 // Never destroyed: the driver may be gone when static objects are.
-Graveyard& graveyard() {
-  static Graveyard& instance = *new Graveyard;
+Parish& parish() {
+  static Parish& instance = *new Parish;
   return instance;
 }
 
@@ -74,6 +76,7 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   regions_.resize(static_cast<std::size_t>(size));
   opened_.resize(static_cast<std::size_t>(size));
   life_lines_.resize(static_cast<std::size_t>(size));
+  bells_.resize(static_cast<std::size_t>(size));
   known_begun_.resize(static_cast<std::size_t>(size));
   mine = Record{};
   mine.node = node_number();
@@ -260,6 +263,7 @@ Status Group::send(bool& done) {
     shown_ = true;
   }
   std::vector<int> descriptors = descriptors_to_send();
+  ACCORD_TRY(own_bell(descriptors.emplace_back()));
   ACCORD_TRY(own_life_line(descriptors.emplace_back()));
   for (; sent_to_ + 1 < size_; ++sent_to_) {
     const int peer = (rank_ + sent_to_ + 1) % size_;
@@ -289,24 +293,35 @@ Status Group::open() {
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;
   offers_.attach(offers_memory(), rank_, *runtime_, device_, reduces_ ? scratch : nullptr, port_,
-                 std::move(ports));
-  return try_to_reduce();
+                 std::move(ports), bells_);
+  ACCORD_TRY(try_to_reduce());
+  enter();
+  return {};
+}
+
+// From now on it is looked after.
+void Group::enter() noexcept {
+  const std::lock_guard lock(parish().mutex);
+  parish().living.insert(this);
 }
 
 void Group::attach(device::DeviceRuntime& runtime, int device) {
   runtime_ = &runtime;
   device_ = device;
-  offers_.attach(offers_memory(), rank_, runtime, device, nullptr, port_, ports_);
+  offers_.attach(offers_memory(), rank_, runtime, device, nullptr, port_, ports_, bells_);
+  enter();
 }
 
 Status Group::open_peer(std::size_t peer) {
   const Record& record = records_[peer];
   std::vector<Descriptor> descriptors;
-  const std::size_t expected = 1 + (peer == 0 ? 1 : 0) + (record.with_descriptor != 0 ? 1 : 0);
+  const std::size_t expected = 2 + (peer == 0 ? 1 : 0) + (record.with_descriptor != 0 ? 1 : 0);
   if (!port_.take({static_cast<std::int32_t>(peer), kJoinItem, 0}, descriptors) ||
       descriptors.size() != expected)
     return {StatusCode::unsupported, fmt::format("node: no descriptors came from rank {}", peer)};
   life_lines_[peer] = life_line_of(record.port.process, std::move(descriptors.back()));
+  descriptors.pop_back();
+  ACCORD_TRY(bell_of(record.port.process, descriptors.back(), bells_[peer]));
   if (peer == 0) ACCORD_TRY(map_mailboxes(descriptors[0]));
   if (!use_.of_memory()) return {};
   const device::ExportedMemory exported{
@@ -352,7 +367,10 @@ Status Group::close_peers() noexcept {
     if (peer != nullptr) (void)runtime_->close_memory(peer);
     peer = nullptr;
   }
-  if (mailboxes_ != nullptr) own_mailbox().closed.store(1, std::memory_order_release);
+  if (mailboxes_ == nullptr || own_mailbox().closed.exchange(1, std::memory_order_acq_rel) != 0)
+    return {};
+  for (const auto& bell : bells_)
+    if (bell != nullptr) bell->ring();
   return {};
 }
 
@@ -368,23 +386,37 @@ bool Group::abandoned() noexcept {
   return true;
 }
 
-void Group::retire(Group* group) {
-  {
-    const std::lock_guard lock(graveyard().mutex);
-    graveyard().groups.push_back(group);
-  }
-  bury();
-}
+namespace {
 
-void Group::bury() noexcept {
-  const std::lock_guard lock(graveyard().mutex);
-  auto& groups = graveyard().groups;
-  for (Group* group : groups) (void)group->close_peers();
-  std::erase_if(groups, [](Group* group) {
+// The parish's mutex is held.
+void bury_dead() noexcept {
+  auto& dead = parish().dead;
+  for (Group* group : dead) (void)group->close_peers();
+  std::erase_if(dead, [](Group* group) {
     if (!group->abandoned()) return false;
     delete group;
     return true;
   });
+}
+
+}  // namespace
+
+void Group::retire(Group* group) {
+  const std::lock_guard lock(parish().mutex);
+  parish().living.erase(group);
+  parish().dead.push_back(group);
+  bury_dead();
+}
+
+void Group::bury() noexcept {
+  const std::lock_guard lock(parish().mutex);
+  bury_dead();
+}
+
+void Group::tidy() noexcept {
+  const std::lock_guard lock(parish().mutex);
+  for (Group* group : parish().living) group->offers_.tidy();
+  bury_dead();
 }
 
 std::uint64_t Group::take(std::size_t chunks) noexcept {

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 #include "device/inbox_server.h"
+#include "node/bell.h"
 #include "node/call_board.h"
 #include "node/descriptor_port.h"
 #include "node/life_line.h"
@@ -120,6 +121,8 @@ class Group {
   // An error where this rank may still read them.
   Status close_peers() noexcept;
   void parted() noexcept { shown_ = false; }
+  // No peer uses this rank's memory any more, nor is anything of its own under way.
+  bool abandoned() noexcept;
 
   ~Group();
   Group() = default;
@@ -201,6 +204,9 @@ class Group {
   static void retire(Group* group);
   // Frees what retired groups have left and nobody uses any more.
   static void bury() noexcept;
+  // The same, and has all other groups of this process look after what they lend and have open.
+  // Called by keep_house (housekeeping.h).
+  static void tidy() noexcept;
 
  private:
   Status make_mailboxes();
@@ -225,6 +231,7 @@ class Group {
   }
   bool abandoned() noexcept;
   Status given_up_by(int peer) const;
+  void enter() noexcept;
 
   int rank_ = 0;
   int size_ = 0;
@@ -242,6 +249,7 @@ class Group {
   std::vector<std::byte*> regions_;                          // by rank
   std::vector<void*> opened_;                                // by rank, null: not opened
   std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
+  std::vector<std::shared_ptr<const Bell>> bells_;           // by rank, the same
   Mailbox* mailboxes_ = nullptr;
   std::vector<std::uint64_t> known_begun_;  // by rank
   Manifest* manifests_ = nullptr;           // behind the mailboxes, by sender

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "node/handle_cache.h"
+#include "node/housekeeping.h"
 
 namespace accord::node {
 namespace {
@@ -86,7 +87,8 @@ void Offers::make(void* shared, int size) noexcept {
 }
 
 void Offers::attach(void* shared, int rank, device::DeviceRuntime& runtime, int device,
-                    void* scratch, DescriptorPort& port, std::vector<PortAddress> ports) {
+                    void* scratch, DescriptorPort& port, std::vector<PortAddress> ports,
+                    std::vector<std::shared_ptr<const Bell>> bells) {
   // Of a device that does not say how much it has, nothing is lent.
   device::DeviceDescription description;
   if (runtime.describe(device, description).ok())
@@ -101,6 +103,7 @@ void Offers::attach(void* shared, int rank, device::DeviceRuntime& runtime, int 
   answers_ = reinterpret_cast<Answers*>(boards_ + size_);
   imports_.resize(ports.size());
   ports_ = std::move(ports);
+  bells_ = std::move(bells);
 }
 
 Offers::~Offers() {
@@ -109,18 +112,29 @@ Offers::~Offers() {
 }
 
 void Offers::close() noexcept {
+  const std::lock_guard lock(mutex_);
   for (Imports& theirs : imports_) {
     for (Import& import : theirs) close(import);
   }
 }
 
 void Offers::tend() {
+  const std::lock_guard lock(mutex_);
   for (int owner = 0; owner < size_; ++owner) {
     if (owner != rank_) follow(owner);
   }
   if (++calls_since_look_ >= kCallsPerLook) look_at_next();
   reclaim();
-  (void)trial_ended();
+  (void)is_trial_ended();
+}
+
+void Offers::tidy() {
+  const std::lock_guard lock(mutex_);
+  for (int owner = 0; owner < size_; ++owner) {
+    if (owner != rank_) close_withdrawn(owner);
+  }
+  withdraw_freed();
+  reclaim();
 }
 
 // Finds what was freed although nothing new is used. What peers are about to offer is taken, so
@@ -143,6 +157,7 @@ void Offers::look_at_next() {
 }
 
 bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& offer) {
+  const std::lock_guard lock(mutex_);
   Own& own = known(memory);
   if (own.last_call != calls_) ++own.uses;
   own.last_call = calls_;
@@ -202,16 +217,20 @@ void Offers::withdraw(Own& own) noexcept {
   shown.withdrawn.store(slot.generation, std::memory_order_relaxed);
   shown.generation.store(0, std::memory_order_release);
   post();
-  slot.live = false;
+  if (std::exchange(slot.live, false))
+    detail::lent_allocations.fetch_sub(1, std::memory_order_relaxed);
   slot.withdrawn = boards_[rank_].posted.load(std::memory_order_relaxed);
+  slot.descriptor.close();  // those that shall open it have been sent it
   own.offer = -1;
+  for (const auto& bell : bells_)
+    if (bell != nullptr) bell->ring();
 }
 
 bool Offers::is_free(const Slot& slot) const noexcept {
   if (slot.live) return false;
   for (int reader = 0; reader < size_; ++reader) {
     if (reader != rank_ &&
-        answers(reader, rank_).followed.load(std::memory_order_acquire) < slot.withdrawn)
+        answers(reader, rank_).closed.load(std::memory_order_acquire) < slot.withdrawn)
       return false;
   }
   return true;
@@ -223,8 +242,10 @@ void Offers::reclaim() noexcept {
   }
 }
 
-// Not before all peers have followed: what a peer has open is still lent.
+// Not before all peers have closed it: what a peer has open is still lent.
 void Offers::release(Slot& slot) noexcept {
+  if (std::exchange(slot.live, false))
+    detail::lent_allocations.fetch_sub(1, std::memory_order_relaxed);
   if (slot.held) ledger().leave({device_, slot.base, slot.buffer_id});
   slot.held = false;
   slot.descriptor.close();
@@ -234,7 +255,7 @@ void Offers::release(Slot& slot) noexcept {
 // go through the regions. Not `known` while kernels do not run.
 Status Offers::try_kernels(const void* memory, bool& known) {
   known = scratch_ == nullptr;
-  if (known || !trial_ended()) return {};
+  if (known || !is_trial_ended()) return {};
   const Status reached = trial_.run(*runtime_, device_,
                                     {.dst = scratch_,
                                      .sources = {&memory, 1},
@@ -247,6 +268,11 @@ Status Offers::try_kernels(const void* memory, bool& known) {
 }
 
 bool Offers::trial_ended() noexcept {
+  const std::lock_guard lock(mutex_);
+  return is_trial_ended();
+}
+
+bool Offers::is_trial_ended() noexcept {
   if (!trial_.ended()) return false;
   if (tried_.start != nullptr) end_tried();
   return true;
@@ -293,6 +319,7 @@ Status Offers::lend(Own& own, const device::PointerInfo& memory) {
   slot.sent.assign(static_cast<std::size_t>(size_), false);
   ++slot.generation;
   own.offer = number;
+  detail::lent_allocations.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -361,6 +388,22 @@ bool Offers::opened_by(std::int32_t offer, int readers) const noexcept {
 
 void Offers::post() noexcept { boards_[rank_].posted.fetch_add(1, std::memory_order_release); }
 
+void Offers::close_withdrawn(int owner) {
+  const Board& theirs = boards_[owner];
+  Answers& mine = answers(rank_, owner);
+  const std::uint64_t posted = theirs.posted.load(std::memory_order_acquire);
+  if (mine.closed.load(std::memory_order_relaxed) == posted) return;
+  Imports& imports = imports_[static_cast<std::size_t>(owner)];
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    const std::uint32_t generation = theirs.offers[i].generation.load(std::memory_order_acquire);
+    drop_withdrawn(owner, i, imports[i]);
+    if (imports[i].generation == generation) continue;
+    mine.opened[i].store(0, std::memory_order_relaxed);
+    close(imports[i]);
+  }
+  mine.closed.store(posted, std::memory_order_release);
+}
+
 // Closes before it opens: a runtime may not map memory again at an address whose former owner is
 // still open here.
 void Offers::follow(int owner) {
@@ -368,18 +411,11 @@ void Offers::follow(int owner) {
   Answers& mine = answers(rank_, owner);
   const std::uint64_t posted = theirs.posted.load(std::memory_order_acquire);
   if (mine.followed.load(std::memory_order_relaxed) == posted) return;
+  close_withdrawn(owner);
   Imports& imports = imports_[static_cast<std::size_t>(owner)];
   for (std::size_t i = 0; i < imports.size(); ++i) {
-    const Offer& offer = theirs.offers[i];
-    const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
-    drop_withdrawn(owner, i, imports[i]);
-    if (imports[i].generation == generation) continue;
-    mine.opened[i].store(0, std::memory_order_relaxed);
-    close(imports[i]);
-  }
-  for (std::size_t i = 0; i < imports.size(); ++i) {
     // What is offered while the device runs no kernel of ours is for a later call.
-    if (!trial_ended()) return;
+    if (!is_trial_ended()) return;
     const Offer& offer = theirs.offers[i];
     const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
     const int readers = offer.readers.load(std::memory_order_relaxed);
@@ -440,6 +476,7 @@ void Offers::close(Import& import) noexcept {
 
 const std::byte* Offers::find(int owner, const Place& place,
                               std::uint32_t generation) const noexcept {
+  const std::lock_guard lock(mutex_);
   const Import& import =
       imports_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(place.offer)];
   if (import.start == nullptr || import.generation != generation) return nullptr;

@@ -6,19 +6,23 @@
 // and answer, and from then on the rank may say in the record of a call: reach into my buffer
 // directly. All is in the owner's hand: it alone decides how its buffers are reached, withdraws
 // what has been freed or is long unused, and bounds how much it lends; peers close what was
-// withdrawn at their next call. Nobody waits for an answer: until it is there, calls go through
-// the regions. Source: DESIGN.md, "One node". Not thread-safe: the engine's lock protects it.
+// withdrawn at their next MPI call of any kind (housekeeping.h). Nobody waits for an answer: until
+// it is there, calls go through the regions. Source: DESIGN.md, "One node". The engine's lock
+// protects its calls; what comes from housekeeping may come from any thread.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "node/bell.h"
 #include "node/descriptor_port.h"
 #include "node/trial.h"
 
@@ -71,6 +75,7 @@ struct alignas(128) Board {
 // What one rank has done about another's offers; written by the former alone.
 struct Answers {
   std::atomic<std::uint64_t> followed{0};                  // Board::posted that it has acted upon
+  std::atomic<std::uint64_t> closed{0};                    // the same of what was withdrawn alone
   std::atomic<std::uint32_t> opened[Board::kOffers] = {};  // generations that it can reach
 };
 
@@ -91,9 +96,10 @@ class Offers {
   // One rank readies the shared memory before the others see it.
   static void make(void* shared, int size) noexcept;
   // `scratch`: device memory where kernels may leave a byte; null where the group has no kernels.
-  // `port` is of this rank, `ports` of all.
+  // `port` is of this rank, `ports` and `bells` of all; the own bell is null.
   void attach(void* shared, int rank, device::DeviceRuntime& runtime, int device, void* scratch,
-              DescriptorPort& port, std::vector<PortAddress> ports);
+              DescriptorPort& port, std::vector<PortAddress> ports,
+              std::vector<std::shared_ptr<const Bell>> bells);
   // Closes all that is open here. Nothing can be reached any more.
   void close() noexcept;
   Offers() = default;
@@ -104,6 +110,8 @@ class Offers {
   // At the start of every call, of short ones now and then: opens what peers offer and closes what
   // they have withdrawn, and now and then looks whether the next of the own offers still exists.
   void tend();
+  // Outside of calls: closes what peers have withdrawn, withdraws what was freed.
+  void tidy();
 
   // This call uses an allocation of this rank, which `readers` would reach into. True when
   // kernels are known to reach it and `readers` do too: `offer` then is its number.
@@ -142,7 +150,7 @@ class Offers {
     std::int32_t offer = -1;
   };
   // The owner's side of one of its offers. Held from the offer on until all peers have closed what
-  // was withdrawn: they have once they have followed the board that far.
+  // was withdrawn.
   struct Slot {
     std::uint32_t generation = 0;  // the last one given
     bool live = false;             // not withdrawn
@@ -188,18 +196,22 @@ class Offers {
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;
   void follow(int owner);
+  void close_withdrawn(int owner);
   void drop_withdrawn(int owner, std::size_t number, Import& import);
   Status open(int owner, std::size_t number, Import& import);
+  bool is_trial_ended() noexcept;
   void end_tried() noexcept;
   void close(Import& import) noexcept;
 
+  mutable std::mutex mutex_;  // guards what follows, but for the numbers of calls and holders
   int rank_ = 0;
   int size_ = 0;
   device::DeviceRuntime* runtime_ = nullptr;
   int device_ = -1;
   void* scratch_ = nullptr;
   DescriptorPort* port_ = nullptr;
-  std::vector<PortAddress> ports_;  // by rank
+  std::vector<PortAddress> ports_;                  // by rank
+  std::vector<std::shared_ptr<const Bell>> bells_;  // by rank
   Board* boards_ = nullptr;
   Answers* answers_ = nullptr;
   std::uint64_t lendable_bytes_ = 0;  // at most, of all communicators together

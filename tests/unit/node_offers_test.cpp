@@ -4,13 +4,16 @@
 // Users' memory that ranks lend each other: nothing is opened once buffers repeat, memory that was
 // freed is closed and never mistaken for what lies there now, and what is lent is bounded.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
 
 #include "forwarding_runtime.h"
+#include "device/frees.h"
 #include "node/handle_cache.h"
+#include "node/housekeeping.h"
 #include "node/offers.h"
 #include "node_collective.h"
 
@@ -87,6 +90,30 @@ TEST(Offers, FreedMemoryIsClosedThoughNothingNewIsUsed) {
   EXPECT_EQ(handles, node::handle_cache().handles());
   EXPECT_EQ(descriptors, open_descriptors());
   EXPECT_EQ(kDirect, kept.run());
+}
+
+// Two buffers of a communicator are lent, and freed. Whatever the ranks call then, it is no call of
+// that communicator.
+TEST(Offers, FreedMemoryIsClosedThoughItsCommunicatorIsNotUsedAnyMore) {
+  NodeWorld world(2, kRegionBytes, 7);
+  const std::size_t handles = node::handle_cache().handles();
+  const std::size_t descriptors = open_descriptors();
+  for (const bool is_told : {true, false}) {
+    {
+      Collective freed(world, make_case(Kind::allgather, 2, 10000));
+      for (int round = 0; round < 4; ++round) freed.run();
+      EXPECT_EQ(handles + 2, node::handle_cache().handles());
+    }
+    if (is_told) {
+      device::note_freed();
+    } else {
+      usleep(2000);
+      for (int call = 0; call < 8; ++call) node::keep_house();  // of which one takes the time
+    }
+    for (int rank = 0; rank < 2; ++rank) node::keep_house();  // for the owner, and its peer
+    EXPECT_EQ(handles, node::handle_cache().handles());
+    EXPECT_EQ(descriptors, open_descriptors());
+  }
 }
 
 TEST(Offers, LeavingACommunicatorClosesEverything) {
