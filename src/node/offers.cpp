@@ -20,12 +20,13 @@ namespace {
 // Allocations of this rank remembered, offered or not.
 constexpr std::size_t kKnownMax = 128;
 static_assert(kKnownMax > Board::kOffers);  // so that there is one to forget
-// What peers have open stays allocated until they close it, also when its owner has freed it: no
-// more than this part of the device's memory is lent.
-constexpr std::size_t kLentPart = 4;
+// What peers have open stays allocated until they close it, also when its owner has freed it. While
+// more than this part of the device's memory is kept so, nothing more is lent; and an allocation
+// that is as large by itself is lent later than others.
+constexpr std::size_t kKeptPart = 4;
 
-// What this process lends of its devices: an allocation counts once in however many communicators,
-// until no peer has it open any more.
+// What this process has lent of its devices and freed, until no peer has it open any more: an
+// allocation counts once in however many communicators.
 class Ledger {
  public:
   struct Key {
@@ -35,26 +36,26 @@ class Ledger {
     auto operator<=>(const Key&) const = default;
   };
 
-  // False where the device's allocations would be more than `limit_bytes`.
-  bool enter(const Key& key, std::uint64_t size_bytes, std::uint64_t limit_bytes) {
+  void enter(const Key& key, std::uint64_t size_bytes) {
     const std::lock_guard lock(mutex_);
-    if (!lent_.contains(key)) {
-      std::uint64_t total_bytes = size_bytes;
-      for (const auto& [other, entry] : lent_) {
-        if (other.device == key.device) total_bytes += entry.size_bytes;
-      }
-      if (total_bytes > limit_bytes) return false;
-    }
-    Entry& entry = lent_[key];
+    Entry& entry = kept_[key];
     entry.size_bytes = size_bytes;
     ++entry.lenders;
-    return true;
   }
 
   void leave(const Key& key) {
     const std::lock_guard lock(mutex_);
-    const auto entry = lent_.find(key);
-    if (--entry->second.lenders == 0) lent_.erase(entry);
+    const auto entry = kept_.find(key);
+    if (--entry->second.lenders == 0) kept_.erase(entry);
+  }
+
+  std::uint64_t bytes(int device) {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t total_bytes = 0;
+    for (const auto& [key, entry] : kept_) {
+      if (key.device == device) total_bytes += entry.size_bytes;
+    }
+    return total_bytes;
   }
 
  private:
@@ -63,7 +64,7 @@ class Ledger {
     std::size_t lenders = 0;
   };
   std::mutex mutex_;
-  std::map<Key, Entry> lent_;
+  std::map<Key, Entry> kept_;
 };
 
 // Never destroyed: groups may outlive static objects.
@@ -89,10 +90,9 @@ void Offers::make(void* shared, int size) noexcept {
 void Offers::attach(void* shared, int rank, device::DeviceRuntime& runtime, int device,
                     void* scratch, DescriptorPort& port, std::vector<PortAddress> ports,
                     std::vector<std::shared_ptr<const Bell>> bells) {
-  // Of a device that does not say how much it has, nothing is lent.
   device::DeviceDescription description;
   if (runtime.describe(device, description).ok())
-    lendable_bytes_ = description.memory_bytes / kLentPart;
+    kept_bytes_max_ = description.memory_bytes / kKeptPart;
   rank_ = rank;
   size_ = static_cast<int>(ports.size());
   runtime_ = &runtime;
@@ -150,6 +150,7 @@ void Offers::look_at_next() {
     if (own == own_.end()) continue;
     if (!exists(*own)) {
       withdraw(*own);
+      keep_account(slots_[static_cast<std::size_t>(slot)], *own);
       own_.erase(own);
     }
     return;
@@ -165,7 +166,8 @@ bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& o
   if (!own.tried) own.reachable = try_kernels(memory.base, own.tried).ok() && own.tried;
   if (readers == kNobody || !own.reachable) return own.reachable;
   Status lent;
-  if (own.offer < 0 && !own.refused) lent = lend(own, memory);
+  const bool lasts = own.size_bytes <= kept_bytes_max_ || own.uses >= kUsesBeforeLargeOffer;
+  if (own.offer < 0 && !own.refused && lasts) lent = lend(own, memory);
   if (own.offer >= 0) {
     lent = show(own, readers);
     if (!lent.ok()) withdraw(own);
@@ -206,7 +208,9 @@ bool Offers::exists(const Own& own) const noexcept {
 void Offers::withdraw_freed() {
   std::erase_if(own_, [&](Own& own) {
     if (own.offer < 0 || exists(own)) return false;
+    Slot& slot = slots_[static_cast<std::size_t>(own.offer)];
     withdraw(own);
+    keep_account(slot, own);
     return true;
   });
 }
@@ -224,6 +228,12 @@ void Offers::withdraw(Own& own) noexcept {
   own.offer = -1;
   for (const auto& bell : bells_)
     if (bell != nullptr) bell->ring();
+}
+
+// The allocation of an offer that has been withdrawn is freed.
+void Offers::keep_account(Slot& slot, const Own& own) {
+  slot.kept = {own.base, own.buffer_id};
+  ledger().enter({device_, own.base, own.buffer_id}, own.size_bytes);
 }
 
 bool Offers::is_free(const Slot& slot) const noexcept {
@@ -246,7 +256,8 @@ void Offers::reclaim() noexcept {
 void Offers::release(Slot& slot) noexcept {
   if (std::exchange(slot.live, false))
     detail::lent_allocations.fetch_sub(1, std::memory_order_relaxed);
-  if (slot.held) ledger().leave({device_, slot.base, slot.buffer_id});
+  if (slot.kept) ledger().leave({device_, slot.kept->base, slot.kept->buffer_id});
+  slot.kept.reset();
   slot.held = false;
   slot.descriptor.close();
 }
@@ -295,7 +306,7 @@ void Offers::end_tried() noexcept {
 // Makes an offer, for show. Without a place for it nothing happens: there may be one in a later
 // call.
 Status Offers::lend(Own& own, const device::PointerInfo& memory) {
-  const int number = place_for(own);
+  const int number = take_place();
   if (number < 0) return {};
   Slot& slot = slots_[static_cast<std::size_t>(number)];
   Offer& shown = boards_[rank_].offers[number];
@@ -354,17 +365,14 @@ Status Offers::send_descriptor(std::int32_t offer, int readers, bool& sent) {
   return {};
 }
 
-// A free slot, held for `own`, or -1. Where there is none, or too much is lent, what has long been
-// idle gives way; its slot is free once the peers have closed it.
-int Offers::place_for(const Own& own) {
-  if (own.size_bytes > lendable_bytes_) return -1;
+// A free slot, now held, or -1. Where there is none, what has long been idle gives way; its slot is
+// free once the peers have closed it.
+int Offers::take_place() {
+  if (ledger().bytes(device_) > kept_bytes_max_) return -1;
   const auto slot = std::find_if(slots_.begin(), slots_.end(),
                                  [](const Slot& candidate) { return !candidate.held; });
-  if (slot != slots_.end() &&
-      ledger().enter({device_, own.base, own.buffer_id}, own.size_bytes, lendable_bytes_)) {
+  if (slot != slots_.end()) {
     slot->held = true;
-    slot->base = own.base;
-    slot->buffer_id = own.buffer_id;
     return static_cast<int>(slot - slots_.begin());
   }
   Own* idle = nullptr;

@@ -5,10 +5,10 @@
 // allocation of its own once calls have used it repeatedly, the peers open it at their next call
 // and answer, and from then on the rank may say in the record of a call: reach into my buffer
 // directly. All is in the owner's hand: it alone decides how its buffers are reached, withdraws
-// what has been freed or is long unused, and bounds how much it lends; peers close what was
-// withdrawn at their next MPI call of any kind (housekeeping.h). Nobody waits for an answer: until
-// it is there, calls go through the regions. Source: DESIGN.md, "One node". The engine's lock
-// protects its calls; what comes from housekeeping may come from any thread.
+// what has been freed or is long unused, and lends no more while much of that is still open; peers
+// close what was withdrawn at their next MPI call of any kind (housekeeping.h). Nobody waits for an
+// answer: until it is there, calls go through the regions. Source: DESIGN.md, "One node". The
+// engine's lock protects its calls; what comes from housekeeping may come from any thread.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -85,6 +86,10 @@ class Offers {
   static constexpr std::size_t kScratchBytes = 256;
   // Calls that use an allocation before it is lent: opening it costs each peer milliseconds.
   static constexpr unsigned kUsesBeforeOffer = 2;
+  // The same of one that is a large part of the device: a program that makes such memory again and
+  // again could not have it back before its peers have called. One that lasts, as a pool that other
+  // buffers are cut from, is lent all the same.
+  static constexpr unsigned kUsesBeforeLargeOffer = 8;
   // Calls without use after which an offer gives way to another allocation.
   static constexpr std::uint64_t kIdleCalls = 256;
   // Calls from one look at an own offer, and for descriptors, to the next: each takes half a
@@ -157,8 +162,11 @@ class Offers {
     int holders = 0;
     std::uint64_t withdrawn = 0;  // Board::posted then
     bool held = false;
-    std::uint64_t base = 0;
-    std::uint64_t buffer_id = 0;
+    struct Kept {
+      std::uint64_t base = 0;
+      std::uint64_t buffer_id = 0;
+    };
+    std::optional<Kept> kept;  // which is freed, but open still
     Descriptor descriptor;
     std::vector<bool> sent;  // to these ranks
   };
@@ -191,7 +199,8 @@ class Offers {
   Status lend(Own& own, const device::PointerInfo& memory);
   Status show(const Own& own, int readers);
   Status send_descriptor(std::int32_t offer, int readers, bool& sent);
-  int place_for(const Own& own);
+  int take_place();
+  void keep_account(Slot& slot, const Own& own);
   bool is_free(const Slot& slot) const noexcept;
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;
@@ -214,7 +223,7 @@ class Offers {
   std::vector<std::shared_ptr<const Bell>> bells_;  // by rank
   Board* boards_ = nullptr;
   Answers* answers_ = nullptr;
-  std::uint64_t lendable_bytes_ = 0;  // at most, of all communicators together
+  std::uint64_t kept_bytes_max_ = 0;  // freed but open, of all communicators together
   std::vector<Own> own_;
   std::array<Slot, Board::kOffers> slots_;
   std::size_t next_look_ = 0;

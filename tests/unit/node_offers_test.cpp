@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "forwarding_runtime.h"
 #include "device/frees.h"
+#include "forwarding_runtime.h"
 #include "node/handle_cache.h"
 #include "node/housekeeping.h"
 #include "node/offers.h"
@@ -156,31 +156,37 @@ class LargeAllocations {
   Buffer out_[2] = {Buffer(4096), Buffer(4096)};
 };
 
-// Memory that peers have open cannot be given out again, so what is lent is bounded: a program that
-// frees most of the device's memory gets it back at once, and the rest once its peers have called.
-TEST(Offers, MostOfTheMemoryIsNeverLent) {
+// Memory that peers have open cannot be given out again. Of one that is most of the device and soon
+// freed nothing is lent, so that its program can have it back at once.
+TEST(Offers, LargeAllocationsAreLentOnceTheyLast) {
   NodeWorld world(2, kRegionBytes, 9);
   const std::size_t handles = node::handle_cache().handles();
-  for (const auto& [part, lent] : {std::pair{0.3, false}, {0.1, true}}) {
-    for (int life = 0; life < 10; ++life) {
-      LargeAllocations large(part);
-      EXPECT_EQ(lent ? kDirect : "node", large.run(world, 6));
-      EXPECT_EQ(handles + (lent ? 2 : 0), node::handle_cache().handles());
+  for (int life = 0; life < 3; ++life) {
+    {
+      LargeAllocations large(0.3);
+      EXPECT_EQ("node", large.run(world, 6));
+      EXPECT_EQ(handles, node::handle_cache().handles());
+      EXPECT_EQ(kDirect, large.run(world, 6));
     }
+    device::note_freed();
+    for (int rank = 0; rank < 2; ++rank) node::keep_house();
+    EXPECT_EQ(handles, node::handle_cache().handles());
   }
 }
 
-TEST(Offers, AllCommunicatorsTogetherLendABoundedPart) {
+TEST(Offers, NothingIsLentWhileMuchOfWhatWasFreedIsOpen) {
   NodeWorld first(2, kRegionBytes, 15);
-  LargeAllocations large(0.1);
+  NodeWorld second(2, kRegionBytes, 16);
+  auto large = std::make_unique<LargeAllocations>(0.3);
+  EXPECT_EQ(kDirect, large->run(first, 12));
+  large.reset();
+  node::Offers& mine = first.group(0).offers();
+  for (unsigned call = 0; call < node::Offers::kCallsPerLook; ++call) mine.tend();
   LargeAllocations other(0.1);
-  {
-    NodeWorld second(2, kRegionBytes, 16);
-    EXPECT_EQ(kDirect, large.run(first, 6));
-    EXPECT_EQ(kDirect, large.run(second, 6));
-    EXPECT_EQ("node", other.run(second, 6));
-  }
-  EXPECT_EQ("node", other.run(first, 6));
+  EXPECT_EQ("node", other.run(second, 6));
+  first.group(1).offers().tend();
+  mine.tend();
+  EXPECT_EQ(kDirect, other.run(second, 6));
 }
 
 TEST(Offers, WhatIsNoLongerLentMakesRoom) {
