@@ -23,6 +23,7 @@ enum class Result : unsigned {
   deinitialized = 4,
   no_device = 100,
   invalid_context = 201,
+  already_mapped = 208,
   not_ready = 600,
   peer_access_already_enabled = 704,
   context_is_destroyed = 709,

@@ -3,16 +3,14 @@
 #include "node/offers.h"
 
 #include <algorithm>
-#include <compare>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "base/log.h"
 #include "node/handle_cache.h"
 #include "node/housekeeping.h"
+#include "node/ledger.h"
 
 namespace accord::node {
 namespace {
@@ -24,54 +22,6 @@ static_assert(kKnownMax > Board::kOffers);  // so that there is one to forget
 // more than this part of the device's memory is kept so, nothing more is lent; and an allocation
 // that is as large by itself is lent later than others.
 constexpr std::size_t kKeptPart = 4;
-
-// What this process has lent of its devices and freed, until no peer has it open any more: an
-// allocation counts once in however many communicators.
-class Ledger {
- public:
-  struct Key {
-    int device;
-    std::uint64_t base;
-    std::uint64_t buffer_id;
-    auto operator<=>(const Key&) const = default;
-  };
-
-  void enter(const Key& key, std::uint64_t size_bytes) {
-    const std::lock_guard lock(mutex_);
-    Entry& entry = kept_[key];
-    entry.size_bytes = size_bytes;
-    ++entry.lenders;
-  }
-
-  void leave(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    const auto entry = kept_.find(key);
-    if (--entry->second.lenders == 0) kept_.erase(entry);
-  }
-
-  std::uint64_t bytes(int device) {
-    const std::lock_guard lock(mutex_);
-    std::uint64_t total_bytes = 0;
-    for (const auto& [key, entry] : kept_) {
-      if (key.device == device) total_bytes += entry.size_bytes;
-    }
-    return total_bytes;
-  }
-
- private:
-  struct Entry {
-    std::uint64_t size_bytes = 0;
-    std::size_t lenders = 0;
-  };
-  std::mutex mutex_;
-  std::map<Key, Entry> kept_;
-};
-
-// Never destroyed: groups may outlive static objects.
-Ledger& ledger() {
-  static Ledger& instance = *new Ledger;
-  return instance;
-}
 
 }  // namespace
 
@@ -120,8 +70,9 @@ void Offers::close() noexcept {
 
 void Offers::tend() {
   const std::lock_guard lock(mutex_);
+  const bool again = is_worth_another_try();
   for (int owner = 0; owner < size_; ++owner) {
-    if (owner != rank_) follow(owner);
+    if (owner != rank_) follow(owner, again);
   }
   if (++calls_since_look_ >= kCallsPerLook) look_at_next();
   reclaim();
@@ -396,6 +347,14 @@ bool Offers::opened_by(std::int32_t offer, int readers) const noexcept {
 
 void Offers::post() noexcept { boards_[rank_].posted.fetch_add(1, std::memory_order_release); }
 
+// What was closed since may have been in the way: a driver may not map memory at an address where
+// another communicator's is open whose owner has freed it.
+bool Offers::is_worth_another_try() noexcept {
+  if (!has_refused_ || handle_cache().counters().closes == closes_at_refusal_) return false;
+  has_refused_ = false;
+  return true;
+}
+
 void Offers::close_withdrawn(int owner) {
   const Board& theirs = boards_[owner];
   Answers& mine = answers(rank_, owner);
@@ -414,11 +373,11 @@ void Offers::close_withdrawn(int owner) {
 
 // Closes before it opens: a runtime may not map memory again at an address whose former owner is
 // still open here.
-void Offers::follow(int owner) {
+void Offers::follow(int owner, bool again) {
   const Board& theirs = boards_[owner];
   Answers& mine = answers(rank_, owner);
   const std::uint64_t posted = theirs.posted.load(std::memory_order_acquire);
-  if (mine.followed.load(std::memory_order_relaxed) == posted) return;
+  if (mine.followed.load(std::memory_order_relaxed) == posted && !again) return;
   close_withdrawn(owner);
   Imports& imports = imports_[static_cast<std::size_t>(owner)];
   for (std::size_t i = 0; i < imports.size(); ++i) {
@@ -428,7 +387,8 @@ void Offers::follow(int owner) {
     const std::uint32_t generation = offer.generation.load(std::memory_order_acquire);
     const int readers = offer.readers.load(std::memory_order_relaxed);
     // Withdrawn since the loop above: closed the next time.
-    if (generation == 0 || generation == imports[i].generation) continue;
+    if (generation == 0 || (generation == imports[i].generation && !imports[i].is_refused))
+      continue;
     if (readers != kEveryone && readers != rank_) continue;
     imports[i].generation = generation;
     if (Status opened = open(owner, i, imports[i]); !opened.ok()) {
@@ -452,18 +412,27 @@ void Offers::drop_withdrawn(int owner, std::size_t number, Import& import) {
 
 Status Offers::open(int owner, std::size_t number, Import& import) {
   const Offer& offer = boards_[owner].offers[number];
-  std::vector<Descriptor> descriptors;
-  if (offer.with_descriptor != 0) {
+  if (offer.with_descriptor != 0 && !import.is_refused) {
     // Where none has come, the runtime refuses the handle.
+    std::vector<Descriptor> descriptors;
     (void)port_->take({owner, static_cast<std::int32_t>(number), import.generation}, descriptors);
+    if (!descriptors.empty()) import.descriptor = std::move(descriptors[0]);
   }
   const PeerMemory memory{.process = ports_[static_cast<std::size_t>(owner)].process,
-                          .descriptor = descriptors.empty() ? -1 : descriptors[0].number(),
+                          .descriptor = import.descriptor.number(),
                           .base = offer.base,
                           .buffer_id = offer.buffer_id,
                           .size_bytes = offer.size_bytes,
                           .handle = {offer.handle, offer.handle_bytes}};
-  ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, import.start));
+  const Status opened = handle_cache().open(*runtime_, device_, memory, import.start);
+  import.is_refused = !opened.ok();
+  if (import.is_refused) {
+    has_refused_ = true;
+    closes_at_refusal_ = handle_cache().counters().closes;
+  } else {
+    import.descriptor.close();
+  }
+  ACCORD_TRY(opened);
   bool known = false;
   Status reached = try_kernels(import.start, known);
   if (known && reached.ok()) return {};
@@ -480,6 +449,8 @@ void Offers::close(Import& import) noexcept {
   if (import.start != nullptr) (void)handle_cache().close(import.start);
   import.start = nullptr;
   import.generation = 0;
+  import.is_refused = false;
+  import.descriptor.close();
 }
 
 const std::byte* Offers::find(int owner, const Place& place,

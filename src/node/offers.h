@@ -175,6 +175,8 @@ class Offers {
     std::uint32_t generation = 0;
     std::uint32_t withdrawn = 0;  // no parcel up to this generation is kept
     void* start = nullptr;
+    bool is_refused = false;  // by the runtime, or since too much is open
+    Descriptor descriptor;    // kept for another try
   };
   using Imports = std::array<Import, Board::kOffers>;
   // An import whose trial was given up on, open for as long as that goes on.
@@ -204,7 +206,8 @@ class Offers {
   bool is_free(const Slot& slot) const noexcept;
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;
-  void follow(int owner);
+  void follow(int owner, bool again);
+  bool is_worth_another_try() noexcept;
   void close_withdrawn(int owner);
   void drop_withdrawn(int owner, std::size_t number, Import& import);
   Status open(int owner, std::size_t number, Import& import);
@@ -228,7 +231,9 @@ class Offers {
   std::array<Slot, Board::kOffers> slots_;
   std::size_t next_look_ = 0;
   unsigned calls_since_look_ = 0;
-  std::vector<Imports> imports_;  // by owner
+  std::vector<Imports> imports_;         // by owner
+  bool has_refused_ = false;             // some of them could not be opened
+  std::uint64_t closes_at_refusal_ = 0;  // of the handle cache
   Trial trial_;
   Tried tried_;
   std::uint64_t calls_ = 0;

@@ -78,6 +78,7 @@ static_assert(same_value(Result::not_initialized, CUDA_ERROR_NOT_INITIALIZED));
 static_assert(same_value(Result::deinitialized, CUDA_ERROR_DEINITIALIZED));
 static_assert(same_value(Result::no_device, CUDA_ERROR_NO_DEVICE));
 static_assert(same_value(Result::invalid_context, CUDA_ERROR_INVALID_CONTEXT));
+static_assert(same_value(Result::already_mapped, CUDA_ERROR_ALREADY_MAPPED));
 static_assert(same_value(Result::not_ready, CUDA_ERROR_NOT_READY));
 static_assert(same_value(Result::peer_access_already_enabled,
                          CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED));

@@ -431,7 +431,8 @@ Result cuIpcGetMemHandle(IpcHandle* handle, DevicePointer address) {
       entry->second.managed || entry->second.opened || entry->first != address) {
     return Result::invalid_value;
   }
-  const FakeIpcHandle content{getpid(), entry->second.file, entry->second.size_bytes};
+  const FakeIpcHandle content{getpid(), entry->second.file, entry->second.size_bytes, entry->first,
+                              entry->second.buffer_id};
   std::memset(handle->bytes, 0, sizeof handle->bytes);
   std::memcpy(handle->bytes, &content, sizeof content);
   return Result::success;
@@ -443,7 +444,9 @@ Result cuIpcOpenMemHandle_v2(DevicePointer* address, IpcHandle handle, unsigned 
   std::memcpy(&content, handle.bytes, sizeof content);
   if (flags != kIpcLazyEnablePeerAccess) return Result::invalid_value;
   if (content.process == getpid()) return Result::invalid_context;
+  if (is_covered(content)) return Result::already_mapped;
   Allocation allocation;
+  allocation.theirs = content;
   allocation.context = current();
   allocation.device = current()->device;
   allocation.opened = true;

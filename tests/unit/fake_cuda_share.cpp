@@ -261,7 +261,7 @@ Result cuMemPoolExportPointer(PoolPointer* pointer, DevicePointer address) {
       entry->second.pool == nullptr || !entry->second.pool->exportable)
     return Result::invalid_value;
   const PoolPointerContent content{entry->second.pool->number,
-                                   {getpid(), entry->second.file, entry->second.size_bytes}};
+                                   {getpid(), entry->second.file, entry->second.size_bytes, 0, 0}};
   std::memset(pointer->bytes, 0, sizeof pointer->bytes);
   std::memcpy(pointer->bytes, &content, sizeof content);
   return Result::success;

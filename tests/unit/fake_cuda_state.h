@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -93,6 +94,14 @@ constexpr int kDevices = 2;
 constexpr int kPollsBeforeDone = 3;
 constexpr std::size_t kDeviceBytes = std::size_t{1} << 30;
 
+struct FakeIpcHandle {
+  int process = 0;
+  int file = -1;
+  std::size_t size_bytes = 0;
+  std::uintptr_t address = 0;  // there; 0: none that matters
+  unsigned long long buffer_id = 0;
+};
+
 struct Allocation {
   std::size_t size_bytes = 0;
   std::size_t mapped_bytes = 0;
@@ -107,6 +116,7 @@ struct Allocation {
   bool opened = false;
   int file = -1;
   unsigned long long buffer_id = 0;
+  FakeIpcHandle theirs;  // opened by handle
 };
 
 struct DriverState {
@@ -347,11 +357,15 @@ inline bool give_attribute(void* data, PointerAttribute attribute, std::uintptr_
   return false;
 }
 
-struct FakeIpcHandle {
-  int process = 0;
-  int file = -1;
-  std::size_t size_bytes = 0;
-};
+// An older allocation of that process, which it has freed, is open here and covers the address.
+inline bool is_covered(const FakeIpcHandle& theirs) {
+  return theirs.address != 0 && std::ranges::any_of(state.allocations, [&](const auto& entry) {
+           const FakeIpcHandle& open = entry.second.theirs;
+           return open.process == theirs.process && open.buffer_id != theirs.buffer_id &&
+                  open.address < theirs.address + theirs.size_bytes &&
+                  theirs.address < open.address + open.size_bytes;
+         });
+}
 
 // Maps an allocation of another process.
 inline Result open_theirs(const FakeIpcHandle& theirs, Allocation allocation,

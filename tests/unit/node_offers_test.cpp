@@ -323,6 +323,48 @@ TEST(Offers, OneWithdrawnWhileAPeerOpensAnotherIsClosedTheNextTime) {
   EXPECT_EQ(handles + 3, node::handle_cache().handles());
 }
 
+// A driver does not open memory where other memory, which its owner has freed, is open.
+class CoveredRuntime final : public ForwardingRuntime {
+ public:
+  int in_the_way = 0;
+
+  Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override {
+    if (in_the_way > 0) return {StatusCode::device_error, "an old mapping covers the address"};
+    return ForwardingRuntime::open_memory(device, exported, pointer);
+  }
+  Status close_memory(void* pointer) override {
+    --in_the_way;
+    return ForwardingRuntime::close_memory(pointer);
+  }
+};
+
+TEST(Offers, WhatOldMemoryWasInTheWayOfIsOpenedOnceThatIsClosed) {
+  CoveredRuntime runtime;
+  NodeWorld first(2, kRegionBytes, 26, runtime);
+  NodeWorld second(2, kRegionBytes, 27, runtime);
+  const std::size_t descriptors = open_descriptors();
+  node::Offers& mine = second.group(0).offers();
+  Buffer old(100), fresh(200);
+  EXPECT_EQ(0, lend(first.group(0).offers(), old));
+  first.group(1).offers().tend();
+  runtime.in_the_way = 1;
+  EXPECT_EQ(0, lend(mine, fresh));
+  std::int32_t offer = -1;
+  for (int call = 0; call < 3; ++call) {
+    second.group(1).offers().tend();
+    EXPECT_FALSE(mine.use(fresh.end(1).memory, node::kEveryone, offer));
+  }
+  old.free();
+  device::note_freed();
+  for (int rank = 0; rank < 2; ++rank) node::keep_house();
+  second.group(1).offers().tend();
+  EXPECT_TRUE(mine.use(fresh.end(1).memory, node::kEveryone, offer));
+  fresh.free();
+  device::note_freed();
+  for (int rank = 0; rank < 2; ++rank) node::keep_house();
+  EXPECT_EQ(descriptors, open_descriptors());
+}
+
 // Whether kernels reach memory is found out later, where a kernel of the program keeps ours from
 // running: calls go through the regions meanwhile, and none but the first waits.
 TEST(Offers, MemoryIsTriedAgainOnceKernelsRun) {
