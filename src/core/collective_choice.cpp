@@ -3,6 +3,9 @@
 //
 // Which way a call goes once its ranks have voted, and what they join for that. It follows from
 // what is equal on all ranks.
+#include <algorithm>
+#include <iterator>
+
 #include "core/ccl/joining.h"
 #include "core/ccl/plan.h"
 #include "core/collective_operation.h"
@@ -20,12 +23,35 @@ bool CollectiveOperation::meet() {
   NodeGroup* const group = goes_by_library() ? nullptr : group_to_join();
   if (group == nullptr) return !goes_by_library() && meet_across_nodes();
   const bool inboxes = group == &queue_->inboxes;
-  joining_ = std::make_unique<Joining>(
-      *group, *call_.pipeline,
-      node::Use{.region_bytes = inboxes ? 0 : call_.pipeline->region_bytes,
-                .lane_bytes = inboxes ? call_.pipeline->lane_bytes : 0,
-                .of_one_request = form_ == Form::persistent});
+  joining_ =
+      std::make_unique<Joining>(*group, *call_.pipeline,
+                                node::Use{.region_bytes = inboxes ? 0 : wanted_region_bytes(),
+                                          .lane_bytes = inboxes ? wanted_lane_bytes() : 0,
+                                          .of_one_request = form_ == Form::persistent});
   return true;
+}
+
+// A persistent request has said what it needs.
+std::size_t CollectiveOperation::wanted_region_bytes() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  if (form_ == Form::persistent || !pipeline.exchange) return pipeline.region_bytes;
+  return std::min(pipeline.region_bytes, node::Group::region_bytes_for(*pipeline.exchange));
+}
+
+std::size_t CollectiveOperation::wanted_lane_bytes() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  const std::size_t short_bytes = node::Group::short_lane_bytes(pipeline.lane_bytes);
+  const bool is_short = form_ != Form::persistent && !goes_by_pairs() &&
+                        pipeline.exchange->block_bytes <= short_bytes;
+  return is_short ? short_bytes : pipeline.lane_bytes;
+}
+
+// Of pairs those that are longer than a lane go by regions.
+bool CollectiveOperation::fits_inboxes() const {
+  const Pipeline& pipeline = *call_.pipeline;
+  const node::Group* const inboxes = queue_->inboxes.group.get();
+  return pipeline.lane_bytes != 0 && inboxes != nullptr &&
+         (goes_by_pairs() || pipeline.exchange->block_bytes <= inboxes->lane_bytes());
 }
 
 // First those of each node join, then they get what to send messages by.
@@ -33,10 +59,12 @@ bool CollectiveOperation::meet_across_nodes() {
   if (!wants_two_levels() || !joins_) return false;
   Nodes& nodes = queue_->nodes;
   if (!nodes.local.group) {
-    joining_ = std::make_unique<Joining>(nodes.local, *call_.pipeline,
-                                         node::Use{.region_bytes = call_.pipeline->region_bytes,
-                                                   .of_one_request = form_ == Form::persistent},
-                                         &queue_->regions.placement);
+    constexpr std::size_t kOfLocalGroup = std::end(node::Group::kRegionSizes)[-1];
+    joining_ = std::make_unique<Joining>(
+        nodes.local, *call_.pipeline,
+        node::Use{.region_bytes = std::min(call_.pipeline->region_bytes, kOfLocalGroup),
+                  .of_one_request = form_ == Form::persistent},
+        &queue_->regions.placement);
     return true;
   }
   if (nodes.wire) return false;
@@ -84,8 +112,9 @@ bool CollectiveOperation::goes_by_library() const {
 
 NodeGroup* CollectiveOperation::group_to_join() const {
   const Pipeline& pipeline = *call_.pipeline;
-  const auto open = [this](const NodeGroup& group) {
-    return joins_ && !group.group && !group.declined && queue_->regions.placement.nodes() <= 1;
+  const auto open = [this](const NodeGroup& group, std::size_t wanted_bytes) {
+    const bool has_enough = group.group && wanted_bytes <= group.asked_bytes;
+    return joins_ && !has_enough && !group.declined && queue_->regions.placement.nodes() <= 1;
   };
   // Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
   // pairs that are too long for these.
@@ -95,16 +124,18 @@ NodeGroup* CollectiveOperation::group_to_join() const {
     const bool wants_inboxes = pipeline.lane_bytes != 0 && often && !queue_->inboxes.declined;
     const bool wants_regions = wants_inboxes || (often && wants_placement());
     if (all_.all_short() && !wants_regions && !queue_->inboxes.group) return nullptr;
-    if (open(queue_->regions)) return &queue_->regions;
-    return wants_inboxes && queue_->regions.group && open(queue_->inboxes) ? &queue_->inboxes
-                                                                           : nullptr;
+    if (open(queue_->regions, wanted_region_bytes())) return &queue_->regions;
+    return wants_inboxes && queue_->regions.group && open(queue_->inboxes, wanted_lane_bytes())
+               ? &queue_->inboxes
+               : nullptr;
   }
   if (pipeline.lane_bytes != 0) {
-    if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes)) return &queue_->inboxes;
-    if (queue_->inboxes.group) return nullptr;
+    if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes, wanted_lane_bytes()))
+      return &queue_->inboxes;
+    if (fits_inboxes()) return nullptr;
   }
   const bool fits = pipeline.exchange && pipeline.exchange->fits_regions;
-  return fits && open(queue_->regions) ? &queue_->regions : nullptr;
+  return fits && open(queue_->regions, wanted_region_bytes()) ? &queue_->regions : nullptr;
 }
 
 // Only who joins regions learns whether there are several nodes.
@@ -122,9 +153,7 @@ bool CollectiveOperation::goes_by_pairs() const {
 Mode CollectiveOperation::best_mode() const {
   const Pipeline& pipeline = *call_.pipeline;
   if (goes_by_library()) return Mode::ccl;
-  if (pipeline.lane_bytes != 0 && queue_->inboxes.group &&
-      (queue_->regions.group || !goes_by_pairs()))
-    return Mode::inbox;
+  if (fits_inboxes() && (queue_->regions.group || !goes_by_pairs())) return Mode::inbox;
   const bool is_worth_more = !all_.all_short() || goes_by_pairs();
   if (is_worth_more && goes_in_two_levels()) return Mode::two_level;
   if (all_.all_short()) return Mode::plain;

@@ -83,6 +83,9 @@ class CollectiveOperation final : public Operation {
   CclGroup* ccl_group_to_join() const;
   bool goes_by_library() const;
   NodeGroup* group_to_join() const;
+  std::size_t wanted_region_bytes() const;
+  std::size_t wanted_lane_bytes() const;
+  bool fits_inboxes() const;
   bool wants_placement() const;
   bool goes_by_pairs() const;
   bool wants_two_levels() const;

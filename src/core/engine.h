@@ -74,6 +74,7 @@ struct NodeGroup {
   std::shared_ptr<node::Group> group;  // once they have joined it
   bool declined = false;               // they tried, and cannot
   unsigned early_attempts = 0;         // when some of them used no device yet
+  std::size_t asked_bytes = 0;         // of its regions or lanes: more is worth joining anew
   std::string why_declined;            // as far as this rank knows, for people
   Placement placement;                 // of the ranks that tried
   bool reduce = false;                 // all of them can on their device

@@ -19,6 +19,7 @@
 #include "accord/accord.h"
 #include "base/config.h"
 #include "device/frees.h"
+#include "device/own_memory.h"
 #include "device/registry.h"
 
 namespace accord::device {
@@ -252,6 +253,8 @@ std::string info_text() {
                      {"runtimes", runtimes_list},
                      {"missing_runtimes", missing_runtimes()},
                      {"default_runtime", default_runtime().name()},
+                     {"own_device_bytes", own_memory.bytes.load()},
+                     {"most_own_device_bytes", own_memory.most_bytes.load()},
                      {"links", links}};
   // Values come from the environment: bytes that are no UTF-8 are replaced, not thrown about.
   return info.dump(2, ' ', false, Json::error_handler_t::replace);

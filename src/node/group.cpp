@@ -20,7 +20,7 @@
 
 #include "device/machine.h"
 #include "device/memory_file.h"
-#include "node/plan.h"
+#include "node/handle_cache.h"
 
 namespace accord::node {
 namespace {
@@ -45,6 +45,10 @@ std::uint64_t directory_number(const std::string& path) {
   struct stat of {};
   if (::stat(path.c_str(), &of) != 0) return 0;
   return std::hash<std::string>{}(fmt::format("{}/{}", of.st_dev, of.st_ino)) | 1;
+}
+
+Status too_small() {
+  return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
 }
 
 // Of this process, those that it has left and not yet freed among them.
@@ -89,8 +93,8 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
     return {StatusCode::unsupported, "node: too many persistent requests have memory of their own"};
   if (lacks_device) return {StatusCode::unsupported, "node: this rank uses no device yet"};
   const bool inboxes = use.region_bytes == 0;
-  if (use.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size))
-    return {StatusCode::unsupported, "node: exchange regions are too small for so many ranks"};
+  if (use.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size)) return too_small();
+  expect_device_pools(size);
   ACCORD_TRY(port_.open());
   mine.port = port_.address();
   if (rank == 0) ACCORD_TRY(make_mailboxes());
@@ -98,17 +102,61 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
     mine.ok = 1;
     return {};
   }
-  void* memory = nullptr;
-  const std::size_t size_bytes = inboxes ? device::inbox_bytes(size, use.lane_bytes)
-                                         : use.region_bytes + Offers::kScratchBytes;
-  ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, size_bytes, memory));
-  regions_[static_cast<std::size_t>(rank)] = static_cast<std::byte*>(memory);
+  ACCORD_TRY(inboxes ? lease_inbox() : lease_region());
+  regions_[static_cast<std::size_t>(rank)] = memory_.data();
   if (inboxes) ACCORD_TRY(prepare_inbox(mine));
   mine.device = runtime.exclusive_device(device);
   // One for all: a runtime has all kernels or none. Asked now that the device is in use for sure.
   mine.reduces = runtime.can_reduce(device::ReduceOp::sum, device::Element::float32) ? 1 : 0;
+  ACCORD_TRY(share_memory(mine));
+  mine.ok = 1;
+  return {};
+}
+
+// In steps, since ranks join anew for more.
+std::size_t Group::region_bytes_for(const Call& call) noexcept {
+  constexpr std::size_t kMostOfLongest = std::size_t{64} << 20;
+  const std::size_t longest = std::size(kRegionSizes) - 1;
+  if (goes_by_pairs(call.kind)) return kRegionSizes[longest];
+  const std::size_t used_bytes = Plan::slot_bytes_max(call) * kSlots;
+  if (used_bytes > kMostOfLongest) return SIZE_MAX;
+  const auto fitting = std::ranges::find_if(
+      kRegionSizes, [=](std::size_t size_bytes) { return used_bytes <= size_bytes; });
+  return fitting != std::end(kRegionSizes) ? *fitting : kRegionSizes[longest];
+}
+
+// As much as there is room for.
+Status Group::lease_region() {
+  std::vector<std::size_t> sizes;
+  for (const std::size_t size_bytes : kRegionSizes)
+    if (size_bytes < use_.region_bytes) sizes.push_back(size_bytes);
+  sizes.push_back(use_.region_bytes);
+  Status leased;
+  for (; !sizes.empty(); sizes.pop_back()) {
+    use_.region_bytes = sizes.back();
+    leased = lease_device_memory(*runtime_, device_, use_.region_bytes + Offers::kScratchBytes,
+                                 LeaseOf::group, memory_);
+    if (leased.ok()) break;
+  }
+  return leased;
+}
+
+Status Group::lease_inbox() {
+  const auto lease = [this] {
+    return lease_device_memory(*runtime_, device_, device::inbox_bytes(size_, use_.lane_bytes),
+                               LeaseOf::group, memory_);
+  };
+  const Status leased = lease();
+  const std::size_t short_bytes = short_lane_bytes(use_.lane_bytes);
+  if (leased.ok() || short_bytes == 0) return leased;
+  use_.lane_bytes = short_bytes;
+  return lease();
+}
+
+// Tells the peers where the own memory is.
+Status Group::share_memory(Record& mine) {
   device::ExportedMemory exported;
-  ACCORD_TRY(runtime.export_memory(memory, exported));
+  ACCORD_TRY(runtime_->export_memory(memory_.data(), exported));
   memory_descriptor_ = Descriptor(exported.file_descriptor);
   if (exported.bytes.size() > Record::kHandleBytesMax)
     return {StatusCode::unsupported, "node: a memory handle is too long"};
@@ -116,7 +164,11 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   mine.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
   mine.offset_bytes = exported.offset_bytes;
   mine.with_descriptor = memory_descriptor_.is_open() ? 1 : 0;
-  mine.ok = 1;
+  const device::PointerInfo& segment = memory_.segment();
+  mine.base = reinterpret_cast<std::uint64_t>(segment.base);
+  mine.buffer_id = segment.buffer_id;
+  mine.size_bytes = segment.size_bytes;
+  mine.granted_bytes = use_.region_bytes != 0 ? use_.region_bytes : use_.lane_bytes;
   return {};
 }
 
@@ -214,6 +266,10 @@ Status Group::accept(std::span<const Record> records) {
     if (record.device != 0 && !devices.insert(record.device).second) shares_device_ = true;
     reduces_ = reduces_ && record.reduces != 0;
   }
+  std::size_t& own_bytes = use_.region_bytes != 0 ? use_.region_bytes : use_.lane_bytes;
+  for (const Record& record : records)
+    own_bytes = std::min<std::size_t>(own_bytes, record.granted_bytes);
+  if (use_.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size_)) return too_small();
   records_.assign(records.begin(), records.end());
   return {};
 }
@@ -324,11 +380,14 @@ Status Group::open_peer(std::size_t peer) {
   ACCORD_TRY(bell_of(record.port.process, descriptors.back(), bells_[peer]));
   if (peer == 0) ACCORD_TRY(map_mailboxes(descriptors[0]));
   if (!use_.of_memory()) return {};
-  const device::ExportedMemory exported{
-      .bytes = {record.handle, record.handle + record.handle_bytes},
-      .file_descriptor =
-          record.with_descriptor != 0 ? descriptors[descriptors.size() - 2].number() : -1};
-  ACCORD_TRY(runtime_->open_memory(device_, exported, opened_[peer]));
+  const PeerMemory memory{
+      .process = record.port.process,
+      .descriptor = record.with_descriptor != 0 ? descriptors[descriptors.size() - 2].number() : -1,
+      .base = record.base,
+      .buffer_id = record.buffer_id,
+      .size_bytes = record.size_bytes,
+      .handle = {record.handle, record.handle_bytes}};
+  ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, opened_[peer]));
   regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
   return {};
 }
@@ -354,9 +413,6 @@ Group::~Group() {
   if (use_.of_one_request) --groups_of_one_request;
   (void)close_peers();
   if (bounce_ != nullptr) (void)runtime_->free(bounce_);
-  if (runtime_ != nullptr && !regions_.empty() &&
-      regions_[static_cast<std::size_t>(rank_)] != nullptr)
-    (void)runtime_->free(regions_[static_cast<std::size_t>(rank_)]);
   if (mailboxes_ != nullptr) ::munmap(mailboxes_, shared_bytes());
 }
 
@@ -364,7 +420,7 @@ Status Group::close_peers() noexcept {
   offers_.close();
   if (!trial_.ended()) return Trial::unended();
   for (void*& peer : opened_) {
-    if (peer != nullptr) (void)runtime_->close_memory(peer);
+    if (peer != nullptr) (void)handle_cache().close(peer);
     peer = nullptr;
   }
   if (mailboxes_ == nullptr || own_mailbox().closed.exchange(1, std::memory_order_acq_rel) != 0)

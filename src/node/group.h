@@ -23,11 +23,13 @@
 #include "node/bell.h"
 #include "node/call_board.h"
 #include "node/descriptor_port.h"
+#include "node/device_pool.h"
 #include "node/life_line.h"
 #include "node/node_number.h"
 #include "node/offers.h"
 #include "node/outbox.h"
 #include "node/pairs.h"
+#include "node/plan.h"
 #include "node/trial.h"
 
 namespace accord::node {
@@ -48,6 +50,11 @@ struct Record {
   std::uint32_t with_descriptor = 0;  // one belongs to the handle
   std::uint32_t handle_bytes = 0;
   std::uint64_t offset_bytes = 0;
+  // The allocation that its memory is a part of, and how much of a region or lane it has.
+  std::uint64_t base = 0;
+  std::uint64_t buffer_id = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t granted_bytes = 0;
   std::byte handle[kHandleBytesMax]{};
 };
 
@@ -79,6 +86,7 @@ struct alignas(128) Manifest {
 
 // What the device memory of a group is for.
 struct Use {
+  // At most; all ranks have as much as the one that has least room.
   std::size_t region_bytes = 0;  // an exchange region of this size a rank; else
   std::size_t lane_bytes = 0;    // an inbox with lanes of this size; else there are mailboxes alone
   bool of_one_request = false;   // of a persistent one, instead of a communicator
@@ -91,6 +99,18 @@ class Group {
  public:
   // Chunks a region has room for.
   static constexpr std::size_t kSlots = 4;
+  // Sizes of regions below that of ACCORD_REGION_BYTES, each with its scratch in whole segments of
+  // the pool: of short calls, of longer ones, and of all but those of more than 64 MiB.
+  static constexpr std::size_t kRegionSizes[] = {std::size_t{252} << 10, std::size_t{8128} << 10,
+                                                 std::size_t{34752} << 10};
+
+  // What a region for `call` should have, of these; SIZE_MAX: as much as may be.
+  static std::size_t region_bytes_for(const Call& call) noexcept;
+  // Lanes of inboxes where there is little room, or calls are short; 0: no shorter ones.
+  static constexpr std::size_t short_lane_bytes(std::size_t lane_bytes) noexcept {
+    constexpr std::size_t kPart = 24;
+    return lane_bytes / kPart / device::kInboxUnitBytes * device::kInboxUnitBytes;
+  }
 
   // Groups of one request that a process is in at a time: each takes memory of the device.
   static constexpr int kOfOneRequestMax = 64;
@@ -138,6 +158,10 @@ class Group {
   device::DeviceRuntime& runtime() const noexcept { return *runtime_; }
   int device() const noexcept { return device_; }
   std::size_t slot_bytes() const noexcept { return use_.region_bytes / kSlots; }
+  bool has_more_memory_than(const Group& other) const noexcept {
+    return use_.region_bytes > other.use_.region_bytes || use_.lane_bytes > other.use_.lane_bytes;
+  }
+  std::size_t lane_bytes() const noexcept { return use_.lane_bytes; }
 
   // Groups of inboxes: who runs exchanges, and what all of this rank's have in common.
   device::InboxServer& inbox_server() const noexcept { return *inbox_server_; }
@@ -216,6 +240,9 @@ class Group {
     constexpr std::size_t kAlignment = alignof(OutboxBoard);
     return (Offers::shared_bytes(size_) + kAlignment - 1) / kAlignment * kAlignment;
   }
+  Status lease_region();
+  Status lease_inbox();
+  Status share_memory(Record& mine);
   Status prepare_inbox(Record& mine);
   Status address_inboxes();
   Status try_to_reduce();
@@ -240,6 +267,7 @@ class Group {
   Use use_;
   device::InboxServer* inbox_server_ = nullptr;
   std::uint32_t inbox_number_ = 0;
+  DeviceLease memory_;  // its region or inbox
   std::byte* bounce_ = nullptr;
   std::size_t bounce_bytes_ = 0;
   bool reduces_ = false;
@@ -247,7 +275,7 @@ class Group {
   bool shown_ = false;                                       // peers may have opened the region
   std::vector<Record> records_;                              // by rank, until all is open
   std::vector<std::byte*> regions_;                          // by rank
-  std::vector<void*> opened_;                                // by rank, null: not opened
+  std::vector<void*> opened_;                                // by rank, null: none
   std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
   std::vector<std::shared_ptr<const Bell>> bells_;           // by rank, the same
   Mailbox* mailboxes_ = nullptr;

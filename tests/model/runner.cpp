@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "node/device_pool.h"
 #include "program_run.h"
 
 namespace accord::model {
@@ -256,6 +257,7 @@ std::string run_ranks(int ranks, const RunOptions& options, const ShimOptions& s
   std::vector<std::function<void()>> bodies;
   for (int rank = 0; rank < ranks; ++rank) {
     bodies.emplace_back([&, rank] {
+      node::device_pool_owner = rank + 1;
       Rank self{rank, world.scheduler(), world.user(rank), world.shim(rank)};
       body(self);
       self.mpi.finalize();

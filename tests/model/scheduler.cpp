@@ -11,7 +11,7 @@ namespace {
 
 // Polls of one thread without any event after which it has seen all there is to see: every delay of
 // the modelled world is far shorter, and so is the longest time for which a lock is held in turns.
-constexpr unsigned kStuckPolls = 1500;
+constexpr unsigned kStuckPolls = 3000;
 // From here on it most likely waits for ever: to take turns at that is what a deadlock costs.
 constexpr unsigned kIdlePolls = kStuckPolls / 4;
 constexpr std::uint64_t kIdleSwitchOneIn = 64;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/node/joining.h"
+#include "device/own_memory.h"
 #include "forwarding_runtime.h"
 #include "node/group.h"
 #include "node_world.h"
@@ -254,7 +255,7 @@ struct JoiningWorld {
     std::vector<std::unique_ptr<core::Joining>> joinings;
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
       joinings.push_back(std::make_unique<core::Joining>(groups[rank], pipelines[rank],
-                                                         node::Use{.region_bytes = kRegionBytes}));
+                                                         node::Use{.region_bytes = region_bytes}));
       EXPECT_OK(joinings.back()->begin());
     }
     std::size_t left = kRanks;
@@ -270,6 +271,7 @@ struct JoiningWorld {
     EXPECT_EQ(0u, left);
   }
 
+  std::size_t region_bytes = kRegionBytes;
   int open_count = 0;
   Collectives host{kRanks};
   std::array<Watched, kRanks> runtimes{Watched(open_count), Watched(open_count),
@@ -309,6 +311,75 @@ TEST(Joining, WhereOneCannotOpenNothingIsFreedBeforeAllHaveClosed) {
       EXPECT_EQ(0, runtime.freed_while_open) << "seed " << seed;
     }
   }
+}
+
+// Ranks that have a group join one with more memory, and keep theirs where they cannot.
+TEST(Joining, RanksThatWantMoreMemoryJoinAnew) {
+  JoiningWorld world({});
+  world.join(3);
+  const auto before = world.groups[0].group;
+  EXPECT_EQ(kRegionBytes, world.groups[0].asked_bytes);
+  world.region_bytes = 4 * kRegionBytes;
+  world.join(4);
+  EXPECT_EQ(4 * kRegionBytes, world.groups[0].asked_bytes);
+  EXPECT_NE(before, world.groups[0].group);
+  EXPECT_EQ(4 * before->slot_bytes(), world.groups[0].group->slot_bytes());
+  const auto kept = world.groups[0].group;
+  world.region_bytes = std::size_t{4} << 20;  // in another segment
+  world.runtimes[1].refuses = true;
+  world.join(5);
+  for (const core::NodeGroup& group : world.groups) EXPECT_FALSE(group.declined);
+  EXPECT_EQ(kept, world.groups[0].group);
+}
+
+// All have as much as the one with least room.
+TEST(Joining, RegionsAreAsLongAsThereIsRoom) {
+  JoiningWorld world({});
+  world.region_bytes = node::Group::kRegionSizes[2];
+  std::vector<node::DeviceLease> leases(3);
+  for (node::DeviceLease& lease : leases)
+    EXPECT_OK(node::lease_device_memory(world.runtimes[1], 0, std::size_t{15} << 20,
+                                        node::LeaseOf::group, lease));
+  world.join(6);
+  for (const core::NodeGroup& group : world.groups)
+    EXPECT_EQ(node::Group::kRegionSizes[1] / node::Group::kSlots, group.group->slot_bytes());
+}
+
+TEST(DevicePool, LeasesShareSegmentsThatAreFreedWithTheLastOne) {
+  int open_count = 0;
+  Watched runtime(open_count);
+  const std::size_t before = device::own_memory.bytes;
+  {
+    std::vector<node::DeviceLease> leases(8);
+    for (node::DeviceLease& lease : leases)
+      EXPECT_OK(node::lease_device_memory(runtime, 0, 1000, node::LeaseOf::group, lease));
+    EXPECT_EQ(before + (std::size_t{2} << 20), device::own_memory.bytes);
+    EXPECT_NE(leases[0].data(), leases[1].data());
+    std::byte* const second = leases[1].data();
+    leases[1].reset();
+    EXPECT_OK(node::lease_device_memory(runtime, 0, 4096, node::LeaseOf::messages, leases[1]));
+    EXPECT_EQ(second, leases[1].data());
+    EXPECT_EQ(0, runtime.freed);
+  }
+  EXPECT_EQ(1, runtime.freed);
+  EXPECT_EQ(before, device::own_memory.bytes);
+}
+
+TEST(DevicePool, GroupsGetAPartOfItButForShortAndForLongLeases) {
+  int open_count = 0;
+  Watched runtime(open_count);
+  constexpr std::size_t kMi = std::size_t{1} << 20;
+  std::vector<node::DeviceLease> leases(30);
+  for (std::size_t i = 0; i < 28; ++i)
+    EXPECT_OK(node::lease_device_memory(runtime, 0, 2 * kMi, node::LeaseOf::group, leases[i]));
+  const auto lease = [&](std::size_t size_bytes, node::LeaseOf purpose) {
+    return node::lease_device_memory(runtime, 0, size_bytes, purpose, leases[28]).code();
+  };
+  EXPECT_EQ(StatusCode::unsupported, lease(2 * kMi, node::LeaseOf::group));
+  EXPECT_EQ(StatusCode::ok, lease(kMi / 4, node::LeaseOf::group));
+  EXPECT_EQ(StatusCode::ok, lease(128 * kMi, node::LeaseOf::group));
+  EXPECT_EQ(StatusCode::ok, lease(2 * kMi, node::LeaseOf::messages));
+  EXPECT_EQ(StatusCode::unsupported, lease(512 * kMi, node::LeaseOf::messages));
 }
 
 // What its kernel may yet read or write is kept until that has run.

@@ -28,21 +28,25 @@ Status Joining::begin() {
   const PipelineEnd& end = pipeline_.in.runtime != nullptr ? pipeline_.in : pipeline_.out;
   device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline_.region_runtime;
   if (runtime == nullptr) runtime = &device::default_runtime();
+  int device = end.runtime != nullptr ? end.device : runtime->device_in_use();
+  if (grows()) {  // where the rank's memory is already
+    runtime = &joined_.group->runtime();
+    device = joined_.group->device();
+  }
   int rank = pipeline_.rank;
   int size = pipeline_.exchange->size;
   if (placement_ != nullptr) {
     size = static_cast<int>(placement_->beside(rank).size());
     rank = placement_->local_rank(rank);
   }
-  Status made = group_->prepare(rank, size, *runtime,
-                                end.runtime != nullptr ? end.device : runtime->device_in_use(),
-                                use_, record_);
+  Status made = group_->prepare(rank, size, *runtime, device, use_, record_);
   if (made.ok() && placement_ != nullptr && Wire::exhausted()) {
     made = {StatusCode::unsupported, "nodes: too many communicators go in two levels"};
     record_.ok = 0;
   }
   if (!made.ok()) log::info("{}", made.message());
-  joined_.why_declined = made.message();
+  if (!grows()) joined_.why_declined = made.message();
+  joined_.asked_bytes = std::max({joined_.asked_bytes, use_.region_bytes, use_.lane_bytes});
   return Status::from_host(
       pipeline_.issue_allgather(&record_, records_.data(), sizeof record_, request_));
 }
@@ -67,7 +71,7 @@ Status Joining::step(bool& done) {
       return send();
     }
     const bool apart = placement_ == nullptr && joined_.placement.nodes() > 1;
-    if (!apart && node::Group::too_early(records_) &&
+    if (!apart && !grows() && node::Group::too_early(records_) &&
         ++joined_.early_attempts < kEarlyAttemptsMax) {
       joined_.why_declined = reason::kTooEarly;
     } else {
@@ -78,12 +82,13 @@ Status Joining::step(bool& done) {
   } else if (step_ == Step::opened && !all_could) {
     return vote(group_->close_peers(), Step::closed);
   } else if (step_ == Step::opened) {
-    joined_.group = group_;
+    if (!grows() || group_->has_more_memory_than(*joined_.group)) joined_.group = group_;
   } else {
     // Else the memory stays, as that of a rank that has died.
     if (step_ != Step::closed || all_could) group_->parted();
-    joined_.declined = true;
-    if (joined_.why_declined.empty()) joined_.why_declined = reason::kPeerDeclined;
+    joined_.declined = !grows();
+    if (joined_.declined && joined_.why_declined.empty())
+      joined_.why_declined = reason::kPeerDeclined;
   }
   group_.reset();
   done = true;
@@ -117,6 +122,7 @@ Status Joining::vote(const Status& mine, Step step) {
 }
 
 void Joining::decline(const std::string& why) {
+  if (grows()) return;
   log::info("staging through the host: {}", why);
   joined_.declined = true;
   if (joined_.why_declined.empty()) joined_.why_declined = why;

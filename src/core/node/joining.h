@@ -3,8 +3,9 @@
 //
 // How the ranks of a communicator join a node::Group: they tell each other what they have made,
 // send what it takes to open it, open it, and vote after each step, so that all join or none does.
-// Where none does, a rank's memory goes only when all have said that they closed it. Polled, never
-// waits; every rank comes here in the same call.
+// Where none does, a rank's memory goes only when all have said that they closed it. Ranks that
+// have a group join another one for more memory, and keep the old one where they get no more.
+// Polled, never waits; every rank comes here in the same call.
 #pragma once
 
 #include <memory>
@@ -42,6 +43,7 @@ class Joining final : public Meeting {
   Status send();
   Status vote(const Status& mine, Step step);
   void decline(const std::string& why);
+  bool grows() const noexcept { return joined_.group != nullptr; }
 
   NodeGroup& joined_;
   const Pipeline& pipeline_;
