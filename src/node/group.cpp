@@ -113,65 +113,6 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   return {};
 }
 
-// In steps, since ranks join anew for more.
-std::size_t Group::region_bytes_for(const Call& call) noexcept {
-  constexpr std::size_t kMostOfLongest = std::size_t{64} << 20;
-  const std::size_t longest = std::size(kRegionSizes) - 1;
-  if (goes_by_pairs(call.kind)) return kRegionSizes[longest];
-  const std::size_t used_bytes = Plan::slot_bytes_max(call) * kSlots;
-  if (used_bytes > kMostOfLongest) return SIZE_MAX;
-  const auto fitting = std::ranges::find_if(
-      kRegionSizes, [=](std::size_t size_bytes) { return used_bytes <= size_bytes; });
-  return fitting != std::end(kRegionSizes) ? *fitting : kRegionSizes[longest];
-}
-
-// As much as there is room for.
-Status Group::lease_region() {
-  std::vector<std::size_t> sizes;
-  for (const std::size_t size_bytes : kRegionSizes)
-    if (size_bytes < use_.region_bytes) sizes.push_back(size_bytes);
-  sizes.push_back(use_.region_bytes);
-  Status leased;
-  for (; !sizes.empty(); sizes.pop_back()) {
-    use_.region_bytes = sizes.back();
-    leased = lease_device_memory(*runtime_, device_, use_.region_bytes + Offers::kScratchBytes,
-                                 LeaseOf::group, memory_);
-    if (leased.ok()) break;
-  }
-  return leased;
-}
-
-Status Group::lease_inbox() {
-  const auto lease = [this] {
-    return lease_device_memory(*runtime_, device_, device::inbox_bytes(size_, use_.lane_bytes),
-                               LeaseOf::group, memory_);
-  };
-  const Status leased = lease();
-  const std::size_t short_bytes = short_lane_bytes(use_.lane_bytes);
-  if (leased.ok() || short_bytes == 0) return leased;
-  use_.lane_bytes = short_bytes;
-  return lease();
-}
-
-// Tells the peers where the own memory is.
-Status Group::share_memory(Record& mine) {
-  device::ExportedMemory exported;
-  ACCORD_TRY(runtime_->export_memory(memory_.data(), exported));
-  memory_descriptor_ = Descriptor(exported.file_descriptor);
-  if (exported.bytes.size() > Record::kHandleBytesMax)
-    return {StatusCode::unsupported, "node: a memory handle is too long"};
-  std::memcpy(mine.handle, exported.bytes.data(), exported.bytes.size());
-  mine.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
-  mine.offset_bytes = exported.offset_bytes;
-  mine.with_descriptor = memory_descriptor_.is_open() ? 1 : 0;
-  const device::PointerInfo& segment = memory_.segment();
-  mine.base = reinterpret_cast<std::uint64_t>(segment.base);
-  mine.buffer_id = segment.buffer_id;
-  mine.size_bytes = segment.size_bytes;
-  mine.granted_bytes = use_.region_bytes != 0 ? use_.region_bytes : use_.lane_bytes;
-  return {};
-}
-
 // Before any peer knows of it: what lies in fresh memory must not look like a word of some call.
 Status Group::prepare_inbox(Record& mine) {
   static std::atomic<std::uint32_t> last_number{0};
@@ -344,7 +285,10 @@ Status Group::open() {
     if (static_cast<int>(peer) != rank_) ACCORD_TRY(open_peer(peer));
   }
   records_.clear();
-  if (use_.of_messages) ports_ = std::move(ports);
+  if (use_.of_messages) {
+    ports_ = std::move(ports);
+    attach(*runtime_, device_);  // to say that nothing is open here
+  }
   if (!use_.of_memory()) return {};
   if (use_.region_bytes == 0) return address_inboxes();
   std::byte* const scratch = regions_[static_cast<std::size_t>(rank_)] + use_.region_bytes;

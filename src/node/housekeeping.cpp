@@ -4,8 +4,33 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "node/group.h"
+#include "node/outbox.h"
+
+namespace accord::node {
+
+namespace {
+
+const char* idle_time_of_test() noexcept {
+  static const char* const given = std::getenv("ACCORD_TEST_DEVICE_IDLE_MS");
+  return given;
+}
+
+}  // namespace
+
+std::chrono::steady_clock::duration idle_time() noexcept {
+  if (const char* const given = idle_time_of_test())
+    return std::chrono::milliseconds(std::strtol(given, nullptr, 10));
+  return std::chrono::seconds(10);
+}
+
+std::size_t idle_device_bytes() noexcept {
+  return idle_time_of_test() != nullptr ? 0 : std::size_t{16} << 20;
+}
+
+}  // namespace accord::node
 
 namespace accord::node::detail {
 namespace {
@@ -36,6 +61,7 @@ void keep_house() noexcept {
   times_heard.store(times_rung(), std::memory_order_relaxed);
   frees_seen.store(device::times_freed(), std::memory_order_relaxed);
   Group::tidy();
+  Outbox::tidy_all(idle_time());
   const Clock::time_point end = Clock::now();
   const Clock::duration pause = std::max<Clock::duration>(kLookPeriod, kLookPart * (end - begin));
   next_look.store((end + pause).time_since_epoch().count(), std::memory_order_relaxed);

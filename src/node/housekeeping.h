@@ -7,6 +7,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "device/frees.h"
@@ -14,10 +16,15 @@
 
 namespace accord::node {
 
+// How long device memory of ours that nothing needs is kept, beyond so much a process.
+// ACCORD_TEST_DEVICE_IDLE_MS: tests wait less, and keep nothing.
+std::chrono::steady_clock::duration idle_time() noexcept;
+std::size_t idle_device_bytes() noexcept;
+
 namespace detail {
 inline constinit std::atomic<std::uint64_t> times_heard{0};
 inline constinit std::atomic<std::uint64_t> frees_seen{0};
-inline constinit std::atomic<int> lent_allocations{0};  // of all groups of this process
+inline constinit std::atomic<int> things_to_look_after{0};  // what is lent, and areas of outboxes
 bool is_time_to_look() noexcept;
 void keep_house() noexcept;
 }  // namespace detail
@@ -28,7 +35,8 @@ void keep_house() noexcept;
 inline void keep_house() noexcept {
   if (times_rung() != detail::times_heard.load(std::memory_order_relaxed) ||
       device::times_freed() != detail::frees_seen.load(std::memory_order_relaxed) ||
-      (detail::lent_allocations.load(std::memory_order_relaxed) != 0 && detail::is_time_to_look()))
+      (detail::things_to_look_after.load(std::memory_order_relaxed) != 0 &&
+       detail::is_time_to_look()))
     detail::keep_house();
 }
 

@@ -40,6 +40,7 @@ void Offers::make(void* shared, int size) noexcept {
 void Offers::attach(void* shared, int rank, device::DeviceRuntime& runtime, int device,
                     void* scratch, DescriptorPort& port, std::vector<PortAddress> ports,
                     std::vector<std::shared_ptr<const Bell>> bells) {
+  const std::lock_guard lock(mutex_);
   device::DeviceDescription description;
   if (runtime.describe(device, description).ok())
     kept_bytes_max_ = description.memory_bytes / kKeptPart;
@@ -86,6 +87,23 @@ void Offers::tidy() {
   }
   withdraw_freed();
   reclaim();
+}
+
+bool Offers::retract(const device::PointerInfo& memory) {
+  const std::lock_guard lock(mutex_);
+  const auto base = reinterpret_cast<std::uint64_t>(memory.base);
+  const auto is_it = [&](const auto& one) {
+    return one.base == base && one.buffer_id == memory.buffer_id;
+  };
+  for (const Slot& slot : slots_)
+    if (slot.live && is_it(slot) && slot.holders != 0) return false;
+  std::erase_if(own_, [&](Own& own) {
+    if (!is_it(own)) return false;
+    if (own.offer >= 0) withdraw(own);
+    return true;
+  });
+  reclaim();
+  return std::ranges::none_of(slots_, [&](const Slot& slot) { return slot.held && is_it(slot); });
 }
 
 // Finds what was freed although nothing new is used. What peers are about to offer is taken, so
@@ -173,7 +191,7 @@ void Offers::withdraw(Own& own) noexcept {
   shown.generation.store(0, std::memory_order_release);
   post();
   if (std::exchange(slot.live, false))
-    detail::lent_allocations.fetch_sub(1, std::memory_order_relaxed);
+    detail::things_to_look_after.fetch_sub(1, std::memory_order_relaxed);
   slot.withdrawn = boards_[rank_].posted.load(std::memory_order_relaxed);
   slot.descriptor.close();  // those that shall open it have been sent it
   own.offer = -1;
@@ -183,7 +201,7 @@ void Offers::withdraw(Own& own) noexcept {
 
 // The allocation of an offer that has been withdrawn is freed.
 void Offers::keep_account(Slot& slot, const Own& own) {
-  slot.kept = {own.base, own.buffer_id};
+  slot.is_kept = true;
   ledger().enter({device_, own.base, own.buffer_id}, own.size_bytes);
 }
 
@@ -206,9 +224,8 @@ void Offers::reclaim() noexcept {
 // Not before all peers have closed it: what a peer has open is still lent.
 void Offers::release(Slot& slot) noexcept {
   if (std::exchange(slot.live, false))
-    detail::lent_allocations.fetch_sub(1, std::memory_order_relaxed);
-  if (slot.kept) ledger().leave({device_, slot.kept->base, slot.kept->buffer_id});
-  slot.kept.reset();
+    detail::things_to_look_after.fetch_sub(1, std::memory_order_relaxed);
+  if (std::exchange(slot.is_kept, false)) ledger().leave({device_, slot.base, slot.buffer_id});
   slot.held = false;
   slot.descriptor.close();
 }
@@ -257,7 +274,7 @@ void Offers::end_tried() noexcept {
 // Makes an offer, for show. Without a place for it nothing happens: there may be one in a later
 // call.
 Status Offers::lend(Own& own, const device::PointerInfo& memory) {
-  const int number = take_place();
+  const int number = take_place(own);
   if (number < 0) return {};
   Slot& slot = slots_[static_cast<std::size_t>(number)];
   Offer& shown = boards_[rank_].offers[number];
@@ -281,7 +298,7 @@ Status Offers::lend(Own& own, const device::PointerInfo& memory) {
   slot.sent.assign(static_cast<std::size_t>(size_), false);
   ++slot.generation;
   own.offer = number;
-  detail::lent_allocations.fetch_add(1, std::memory_order_relaxed);
+  detail::things_to_look_after.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -318,12 +335,14 @@ Status Offers::send_descriptor(std::int32_t offer, int readers, bool& sent) {
 
 // A free slot, now held, or -1. Where there is none, what has long been idle gives way; its slot is
 // free once the peers have closed it.
-int Offers::take_place() {
+int Offers::take_place(const Own& own) {
   if (ledger().bytes(device_) > kept_bytes_max_) return -1;
   const auto slot = std::find_if(slots_.begin(), slots_.end(),
                                  [](const Slot& candidate) { return !candidate.held; });
   if (slot != slots_.end()) {
     slot->held = true;
+    slot->base = own.base;
+    slot->buffer_id = own.buffer_id;
     return static_cast<int>(slot - slots_.begin());
   }
   Own* idle = nullptr;
@@ -361,14 +380,17 @@ void Offers::close_withdrawn(int owner) {
   const std::uint64_t posted = theirs.posted.load(std::memory_order_acquire);
   if (mine.closed.load(std::memory_order_relaxed) == posted) return;
   Imports& imports = imports_[static_cast<std::size_t>(owner)];
+  bool has_closed = false;
   for (std::size_t i = 0; i < imports.size(); ++i) {
     const std::uint32_t generation = theirs.offers[i].generation.load(std::memory_order_acquire);
     drop_withdrawn(owner, i, imports[i]);
     if (imports[i].generation == generation) continue;
+    has_closed = has_closed || imports[i].start != nullptr;
     mine.opened[i].store(0, std::memory_order_relaxed);
     close(imports[i]);
   }
   mine.closed.store(posted, std::memory_order_release);
+  if (has_closed) bells_[static_cast<std::size_t>(owner)]->ring();
 }
 
 // Closes before it opens: a runtime may not map memory again at an address whose former owner is

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -122,6 +121,10 @@ class Offers {
   // kernels are known to reach it and `readers` do too: `offer` then is its number.
   bool use(const device::PointerInfo& memory, int readers, std::int32_t& offer);
 
+  // Of an allocation of this rank that is to go: true once no peer has it open any more. Does
+  // nothing while it is held.
+  bool retract(const device::PointerInfo& memory);
+
   // No kernel is under way that shall tell whether memory can be reached.
   bool trial_ended() noexcept;
 
@@ -162,11 +165,9 @@ class Offers {
     int holders = 0;
     std::uint64_t withdrawn = 0;  // Board::posted then
     bool held = false;
-    struct Kept {
-      std::uint64_t base = 0;
-      std::uint64_t buffer_id = 0;
-    };
-    std::optional<Kept> kept;  // which is freed, but open still
+    std::uint64_t base = 0;
+    std::uint64_t buffer_id = 0;
+    bool is_kept = false;  // freed, but open still
     Descriptor descriptor;
     std::vector<bool> sent;  // to these ranks
   };
@@ -201,7 +202,7 @@ class Offers {
   Status lend(Own& own, const device::PointerInfo& memory);
   Status show(const Own& own, int readers);
   Status send_descriptor(std::int32_t offer, int readers, bool& sent);
-  int take_place();
+  int take_place(const Own& own);
   void keep_account(Slot& slot, const Own& own);
   bool is_free(const Slot& slot) const noexcept;
   bool opened_by(std::int32_t offer, int readers) const noexcept;

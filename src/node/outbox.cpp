@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <numeric>
+#include <algorithm>
+#include <utility>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -14,27 +15,11 @@
 namespace accord::node {
 namespace {
 
-constexpr std::size_t kAlignmentBytes = 256;
-
 // What a copy within a device takes: to begin, and for each byte.
 constexpr std::chrono::microseconds kMoveTime{10};
 constexpr std::size_t kMovedBytesPerNanosecond = 1500;
 
 }  // namespace
-
-Outbox::Outbox(std::shared_ptr<Group> group, std::size_t size_bytes)
-    : group_(std::move(group)),
-      size_bytes_(size_bytes),
-      followed_(static_cast<std::size_t>(group_->size())),
-      own_(OutboxBoard::kSlots),
-      free_slots_(OutboxBoard::kSlots),
-      plain_(static_cast<std::size_t>(group_->size())) {
-  std::iota(free_slots_.rbegin(), free_slots_.rend(), std::uint16_t{0});
-}
-
-Outbox::~Outbox() {
-  if (memory_ != nullptr) (void)runtime().free(memory_);
-}
 
 bool Outbox::attach(device::DeviceRuntime& runtime, int device) {
   const std::lock_guard locked(mutex_);
@@ -94,14 +79,20 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   constexpr unsigned kCallsPerLook = 16;
   const std::lock_guard locked(mutex_);
   Room room;
-  if (size_bytes > size_bytes_ || !make_memory()) return room;
+  if (size_bytes > size_bytes_ || !is_attached()) return room;
   node::Offers& offers = group_->offers();
   // What was freed is withdrawn though nothing comes from the peers.
   if (++calls_ % kCallsPerLook == 0) offers.tend();
   // Waiting for room is one use of a buffer, however often it is looked for.
   if (!again) (void)offers.take_call();
+  reclaim();
+  std::size_t first_bytes = 0;
+  Area* const area = find_area(size_bytes, first_bytes);
+  // Where there is no room anywhere, whether the receiver knows any.
+  const Area* const home_area = area != nullptr || areas_.empty() ? area : areas_.front().get();
   std::int32_t home = -1;
-  const bool is_open = offers.use(memory_info_, receiver, home);
+  const bool is_open =
+      home_area != nullptr && offers.use(home_area->memory.segment(), receiver, home);
   std::int32_t offer = -1;
   room.is_lent =
       is_open && is_within(source, size_bytes) && offers.use(source.memory, receiver, offer);
@@ -109,17 +100,18 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   std::atomic<bool>& sends_headers = group_->outbox(group_->rank()).sends_headers[receiver];
   if (!is_open || (plain_[static_cast<std::size_t>(receiver)] != 0 && !sends_headers.load()))
     return {};
-  reclaim();
-  std::size_t first_bytes = 0;
-  if (free_slots_.empty() || !find_room(size_bytes, first_bytes))
+  if (area == nullptr || free_slots_.empty())
     return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_};
   sends_headers.store(true, std::memory_order_release);
   const std::uint16_t number = free_slots_.back();
   free_slots_.pop_back();
-  waiting_.emplace(first_bytes, Waiting{number, size_bytes});
-  own_[number] = {.first_bytes = first_bytes,
+  area->waiting.emplace(first_bytes, Waiting{number, size_bytes});
+  area->last_use = Clock::now();
+  std::byte* const start = area->memory.data() + first_bytes;
+  const auto* const base_of_area = static_cast<const std::byte*>(area->memory.segment().base);
+  own_[number] = {.room = start,
                   .size_bytes = size_bytes,
-                  .home = home,
+                  .home = {home, static_cast<std::uint64_t>(start - base_of_area)},
                   .home_generation = offers.generation(home),
                   .source = room.is_lent ? source.start : nullptr};
   header = begin_message(number, receiver, size_bytes);
@@ -131,8 +123,8 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
     slot.offer_generation = offers.generation(offer);
     lent_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    room.start = memory_ + first_bytes;
-    slot.place = {home, first_bytes};
+    room.start = start;
+    slot.place = own_[number].home;
     slot.offer_generation = own_[number].home_generation;
   }
   offers.hold(home);
@@ -164,28 +156,6 @@ void Outbox::give_up() noexcept {
   has_given_up_ = true;
 }
 
-bool Outbox::make_memory() {
-  if (memory_ != nullptr) return true;
-  if (has_failed_ || !is_attached()) return false;
-  void* memory = nullptr;
-  const Status made = runtime().allocate(device(), device::MemoryKind::device, size_bytes_, memory);
-  has_failed_ = !made.ok() || !runtime().classify(memory, memory_info_);
-  if (!made.ok()) log::info("messages are staged through the host: {}", made.message());
-  memory_ = static_cast<std::byte*>(memory);
-  return !has_failed_;
-}
-
-// The first gap between those that wait.
-bool Outbox::find_room(std::size_t size_bytes, std::size_t& first_bytes) const {
-  first_bytes = 0;
-  for (const auto& [first, message] : waiting_) {
-    if (first - first_bytes >= size_bytes) return true;
-    const std::size_t end = first + message.size_bytes;
-    first_bytes = (end + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-  }
-  return first_bytes <= size_bytes_ && size_bytes_ - first_bytes >= size_bytes;
-}
-
 // Whether nothing of a message is needed any more.
 bool Outbox::is_over(std::uint16_t number) {
   const OutboxSlot& slot = group_->outbox(group_->rank()).slots[number];
@@ -198,14 +168,15 @@ bool Outbox::is_over(std::uint16_t number) {
 }
 
 void Outbox::reclaim() {
-  std::erase_if(waiting_, [&](const auto& entry) {
+  const auto is_over_there = [&](const auto& entry) {
     const std::uint16_t number = entry.second.slot;
     if (!is_over(number)) return false;
-    group_->offers().let_go(own_[number].home);
+    group_->offers().let_go(own_[number].home.offer);
     free_slots_.push_back(number);
     has_given_up_ = false;
     return true;
-  });
+  };
+  for (const auto& area : areas_) std::erase_if(area->waiting, is_over_there);
   std::erase_if(kept_, [&](std::uint16_t number) {
     if (!is_over(number)) return false;
     free_slots_.push_back(number);
@@ -272,12 +243,11 @@ Status Outbox::move(const MessageHeader& header) {
   const std::lock_guard locked(mutex_);
   Own& own = own_[header.slot];
   if (own.source == nullptr || !change(header, Stage::lent, Stage::moving)) return {};
-  const device::Copy copy{
-      .dst = memory_ + own.first_bytes, .src = own.source, .row_bytes = own.size_bytes};
+  const device::Copy copy{.dst = own.room, .src = own.source, .row_bytes = own.size_bytes};
   const Status copied = runtime().copy(device(), {&copy, 1});
   OutboxSlot& its = slot(header);
   end_loan(own, its);
-  its.place = {own.home, own.first_bytes};
+  its.place = own.home;
   its.offer_generation = own.home_generation;
   its.state.store(
       OutboxSlot::state_of(header.generation, copied.ok() ? Stage::waiting : Stage::broken),
@@ -438,7 +408,7 @@ const std::byte* Outbox::begin_sending(std::uint16_t slot, std::uint32_t generat
   Own& own = own_[slot];
   own.is_being_sent = true;
   size_bytes = own.size_bytes;
-  return own.source != nullptr ? own.source : memory_ + own.first_bytes;
+  return own.source != nullptr ? own.source : own.room;
 }
 
 void Outbox::end_sending(std::uint16_t slot) noexcept {
@@ -449,7 +419,7 @@ void Outbox::end_sending(std::uint16_t slot) noexcept {
 bool Outbox::has_waiting() {
   const std::lock_guard locked(mutex_);
   reclaim();
-  return !waiting_.empty();
+  return std::ranges::any_of(areas_, [](const auto& area) { return !area->waiting.empty(); });
 }
 
 void Outbox::close() noexcept {

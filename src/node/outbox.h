@@ -6,9 +6,10 @@
 // that. A message is packed into the sender's outbox before anybody is told of it, or, where it is
 // one run of bytes in memory that the receiver has opened, lies in the user's buffer, with room for
 // it in the outbox: it is moved there once its sender wants the buffer back and nobody has begun to
-// fetch it. So neither side ever needs the other to go on. Memory is lent once to each receiver
-// (offers.h); until a receiver has opened it, it gets no header. Knows no MPI and no vendor.
-// Thread-safe.
+// fetch it. So neither side ever needs the other to go on. An outbox has areas of the device pool:
+// another one where there is no room, and none any more that has long been empty. Each is lent once
+// to each receiver (offers.h); until a receiver has opened it, it gets no header for a message
+// there. Knows no MPI and no vendor. Thread-safe.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "node/device_pool.h"
 #include "node/offers.h"
 #include "node/quick_copy.h"
 
@@ -153,7 +155,7 @@ struct alignas(128) OutboxBoard {
 
 class Outbox final : public Lender {
  public:
-  // `size_bytes`: of the memory that messages wait in, made when the first one shall.
+  // `size_bytes`: of the memory that messages wait in, at most, made when they shall.
   Outbox(std::shared_ptr<Group> group, std::size_t size_bytes);
   // Once no peer reads there any more: see close().
   ~Outbox() override;
@@ -268,23 +270,37 @@ class Outbox final : public Lender {
 
   // Closes what peers lend. Once all have, the memory may go.
   void close() noexcept;
+  // Gives back what no message has waited in for so long.
+  void tidy(Clock::duration idle);
+  // The same of all outboxes of this process.
+  static void tidy_all(Clock::duration idle) noexcept;
 
  private:
   struct Waiting {
     std::uint16_t slot;
     std::size_t size_bytes;
   };
+  struct Area {
+    DeviceLease memory;
+    std::map<std::size_t, Waiting> waiting;  // by where they begin
+    Clock::time_point last_use{};
+
+    bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
+  };
   // Of this rank's own messages, by slot.
   struct Own {
-    std::size_t first_bytes = 0;  // of its room
+    std::byte* room = nullptr;
     std::size_t size_bytes = 0;
-    std::int32_t home = -1;  // the offer of the outbox
+    Place home;  // of its room, in the offer of that area
     std::uint32_t home_generation = 0;
     const std::byte* source = nullptr;  // not null while it is lent, or its end is yet to be told
     bool is_being_sent = false;
   };
 
-  bool make_memory();
+  Area* find_area(std::size_t size_bytes, std::size_t& first_bytes);
+  Area* grow(std::size_t size_bytes);
+  void retire_empty(Clock::time_point unused_since);
+  void free_retired();
   void announce() noexcept;
   bool is_within(const Source& source, std::size_t size_bytes) const noexcept;
   void end_loan(Own& own, const OutboxSlot& slot) noexcept;
@@ -294,7 +310,6 @@ class Outbox final : public Lender {
   bool waits_for_us(const MessageHeader& header) const noexcept;
   bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
-  bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;
   bool is_over(std::uint16_t number);
   void reclaim();
@@ -307,10 +322,10 @@ class Outbox final : public Lender {
   std::atomic<bool> is_leaving_{false};
   std::vector<std::atomic<std::uint64_t>> followed_;  // by rank: changes of its offers acted upon
   std::atomic<std::uint64_t> known_news_{0};
-  std::uint64_t announced_ = 0;  // changes of the own offers
-  std::byte* memory_ = nullptr;
-  device::PointerInfo memory_info_;
-  bool has_failed_ = false;  // to make it
+  std::uint64_t announced_ = 0;                 // changes of the own offers
+  std::vector<std::unique_ptr<Area>> areas_;    // in the order in which they were made
+  std::vector<std::unique_ptr<Area>> retired_;  // until no peer has them open
+  unsigned calls_to_growth_ = 0;                // there was no memory to be had
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> lent_{0};
   std::atomic<std::uint64_t> moved_{0};
@@ -321,9 +336,8 @@ class Outbox final : public Lender {
   Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
   QuickCopy quick_copy_;
-  std::atomic<Clock::rep> last_wish_{0};    // for a quick copy
-  std::map<std::size_t, Waiting> waiting_;  // by where they begin
-  std::vector<std::uint16_t> kept_;         // in their slots
+  std::atomic<Clock::rep> last_wish_{0};  // for a quick copy
+  std::vector<std::uint16_t> kept_;       // in their slots
   std::vector<std::uint16_t> free_slots_;
   std::vector<int> plain_;  // by receiver: messages under way that are no headers, see begin_plain
 };
