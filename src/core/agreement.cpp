@@ -64,6 +64,7 @@ ModeTable::Entry* ModeTable::entry_of(const Key& key) {
 }
 
 Turn ModeTable::next(const Key& key) {
+  ++calls_;
   Entry unknown;
   Entry* const known = entry_of(key);
   Entry& entry = known != nullptr ? *known : unknown;

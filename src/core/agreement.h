@@ -99,16 +99,30 @@ class ModeTable {
   // this communicator is under way: then nobody else has to do with its table.
   template <class Accepts>
   std::optional<Mode> next_if(const Key& key, Accepts accepts) {
-    const auto found = entries_.find(key);
+    const auto found = rests_ ? entries_.end() : entries_.find(key);
     if (found == entries_.end() || votes(found->second.calls + 1)) return std::nullopt;
     const VoteResult& result = *found->second.latest;
     if (!result.known || !accepts(result.mode)) return std::nullopt;
     ++found->second.calls;
+    ++calls_;
     return result.mode;
   }
   bool next_is(Mode mode, const Key& key) {
     return next_if(key, [=](Mode voted) { return voted == mode; }).has_value();
   }
+
+  // Every key votes anew.
+  void clear() {
+    entries_.clear();
+    keys_.clear();
+    without_room_ = 0;
+  }
+
+  // All calls so far, the same on all ranks between two of them.
+  std::uint64_t calls() const noexcept { return calls_; }
+  // Until it is told otherwise next_if says nothing.
+  void rest(bool rests) noexcept { rests_ = rests; }
+  bool rests() const noexcept { return rests_; }
 
  private:
   struct Entry {
@@ -130,6 +144,8 @@ class ModeTable {
   std::unordered_map<Key, Entry, KeyHash> entries_;
   std::vector<Key> keys_;  // those of the entries
   std::uint64_t without_room_ = 0;
+  std::uint64_t calls_ = 0;
+  bool rests_ = false;
 };
 
 }  // namespace accord::core

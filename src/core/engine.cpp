@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/blocking_calls.h"
+#include "device/own_memory.h"
+#include "node/group.h"
 #include "node/housekeeping.h"
 
 namespace accord::core {
@@ -57,6 +59,10 @@ void Engine::enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQue
   operation->phase_.store(Operation::Phase::queued, std::memory_order_release);
   operation->queue_ = std::move(queue);
   if (operation->queue_) operation->queue_->waiting.push_back(operation.get());
+  if (operation->queue_ && !std::exchange(operation->queue_->is_known, true)) {
+    queues_.push_back(operation->queue_);
+    has_queues_.store(true, std::memory_order_relaxed);
+  }
   active_.push_back(operation);
   // Counted before blocked_ is read, as enter_blocking counts itself before it reads this: one of
   // the two sees the other.
@@ -161,13 +167,79 @@ bool Engine::busy(const CommQueue& queue) {
   return !queue.waiting.empty();
 }
 
+namespace {
+
+// Of the groups that have memory, one that all ranks of the communicator have.
+node::Group* group_of(const CommQueue& queue) {
+  const auto& group = queue.regions.group ? queue.regions.group : queue.inboxes.group;
+  return group.get();
+}
+
+// All ranks do so between the same two calls, and join again when calls ask for it.
+void forget_groups(CommQueue& queue) {
+  for (NodeGroup* group : {&queue.regions, &queue.inboxes}) {
+    group->group.reset();
+    group->asked_bytes = 0;
+  }
+  queue.modes.clear();
+  queue.modes.rest(false);
+}
+
+void wake(CommQueue& queue) {
+  if (!queue.modes.rests()) return;
+  queue.modes.rest(false);
+  node::Group* const group = group_of(queue);
+  if (group != nullptr && !group->wake(queue.modes.calls())) forget_groups(queue);
+}
+
+}  // namespace
+
+// A rank that has made no call for a while says so, and takes it back when it makes one; once all
+// have said so after as many calls their memory goes.
+void Engine::rest(CommQueue& queue, std::chrono::steady_clock::time_point now) {
+  node::Group* const group = group_of(queue);
+  if (group == nullptr || queue.regions.placement.nodes() > 1) return;
+  const std::uint64_t calls = queue.modes.calls();
+  if (queue.calls_seen != calls || queue.seen_at == decltype(queue.seen_at){}) {
+    queue.calls_seen = calls;
+    queue.seen_at = now;
+  }
+  if (now - queue.seen_at < node::idle_time()) return;
+  const bool wants =
+      device::own_memory.bytes.load() > node::idle_device_bytes() || group->someone_rests(calls);
+  if (!queue.modes.rests() && wants) queue.modes.rest(group->rest(calls));
+  if (queue.modes.rests() && group->all_rest(calls)) forget_groups(queue);
+}
+
+void Engine::rest() {
+  constexpr unsigned kCallsPerTime = 8;  // the clock takes longer than the rest
+  static thread_local unsigned calls = 0;
+  if (!rest_allowed_ || ++calls % kCallsPerTime != 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_rest_ || !mutex_.try_lock()) return;
+  const std::unique_lock<std::recursive_mutex> locked(mutex_, std::adopt_lock);
+  if (in_progress_ || !idle()) return;
+  next_rest_ = now + node::idle_time() / 8;
+  std::erase_if(queues_, [](const auto& queue) { return queue.expired(); });
+  for (const auto& known : queues_)
+    if (const auto queue = known.lock()) rest(*queue, now);
+}
+
+// Where nothing of ours is under way: to free memory may wait for kernels that wait for this rank.
+void Engine::look_around() {
+  if (!idle() || unawaited_count_.load() != 0) return;
+  node::keep_house();
+  if (has_queues_.load(std::memory_order_relaxed)) rest();
+}
+
 Turn Engine::next_turn(CommQueue& queue, const Key& key) {
   Locked locked(port_, mutex_, waiting_);
+  wake(queue);
   return queue.modes.next(key);
 }
 
 void Engine::enter_blocking() {
-  if (idle()) node::keep_house();
+  look_around();
   if (!threads_allowed_) {
     if (host_calls.load(std::memory_order_relaxed)) ++blocking_calls;
     return;
@@ -179,7 +251,7 @@ void Engine::enter_blocking() {
 void Engine::leave_blocking() noexcept {
   if (threads_allowed_) blocked_.fetch_sub(1);
   if (host_calls.load(std::memory_order_relaxed) && blocking_calls > 0) --blocking_calls;
-  if (idle()) node::keep_house();
+  look_around();
 }
 
 void Engine::wake_thread() {

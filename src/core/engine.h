@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -102,6 +103,10 @@ struct CommQueue {
   Nodes nodes;
   std::vector<std::shared_ptr<CclGroup>> ccls;  // one a library that calls have asked for
   unsigned short_calls = 0;                     // blocking ones of one step
+  // Whether its memory may go since nobody calls (Engine::rest).
+  bool is_known = false;         // to the engine
+  std::uint64_t calls_seen = 0;  // and since when there have been no more:
+  std::chrono::steady_clock::time_point seen_at{};
 };
 
 class Engine {
@@ -211,6 +216,10 @@ class Engine {
   void allow_threads(bool allowed) noexcept { threads_allowed_ = allowed; }
   bool threads_allowed() const noexcept { return threads_allowed_; }
 
+  // Communicators that nobody uses for a while give their device memory back. Not where several
+  // threads of the program may make calls. Set once.
+  void allow_rest(bool allowed) noexcept { rest_allowed_ = allowed; }
+
   // Stops the progress thread; before the host MPI is finalized.
   void stop_thread();
 
@@ -218,6 +227,9 @@ class Engine {
   void enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
   void advance(Operation& operation);
   Operation::Phase step(Operation& operation);
+  void look_around();
+  void rest();
+  void rest(CommQueue& queue, std::chrono::steady_clock::time_point now);
   void enter_blocking();
   void leave_blocking() noexcept;
   void wake_thread();
@@ -234,6 +246,10 @@ class Engine {
 
   std::atomic<std::uint32_t> unseen_waits_{0};
   std::atomic<std::atomic<std::uint32_t>*> waits_{&unseen_waits_};
+  std::vector<std::weak_ptr<CommQueue>> queues_;  // that may have memory
+  std::atomic<bool> has_queues_{false};
+  bool rest_allowed_ = false;
+  std::chrono::steady_clock::time_point next_rest_{};
 
   bool threads_allowed_ = false;
   std::atomic<std::size_t> blocked_{0};  // threads inside blocking host calls

@@ -65,6 +65,8 @@ struct alignas(128) Mailbox {
   std::atomic<std::uint64_t> drained{0};  // it reads no more from anybody's region
   std::atomic<std::uint32_t> failed{0};   // it has given up; nobody shall wait for it
   std::atomic<std::uint32_t> closed{0};   // it has unmapped its peers' regions
+  // Rank 0's is everybody's: calls of the communicator << 16 | ranks that rest after so many.
+  std::atomic<std::uint64_t> resting{0};
   // What it tells its peers for a call (core/ccl/turn.h), of two calls in turn.
   std::atomic<std::uint64_t> told[2] = {};
 };
@@ -204,6 +206,15 @@ class Group {
   void attach(device::DeviceRuntime& runtime, int device);
   OutboxBoard& outbox(int rank) const noexcept { return outboxes_[rank]; }
   CallBoard& calls(int rank) const noexcept { return calls_[rank]; }
+
+  // This rank has made so many calls of the communicator, and may do without the group until it
+  // makes another one, which takes that back by wake. False where others have made more.
+  bool rest(std::uint64_t calls) noexcept;
+  bool someone_rests(std::uint64_t calls) const noexcept;
+  // All have said so after so many calls: nobody uses the group any more.
+  bool all_rest(std::uint64_t calls) const noexcept;
+  // False where all had said so before.
+  bool wake(std::uint64_t calls) noexcept;
 
   // Numbers the chunks of a call; calls of a communicator come in the same order on all ranks.
   std::uint64_t take(std::size_t chunks) noexcept;

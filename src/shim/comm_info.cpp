@@ -56,7 +56,7 @@ void keep(MPI_Comm comm, CommState& state, Choice choice) {
   }
   state.algorithms = std::move(choice);
   // What was voted on so far was for the ways there were, and so were the calls that are kept.
-  state.queue->modes = {};
+  state.queue->modes.clear();
   state.last = {};
   state.repeated = {};
 }

@@ -397,6 +397,7 @@ void start_runtime(const JobFacts& facts) {
   end_with_self();
   devices_in_job = facts.devices;
   program_has_threads = facts.program_threads;
+  engine().allow_rest(!facts.program_threads);
   // Which way calls of which size go, and that short ones may go one, selection says. Without a
   // device there is nothing to overlap.
   votes_from_bytes = facts.devices ? 1 : 0;

@@ -345,6 +345,33 @@ TEST(Joining, RegionsAreAsLongAsThereIsRoom) {
     EXPECT_EQ(node::Group::kRegionSizes[1] / node::Group::kSlots, group.group->slot_bytes());
 }
 
+// Its memory may go only where all rest after as many calls.
+TEST(GroupRest, TakesAllRanksAfterTheSameCalls) {
+  NodeWorld world(3, kRegionBytes, 1);
+  node::Group& a = world.group(0);
+  node::Group& b = world.group(1);
+  node::Group& c = world.group(2);
+  EXPECT_FALSE(a.someone_rests(5));
+  EXPECT_TRUE(a.rest(5));
+  EXPECT_TRUE(b.rest(5));
+  EXPECT_TRUE(c.someone_rests(5));
+  EXPECT_FALSE(c.all_rest(5));
+  EXPECT_TRUE(b.wake(5));
+  EXPECT_TRUE(c.rest(5));
+  EXPECT_FALSE(a.all_rest(5));
+  // What the others have said is void: they have a call to make.
+  EXPECT_TRUE(b.rest(6));
+  EXPECT_FALSE(a.rest(5));
+  EXPECT_TRUE(a.wake(5));
+  EXPECT_TRUE(c.wake(5));
+  EXPECT_TRUE(a.rest(6));
+  EXPECT_TRUE(c.rest(6));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(world.group(rank).all_rest(6));
+    EXPECT_FALSE(world.group(rank).wake(6));
+  }
+}
+
 TEST(DevicePool, LeasesShareSegmentsThatAreFreedWithTheLastOne) {
   int open_count = 0;
   Watched runtime(open_count);
