@@ -10,6 +10,7 @@
 #include "shim/collectives.h"
 #include "shim/comm_info.h"
 #include "shim/environment.h"
+#include "shim/error_handlers.h"
 #include "shim/kept_handles.h"
 #include "shim/lineage.h"
 #include "shim/local_calls.h"
