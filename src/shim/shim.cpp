@@ -355,9 +355,8 @@ int end_world(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize deletes the attributes of MPI_COMM_SELF first, the last one set before the others
-// (MPI 4.1, 11.4.2), and programs may still communicate in these delete functions: so Accord ends
-// in that of the first one. What it keeps of MPI_COMM_SELF itself is set next.
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF first, the last one set before the others,
+// and programs may still communicate there (MPI 4.1, 11.4.2): so Accord ends with the first one.
 void end_with_self() {
   int key = MPI_KEYVAL_INVALID;
   if (host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_world, &key, nullptr) != MPI_SUCCESS)
