@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "shim/completion.h"
 #include "shim/messages.h"
@@ -14,8 +13,8 @@
 namespace accord::shim {
 namespace {
 
-// Looks at the receives while senders wait, and goes on with what it has found: unawaited, since
-// nobody waits for that here.
+// Looks at the receives while senders wait, and brings what it has found: unawaited, since nobody
+// waits for that here.
 class Looking final : public core::Operation {
  public:
   // Whether it is to be entered anew.
@@ -30,11 +29,10 @@ class Looking final : public core::Operation {
   }
 
   Phase advance(core::HostPort&) override {
-    std::erase_if(under_way_, [](const auto& batch) { return batch->poll(); });
     const bool is_stopped = is_stopped_.load();
     if (!is_stopped && node_joined && outbox().is_awaited()) look();
     const std::lock_guard locked(mutex_);
-    is_active_ = (has_posted_receives() && !is_stopped) || !under_way_.empty();
+    is_active_ = has_posted_receives() && !is_stopped;
     return is_active_ ? Phase::issued : Phase::done;
   }
 
@@ -48,8 +46,9 @@ class Looking final : public core::Operation {
       if (code == MPI_SUCCESS && flag != 0) work.fetch_early(completion_of(status), batch);
     });
     if (batch->fetches.size() != 0) {
+      // To its end: the program may not come back here for long, and the sender wants its memory.
       batch->begin();
-      under_way_.push_back(batch);
+      while (!batch->poll()) engine().port().pause();
     }
     outbox().own_board().looks.fetch_add(1, std::memory_order_release);
   }
@@ -57,7 +56,6 @@ class Looking final : public core::Operation {
   std::mutex mutex_;
   bool is_active_ = false;
   std::atomic<bool> is_stopped_{false};
-  std::vector<std::shared_ptr<core::SharedBatch>> under_way_;
 };
 
 std::shared_ptr<Looking>& looking() {

@@ -334,6 +334,27 @@ void sends_both_ways() {
   }
 }
 
+// What a receiver has begun to fetch in a call its sender gets back whatever the receiver does
+// next.
+void fetched_before_barrier() {
+  test_name = "a message that is fetched before a barrier";
+  const DeviceBuffer out = empty();
+  const DeviceBuffer in = empty();
+  for (int round = 0; round < 300; ++round) {
+    meet();
+    if (rank == 0) MPI_Send(out.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == 1) {
+      MPI_Irecv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+      int flag = 0;
+      for (int i = 0; i < round; ++i)
+        MPI_Iprobe(0, kOtherTag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    meet();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
 // What neither has a receive for is moved soon, though both wait in calls and have receives posted.
 void nothing_posted() {
   test_name = "sends that nobody has a receive for";
@@ -364,6 +385,7 @@ int main(int argc, char** argv) {
   return run_messages(argc, argv, [&] {
     sends_both_ways();
     nothing_posted();
+    fetched_before_barrier();
     short_windows();
     if (mode == "windows") return windows();
     paths();
