@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "device/registry.h"
@@ -18,6 +19,70 @@ constexpr std::size_t kAlignmentBytes = 64;
 // A span this much larger than its payload is mapped lazily and not page-locked.
 constexpr std::size_t kSparseSlackBytes = std::size_t{1} << 20;
 constexpr std::size_t kSparseFactor = 4;
+
+// Addresses from page to page.
+struct Pages {
+  std::uintptr_t low;
+  std::uintptr_t high;
+};
+constexpr std::uintptr_t kPageBytes = 1 << 16;  // the largest that there are
+// Of programs on the processors that there are.
+constexpr std::uintptr_t kAddressMax = (std::uintptr_t{1} << 47) - kPageBytes;
+
+// Around all pieces; whether one needs staging.
+bool pages_of(const std::vector<Segment>& segments, void* user, std::vector<Pages>& pages) {
+  bool needs_staging = false;
+  for (const Segment& segment : segments) {
+    for_each_piece(
+        segment, 0, segment.size_bytes(),
+        [&](std::ptrdiff_t offset, std::size_t, std::size_t length) {
+          std::byte* const piece = at(user, offset);
+          needs_staging = needs_staging || device::needs_staging(device::classify(piece));
+          const auto first = reinterpret_cast<std::uintptr_t>(piece);
+          const std::uintptr_t low = first / kPageBytes * kPageBytes;
+          const std::uintptr_t high = (first + length + kPageBytes - 1) / kPageBytes * kPageBytes;
+          if (pages.empty() || low < pages.back().low || low > pages.back().high) {
+            pages.push_back({low, high});
+          } else {
+            pages.back().high = std::max(pages.back().high, high);
+          }
+        });
+  }
+  return needs_staging;
+}
+
+std::vector<Pages> joined(std::vector<Pages> pages) {
+  std::ranges::sort(pages, {}, &Pages::low);
+  std::vector<Pages> islands;
+  for (const Pages& one : pages) {
+    if (islands.empty() || one.low > islands.back().high) {
+      islands.push_back(one);
+    } else {
+      islands.back().high = std::max(islands.back().high, one.high);
+    }
+  }
+  return islands;
+}
+
+// Memory for each, so far away. False where something else is there.
+bool map_at(const std::vector<Pages>& islands, std::intptr_t distance_bytes,
+            std::vector<device::StagingBuffer>& mapped) {
+  mapped.clear();
+  const auto shifted = [&](std::uintptr_t address) {
+    return static_cast<std::intptr_t>(address) + distance_bytes;
+  };
+  if (shifted(islands.front().low) < static_cast<std::intptr_t>(kPageBytes) ||
+      shifted(islands.back().high) > static_cast<std::intptr_t>(kAddressMax))
+    return false;
+  for (const Pages& one : islands) {
+    device::StagingBuffer island;
+    const Status status = device::staging_pool().acquire_sparse(
+        one.high - one.low, island, reinterpret_cast<void*>(shifted(one.low)));
+    if (!status.ok()) return false;
+    mapped.push_back(std::move(island));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -58,6 +123,7 @@ void StagedBuffer::absorb(const StagedBuffer& other) {
 
 Status StagedBuffer::open() {
   if (!staged_ || origin_ != nullptr) return {};
+  if (absolute_) return open_absolute();
   std::ptrdiff_t low = std::numeric_limits<std::ptrdiff_t>::max();
   std::ptrdiff_t high = std::numeric_limits<std::ptrdiff_t>::min();
   std::size_t payload_bytes = 0;
@@ -85,13 +151,35 @@ Status StagedBuffer::open() {
   // given.
   const auto misalignment = reinterpret_cast<std::uintptr_t>(at(user_, low)) % kAlignmentBytes;
   const std::size_t wanted_bytes = std::max<std::size_t>(1, span_bytes + misalignment);
-  if (absolute_ || span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes) {
+  if (span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes) {
     ACCORD_TRY(device::staging_pool().acquire_sparse(wanted_bytes, shadow_));
   } else {
     ACCORD_TRY(device::staging_pool().acquire(where_.runtime, wanted_bytes, shadow_));
   }
   origin_ = at(static_cast<std::byte*>(shadow_.data()) + misalignment, -low);
   return {};
+}
+
+// Where no piece is on a device the host MPI gets MPI_BOTTOM itself. Else pieces may be most of the
+// address space apart, more than can be mapped: tried are distances at which what there is of them
+// finds room, far ones first, since close ones hold what may grow.
+Status StagedBuffer::open_absolute() {
+  std::vector<Pages> pages;
+  const bool reads_device = pages_of(reads_, user_, pages);
+  const bool writes_device = pages_of(writes_, user_, pages);
+  if (!reads_device && !writes_device) return {};
+  const std::vector<Pages> islands = joined(std::move(pages));
+  constexpr int kLargest = 45;
+  constexpr int kSmallest = 20;
+  for (int power = kLargest; power >= kSmallest; --power) {
+    const std::intptr_t step = std::intptr_t{1} << power;
+    for (const std::intptr_t distance_bytes : {step, -step}) {
+      if (!map_at(islands, distance_bytes, islands_)) continue;
+      origin_ = at(user_, distance_bytes);
+      return {};
+    }
+  }
+  return Status(StatusCode::no_memory, "no room for a shadow of absolute addresses");
 }
 
 void* StagedBuffer::host() const noexcept { return staged_ ? origin_ : user_; }
@@ -140,7 +228,9 @@ Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direct
 
 Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Direction direction,
                                    std::size_t limit_bytes) {
-  std::map<std::pair<device::DeviceRuntime*, int>, CopyList> lists;
+  if (origin_ == nullptr) return {};  // all of it on the host
+  // What lies in several allocations must not be joined.
+  std::map<std::tuple<device::DeviceRuntime*, int, void*>, CopyList> lists;
   for (const Segment& segment : segments) {
     const std::size_t length_bytes = std::min(limit_bytes, segment.size_bytes());
     limit_bytes -= limit_bytes == kAll ? 0 : length_bytes;
@@ -155,13 +245,13 @@ Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Directi
           if (!device::needs_staging(info)) {
             std::memcpy(shadow, user, length);
           } else {
-            lists[{info.runtime, info.device}].append(shadow, user, length);
+            lists[{info.runtime, info.device, info.base}].append(shadow, user, length);
           }
         });
   }
   Status status;
   for (auto& [owner, list] : lists)
-    keep_first(status, owner.first->copy(owner.second, list.copies()));
+    keep_first(status, std::get<0>(owner)->copy(std::get<1>(owner), list.copies()));
   return status;
 }
 

@@ -30,7 +30,7 @@ class StagedBuffer {
   static StagedBuffer staged(const void* user, const device::PointerInfo& where);
 
   // MPI_BOTTOM with absolute addresses: each run is classified by itself, host and device runs may
-  // mix.
+  // mix. Only the pages around them have a shadow, all at one distance.
   static StagedBuffer absolute(const void* bottom);
 
   bool is_staged() const noexcept { return staged_; }
@@ -71,6 +71,7 @@ class StagedBuffer {
   using Direction = LayoutCopy::Direction;
   CopyBatch batch_of(const std::vector<Segment>& segments, Direction direction,
                      std::size_t limit_bytes) const;
+  Status open_absolute();
   Status copy(const std::vector<Segment>& segments, Direction direction, std::size_t limit_bytes);
   Status copy_absolute(const std::vector<Segment>& segments, Direction direction,
                        std::size_t limit_bytes);
@@ -82,6 +83,7 @@ class StagedBuffer {
   std::vector<Segment> reads_;
   std::vector<Segment> writes_;
   device::StagingBuffer shadow_;
+  std::vector<device::StagingBuffer> islands_;  // its parts, of absolute addresses
   std::byte* origin_ = nullptr;  // shadow address that stands for user_
 };
 

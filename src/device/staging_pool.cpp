@@ -159,11 +159,18 @@ void StagingPool::lend(StagingBuffer& buffer, Shelf& shelf, std::size_t size_cla
   buffer.size_bytes_ = size_bytes;
 }
 
-Status StagingPool::acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer) {
+Status StagingPool::acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer, void* address) {
   buffer.reset();
   if (size_bytes == 0) return Status();
-  void* pointer = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const int fixed = address == nullptr ? 0 : MAP_FIXED_NOREPLACE;
+  void* pointer = mmap(address, size_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+  // A kernel that does not know the flag takes the address for a hint.
+  if (pointer != MAP_FAILED && address != nullptr && pointer != address) {
+    munmap(pointer, size_bytes);
+    pointer = MAP_FAILED;
+    errno = EEXIST;
+  }
   if (pointer == MAP_FAILED) {
     return Status(StatusCode::no_memory, fmt::format("{} bytes of address space: mmap: {}",
                                                      size_bytes, std::strerror(errno)));

@@ -81,8 +81,8 @@ class StagingPool {
   bool acquire_kept(DeviceRuntime* runtime, std::size_t size_bytes, StagingBuffer& buffer);
 
   // A huge span of which only parts are touched: address space, not page-locked, zero at first,
-  // never kept.
-  Status acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer);
+  // never kept. At that address, of a page, where one is given and nothing is there.
+  Status acquire_sparse(std::size_t size_bytes, StagingBuffer& buffer, void* address = nullptr);
 
   // Frees all idle memory.
   void trim() noexcept;

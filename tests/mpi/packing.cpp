@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,39 @@ bool check_drawn(accord::test::RandomTypes& types) {
   return fits;
 }
 
+// Of MPI_BOTTOM: on the heap, the stack, static and in two allocations on the device.
+void check_absolute() {
+  static int fixed[4] = {1, 2, 3, 4};
+  int local[4] = {5, 6, 7, 8};
+  std::vector<int> heap = {9, 10, 11, 12};
+  const auto ints = [](std::vector<int> numbers) { return accord::test::on_device(numbers); };
+  const DeviceBuffer one = ints({13, 14, 15, 16});
+  const DeviceBuffer two = ints({17, 18, 19, 20});
+  const auto type_of = [](std::vector<void*> places) {
+    std::vector<MPI_Aint> addresses(places.size());
+    for (std::size_t i = 0; i < places.size(); ++i) MPI_Get_address(places[i], &addresses[i]);
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_Type_create_hindexed_block(static_cast<int>(places.size()), 4, addresses.data(), MPI_INT,
+                                   &type);
+    MPI_Type_commit(&type);
+    return type;
+  };
+  MPI_Datatype from = type_of({fixed, one.pointer(), local, two.pointer(), heap.data()});
+  const DeviceBuffer into = ints(std::vector<int>(8));
+  std::vector<int> on_host(8);
+  int last[4] = {};
+  MPI_Datatype to = type_of({on_host.data(), into.pointer(), last, on_host.data() + 4,
+                             static_cast<int*>(into.pointer()) + 4});
+  MPI_Sendrecv(MPI_BOTTOM, 1, from, 0, 1, MPI_BOTTOM, 1, to, 0, 1, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  expect(on_host == std::vector<int>{1, 2, 3, 4, 17, 18, 19, 20} &&
+             accord::test::contents(into) == std::vector<int>{13, 14, 15, 16, 9, 10, 11, 12} &&
+             std::equal(std::begin(last), std::end(last), std::begin(local)),
+         "absolute addresses", "pieces of several kinds of memory");
+  MPI_Type_free(&from);
+  MPI_Type_free(&to);
+}
+
 // A column of 2 KiB over 1 GiB: what a new handle costs over one that is known.
 void check_column() {
   constexpr std::size_t kArrayBytes = std::size_t{1} << 30;
@@ -200,6 +234,7 @@ int main(int argc, char** argv) {
   MPI_Type_vector_c(9, 2, 5, MPI_SHORT, &type);
   check("vector by large counts", type);
 #endif
+  check_absolute();
   check_column();
   accord::test::RandomTypes types(1);
   int packed = 0;
