@@ -142,7 +142,7 @@ const TypeModel* TypeFactory::resized(const TypeModel& old, std::ptrdiff_t lb_by
 const TypeModel* TypeFactory::strided(const TypeModel& old, int count, Rng& rng) {
   const int length = random_divisor(count, rng);
   const int number = count / length;
-  const int stride = length + rng.below(4);
+  const int stride = (rng.chance(20) ? -1 : 1) * (length + rng.below(4));
   const bool bytes = rng.chance(40);
   const bool use_large = large(rng);
   const std::ptrdiff_t stride_bytes = stride * old.extent_bytes;
@@ -232,6 +232,34 @@ const TypeModel* TypeFactory::subarray(const TypeModel& old, int count, Rng& rng
                placed(old, at));
 }
 
+// What one of several processes has of an array that is dealt out to them in blocks.
+const TypeModel* TypeFactory::darray(const TypeModel& old, int count, Rng& rng) {
+  const int length = random_divisor(count, rng);
+  const int blocks = count / length;
+  const int processes = rng.between(1, 3);
+  const int process = rng.below(processes);
+  const bool cyclic = blocks > 1 || rng.chance(50);
+  const std::int64_t size[] = {std::int64_t{count} * processes};
+  const int kind = cyclic ? MPI_DISTRIBUTE_CYCLIC : MPI_DISTRIBUTE_BLOCK;
+  const int argument = cyclic && length > 1 ? length : MPI_DISTRIBUTE_DFLT_DARG;
+  const bool use_large = large(rng);
+  const int order = rng.chance(50) ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
+  const Array sizes(size);
+  MPI_Datatype handle = MPI_DATATYPE_NULL;
+  check_type_call(api_.Type_create_darray(use_large, processes, process, 1, ArrayRef{&sizes}, &kind,
+                                          &argument, &processes, order, old.handle, &handle),
+                  "Type_create_darray");
+  Displacements at;
+  for (int i = 0; i < blocks; ++i)
+    for (int j = 0; j < length; ++j)
+      at.push_back(((i * processes + process) * length + j) * old.extent_bytes);
+  return adopt(handle,
+               std::string("darray(") + (cyclic ? "cyclic " : "block ") + std::to_string(length) +
+                   ",process " + std::to_string(process) + " of " + std::to_string(processes) +
+                   ") of " + old.text,
+               placed(old, at));
+}
+
 const TypeModel* TypeFactory::column(const Element& element, int rows, int columns,
                                      bool use_large) {
   const TypeModel* old = predefined(element);
@@ -283,7 +311,7 @@ const TypeModel* TypeFactory::homogeneous(const Element& element, int count, std
     case 3:
       return blocks(*old, rest, rng);
     case 4:
-      return subarray(*old, rest, rng);
+      return rng.chance(60) ? subarray(*old, rest, rng) : darray(*old, rest, rng);
     default: {
       const bool use_large = large(rng);
       MPI_Datatype handle = MPI_DATATYPE_NULL;

@@ -83,6 +83,7 @@ class TypeFactory {
   const TypeModel* blocks(const TypeModel& old, int count, Rng& rng);
   const TypeModel* strided(const TypeModel& old, int count, Rng& rng);
   const TypeModel* subarray(const TypeModel& old, int count, Rng& rng);
+  const TypeModel* darray(const TypeModel& old, int count, Rng& rng);
   const TypeModel* resized(const TypeModel& old, std::ptrdiff_t lb_bytes,
                            std::ptrdiff_t extent_bytes, bool large);
   bool large(Rng& rng) const;
