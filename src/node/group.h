@@ -267,7 +267,6 @@ class Group {
            sizeof(Parcel) * ranks * ranks + offers_bytes() +
            (use_.of_messages ? (sizeof(OutboxBoard) + sizeof(CallBoard)) * ranks : 0);
   }
-  bool abandoned() noexcept;
   Status given_up_by(int peer) const;
   void enter() noexcept;
 
