@@ -56,13 +56,13 @@ class Column {
  public:
   Column() {
     MPI_Type_create_keyval(
-        [](MPI_Datatype, int, void*, void* value, void* copy, int* flag) {
+        [](MPI_Datatype, int, void*, void* value, void* copy, int* flag) -> int {
           ++static_cast<Column*>(value)->copies_;
           *static_cast<void**>(copy) = value;
           *flag = 1;
           return MPI_SUCCESS;
         },
-        [](MPI_Datatype, int, void* value, void*) {
+        [](MPI_Datatype, int, void* value, void*) -> int {
           ++static_cast<Column*>(value)->deletions_;
           return MPI_SUCCESS;
         },
