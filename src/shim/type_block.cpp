@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <list>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -194,7 +195,8 @@ std::optional<Block> combined(const TypeContents& contents, const std::vector<Pa
   }
 }
 
-// Knows the types within one: equal handles are one type as long as that lives.
+// Knows the types within one by their handles. Those that the host MPI gives out are copies of its
+// own (Open MPI), which get the handles of others once they are freed: so all are kept to the end.
 class Decoder {
  public:
   std::optional<Block> block_of(MPI_Datatype datatype, const Extent& extent) {
@@ -203,7 +205,7 @@ class Decoder {
     if (combiner == MPI_COMBINER_NAMED) return named_block(datatype, extent);
     if (is_predefined(combiner) && combiner != kCombinerValueIndex)
       return Block::run(unsigned_of(extent.size));
-    const TypeContents contents(datatype);
+    const TypeContents& contents = contents_.emplace_back(datatype);
     std::vector<Part> parts;
     for (const MPI_Datatype type : contents.types()) {
       const Part* const part = find(type);
@@ -225,6 +227,7 @@ class Decoder {
     return &parts_.emplace(to_bits(datatype), Part{*std::move(block), extent.bytes}).first->second;
   }
 
+  std::list<TypeContents> contents_;
   std::unordered_map<std::uint64_t, Part> parts_;
 };
 

@@ -142,7 +142,12 @@ const TypeModel* TypeFactory::resized(const TypeModel& old, std::ptrdiff_t lb_by
 const TypeModel* TypeFactory::strided(const TypeModel& old, int count, Rng& rng) {
   const int length = random_divisor(count, rng);
   const int number = count / length;
-  const int stride = (rng.chance(20) ? -1 : 1) * (length + rng.below(4));
+#ifdef OPEN_MPI  // 5.0 tells wrong bounds of types with negative strides
+  constexpr int kBackwards = 0;
+#else
+  constexpr int kBackwards = 20;
+#endif
+  const int stride = (rng.chance(kBackwards) ? -1 : 1) * (length + rng.below(4));
   const bool bytes = rng.chance(40);
   const bool use_large = large(rng);
   const std::ptrdiff_t stride_bytes = stride * old.extent_bytes;

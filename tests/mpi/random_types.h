@@ -251,6 +251,8 @@ class RandomTypes {
         arguments[d] = MPI_DISTRIBUTE_DFLT_DARG;
         if (kinds[d] == MPI_DISTRIBUTE_CYCLIC) length = 1;
       }
+      // Open MPI 5.0 tells any size and extent of an array of which a process has nothing.
+      if (coordinates[d] * length >= sizes[d]) coordinates[d] = 0;
       for (int i = 0; i < sizes[d]; ++i)
         if (i / length % processes[d] == coordinates[d]) owned[d].push_back(i);
       number *= processes[d];
