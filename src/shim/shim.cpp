@@ -252,13 +252,20 @@ CommState* comm_state(MPI_Comm comm) {
 namespace {
 
 // What is no communicator is for the call of the program to complain of, not for a question of
-// ours. Such errors go to the handlers of these two.
+// ours. Such errors go to the handlers of these two. One of MPI_COMM_SELF that is fatal may be none
+// of its own, where MPICH takes that of MPI_COMM_WORLD: it stays, or errors that return would not.
 class QuietHandlers {
  public:
   QuietHandlers() {
     for (std::size_t i = 0; runtime().port.world_model && i < comms_.size(); ++i) {
-      if (host::Comm_get_errhandler(comms_[i], &kept_[i]) == MPI_SUCCESS)
-        (void)host::Comm_set_errhandler(comms_[i], MPI_ERRORS_RETURN);
+      if (host::Comm_get_errhandler(comms_[i], &kept_[i]) != MPI_SUCCESS) continue;
+#ifndef OPEN_MPI
+      if (comms_[i] == MPI_COMM_SELF && kept_[i] == MPI_ERRORS_ARE_FATAL) {
+        kept_[i] = MPI_ERRHANDLER_NULL;
+        continue;
+      }
+#endif
+      (void)host::Comm_set_errhandler(comms_[i], MPI_ERRORS_RETURN);
     }
   }
   ~QuietHandlers() {
