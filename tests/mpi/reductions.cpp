@@ -40,6 +40,13 @@ constexpr bool kIsMpich =
     false;
 #endif
 
+constexpr bool kIsOpenMpi =
+#ifdef OPEN_MPI
+    true;
+#else
+    false;
+#endif
+
 // Takes all integers for signed ones: no oracle for the unsigned.
 constexpr bool kComparesAsSigned =
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
@@ -93,7 +100,7 @@ const std::vector<Operation::Family> kIntegers = {Operation::sum, Operation::pro
 const std::vector<Operation::Family> kBits = {Operation::bitwise};
 // What Open MPI alone takes for a number.
 const std::vector<Operation::Family> kCharacters =
-    kIsMpich ? std::vector<Operation::Family>{} : kIntegers;
+    kIsOpenMpi ? kIntegers : std::vector<Operation::Family>{};
 
 template <class T>
 void put(std::byte* target, T value) {
@@ -183,7 +190,7 @@ std::vector<Type> c_types() {
       integers<MPI_Aint>("MPI_AINT", MPI_AINT, kAddresses),
       integers<MPI_Count>("MPI_COUNT", MPI_COUNT, kAddresses),
       integers<signed char>("MPI_CHAR", MPI_CHAR),
-      integers<unsigned char>("MPI_BYTE", MPI_BYTE, kIsMpich ? kBits : kIntegers),
+      integers<unsigned char>("MPI_BYTE", MPI_BYTE, kIsOpenMpi ? kIntegers : kBits),
       numbers<float>("MPI_FLOAT", MPI_FLOAT),
       numbers<double>("MPI_DOUBLE", MPI_DOUBLE),
       numbers<long double>("MPI_LONG_DOUBLE", MPI_LONG_DOUBLE),
