@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "shim/messages.h"
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <optional>
@@ -360,12 +361,12 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
   attend(buffer);
   // Who waits for this rank need not wait for the end of a window of sends.
   if (has_posted_receives() && outbox().is_awaited()) engine().progress();
-  // Once until a receiver fetches something, so rather for as long as it takes to stage a window:
-  // the receiver may be a few sends behind, and look then what has come for it.
-  constexpr std::size_t kStagedInTheMeantime = 16;
+  // As long as staging takes, but at least so long, once until a receiver fetches something: it may
+  // be a few sends behind, and look then what has come for it.
+  constexpr std::chrono::nanoseconds kLeast = std::chrono::milliseconds(2);
   const auto end =
-      Clock::now() + std::chrono::nanoseconds(kStagedInTheMeantime * segment.size_bytes() /
-                                              kStagedBytesPerNanosecond);
+      Clock::now() +
+      std::max(kLeast, std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond));
   std::optional<RoomWait> waiting;
   for (bool again = false;;) {
     auto outcome = core::Posted::no;
