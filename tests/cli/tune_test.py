@@ -105,13 +105,14 @@ def test_messages_are_tuned_as_collectives_are(accord: Accord, tmp_path: Path) -
     assert {(row["collective"], row["ranks"]) for row in table["choices"]} == {("send", 2)}
     assert [point["size_bytes"] for point in table["points"]] == [64, 16384]
     short, long = table["points"]
-    for point in (short, long):
-        assert not [why for why in point["left_out"].values() if "went by" in why]
-    # The rule stages the short one, and has the other fetched by a kernel.
-    assert {one["algorithm"] for one in short["candidates"]} >= {"auto", "copy-kernel"}
-    assert {"auto", "copy-engine"} <= {*long["left_out"]} | {
-        one["algorithm"] for one in long["candidates"]
-    }
+    # All are measured; on a busy machine one may be left out for being slow, never for another reason.
+    for point, names in (
+        (short, {"auto", "copy-engine", "copy-kernel"}),
+        (long, {"auto", "copy-engine", "staged"}),
+    ):
+        left_out = point["left_out"]
+        assert names == {*left_out} | {one["algorithm"] for one in point["candidates"]}
+        assert all("times as long as" in why for why in left_out.values()), left_out
     check_choices(accord, tmp_path, table)
     done = accord("tune", "send", *GRID, "--dry-run", "--ranks", "4", **SETTINGS)
     assert done.stdout.splitlines() == [
