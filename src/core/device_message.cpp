@@ -31,9 +31,9 @@ Status scatter(node::Outbox& outbox, const Segment& segment, void* host, const s
   return {};
 }
 
-// One that is kept in host memory.
-Status unpack_kept(const Segment& segment, StagedBuffer& buffer, const std::byte* packed,
-                   std::size_t size_bytes) {
+// One that lies in host memory.
+Status unpack_from_host(const Segment& segment, StagedBuffer& buffer, const std::byte* packed,
+                        std::size_t size_bytes) {
   device::copy_on_host(packed_copies(segment, buffer.host(), size_bytes,
                                      const_cast<std::byte*>(packed), Direction::unpack));
   return buffer.copy_out(size_bytes);
@@ -149,8 +149,8 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
     const std::byte* packed = nullptr;
     status = outbox.begin_fetch(header, packed);
     if (status.ok()) {
-      const bool is_kept = outbox.is_kept(header);
-      const bool is_one_piece = !is_kept && segment.type->dense() && is_on(outbox, buffer);
+      const bool is_on_host = outbox.is_on_host(header);
+      const bool is_one_piece = !is_on_host && segment.type->dense() && is_on(outbox, buffer);
       const bool is_brought = is_one_piece && bring && bring(start_of(segment, buffer));
       if (is_one_piece && !is_brought && batch != nullptr) {
         batch->add(
@@ -158,8 +158,8 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
             {.dst = start_of(segment, buffer), .src = packed, .row_bytes = header.size_bytes});
         return {};
       }
-      if (is_kept)
-        status = unpack_kept(segment, buffer, packed, header.size_bytes);
+      if (is_on_host)
+        status = unpack_from_host(segment, buffer, packed, header.size_bytes);
       else if (!is_brought)
         status = unpack(outbox, segment, buffer, packed, header.size_bytes, header.fetch);
       using Fetched = node::Outbox::Fetched;

@@ -14,13 +14,14 @@ Status LoanEnd::poll(bool& done) {
 void LoanEnd::begin_wait() {
   if (std::exchange(is_waiting_, true)) return;
   receiver_ = lender_.receiver_of(header_);
-  patience_ends_ = lender_.begin_wait(receiver_, patience());
+  patience_ = lender_.patience(header_);
+  patience_ends_ = lender_.begin_wait(receiver_, patience_);
   looks_end_ = patience_ends_ + kLookTime;
   first_look_ = last_look_ = lender_.attention_of(receiver_).looks;
 }
 
 void LoanEnd::end_wait() {
-  if (std::exchange(is_waiting_, false)) lender_.end_wait(receiver_, patience());
+  if (std::exchange(is_waiting_, false)) lender_.end_wait(receiver_, patience_);
 }
 
 // Whether a receiver that has been given its time is to be given as much again: it is at it, and
@@ -32,7 +33,7 @@ bool LoanEnd::is_looked_for(Clock::time_point now) {
   if ((!attention.is_looking && !has_looked) || attention.looks - first_look_ >= kLooks ||
       now >= looks_end_)
     return false;
-  patience_ends_ = now + patience();
+  patience_ends_ = now + patience_;
   return true;
 }
 
@@ -47,14 +48,16 @@ Status LoanEnd::step(bool& done) {
   }
   begin_wait();
   if (const auto now = Clock::now(); now < patience_ends_ || is_looked_for(now)) return {};
+  if (lender_.patience(header_) > patience_) {
+    // There is no longer room near by, and to move it takes longer than it did.
+    end_wait();
+    begin_wait();
+    return {};
+  }
   ACCORD_TRY(lender_.move(header_));
   ACCORD_TRY(lender_.look(header_, loan));
   done = loan == node::Lender::Loan::ended;
   return {};
-}
-
-std::chrono::nanoseconds LoanEnd::patience() const noexcept {
-  return lender_.patience(header_.size_bytes);
 }
 
 Operation::Phase LoanOperation::advance(HostPort& port) {

@@ -33,7 +33,6 @@ class LoanEnd {
 
  private:
   Status step(bool& done);
-  std::chrono::nanoseconds patience() const noexcept;
   using Clock = node::Lender::Clock;
   void begin_wait();
   void end_wait();
@@ -43,6 +42,7 @@ class LoanEnd {
   const node::MessageHeader& header_;
   bool is_waiting_ = false;
   int receiver_ = -1;
+  Clock::duration patience_{};
   Clock::time_point patience_ends_;
   Clock::time_point looks_end_;
   std::uint64_t first_look_ = 0;

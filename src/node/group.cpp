@@ -9,17 +9,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <mutex>
-#include <new>
 #include <set>
 #include <string>
 
 #include "device/machine.h"
-#include "device/memory_file.h"
 #include "node/handle_cache.h"
 
 namespace accord::node {
@@ -29,10 +26,6 @@ namespace {
 constexpr unsigned kChecksPerLook = 4096;
 // The parcel with which a rank joins; those of offers are numbered from 0.
 constexpr std::int32_t kJoinItem = -1;
-
-Status from_errno(StatusCode code, const char* what) {
-  return {code, fmt::format("node: {}: {}", what, std::strerror(errno))};
-}
 
 // Where sockets can be that processes in different network namespaces reach.
 std::array<std::string, 2> meeting_places() {
@@ -148,49 +141,6 @@ Status Group::bounce_memory(std::size_t size_bytes, std::byte*& memory) {
     bounce_bytes_ = fresh_bytes;
   }
   memory = bounce_;
-  return {};
-}
-
-Status Group::make_mailboxes() {
-  mailbox_descriptor_ = Descriptor(device::make_memory_file("accord-mailboxes", shared_bytes()));
-  if (!mailbox_descriptor_.is_open()) return from_errno(StatusCode::no_memory, "memfd_create");
-  ACCORD_TRY(map_mailboxes(mailbox_descriptor_));
-  for (int peer = 0; peer < size_; ++peer) {
-    new (causes_ + peer) Cause;
-    new (mailboxes_ + peer) Mailbox;
-    new (manifests_ + peer) Manifest;
-  }
-  for (int pair = 0; pair < size_ * size_; ++pair) new (parcels_ + pair) Parcel;
-  Offers::make(offers_memory(), size_);
-  if (!use_.of_messages) return {};
-  for (int peer = 0; peer < size_; ++peer) {
-    new (outboxes_ + peer) OutboxBoard;
-    new (calls_ + peer) CallBoard;
-  }
-  auto& cookie = outboxes_[0].cookie;
-  if (::getentropy(cookie.data(), sizeof cookie) != 0)
-    return from_errno(StatusCode::unsupported, "getentropy");
-  return {};
-}
-
-Status Group::map_mailboxes(const Descriptor& descriptor) {
-  struct stat of {};
-  if (!device::is_memory_file(descriptor.number()) || ::fstat(descriptor.number(), &of) != 0 ||
-      static_cast<std::size_t>(of.st_size) < shared_bytes())
-    return {StatusCode::unsupported, "node: the mailboxes could be truncated, or are too small"};
-  void* memory =
-      ::mmap(nullptr, shared_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
-  if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
-  mailboxes_ = static_cast<Mailbox*>(memory);
-  manifests_ = reinterpret_cast<Manifest*>(mailboxes_ + size_);
-  parcels_ = reinterpret_cast<Parcel*>(manifests_ + size_);
-  causes_ = reinterpret_cast<Cause*>(reinterpret_cast<std::byte*>(mailboxes_) + shared_bytes() -
-                                     sizeof(Cause) * static_cast<std::size_t>(size_));
-  if (use_.of_messages) {
-    outboxes_ =
-        reinterpret_cast<OutboxBoard*>(static_cast<std::byte*>(offers_memory()) + offers_bytes());
-    calls_ = reinterpret_cast<CallBoard*>(outboxes_ + size_);
-  }
   return {};
 }
 
@@ -357,7 +307,7 @@ Group::~Group() {
   if (use_.of_one_request) --groups_of_one_request;
   (void)close_peers();
   if (bounce_ != nullptr) (void)runtime_->free(bounce_);
-  if (mailboxes_ != nullptr) ::munmap(mailboxes_, shared_bytes());
+  if (mailboxes_ != nullptr) ::munmap(mailboxes_, mapped_bytes_);
 }
 
 Status Group::close_peers() noexcept {

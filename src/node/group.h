@@ -205,6 +205,9 @@ class Group {
   // one from now on.
   void attach(device::DeviceRuntime& runtime, int device);
   OutboxBoard& outbox(int rank) const noexcept { return outboxes_[rank]; }
+  // Host memory of a rank that all of them reach: address space, whose pages are made where
+  // something is written. None where the process may not have so much of it.
+  std::span<std::byte> spill(int rank) const noexcept;
   CallBoard& calls(int rank) const noexcept { return calls_[rank]; }
 
   // This rank has made so many calls of the communicator, and may do without the group until it
@@ -259,6 +262,7 @@ class Group {
   Status try_to_reduce();
   Status find_meeting_place();
   std::vector<int> descriptors_to_send() const;
+  Status make_mailbox_file();
   Status map_mailboxes(const Descriptor& descriptor);
   Status open_peer(std::size_t peer);
   std::size_t shared_bytes() const noexcept {
@@ -266,6 +270,11 @@ class Group {
     return (sizeof(Mailbox) + sizeof(Manifest) + sizeof(Cause)) * ranks +
            sizeof(Parcel) * ranks * ranks + offers_bytes() +
            (use_.of_messages ? (sizeof(OutboxBoard) + sizeof(CallBoard)) * ranks : 0);
+  }
+  // Where the spills begin, behind all else.
+  std::size_t spills_begin_bytes() const noexcept {
+    constexpr std::size_t kAlignment = std::size_t{64} << 10;  // of pages, wherever
+    return (shared_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   Status given_up_by(int peer) const;
   void enter() noexcept;
@@ -289,6 +298,8 @@ class Group {
   std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
   std::vector<std::shared_ptr<const Bell>> bells_;           // by rank, the same
   Mailbox* mailboxes_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  std::size_t spill_bytes_ = 0;             // of each rank
   std::vector<std::uint64_t> known_begun_;  // by rank
   Manifest* manifests_ = nullptr;           // behind the mailboxes, by sender
   Parcel* parcels_ = nullptr;               // behind these, by sender and receiver

@@ -13,13 +13,6 @@
 #include "node/group.h"
 
 namespace accord::node {
-namespace {
-
-// What a copy within a device takes: to begin, and for each byte.
-constexpr std::chrono::microseconds kMoveTime{10};
-constexpr std::size_t kMovedBytesPerNanosecond = 1500;
-
-}  // namespace
 
 bool Outbox::attach(device::DeviceRuntime& runtime, int device) {
   const std::lock_guard locked(mutex_);
@@ -79,55 +72,45 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   constexpr unsigned kCallsPerLook = 16;
   const std::lock_guard locked(mutex_);
   Room room;
-  if (size_bytes > size_bytes_ || !is_attached()) return room;
+  if (!is_attached()) return room;
   node::Offers& offers = group_->offers();
   // What was freed is withdrawn though nothing comes from the peers.
   if (++calls_ % kCallsPerLook == 0) offers.tend();
   // Waiting for room is one use of a buffer, however often it is looked for.
   if (!again) (void)offers.take_call();
   reclaim();
-  std::size_t first_bytes = 0;
-  Area* const area = find_area(size_bytes, first_bytes);
-  // Where there is no room anywhere, whether the receiver knows any.
-  const Area* const home_area = area != nullptr || areas_.empty() ? area : areas_.front().get();
-  std::int32_t home = -1;
-  const bool is_open =
-      home_area != nullptr && offers.use(home_area->memory.segment(), receiver, home);
   std::int32_t offer = -1;
-  room.is_lent =
-      is_open && is_within(source, size_bytes) && offers.use(source.memory, receiver, offer);
+  Own own{.size_bytes = size_bytes};
+  room.is_lent = is_within(source, size_bytes) && offers.use(source.memory, receiver, offer) &&
+                 find_spill(size_bytes, own.spill_bytes);
+  Area* area = nullptr;
+  const bool is_open = room.is_lent || use_area(receiver, area, own);
   announce();
   std::atomic<bool>& sends_headers = group_->outbox(group_->rank()).sends_headers[receiver];
   if (!is_open || (plain_[static_cast<std::size_t>(receiver)] != 0 && !sends_headers.load()))
     return {};
-  if (area == nullptr || free_slots_.empty())
+  if ((area == nullptr && !room.is_lent) || free_slots_.empty())
     return {.start = nullptr, .is_lent = false, .is_full = !has_given_up_};
   sends_headers.store(true, std::memory_order_release);
   const std::uint16_t number = free_slots_.back();
   free_slots_.pop_back();
-  area->waiting.emplace(first_bytes, Waiting{number, size_bytes});
-  area->last_use = Clock::now();
-  std::byte* const start = area->memory.data() + first_bytes;
-  const auto* const base_of_area = static_cast<const std::byte*>(area->memory.segment().base);
-  own_[number] = {.room = start,
-                  .size_bytes = size_bytes,
-                  .home = {home, static_cast<std::uint64_t>(start - base_of_area)},
-                  .home_generation = offers.generation(home),
-                  .source = room.is_lent ? source.start : nullptr};
   header = begin_message(number, receiver, size_bytes);
   OutboxSlot& slot = group_->outbox(group_->rank()).slots[number];
   if (room.is_lent) {
+    own.source = source.start;
+    lent_out_.emplace(own.spill_bytes, Waiting{number, size_bytes});
     offers.hold(offer);
     const auto* const base = static_cast<const std::byte*>(source.memory.base);
     slot.place = {offer, static_cast<std::uint64_t>(source.start - base)};
     slot.offer_generation = offers.generation(offer);
     lent_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    room.start = start;
-    slot.place = own_[number].home;
-    slot.offer_generation = own_[number].home_generation;
+    settle_in(*area, number, own);
+    room.start = own.room;
+    slot.place = own.home;
+    slot.offer_generation = own.home_generation;
   }
-  offers.hold(home);
+  own_[number] = own;
   slot.state.store(
       OutboxSlot::state_of(header.generation, room.is_lent ? Stage::lent : Stage::waiting),
       std::memory_order_release);
@@ -168,20 +151,19 @@ bool Outbox::is_over(std::uint16_t number) {
 }
 
 void Outbox::reclaim() {
-  const auto is_over_there = [&](const auto& entry) {
-    const std::uint16_t number = entry.second.slot;
+  const auto frees = [this](std::uint16_t number) {
     if (!is_over(number)) return false;
-    group_->offers().let_go(own_[number].home.offer);
+    const Own& own = own_[number];
+    if (own.home.offer >= 0) group_->offers().let_go(own.home.offer);
+    clear_spill(own);
     free_slots_.push_back(number);
     has_given_up_ = false;
     return true;
   };
-  for (const auto& area : areas_) std::erase_if(area->waiting, is_over_there);
-  std::erase_if(kept_, [&](std::uint16_t number) {
-    if (!is_over(number)) return false;
-    free_slots_.push_back(number);
-    return true;
-  });
+  const auto frees_entry = [&](const auto& entry) { return frees(entry.second.slot); };
+  for (const auto& area : areas_) std::erase_if(area->waiting, frees_entry);
+  std::erase_if(lent_out_, frees_entry);
+  std::erase_if(kept_, frees);
 }
 
 OutboxSlot& Outbox::slot(const MessageHeader& header) const noexcept {
@@ -229,7 +211,7 @@ Status Outbox::look(const MessageHeader& header, Loan& loan) {
   Own& own = own_[header.slot];
   const Stage now = stage(header);
   if (now == Stage::none || own.source == nullptr) return {};
-  if (own.is_being_sent || now == Stage::lent || now == Stage::fetching) {
+  if (own.is_being_sent || now == Stage::lent || now == Stage::moving || now == Stage::fetching) {
     loan = now == Stage::lent ? Loan::untouched : Loan::being_read;
     return group_->check_peer(slot(header).receiver);
   }
@@ -237,28 +219,6 @@ Status Outbox::look(const MessageHeader& header, Loan& loan) {
   if (now != Stage::failed) return {};
   return {StatusCode::device_error,
           fmt::format("node: rank {} could not read the message", slot(header).receiver)};
-}
-
-Status Outbox::move(const MessageHeader& header) {
-  const std::lock_guard locked(mutex_);
-  Own& own = own_[header.slot];
-  if (own.source == nullptr || !change(header, Stage::lent, Stage::moving)) return {};
-  const device::Copy copy{.dst = own.room, .src = own.source, .row_bytes = own.size_bytes};
-  const Status copied = runtime().copy(device(), {&copy, 1});
-  OutboxSlot& its = slot(header);
-  end_loan(own, its);
-  its.place = own.home;
-  its.offer_generation = own.home_generation;
-  its.state.store(
-      OutboxSlot::state_of(header.generation, copied.ok() ? Stage::waiting : Stage::broken),
-      std::memory_order_release);
-  moved_.fetch_add(1, std::memory_order_relaxed);
-  return copied;
-}
-
-// So that a send never takes more than twice as long as the better choice would have.
-std::chrono::nanoseconds Outbox::patience(std::size_t size_bytes) const noexcept {
-  return kMoveTime + std::chrono::nanoseconds(size_bytes / kMovedBytesPerNanosecond);
 }
 
 std::uint64_t Outbox::ticket_of(const MessageHeader& header) const noexcept {
@@ -325,8 +285,10 @@ Status Outbox::begin_fetch(const MessageHeader& header, const std::byte*& start)
     const std::lock_guard locked(mutex_);
     ACCORD_TRY(group_->check_peer(header.sender));
   }
-  if (is_kept(header)) {
-    start = its.bytes.data();
+  if (is_on_host(header)) {
+    start = its.place.offer == OutboxSlot::kHere
+                ? its.bytes.data()
+                : group_->spill(header.sender).data() + its.place.offset_bytes;
     return {};
   }
   const std::lock_guard locked(mutex_);
@@ -395,7 +357,8 @@ void Outbox::dismiss(std::uint64_t ticket) noexcept {
 }
 
 Outbox::Counters Outbox::counters() const noexcept {
-  return {sent_.load(), lent_.load(), moved_.load(), fetched_.load(), quick_.load()};
+  return {sent_.load(),    lent_.load(),    moved_.load(),
+          spilled_.load(), fetched_.load(), quick_.load()};
 }
 
 const std::byte* Outbox::begin_sending(std::uint16_t slot, std::uint32_t generation,
@@ -419,7 +382,8 @@ void Outbox::end_sending(std::uint16_t slot) noexcept {
 bool Outbox::has_waiting() {
   const std::lock_guard locked(mutex_);
   reclaim();
-  return std::ranges::any_of(areas_, [](const auto& area) { return !area->waiting.empty(); });
+  return !lent_out_.empty() ||
+         std::ranges::any_of(areas_, [](const auto& area) { return !area->waiting.empty(); });
 }
 
 void Outbox::close() noexcept {

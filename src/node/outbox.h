@@ -4,12 +4,13 @@
 // Messages between two ranks of a node that wait in device memory of their sender. What goes by the
 // host MPI is a header of 32 bytes, and the receiver fetches the message whenever it has matched
 // that. A message is packed into the sender's outbox before anybody is told of it, or, where it is
-// one run of bytes in memory that the receiver has opened, lies in the user's buffer, with room for
-// it in the outbox: it is moved there once its sender wants the buffer back and nobody has begun to
-// fetch it. So neither side ever needs the other to go on. An outbox has areas of the device pool:
-// another one where there is no room, and none any more that has long been empty. Each is lent once
-// to each receiver (offers.h); until a receiver has opened it, it gets no header for a message
-// there. Knows no MPI and no vendor. Thread-safe.
+// one run of bytes in memory that the receiver has opened, lies in the user's buffer: it is moved
+// once its sender wants the buffer back and nobody has begun to fetch it, to the outbox where there
+// is room, else to host memory, where it has room from the beginning. So neither side ever needs
+// the other to go on. An outbox has areas of the device pool: another one where there is no room,
+// and none any more that has long been empty. Each is lent once to each receiver (offers.h); until
+// a receiver has opened it, it gets no header for a message there. Knows no MPI and no vendor.
+// Thread-safe.
 #pragma once
 
 #include <array>
@@ -74,11 +75,11 @@ class Lender {
     received = true;
     return {};
   }
-  // Ends an untouched loan: moves the message out of the user's buffer, where there is room. No
+  // Ends an untouched loan: moves the message out of the user's buffer, where there is memory. No
   // effect where it is being read.
   virtual Status move(const MessageHeader& header) = 0;
   // How long the receiver of one is given to begin to read it before it is moved.
-  virtual std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept = 0;
+  virtual std::chrono::nanoseconds patience(const MessageHeader& header) const noexcept = 0;
   using Clock = std::chrono::steady_clock;
   // Which rank gets a message, as those functions below know it that tell how that one is.
   virtual int receiver_of(const MessageHeader& /*header*/) const noexcept { return -1; }
@@ -104,8 +105,8 @@ class Lender {
 enum class Stage : std::uint8_t {
   none,
   lent,      // in the user's buffer
-  moving,    // its sender moves it from there to the outbox
-  waiting,   // in the outbox
+  moving,    // its sender moves it from there
+  waiting,   // in the outbox, or in host memory
   broken,    // its sender could not copy it there, as its receiver has yet to learn
   fetching,  // its receiver copies it
   taken,     // nobody will fetch it any more
@@ -124,6 +125,7 @@ struct OutboxSlot {
   // A message of a header's length, where `place` says that it is here.
   std::array<std::byte, sizeof(MessageHeader)> bytes{};
   static constexpr std::int32_t kHere = -2;
+  static constexpr std::int32_t kSpilled = -3;  // in host memory of its sender (Group::spill)
 
   static constexpr std::uint64_t state_of(std::uint32_t generation, Stage stage) noexcept {
     return std::uint64_t{generation} << 8 | static_cast<std::uint64_t>(stage);
@@ -155,7 +157,7 @@ struct alignas(128) OutboxBoard {
 
 class Outbox final : public Lender {
  public:
-  // `size_bytes`: of the memory that messages wait in, at most, made when they shall.
+  // `size_bytes`: of the device memory that messages wait in, at most, made when they shall.
   Outbox(std::shared_ptr<Group> group, std::size_t size_bytes);
   // Once no peer reads there any more: see close().
   ~Outbox() override;
@@ -185,8 +187,8 @@ class Outbox final : public Lender {
     device::PointerInfo memory;
   };
   // Device memory for a message to `receiver`, to be filled before the header is sent; null where
-  // `source` is lent instead (`is_lent`), where there is none, or the receiver does not reach it
-  // yet; `is_full` where there may be soon, and it may be called `again`.
+  // `source` is lent instead (`is_lent`), which takes none, where there is none, or the receiver
+  // does not reach it yet; `is_full` where there may be soon, and it may be called `again`.
   struct Room {
     std::byte* start = nullptr;
     bool is_lent = false;
@@ -203,7 +205,7 @@ class Outbox final : public Lender {
   bool is_lent(const MessageHeader& header) const override;
   Status look(const MessageHeader& header, Loan& loan) override;
   Status move(const MessageHeader& header) override;
-  std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept override;
+  std::chrono::nanoseconds patience(const MessageHeader& header) const noexcept override;
   int receiver_of(const MessageHeader& header) const noexcept override;
   Clock::time_point begin_wait(int receiver, Clock::duration takes) noexcept override;
   void end_wait(int receiver, Clock::duration takes) noexcept override;
@@ -243,8 +245,9 @@ class Outbox final : public Lender {
   void end_reading(int sender) noexcept;
   void is_probed(const MessageHeader& header) noexcept;
   void is_received(const MessageHeader& header) noexcept;
-  // Whether it is kept (see keep).
-  bool is_kept(const MessageHeader& header) const noexcept;
+  // Whether it lies in host memory: it is kept (see keep), or has been moved there. After
+  // begin_fetch.
+  bool is_on_host(const MessageHeader& header) const noexcept;
   // Where that lies, until `end_fetch`. Waits while its sender moves it.
   Status begin_fetch(const MessageHeader& header, const std::byte*& start);
   enum class Fetched { yes, no };
@@ -261,8 +264,9 @@ class Outbox final : public Lender {
   // Messages that went this way.
   struct Counters {
     std::uint64_t sent = 0;
-    std::uint64_t lent = 0;   // of these, from the user's buffer
-    std::uint64_t moved = 0;  // of these, to the outbox after all
+    std::uint64_t lent = 0;     // of these, from the user's buffer
+    std::uint64_t moved = 0;    // of these, out of it after all
+    std::uint64_t spilled = 0;  // of these, to host memory
     std::uint64_t fetched = 0;
     std::uint64_t quick = 0;  // of these, by a kernel
   };
@@ -280,23 +284,34 @@ class Outbox final : public Lender {
     std::uint16_t slot;
     std::size_t size_bytes;
   };
+  // By where they begin.
+  using WaitingByPlace = std::map<std::size_t, Waiting>;
   struct Area {
     DeviceLease memory;
-    std::map<std::size_t, Waiting> waiting;  // by where they begin
+    WaitingByPlace waiting;
     Clock::time_point last_use{};
 
     bool find_room(std::size_t size_bytes, std::size_t& first_bytes) const;
   };
   // Of this rank's own messages, by slot.
   struct Own {
-    std::byte* room = nullptr;
+    std::byte* room = nullptr;  // in an area
     std::size_t size_bytes = 0;
-    Place home;  // of its room, in the offer of that area
+    Place home{};  // of its room, in the offer of that area; or where it has been spilled
     std::uint32_t home_generation = 0;
     const std::byte* source = nullptr;  // not null while it is lent, or its end is yet to be told
+    std::size_t spill_bytes = 0;        // of what is lent: where in the spill it has room
     bool is_being_sent = false;
   };
 
+  static bool find_gap(const WaitingByPlace& waiting, std::size_t room_bytes,
+                       std::size_t alignment_bytes, std::size_t size_bytes,
+                       std::size_t& first_bytes);
+  bool use_area(int receiver, Area*& area, Own& own);
+  void settle_in(Area& area, std::uint16_t number, const Own& own);
+  bool find_spill(std::size_t size_bytes, std::size_t& first_bytes) const;
+  Status copy_to_spill(const Own& own);
+  void clear_spill(const Own& own) noexcept;
   Area* find_area(std::size_t size_bytes, std::size_t& first_bytes);
   Area* grow(std::size_t size_bytes);
   void retire_empty(Clock::time_point unused_since);
@@ -329,12 +344,14 @@ class Outbox final : public Lender {
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> lent_{0};
   std::atomic<std::uint64_t> moved_{0};
+  std::atomic<std::uint64_t> spilled_{0};
   std::atomic<std::uint64_t> fetched_{0};
   std::atomic<std::uint64_t> quick_{0};
   bool has_given_up_ = false;
   unsigned calls_ = 0;
   Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
+  WaitingByPlace lent_out_;  // or spilled: each has room in the spill
   QuickCopy quick_copy_;
   std::atomic<Clock::rep> last_wish_{0};  // for a quick copy
   std::vector<std::uint16_t> kept_;       // in their slots

@@ -124,15 +124,46 @@ void Outbox::tidy_all(Clock::duration idle) noexcept {
   for (Outbox* outbox : register_of_outboxes().outboxes) outbox->tidy(idle);
 }
 
-// The first gap between those that wait.
 bool Outbox::Area::find_room(std::size_t size_bytes, std::size_t& first_bytes) const {
+  return find_gap(waiting, memory.size_bytes(), kAlignmentBytes, size_bytes, first_bytes);
+}
+
+// Where a message is to wait that has no room yet, and whether its receiver reaches the outbox:
+// without an area, whether it knows any.
+bool Outbox::use_area(int receiver, Area*& area, Own& own) {
+  if (own.size_bytes > size_bytes_) return false;
+  std::size_t first_bytes = 0;
+  area = find_area(own.size_bytes, first_bytes);
+  if (area == nullptr && areas_.empty()) return false;
+  const Area& known = area != nullptr ? *area : *areas_.front();
+  std::int32_t offer = -1;
+  if (!group_->offers().use(known.memory.segment(), receiver, offer)) return false;
+  if (area == nullptr) return true;
+  own.room = area->memory.data() + first_bytes;
+  const auto* const base = static_cast<const std::byte*>(area->memory.segment().base);
+  own.home = {offer, static_cast<std::uint64_t>(own.room - base)};
+  own.home_generation = group_->offers().generation(offer);
+  return true;
+}
+
+void Outbox::settle_in(Area& area, std::uint16_t number, const Own& own) {
+  const auto first_bytes = static_cast<std::size_t>(own.room - area.memory.data());
+  area.waiting.emplace(first_bytes, Waiting{number, own.size_bytes});
+  area.last_use = Clock::now();
+  group_->offers().hold(own.home.offer);
+}
+
+// The first one between those that wait.
+bool Outbox::find_gap(const WaitingByPlace& waiting, std::size_t room_bytes,
+                      std::size_t alignment_bytes, std::size_t size_bytes,
+                      std::size_t& first_bytes) {
   first_bytes = 0;
   for (const auto& [first, message] : waiting) {
     if (first - first_bytes >= size_bytes) return true;
     const std::size_t end = first + message.size_bytes;
-    first_bytes = (end + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+    first_bytes = (end + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
   }
-  return first_bytes <= memory.size_bytes() && memory.size_bytes() - first_bytes >= size_bytes;
+  return first_bytes <= room_bytes && room_bytes - first_bytes >= size_bytes;
 }
 
 }  // namespace accord::node

@@ -69,8 +69,9 @@ void Outbox::is_received(const MessageHeader& header) noexcept {
   (void)slot(header).probed.compare_exchange_strong(expected, 0, std::memory_order_release);
 }
 
-bool Outbox::is_kept(const MessageHeader& header) const noexcept {
-  return slot(header).place.offer == OutboxSlot::kHere;
+bool Outbox::is_on_host(const MessageHeader& header) const noexcept {
+  const std::int32_t offer = slot(header).place.offer;
+  return offer == OutboxSlot::kHere || offer == OutboxSlot::kSpilled;
 }
 
 }  // namespace accord::node

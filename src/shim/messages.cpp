@@ -216,9 +216,10 @@ void leave_messages() {
   leave_library_messages();
   const node::Outbox::Counters counters = here.outbox->counters();
   log::info(
-      "node: this rank has sent {} messages by headers ({} of them lent, {} of these moved) and "
-      "fetched {} ({} of them by a kernel)",
-      counters.sent, counters.lent, counters.moved, counters.fetched, counters.quick);
+      "node: this rank has sent {} messages by headers ({} of them lent, {} of these moved, {} of "
+      "these to host memory) and fetched {} ({} of them by a kernel)",
+      counters.sent, counters.lent, counters.moved, counters.spilled, counters.fetched,
+      counters.quick);
   here.outbox->close();
   (void)host::Barrier(here.comm);
   let_go();
@@ -325,33 +326,6 @@ node::Fetch fetch_of(const core::MessageWay& way) {
   return way.way == Way::engine ? node::Fetch::by_engine : node::Fetch::by_size;
 }
 
-// A send that waits until its receiver has fetched earlier messages, so that there is room for
-// this one. Both may wait so for each other: each then looks what has come for its own receives.
-class RoomWait {
- public:
-  explicit RoomWait(int receiver) : receiver_(receiver) {
-    (void)outbox().begin_wait(receiver_, {});
-  }
-  ~RoomWait() { outbox().end_wait(receiver_, {}); }
-  RoomWait(const RoomWait&) = delete;
-  RoomWait& operator=(const RoomWait&) = delete;
-
-  // For longer than staging takes, while the receiver looks: 4 MiB and 64 of them both ways, one
-  // H100 under MPS, go at 587 GB/s then, and at 16 GB/s where half of them are staged.
-  bool is_worth_it() {
-    constexpr std::chrono::milliseconds kMost{20};
-    const node::Lender::Attention now = outbox().attention_of(receiver_);
-    const bool has_looked = std::exchange(looks_, now.looks) != now.looks;
-    return (now.is_looking || has_looked) && std::chrono::steady_clock::now() - begun_ < kMost;
-  }
-
- private:
-  const int receiver_;
-  std::uint64_t looks_ = outbox().attention_of(receiver_).looks;
-  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  const core::Engine::Waiting waiting_{engine()};
-};
-
 }  // namespace
 
 // Headers that the host MPI has yet to bring to the receivers go on meanwhile.
@@ -361,13 +335,8 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
   attend(buffer);
   // Who waits for this rank need not wait for the end of a window of sends.
   if (has_posted_receives() && outbox().is_awaited()) engine().progress();
-  // As long as staging takes, but at least so long, once until a receiver fetches something: it may
-  // be a few sends behind, and look then what has come for it.
-  constexpr std::chrono::nanoseconds kLeast = std::chrono::milliseconds(2);
   const auto end =
-      Clock::now() +
-      std::max(kLeast, std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond));
-  std::optional<RoomWait> waiting;
+      Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
   for (bool again = false;;) {
     auto outcome = core::Posted::no;
     const Status status =
@@ -377,8 +346,7 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
     if (posted) header.fetch = fetch_of(way);
     if (posted && header.fetch == node::Fetch::by_library) serve_library_messages();
     if (outcome != core::Posted::later) return status;
-    if (!waiting) waiting.emplace(receiver);
-    if (Clock::now() >= end && !waiting->is_worth_it()) {
+    if (Clock::now() >= end) {
       outbox().give_up();
       return {};
     }

@@ -266,6 +266,41 @@ void windows() {
   }
 }
 
+// More than has room in the outbox, to a rank that has no receive for it: the sender has its buffer
+// back all the same, and the messages are what it sent.
+void sends_beyond_outbox() {
+  constexpr int kMessages = 40;
+  test_name = "sends of more than the outbox has room for";
+  const DeviceBuffer out = empty(kMessages * kCount);
+  const DeviceBuffer in = empty(kMessages * kCount);
+  const auto part = [](const DeviceBuffer& buffer, int i) {
+    return static_cast<int*>(buffer.pointer()) + i * kCount;
+  };
+  for (int round = 0; round < 12; ++round)
+    MPI_Sendrecv(out.pointer(), kCount, MPI_INT, 1 - rank, kTag, in.pointer(), kCount, MPI_INT,
+                 1 - rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int round = 0; round < 6; ++round) {
+    meet();
+    const int sender = round % 2;
+    if (rank == sender) {
+      const auto sent = bytes_of(numbers(round, kMessages * kCount));
+      (void)accord_memcpy(out.pointer(), sent.data(), sent.size());
+      MPI_Request sends[kMessages];
+      for (int i = 0; i < kMessages; ++i)
+        MPI_Isend(part(out, i), kCount, MPI_INT, 1 - rank, i, MPI_COMM_WORLD, sends + i);
+      MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);
+      const std::vector<unsigned char> other(sent.size(), 0xee);
+      (void)accord_memcpy(out.pointer(), other.data(), other.size());
+    }
+    meet();
+    if (rank != sender) {
+      for (int i = kMessages - 1; i >= 0; --i)
+        MPI_Recv(part(in, i), kCount, MPI_INT, 1 - rank, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      expect(contents(in) == numbers(round, kMessages * kCount), "wrong data");
+    }
+  }
+}
+
 // Messages that are too short for headers, of different lengths, and one from nobody: what has come
 // is copied out together, all of it by the end.
 void short_windows() {
@@ -391,6 +426,7 @@ int main(int argc, char** argv) {
     paths();
     requests();
     no_room();
+    sends_beyond_outbox();
     truncation();
     cut_off();
     paths();

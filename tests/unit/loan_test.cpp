@@ -5,6 +5,8 @@
 // way, taken back, and given as long as is due; and what both ends learn of an error.
 #include "core/loan.h"
 
+#include <sys/resource.h>
+
 #include "outbox_world.h"
 
 namespace accord::test {
@@ -43,6 +45,10 @@ class Loan : public ::testing::Test {
     ranks_.introduce();
     ranks_.lend(from_);
     from_.write(counted(1));
+    lend_again();
+  }
+
+  void lend_again() {
     auto posted = core::Posted::no;
     ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
     ASSERT_EQ(core::Posted::yes, posted);
@@ -62,6 +68,7 @@ class Loan : public ::testing::Test {
   void expect_all_room() {
     MessageHeader all;
     EXPECT_NE(nullptr, ranks_[0].reserve(1, kOutboxBytes, {}, all).start);
+    ranks_[0].withdraw(all);
   }
 
   Processes ranks_{2};
@@ -147,6 +154,21 @@ TEST_F(Loan, IsNoneWhereTheMessageIsKept) {
   EXPECT_FALSE(ranks_[0].keep(1, sent, header));
 }
 
+// Messages go by the outbox as before, where they all have room.
+TEST(Loans, AreNoneWhereTheyCouldNotBeMovedToHostMemory) {
+  EXPECT_EQ(0, in_child([] {
+              const rlimit limit{1 << 30, 1 << 30};
+              if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+              Processes ranks(2);
+              ranks.introduce();
+              const Buffer from(kMessageBytes);
+              ranks.lend(from);
+              MessageHeader header;
+              const auto room = ranks[0].reserve(1, kMessageBytes, Processes::source(from), header);
+              return room.is_lent || room.start == nullptr ? 2 : testing::Test::HasFailure();
+            }));
+}
+
 // Nobody who has been sent no header takes a message for one, nor is sent one meanwhile.
 TEST(Loans, AreNoneWhileAMessageGoesAsItIs) {
   Processes ranks(2);
@@ -164,14 +186,92 @@ TEST(Loans, AreNoneWhileAMessageGoesAsItIs) {
   EXPECT_FALSE(ranks[0].begin_plain(1));
 }
 
-TEST_F(Loan, GivesItsRoomBackOnceItIsRead) {
+TEST_F(Loan, TakesNoRoomUnlessItIsMoved) {
   MessageHeader other;
-  // What is lent has room to be moved to, which may be waited for.
+  ASSERT_NE(nullptr, ranks_[0].reserve(1, kOutboxBytes, {}, other).start);
+  ranks_[0].withdraw(other);
+  EXPECT_OK(ranks_[0].move(header_));
   const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
   EXPECT_TRUE(none.start == nullptr && !none.is_lent && none.is_full);
   fetch();
   expect_all_room();
   EXPECT_EQ(node::Outbox::Loan::ended, look());
+}
+
+// Neither end needs the other to go on, though the outbox be full.
+TEST_F(Loan, IsMovedToHostMemoryWhereTheOutboxIsFull) {
+  for (const bool is_received_on_host : {false, true}) {
+    from_.write(counted(1));
+    MessageHeader other;
+    ASSERT_NE(nullptr, ranks_[0].reserve(1, kOutboxBytes, {}, other).start);
+    EXPECT_EQ(0u, ranks_.spilled_pages(0));
+    EXPECT_OK(ranks_[0].move(header_));
+    EXPECT_EQ(node::Outbox::Loan::ended, look());
+    EXPECT_LT(0u, ranks_.spilled_pages(0));
+    from_.write(counted(2));
+    Bytes here(kMessageBytes);
+    auto on_host = core::StagedBuffer::untouched(here.data());
+    core::StagedBuffer on_device = staged(to_, segment_);
+    // No library sends from there, nor does a kernel read it.
+    core::FetchBatch batch(ranks_[1]);
+    EXPECT_OK(core::fetch_message(
+        ranks_[1], segment_, is_received_on_host ? on_host : on_device, header_,
+        [](void*) {
+          ADD_FAILURE() << "brought by a library";
+          return true;
+        },
+        &batch));
+    EXPECT_EQ(0u, batch.size());
+    EXPECT_EQ(counted(1), is_received_on_host ? here : to_.read(kMessageBytes));
+    ranks_[0].withdraw(other);
+    expect_all_room();
+    EXPECT_EQ(0u, ranks_.spilled_pages(0));
+    lend_again();
+  }
+  EXPECT_EQ(2u, ranks_[0].counters().spilled);
+}
+
+TEST_F(Loan, MayBeLongerThanTheOutbox) {
+  constexpr std::size_t kLongBytes = 3 * kOutboxBytes + 1;
+  Buffer from(kLongBytes);
+  const Buffer to(kLongBytes);
+  ranks_.lend(from, kLongBytes);
+  const core::Segment segment = bytes(kLongBytes);
+  for (const bool is_moved : {false, true}) {
+    from.write(counted(1, kLongBytes));
+    auto posted = core::Posted::no;
+    MessageHeader header;
+    ASSERT_OK(core::post_message(ranks_[0], segment, staged(from, segment), 1, header, posted));
+    ASSERT_TRUE(ranks_[0].is_lent(header));
+    if (is_moved) {
+      EXPECT_OK(ranks_[0].move(header));
+      from.write(counted(2, kLongBytes));
+    }
+    core::StagedBuffer buffer = staged(to, segment);
+    EXPECT_OK(core::fetch_message(ranks_[1], segment, buffer, header));
+    EXPECT_EQ(counted(1, kLongBytes), to.read(kLongBytes));
+  }
+}
+
+// More than one at a time has room there, and none overwrites another.
+TEST_F(Loan, IsMovedBesideOthers) {
+  MessageHeader other;
+  ASSERT_NE(nullptr, ranks_[0].reserve(1, kOutboxBytes, {}, other).start);
+  std::vector<MessageHeader> headers{header_};
+  for (unsigned char i = 2; i < 40; ++i) {
+    // All from the same buffer: what is moved is what lay there then.
+    ASSERT_OK(ranks_[0].move(headers.back()));
+    from_.write(counted(i));
+    lend_again();
+    headers.push_back(header_);
+  }
+  for (std::size_t i = headers.size(); i-- > 0;) {
+    header_ = headers[i];
+    fetch();
+    EXPECT_EQ(counted(static_cast<unsigned char>(i + 1)), to_.read(kMessageBytes));
+  }
+  ranks_[0].withdraw(other);
+  expect_all_room();
 }
 
 TEST_F(Loan, IsMovedAndThenReadFromTheOutbox) {
@@ -251,9 +351,7 @@ TEST_F(Loan, IsCopiedUnlessItIsBrought) {
     EXPECT_EQ(node::Outbox::Loan::being_read, loan);
     EXPECT_EQ(is_brought ? before : counted(1), to_.read(kMessageBytes));
     EXPECT_EQ(node::Outbox::Loan::ended, look());
-    auto posted = core::Posted::no;
-    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
-    ASSERT_TRUE(ranks_[0].is_lent(header_));
+    lend_again();
   }
 }
 
@@ -264,105 +362,6 @@ TEST_F(Loan, EndsByItselfAfterAWhile) {
   EXPECT_FALSE(done);
   while (!done) ASSERT_OK(end.poll(done));
   EXPECT_EQ(1u, ranks_[0].counters().moved);
-}
-
-// Whose message is as it is told.
-class Told final : public node::Lender {
- public:
-  Loan loan = Loan::untouched;
-  int moves = 0;
-  Clock::duration awaited{0};
-
-  bool recognises(const MessageHeader&) const noexcept override { return true; }
-  void withdraw(const MessageHeader&) noexcept override {}
-  bool is_lent(const MessageHeader&) const override { return true; }
-  Status look(const MessageHeader&, Loan& now) override {
-    now = loan;
-    return {};
-  }
-  Status move(const MessageHeader&) override {
-    ++moves;
-    return {};
-  }
-  std::chrono::nanoseconds patience(std::size_t) const noexcept override { return kPatience; }
-  Attention attention_of(int) const noexcept override { return attention; }
-  Attention attention;
-  Clock::time_point begin_wait(int, Clock::duration takes) noexcept override {
-    awaited += takes;
-    return Clock::now() + takes;
-  }
-  void end_wait(int, Clock::duration takes) noexcept override { awaited -= takes; }
-  static constexpr std::chrono::milliseconds kPatience{50};
-};
-
-// Its receiver was at others, and is given its time from then on.
-TEST(LoanEnd, IsPatientAnewWithAReceiverThatHasBeenAtWork) {
-  Told lender;
-  const MessageHeader header;
-  core::LoanEnd end(lender, header);
-  const auto poll = [&] {
-    bool done = false;
-    EXPECT_OK(end.poll(done));
-    EXPECT_FALSE(done);
-  };
-  poll();
-  EXPECT_EQ(Told::kPatience, lender.awaited);
-  lender.loan = node::Lender::Loan::being_read;
-  ::usleep(60000);
-  poll();
-  EXPECT_EQ(lender.awaited.count(), 0);
-  lender.loan = node::Lender::Loan::untouched;
-  poll();
-  EXPECT_EQ(0, lender.moves);
-  ::usleep(60000);
-  poll();
-  EXPECT_EQ(1, lender.moves);
-}
-
-// Who looks what has come gets the time for it, but not for ever: no receive may be posted for
-// this.
-TEST(LoanEnd, WaitsForAReceiverThatLooks) {
-  Told lender;
-  const MessageHeader header;
-  core::LoanEnd end(lender, header);
-  const auto poll_after_patience = [&] {
-    ::usleep(60000);
-    bool done = false;
-    EXPECT_OK(end.poll(done));
-  };
-  bool done = false;
-  EXPECT_OK(end.poll(done));
-  lender.attention.is_looking = true;  // but busy with something else
-  for (int i = 0; i < 3; ++i) poll_after_patience();
-  EXPECT_EQ(0, lender.moves);
-  lender.attention = {.is_looking = false, .looks = core::LoanEnd::kLooks - 1};  // and has left
-  poll_after_patience();
-  EXPECT_EQ(0, lender.moves);
-  poll_after_patience();
-  EXPECT_EQ(1, lender.moves);
-}
-
-TEST(LoanEnd, DoesNotWaitForAReceiverThatHasLookedInVain) {
-  Told lender;
-  const MessageHeader header;
-  core::LoanEnd end(lender, header);
-  bool done = false;
-  EXPECT_OK(end.poll(done));
-  lender.attention = {.is_looking = true, .looks = core::LoanEnd::kLooks};
-  ::usleep(60000);
-  EXPECT_OK(end.poll(done));
-  EXPECT_EQ(1, lender.moves);
-}
-
-// Nor for one that says that it looks, and never does.
-TEST(LoanEnd, DoesNotWaitForEver) {
-  Told lender;
-  const MessageHeader header;
-  core::LoanEnd end(lender, header);
-  lender.attention.is_looking = true;
-  const auto begin = Told::Clock::now();
-  for (bool done = false; lender.moves == 0; ::usleep(1000)) EXPECT_OK(end.poll(done));
-  EXPECT_GE(Told::Clock::now() - begin, core::LoanEnd::kLookTime);
 }
 
 TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
@@ -383,8 +382,7 @@ TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
     EXPECT_FALSE(ranks_[0].is_lent(header_));
     EXPECT_FALSE(ranks_[1].recognises(header_));
     if (!is_taken) break;
-    auto posted = core::Posted::no;
-    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
+    lend_again();
   }
   expect_all_room();
 }
@@ -405,10 +403,6 @@ TEST_F(Loan, BothEndsLearnThatItCouldNotBeRead) {
   ASSERT_OK(ranks_[1].begin_fetch(header_, start));
   ranks_[1].end_fetch(header_, node::Outbox::Fetched::no);
   EXPECT_FALSE(ranks_[1].recognises(header_));
-  MessageHeader other;
-  // What is lent has room to be moved to, which may be waited for.
-  const auto none = ranks_[0].reserve(1, kOutboxBytes, {}, other);
-  EXPECT_TRUE(none.start == nullptr && !none.is_lent && none.is_full);
   auto loan = node::Outbox::Loan::untouched;
   EXPECT_CODE(device_error, ranks_[0].look(header_, loan));
   EXPECT_EQ(node::Outbox::Loan::ended, loan);

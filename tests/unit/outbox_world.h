@@ -4,6 +4,10 @@
 // The processes of a node, all here, with an outbox each; and messages for them.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "core/device_message.h"
@@ -37,6 +41,7 @@ class Processes {
     for (const auto& group : groups) {
       EXPECT_OK(group->open());
       outboxes_.push_back(std::make_unique<node::Outbox>(group, kOutboxBytes));
+      groups_.push_back(group);
     }
   }
   ~Processes() {
@@ -47,6 +52,14 @@ class Processes {
 
   node::Outbox& operator[](int rank) { return *outboxes_[static_cast<std::size_t>(rank)]; }
 
+  // Pages of host memory that a rank's messages take.
+  std::size_t spilled_pages(int rank) {
+    const std::span<std::byte> spill = groups_[static_cast<std::size_t>(rank)]->spill(rank);
+    const auto page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    std::vector<unsigned char> is_there((std::size_t{1} << 20) / page_bytes);  // of the first ones
+    EXPECT_EQ(0, ::mincore(spill.data(), is_there.size() * page_bytes, is_there.data()));
+    return static_cast<std::size_t>(std::ranges::count(is_there, 1));
+  }
   // Rank 0 can send rank 1 headers from here on.
   void introduce(device::DeviceRuntime& receivers_runtime = device::host_runtime()) {
     MessageHeader header;
@@ -61,10 +74,10 @@ class Processes {
     EXPECT_FALSE((*this)[1].may_hear_from(0));  // but from its first message on
   }
   // The receiver opens `buffer`, so that messages there are lent from here on.
-  void lend(const Buffer& buffer) {
+  void lend(const Buffer& buffer, std::size_t size_bytes = kMessageBytes) {
     for (int call = 0; call < 2; ++call) {
       MessageHeader header;
-      EXPECT_FALSE((*this)[0].reserve(1, kMessageBytes, source(buffer), header).is_lent);
+      EXPECT_FALSE((*this)[0].reserve(1, size_bytes, source(buffer), header).is_lent);
       (*this)[0].withdraw(header);
     }
     (*this)[1].follow();
@@ -79,6 +92,7 @@ class Processes {
     return outboxes_[0]->reserve(1, kMessageBytes, {}, header).start != nullptr;
   }
 
+  std::vector<std::shared_ptr<node::Group>> groups_;
   std::vector<std::unique_ptr<node::Outbox>> outboxes_;
 };
 
@@ -91,8 +105,8 @@ inline core::StagedBuffer staged(const Buffer& buffer, const core::Segment& segm
   return made;
 }
 
-inline Bytes counted(unsigned char first) {
-  Bytes made(kMessageBytes);
+inline Bytes counted(unsigned char first, std::size_t size_bytes = kMessageBytes) {
+  Bytes made(size_bytes);
   for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<unsigned char>(first + i * 7);
   return made;
 }

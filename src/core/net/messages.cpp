@@ -157,9 +157,9 @@ std::chrono::milliseconds journey() { return std::chrono::milliseconds(config().
 
 }  // namespace
 
-std::chrono::nanoseconds NetMessages::patience(std::size_t size_bytes) const noexcept {
+std::chrono::nanoseconds NetMessages::patience(const MessageHeader& header) const noexcept {
   constexpr std::size_t kMovedBytesPerNanosecond = 4;
-  return journey() + std::chrono::nanoseconds(size_bytes / kMovedBytesPerNanosecond);
+  return journey() + std::chrono::nanoseconds(header.size_bytes / kMovedBytesPerNanosecond);
 }
 
 // The journeys are made at once, and the link carries one after the other.

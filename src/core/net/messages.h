@@ -79,7 +79,7 @@ class NetMessages final : public node::Lender {
   bool is_lent(const node::MessageHeader& header) const override;
   Status look(const node::MessageHeader& header, Loan& loan) override;
   Status move(const node::MessageHeader& header) override;
-  std::chrono::nanoseconds patience(std::size_t size_bytes) const noexcept override;
+  std::chrono::nanoseconds patience(const node::MessageHeader& header) const noexcept override;
   Clock::time_point begin_wait(int receiver, Clock::duration takes) noexcept override;
   void end_wait(int receiver, Clock::duration takes) noexcept override;
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What is lent and has to go out of its user's buffer: to an area where there is room, else to host
+// memory that all ranks of the node share (Group::spill).
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "device/staging_pool.h"
+#include "node/group.h"
+#include "node/outbox.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace accord::node {
+namespace {
+
+// What a copy within a device takes: to begin, and for each byte. And one to host memory.
+constexpr std::chrono::microseconds kMoveTime{10};
+constexpr std::size_t kMovedBytesPerNanosecond = 1500;
+constexpr std::size_t kSpilledBytesPerNanosecond = 5;
+
+// Of pages, wherever: each message has its own, which go with it.
+constexpr std::size_t kSpillAlignmentBytes = std::size_t{64} << 10;
+
+// Before anything is written there, which would end the process where there is no memory left.
+bool make_pages(std::byte* start, std::size_t size_bytes) {
+  const int failed = ::madvise(start, size_bytes, MADV_POPULATE_WRITE);
+  return failed == 0 || errno == EINVAL;  // kernels before 5.14 do not know it
+}
+
+}  // namespace
+
+bool Outbox::find_spill(std::size_t size_bytes, std::size_t& first_bytes) const {
+  return find_gap(lent_out_, group_->spill(group_->rank()).size(), kSpillAlignmentBytes, size_bytes,
+                  first_bytes);
+}
+
+// By way of page-locked memory, a piece at a time.
+Status Outbox::copy_to_spill(const Own& own) {
+  constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+  std::byte* const start = group_->spill(group_->rank()).data() + own.spill_bytes;
+  device::StagingBuffer piece;
+  ACCORD_TRY(
+      device::staging_pool().acquire(&runtime(), std::min(own.size_bytes, kPieceBytes), piece));
+  for (std::size_t done = 0; done < own.size_bytes; done += kPieceBytes) {
+    const std::size_t now_bytes = std::min(kPieceBytes, own.size_bytes - done);
+    const device::Copy copy{.dst = piece.data(), .src = own.source + done, .row_bytes = now_bytes};
+    ACCORD_TRY(runtime().copy(device(), {&copy, 1}));
+    std::memcpy(start + done, piece.data(), now_bytes);
+  }
+  return {};
+}
+
+void Outbox::clear_spill(const Own& own) noexcept {
+  if (own.home.offer != OutboxSlot::kSpilled) return;
+  std::byte* const start = group_->spill(group_->rank()).data() + own.spill_bytes;
+  (void)::madvise(start, own.size_bytes, MADV_REMOVE);
+}
+
+// One that is being moved is nobody else's: a long copy to the host holds up no other message.
+Status Outbox::move(const MessageHeader& header) {
+  std::unique_lock locked(mutex_);
+  Own& own = own_[header.slot];
+  OutboxSlot& its = slot(header);
+  if (own.source == nullptr || !change(header, Stage::lent, Stage::moving)) return {};
+  reclaim();
+  Area* area = nullptr;
+  const bool has_room = use_area(its.receiver, area, own) && area != nullptr;
+  announce();
+  Status moved;
+  if (has_room) {
+    lent_out_.erase(own.spill_bytes);
+    settle_in(*area, header.slot, own);
+    const device::Copy copy{.dst = own.room, .src = own.source, .row_bytes = own.size_bytes};
+    moved = runtime().copy(device(), {&copy, 1});
+  } else if (make_pages(group_->spill(group_->rank()).data() + own.spill_bytes, own.size_bytes)) {
+    own.home = {OutboxSlot::kSpilled, own.spill_bytes};
+    spilled_.fetch_add(1, std::memory_order_relaxed);
+    locked.unlock();
+    moved = copy_to_spill(own);
+    locked.lock();
+  } else {
+    log::info("no memory to move a message to: its receiver is waited for");
+    (void)change(header, Stage::moving, Stage::lent);
+    return {};
+  }
+  end_loan(own, its);
+  its.place = own.home;
+  its.offer_generation = own.home_generation;
+  its.state.store(
+      OutboxSlot::state_of(header.generation, moved.ok() ? Stage::waiting : Stage::broken),
+      std::memory_order_release);
+  moved_.fetch_add(1, std::memory_order_relaxed);
+  return moved;
+}
+
+// So that a send never takes more than twice as long as the better choice would have.
+std::chrono::nanoseconds Outbox::patience(const MessageHeader& header) const noexcept {
+  const std::lock_guard locked(mutex_);
+  std::size_t first_bytes = 0;
+  const bool has_room = std::ranges::any_of(
+      areas_, [&](const auto& area) { return area->find_room(header.size_bytes, first_bytes); });
+  return kMoveTime +
+         std::chrono::nanoseconds(header.size_bytes / (has_room ? kMovedBytesPerNanosecond
+                                                                : kSpilledBytesPerNanosecond));
+}
+
+}  // namespace accord::node
