@@ -204,9 +204,11 @@ def no_twin_wrapper(prototype: Prototype) -> str:
 
 def origin_wrapper(prototype: Prototype) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
-    tests = " || ".join(f"device::must_stage({name})" for name in prototype.names if name in ORIGIN_NAMES)
+    names = [name for name in prototype.names if name in ORIGIN_NAMES]
+    tests = " || ".join(f"device::must_stage({name})" for name in names)
+    arguments = ", ".join(f'{{"{name}", {name}}}' for name in names[:2])
     return (f"inline int {base}({prototype.declaration}) {{\n"
-            f'  if ({tests}) return refuse_device(win, "MPI_{base}");\n'
+            f'  if ({tests}) return refuse_device(win, "MPI_{base}", {arguments});\n'
             f"  return host::{base}({prototype.arguments});\n}}\n")
 
 
@@ -216,6 +218,7 @@ def file_wrapper(prototype: Prototype, treatment: str) -> str:
     given = "request" if started else "status"
     parameter = "auto* buf" if started else "auto* buf, MPI_Status* status"
     return (f"inline int {base}({prototype.declaration}) {{\n"
+            f'  const core::CallScope scope("MPI_{base}", {{"buf", buf}});\n'
             f"  return {treatment}(fh, buf, count, datatype, {given}, [=]({parameter}) {{\n"
             f"    return host::{base}({prototype.arguments}); }});\n}}\n")
 
@@ -224,6 +227,7 @@ def file_split_wrapper(prototype: Prototype, treatment: str) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
     given = "buf" if treatment == "file_split_end" else "buf, count, datatype"
     return (f"inline int {base}({prototype.declaration}) {{\n"
+            f'  const core::CallScope scope("MPI_{base}", {{"buf", buf}});\n'
             f"  return {treatment}(fh, {given}, [=](auto* buf) {{\n"
             f"    return host::{base}({prototype.arguments}); }});\n}}\n")
 

@@ -56,6 +56,40 @@ std::string argument_words(const core::CallSite::Argument& argument) {
                              where.size_bytes, where.base);
 }
 
+// An operation on a window or file, of whose ranks this is.
+std::string group_words(const char* name, MPI_Group group) {
+  int size = 0;
+  int rank = MPI_UNDEFINED;
+  (void)host::Group_size(group, &size);
+  (void)host::Group_rank(group, &rank);
+  (void)host::Group_free(&group);
+  return fmt::format(" on {} of {} ranks, rank {}", name, size, rank);
+}
+
+std::string window_words(MPI_Win window) {
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  if (host::Win_get_name(window, name, &length) != MPI_SUCCESS || length == 0)
+    std::strcpy(name, "a window");
+  MPI_Group group = MPI_GROUP_NULL;
+  return host::Win_get_group(window, &group) == MPI_SUCCESS ? group_words(name, group) : "";
+}
+
+std::string file_words(MPI_File file) {
+  MPI_Group group = MPI_GROUP_NULL;
+  return host::File_get_group(file, &group) == MPI_SUCCESS ? group_words("a file", group) : "";
+}
+
+std::string words_of(const core::CallSite& site, const std::string& place,
+                     const std::string& cause) {
+  std::string words;
+  if (site.function != nullptr) words = site.function + place + ": ";
+  words += cause;
+  for (const auto& argument : site.arguments)
+    if (argument.name != nullptr) words += argument_words(argument);
+  return words;
+}
+
 std::string comm_words(MPI_Comm comm) {
   const CommState* const state = comm_state(comm);
   if (state == nullptr) return "";
@@ -153,12 +187,7 @@ int raise_through(const Status& status, MPI_Comm comm, Handle handle,
 }  // namespace
 
 std::string words_of_error(const core::CallSite& site, MPI_Comm comm, const std::string& cause) {
-  std::string words;
-  if (site.function != nullptr) words = site.function + comm_words(comm) + ": ";
-  words += cause;
-  for (const auto& argument : site.arguments)
-    if (argument.name != nullptr) words += argument_words(argument);
-  return words;
+  return words_of(site, comm_words(comm), cause);
 }
 
 int error_code(const Status& status) {
@@ -199,7 +228,8 @@ int raise_on_window(MPI_Win window, const Status& status) {
   if (status.ok()) return MPI_SUCCESS;
   if (status.code() == StatusCode::host_mpi) return status.host_code();
   return raise_through<MPI_Win>(
-      status, MPI_COMM_WORLD, window,
+      {status.code(), words_of(core::call_site, window_words(window), status.message())},
+      MPI_COMM_WORLD, window,
       [](MPI_Win handle, MPI_Errhandler* handler) {
         return host::Win_get_errhandler(handle, handler);
       },
@@ -207,10 +237,14 @@ int raise_on_window(MPI_Win window, const Status& status) {
 }
 
 int raise_on_file(MPI_File file, const Status& status) {
+  return raise_on_file(file, status, core::call_site);
+}
+
+int raise_on_file(MPI_File file, const Status& status, const core::CallSite& site) {
   if (status.ok()) return MPI_SUCCESS;
   if (status.code() == StatusCode::host_mpi) return status.host_code();
   return raise_through<MPI_File>(
-      status, MPI_COMM_WORLD, file,
+      {status.code(), words_of(site, file_words(file), status.message())}, MPI_COMM_WORLD, file,
       [](MPI_File handle, MPI_Errhandler* handler) {
         return host::File_get_errhandler(handle, handler);
       },

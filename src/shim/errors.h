@@ -29,6 +29,7 @@ void raise_code(MPI_Comm comm, int code);
 // overloads).
 int raise_on_window(MPI_Win window, const Status& status);
 int raise_on_file(MPI_File file, const Status& status);
+int raise_on_file(MPI_File file, const Status& status, const core::CallSite& site);
 
 // Error code of this ABI for a Status, with its text attached.
 int error_code(const Status& status);

@@ -297,14 +297,21 @@ int init(const Arguments& given, Native native) {
   return raise(given.comm, status);
 }
 
+// A call on a request: the buffer is that of the call which made it.
+int raise_in(const char* name, const TrackedPartitions& work, const Status& status) {
+  core::CallSite site = work.site;
+  site.function = name;
+  return raise(comm_of(work), status, site);
+}
+
 // Marks the partitions that `each` names to the function it gets, and lets them go at once.
 template <class Each>
-int mark(const std::shared_ptr<TrackedPartitions>& work, Each each) {
+int mark(const char* name, const std::shared_ptr<TrackedPartitions>& work, Each each) {
   device::order_behind_program();
   Status status;
   each([&](int low, int high) { keep_first(status, work->request().pready(low, high)); });
   engine().progress();
-  return raise(comm_of(*work), status);
+  return raise_in(name, *work, status);
 }
 
 }  // namespace
@@ -328,19 +335,19 @@ int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype
 int Pready(int partition, MPI_Request request) {
   const auto work = find_partitions(request);
   if (!work) return host::Pready(partition, request);
-  return mark(work, [&](auto&& ready) { ready(partition, partition); });
+  return mark("MPI_Pready", work, [&](auto&& ready) { ready(partition, partition); });
 }
 
 int Pready_range(int low, int high, MPI_Request request) {
   const auto work = find_partitions(request);
   if (!work) return host::Pready_range(low, high, request);
-  return mark(work, [&](auto&& ready) { ready(low, high); });
+  return mark("MPI_Pready_range", work, [&](auto&& ready) { ready(low, high); });
 }
 
 int Pready_listed(int length, const int partitions[], MPI_Request request) {
   const auto work = find_partitions(request);
   if (!work) return host::Pready_list(length, const_cast<int*>(partitions), request);
-  return mark(work, [&](auto&& ready) {
+  return mark("MPI_Pready_list", work, [&](auto&& ready) {
     for (int i = 0; i < length; ++i) ready(partitions[i], partitions[i]);
   });
 }
@@ -352,7 +359,7 @@ int Parrived(MPI_Request request, int partition, int* flag) {
   bool arrived = false;
   const Status status = work->request().parrived(partition, arrived);
   if (status.ok()) *flag = arrived ? 1 : 0;
-  return raise(comm_of(*work), status);
+  return raise_in("MPI_Parrived", *work, status);
 }
 #endif
 
@@ -372,9 +379,8 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array[]) {
     works.push_back(find_partitions(array[i]));
     if (!works.back()) return raise(MPI_COMM_WORLD, not_ours(kName));
     if (!works.back()->active)
-      return raise(comm_of(*works.back()),
-                   {StatusCode::invalid_argument,
-                    std::string(kName) + " of a request that has not been started"});
+      return raise_in(kName, *works.back(),
+                      {StatusCode::invalid_argument, "the request has not been started"});
   }
   for (const auto& work : works) work->request().let_open(true);
   // One that has ended, well or not, has nothing left to prepare.
@@ -394,7 +400,7 @@ int MPIX_Prequest_create(accord_prequest** preq, MPI_Request request) {
   constexpr const char* kName = "MPIX_Prequest_create";
   const auto work = find_partitions(request);
   if (!work || preq == nullptr) return raise(MPI_COMM_WORLD, not_ours(kName));
-  return raise(comm_of(*work), work->request().create_prequest(*preq));
+  return raise_in(kName, *work, work->request().create_prequest(*preq));
 }
 
 int MPIX_Prequest_free(accord_prequest** preq) {

@@ -19,9 +19,13 @@
 
 namespace accord::shim {
 
-inline int refuse_device(MPI_Win win, const char* name) {
-  return raise_on_window(win, Status(StatusCode::unsupported,
-                                     std::string(name) + " on device memory is not supported"));
+inline Status no_device_memory() {
+  return {StatusCode::unsupported, "device memory in a window is not supported"};
+}
+inline int refuse_device(MPI_Win win, const char* name, core::CallSite::Argument first,
+                         core::CallSite::Argument second = {}) {
+  const core::CallScope scope(name, first, second);
+  return raise_on_window(win, no_device_memory());
 }
 
 template <class S, class D>
@@ -35,15 +39,16 @@ int Win_create(void* base, S size, D disp_unit, MPI_Info info, MPI_Comm comm, MP
     if (const int code = host::Allreduce(MPI_IN_PLACE, &refused, 1, MPI_INT, MPI_MAX, comm))
       return code;
     if (refused != 0) {
-      return raise(comm, Status(StatusCode::unsupported,
-                                "MPI_Win_create on device memory is not supported"));
+      const core::CallScope scope("MPI_Win_create", {"base", base});
+      return raise(comm, no_device_memory());
     }
   }
   return host::Win_create(base, size, disp_unit, info, comm, win);
 }
 
 inline int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  if (size > 0 && device::must_stage(base)) return refuse_device(win, "MPI_Win_attach");
+  if (size > 0 && device::must_stage(base))
+    return refuse_device(win, "MPI_Win_attach", {"base", base});
   return host::Win_attach(win, base, size);
 }
 
@@ -105,7 +110,7 @@ class TrackedTransfer final : public core::Tracked {
     context = to_bits(MPI_COMM_SELF);
   }
   Status finish(const core::Completion&) override {
-    return Status::from_host(raise_on_file(file_, description_.recv.copy_out()));
+    return Status::from_host(raise_on_file(file_, description_.recv.copy_out(), site));
   }
 
  private:

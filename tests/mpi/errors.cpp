@@ -123,6 +123,45 @@ void check_texts(MPI_Comm comm, const DeviceBuffer& buffer, int size_bytes) {
   MPI_Errhandler_free(&handler);
 }
 
+void check_windows(MPI_Comm comm, const DeviceBuffer& buffer) {
+  MPI_Win window = MPI_WIN_NULL;
+  int code = MPI_Win_create(buffer.pointer(), 64, 1, MPI_INFO_NULL, comm, &window);
+  expect(text_of(code),
+         {"MPI_Win_create on ocean of 2 ranks, rank", "base 0x", "device memory of"});
+  int shared = 0;
+  MPI_Win_create(&shared, sizeof shared, 1, MPI_INFO_NULL, comm, &window);
+  MPI_Win_set_name(window, "tide");
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  MPI_Win_fence(0, window);
+  code = MPI_Put(buffer.pointer(), 1, MPI_INT, 1 - rank, 0, 1, MPI_INT, window);
+  expect(text_of(code), {"MPI_Put on tide of 2 ranks, rank", "origin_addr 0x", "device memory of"});
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+}
+
+#if MPI_VERSION >= 4
+void check_partitions(MPI_Comm comm, const DeviceBuffer& buffer) {
+  constexpr int kPartitions = 4;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 0) {
+    MPI_Psend_init(buffer.pointer(), kPartitions, 16, MPI_INT, 1, 3, comm, MPI_INFO_NULL, &request);
+  } else {
+    MPI_Precv_init(buffer.pointer(), kPartitions, 16, MPI_INT, 0, 3, comm, MPI_INFO_NULL, &request);
+  }
+  MPI_Start(&request);
+  if (rank == 0)
+    expect(text_of(MPI_Pready(kPartitions, request)),
+           {"MPI_Pready on ocean of 2 ranks, rank 0", "buf 0x", "device memory of"});
+  if (rank == 0) MPI_Pready_range(0, kPartitions - 1, request);
+  int flag = 0;
+  if (rank == 1)
+    expect(text_of(MPI_Parrived(request, kPartitions, &flag)),
+           {"MPI_Parrived on ocean of 2 ranks, rank 1", "buf 0x", "device memory of"});
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Request_free(&request);
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -142,6 +181,11 @@ int main(int argc, char** argv) {
       return 1;
     }
     check_texts(comm, buffer, kSizeBytes);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    check_windows(comm, buffer);
+#if MPI_VERSION >= 4
+    check_partitions(comm, buffer);
+#endif
     MPI_Comm_free(&comm);
   }
   MPI_Finalize();
