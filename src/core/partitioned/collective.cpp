@@ -50,15 +50,13 @@ Status PartitionedCollective::open_work() {
 
 Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {
   ACCORD_TRY(check_partition(low, high));
-  if (!plan_.gives)
-    return {StatusCode::invalid_argument, "MPI_Pready on a rank that gives nothing"};
-  if (!started())
-    return {StatusCode::invalid_argument, "MPI_Pready on a request that has not been started"};
+  if (!plan_.gives) return {StatusCode::invalid_argument, "this rank gives nothing"};
+  if (!started()) return {StatusCode::invalid_argument, "the request has not been started"};
   const std::uint32_t now = round();
   for (std::int32_t partition = low; partition <= high; ++partition) {
     if (word(static_cast<std::size_t>(partition)).exchange(now, std::memory_order_acq_rel) == now)
       return {StatusCode::invalid_argument,
-              fmt::format("MPI_Pready: partition {} is ready already", partition)};
+              fmt::format("partition {} is ready already", partition)};
     note_host_mark(partition);
   }
   return {};
@@ -66,8 +64,7 @@ Status PartitionedCollective::pready(std::int32_t low, std::int32_t high) {
 
 Status PartitionedCollective::parrived(std::int32_t partition, bool& arrived) {
   ACCORD_TRY(check_partition(partition, partition));
-  if (!plan_.gets)
-    return {StatusCode::invalid_argument, "MPI_Parrived on a rank that gets nothing"};
+  if (!plan_.gets) return {StatusCode::invalid_argument, "this rank gets nothing"};
   arrived = !started() || arrival(partition).load(std::memory_order_acquire) == round();
   return {};
 }

@@ -39,7 +39,7 @@ void PartitionedReceive::meet(const wire::Hello& hello) {
 }
 
 Status PartitionedReceive::pready(std::int32_t, std::int32_t) {
-  return {StatusCode::invalid_argument, "MPI_Pready on a receive request"};
+  return {StatusCode::invalid_argument, "partitions of a receive request are not made ready"};
 }
 
 // Of one that is not active all has arrived, as MPI_Test says of such a request that it is

@@ -86,17 +86,16 @@ bool PartitionedSend::has_arrived(std::size_t transfer) const noexcept {
 }
 
 Status PartitionedSend::parrived(std::int32_t, bool&) {
-  return {StatusCode::invalid_argument, "MPI_Parrived on a send request"};
+  return {StatusCode::invalid_argument, "a send request has no partitions that arrive"};
 }
 
 // Thread-safe: the one that marks the last partition of a transfer says so to the engine.
 Status PartitionedSend::pready(std::int32_t low, std::int32_t high) {
   ACCORD_TRY(check_partition(low, high));
-  if (!started())
-    return {StatusCode::invalid_argument, "MPI_Pready on a request that has not been started"};
+  if (!started()) return {StatusCode::invalid_argument, "the request has not been started"};
   if (has_prequest() && call_.transfer_partitions > 1)
     return {StatusCode::unsupported,
-            "MPI_Pready on a request whose partitions kernels gather into transfers"};
+            "kernels gather the partitions of this request into transfers"};
   const std::uint32_t now = round();
   for (std::int32_t partition = low; partition <= high; ++partition) {
     const auto transfer = static_cast<std::size_t>(partition / call_.transfer_partitions);
@@ -105,7 +104,7 @@ Status PartitionedSend::pready(std::int32_t low, std::int32_t high) {
         word(transfer).load(std::memory_order_acquire) == now || has_arrived(transfer);
     if (marked.exchange(now, std::memory_order_acq_rel) == now || moved)
       return {StatusCode::invalid_argument,
-              fmt::format("MPI_Pready: partition {} is ready already", partition)};
+              fmt::format("partition {} is ready already", partition)};
     if (transfer_counts_[transfer].fetch_add(1, std::memory_order_acq_rel) + 1 ==
         partitions_of(transfer)) {
       word(transfer).store(now, std::memory_order_release);
