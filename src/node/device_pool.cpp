@@ -38,23 +38,6 @@ std::size_t round_up(std::size_t bytes, std::size_t granule_bytes) {
   return (bytes + granule_bytes - 1) / granule_bytes * granule_bytes;
 }
 
-struct Segment {
-  std::byte* start = nullptr;
-  std::size_t size_bytes = 0;
-  device::PointerInfo memory;
-  std::map<std::size_t, std::size_t> leases;  // where they begin, and how long they are
-
-  // The first gap that is long enough.
-  bool find(std::size_t wanted_bytes, std::size_t& first_bytes) const {
-    first_bytes = 0;
-    for (const auto& [first, length] : leases) {
-      if (first - first_bytes >= wanted_bytes) return true;
-      first_bytes = first + length;
-    }
-    return size_bytes - first_bytes >= wanted_bytes;
-  }
-};
-
 }  // namespace
 
 class DevicePools {
@@ -73,6 +56,22 @@ class DevicePools {
     int device;
     int owner;
     auto operator<=>(const Key&) const = default;
+  };
+  struct Segment {
+    std::byte* start = nullptr;
+    std::size_t size_bytes = 0;
+    device::PointerInfo memory;
+    std::map<std::size_t, std::size_t> leases;  // where they begin, and how long they are
+
+    // The first gap that is long enough.
+    bool find(std::size_t wanted_bytes, std::size_t& first_bytes) const {
+      first_bytes = 0;
+      for (const auto& [first, length] : leases) {
+        if (first - first_bytes >= wanted_bytes) return true;
+        first_bytes = first + length;
+      }
+      return size_bytes - first_bytes >= wanted_bytes;
+    }
   };
   struct Pool {
     std::map<std::byte*, Segment> segments;  // by start

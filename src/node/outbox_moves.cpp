@@ -87,7 +87,9 @@ Status Outbox::move(const MessageHeader& header) {
     moved = copy_to_spill(own);
     locked.lock();
   } else {
-    log::info("no memory to move a message to: its receiver is waited for");
+    static std::atomic<bool> is_told{false};
+    if (!is_told.exchange(true))
+      log::info("no memory to move messages to: their receivers are waited for");
     (void)change(header, Stage::moving, Stage::lent);
     return {};
   }
