@@ -383,6 +383,7 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   start();
   if (std::string(accord_runtime_name()) != "host") {
+    std::puts("skipped: kernels of the host runtime alone");
     MPI_Finalize();
     return 77;
   }
@@ -406,6 +407,11 @@ int main(int argc, char** argv) {
 
 #else
 
-int main() { return 77; }
+#include <cstdio>
+
+int main() {
+  std::puts("skipped: this MPI has no partitioned communication");
+  return 77;
+}
 
 #endif

@@ -321,6 +321,7 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   start();
   if (std::string(accord_runtime_name()) != "host") {
+    std::puts("skipped: kernels of the host runtime alone");
     MPI_Finalize();
     return 77;
   }
@@ -348,6 +349,11 @@ int main(int argc, char** argv) {
 
 #else
 
-int main() { return 77; }
+#include <cstdio>
+
+int main() {
+  std::puts("skipped: this MPI has no partitioned communication");
+  return 77;
+}
 
 #endif
