@@ -44,3 +44,15 @@ function(accord_unity target sources)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${sources})
   endif()
 endfunction()
+
+# accord_precompile(<target> <owner> <header>...): the sources of the target find these headers compiled already, by
+# <owner>, which is the first target of its name to ask. All that share an owner are compiled with the same options.
+function(accord_precompile target owner)
+  if(NOT ACCORD_UNITY)
+    return()
+  elseif(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()

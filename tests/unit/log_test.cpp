@@ -99,7 +99,9 @@ TEST(log, closed_stderr_does_no_harm) {
 
 TEST(log, long_messages_arrive_whole) {
   const std::string text = written("warn", [] { log::warn("{}", std::string(200000, 'x')); });
-  EXPECT_EQ(std::string("accord: warn: ") + std::string(200000, 'x') + "\n", text);
+  std::string expected = "accord: warn: ";
+  expected.append(200000, 'x').append("\n");
+  EXPECT_EQ(expected, text);
 }
 
 }  // namespace
