@@ -4,6 +4,7 @@
 # make bench   sets everything up, builds, runs four collectives on 2 ranks with verified results
 # make test    the same for the tests
 # make build   libraries, benchmark and tests in build/
+# make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute
 # make format  formats the C++ and Python files
 # make clean   removes build/;  make distclean also .deps/
 #
@@ -14,7 +15,7 @@ export PYTHON JOBS
 
 BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --max 1M
 
-.PHONY: all build bench test format clean distclean
+.PHONY: all build bench test nightly format clean distclean
 all: build
 
 build:
@@ -30,6 +31,10 @@ test:
 	@scripts/setup test
 	@scripts/build all
 	@scripts/test
+
+nightly:
+	@scripts/setup test
+	@scripts/fuzz 60
 
 format:
 	@scripts/format

@@ -83,8 +83,8 @@ std::string Recorder::table() const {
     if (used[stage]) text += fmt::format(" {:>10}", kNames[stage]);
   }
   for (const auto& [key, totals] : totals_) {
-    const auto mean_us = [&](std::int64_t total_ns) {
-      return static_cast<double>(total_ns) / static_cast<double>(totals.calls) / kNsPerUs;
+    const auto mean_us = [calls = totals.calls](std::int64_t total_ns) {
+      return static_cast<double>(total_ns) / static_cast<double>(calls) / kNsPerUs;
     };
     text += fmt::format("\n{:<24} {:<16} {:>8} {:>10.1f}", key.first, key.second, totals.calls,
                         mean_us(totals.duration_ns));

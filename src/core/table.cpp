@@ -36,8 +36,10 @@ std::string text_of(const json* value) {
 // A name of the file as a message shows it: whatever the file holds, the message stays a line.
 std::string quoted(const std::string& name) {
   constexpr std::size_t kShown = 60;
-  return name.size() <= kShown ? fmt::format("\"{}\"", name)
-                               : fmt::format("\"{}...\"", name.substr(0, kShown));
+  std::string shown = name.substr(0, kShown);
+  std::ranges::replace_if(
+      shown, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return fmt::format("\"{}{}\"", shown, name.size() <= kShown ? "" : "...");
 }
 
 // Only of numbers: writing out anything else takes stack for each level of it.
