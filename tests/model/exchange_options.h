@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "knobs.h"
+
 namespace accord::model {
 
 struct ExchangeOptions {
@@ -22,8 +24,13 @@ struct ExchangeOptions {
   // Of exports and openings that fail, of allocations that kernels cannot address, and of ranks
   // without an inbox server.
   unsigned refused_percent = 0;
-  unsigned kernels_percent = 100;  // of ranks whose device can reduce
-  unsigned exclusive_percent = 0;  // whose inbox server must be the only one on their device
+  unsigned lending_refused_percent = 0;  // the same of the program's own memory
+  unsigned kernels_percent = 100;        // of ranks whose device can reduce
+  unsigned exclusive_percent = 0;        // whose inbox server must be the only one on their device
+  bool descriptors = false;              // a handle of device memory needs one
+  // Of buffers in device memory, one in so many goes by its whole shadow; 0: none.
+  unsigned shadowed_one_in = 6;
+  Knobs knobs{};
 
   bool operator==(const ExchangeOptions&) const = default;
 };

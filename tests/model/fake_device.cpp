@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "fake_device.h"
 
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -18,7 +20,6 @@ namespace {
 
 // Address space; what is touched of it becomes memory.
 constexpr std::size_t kArenaBytes = std::size_t{512} << 20;
-constexpr std::uint64_t kPollsMax = 6;
 
 std::byte* reserve(int protection) {
   void* base =
@@ -31,8 +32,15 @@ std::byte* reserve(int protection) {
 struct Handle {
   const FakeDevice* owner = nullptr;
   std::size_t source = 0;
+  std::uint64_t source_id = 0;
   std::size_t size_bytes = 0;
 };
+
+// From one allocation to the next.
+std::size_t rounded(std::size_t size_bytes) {
+  constexpr std::size_t kAlignmentBytes = 64;
+  return (size_bytes / kAlignmentBytes + 1) * kAlignmentBytes;
+}
 
 }  // namespace
 
@@ -131,7 +139,7 @@ std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes, bo
   const std::size_t inside = found == allocations_.end() ? 0 : offset_of(pointer) - found->first;
   const bool exists =
       found != allocations_.end() && inside + span_bytes <= found->second.size_bytes;
-  const bool freed = exists && !allocations_.contains(found->second.source);
+  const bool freed = exists && !is_there(found->second);
   if (!exists || freed) {
     locked.unlock();
     complain(freed ? "a copy touches opened device memory that its owner has freed"
@@ -199,8 +207,8 @@ Status FakeDevice::begin(std::vector<std::function<void()>> steps, device::CopyT
   pending->polls_left = random(kPollsMax + 1);
   while (!pending->steps.empty() && random(2) == 0) pending->step();
   if (pending->steps.empty() && pending->polls_left == 0) return {};  // complete already
-  ticket.handle = pending.get();
   const std::lock_guard<std::mutex> locked(mutex_);
+  ticket.handle = reinterpret_cast<void*>(++last_ticket_);
   in_flight_[ticket.handle] = std::move(pending);
   return {};
 }
@@ -216,11 +224,17 @@ Status FakeDevice::copy_begin(int, std::span<const device::Copy> copies,
 
 // Writes `done` only when it is: what the interface promises, and no more.
 Status FakeDevice::copy_done(device::CopyTicket& ticket, bool& done) {
-  auto* pending = static_cast<Pending*>(ticket.handle);
-  if (pending == nullptr) {
+  if (ticket.handle == nullptr) {
     done = true;
     return {};
   }
+  Pending* pending = nullptr;
+  {
+    const std::lock_guard<std::mutex> locked(mutex_);
+    const auto found = in_flight_.find(ticket.handle);
+    if (found != in_flight_.end()) pending = found->second.get();
+  }
+  if (pending == nullptr) return {StatusCode::device_error, "a batch of an earlier job"};
   if (pending->polls_left > 0) {
     --pending->polls_left;
     if (!pending->steps.empty() && random(4) == 0) pending->step();
@@ -267,7 +281,10 @@ bool FakeDevice::kernels_reach(const void* pointer) {
 
 Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
                                 device::CopyTicket& ticket) {
-  if (Scheduler* scheduler = scheduler_.load()) scheduler->yield();
+  // Only to try memory out, under a lock that other ranks of the job want, too.
+  const bool tries = reduction.op == device::ReduceOp::bxor;
+  const bool tries_users = tries && reduction.element == device::Element::uint8;
+  if (Scheduler* scheduler = scheduler_.load(); scheduler != nullptr && !tries) scheduler->yield();
   ACCORD_TRY(next_copy_status());
   ACCORD_TRY(device::check_reduction(reduction));
   bool all_reached = kernels_reach(reduction.dst);
@@ -289,11 +306,25 @@ Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
     device::Reduction piece = reduction;
     piece.dst = static_cast<std::byte*>(reduction.dst) + first * size_bytes;
     piece.count = count;
-    steps.emplace_back([this, piece, sources, copies]() mutable {
+    steps.emplace_back([this, tries, tries_users, piece, sources, copies]() mutable {
       piece.sources = sources;
       piece.copies = copies;
-      if (piece.count > 0) reduce(piece);
+      if (piece.count == 0) return;
+      if (!tries) return reduce(piece);
+      // Whoever ends a trial may throw nothing; what is wrong the run knows all the same.
+      try {
+        if (!tries_users || !is_gone(sources[0])) reduce(piece);
+      } catch (const Aborted&) {
+      }
     });
+  }
+  if (!tries) return begin(std::move(steps), ticket);
+  // Of the library's own memory most end at once: else no ranks would ever join.
+  const std::uint64_t late_one_in = tries_users ? 3 : 40;
+  if (options_.knobs.late_trials && random(late_one_in) != 0) {
+    for (auto& step : steps) step();
+    ticket.handle = nullptr;
+    return {};
   }
   return begin(std::move(steps), ticket);
 }
@@ -312,17 +343,55 @@ void FakeDevice::host_free(void* pointer, std::size_t) noexcept {
 }
 
 Status FakeDevice::add(Allocation allocation, void*& pointer) {
-  constexpr std::size_t kAlignmentBytes = 64;
   const std::lock_guard<std::mutex> locked(mutex_);
-  if (allocations_.empty()) next_offset_ = 0;
-  if (next_offset_ + allocation.size_bytes > kArenaBytes)
+  const std::size_t offset = take_place(allocation.size_bytes);
+  if (offset + allocation.size_bytes > kArenaBytes)
     return {StatusCode::no_memory, "the fake device is full"};
-  if (!allocation.shared) allocation.source = next_offset_;
   allocation.buffer_id = ++last_buffer_id_;
-  pointer = base_ + next_offset_;
-  allocations_[next_offset_] = allocation;
-  next_offset_ += (allocation.size_bytes / kAlignmentBytes + 1) * kAlignmentBytes;
+  if (!allocation.shared) {
+    allocation.source = offset;
+    allocation.source_id = allocation.buffer_id;
+  }
+  pointer = base_ + offset;
+  allocations_[offset] = allocation;
   return {};
+}
+
+// Under mutex_.
+std::size_t FakeDevice::take_place(std::size_t size_bytes) {
+  if (allocations_.empty()) {
+    next_offset_ = 0;
+    freed_.clear();
+  }
+  std::vector<std::size_t>& freed = freed_[rounded(size_bytes)];
+  if (!freed.empty() && random(4) != 0) {
+    const std::size_t offset = freed.back();
+    freed.pop_back();
+    return offset;
+  }
+  const std::size_t offset = next_offset_;
+  if (offset + size_bytes <= kArenaBytes) next_offset_ += rounded(size_bytes);
+  return offset;
+}
+
+// Under mutex_.
+void FakeDevice::erase(Allocations::const_iterator allocation) {
+  freed_[rounded(allocation->second.size_bytes)].push_back(allocation->first);
+  allocations_.erase(allocation);
+}
+
+// Of what a trial of a user's memory may find, and nothing else: a driver's free waits for kernels,
+// and memory that a peer has open outlives its owner's free.
+bool FakeDevice::is_gone(const void* pointer) const {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  const auto found = find(pointer);
+  return found == allocations_.end() || !is_there(found->second);
+}
+
+// Under mutex_: whether the bytes are, those of an opened allocation too.
+bool FakeDevice::is_there(const Allocation& allocation) const {
+  const auto source = allocations_.find(allocation.source);
+  return source != allocations_.end() && source->second.buffer_id == allocation.source_id;
 }
 
 // Fresh memory holds what an inbox must not take for words of a first call.
@@ -342,13 +411,21 @@ Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes
   return {};
 }
 
+Status FakeDevice::allocate_for_program(device::MemoryKind kind, std::size_t size_bytes,
+                                        void*& pointer) {
+  ACCORD_TRY(allocate(0, kind, size_bytes, pointer));
+  const std::lock_guard<std::mutex> locked(mutex_);
+  allocations_[offset_of(pointer)].of_program = true;
+  return {};
+}
+
 Status FakeDevice::free(void* pointer) {
   const std::lock_guard<std::mutex> locked(mutex_);
   if (pinned_.erase(static_cast<const std::byte*>(pointer)) != 0) return {};
   const auto found = allocations_.find(offset_of(pointer));
   if (found == allocations_.end() || found->second.source != found->first)
     return {StatusCode::invalid_argument, "not an allocation"};
-  allocations_.erase(found);
+  erase(found);
   return {};
 }
 
@@ -356,8 +433,10 @@ Status FakeDevice::export_memory(const void* pointer, device::ExportedMemory& ex
   if (refuses()) return refused("export");
   const std::lock_guard<std::mutex> locked(mutex_);
   const auto found = allocations_.find(find(pointer)->first);
+  if (found->second.of_program && refuses_to_lend()) return refused("export");
   found->second.shared = true;
-  const Handle handle{this, found->first, found->second.size_bytes};
+  const Handle handle{this, found->first, found->second.buffer_id, found->second.size_bytes};
+  if (options_.descriptors) exported.file_descriptor = eventfd(0, EFD_CLOEXEC);
   exported.bytes.resize(sizeof handle);
   std::memcpy(exported.bytes.data(), &handle, sizeof handle);
   exported.offset_bytes = offset_of(pointer) - found->first;
@@ -369,11 +448,18 @@ Status FakeDevice::open_memory(int, const device::ExportedMemory& exported, void
   if (exported.bytes.size() != sizeof handle) return refused("open: a foreign handle");
   std::memcpy(&handle, exported.bytes.data(), sizeof handle);
   if (handle.owner != this || refuses()) return refused("open");
+  if (options_.descriptors && fcntl(exported.file_descriptor, F_GETFD) < 0)
+    return refused("open: no descriptor");
+  const Allocation opened{.size_bytes = handle.size_bytes,
+                          .source = handle.source,
+                          .source_id = handle.source_id,
+                          .shared = true};
   {
     const std::lock_guard<std::mutex> locked(mutex_);
-    if (!allocations_.contains(handle.source)) return refused("open: freed");
+    if (!is_there(opened)) return refused("open: freed");
+    if (allocations_[opened.source].of_program && refuses_to_lend()) return refused("open");
   }
-  return add({.size_bytes = handle.size_bytes, .source = handle.source, .shared = true}, pointer);
+  return add(opened, pointer);
 }
 
 Status FakeDevice::close_memory(void* pointer) {
@@ -381,7 +467,7 @@ Status FakeDevice::close_memory(void* pointer) {
   const auto found = allocations_.find(offset_of(pointer));
   if (found == allocations_.end() || found->second.source == found->first)
     return {StatusCode::invalid_argument, "not opened"};
-  allocations_.erase(found);
+  erase(found);
   return {};
 }
 

@@ -5,7 +5,8 @@
 // are elsewhere and only this file knows where. The copies of a batch, and a reduction, are done in
 // any order and piece by piece until a random number of polls has gone by; the n-th batch can be
 // made to fail. Exported memory is opened at an address of its own, which is of no more use once
-// the owner has freed the memory. Page-locked memory is the CPU's too. The instances live as long
+// the owner has freed the memory. What is freed gives its address to what is made next, more often
+// than not. Page-locked memory is the CPU's too. The instances live as long
 // as the process, since the staging pool remembers every runtime it has seen.
 #pragma once
 
@@ -28,6 +29,7 @@ namespace accord::model {
 class FakeDevice final : public device::DeviceRuntime {
  public:
   static constexpr std::size_t kCount = 2;
+  static constexpr std::uint64_t kPollsMax = 6;  // until a batch has ended
   static FakeDevice& get(std::size_t index);
   // The device that owns `pointer`, or null.
   static FakeDevice* owner(const void* pointer);
@@ -38,7 +40,23 @@ class FakeDevice final : public device::DeviceRuntime {
   // The copy after the next `copies` fails; negative: none.
   void fail_after(long copies) { fail_after_.store(copies); }
 
-  // Where the bytes behind a device pointer (not an opened one) are, for the tests themselves.
+  // The bytes behind a device pointer (not an opened one), for the tests themselves: while it
+  // lives, in order with what others do there.
+  class Access {
+   public:
+    explicit Access(const void* pointer) : device_(owner(pointer)), pointer_(pointer) { order(); }
+    ~Access() { order(); }
+    Access(const Access&) = delete;
+    Access& operator=(const Access&) = delete;
+    std::byte* bytes() const { return device_->behind(pointer_); }
+
+   private:
+    void order() noexcept {
+      if (device_ != nullptr) device_->order(true);
+    }
+    FakeDevice* device_;  // null: not device memory
+    const void* pointer_;
+  };
   std::byte* behind(const void* pointer) const;
 
   std::size_t live_allocations() const;
@@ -63,6 +81,8 @@ class FakeDevice final : public device::DeviceRuntime {
   Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
                   void*& pointer) override;
   Status free(void* pointer) override;
+  // The same for a buffer of the modelled program.
+  Status allocate_for_program(device::MemoryKind kind, std::size_t size_bytes, void*& pointer);
   Status export_memory(const void* pointer, device::ExportedMemory& exported) override;
   Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override;
   Status close_memory(void* pointer) override;
@@ -79,8 +99,10 @@ class FakeDevice final : public device::DeviceRuntime {
     std::uint64_t buffer_id = 0;
     device::MemoryKind kind = device::MemoryKind::device;
     std::size_t source = 0;  // offset of the allocation that has the bytes: another's where opened
-    bool shared = false;     // exported or opened: others may use the bytes
+    std::uint64_t source_id = 0;  // its buffer id
+    bool shared = false;          // exported or opened: others may use the bytes
     bool for_kernels = true;
+    bool of_program = false;
   };
   using Allocations = std::map<std::size_t, Allocation>;  // by offset
 
@@ -91,6 +113,10 @@ class FakeDevice final : public device::DeviceRuntime {
   std::size_t offset_of(const void* pointer) const noexcept;
   Allocations::const_iterator find(const void* pointer) const;
   Status add(Allocation allocation, void*& pointer);
+  std::size_t take_place(std::size_t size_bytes);
+  void erase(Allocations::const_iterator allocation);
+  bool is_gone(const void* pointer) const;
+  bool is_there(const Allocation& allocation) const;
   std::byte* reachable(const void* pointer, std::size_t span_bytes, bool& shared);
   bool kernels_reach(const void* pointer);
   bool is_pinned(const void* pointer) const;
@@ -101,6 +127,7 @@ class FakeDevice final : public device::DeviceRuntime {
   Status next_copy_status();
   std::uint64_t random(std::uint64_t bound);
   bool refuses() { return random(100) < options_.refused_percent; }
+  bool refuses_to_lend() { return random(100) < options_.lending_refused_percent; }
   void complain(const char* what);
 
   struct Pending;
@@ -111,12 +138,14 @@ class FakeDevice final : public device::DeviceRuntime {
   mutable std::mutex mutex_;
   Allocations allocations_;
   std::map<const std::byte*, std::unique_ptr<std::vector<std::byte>>> pinned_;  // by address
+  std::map<std::size_t, std::vector<std::size_t>> freed_;                       // offsets, by size
   std::size_t next_offset_ = 0;
   std::uint64_t last_buffer_id_ = 0;
   std::atomic<Scheduler*> scheduler_{nullptr};
   std::atomic<long> fail_after_{-1};
   std::atomic<std::size_t> host_allocations_{0};
-  std::map<void*, std::unique_ptr<Pending>> in_flight_;
+  std::map<void*, std::unique_ptr<Pending>> in_flight_;  // by ticket, never the same again
+  std::uintptr_t last_ticket_ = 0;
   std::atomic<std::uint64_t> order_{0};  // of the accesses to shared memory
   std::array<FakeInboxServer, 2> inbox_servers_{FakeInboxServer(*this), FakeInboxServer(*this)};
 };

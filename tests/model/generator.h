@@ -74,6 +74,7 @@ class Generator {
   void plan_comm();
   void plan_exchange();
   void plan_inboxes();
+  void plan_memory();
   void plan_calls();
   int add_event(Event event);
   void add_comm(std::vector<int> members);
@@ -122,6 +123,9 @@ class Generator {
   std::vector<std::size_t> sizes_;
   std::vector<Collective> collectives_;  // to choose from
   bool storm_ = false;                   // almost only collectives, few keys, many calls of each
+  unsigned pooled_percent_ = 0;          // of buffers in device memory that come from pools
+  int pools_ = 1;                        // of a rank
+  bool alike_ = false;  // almost all buffers are plain memory of one device, for zero-copy
   std::vector<std::vector<double>> last_;
   std::vector<std::vector<Draft>> drafts_;
   std::vector<Pending> pending_;

@@ -29,12 +29,17 @@ void Generator::add_comm(std::vector<int> members) {
 
 End Generator::random_end(const Event& event) {
   End end;
-  if (random_.percent(device_percent_)) {
+  if (alike_ && random_.percent(97)) {
+    end.place = Place::device_a;
+  } else if (random_.percent(device_percent_)) {
     end.place = random_.percent(75)   ? Place::device_a
                 : random_.percent(60) ? Place::device_b
                                       : Place::managed;
   }
-  if (event.elements > 0 && random_.percent(25)) end.gap_elements = 1 + random_.below(3);
+  if (event.elements > 0 && random_.percent(alike_ ? 3 : 25))
+    end.gap_elements = 1 + random_.below(3);
+  if (end.place != Place::host && random_.percent(pooled_percent_))
+    end.pool = static_cast<int>(random_.below(static_cast<std::uint64_t>(pools_)));
   return end;
 }
 
@@ -105,6 +110,7 @@ void Generator::plan_collective(Event& event) {
   event.persistent = random_.percent(12);
   if (random_.percent(60))
     event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
+  if (alike_) event.rounds += event.persistent ? 2 : 5;  // to be lent, and then some
   if (has_uneven_blocks(event.collective)) {
     const bool equal = random_.percent(25);
     for (std::size_t part = 0; part < members.size(); ++part)
@@ -181,10 +187,40 @@ void Generator::plan_exchange() {
   exchange.one_shot_bytes = random_.pick(std::vector<std::size_t>{0, 1000, 1 << 20});
   exchange.refused_percent = random_.pick(std::vector<unsigned>{0, 0, 5, 20});
   exchange.kernels_percent = random_.pick(std::vector<unsigned>{100, 100, 100, 80});
-  exchange.direct = random_.percent(25);
-  exchange.spread = exchange.direct && random_.percent(50);
-  exchange.pairs = random_.percent(30);
-  if (random_.percent(50)) plan_inboxes();
+  exchange.direct = random_.percent(50);
+  exchange.spread = exchange.direct && random_.percent(30);
+  exchange.pairs = random_.percent(35);
+  exchange.descriptors = random_.percent(50);
+  if (exchange.descriptors && random_.percent(30)) exchange.knobs.full_percent = 70;
+  if (random_.percent(exchange.pairs ? 70 : 50)) plan_inboxes();
+  plan_memory();
+}
+
+// Which memory the program uses again, and how much of it the library can remember and lend.
+void Generator::plan_memory() {
+  ExchangeOptions& exchange = program_.exchange;
+  Knobs& knobs = exchange.knobs;
+  pooled_percent_ = random_.pick(std::vector<unsigned>{0, 60, 95});
+  if (exchange.direct) pooled_percent_ = random_.pick(std::vector<unsigned>{60, 95, 100});
+  pools_ = 1 + static_cast<int>(random_.below(random_.percent(20) ? 8 : 3));
+  program_.churn_percent = random_.pick(std::vector<unsigned>{0, 2, 10, 30});
+  alike_ = exchange.direct && random_.percent(70);
+  if (alike_) {
+    exchange.shadowed_one_in = random_.pick(std::vector<unsigned>{0, 0, 40});
+    exchange.region_bytes = random_.pick(std::vector<std::size_t>{15500, 20480});
+    exchange.node_bytes = random_.pick(std::vector<std::size_t>{1, 64});
+    if (random_.percent(50)) exchange.refused_percent = 0;
+    if (random_.percent(exchange.pairs ? 30 : 70)) exchange.lane_bytes = 0;
+  }
+  if (random_.percent(20)) exchange.lending_refused_percent = 20;
+  if (random_.percent(30)) {
+    pools_ = 3 + static_cast<int>(random_.below(3));
+    knobs.offers_max = 1 + static_cast<std::ptrdiff_t>(random_.below(2));
+    knobs.idle_calls = 1 + random_.below(4);
+    // More than are lent, so that there is one to forget.
+    if (random_.percent(40)) knobs.known_max = 4 + random_.below(3);
+  }
+  knobs.late_trials = random_.percent(35);
 }
 
 void Generator::plan_inboxes() {
@@ -227,6 +263,7 @@ void Generator::plan() {
   program_.threads_allowed = random_.percent(75);
   program_.chunk_bytes = random_.pick(std::vector<std::size_t>{8, 20, 24, 32, 64});
   device_percent_ = random_.pick(std::vector<unsigned>{15, 50, 85});
+  if (random_.percent(15)) program_.exchange.knobs.keys_max = 1 + random_.below(3);
   plan_calls();
   std::vector<int> everyone;
   for (int rank = 0; rank < program_.ranks; ++rank) everyone.push_back(rank);

@@ -140,7 +140,8 @@ core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::Coll
   end.user = buffer.data;
   end.segment = segment_of(buffer);
   // Some device buffers enter as one with absolute addresses does, through their whole shadow.
-  end.shadowed = staged.is_staged() && scheduler_.random(6) == 0;
+  const unsigned one_in = options_.exchange.shadowed_one_in;
+  end.shadowed = staged.is_staged() && one_in != 0 && scheduler_.random(one_in) == 0;
   if (end.shadowed) return end;
   end.memory = staged.where();
   end.runtime = staged.where().runtime;

@@ -7,8 +7,10 @@
 //   seed
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
+#include "reach.h"
 #include "runner.h"
 #include "shrink.h"
 
@@ -20,9 +22,12 @@ std::uint64_t setting(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// The number that CI runs: it reaches all that the marks name.
+constexpr std::uint64_t kCountMin = 3000;
+
 void test_random_programs(const GeneratorOptions& generator, std::uint64_t percent) {
   const std::uint64_t first = setting("ACCORD_MODEL_SEED", 1);
-  const std::uint64_t count = setting("ACCORD_MODEL_COUNT", 3000) * percent / 100;
+  const std::uint64_t count = setting("ACCORD_MODEL_COUNT", kCountMin) * percent / 100;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const Program program = generate(seed, generator);
     RunOptions options;
@@ -37,6 +42,30 @@ void test_random_programs(const GeneratorOptions& generator, std::uint64_t perce
            << "\ncut down: " << shrink(program, options, message).text();
   }
 }
+
+// Behind the programs: after all of them, it judges what they have reached.
+class ReachReport : public testing::Environment {
+ public:
+  void SetUp() override {
+    for (int verb = 0; verb <= static_cast<int>(Action::Verb::await); ++verb)
+      expect_reached("verb", name_of(static_cast<Action::Verb>(verb)));
+    for (int number = 0; number <= static_cast<int>(Collective::free); ++number) {
+      const auto kind = static_cast<Collective>(number);
+      expect_reached(name_of(Form::blocking), name_of(kind));
+      if (kind >= Collective::split) continue;
+      expect_reached(name_of(Form::nonblocking), name_of(kind));
+      if (kind != Collective::dup) expect_reached(name_of(Form::persistent), name_of(kind));
+    }
+  }
+  void TearDown() override {
+    std::printf("%s", reach_report().c_str());
+    const bool is_whole =
+        testing::GTEST_FLAG(filter) == "*" && setting("ACCORD_MODEL_COUNT", kCountMin) >= kCountMin;
+    if (!is_whole || testing::UnitTest::GetInstance()->Failed()) return;
+    EXPECT_EQ(never_reached(), "") << "none of the programs has reached this";
+  }
+};
+const testing::Environment* const report = testing::AddGlobalTestEnvironment(new ReachReport);
 
 TEST(Model, RandomPrograms) { test_random_programs({}, 60); }
 TEST(Model, LongPrograms) { test_random_programs({.length_max = 60}, 10); }

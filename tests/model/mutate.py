@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""Writes a copy of a source file of the library in which the mistakes of mutation.h can be switched on.
+"""Writes a copy of a source file of the library for the model tests.
 
-Each mistake takes one expression for another while it is the active one; with none, the copy does
-what the original does. An expression that is not there exactly once is an error: the table below
-must follow the source.
+Mistakes (mutation.h): each takes one expression for another while it is the active one; with none,
+the copy does what the original does.
+Marks (reach.h): expressions that count what programs reach, so that the library itself need not.
+Knobs (knobs.h): bounds that a program chooses, since it is too short to reach those of the library.
+An expression that is not there exactly once is an error: the tables below must follow the source.
 """
 
 import argparse
@@ -128,17 +130,105 @@ MUTATIONS = {
     "joining.cpp": {"decline_alone": ("records || !", "all_.any_host()", "mine_.any_host()")},
 }
 
+REACH = "::accord::model::reached(::accord::model::Reach::"
+REACHED_IF = "::accord::model::reached_if(::accord::model::Reach::"
+KNOBS = "::accord::model::knobs"
+
+# Source: what stands before the expression, the expression, what stands there instead; $ is the
+# expression itself.
+MARKS = {
+    "agreement.cpp": [
+        ("if (keys_.size() < ", "kKeysMax", f"{KNOBS}.keys_max"),
+        ("lot / kCallsPerPlace % ", "kKeysMax", f"{KNOBS}.keys_max"),
+        ("if (", "lot % kCallsPerPlace != 0", f"{REACHED_IF}key_without_room, $)"),
+        ("", "entries_.erase(loser)", f"({REACH}key_displaced), $)"),
+    ],
+    "collective.cpp": [
+        ("CallWatch::Difference found;\n      Status status = ",
+         "run_exchange(engine, *queue, *exchange, call.entry, found)",
+         f"({REACH}in_one_step), $)"),
+        ("set_last_path(", "exchange->path()", f"({REACH}run_again), $)"),
+    ],
+    "collective_operation.cpp": [
+        ("if (", "mode == Mode::plain", f"{REACHED_IF}staged, $)"),
+        ("if (", "mode == Mode::pipelined",
+         f"{REACHED_IF}pipelined, $)"),
+        ("if (", "form_ == Form::persistent && turn_->result->mode != Mode::plain",
+         f"{REACHED_IF}persistent_rounds, $)"),
+        ("if (", "foreign", f"{REACHED_IF}foreign_end, $)"),
+    ],
+    "direct_exchange.cpp": [
+        ("if (", "plan_.form() == node::DirectForm::spread",
+         "(::accord::model::reached_direct(plan_.form(), pipeline_.exchange->kind), $)"),
+        ("(", "next == State::declined", f"{REACHED_IF}direct_declined, $)"),
+        ("return ", "pipeline_.in_place;", f"{REACHED_IF}direct_in_place, pipeline_.in_place);"),
+    ],
+    "inbox_exchange.cpp": [
+        ("state_ = ", "State::unpacking", f"({REACH}inbox, pipeline_.exchange->kind), $)"),
+    ],
+    "inbox_pairs.cpp": [
+        ("    ", "long_.emplace(", f"{REACH}long_and_short_pairs), $"),
+    ],
+    "joining.cpp": [
+        ("if (", "accepted.ok()", f"{REACHED_IF}ranks_accepted, $)"),
+        ("step_ == Step::opened && ", "!all_could", f"{REACHED_IF}opening_refused, $)"),
+        ("++joined_.early_attempts < ", "kEarlyAttemptsMax", f"({REACH}joined_too_early), $)"),
+        ("if (!grows() || ", "group_->has_more_memory_than(*joined_.group)",
+         f"{REACHED_IF}grown, $)"),
+    ],
+    "node_exchange.cpp": [
+        ("base_ = ", "group_->take(plan_.chunks())",
+         f"({REACH}regions, pipeline_.exchange->kind), $)"),
+    ],
+    "pairwise_exchange.cpp": [
+        ("      (", "pair.is_lent", f"{REACHED_IF}pair_through_region, !$, pipeline_.exchange->kind)"
+         f" ? region_pairs : {REACHED_IF}pair_lent, $, pipeline_.exchange->kind)"),
+    ],
+    "descriptor_port.cpp": [
+        ("sent = ", "send_parcel(ports().socket.number(), name, parcel, descriptors) >= 0",
+         "::accord::model::has_room() && $"),
+    ],
+    "offers.cpp": [
+        ("if (", "own_.size() >= kKnownMax", f"own_.size() >= {KNOBS}.known_max"),
+        ("    ", "own_.erase(std::min_element", f"{REACH}known_forgotten), $"),
+        ("const auto slot = std::find_if(slots_.begin(), ", "slots_.end()",
+         f"slots_.begin() + {KNOBS}.offers_max"),
+        ("if (slot != ", "slots_.end()", f"slots_.begin() + {KNOBS}.offers_max"),
+        ("idle->last_call + ", "kIdleCalls", f"{KNOBS}.idle_calls"),
+        ("<= calls_) ", "withdraw(*idle)", f"({REACH}idle_gives_way), $)"),
+        ("", "++slot.generation", f"({REACH}offered), {REACHED_IF}offer_again, $ > 1))"),
+        ("", "keep_account(slot, own)", f"({REACH}offer_of_freed), $)"),
+        ("", "keep_account(slots_[static_cast<std::size_t>(slot)], *own)",
+         f"({REACH}freed_found_later), $)"),
+        ("has_closed = has_closed || ", "imports[i].start != nullptr",
+         f"{REACHED_IF}stale_import_closed, $)"),
+        ("if (", "imports[i].generation == generation",
+         f"!{REACHED_IF}stale_generation, imports[i].generation != 0 && !($)) && $"),
+        ("  return ", "Trial::unended()", f"({REACH}late_trial), $)"),
+        ("if (", "import.generation != tried.generation || !trial_.outcome().ok()",
+         f"!{REACHED_IF}late_trial_counts, !($))"),
+        ("has_refused_ = ", "true", f"({REACH}import_refused), $)"),
+        ("has_refused_ = ", "false;", f"({REACH}import_tried_again), false);"),
+        ("own.refused = own.refused || ", "!lent.ok()", f"{REACHED_IF}export_refused, $)"),
+        ("if (", "!sent) return {};\n  shown", f"{REACHED_IF}offer_waits_for_room, !sent)) return {{}};\n  shown"),
+    ],
+}
+
+
+def replaced(source, text, before, original, instead):
+    if text.count(before + original) != 1:
+        sys.exit(f"{source} does not have `{before}{original}` exactly once")
+    return text.replace(before + original, before + instead)
+
 
 def mutated(source, text):
-    for mistake, (before, original, mistaken) in MUTATIONS[source].items():
-        if text.count(before + original) != 1:
-            sys.exit(
-                f"{source} does not have `{before}{original}` exactly once, which {mistake} changes"
-            )
+    for mistake, (before, original, mistaken) in MUTATIONS.get(source, {}).items():
         is_active = f"::accord::model::active(::accord::model::Mutation::{mistake})"
         choice = f"({is_active} ? ({mistaken}) : ({original}))"
-        text = text.replace(before + original, before + choice)
-    return '#include "mutation.h"\n' + text
+        text = replaced(source, text, before, original, choice)
+    for before, original, mark in MARKS.get(source, []):
+        text = replaced(source, text, before, original, mark.replace("$", original))
+    return '#include "knobs.h"\n#include "mutation.h"\n#include "reach.h"\n' + text
 
 
 def main():

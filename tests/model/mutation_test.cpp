@@ -69,7 +69,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"PullOwnLength", Mutation::pull_own_length, "allgatherv, receive"},
                     Mistake{"KeepOldWords", Mutation::keep_old_words, "receive buffer"},
                     Mistake{"ShareSequence", Mutation::share_sequence, "receive buffer"},
-                    Mistake{"DeclineAlone", Mutation::decline_alone, "deadlock"}),
+                    Mistake{"DeclineAlone", Mutation::decline_alone, "deadlock"},
+                    Mistake{"SettleUnread", Mutation::settle_unread, "receive buffer"},
+                    Mistake{"LeaveLent", Mutation::leave_lent, "receive buffer"},
+                    Mistake{"ReachUnarrived", Mutation::reach_unarrived, "deadlock"},
+                    Mistake{"EndUnstored", Mutation::end_unstored, "receive buffer"},
+                    Mistake{"RefillUnread", Mutation::refill_unread, "receive buffer"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
 // Too rare in random programs: the calls that these need must follow each other directly.
@@ -148,7 +153,6 @@ TEST(Mutations, LentBufferLeftWhilePeersReadIt) {
             std::string::npos);
 }
 
-// Random programs seldom use a buffer often enough to lend it.
 TEST(Mutations, LentBufferLeftWhilePeersWriteIt) {
   ShimOptions shim = with_regions();
   shim.exchange.direct = true;

@@ -12,17 +12,22 @@ const char* name_of(Place place) {
   return names[static_cast<std::size_t>(place)];
 }
 
+}  // namespace
+
 const char* name_of(Action::Verb verb) {
   static const char* const names[] = {
-      "init",    "start",       "",         "wait",    "test",         "get_status",
-      "waitall", "waitany",     "waitsome", "testall", "request_free", "cancel",
-      "probe",   "iprobe loop", "open",     "await"};
+      "init",     "start",   "block",        "wait",   "test",  "get_status",  "waitall", "waitany",
+      "waitsome", "testall", "request_free", "cancel", "probe", "iprobe loop", "open",    "await"};
   return names[static_cast<std::size_t>(verb)];
 }
 
+namespace {
+
 std::string end_text(const End& end) {
-  return end.gap_elements == 0 ? name_of(end.place)
-                               : fmt::format("{}+gap{}", name_of(end.place), end.gap_elements);
+  std::string text = name_of(end.place);
+  if (end.pool >= 0) text += fmt::format("#{}", end.pool);
+  if (end.gap_elements > 0) text += fmt::format("+gap{}", end.gap_elements);
+  return text;
 }
 
 std::string ref_name(const Program& program, const Ref& ref) {
@@ -95,12 +100,20 @@ std::string to_text(const Program& program) {
     text += fmt::format(
         "exchange from {} bytes through regions of {}, one shot to {}{}{}{}; to {} bytes through "
         "inboxes "
-        "from call {} on; {} % refused, {} % of ranks with kernels, {} % with exclusive devices\n",
+        "from call {} on; {} % refused, {} % to lend, {} % of ranks with kernels, {} % with "
+        "exclusive devices; "
+        "memory of pools made anew in {} %{}{}; {} kinds of calls, {} of {} known allocations "
+        "lent, "
+        "for {} calls, {} % full sockets\n",
         exchange.node_bytes, exchange.region_bytes, exchange.one_shot_bytes,
         exchange.direct ? ", directly where possible" : "",
         exchange.spread ? ", spread by engines" : "", exchange.pairs ? ", pair by pair" : "",
         exchange.lane_bytes, exchange.inbox_calls, exchange.refused_percent,
-        exchange.kernels_percent, exchange.exclusive_percent);
+        exchange.lending_refused_percent, exchange.kernels_percent, exchange.exclusive_percent,
+        program.churn_percent, exchange.descriptors ? ", with descriptors" : "",
+        exchange.knobs.late_trials ? ", late trials" : "", exchange.knobs.keys_max,
+        exchange.knobs.offers_max, exchange.knobs.known_max, exchange.knobs.idle_calls,
+        exchange.knobs.full_percent);
   }
   for (std::size_t comm = 1; comm < program.comms.size(); ++comm) {
     std::string members;

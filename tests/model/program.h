@@ -22,6 +22,7 @@ enum class Place { host, device_a, device_b, managed };
 struct End {
   Place place = Place::host;
   std::size_t gap_elements = 0;
+  int pool = -1;  // the rank's allocation of this number that it is cut from; -1: one of its own
 };
 
 // What one participant holds: one request (or blocking call) a round.
@@ -112,6 +113,7 @@ struct Program {
   std::size_t pipeline_bytes = 64;
   std::size_t chunk_bytes = 32;
   ExchangeOptions exchange{};
+  unsigned churn_percent = 0;  // of allocations of pools that are freed and made anew when idle
   std::vector<std::vector<int>> comms{{}};  // members, as world ranks; number 0 is the world
   std::vector<Event> events;
   std::vector<std::vector<Action>> lists;  // of thread rank * threads + thread
@@ -121,6 +123,7 @@ struct Program {
   }
 };
 
+const char* name_of(Action::Verb verb);
 std::string to_text(const Program& program);
 std::string to_text(const Program& program, const Action& action);
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "buffer_pool.h"
 #include "runner.h"
 #include "user_buffer.h"
 #include "world.h"
@@ -36,6 +37,7 @@ class Run {
  private:
   void run_thread(std::size_t index);
   void perform(UserMpi& mpi, int rank, const Action& action);
+  void note(const Action& action) const;
   void start(UserMpi& mpi, const Ref& ref);
   void block(UserMpi& mpi, const Ref& ref);
   void release(UserMpi& mpi, const Ref& ref);
@@ -43,6 +45,7 @@ class Run {
   void probe(UserMpi& mpi, const Action& action);
   void prepare(const Ref& ref);
   void make_buffers(const Ref& ref, Call& call);
+  std::unique_ptr<UserBuffer> make_buffer(const Ref& ref, End end, std::size_t elements);
   void completed(const Ref& ref, const MessageStatus& status);
   void check_received(const Ref& ref, const MessageStatus& status);
   void check_collective(const Ref& ref);
@@ -79,6 +82,7 @@ class Run {
   const Program& program_;
   const RunOptions options_;
   World world_;
+  std::vector<std::unique_ptr<BufferPool>> pools_;  // by rank
   std::vector<std::size_t> first_slot_;
   std::vector<Progress> progress_;
   std::vector<std::vector<Comm>> comms_;  // by rank, then number in the program

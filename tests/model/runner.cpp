@@ -8,6 +8,7 @@
 
 #include "node/device_pool.h"
 #include "program_run.h"
+#include "reach.h"
 
 namespace accord::model {
 static std::size_t count_slots(const Program& program) {
@@ -32,6 +33,8 @@ Run::Run(const Program& program, const RunOptions& options)
     first_slot_.push_back(slots);
     slots += event.parts.size() * static_cast<std::size_t>(event.rounds);
   }
+  for (int rank = 0; rank < program.ranks; ++rank)
+    pools_.push_back(std::make_unique<BufferPool>(world_.scheduler(), program.churn_percent));
   comms_.assign(static_cast<std::size_t>(program.ranks),
                 std::vector<Comm>(program.comms.size(), kNoComm));
   for (auto& of_rank : comms_) of_rank[0] = kWorld;
@@ -52,6 +55,7 @@ std::string Run::execute() {
   scheduler.run(std::move(bodies));
   if (!scheduler.failed()) check_freed();
   progress_.clear();  // with all buffers: what memory is left then is nobody's
+  pools_.clear();
   return world_.verdict();
 }
 
@@ -59,6 +63,7 @@ void Run::run_thread(std::size_t index) {
   const auto threads = static_cast<std::size_t>(program_.threads);
   const std::size_t rank = index / threads;
   UserMpi& mpi = world_.user(static_cast<int>(rank));
+  node::device_pool_owner = static_cast<int>(rank) + 1;
   for (const Action& action : program_.lists[index]) {
     world_.scheduler().yield();
     perform(mpi, static_cast<int>(rank), action);
@@ -76,6 +81,7 @@ void Run::run_thread(std::size_t index) {
 void Run::perform(UserMpi& mpi, int rank, const Action& action) {
   using Verb = Action::Verb;
   const auto owner = static_cast<std::size_t>(rank);
+  if (options_.backend == RunOptions::Backend::accord) note(action);
   switch (action.verb) {
     case Verb::open:
       opened_[owner].store(true);
@@ -115,6 +121,19 @@ void Run::perform(UserMpi& mpi, int rank, const Action& action) {
     default:
       return complete_many(mpi, action);
   }
+}
+
+// For the report of what is reached.
+void Run::note(const Action& action) const {
+  reached("verb", name_of(action.verb));
+  if (action.refs.empty()) return;
+  const Event& what = event(action.refs.front());
+  const bool starts = action.verb == Action::Verb::start || action.verb == Action::Verb::block;
+  if (what.kind != Event::Kind::collective || !starts) return;
+  const Form form = what.persistent                      ? Form::persistent
+                    : action.verb == Action::Verb::block ? Form::blocking
+                                                         : Form::nonblocking;
+  reached(name_of(form), name_of(what.collective));
 }
 
 int Run::rank_in(int comm, int world_rank) const {

@@ -80,10 +80,8 @@ std::vector<std::int64_t> Run::expected(const Ref& ref) const {
 
 void Run::make_buffers(const Ref& ref, Call& made) {
   const Event& what = event(ref);
-  // The reference has no Accord, hence no device memory.
-  End send = part(ref).send;
-  End recv = part(ref).recv;
-  if (options_.backend != RunOptions::Backend::accord) send.place = recv.place = Place::host;
+  const End& send = part(ref).send;
+  const End& recv = part(ref).recv;
   const std::size_t parts = what.parts.size();
   std::size_t send_elements = what.block_elements_of(static_cast<std::size_t>(ref.part));
   std::size_t recv_elements = send_elements;
@@ -99,16 +97,20 @@ void Run::make_buffers(const Ref& ref, Call& made) {
     const bool has_recv = scatter ? !(what.in_place && is_root) : !to_root || is_root;
     const bool has_send =
         scatter ? is_root : what.collective != Collective::bcast && !(what.in_place && has_recv);
-    if (has_send)
-      made.send = std::make_unique<UserBuffer>(send, send_elements, what.block_elements);
-    if (has_recv)
-      made.recv = std::make_unique<UserBuffer>(recv, recv_elements, what.block_elements);
+    if (has_send) made.send = make_buffer(ref, send, send_elements);
+    if (has_recv) made.recv = make_buffer(ref, recv, recv_elements);
   } else if (what.receives(static_cast<std::size_t>(ref.part))) {
-    made.recv = std::make_unique<UserBuffer>(recv, what.elements + what.spare_elements,
-                                             what.block_elements);
+    made.recv = make_buffer(ref, recv, what.elements + what.spare_elements);
   } else {
-    made.send = std::make_unique<UserBuffer>(send, send_elements, what.block_elements);
+    made.send = make_buffer(ref, send, send_elements);
   }
+}
+
+std::unique_ptr<UserBuffer> Run::make_buffer(const Ref& ref, End end, std::size_t elements) {
+  // The reference has no Accord, hence no device memory.
+  if (options_.backend != RunOptions::Backend::accord) end.place = Place::host;
+  BufferPool& pool = *pools_[static_cast<std::size_t>(part(ref).rank)];
+  return std::make_unique<UserBuffer>(end, elements, event(ref).block_elements, &pool);
 }
 
 // Fills the inputs of a round, poisons its outputs.
@@ -166,8 +168,11 @@ void Run::completed(const Ref& ref, const MessageStatus& status) {
     check_received(ref, status);
   }
   // The buffers are the program's own again: it uses them otherwise at once.
-  if (made.send) made.send->poison();
-  if (made.recv) made.recv->poison();
+  for (auto* buffer : {&made.send, &made.recv}) {
+    if (*buffer == nullptr) continue;
+    (*buffer)->poison();
+    if ((*buffer)->is_of_pool() && !persistent(ref)) buffer->reset();
+  }
 }
 
 void Run::check_received(const Ref& ref, const MessageStatus& status) {

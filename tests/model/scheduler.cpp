@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "scheduler.h"
 
+#include <sched.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -19,6 +21,15 @@ constexpr std::uint64_t kIdleSwitchOneIn = 64;
 constexpr std::uint64_t kStepsMax = 10'000'000;
 // Free mode: no event for so long is a deadlock, even on a loaded machine under a sanitizer.
 constexpr int kSilenceSeconds = 60;
+
+// One thread at a time runs, so one processor does: to wake a thread on another takes far longer,
+// above all where the machine has other work.
+void stay_on(int processor) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(static_cast<std::size_t>(processor), &only);
+  (void)sched_setaffinity(0, sizeof only, &only);  // where that is not to be had, it takes longer
+}
 
 thread_local std::uint64_t g_free_random = 0;
 std::atomic<std::uint64_t> g_free_threads{0};
@@ -46,8 +57,12 @@ void Scheduler::run(std::vector<std::function<void()>> bodies) {
   }
   live_ = bodies.size();
   std::vector<std::thread> threads;
+  const int processor = sched_getcpu();
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    threads.emplace_back([this, i, &bodies] { start(i, bodies[i]); });
+    threads.emplace_back([this, i, &bodies, processor] {
+      if (mode_ == Mode::baton && processor >= 0) stay_on(processor);
+      start(i, bodies[i]);
+    });
   }
   if (mode_ == Mode::baton) {
     sem_post(&choose(nullptr)->turn);

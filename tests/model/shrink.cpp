@@ -194,14 +194,18 @@ class Shrinker {
   // Without exchange regions and inboxes, or one of them, or with devices that refuse nothing.
   bool simplify_exchange() {
     ExchangeOptions simple = best_.program.exchange;
-    simple.refused_percent = 0;
+    simple.refused_percent = simple.lending_refused_percent = 0;
     simple.kernels_percent = 100;
     simple.exclusive_percent = 0;
     ExchangeOptions without_inboxes = best_.program.exchange;
     without_inboxes.lane_bytes = 0;
     ExchangeOptions without_regions = best_.program.exchange;
     without_regions.node_bytes = 0;
-    for (const auto& exchange : {ExchangeOptions{}, without_inboxes, without_regions, simple}) {
+    ExchangeOptions without_knobs = best_.program.exchange;
+    without_knobs.knobs = {};
+    without_knobs.descriptors = false;
+    for (const auto& exchange :
+         {ExchangeOptions{}, without_inboxes, without_regions, simple, without_knobs}) {
       if (exchange == best_.program.exchange) continue;
       Program candidate = best_.program;
       candidate.exchange = exchange;
@@ -239,6 +243,12 @@ class Shrinker {
           Part& changed = program.events[number].parts[part];
           const bool was = changed.send.gap_elements != 0 || changed.recv.gap_elements != 0;
           changed.send.gap_elements = changed.recv.gap_elements = 0;
+          return was;
+        });
+        attempt([&](Program& program) {
+          Part& changed = program.events[number].parts[part];
+          const bool was = changed.send.pool >= 0 || changed.recv.pool >= 0;
+          changed.send.pool = changed.recv.pool = -1;
           return was;
         });
         attempt([&](Program& program) {

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "buffer_pool.h"
 #include "fake_device.h"
+#include "reach.h"
 
 namespace accord::model {
 namespace {
@@ -25,33 +27,44 @@ std::int64_t value_of(int event, int round, int who, std::size_t index) {
   return static_cast<std::int64_t>(random.next());
 }
 
-UserBuffer::UserBuffer(const End& end, std::size_t elements, std::size_t block_elements)
+UserBuffer::UserBuffer(const End& end, std::size_t elements, std::size_t block_elements,
+                       BufferPool* pool)
     : end_(end), elements_(elements), block_elements_(block_elements) {
   const std::size_t blocks = elements / block_elements;
   raw_elements_ = 2 * kGuardElements + blocks * (block_elements + end.gap_elements);
   if (end.place == Place::host) {
     host_.resize(raw_elements_);
+    bytes_ = host_.data();
   } else {
-    const auto kind =
-        end.place == Place::managed ? device::MemoryKind::managed : device::MemoryKind::device;
-    const std::size_t size_bytes = raw_elements_ * sizeof(std::int64_t);
-    if (!FakeDevice::get(end.place == Place::device_b ? 1 : 0)
-             .allocate(0, kind, size_bytes, device_)
-             .ok()) {
-      std::abort();
-    }
+    allocate(raw_elements_ * sizeof(std::int64_t), pool);
+    bytes_ = reinterpret_cast<std::int64_t*>(FakeDevice::owner(device_)->behind(device_));
   }
-  for (std::size_t raw = 0; raw < raw_elements_; ++raw) *at(raw) = kGuard;
+  {
+    const FakeDevice::Access access(device_);
+    for (std::size_t raw = 0; raw < raw_elements_; ++raw) *at(raw) = kGuard;
+  }
   poison();
 }
 
-UserBuffer::~UserBuffer() {
-  if (device_ != nullptr) (void)FakeDevice::owner(device_)->free(device_);
+void UserBuffer::allocate(std::size_t size_bytes, BufferPool* pool) {
+  if (pool != nullptr && end_.pool >= 0) device_ = pool->take(end_, size_bytes);
+  if (device_ != nullptr) {
+    pool_ = pool;
+    return;
+  }
+  reached(Reach::buffer_fresh);
+  const auto kind =
+      end_.place == Place::managed ? device::MemoryKind::managed : device::MemoryKind::device;
+  FakeDevice& device = FakeDevice::get(end_.place == Place::device_b ? 1 : 0);
+  if (!device.allocate_for_program(kind, size_bytes, device_).ok()) std::abort();
 }
 
-std::int64_t* UserBuffer::at(std::size_t index) const {
-  if (device_ == nullptr) return const_cast<std::int64_t*>(host_.data()) + index;
-  return reinterpret_cast<std::int64_t*>(FakeDevice::owner(device_)->behind(device_)) + index;
+UserBuffer::~UserBuffer() {
+  if (pool_ != nullptr) {
+    pool_->give_back(end_, device_);
+  } else if (device_ != nullptr) {
+    (void)FakeDevice::owner(device_)->free(device_);
+  }
 }
 
 std::size_t UserBuffer::raw_index(std::size_t element) const {
@@ -75,14 +88,17 @@ Buffer UserBuffer::argument() const {
 }
 
 void UserBuffer::fill(const std::vector<std::int64_t>& values) {
+  const FakeDevice::Access access(device_);
   for (std::size_t i = 0; i < values.size(); ++i) *at(raw_index(i)) = values[i];
 }
 
 void UserBuffer::poison() {
+  const FakeDevice::Access access(device_);
   for (std::size_t i = 0; i < elements_; ++i) *at(raw_index(i)) = kPoison;
 }
 
 std::string UserBuffer::difference(const std::vector<std::int64_t>& values) const {
+  const FakeDevice::Access access(device_);
   for (std::size_t i = 0; i < elements_; ++i) {
     const std::int64_t wanted = i < values.size() ? values[i] : kPoison;
     const std::int64_t found = *at(raw_index(i));

@@ -15,13 +15,19 @@
 
 namespace accord::model {
 
+class BufferPool;
+
 class UserBuffer {
  public:
-  // `elements` in blocks of block_elements (which divides them).
-  UserBuffer(const End& end, std::size_t elements, std::size_t block_elements);
+  // `elements` in blocks of block_elements (which divides them). Where the end names a pool of
+  // `pool` and that has room, the memory comes from there and goes back.
+  UserBuffer(const End& end, std::size_t elements, std::size_t block_elements,
+             BufferPool* pool = nullptr);
   ~UserBuffer();
   UserBuffer(const UserBuffer&) = delete;
   UserBuffer& operator=(const UserBuffer&) = delete;
+
+  bool is_of_pool() const noexcept { return pool_ != nullptr; }
 
   // As the user passes it to MPI.
   Buffer argument() const;
@@ -34,7 +40,9 @@ class UserBuffer {
   std::string difference(const std::vector<std::int64_t>& values) const;
 
  private:
-  std::int64_t* at(std::size_t index) const;  // of the raw elements, guards included
+  void allocate(std::size_t size_bytes, BufferPool* pool);
+  // Of the raw elements, guards included.
+  std::int64_t* at(std::size_t index) const { return bytes_ + index; }
   std::size_t raw_index(std::size_t element) const;
   bool is_payload(std::size_t raw) const;
 
@@ -44,6 +52,8 @@ class UserBuffer {
   std::size_t raw_elements_ = 0;
   std::vector<std::int64_t> host_;
   void* device_ = nullptr;
+  BufferPool* pool_ = nullptr;
+  std::int64_t* bytes_ = nullptr;  // where the test reaches them
 };
 
 // What participant `who` contributes as its i-th element in one round of an event.

@@ -4,6 +4,7 @@
 
 #include "device/staging_pool.h"
 #include "fake_device.h"
+#include "node/group.h"
 
 namespace accord::model {
 
@@ -31,6 +32,10 @@ World::World(int ranks, const RunOptions& options, const ShimOptions& shim_optio
     : scheduler_(options.mode, options.seed) {
   active_mutation = shim_options.mutation;
   dead_rank = -1;
+  Knobs wanted = shim_options.exchange.knobs;
+  // A trial may read memory that its owner uses anew, which a thread sanitizer would mind.
+  wanted.late_trials = wanted.late_trials && options.mode == Scheduler::Mode::baton;
+  set_knobs(wanted, &scheduler_);
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i)
     FakeDevice::get(i).attach(&scheduler_, shim_options.exchange);
   mpi_ = std::make_unique<FakeMpi>(scheduler_, fake_options(ranks, options, shim_options));
@@ -50,6 +55,7 @@ World::~World() {
   mpi_.reset();
   device::staging_pool().trim();
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) FakeDevice::get(i).attach(nullptr);
+  set_knobs({}, nullptr);
 }
 
 std::string World::verdict() {
@@ -61,6 +67,8 @@ std::string World::verdict() {
   }
   users_.clear();
   shims_.clear();
+  // A group whose late trial goes on stays until that has ended.
+  for (unsigned poll = 0; poll < FakeDevice::kPollsMax + 2; ++poll) node::Group::bury();
   device::staging_pool().trim();
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) {
     if (FakeDevice::get(i).live_host_allocations() != 0)
