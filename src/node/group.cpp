@@ -406,14 +406,19 @@ Status Group::given_up_by(int peer) const {
 
 Status Group::check_self() const { return has_given_up() ? given_up_by(rank_) : Status(); }
 
+Status Group::check_buffers() const {
+  for (int peer = 0; peer < size_; ++peer)
+    if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0) return given_up_by(peer);
+  return {};
+}
+
 Status Group::check_peers() {
   const bool look = ++checks_ % kChecksPerLook == 0;
   for (int peer = 0; peer < size_; ++peer) {
     if (look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut())
       return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
-    if (mailboxes_[peer].failed.load(std::memory_order_acquire) != 0) return given_up_by(peer);
   }
-  return {};
+  return check_buffers();
 }
 
 }  // namespace accord::node

@@ -234,6 +234,8 @@ class Group {
   Status check_self() const;
   // An error once a peer has given up or its process is gone. Now and then a system call.
   Status check_peers();
+  // Whether a peer has given up. Its program may have changed buffers since that this rank reads.
+  Status check_buffers() const;
   // The same of one, as to its process alone.
   Status check_peer(int peer);
 

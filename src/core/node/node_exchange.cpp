@@ -38,7 +38,7 @@ Status NodeExchange::advance(bool& done) {
     done = outcome == DirectExchange::Outcome::done;
     if (stages::listening) stages::enter(direct_->stage());
     if (outcome != DirectExchange::Outcome::declined)
-      return done ? Status() : group_->check_peers();
+      return done ? group_->check_buffers() : group_->check_peers();
     direct_.reset();
     enter_regions();
   }

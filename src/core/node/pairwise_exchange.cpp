@@ -53,7 +53,9 @@ Status PairwiseExchange::advance(bool& done) {
   if (stages::listening) stages::enter(stage());
   ended_ = settled_ && has_sent();
   done = ended_;
-  return done ? mistake_ : group_->check_peers();
+  if (!done) return group_->check_peers();
+  if (std::ranges::any_of(incoming_, &Pair::is_lent)) keep_first(mistake_, group_->check_buffers());
+  return mistake_;
 }
 
 // After a mistake of the program alone nothing is left to stop, and the group is as good as before.
