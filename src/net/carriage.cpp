@@ -60,6 +60,8 @@ Status Carriage::understand(const FreightNote& note, Bytes bytes) {
   if (note.what == What::refusal)
     return {static_cast<StatusCode>(note.code),
             fmt::format("{} does not take it: {}", target_.name, text_of(bytes))};
+  if (peer_ == nullptr)
+    return {StatusCode::network, "net: a grant to a message that has not been announced"};
   if (note.offset_bytes > from_.size_bytes ||
       note.size_bytes > from_.size_bytes - note.offset_bytes)
     return {StatusCode::network, "net: a grant beyond the message"};

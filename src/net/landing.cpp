@@ -57,7 +57,9 @@ Status Landing::fill(const FreightNote& note) {
     return note.offset_bytes >= piece.offset_bytes &&
            note.offset_bytes - piece.offset_bytes < piece.size_bytes;
   });
-  if (found == pieces_.end() || note.size_bytes > found->size_bytes - found->filled_bytes)
+  // A piece that is full is being copied already.
+  if (found == pieces_.end() || note.size_bytes == 0 ||
+      note.size_bytes > found->size_bytes - found->filled_bytes)
     return wrong;
   found->filled_bytes += note.size_bytes;
   if (found->filled_bytes < found->size_bytes || !failed_.ok()) return {};
