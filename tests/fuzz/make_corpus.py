@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+#
+# Writes the seeds of the targets that read bytes and not text; run it when a layout changes. What was found by fuzzing
+# lies beside them and is left alone.
+import os
+import struct
+
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+def write(target, **seeds):
+    folder = os.path.join(here, "corpus", target)
+    os.makedirs(folder, exist_ok=True)
+    for name, content in seeds.items():
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(content)
+
+
+FRAMED, WITH_DEVICE, TOO_LONG = 1, 2, 4
+HELLO, WELCOME, TAKE_POOL, POOL, CARRY, LAND, DROP, ENDED, REFUSED = range(1, 10)
+
+
+def packet(kind, *words, body=b"", flags=FRAMED, descriptors=0):
+    words = list(words) + [0] * (12 - len(words))
+    content = struct.pack("<I12I", kind, *words) + body
+    return struct.pack("<BBH", flags, descriptors, len(content)) + content
+
+
+def raw(content, descriptors=0):
+    return struct.pack("<BBH", 0, descriptors, len(content)) + content
+
+
+def errand(kind, number, size, offset=0, allocation=65536, landing=0, worker=b"", name=b""):
+    # ErrandWords; the target fills in the lengths of the handle and of the device.
+    return packet(kind, number, 1, 2, allocation, offset, size, landing, 0, 0, len(worker), len(name), body=worker + name,
+                  flags=FRAMED | WITH_DEVICE, descriptors=1)
+
+
+magic = struct.pack("<Q", 0x3178786463636102)
+malformed = raw(magic[:5]) + raw(magic + bytes(104), 3)
+note = struct.Struct("<IIQQQQQQ")  # FreightNote
+begin = note.pack(0, 0, 1 << 32 | 5, 9, 0, 4096, 0, 4) + b"them" + b"address"
+filled = note.pack(2, 0, 1 << 32 | 5, 0, 0, 4096, 0, 0)
+nothing = note.pack(2, 0, 1 << 32 | 5, 0, 0, 0, 0, 0)
+grant = note.pack(1, 0, 1, 0, 0, 4096, 64, 0) + b"key"
+write("proxy_server",
+      pools=b"\0" + packet(TAKE_POOL, 65536) + packet(TAKE_POOL, 0xffffffff) + packet(TAKE_POOL, 0),
+      stranger=b"\1" + packet(HELLO, 99),
+      carry=b"\0" + errand(CARRY, 5, 4096, landing=7, worker=b"address", name=b"them") + packet(DROP, 5),
+      land=b"\0" + errand(LAND, 5, 4096) + errand(LAND, 6, 0xffffffff) + errand(LAND, 7, 0, 65537),
+      landing_met=b"\x10" + bytes([len(begin)]) + begin + errand(LAND, 5, 4096),
+      filled=b"\x20" + bytes([len(begin)]) + begin + bytes([len(filled)]) + filled + errand(LAND, 5, 4096),
+      filled_twice=b"\x50" + b"".join(bytes([len(one)]) + one for one in (begin, begin, filled, nothing, nothing)) +
+      errand(LAND, 5, 8192),
+      no_network=b"\2" + errand(CARRY, 5, 4096) + packet(TAKE_POOL, 4096),
+      malformed=b"\0" + malformed,
+      too_long=b"\0" + packet(DROP, 5, flags=FRAMED | TOO_LONG, body=b"x", descriptors=2),
+      granted_early=b"\x10" + bytes([len(grant)]) + grant + errand(CARRY, 5, 4096, landing=7, worker=b"a"))
