@@ -239,6 +239,8 @@ Status Client::take_pool(std::size_t size_bytes, std::shared_ptr<Pool>& pool) {
   ACCORD_TRY(ask(request, answer));
   auto taken = std::make_shared<Pool>();
   ACCORD_TRY(taken->pages.map(answer.descriptor));
+  if (taken->pages.size_bytes() < size_bytes)
+    return {StatusCode::unsupported, "proxy: the pool is smaller than it was to be"};
   taken->address = answer.words[1];
   taken->key = std::move(answer.body);
   pool = std::move(taken);
