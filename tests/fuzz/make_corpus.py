@@ -58,3 +58,21 @@ write("proxy_server",
       malformed=b"\0" + malformed,
       too_long=b"\0" + packet(DROP, 5, flags=FRAMED | TOO_LONG, body=b"x", descriptors=2),
       granted_early=b"\x10" + bytes([len(grant)]) + grant + errand(CARRY, 5, 4096, landing=7, worker=b"a"))
+
+write("proxy_client",
+      pool=packet(POOL, 131072, 4096, flags=FRAMED, body=b"key", descriptors=1),
+      pool_bare=packet(POOL, 131072, 4096),
+      ended=packet(ENDED, 2, 0) + packet(ENDED, 1, 7, body=b"why") + packet(ENDED, 1, 0xffffffff) + packet(77),
+      refused=packet(REFUSED, 8, body=b"no room") + packet(REFUSED, 0),
+      malformed=malformed)
+
+
+def parcel(how, sender=3, item=5, generation=7, other=None):
+    content = struct.pack("<BiiI", how, sender, item, generation)
+    return content if other is None else content + bytes([len(other)]) + other
+
+
+write("parcels",
+      usual=parcel(2 | 32) + parcel(4, generation=8) + parcel(1 | 64, generation=9),
+      again=parcel(3) + parcel(3) + parcel(0) + parcel(32),
+      other=parcel(7) + parcel(2 | 16) + parcel(2 | 8, other=b"") + parcel(1 | 8, other=bytes(32)))
