@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 
 #include "base/config.h"
@@ -26,9 +27,15 @@ int fail(accord_ccl_error& error, std::string_view text) noexcept {
 
 namespace {
 
+// A plug-in may have forgotten where a text ends.
+template <std::size_t kBytes>
+std::string_view text_of(const char (&text)[kBytes]) {
+  return {text, ::strnlen(text, kBytes)};
+}
+
 Status status_of(const accord_ccl_plugin& plugin, int code, const accord_ccl_error& error) {
   if (code == 0) return {};
-  return {StatusCode::device_error, fmt::format("{}: {}", plugin.name, error.text)};
+  return {StatusCode::device_error, fmt::format("{}: {}", plugin.name, text_of(error.text))};
 }
 
 Status given_up() { return {StatusCode::device_error, "a collective library was given up"}; }
@@ -83,8 +90,11 @@ Status Library::load() {
     code = plugin.open(path, &library_, &error);
     if (code == 0) break;
   }
-  if (code != 0) return {StatusCode::unsupported, fmt::format("{}: {}", name(), error.text)};
+  if (code != 0)
+    return {StatusCode::unsupported, fmt::format("{}: {}", name(), text_of(error.text))};
   plugin.describe(library_, &description_);
+  std::end(description_.path)[-1] = '\0';
+  std::end(description_.found)[-1] = '\0';
   if (description_.version >= source_.version_min) return {};
   return {StatusCode::unsupported,
           fmt::format("{}: {} is version {}, older than {}", name(), description_.path,
@@ -110,7 +120,8 @@ Status Library::make_id(Id& id) {
 Status Library::join(const Id& id, int rank, int size, std::unique_ptr<Communicator>& joined) {
   accord_ccl_error error{};
   void* made = nullptr;
-  const int code = source_.plugin->join(library_, &id, rank, size, &made, &error);
+  int code = source_.plugin->join(library_, &id, rank, size, &made, &error);
+  if (code == 0 && made == nullptr) code = fail(error, "it has made no communicator");
   if (code == 0) joined = std::make_unique<Communicator>(*source_.plugin, made);
   return status_of(*source_.plugin, code, error);
 }
