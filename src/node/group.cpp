@@ -144,6 +144,15 @@ Status Group::bounce_memory(std::size_t size_bytes, std::byte*& memory) {
   return {};
 }
 
+// Whether what a rank says of its memory fits together.
+bool Group::is_sound(const Record& record) const noexcept {
+  if (!use_.of_memory()) return true;
+  const std::size_t used_bytes =
+      use_.region_bytes != 0 ? use_.region_bytes : device::inbox_bytes(size_, use_.lane_bytes);
+  return record.handle_bytes <= Record::kHandleBytesMax && used_bytes <= record.size_bytes &&
+         record.offset_bytes <= record.size_bytes - used_bytes;
+}
+
 Status Group::accept(std::span<const Record> records) {
   reduces_ = true;
   std::set<std::uint64_t> exclusive_devices;
@@ -161,6 +170,8 @@ Status Group::accept(std::span<const Record> records) {
   for (const Record& record : records)
     own_bytes = std::min<std::size_t>(own_bytes, record.granted_bytes);
   if (use_.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size_)) return too_small();
+  if (!std::ranges::all_of(records, [&](const Record& record) { return is_sound(record); }))
+    return {StatusCode::unsupported, "node: a rank's memory cannot be where it says"};
   records_.assign(records.begin(), records.end());
   return {};
 }

@@ -262,6 +262,7 @@ class Group {
   Status prepare_inbox(Record& mine);
   Status address_inboxes();
   Status try_to_reduce();
+  bool is_sound(const Record& record) const noexcept;
   Status find_meeting_place();
   std::vector<int> descriptors_to_send() const;
   Status make_mailbox_file();
