@@ -76,3 +76,49 @@ write("parcels",
       usual=parcel(2 | 32) + parcel(4, generation=8) + parcel(1 | 64, generation=9),
       again=parcel(3) + parcel(3) + parcel(0) + parcel(32),
       other=parcel(7) + parcel(2 | 16) + parcel(2 | 8, other=b"") + parcel(1 | 8, other=bytes(32)))
+
+
+# Places of node::Record.
+OK, WITH_DESCRIPTOR, HANDLE_BYTES, OFFSET, SIZE, GRANTED = 64, 80, 84, 88, 112, 120
+
+
+def change(place, value):
+    return struct.pack("<HBQ", place, 8, value) if place >= OFFSET else struct.pack("<HBI", place, 4, value)
+
+
+write("records",
+      true=b"\0", inboxes=b"\1",
+      declines=b"\0" + change(OK, 0),
+      no_descriptor=b"\0" + change(WITH_DESCRIPTOR, 0),
+      long_handle=b"\0" + change(HANDLE_BYTES, 4096),
+      offset=b"\0" + change(OFFSET, 1 << 60),
+      size=b"\0" + change(SIZE, 1 << 40) + change(OFFSET, 1 << 39),
+      granted=b"\0" + change(GRANTED, 0),
+      inbox_granted=b"\1" + change(GRANTED, 0),
+      inbox_offset=b"\1" + change(OFFSET, 4096) + change(SIZE, 4096))
+
+
+def header(how, ticket, generation, sender, slot, stage, place, its, receiver):
+    return struct.pack("<BQQIBBHQBHIb", how, ticket, 0, generation, sender, 0, slot, 64, stage, place, its, receiver)
+
+
+# A ticket is generation, sender and slot.
+ticket = 7 << 32 | 1 << 16 | 3
+write("headers",
+      recognised=header(3, ticket, 7, 1, 3, 3, 3, 7, 0),
+      taken=header(3, ticket, 7, 1, 3, 6, 3, 7, 0),
+      of_another=header(3, ticket, 7, 1, 3, 3, 3, 7, 1),
+      no_rank=header(3, 7 << 32 | 255 << 16 | 65535, 7, 255, 65535, 3, 3, 7, 0),
+      guessed=header(0, ticket, 7, 1, 3, 3, 3, 7, 0))
+
+
+def said(text=b"", code=0):
+    return struct.pack("<H", len(text)) + text + struct.pack("<b", code)
+
+
+opened = b"\1" + said() + struct.pack("<i", 5) + b"ab" + bytes(8)
+write("plugins",
+      usual=opened + said() + b"\1" + said() + said() * 4,
+      endless_error=b"\1" + said(b"x" * 256, 1) + b"\1" + said(b"y" * 256, 1),
+      old=b"\1" + said() + struct.pack("<i", -1) + b"ab",
+      nothing=opened + said() + b"\0" + said() + said(b"z" * 256, 3) * 3)
