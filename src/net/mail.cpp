@@ -381,7 +381,11 @@ void Mail::read_as_sender(const Note& note, Bytes bytes) {
   } else if (note.what == What::ask && outgoing.state == State::being_kept) {
     outgoing.asked.emplace(bytes.begin(), bytes.end());
   } else if (note.what == What::ask) {
-    begin_sending(note.number, outgoing, bytes);
+    // Whoever asks again for one that is on its way gets that.
+    if (outgoing.state == State::waiting || outgoing.state == State::broken)
+      begin_sending(note.number, outgoing, bytes);
+    else if (outgoing.state == State::ended)
+      (void)write(note.from, What::refusal, note.number, bytes_of(std::string("it has ended")));
   } else {
     read_dismissal(outgoing, bytes);
   }
