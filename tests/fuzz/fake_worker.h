@@ -58,8 +58,7 @@ class FakeWorker final : public net::Worker {
     made = std::make_unique<FakeRegion>();
     return {};
   }
-  Status reach(net::Peer& peer, net::Bytes key,
-               std::unique_ptr<net::RemoteRegion>& made) override {
+  Status reach(net::Peer& peer, net::Bytes key, std::unique_ptr<net::RemoteRegion>& made) override {
     FUZZ_CHECK(is_peer(peer));
     if (key.empty()) return {StatusCode::network, "no key"};
     made = std::make_unique<net::RemoteRegion>();

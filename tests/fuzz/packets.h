@@ -43,7 +43,7 @@ struct Exported {
   node::Descriptor descriptor;
 };
 inline const Exported& exported() {
-  static const Exported& made = [] () -> const Exported& {
+  static const Exported& made = []() -> const Exported& {
     auto& fresh = *new Exported;
     device::DeviceRuntime& runtime = device::default_runtime();
     void* memory = nullptr;

@@ -31,8 +31,8 @@ void send_bytes(int socket, const node::PortAddress& to, std::span<const std::by
   alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
   msghdr message{};
   message.msg_name = &name;
-  message.msg_namelen =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+  message.msg_namelen = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                               static_cast<std::size_t>(length));
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   const std::vector<int> numbers(descriptors, fuzz::exported().descriptor.number());

@@ -35,12 +35,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::FakeWorker* const network = worker.get();
     constexpr std::size_t kPieceBytes = 4096;
     const Status why_not = has_network ? Status() : Status(StatusCode::unsupported, "no network");
-    proxy::Server server(std::move(worker), why_not,
-                         {.pool_bytes_max = 1 << 20,
-                          .freight = {.piece_bytes = kPieceBytes,
-                                      .pieces_of_one = 4,
-                                      .bytes_max = 8 * kPieceBytes}},
-                         "here");
+    proxy::Server server(
+        std::move(worker), why_not,
+        {.pool_bytes_max = 1 << 20,
+         .freight = {.piece_bytes = kPieceBytes, .pieces_of_one = 4, .bytes_max = 8 * kPieceBytes}},
+        "here");
     server.take(node::Descriptor(ends[1]), 1);
     if ((how & 1) == 0) greet(ours.number());
     // Of the kind of src/net/freight.cpp.

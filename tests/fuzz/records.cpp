@@ -2,8 +2,9 @@
 // Copyright 2026 The Accord authors
 //
 // The record with which a rank joins a group, as the other one gets it: a true one with changes.
-// The first byte: inboxes instead of regions; then changes, each a place, a length and bytes. Either
-// the group is declined, or every byte of the other rank's memory that it may use can be read.
+// The first byte: inboxes instead of regions; then changes, each a place, a length and bytes.
+// Either the group is declined, or every byte of the other rank's memory that it may use can be
+// read.
 #include "node/group.h"
 #include "packets.h"
 
@@ -49,8 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto run = [](fuzz::Input input) {
     device::DeviceRuntime& runtime = device::default_runtime();
     const bool inboxes = (input.value<std::uint8_t>() & 1) != 0;
-    const node::Use use = inboxes ? node::Use{.lane_bytes = kLaneBytes}
-                                  : node::Use{.region_bytes = kRegionBytes};
+    const node::Use use =
+        inboxes ? node::Use{.lane_bytes = kLaneBytes} : node::Use{.region_bytes = kRegionBytes};
     std::shared_ptr<Group> groups[2];
     node::Record records[2];
     for (int rank = 0; rank < 2; ++rank) {
