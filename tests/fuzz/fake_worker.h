@@ -21,8 +21,8 @@ class FakeWorker final : public net::Worker {
     coming_.push_back({kind % kKinds, {message.begin(), message.end()}});
   }
 
-  // Called once, some steps after the last message.
-  std::function<void()> when_idle;
+  // Called some steps after the last message, and again, with how often.
+  std::function<void(int)> when_idle;
 
   net::Bytes address() const noexcept override { return key_; }
   Status connect(net::Bytes address, net::Peer*& peer) override {
@@ -84,7 +84,7 @@ class FakeWorker final : public net::Worker {
   // One message at a time, so that what it has begun goes on before the next one.
   bool progress() override {
     if (coming_.empty()) {
-      if (++idle_ == kIdle && when_idle) when_idle();
+      if (++idle_ % kIdle == 0 && when_idle) when_idle(idle_ / kIdle);
       return false;
     }
     const auto [kind, message] = std::move(coming_.front());

@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::Input input(data, size_bytes);
     while (!input.empty()) {
       const auto how = input.value<std::uint8_t>();
-      Parcel parcel{.port = port.address().port};
+      Parcel parcel{.port = port.address().port, .label = {}};
       const auto label = input.take(sizeof parcel.label);
       if (!label.empty()) std::memcpy(&parcel.label, label.data(), label.size());
       std::vector<std::byte> bytes(sizeof parcel);
