@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "device/cuda_copy.h"
+#include "device/cuda_copy_list.h"
 #include "device/cuda_driver.h"
 #include "device/cuda_host_memory.h"
 #include "device/cuda_inbox.h"
@@ -219,12 +220,12 @@ void CudaRuntime::order_behind_program(const void* context) noexcept {
 
 Status CudaRuntime::copy(int device, std::span<const Copy> copies) {
   const Driver* driver = vendor_.driver();
-  return driver == nullptr ? no_driver() : cuda::copy(*driver, device, copies);
+  return driver == nullptr ? no_driver() : cuda::copy_list(*driver, device, copies);
 }
 
 Status CudaRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
   const Driver* driver = vendor_.driver();
-  return driver == nullptr ? no_driver() : cuda::copy_begin(*driver, device, copies, ticket);
+  return driver == nullptr ? no_driver() : cuda::copy_list_begin(*driver, device, copies, ticket);
 }
 
 Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {

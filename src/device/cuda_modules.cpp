@@ -170,9 +170,14 @@ Status Kernels::find(const Driver& driver, Context context, const char* name, Fu
 }
 
 Status enter_for_kernel(const Driver& driver, Device device, std::span<const ByteRange> ranges,
-                        const char* purpose, ContextScope& scope) {
+                        const char* purpose, ContextScope& scope, Reach reach) {
   std::vector<Place> places;
-  for (const ByteRange& bytes : ranges) ACCORD_TRY(find_places(driver, bytes, purpose, places));
+  for (const ByteRange& bytes : ranges) {
+    ACCORD_TRY(find_places(driver, bytes, purpose, places));
+    const Place& last = places.back();
+    if (reach == Reach::device && (last.everywhere() || last.device != device))
+      return {StatusCode::unsupported, "memory elsewhere"};
+  }
   const auto home = std::find_if(places.begin(), places.end(), [&](const Place& place) {
     return !place.everywhere() && place.device == device && place.context != nullptr;
   });

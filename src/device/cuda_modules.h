@@ -2,7 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // Kernels that the library carries, loaded into a context when it first needs them, and whether
-// they can address the memory they are given. Called by cuda_reduce.cpp and cuda_pack.cpp.
+// they can address the memory they are given. Called by cuda_reduce.cpp, cuda_pack.cpp and
+// cuda_copy_list.cpp.
 #pragma once
 
 #include <map>
@@ -55,8 +56,10 @@ struct ByteRange {
 
 // Enters the context on the device that owns one of the buffers: only there can kernels address it.
 // invalid_argument where a byte is unknown to the driver, unsupported where kernels of that context
-// would fault. `purpose` is for the messages.
+// would fault, or beyond `reach`. `purpose` is for the messages.
+enum class Reach { everywhere, device };  // device: nothing but its own memory
 Status enter_for_kernel(const Driver& driver, Device device, std::span<const ByteRange> ranges,
-                        const char* purpose, ContextScope& scope);
+                        const char* purpose, ContextScope& scope,
+                        Reach reach = Reach::everywhere);
 
 }  // namespace accord::device::cuda

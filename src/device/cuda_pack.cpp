@@ -29,11 +29,6 @@ constexpr std::size_t kRunTableBytesMin = 4096;
 
 std::atomic<std::uint64_t> launches{0};
 
-Kernels& kernels() {
-  static Kernels& loaded = *new Kernels(&KernelImages::packing, "kernels for derived types");
-  return loaded;
-}
-
 // The kernels by word and width: the word is 2^i bytes.
 constexpr const char* kNarrow[] = {"accord_pack_1_narrow", "accord_pack_2_narrow",
                                    "accord_pack_4_narrow", "accord_pack_8_narrow",
@@ -126,7 +121,7 @@ Status launch(const Driver& driver, Context context, const LayoutCopy& copy, Str
   const std::size_t word_bytes = pack_word_bytes(copy, arguments);
   const auto* const names = pack_is_narrow(arguments) ? kNarrow : kWide;
   Function function = nullptr;
-  ACCORD_TRY(kernels().find(driver, context, names[std::countr_zero(word_bytes)], function));
+  ACCORD_TRY(pack_kernels().find(driver, context, names[std::countr_zero(word_bytes)], function));
   if (arguments.runs != nullptr)
     ACCORD_TRY(run_tables().find(driver, context, copy.type, stream, arguments.runs));
   const std::uint64_t words = arguments.length_bytes / word_bytes;
@@ -173,6 +168,11 @@ std::vector<ByteRange> ranges_of(const CopyBatch& batch) {
 }
 
 }  // namespace
+
+Kernels& pack_kernels() {
+  static Kernels& loaded = *new Kernels(&KernelImages::packing, "kernels for derived types");
+  return loaded;
+}
 
 std::uint64_t pack_launches() noexcept { return launches.load(std::memory_order_relaxed); }
 

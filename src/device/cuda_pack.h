@@ -7,12 +7,16 @@
 #pragma once
 
 #include "device/cuda_driver.h"
+#include "device/cuda_modules.h"
 #include "device/layout_copy.h"
 
 namespace accord::device::cuda {
 
 Status copy_batch(const Driver& driver, Device device, const CopyBatch& batch);
 Status batch_begin(const Driver& driver, Device device, const CopyBatch& batch, CopyTicket& ticket);
+
+// The kernels of cuda_pack_kernels.cu.
+Kernels& pack_kernels();
 
 // How many copies kernels have done, for tests.
 std::uint64_t pack_launches() noexcept;

@@ -2,8 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // What the CUDA runtime costs on this machine: pointer queries, copies in each CopyMode beside the
-// driver's own calls on memory of the driver, staging memory. Prints medians in microseconds; no
-// test. Usage: cuda_copy_measure [size_bytes_max]
+// driver's own calls on memory of the driver, lists of copies within the device, staging memory.
+// Prints medians in microseconds; no test. Usage: cuda_copy_measure [size_bytes_max]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +13,7 @@
 
 #include "cuda_program.h"
 #include "device/cuda_copy.h"
+#include "device/cuda_copy_list.h"
 #include "device/device_runtime.h"
 #include "device/registry.h"
 #include "device/staging_pool.h"
@@ -134,6 +135,29 @@ void measure_copies(std::size_t size_bytes_max, void* device_memory) {
   driver.host_memory_free(of_driver);
 }
 
+// Within the device: together, and each by itself.
+void measure_lists(std::byte* memory, std::size_t memory_bytes) {
+  std::printf("\ncopies within the device, us\n%12s %6s %12s %12s\n", "bytes", "copies", "together",
+              "each");
+  for (std::size_t size = 1024; size <= std::size_t{4} << 20; size *= 32) {
+    for (const std::size_t count : {2, 4, 16, 64}) {
+      if (2 * count * size > memory_bytes) continue;
+      std::vector<Copy> copies;
+      for (std::size_t i = 0; i < count; ++i)
+        copies.push_back({memory + (count + i) * size, memory + i * size, size});
+      const auto by = [&](auto begin) {
+        return median_us(200, 1, [&] {
+          CopyTicket ticket;
+          require(begin(*cuda::driver(), 0, copies, ticket), "copies");
+          for (bool done = false; !done;) require(cuda_runtime().copy_done(ticket, done), "copies");
+        });
+      };
+      std::printf("%12zu %6zu %12.2f %12.2f\n", size, count, by(cuda::copy_list_begin),
+                  by(cuda::copy_begin));
+    }
+  }
+}
+
 void measure_host_memory(std::size_t size_bytes_max) {
   const cuda::Driver& driver = *cuda::driver();
   std::printf("\nhost memory, allocate and free, us\n%12s %12s %12s\n", "bytes", "ours",
@@ -173,6 +197,7 @@ int main(int argc, char** argv) {
   require(cuda_runtime().allocate(0, MemoryKind::device, size_bytes_max, device_memory), "memory");
   measure_queries(device_memory);
   measure_copies(size_bytes_max, device_memory);
+  measure_lists(static_cast<std::byte*>(device_memory), size_bytes_max);
   measure_host_memory(size_bytes_max);
   return 0;
 }

@@ -41,6 +41,7 @@ struct FunctionHandle {
   std::size_t pack_word_bytes = 0;  // 0: no packing
   bool of_partitions = false;       // without an operation: the one that marks
   bool pack_is_narrow = false;
+  bool copies_list = false;
 };
 
 // Ids of contexts: kernels of the first may use the memory of the second.
@@ -75,6 +76,11 @@ inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
   if (name == "accord_partitions_mark") {
     auto* function = new FunctionHandle{module.context, module.context_id};
     function->of_partitions = true;
+    return function;
+  }
+  if (name == "accord_copy_list") {
+    auto* function = new FunctionHandle{module.context, module.context_id};
+    function->copies_list = true;
     return function;
   }
   if (name == "accord_inbox") return new FunctionHandle{module.context, module.context_id};
@@ -143,6 +149,23 @@ inline Result check_arguments(const FunctionHandle& kernel, const PackArguments&
     }
   }
   return Result::success;
+}
+
+inline Result check_copies(const ListedCopies& list, unsigned blocks) {
+  if (list.blocks_each == 0 || blocks % list.blocks_each != 0 ||
+      blocks / list.blocks_each > kListedCopiesMax)
+    return Result::invalid_value;
+  for (const ListedCopies::One& copy : std::span(list.copies, blocks / list.blocks_each)) {
+    if (!kernel_can_address(copy.dst, copy.size_bytes, current()) ||
+        !kernel_can_address(copy.src, copy.size_bytes, current()))
+      return kIllegalAddress;
+  }
+  return Result::success;
+}
+
+inline void run_copies(const ListedCopies& list, unsigned blocks) {
+  for (const ListedCopies::One& copy : std::span(list.copies, blocks / list.blocks_each))
+    std::memcpy(copy.dst, copy.src, copy.size_bytes);
 }
 
 inline void run(const FunctionHandle& kernel, const PackArguments& arguments) {

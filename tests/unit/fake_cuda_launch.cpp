@@ -70,6 +70,14 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsig
     if (grid_y * grid_z * block_y * block_z != 1 || extra != nullptr) return Result::invalid_value;
     return launch_partitions(function, blocks, threads, stream, parameters[0]);
   }
+  if (function->copies_list) {
+    if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 || threads != kPackThreads ||
+        extra != nullptr)
+      return Result::invalid_value;
+    const auto& list = *static_cast<const ListedCopies*>(parameters[0]);
+    if (const Result result = check_copies(list, blocks); result != Result::success) return result;
+    return enqueue(stream, [copy = list, blocks] { run_copies(copy, blocks); });
+  }
   const bool packs = function->pack_word_bytes != 0;
   const bool resident = !packs && function->op == accord::device::ReduceOp::none;
   if (blocks == 0 || grid_y * grid_z * block_y * block_z != 1 ||
