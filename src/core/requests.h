@@ -53,6 +53,8 @@ class Tracked {
   virtual bool may_fetch_early() const noexcept { return false; }
   virtual void fetch_early(const Completion& /*completion*/,
                            const std::shared_ptr<SharedBatch>& /*batch*/) {}
+  // Whether what has come for it may be copied out together with others.
+  virtual bool copies_out() const noexcept { return false; }
   // Whether it has yet to arrive by that batch.
   virtual bool is_being_fetched() { return false; }
   // The user wants it cancelled. False: that is the host MPI's business, as the request is.

@@ -119,6 +119,7 @@ class TrackedMessage : public core::Tracked {
     return finish_receive(description_, known, facts, nullptr, collected);
   }
 
+  bool copies_out() const noexcept override { return description_.recv.is_staged(); }
   bool may_fetch_early() const noexcept override {
     return amount_ == Amount::by_status && description_.landing.is_present() && !persistent &&
            !early_fetch_;
