@@ -166,6 +166,7 @@ class Engine {
    private:
     std::atomic<std::uint32_t>& count_;
   };
+  bool is_waited_for() const noexcept { return waits_.load()->load(std::memory_order_relaxed) != 0; }
   // From now on there; null: nobody sees it.
   void count_waits_in(std::atomic<std::uint32_t>* count) noexcept {
     waits_.store(count != nullptr ? count : &unseen_waits_);
