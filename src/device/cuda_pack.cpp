@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/cuda_copy.h"
+#include "device/cuda_copy_list.h"
 #include "device/cuda_modules.h"
 #include "device/cuda_pack_kernels.h"
 #include "device/pack.h"
@@ -192,12 +193,12 @@ Status batch_begin(const Driver& driver, Device device, const CopyBatch& batch,
         entered.code() == StatusCode::unsupported || entered.code() == StatusCode::invalid_argument;
     if (!unreachable) return entered;
   }
-  if (batch.laid_out.empty()) return copy_begin(driver, device, batch.plain.copies(), ticket);
+  if (batch.laid_out.empty()) return copy_list_begin(driver, device, batch.plain.copies(), ticket);
   return copy_begin(driver, device, rows_of(batch).copies(), ticket);
 }
 
 Status copy_batch(const Driver& driver, Device device, const CopyBatch& batch) {
-  if (batch.laid_out.empty()) return copy(driver, device, batch.plain.copies());
+  if (batch.laid_out.empty()) return copy_list(driver, device, batch.plain.copies());
   if (!needs_kernel(driver, batch)) return copy(driver, device, rows_of(batch).copies());
   CopyTicket ticket;
   ACCORD_TRY(batch_begin(driver, device, batch, ticket));

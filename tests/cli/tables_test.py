@@ -198,8 +198,8 @@ def test_explain_a_message(home: Home, accord: Accord, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
 
-    by_size = {size: explained(size)["algorithm"] for size in ("1000", "64K", "1M")}
-    assert by_size == {"1000": "staged", "64K": "copy-kernel", "1M": "copy-engine"}
+    by_size = {size: explained(size)["algorithm"] for size in ("24", "64K", "1M")}
+    assert by_size == {"24": "staged", "64K": "copy-kernel", "1M": "copy-engine"}
     answer = explained("64K", "--info", "send:copy-engine")
     assert (answer["algorithm"], answer["origin"]) == ("copy-engine", "info")
     answer = explained("64K", "--info", "copy-engine")

@@ -184,15 +184,15 @@ TEST(selection, setting_then_info_then_table_then_rule) {
   EXPECT_EQ(asked_for({nullptr, nullptr, &table}, Kind::allreduce, 4, 5000).origin, Origin::rule);
 }
 
-// ACCORD_P2P_BYTES is 1 KiB, ACCORD_NODE_BYTES 16 KiB, ACCORD_QUICK_COPY_BYTES 256 KiB.
+// ACCORD_P2P_BYTES is 32 bytes, ACCORD_NODE_BYTES 16 KiB, ACCORD_QUICK_COPY_BYTES 256 KiB.
 TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   using MessageKind = MessageWay::Way;
   ccl::Library* const nccl = ccl::find("nccl");
   const auto by = [](std::size_t size_bytes, MessageWay way = {}) {
     return std::string(name_of(outcome(size_bytes, AskedMessage{way, Origin::setting})));
   };
-  EXPECT_EQ(by(1023), "staged");
-  EXPECT_EQ(by(kKiB), "copy-kernel");
+  EXPECT_EQ(by(31), "staged");
+  EXPECT_EQ(by(32), "copy-kernel");
   EXPECT_EQ(by(256 * kKiB), "copy-kernel");
   EXPECT_EQ(by(256 * kKiB + 1), "copy-engine");
   EXPECT_EQ(by(31, {MessageKind::engine}), "staged");
