@@ -301,8 +301,8 @@ std::string by_rule(Kind kind, int ranks, std::size_t size_bytes) {
                          {}));
 }
 
-// ACCORD_INBOX_BYTES is 1536 KiB among all others, ACCORD_NODE_BYTES 16 KiB, ACCORD_DIRECT_BYTES
-// 256 KiB, ACCORD_ONE_SHOT_BYTES 4 MiB of two.
+// ACCORD_INBOX_BYTES is 1536 KiB among all others, ACCORD_NODE_BYTES and ACCORD_DIRECT_BYTES 16 KiB,
+// ACCORD_ONE_SHOT_BYTES 4 MiB of two.
 TEST(selection, the_rule_goes_by_size_and_ranks) {
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 8), "inbox");
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 1536 * kKiB), "inbox");
@@ -311,9 +311,10 @@ TEST(selection, the_rule_goes_by_size_and_ranks) {
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 4 * kMiB), "node-direct-one-shot");
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 4 * kMiB + 4), "node-direct-two-shot");
   EXPECT_EQ(by_rule(Kind::alltoall, 2, 64 * kMiB), "node-direct");
-  // More ranks than inboxes are for: short ones go through the host, long ones through regions.
+  // More ranks than inboxes are for: short ones go through the host.
   EXPECT_EQ(by_rule(Kind::alltoall, 65, 8), "staged");
-  EXPECT_EQ(by_rule(Kind::alltoall, 65, 32 * kKiB), "node");
+  EXPECT_EQ(by_rule(Kind::alltoall, 65, 16 * kKiB - 1), "staged");
+  EXPECT_EQ(by_rule(Kind::alltoall, 65, 16 * kKiB), "node-direct");
   EXPECT_EQ(by_rule(Kind::alltoallv, 2, 8), "inbox");
   EXPECT_EQ(by_rule(Kind::alltoallv, 2, 1536 * kKiB + 16), "node-direct");
   EXPECT_EQ(by_rule(Kind::alltoallv, 65, 8), "staged");
