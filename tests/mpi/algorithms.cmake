@@ -27,7 +27,7 @@ endforeach()
 # Each way by its name, with the path it shall take; chunks of the host MPI's call are in its own order. Of four ranks
 # an MPI reduces pairs first (and chunks are not in rank order, so that they are not made). Regions so small that long
 # calls take several chunks or pieces.
-foreach(row IN ITEMS "staged:staged" "staged-pipelined:node" "node:node" "node-one-shot:node"
+foreach(row IN ITEMS "staged:staged" "staged-pipelined:node-direct" "node:node" "node-one-shot:node"
                      "node-two-shot:node" "node-direct:node-direct" "node-direct-one-shot:node-direct"
                      "node-direct-two-shot:node-direct" "node-direct-spread:node-direct" "inbox:inbox")
   string(REPLACE ":" ";" row "${row}")
