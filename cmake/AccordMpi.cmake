@@ -13,9 +13,10 @@
 #       a shared object that uses that MPI
 #   accord_mpi_test(NAME <test> FLAVOUR <flavour> COMMAND <program> [<argument>...]
 #                   [RANKS <n>] [LABELS <label>...] [TIMEOUT <seconds>] [ENVIRONMENT <NAME=value>...]
-#                   [PRELOAD <file>...])
+#                   [PRELOAD <file>...] [UNTIL_TOLD <text>])
 #       a ctest that runs the program under that MPI's mpiexec, each rank with LD_PRELOAD set to the files
-#       (targets or paths, in order). RANKS 0: started by itself, without mpiexec.
+#       (targets or paths, in order). RANKS 0: started by itself, without mpiexec. UNTIL_TOLD: again where the output
+#       lacks the text (tests/mpi/until_told.sh), of programs whose job is aborted.
 set(ACCORD_MPI_FLAVOURS "")
 
 macro(accord_add_mpi flavour)
@@ -114,7 +115,7 @@ set(ACCORD_MPI_ENVIRONMENT
     OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl=^ofi OMPI_MCA_mtl=^ofi)
 
 function(accord_mpi_test)
-  cmake_parse_arguments(test "" "NAME;FLAVOUR;RANKS;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PRELOAD" ${ARGN})
+  cmake_parse_arguments(test "" "NAME;FLAVOUR;RANKS;TIMEOUT;UNTIL_TOLD" "COMMAND;LABELS;ENVIRONMENT;PRELOAD" ${ARGN})
   if(NOT DEFINED test_RANKS)
     set(test_RANKS 2)
   endif()
@@ -143,6 +144,9 @@ function(accord_mpi_test)
   if(test_RANKS GREATER 0)
     list(PREPEND command "${ACCORD_MPI_${test_FLAVOUR}_MPIEXEC}" -n ${test_RANKS})
     set(processors ${test_RANKS})
+  endif()
+  if(test_UNTIL_TOLD)
+    list(PREPEND command "${PROJECT_SOURCE_DIR}/tests/mpi/until_told.sh" "${test_UNTIL_TOLD}")
   endif()
   add_test(NAME ${test_NAME} COMMAND ${command})
   set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS ${processors}
