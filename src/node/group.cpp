@@ -426,8 +426,11 @@ Status Group::check_buffers() const {
 Status Group::check_peers() {
   const bool look = ++checks_ % kChecksPerLook == 0;
   for (int peer = 0; peer < size_; ++peer) {
-    if (look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut())
+    if (look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut()) {
+      // It may have ended because of another's error, and has said so.
+      ACCORD_TRY(check_buffers());
       return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
+    }
   }
   return check_buffers();
 }
