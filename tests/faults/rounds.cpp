@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What faults.py does something to: rounds of collectives and messages on device memory, each
+// checked, until the file `end` stands in FAULTS_FOLDER or a peer is gone. What becomes of them a
+// rank writes into its file there, line by line, since output on a pipe ends with the launcher.
+// Arguments: `collectives`, `messages`, both where none is named; `wait`: not before the file
+// `go` is there; `die=RANK:ROUND:MICROSECONDS`: this rank is killed so long after it has begun that
+// round. Then no rank may rely on the host MPI any more, and rounds end with the first error.
+#include <accord/accord.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../mpi/device_buffer.h"
+
+namespace {
+
+using accord::test::DeviceBuffer;
+
+constexpr int kWarmRounds = 34;  // by then all ways are open
+constexpr int kRoundsMax = 1000000;
+constexpr int kErrorsToldMax = 50;
+constexpr int kShort = 64;
+constexpr int kLong = 1 << 14;
+constexpr int kLongest = 1 << 17;
+constexpr int kTag = 7;
+
+int rank = 0;
+int size = 0;
+int report = -1;
+std::string folder;
+std::set<std::string> told;
+std::set<std::string> paths;
+long right = 0;
+long errors = 0;
+
+void tell(const std::string& word, std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string line = word + ' ' + text + '\n';
+  if (::write(report, line.data(), line.size()) < 0) ::_exit(99);
+}
+
+bool is_there(const char* name) { return ::access((folder + '/' + name).c_str(), F_OK) == 0; }
+
+std::string text_of(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return text;
+}
+
+// Each text once, or a fault that stays would fill the disk.
+void tell_error(int code) {
+  ++errors;
+  const std::string text = text_of(code);
+  if (told.size() < kErrorsToldMax && told.insert(text).second) tell("error", text);
+}
+
+std::vector<int> numbers(int count, int first) {
+  std::vector<int> made(static_cast<std::size_t>(count));
+  std::iota(made.begin(), made.end(), first);
+  return made;
+}
+
+// Memory of the program's own; while it is made and checked no call is refused (refuse.cpp).
+class Own {
+ public:
+  Own() { set(0); }
+  Own(const Own&) = delete;
+  Own& operator=(const Own&) = delete;
+  ~Own() { set(1); }
+
+ private:
+  static void set(int refuses) {
+    using Function = void (*)(int);
+    static const auto function =
+        reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, "accord_faults_refuse"));
+    if (function != nullptr) function(refuses);
+  }
+};
+
+// The buffers of the longest call, the same ones in all rounds, so that they are lent.
+struct Buffers {
+  DeviceBuffer in;
+  DeviceBuffer out;
+};
+Buffers make_buffers() {
+  const Own own;
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(kLongest) * sizeof(int));
+  return {DeviceBuffer(zeros), DeviceBuffer(zeros)};
+}
+
+// Whether a result is what it must be; after an error nothing is promised.
+bool check(const char* what, int code, const DeviceBuffer& out, const std::vector<int>& expected) {
+  paths.insert(accord_last_path());
+  if (code != MPI_SUCCESS) {
+    tell_error(code);
+    return false;
+  }
+  std::vector<int> result(expected.size());
+  if (accord_memcpy(result.data(), out.pointer(), result.size() * sizeof(int)) != ACCORD_OK ||
+      result != expected) {
+    const auto at = std::mismatch(result.begin(), result.end(), expected.begin()).first;
+    tell("wrong", std::string(what) + ", element " + std::to_string(at - result.begin()) + " of " +
+                      std::to_string(expected.size()) + ", by " + accord_last_path());
+    return false;
+  }
+  ++right;
+  return true;
+}
+
+void put(const DeviceBuffer& buffer, const std::vector<int>& contents) {
+  accord_memcpy(buffer.pointer(), contents.data(), contents.size() * sizeof(int));
+}
+
+bool allreduce(const Buffers& buffers, int count, int round) {
+  put(buffers.in, numbers(count, round + rank));
+  const int code = MPI_Allreduce(buffers.in.pointer(), buffers.out.pointer(), count, MPI_INT,
+                                 MPI_SUM, MPI_COMM_WORLD);
+  std::vector<int> expected = numbers(count, round);
+  for (int& number : expected) number = number * size + size * (size - 1) / 2;
+  return check("MPI_Allreduce", code, buffers.out, expected);
+}
+
+bool bcast(const Buffers& buffers, int count, int round) {
+  const int root = round % size;
+  put(buffers.out, numbers(count, rank == root ? round : -1));
+  const int code = MPI_Bcast(buffers.out.pointer(), count, MPI_INT, root, MPI_COMM_WORLD);
+  return check("MPI_Bcast", code, buffers.out, numbers(count, round));
+}
+
+bool alltoall(const Buffers& buffers, int round) {
+  constexpr int count = 1 << 12;
+  std::vector<int> sent;
+  std::vector<int> expected;
+  for (int peer = 0; peer < size; ++peer) {
+    const auto to = numbers(count, round + 1000 * rank + peer);
+    const auto from = numbers(count, round + 1000 * peer + rank);
+    sent.insert(sent.end(), to.begin(), to.end());
+    expected.insert(expected.end(), from.begin(), from.end());
+  }
+  put(buffers.in, sent);
+  const int code = MPI_Alltoall(buffers.in.pointer(), count, MPI_INT, buffers.out.pointer(), count,
+                                MPI_INT, MPI_COMM_WORLD);
+  return check("MPI_Alltoall", code, buffers.out, expected);
+}
+
+// To the next rank. Of a round's own tag, so that what has been lost does not shift what follows.
+bool ring(const Buffers& buffers, int count, int round) {
+  const int next = (rank + 1) % size;
+  const int last = (rank + size - 1) % size;
+  put(buffers.in, numbers(count, round + rank));
+  put(buffers.out, numbers(count, -1));
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  const int tag = kTag + round % 10000;
+  int code = MPI_Irecv(buffers.out.pointer(), count, MPI_INT, last, tag, MPI_COMM_WORLD, requests);
+  if (code != MPI_SUCCESS) tell_error(code);
+  code = MPI_Isend(buffers.in.pointer(), count, MPI_INT, next, tag, MPI_COMM_WORLD, requests + 1);
+  if (code != MPI_SUCCESS) tell_error(code);
+  const int received = MPI_Wait(requests, MPI_STATUS_IGNORE);
+  const bool good = check("a message", received, buffers.out, numbers(count, round + last));
+  code = MPI_Wait(requests + 1, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) tell_error(code);
+  return good && code == MPI_SUCCESS;
+}
+
+struct Plan {
+  bool collectives = false;
+  bool messages = false;
+  bool waits = false;
+  int dies = -1;  // rank
+  int dies_in_round = 0;
+  int dies_after_us = 0;
+};
+
+Plan plan_of(int argc, char** argv) {
+  Plan plan;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    plan.collectives = plan.collectives || word == "collectives";
+    plan.messages = plan.messages || word == "messages";
+    plan.waits = plan.waits || word == "wait";
+    std::sscanf(argv[i], "die=%d:%d:%d", &plan.dies, &plan.dies_in_round, &plan.dies_after_us);
+  }
+  if (!plan.collectives && !plan.messages) plan.collectives = plan.messages = true;
+  return plan;
+}
+
+// Whether all of it was right; all of it is tried, since the peers do so, too.
+bool go(const Plan& plan, const Buffers& buffers, int round) {
+  bool good = true;
+  if (plan.collectives) {
+    for (const int count : {kShort, kLong, kLongest}) {
+      good = allreduce(buffers, count, round) && good;
+      good = bcast(buffers, count, round) && good;
+    }
+    good = alltoall(buffers, round) && good;
+  }
+  if (plan.messages)
+    for (const int count : {kShort, kLong, kLongest}) good = ring(buffers, count, round) && good;
+  return good;
+}
+
+// By the host MPI, whose ranks all live where this is asked.
+bool all_have_ended() {
+  int is_over = rank == 0 && is_there("end") ? 1 : 0;
+  const int code = MPI_Bcast(&is_over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (code != MPI_SUCCESS) tell_error(code);
+  return code != MPI_SUCCESS || is_over != 0;
+}
+
+void die_later(const Plan& plan) {
+  std::thread([after_us = static_cast<unsigned>(plan.dies_after_us)] {
+    ::usleep(after_us);
+    ::kill(::getpid(), SIGKILL);
+  }).detach();
+}
+
+int run(const Plan& plan) {
+  const Buffers buffers = make_buffers();
+  int round = 0;
+  for (; round < kRoundsMax; ++round) {
+    if (round == kWarmRounds) tell("warm", "");
+    if (rank == plan.dies && round == plan.dies_in_round) die_later(plan);
+    const bool good = go(plan, buffers, round);
+    if (plan.dies < 0 ? all_have_ended() : !good) break;
+  }
+  // A second call on what has an error is none that waits.
+  if (plan.dies >= 0) go(plan, buffers, round);
+  std::string all;
+  for (const std::string& path : paths) all += ' ' + path;
+  tell("paths", all);
+  return round + 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const named = std::getenv("FAULTS_FOLDER");
+  if (named == nullptr || MPI_Init(&argc, &argv) != MPI_SUCCESS) return 2;
+  folder = named;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const std::string file = folder + "/rank." + std::to_string(rank);
+  report = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (report < 0) return 2;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const Plan plan = plan_of(argc, argv);
+  tell("pid", std::to_string(::getpid()));
+  while (plan.waits && !is_there("go")) ::usleep(2000);
+  const int rounds = run(plan);
+  // With a peer gone MPI_Finalize of the host MPI need not end.
+  if (plan.dies < 0) MPI_Finalize();
+  tell("done", std::to_string(rounds) + " rounds, " + std::to_string(right) + " right, " +
+                   std::to_string(errors) + " errors");
+  if (plan.dies >= 0) ::_exit(0);
+  return 0;
+}
