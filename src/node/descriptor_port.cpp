@@ -245,6 +245,7 @@ Status DescriptorPort::open() {
 std::uint64_t DescriptorPort::network() {
 #ifdef SO_NETNS_COOKIE
   const Descriptor any(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!any.is_open()) return 0;  // the other number would differ from those of ranks that have one
   std::uint64_t cookie = 0;
   socklen_t size_bytes = sizeof cookie;
   if (::getsockopt(any.number(), SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size_bytes) == 0)

@@ -363,6 +363,7 @@ void bury_dead() noexcept {
 }  // namespace
 
 void Group::retire(Group* group) {
+  group->port_.close_path();  // one that could not join has not; it may be kept until the end
   const std::lock_guard lock(parish().mutex);
   parish().living.erase(group);
   parish().dead.push_back(group);

@@ -253,7 +253,9 @@ TEST(DescriptorPort, WithoutDescriptorsLeftTheParcelIsLostAndTheNextIsNot) {
   ASSERT_OK(send(port, port.address(), file, sent));
   ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
   EXPECT_EQ(-1, taken(port));
+  EXPECT_EQ(0U, DescriptorPort::network());  // not known, and so no other than the peers'
   ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &usual));
+  EXPECT_NE(0U, DescriptorPort::network());
   ASSERT_OK(send(port, port.address(), file, sent));
   EXPECT_EQ(8, taken(port));
 }
