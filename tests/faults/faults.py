@@ -3,7 +3,7 @@
 # Copyright 2026 The Accord authors
 """Runs an MPI program (rounds.cpp) again and again and does something to it each time.
 
-    faults.py FAULT --flavour mpich --mpiexec MPIEXEC --build BUILD --times 5
+    faults.py FAULT --flavour mpich --mpiexec MPIEXEC --build BUILD
 
 Each run ends within a stated time. Each rank that lives has right results, or an MPI error that names who is to blame;
 where the host MPI ends the job, all of it is gone. No process, no shared memory, no file is left behind. What is random
@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from job import Failure, Job, enter_namespaces
+from job import MEMORY, Failure, Job, enter_namespaces, other_processes
 
 LIMIT_S = 60.0
 # Short ones by inboxes, longer ones through regions, the longest ones straight: all within some rounds.
@@ -40,6 +40,9 @@ WAYS = {
 # Out of reach of MPICH's launcher, which kills the groups of processes that it has started when one has died, whatever
 # its option to leave them alone; and with an output that does not end with it.
 OUT_OF_REACH = ["sh", "-c", 'exec setsid --wait "$@" >>"$FAULTS_FOLDER/output" 2>&1', "sh"]
+
+# UCX 1.13 ends a process that reads or writes memory of one that is gone at the moment when TCP tells so.
+OF_UCX = "Fatal: unexpected error: "
 
 
 @dataclass
@@ -95,10 +98,36 @@ class Run:
                 f"rank {rank} has an error without /{pattern}/: {error}",
             )
 
+    def expect_no_errors(self) -> None:
+        """All of it right, and each rank at its end."""
+        code = self.job.finish()
+        for rank in range(self.ranks):
+            errors = self.job.told(rank, "error")
+            self.expect(not errors, f"rank {rank} has an error: {errors}")
+            self.expect_done(rank)
+        self.expect(code == 0, f"the launcher ends with {code}")
+
+    def paths(self, rank: int) -> set[str]:
+        return set(self.job.told(rank, "path"))
+
     def expect_paths(self, rank: int, *paths: str) -> None:
         """Or the fault has met something else than what it is meant for."""
-        told = " ".join(self.job.told(rank, "paths")).split()
-        self.expect(set(paths) <= set(told), f"rank {rank} has gone by {told} only")
+        told = self.paths(rank)
+        self.expect(set(paths) <= told, f"rank {rank} has gone by {told} only")
+
+    def expect_refused(self) -> None:
+        self.expect((self.job.folder / "refused").exists(), "nothing was refused")
+
+    def refuse(self, what: str) -> None:
+        """All that Accord asks for, or a part, or on one rank only."""
+        self.preload = [str(Path(self.options.build) / "lib" / "libaccord_faults_refuse.so")]
+        self.environment |= {
+            "FAULTS_REFUSE": what,
+            "FAULTS_REFUSE_PERCENT": str(self.chance.choice([100, 100, 60, 20])),
+            "FAULTS_SEED": str(self.chance.randrange(1 << 20)),
+        }
+        if self.chance.random() < 0.5:
+            self.environment["FAULTS_REFUSE_RANK"] = str(self.chance.randrange(self.ranks))
 
 
 def killed_rank(run: Run) -> None:
@@ -121,7 +150,7 @@ def killed_rank_alone(run: Run) -> None:
         run.wrapper = OUT_OF_REACH
     else:
         run.launcher = ["--enable-recovery"]
-    last = run.chance.randint(66, 120)
+    last = run.chance.randint(34, 58)
     run.arguments = ["collectives", f"die={dead}:{last}:{run.chance.randrange(3000)}"]
     job = run.start()
     job.finish()
@@ -133,8 +162,151 @@ def killed_rank_alone(run: Run) -> None:
         run.expect_paths(rank, "inbox", "node", "node-direct")
 
 
+def killed_proxy(run: Run) -> None:
+    """While messages go through it: an error of both ends that names its node, or none where it was not needed."""
+    design = run.chance.choice(["passive", "active1", "active2"])
+    run.arguments = ["messages"]
+    run.environment |= {
+        "ACCORD_NODE_SPLIT": "1",
+        "ACCORD_NET_DESIGN": design,
+        "ACCORD_NET_BYTES": "1",
+        "ACCORD_UCX_TLS": "tcp",
+        "ACCORD_PROXY_CHUNK_BYTES": "16K",
+    }
+    job = run.start()
+    job.wait_for_all("warm")
+    ranks = range(run.ranks)  # which go another way until their proxy is there
+    job.wait_until(design, lambda: all(f"net-{design}" in run.paths(rank) for rank in ranks))
+    time.sleep(run.chance.uniform(0, 0.02))
+    proxies = [number for number, command in other_processes() if "accord_proxy" in command]
+    run.expect(bool(proxies), "there is no proxy")
+    os.kill(run.chance.choice(proxies), signal.SIGKILL)
+    time.sleep(0.05)
+    job.say("end")
+    if job.finish() != 0 and OF_UCX in job.output():
+        return
+    for rank in range(run.ranks):
+        run.expect_errors(rank, r"the proxy of node|has given up|connection|gone", 0)
+        run.expect_done(rank)
+
+
+def stopped_rank(run: Run) -> None:
+    """For seconds, in a minute of CI's nightly form: its peers wait, and all is right."""
+    job = run.start(LIMIT_S + run.options.stop_s)
+    job.wait_for_all("warm")
+    time.sleep(run.chance.uniform(0, 0.02))
+    rank = run.chance.randrange(run.ranks)
+    os.kill(job.process(rank), signal.SIGSTOP)
+    time.sleep(run.options.stop_s)
+    os.kill(job.process(rank), signal.SIGCONT)
+    time.sleep(0.02)
+    job.say("end")
+    run.expect_no_errors()
+
+
+def end_when_warm(run: Run, job: Job) -> None:
+    job.wait_for_all("warm")
+    job.say("end")
+    run.expect_no_errors()
+
+
+def refused_ipc(run: Run) -> None:
+    """Descriptors do not come through, or there is no socket for them: what needs them goes another way."""
+    run.refuse(run.chance.choice(["send", "socket"]))
+    end_when_warm(run, run.start())
+    run.expect_refused()
+
+
+def no_device_memory(run: Run) -> None:
+    """The device has room for the program's own buffers alone: what needs more goes another way."""
+    run.refuse("memory")
+    end_when_warm(run, run.start())
+    run.expect_refused()
+
+
+def failing_plugin(run: Run) -> None:
+    """A collective library that cannot be had costs nothing; one that fails is an error that names it."""
+    library = Path(run.options.build) / "tests" / "ccl" / "libfake_nccl.so"
+    run.arguments = ["collectives"]
+    run.environment |= {"ACCORD_ALGORITHM": "nccl", "FAKE_NCCL_PATIENCE_MS": "3000"}
+    kind = run.chance.choice(["lacks", "is_none", "begins_not", "fails", "fails"])
+    if kind == "lacks":
+        library = Path(run.options.build) / "lib" / "libaccord_faults_refuse.so"
+    if kind == "is_none":
+        library = Path(__file__)
+    if kind == "begins_not":
+        run.environment["FAKE_NCCL_FAIL_INIT"] = str(run.chance.randrange(run.ranks))
+    if kind == "fails":
+        run.environment["FAKE_NCCL_FAIL_CALL"] = str(run.chance.randint(1, 150))
+        if run.chance.random() < 0.5:
+            run.environment["FAKE_NCCL_FAIL_RANK"] = str(run.chance.randrange(run.ranks))
+        if run.chance.random() < 0.5:
+            run.environment["FAKE_NCCL_FAIL_LATE"] = "1"
+    run.environment["ACCORD_CCL_LIBRARIES"] = f"nccl:{library}"
+    job = run.start()
+    if kind != "fails":
+        end_when_warm(run, job)
+        return
+    job.wait_for_all("warm")
+    job.say("end")
+    job.finish()
+    for rank in range(run.ranks):
+        run.expect_errors(rank, r"nccl", 1)
+        run.expect_done(rank)
+        run.expect_paths(rank, "nccl")
+
+
+def full_shared_memory(run: Run) -> None:
+    """From the end of MPI_Init on, or from the start, when the host MPI may say that it cannot begin."""
+    from_start = run.chance.random() < 0.4
+    run.arguments = ["wait"]
+    filler = MEMORY / "filler"
+    if not from_start:
+        # Open MPI's own is allocated as it is used, and its ranks would end with SIGBUS.
+        run.environment["OMPI_MCA_btl_sm_backing_directory"] = tempfile.gettempdir()
+    if from_start:
+        fill(filler, run.chance.choice([0, 64 << 10, 4 << 20, 40 << 20]))
+    job = run.start()
+    if not from_start:
+        job.wait_for_all("pid")
+        fill(filler, 0)
+    job.say("go")
+    try:
+        if from_start and not job.wait_or_end("warm"):
+            run.expect(job.finish() != 0, "a job that has not begun ends well")
+            return
+        end_when_warm(run, job)
+    finally:
+        filler.unlink()
+
+
+def fill(file: Path, left_bytes: int) -> None:
+    """All of /dev/shm but so much."""
+    free = os.statvfs(MEMORY)
+    with file.open("wb") as stream:
+        os.posix_fallocate(stream.fileno(), 0, max(1, free.f_bavail * free.f_bsize - left_bytes))
+
+
+def few_descriptors(run: Run) -> None:
+    """A process may have 64 open, and has communicators that would take more."""
+    run.wrapper = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
+    run.arguments = ["communicators=12"]
+    end_when_warm(run, run.start())
+
+
 FAULTS: dict[str, Callable[[Run], None]] = {
-    each.__name__: each for each in (killed_rank, killed_rank_alone)
+    each.__name__: each
+    for each in (
+        killed_rank,
+        killed_rank_alone,
+        killed_proxy,
+        stopped_rank,
+        refused_ipc,
+        no_device_memory,
+        failing_plugin,
+        full_shared_memory,
+        few_descriptors,
+    )
 }
 
 
@@ -144,8 +316,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--flavour", required=True)
     parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--build", required=True)
-    parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
+
+    def number(name: str, kind: type, value: float, text: str) -> None:
+        """Also from the environment, for those that ctest runs."""
+        variable = "FAULTS_" + name.upper()
+        value = os.environ.get(variable, value)
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=kind, default=value, help=f"{text} ({variable})")
+
+    number("times", int, 5, "how many runs")
+    number("seed", int, 1, "what is random follows from it")
+    number("stop_s", float, 1.5, "how long a rank is stopped")
     return parser.parse_args()
 
 

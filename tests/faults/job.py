@@ -147,15 +147,21 @@ class Job:
                 raise Failure(f"not within {self.limit_s:.0f} s: {what}")
             time.sleep(0.002)
 
-    def wait_for_all(self, word: str) -> None:
-        """Until all ranks have told it."""
+    def wait_or_end(self, word: str) -> bool:
+        """Until all ranks have told it, or the job has ended without."""
 
         def have_told() -> bool:
             return all(self.told(rank, word) for rank in range(self.ranks))
 
         self.wait_until(word, lambda: have_told() or self.launcher.poll() is not None)
-        if not have_told():
+        return have_told()
+
+    def wait_for_all(self, word: str) -> None:
+        if not self.wait_or_end(word):
             raise Failure(f"the job has ended before all ranks told {word}")
+
+    def output(self) -> str:
+        return content_of(self.output_file)
 
     def say(self, word: str) -> None:
         (self.folder / word).touch()
@@ -184,7 +190,7 @@ class Job:
 
     def report(self) -> str:
         """What there is to say about a failure."""
-        parts = [f"--- output\n{content_of(self.output_file)[-8000:]}"]
+        parts = [f"--- output\n{self.output()[-8000:]}"]
         for rank in range(self.ranks):
             parts.append(f"--- rank {rank}\n{content_of(self.folder / f'rank.{rank}')[-4000:]}")
         for number, command in other_processes():

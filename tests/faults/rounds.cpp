@@ -5,8 +5,9 @@
 // checked, until the file `end` stands in FAULTS_FOLDER or a peer is gone. What becomes of them a
 // rank writes into its file there, line by line, since output on a pipe ends with the launcher.
 // Arguments: `collectives`, `messages`, both where none is named; `wait`: not before the file
-// `go` is there; `die=RANK:ROUND:MICROSECONDS`: this rank is killed so long after it has begun that
-// round. Then no rank may rely on the host MPI any more, and rounds end with the first error.
+// `go` is there; `communicators=N`: collectives go by so many in turn;
+// `die=RANK:ROUND:MICROSECONDS`: this rank is killed so long after it has begun that round. Then no
+// rank may rely on the host MPI any more, and rounds end with the first error.
 #include <accord/accord.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -43,6 +44,7 @@ int report = -1;
 std::string folder;
 std::set<std::string> told;
 std::set<std::string> paths;
+std::vector<MPI_Comm> comms;
 long right = 0;
 long errors = 0;
 
@@ -104,7 +106,7 @@ Buffers make_buffers() {
 
 // Whether a result is what it must be; after an error nothing is promised.
 bool check(const char* what, int code, const DeviceBuffer& out, const std::vector<int>& expected) {
-  paths.insert(accord_last_path());
+  if (const std::string path = accord_last_path(); paths.insert(path).second) tell("path", path);
   if (code != MPI_SUCCESS) {
     tell_error(code);
     return false;
@@ -125,10 +127,12 @@ void put(const DeviceBuffer& buffer, const std::vector<int>& contents) {
   accord_memcpy(buffer.pointer(), contents.data(), contents.size() * sizeof(int));
 }
 
+MPI_Comm comm_of(int round) { return comms[static_cast<std::size_t>(round) % comms.size()]; }
+
 bool allreduce(const Buffers& buffers, int count, int round) {
   put(buffers.in, numbers(count, round + rank));
   const int code = MPI_Allreduce(buffers.in.pointer(), buffers.out.pointer(), count, MPI_INT,
-                                 MPI_SUM, MPI_COMM_WORLD);
+                                 MPI_SUM, comm_of(round));
   std::vector<int> expected = numbers(count, round);
   for (int& number : expected) number = number * size + size * (size - 1) / 2;
   return check("MPI_Allreduce", code, buffers.out, expected);
@@ -137,7 +141,7 @@ bool allreduce(const Buffers& buffers, int count, int round) {
 bool bcast(const Buffers& buffers, int count, int round) {
   const int root = round % size;
   put(buffers.out, numbers(count, rank == root ? round : -1));
-  const int code = MPI_Bcast(buffers.out.pointer(), count, MPI_INT, root, MPI_COMM_WORLD);
+  const int code = MPI_Bcast(buffers.out.pointer(), count, MPI_INT, root, comm_of(round));
   return check("MPI_Bcast", code, buffers.out, numbers(count, round));
 }
 
@@ -153,7 +157,7 @@ bool alltoall(const Buffers& buffers, int round) {
   }
   put(buffers.in, sent);
   const int code = MPI_Alltoall(buffers.in.pointer(), count, MPI_INT, buffers.out.pointer(), count,
-                                MPI_INT, MPI_COMM_WORLD);
+                                MPI_INT, comm_of(round));
   return check("MPI_Alltoall", code, buffers.out, expected);
 }
 
@@ -180,6 +184,7 @@ struct Plan {
   bool collectives = false;
   bool messages = false;
   bool waits = false;
+  int communicators = 1;
   int dies = -1;  // rank
   int dies_in_round = 0;
   int dies_after_us = 0;
@@ -192,6 +197,7 @@ Plan plan_of(int argc, char** argv) {
     plan.collectives = plan.collectives || word == "collectives";
     plan.messages = plan.messages || word == "messages";
     plan.waits = plan.waits || word == "wait";
+    std::sscanf(argv[i], "communicators=%d", &plan.communicators);
     std::sscanf(argv[i], "die=%d:%d:%d", &plan.dies, &plan.dies_in_round, &plan.dies_after_us);
   }
   if (!plan.collectives && !plan.messages) plan.collectives = plan.messages = true;
@@ -228,8 +234,21 @@ void die_later(const Plan& plan) {
   }).detach();
 }
 
+// The first one is MPI_COMM_WORLD; the others inherit its error handler.
+void make_communicators(int number) {
+  comms = {MPI_COMM_WORLD};
+  for (int i = 1; i < number; ++i) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (const int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm); code != MPI_SUCCESS)
+      tell_error(code);
+    else
+      comms.push_back(comm);
+  }
+}
+
 int run(const Plan& plan) {
   const Buffers buffers = make_buffers();
+  make_communicators(plan.communicators);
   int round = 0;
   for (; round < kRoundsMax; ++round) {
     if (round == kWarmRounds) tell("warm", "");
@@ -239,9 +258,7 @@ int run(const Plan& plan) {
   }
   // A second call on what has an error is none that waits.
   if (plan.dies >= 0) go(plan, buffers, round);
-  std::string all;
-  for (const std::string& path : paths) all += ' ' + path;
-  tell("paths", all);
+  for (std::size_t i = 1; i < comms.size(); ++i) MPI_Comm_free(&comms[i]);
   return round + 1;
 }
 
