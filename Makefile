@@ -4,7 +4,7 @@
 # make bench   sets everything up, builds, runs four collectives on 2 ranks with verified results
 # make test    the same for the tests
 # make build   libraries, benchmark and tests in build/
-# make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute
+# make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute, soaks for SOAK_HOURS
 # make format  formats the C++ and Python files
 # make clean   removes build/;  make distclean also .deps/
 #
@@ -13,6 +13,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export PYTHON JOBS
 
+SOAK_HOURS ?= 1
 BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --max 1M
 
 .PHONY: all build bench test nightly format clean distclean
@@ -34,7 +35,9 @@ test:
 
 nightly:
 	@scripts/setup test
+	@scripts/build all
 	@scripts/fuzz 60
+	@scripts/soak $(SOAK_HOURS)
 
 format:
 	@scripts/format
