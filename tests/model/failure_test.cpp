@@ -178,7 +178,8 @@ TEST(Failure, FailingCopiesOfAGatherInPlaceAreAwaited) {
 // A copy or kernel that fails at any point of calls on buffers that are lent by then: whoever's
 // call ends without an error has the right data, in this call and in later ones, and nobody waits
 // for ever.
-int failures_of(Collective kind, const AnyWay& way, std::uint64_t seeds) {
+int failures_of(Collective kind, const AnyWay& way, std::uint64_t seeds,
+                std::size_t elements = 60) {
   constexpr int kCalls = 8;
   int failures = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -188,7 +189,7 @@ int failures_of(Collective kind, const AnyWay& way, std::uint64_t seeds) {
     std::atomic<int> ended = 0;
     const std::string message = run_ranks(kAnyRanks, options, way.shim, [&](Rank& rank) {
       rank.shim->keep_errors = true;
-      AnyCollective calls(kind, rank.world_rank, 60);
+      AnyCollective calls(kind, rank.world_rank, elements);
       for (int call = 0; call < kCalls; ++call) {
         if (rank.world_rank == 0 && call == failing_call)
           FakeDevice::get(0).fail_after(static_cast<long>(seed / kCalls % 12));
@@ -217,6 +218,14 @@ TEST(Failure, FailingCopiesEndCallsOfAllKindsByAllWays) {
       EXPECT_GT(failures_of(kind, way, kSeeds), 0) << name_of(kind) << " by " << way.name;
     }
   }
+}
+
+// Pairs that no inbox takes go behind those that do, and what fails there ends the whole call.
+TEST(Failure, FailingCopiesOfPairsTooLongForInboxesEndTheCall) {
+  constexpr std::size_t kLaneBytes = 4096;
+  constexpr std::size_t kElements = 2 * kLaneBytes / sizeof(std::int64_t);
+  const AnyWay way = any_ways(kLaneBytes).back();
+  EXPECT_GT(failures_of(Collective::alltoall, way, 48, kElements), 0);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ void PairwiseExchange::report() {
 }
 
 Status PairwiseExchange::advance(bool& done) {
+  done = false;  // whatever goes wrong before the end is to be stopped
   ACCORD_TRY(group_->check_self());
   if (!began_) choose_ways();
   for (bool moved = true; moved;) {
