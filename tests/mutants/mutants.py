@@ -166,6 +166,15 @@ def sample(arguments: argparse.Namespace) -> None:
     print()
 
 
+def place_of(mistake: dict[str, Any], lines: list[str]) -> int:
+    """The index of its line, which other changes may have moved since the sample was drawn."""
+    drawn_at = mistake["line"] - 1
+    places = [at for at, line in enumerate(lines) if line == mistake["was"]]
+    if not places:
+        sys.exit(f"{mistake['file']}: no longer there, draw another: {mistake['was'].strip()}")
+    return min(places, key=lambda at: abs(at - drawn_at))
+
+
 def build(arguments: argparse.Namespace) -> None:
     tree = pathlib.Path(arguments.tree).resolve()
     listed = subprocess.run(
@@ -178,10 +187,7 @@ def build(arguments: argparse.Namespace) -> None:
     for mistake in json.loads(pathlib.Path(arguments.sample).read_text())["mistakes"]:
         path = tree / mistake["file"]
         lines = path.read_text().splitlines()
-        assert lines[mistake["line"] - 1] == mistake["was"], (
-            f"{path}:{mistake['line']} is another line now"
-        )
-        lines[mistake["line"] - 1] = mistake["is"]
+        lines[place_of(mistake, lines)] = mistake["is"]
         path.write_text("\n".join(lines) + "\n")
     deps = ROOT / ".deps"
     flags = f"-w -include {tree}/tests/mutants/mutant.h"
