@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -22,8 +23,10 @@
 namespace accord::node {
 namespace {
 
-// How many polls go by between two looks whether the peers' processes still exist.
-constexpr unsigned kChecksPerLook = 4096;
+// When to look whether the peers' processes still exist, which takes a system call for each: by
+// time, since on a crowded machine a poll may take as long as the others' turns on the processor.
+constexpr unsigned kChecksPerClock = 16;
+constexpr std::chrono::milliseconds kLookPause(5);
 // The parcel with which a rank joins; those of offers are numbered from 0.
 constexpr std::int32_t kJoinItem = -1;
 
@@ -387,9 +390,16 @@ std::uint64_t Group::take(std::size_t chunks) noexcept {
   return first;
 }
 
+bool Group::is_time_to_look() noexcept {
+  if (++checks_ % kChecksPerClock != 0) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return false;
+  next_look_ = now + kLookPause;
+  return true;
+}
+
 Status Group::check_peer(int peer) {
-  if (++checks_ % kChecksPerLook != 0 || !life_lines_[static_cast<std::size_t>(peer)]->is_cut())
-    return {};
+  if (!is_time_to_look() || !life_lines_[static_cast<std::size_t>(peer)]->is_cut()) return {};
   return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
 }
 
@@ -425,7 +435,7 @@ Status Group::check_buffers() const {
 }
 
 Status Group::check_peers() {
-  const bool look = ++checks_ % kChecksPerLook == 0;
+  const bool look = is_time_to_look();
   for (int peer = 0; peer < size_; ++peer) {
     if (look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut()) {
       // It may have ended because of another's error, and has said so.

@@ -280,6 +280,7 @@ class Group {
     return (shared_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   Status given_up_by(int peer) const;
+  bool is_time_to_look() noexcept;
   void enter() noexcept;
 
   int rank_ = 0;
@@ -319,6 +320,7 @@ class Group {
   std::chrono::steady_clock::time_point give_up_;
   std::uint64_t next_ = 0;
   unsigned checks_ = 0;
+  std::chrono::steady_clock::time_point next_look_;
 };
 
 }  // namespace accord::node

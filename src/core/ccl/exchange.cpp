@@ -12,7 +12,7 @@ namespace accord::core {
 namespace {
 
 // Polls between two looks after the library and the peers.
-constexpr unsigned kPollsPerCheck = 256;
+constexpr unsigned kPollsPerCheck = 64;
 
 std::atomic<std::uint64_t> calls_done{0};
 std::atomic<std::uint64_t> calls_other_way{0};
