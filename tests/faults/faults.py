@@ -63,7 +63,7 @@ class Run:
 
     @contextlib.contextmanager
     def crowded_processor(self) -> Iterator[None]:
-        """All ranks on one, beside a process that never gives it up: whoever yields waits for milliseconds."""
+        """All ranks on one, beside a process that never gives it up: who yields waits for milliseconds."""
         processor = str(min(os.sched_getaffinity(0)))
         self.wrapper = [*self.wrapper, "taskset", "-c", processor]
         spinner = subprocess.Popen(
