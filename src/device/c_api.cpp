@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "accord/accord.h"
+#include "base/commit.h"
 #include "base/config.h"
 #include "device/frees.h"
 #include "device/own_memory.h"
@@ -247,6 +248,7 @@ std::string info_text() {
     }
   }
   const Json info = {{"version", ACCORD_VERSION},
+                     {"commit", commit()},
                      {"settings", settings_json()},
                      {"problems", config_status().message()},
                      {"warnings", config_warnings()},

@@ -118,6 +118,7 @@ TEST(c_api, info) {
   EXPECT_EQ(needed - 1, std::strlen(text.data()));
   const auto info = nlohmann::json::parse(text.data());
   EXPECT_EQ(ACCORD_VERSION, info.at("version"));
+  EXPECT_TRUE(info.at("commit").is_string());
   EXPECT_EQ("host", info.at("default_runtime"));
   EXPECT_EQ("", info.at("problems"));
   EXPECT_EQ("ACCORD_CHUNK_BITES is no setting; the nearest is ACCORD_CHUNK_BYTES",
