@@ -30,6 +30,7 @@ class AccordLibrary {
   void free(void* pointer);
   void copy(void* dst, const void* src, std::size_t size_bytes);
 
+  int device_count() const { return device_count_(); }
   std::string runtime_name() const { return runtime_name_(); }
   std::string info_json() const;
   // The way the last intercepted MPI call of this thread took; "-" where Accord does not say.

@@ -271,6 +271,24 @@ TEST(record, tells_the_settings_of_accord_that_are_no_defaults) {
   EXPECT_EQ(records[0]["settings"], (nlohmann::json{{"ACCORD_NODE_BYTES", "1"}}));
 }
 
+TEST(record, tells_the_commit_and_the_machine_in_words) {
+  const std::string info = R"({"version": "9.9.9", "commit": "0123456789ab-dirty"})";
+  RunFacts facts;
+  facts.accord_version = accord_version(info);
+  facts.accord_commit = accord_commit(info);
+  facts.device_count = 4;
+  facts.device_name = "Device 7";
+  const std::vector<nlohmann::json> records = written_records(facts);
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records[0]["accord"]["version"], "9.9.9");
+  EXPECT_EQ(records[0]["accord"]["commit"], "0123456789ab-dirty");
+  const std::string machine = records[0]["machine"]["name"];
+  facts.device_name = "";
+  EXPECT_EQ(machine, "4 x Device 7, " + machine_name(facts));
+  EXPECT_EQ(accord_commit("no JSON"), "");
+  EXPECT_EQ(accord_commit(R"({"version": "0.1.0"})"), "") << "a library that tells none";
+}
+
 TEST(bench_peers, nccl_is_either_plain_or_without_windows) {
   ::unsetenv("NCCL_SYM_NOWIN_ENABLE");
   EXPECT_EQ(nccl_conflict({"nccl", "nccl-window", "nvshmem"}), "");

@@ -197,7 +197,10 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments, const Kno
   app.add_flag("--list", list, "print the names of operations, types, reductions and peers");
   add_what(app, options, memory, names);
   add_how(app, options);
-  options.command = joined(arguments);
+  // Records are read elsewhere: where the program lies on this machine is nothing to them.
+  std::vector<std::string> words = arguments;
+  if (!words.empty()) words[0] = words[0].substr(words[0].rfind('/') + 1);
+  options.command = joined(words);
 
   // CLI11 takes the arguments in reverse order, without the program's name.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

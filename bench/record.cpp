@@ -29,14 +29,18 @@ json shared_keys(const Options& options, const RunFacts& facts) {
       {"send_memory", to_text(options.send_memory)},
       {"recv_memory", to_text(options.recv_memory)},
       {"machine",
-       {{"host", host_name()},
+       {{"name", machine_name(facts)},
+        {"host", host_name()},
         {"cpu", cpu_name()},
         {"cores", std::thread::hardware_concurrency()},
         {"local_ranks", facts.local_ranks},
         {"runtime", facts.runtime},
         {"device", facts.device_name}}},
       {"mpi_library", facts.mpi_library},
-      {"accord", {{"version", facts.accord_version}, {"intercepts", facts.intercepted}}},
+      {"accord",
+       {{"version", facts.accord_version},
+        {"commit", facts.accord_commit},
+        {"intercepts", facts.intercepted}}},
       {"settings", facts.settings},
       {"table", table == nullptr ? "off" : table},
       {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
@@ -112,6 +116,11 @@ std::string accord_version(const std::string& info_json) {
   return ACCORD_VERSION;
 }
 
+std::string accord_commit(const std::string& info_json) {
+  const json info = json::parse(info_json, nullptr, false);
+  return info.is_object() ? info.value("commit", "") : "";
+}
+
 std::map<std::string, std::string> accord_settings(const std::string& info_json) {
   std::map<std::string, std::string> settings;
   const json info = json::parse(info_json, nullptr, false);
@@ -120,6 +129,14 @@ std::map<std::string, std::string> accord_settings(const std::string& info_json)
     if (row.value("origin", "default") != "default") settings[row["name"]] = row["value"];
   }
   return settings;
+}
+
+std::string machine_name(const RunFacts& facts) {
+  const std::string processor =
+      fmt::format("{} cores ({})", std::thread::hardware_concurrency(), cpu_name());
+  if (facts.device_name.empty()) return processor;
+  const std::string count = facts.device_count > 0 ? fmt::format("{} x ", facts.device_count) : "";
+  return fmt::format("{}{}, {}", count, facts.device_name, processor);
 }
 
 std::string host_name() {

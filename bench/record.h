@@ -22,9 +22,11 @@ struct RunFacts {
   int local_ranks = 1;  // on the node of rank 0
   std::string mpi_library;
   std::string accord_version;                   // empty: Accord is not in the process
+  std::string accord_commit;                    // that it was built from, where it knows
   std::map<std::string, std::string> settings;  // of Accord, by name
   bool intercepted = false;
   std::string runtime;
+  int device_count = 0;
   std::string device_name;
 };
 
@@ -45,10 +47,14 @@ class RecordWriter {
 
 // The version in what accord_info_json gave; that of accord.h where it gives none.
 std::string accord_version(const std::string& info_json);
+// The commit in it; empty where the build did not know.
+std::string accord_commit(const std::string& info_json);
 // The settings in it that are not left at their defaults.
 std::map<std::string, std::string> accord_settings(const std::string& info_json);
 
-// Of this machine, for the records and the first lines of the output.
+// Of this machine, for the records and the first lines of the output. In words: "4 x NVIDIA H200,
+// 64 cores (a processor)".
+std::string machine_name(const RunFacts& facts);
 std::string host_name();
 std::string cpu_name();
 

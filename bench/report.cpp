@@ -38,8 +38,10 @@ RunFacts facts_of(const Session& session) {
   if (session.accord != nullptr) {
     const std::string info = session.accord->info_json();
     facts.accord_version = accord_version(info);
+    facts.accord_commit = accord_commit(info);
     facts.settings = accord_settings(info);
     facts.runtime = session.accord->runtime_name();
+    facts.device_count = session.accord->device_count();
   }
   if (session.cuda != nullptr) facts.device_name = session.cuda->device_name();
   return facts;
@@ -103,11 +105,12 @@ void Report::print_facts(const RunFacts& facts) {
   const Options& options = session_.options;
   fmt::print("# {} ranks ({} on this node), {} memory, {}, {}\n", facts.ranks, facts.local_ranks,
              memory_text(options), options.type, to_text(options.form));
-  fmt::print("# {}, {}\n", host_name(), cpu_name());
+  fmt::print("# {}: {}\n", host_name(), machine_name(facts));
   fmt::print("# MPI: {}\n", facts.mpi_library);
   if (facts.intercepted) {
-    fmt::print("# Accord {}, runtime {}{}\n", facts.accord_version, facts.runtime,
-               facts.device_name.empty() ? "" : ", " + facts.device_name);
+    fmt::print("# Accord {}{}, runtime {}\n", facts.accord_version,
+               facts.accord_commit.empty() ? "" : " of commit " + facts.accord_commit,
+               facts.runtime);
   } else {
     fmt::print("# Accord does not intercept MPI here: the first column is the MPI library alone\n");
   }
