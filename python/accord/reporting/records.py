@@ -54,7 +54,7 @@ class Operation:
 
 @dataclass
 class Section:
-    source: str
+    file: Path
     facts: dict[str, str]
     operations: dict[str, Operation] = field(default_factory=dict)
     # What the records tell once for many: kept in the order of the file, without repetition.
@@ -62,7 +62,13 @@ class Section:
     dates: dict[str, None] = field(default_factory=dict)
     details: dict[str, dict[str, None]] = field(default_factory=dict)
     absent: dict[str, dict[str, None]] = field(default_factory=dict)
+    # Of records without a commit: the commit that added them to the repository, so no older one.
+    recorded_in: dict[str, None] = field(default_factory=dict)
     repeated: int = 0
+
+    @property
+    def source(self) -> str:
+        return self.file.name
 
     @property
     def peers(self) -> list[str]:
@@ -165,6 +171,14 @@ def _joined(*words: object) -> str:
     return ", ".join(str(word) for word in words if word not in (None, ""))
 
 
+def _hosts(told: object) -> str:
+    """Hosts of one machine and their links, as the test bed of tests/hosts tells them."""
+    if isinstance(told, dict):
+        links = f"{told.get('links')} x " if told.get("links", 1) != 1 else ""
+        return f"{told.get('ranks')} ranks, {links}{told.get('rate')}"
+    return " ".join(str(word) for word in told) if isinstance(told, list) else ""
+
+
 def _facts(record: dict[str, Any]) -> dict[str, str]:
     """What all records of a section share, in words; nothing that the record leaves out."""
     machine, accord = _object(record, "machine"), _object(record, "accord")
@@ -173,9 +187,12 @@ def _facts(record: dict[str, Any]) -> dict[str, str]:
     local = machine.get("local_ranks")
     spread = f"{local} ranks on the first" if local not in (None, record.get("ranks")) else ""
     intercepts = "" if accord.get("intercepts", True) else "not in the way of the calls"
+    commit = f"commit {accord['commit']}" if accord.get("commit") else ""
     facts = {
-        "machine": str(machine.get("host", "")),
+        "machine": str(machine.get("name") or machine.get("host", "")),
+        "host": str(machine.get("host", "")) if machine.get("name") else "",
         "ranks": _joined(record.get("ranks")),
+        "hosts": _hosts(record.get("hosts")),
         "nodes": spread,
         "memory": _memory(record),
         "calls": str(record.get("form", "")),
@@ -185,13 +202,13 @@ def _facts(record: dict[str, Any]) -> dict[str, str]:
         "MPI": " ".join(
             str(record.get("mpi_library", "")).split("\n")[0].replace(":", " ").split()
         ),
-        "Accord": _joined(accord.get("version"), intercepts),
+        "Accord": _joined(accord.get("version"), commit, intercepts),
         "settings": " ".join(f"{name}={value}" for name, value in sorted(settings.items())),
     }
     return {name: text for name, text in facts.items() if text}
 
 
-def _add(sections: dict[tuple[str, ...], Section], source: str, record: dict[str, Any]) -> None:
+def _add(sections: dict[tuple[str, ...], Section], file: Path, record: dict[str, Any]) -> None:
     name, way, ours = _text(record, "operation"), _text(record, "way"), record.get("ours")
     if not isinstance(ours, bool):
         raise _RecordError(f"ours is {_told(record, 'ours')} instead of true or false")
@@ -201,20 +218,22 @@ def _add(sections: dict[tuple[str, ...], Section], source: str, record: dict[str
     facts = _facts(record)
     key = tuple(word for fact in facts.items() for word in fact)
     if "not_available" in record:
-        section = sections.setdefault(key, Section(source, facts))
+        section = sections.setdefault(key, Section(file, facts))
         section.absent.setdefault(way, {})[str(record["not_available"])] = None
         return
     sample = _sample(record)
-    section = sections.setdefault(key, Section(source, facts))
+    section = sections.setdefault(key, Section(file, facts))
     operation = section.operations.setdefault(name, Operation(name))
     if ours:
         operation.ours_name = way
     samples = operation.ours if ours else operation.peers.setdefault(way, {})
     section.repeated += size_bytes in samples
     samples[size_bytes] = sample
-    date, command = sample.run
+    date, command = str(record.get("date") or record.get("measured") or ""), sample.run[1]
     section.dates.update({date[:10]: None} if date else {})
     section.commands.update({command: None} if command else {})
+    if recorded_in := _object(record, "accord").get("recorded_in"):
+        section.recorded_in[str(recorded_in)] = None
     if detail := record.get("detail"):
         section.details.setdefault(way, {})[str(detail)] = None
 
@@ -241,7 +260,7 @@ def read_sections(file: Path) -> list[Section]:
         if not line.strip():
             continue
         try:
-            _add(sections, file.name, _parsed(line))
+            _add(sections, file, _parsed(line))
         except _RecordError as error:
             raise UserError(
                 f"{file}, line {number}: {error}; `accord report` reads what `accord bench --json` writes"
