@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""`accord report`: a page and plots from what `accord bench --json` has written."""
+"""`accord report`: a page, plots or a table from what `accord bench --json` has written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import typer
 
 from accord.errors import UserError
 from accord.reporting.comparison import comparisons, summarise
+from accord.reporting.markdown import ALL, BEST, OURS, Unit, Wanted, table
 from accord.reporting.records import Section, read_sections
+from accord.sizes import parse_size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,6 +112,17 @@ def _tell(section: Section) -> str:
     return f"{operations}, {summary.points} points against the best peer: {counts}"
 
 
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _fact(text: str) -> tuple[str, str]:
+    name, equals, told = text.partition("=")
+    if not equals:
+        raise UserError(f'"{text}" is no FACT=TEXT, such as ranks=4')
+    return name, told
+
+
 def report(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="JSON lines of accord bench --json.")
@@ -128,8 +141,39 @@ def report(
     png: Annotated[
         Path | None, typer.Option(metavar="PATH", help="The same as PNG images.")
     ] = None,
+    markdown: Annotated[
+        bool,
+        typer.Option("--markdown", help="Print a table in Markdown instead of making a page."),
+    ] = False,
+    operations: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Of the table: only these operations.")
+    ] = "",
+    sizes: Annotated[
+        str, typer.Option(metavar="SIZE,...", help="Of the table: only these sizes.")
+    ] = "",
+    ways: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help=f"Of the table: rows for `{OURS}`, `{BEST}`, `{ALL}` or a peer.",
+        ),
+    ] = OURS,
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"Of the table: whose time by ours stands in brackets: `{BEST}`, a peer, or nothing.",
+        ),
+    ] = BEST,
+    unit: Annotated[
+        Unit, typer.Option(help="Of the table: by default time to 32K and bandwidth from 64K on.")
+    ] = Unit.AUTO,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FACT=TEXT", help="Of the table: only records of, say, ranks=4."),
+    ] = None,
 ) -> None:
-    """Make a page and plots from the records of `accord bench --json`.
+    """Make a page and plots, or a table, from the records of `accord bench --json`.
 
     The page holds everything itself: it needs no network and no script, and fits a phone. Files of several
     machines stand one below the other.
@@ -137,9 +181,23 @@ def report(
     [bold]accord bench all -n 4 --memory device --peer nccl --json results.jsonl[/bold]
 
     [bold]accord report results.jsonl -o results.html --png plots[/bold]
+
+    [bold]accord report --markdown results.jsonl --sizes 8,64K,1M[/bold]
     """
-    _check_libraries()
+    if not markdown:
+        _check_libraries()
     sections = [section for file in files for section in read_sections(file)]
+    if markdown:
+        wanted = Wanted(
+            operations=_words(operations),
+            sizes=[parse_size(word) for word in _words(sizes)],
+            ways=_words(ways),
+            against=against,
+            unit=unit,
+            where=[_fact(text) for text in where or []],
+        )
+        print(table(sections, wanted))
+        return
     _write_page(sections, title, _page_file(output))
     for place, ending in ((svg, ".svg"), (png, ".png")):
         if place is not None:

@@ -136,6 +136,7 @@ def test_the_page_shows_every_collective_and_ratio(position: int, results_page: 
     assert records[0]["machine"]["device"] in facts
     assert " ".join(records[0]["mpi_library"].replace(":", " ").split()) in facts
     assert {each["command"] for each in records} == set(page.texts["pre"])
+    assert all(each["accord"]["recorded_in"] in facts for each in records)
     assert {each["path"] for each in records if "path" in each} <= set(page.texts["td"])
 
 

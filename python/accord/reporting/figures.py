@@ -23,6 +23,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 
 from accord.reporting import theme
 from accord.reporting.comparison import best
+from accord.reporting.numbers import ratio_text
 from accord.reporting.records import Operation, Sample, Section
 from accord.sizes import size_text
 
@@ -228,11 +229,6 @@ def _cell(axes: Axes, column: int, row: int, ratio: float) -> None:
         fontsize=8,
         color=theme.text_colour(colour),
     )
-
-
-def ratio_text(ratio: float) -> str:
-    """Short enough for a cell."""
-    return f"{ratio:.0f}" if ratio >= 99.5 else f"{ratio:.1f}" if ratio >= 9.95 else f"{ratio:.2f}"
 
 
 def svg(figure: Figure, salt: str) -> str:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from markupsafe import Markup
 from accord.reporting import figures, theme
 from accord.reporting.comparison import Comparison, Summary, best, comparisons, ratio_of, summarise
 from accord.reporting.inline_svg import inline_svg
+from accord.reporting.numbers import number_text, ratio_text
 from accord.reporting.records import Operation, Sample, Section
 from accord.sizes import size_text
 
@@ -147,7 +147,7 @@ def _cell(found: Comparison, path: str) -> Cell:
     error = "" if found.error is None else f" ± {found.error:.3f}"
     where = f"{found.operation} {size_text(found.size_bytes)}"
     return Cell(
-        text=figures.ratio_text(found.ratio),
+        text=ratio_text(found.ratio),
         hint=f"{where}: {found.ratio:.3f}{error} against {found.peer}, by {path}",
         style=";".join(f"--{name}:{colour}" for name, colour in colours.items()),
     )
@@ -218,7 +218,7 @@ def render(sections: list[Section], title: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, size=size_text)
+    environment.filters.update(number=number_text, size=size_text)
     views = [
         _view(section, name, f"s{position}")
         for position, (section, name) in enumerate(zip(sections, titles(sections), strict=True))
@@ -231,13 +231,3 @@ def render(sections: list[Section], title: str) -> str:
 
 def _dark(ratio: float) -> str:
     return theme.ratio_colour(ratio, theme.RATIO_STOPS_DARK)
-
-
-def _number(value: float | None) -> str:
-    """Three digits that count, a dash for what is not known."""
-    if value is None:
-        return "\N{EN DASH}"
-    if not value:
-        return "0"
-    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{decimals}f}"
