@@ -168,6 +168,9 @@ def report(
     unit: Annotated[
         Unit, typer.Option(help="Of the table: by default time to 32K and bandwidth from 64K on.")
     ] = Unit.AUTO,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Of the table: without the commands below it.")
+    ] = False,
     where: Annotated[
         list[str] | None,
         typer.Option(metavar="FACT=TEXT", help="Of the table: only records of, say, ranks=4."),
@@ -194,6 +197,7 @@ def report(
             ways=_words(ways),
             against=against,
             unit=unit,
+            brief=brief,
             where=[_fact(text) for text in where or []],
         )
         print(table(sections, wanted))

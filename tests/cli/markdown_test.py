@@ -139,6 +139,7 @@ def test_only_commands_of_what_is_shown(tmp_path: Path) -> None:
     lines = made(tmp_path, ours(8), ours(64, command="accord bench more"), sizes=[64])
     assert "accord bench more" in lines and "accord bench allreduce" not in lines
     assert "```" not in made(tmp_path, ours(8, command=""))
+    assert "```" not in made(tmp_path, ours(8), brief=True)
 
 
 def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ class Wanted:
     ways: list[str] = field(default_factory=lambda: [OURS])
     against: str = BEST  # whose time by that of a row stands in brackets; empty: nothing does
     unit: Unit = Unit.AUTO
+    brief: bool = False  # without the commands
     where: list[tuple[str, str]] = field(default_factory=list)  # facts that a section has
 
 
@@ -87,7 +88,7 @@ def table(sections: list[Section], wanted: Wanted) -> str:
     lines.append(_line(["---"] * (len(columns) + 1)))
     for row, label in zip(rows, labels, strict=True):
         lines.append(_line([label, *(_cell(row, column, wanted.against) for column in columns)]))
-    return "\n".join([*lines, "", *_caption(rows, sizes, wanted.against)])
+    return "\n".join([*lines, "", *_caption(rows, sizes, wanted)])
 
 
 def _has_facts(section: Section, where: list[tuple[str, str]]) -> bool:
@@ -242,7 +243,7 @@ def _fact_text(name: str, told: str, alike: list[Section]) -> str:
     return _mpi_text(told) if name == "MPI" else told
 
 
-def _caption(rows: list[_Row], sizes: list[int], against: str) -> list[str]:
+def _caption(rows: list[_Row], sizes: list[int], wanted: Wanted) -> list[str]:
     """Machine, versions, date, commit, records and commands of what the table shows."""
     sections = _sections(rows)
     runs = {row.samples[size].run for row in rows for size in sizes if size in row.samples}
@@ -252,15 +253,17 @@ def _caption(rows: list[_Row], sizes: list[int], against: str) -> list[str]:
         *_values(sections, "machine"),
         *([f"{' or '.join(ranks)} ranks"] if ranks else []),
         *(_mpi_text(told) for told in _values(sections, "MPI")),
-        *_peer_details(sections, rows, against),
+        *_peer_details(sections, rows, wanted.against),
         *(_values(sections, "settings") if len(sections) == 1 else []),
         *(f"Accord {told}" for told in _values(sections, "Accord")),
         *_union(each.dates for each in sections),
         *([f"no commit in the records, which came with {', '.join(recorded)}"] if recorded else []),
         *(f"`{name}`" for name in _union([str(each.file)] for each in sections)),
     ]
-    lines = [f"*{' · '.join(facts)}.*", *_brackets(rows, against)]
-    return [*lines, "", "```", *dict.fromkeys(commands), "```"] if commands else lines
+    lines = [f"*{' · '.join(facts)}.*", *_brackets(rows, wanted.against)]
+    if wanted.brief or not commands:
+        return lines
+    return [*lines, "", "```", *dict.fromkeys(commands), "```"]
 
 
 def _values(sections: list[Section], name: str) -> list[str]:

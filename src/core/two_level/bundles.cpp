@@ -75,7 +75,7 @@ bool Bundles::pay(const Placement& placement, const Pipeline& pipeline) {
 }
 
 // With 8 and 12 ranks on other nodes it takes 0.65 to 1 times as long as the host MPI's own call
-// that is staged by hand, with 4 of them 0.9 to 1.6 times (docs/performance.md).
+// that is staged by hand, with 4 of them 0.9 to 1.6 times (bench/results/testbed).
 bool Bundles::pay_alone(const Placement& placement, const Pipeline& pipeline) {
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   return pay(placement, pipeline) && far_pairs(placement) >= kFarRanksMin * ranks;

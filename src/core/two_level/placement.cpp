@@ -11,7 +11,7 @@ namespace {
 
 // By TCP more of it under way at once overfills a link's queue: two hosts of two ranks, over 2
 // Gbit/s, got 88 % of it with parcels of up to 512 KiB, 83 % with 1 MiB and 75 % with 2 MiB.
-// Shorter ones do not fill it better, and each costs a copy either way (docs/performance.md).
+// Shorter ones do not fill it better, and each costs a copy either way (bench/results/testbed).
 constexpr std::size_t kParcelBytes = std::size_t{384} << 10;
 // Where each copy of two ranks that use one device waits for its turn there, 300 us on an H200.
 constexpr std::size_t kParcelBytesInTurns = std::size_t{1} << 20;
