@@ -271,6 +271,16 @@ TEST(record, tells_the_settings_of_accord_that_are_no_defaults) {
   EXPECT_EQ(records[0]["settings"], (nlohmann::json{{"ACCORD_NODE_BYTES", "1"}}));
 }
 
+TEST(record, tells_the_driver_of_devices) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("bench_test.driver." + std::to_string(::getpid()));
+  std::ofstream(path) << "580.95.05\nmore\n";
+  EXPECT_EQ(driver_version(path), "580.95.05");
+  std::filesystem::remove(path);
+  EXPECT_EQ(driver_version(path), "");
+  EXPECT_EQ(written_records({})[0]["machine"]["driver"], "") << "no device, no driver";
+}
+
 TEST(record, tells_the_commit_and_the_machine_in_words) {
   const std::string info = R"({"version": "9.9.9", "commit": "0123456789ab-dirty"})";
   RunFacts facts;

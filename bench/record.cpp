@@ -35,6 +35,7 @@ json shared_keys(const Options& options, const RunFacts& facts) {
         {"cores", std::thread::hardware_concurrency()},
         {"local_ranks", facts.local_ranks},
         {"runtime", facts.runtime},
+        {"driver", facts.device_name.empty() ? "" : driver_version()},
         {"device", facts.device_name}}},
       {"mpi_library", facts.mpi_library},
       {"accord",
@@ -137,6 +138,13 @@ std::string machine_name(const RunFacts& facts) {
   if (facts.device_name.empty()) return processor;
   const std::string count = facts.device_count > 0 ? fmt::format("{} x ", facts.device_count) : "";
   return fmt::format("{}{}, {}", count, facts.device_name, processor);
+}
+
+std::string driver_version(const std::string& path) {
+  std::ifstream file(path);
+  std::string version;
+  std::getline(file, version);
+  return version;
 }
 
 std::string host_name() {

@@ -56,6 +56,8 @@ std::map<std::string, std::string> accord_settings(const std::string& info_json)
 // 64 cores (a processor)".
 std::string machine_name(const RunFacts& facts);
 std::string host_name();
+// Of NVIDIA's kernel driver, "580.95.05"; empty where there is none.
+std::string driver_version(const std::string& path = "/sys/module/nvidia/version");
 std::string cpu_name();
 
 }  // namespace accord::bench

@@ -123,11 +123,18 @@ def test_labels_tell_what_differs_between_sections(tmp_path: Path) -> None:
 
 
 def test_the_caption_says_where_the_figures_are_from(tmp_path: Path) -> None:
-    machine = {"name": "4 x GPU, 8 cores (a processor)", "host": "secret"}
+    machine = {"name": "4 x GPU, 8 cores (a processor)", "host": "secret", "driver": "580"}
     commit = {"version": "0.1.0", "commit": "0123456789ab-dirty"}
     lines = made(tmp_path, ours(8, machine=machine, accord=commit))
     told = caption(lines)
-    for words in ("4 x GPU, 8 cores", "2 ranks", "MPICH 5.0.2", "2026-01-02", "records.jsonl"):
+    for words in (
+        "4 x GPU, 8 cores",
+        "driver 580",
+        "2 ranks",
+        "MPICH 5.0.2",
+        "2026-01-02",
+        "records.jsonl",
+    ):
         assert words in told
     assert "Accord 0.1.0, commit 0123456789ab-dirty" in told and "secret" not in told
     old = {"version": "0.1.0", "recorded_in": "ba9876543210"}

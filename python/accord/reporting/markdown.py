@@ -252,6 +252,7 @@ def _caption(rows: list[_Row], sizes: list[int], wanted: Wanted) -> list[str]:
     facts = [
         *_values(sections, "machine"),
         *([f"{' or '.join(ranks)} ranks"] if ranks else []),
+        *(f"driver {told}" for told in _values(sections, "driver")),
         *(_mpi_text(told) for told in _values(sections, "MPI")),
         *_peer_details(sections, rows, wanted.against),
         *(_values(sections, "settings") if len(sections) == 1 else []),

@@ -198,6 +198,7 @@ def _facts(record: dict[str, Any]) -> dict[str, str]:
         "calls": str(record.get("form", "")),
         "elements": _joined(record.get("type"), record.get("op")),
         "device": _joined(machine.get("device"), machine.get("runtime")),
+        "driver": str(machine.get("driver") or ""),
         "processor": _joined(machine.get("cpu"), cores),
         "MPI": " ".join(
             str(record.get("mpi_library", "")).split("\n")[0].replace(":", " ").split()
