@@ -6,6 +6,7 @@
 # make build   libraries, benchmark and tests in build/
 # make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute, soaks for SOAK_HOURS
 # make format  formats the C++ and Python files
+# make tables  makes the tables of the documents anew from the records in bench/results
 # make clean   removes build/;  make distclean also .deps/
 #
 # PYTHON: the Python 3 that the environments in .deps are made from. JOBS: parallel compilations and tests.
@@ -16,7 +17,7 @@ export PYTHON JOBS
 SOAK_HOURS ?= 1
 BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --max 1M
 
-.PHONY: all build bench test nightly format clean distclean
+.PHONY: all build bench test nightly format tables clean distclean
 all: build
 
 build:
@@ -41,6 +42,10 @@ nightly:
 
 format:
 	@scripts/format
+
+tables:
+	@scripts/setup build
+	@.deps/tools/bin/python scripts/tables.py
 
 clean:
 	rm -rf build

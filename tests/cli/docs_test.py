@@ -32,9 +32,7 @@ def _check(*files: Path) -> subprocess.CompletedProcess[str]:
 
 def test_tables_are_what_the_records_say() -> None:
     done = _check()
-    assert done.returncode == 0, (
-        f"{done.stdout}{done.stderr}\nscripts/tables.py makes the tables anew"
-    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nmake tables makes them anew"
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/performance.md"])
