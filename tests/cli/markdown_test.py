@@ -105,6 +105,11 @@ def test_wrong_and_missing_points_show_no_figure(tmp_path: Path) -> None:
     ]
 
 
+def test_points_that_were_not_measured_are_empty_cells(tmp_path: Path) -> None:
+    lines = made(tmp_path, ours(8), ours(64), ours(512), record("bcast", 8, "accord", 3))
+    assert rows(lines)[-1] == "| bcast | 3.00 | | |"
+
+
 def test_labels_tell_what_differs_between_sections(tmp_path: Path) -> None:
     other_mpi = {"mpi_library": "Open MPI v5.0.11, package: more of it"}
     links = {"hosts": {"ranks": "2,2", "links": 2, "rate": "1gbit"}}

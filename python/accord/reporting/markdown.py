@@ -96,7 +96,7 @@ def _has_facts(section: Section, where: list[tuple[str, str]]) -> bool:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
 
 
 def _rows(section: Section, wanted: Wanted) -> Iterator[_Row]:
@@ -177,9 +177,8 @@ def _ratio(row: _Row, sample: Sample, against: str) -> float | None:
         found = best(operation, size_bytes)
         return None if found is None else found.ratio
     name = operation.ours_name if against == OURS else _known(against, operation.peers)
-    other = (operation.ours if name == operation.ours_name else operation.peers.get(name, {})).get(
-        size_bytes
-    )
+    others = operation.ours if name == operation.ours_name else operation.peers.get(name, {})
+    other = others.get(size_bytes)
     if other is None or not other.correct or other is sample:
         return None
     if sample is operation.ours.get(size_bytes):
