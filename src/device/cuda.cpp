@@ -19,6 +19,7 @@
 #include "device/cuda_host_memory.h"
 #include "device/cuda_inbox.h"
 #include "device/cuda_launched_inbox.h"
+#include "device/cuda_mps.h"
 #include "device/cuda_pack.h"
 #include "device/cuda_partitions.h"
 #include "device/cuda_program_order.h"
@@ -68,7 +69,7 @@ class CudaRuntime final : public DeviceRuntime {
 
   Status run_on(int device, const std::function<Status()>& work) override;
   Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
-  std::uint64_t exclusive_device(int device) override;
+  KernelPlace kernel_place(int device) override;
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -287,13 +288,14 @@ Status CudaRuntime::keep_primary(cuda::Device device) {
   return Status();
 }
 
-std::uint64_t CudaRuntime::exclusive_device(int device) {
+KernelPlace CudaRuntime::kernel_place(int device) {
   cuda::Uuid uuid{};
   if (!check_device(device).ok() ||
       vendor_.driver()->device_get_uuid(&uuid, device) != Result::success)
-    return 0;
+    return {};
   const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
-  return std::hash<std::string_view>{}(bytes) | 1;
+  return {.device = std::hash<std::string_view>{}(bytes) | 1,
+          .server = cuda::mps_server(*vendor_.driver(), device)};
 }
 
 Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
@@ -304,7 +306,7 @@ Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
   ACCORD_TRY(status_of(driver, scope.enter_current_or_owner(device, nullptr), "inbox: context"));
   if (driver.images.launched_inbox != nullptr)
     return cuda::launched_inbox_server(driver, scope, *this, device, server);
-  return cuda::inbox_server(driver, scope, exclusive_device(device), server);
+  return cuda::inbox_server(driver, scope, kernel_place(device), server);
 }
 
 Status CudaRuntime::make_partition_reducer(int device, const PartitionReduction& reduction,

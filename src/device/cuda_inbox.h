@@ -12,7 +12,7 @@
 namespace accord::device::cuda {
 
 // The server of the entered context. unsupported where the kernel cannot run there.
-Status inbox_server(const Driver& driver, const ContextScope& scope, std::uint64_t exclusive_device,
+Status inbox_server(const Driver& driver, const ContextScope& scope, const KernelPlace& place,
                     InboxServer*& server);
 
 }  // namespace accord::device::cuda

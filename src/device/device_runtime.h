@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/kernel_place.h"
 #include "device/reduction.h"
 
 namespace accord::device {
@@ -199,9 +200,7 @@ class DeviceRuntime {
   }
   // Where such a library finds what is at `pointer`, which is memory of this runtime.
   virtual void* address_for_library(void* pointer) noexcept { return pointer; }
-  // Equal for processes on one device where kernels of two that wait for each other must not be,
-  // and different for different devices; 0: they may.
-  virtual std::uint64_t exclusive_device(int /*device*/) { return 0; }
+  virtual KernelPlace kernel_place(int /*device*/) { return {}; }
 
   // Host memory this runtime copies to and from fastest (page-locked). Owned by the caller, freed
   // by host_free.

@@ -54,10 +54,16 @@ long copy_polls() {
   return polls;
 }
 
-// ACCORD_TEST_EXCLUSIVE_DEVICE=1: as where kernels of ranks that share a device must not wait.
-bool exclusive_device() {
-  static const bool exclusive = std::getenv("ACCORD_TEST_EXCLUSIVE_DEVICE") != nullptr;
-  return exclusive;
+// ACCORD_TEST_EXCLUSIVE_DEVICE=1: as where kernels of ranks that share a device must not wait;
+// ACCORD_TEST_KERNEL_SERVER=N: for any but those of the same server.
+KernelPlace host_place() {
+  static const KernelPlace place = [] {
+    const char* const server = std::getenv("ACCORD_TEST_KERNEL_SERVER");
+    return KernelPlace{
+        .device = std::getenv("ACCORD_TEST_EXCLUSIVE_DEVICE") != nullptr ? std::uint64_t{1} : 0,
+        .server = server != nullptr ? std::strtoull(server, nullptr, 10) : 0};
+  }();
+  return place;
 }
 
 // ACCORD_TEST_KERNEL_FILE: while this file exists, a kernel of this process runs for which a driver
@@ -94,7 +100,7 @@ std::string boot_id() {
 class HostInboxServer final : public InboxServer {
  public:
   explicit HostInboxServer(const HostArena& arena) : arena_(arena) {}
-  std::uint64_t exclusive_device() const override { return device::exclusive_device() ? 1 : 0; }
+  KernelPlace kernel_place() const override { return host_place(); }
   bool reaches(const PointerInfo&) const override { return true; }
   Status begin(InboxTicket& ticket) override;
   Status poll(InboxTicket& ticket, bool& done) override;
@@ -159,9 +165,7 @@ class HostRuntime final : public DeviceRuntime {
   Status run_on(int device, const std::function<Status()>& work) override;
   Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
   void* address_for_library(void* pointer) noexcept override;
-  std::uint64_t exclusive_device(int /*device*/) override {
-    return device::exclusive_device() ? 1 : 0;
-  }
+  KernelPlace kernel_place(int /*device*/) override { return host_place(); }
 
   Status inbox_server(int device, InboxServer*& server) override {
     server = &inbox_server_;

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "device/inbox.h"
+#include "device/kernel_place.h"
 
 namespace accord::device {
 
@@ -24,16 +25,17 @@ struct InboxTicket {
   State state = State::idle;
   Patience patience = Patience::short_wait;
   bool sent = false;
-  std::uint64_t number = 0;  // the server's
+  std::uint64_t number = 0;  // the server's, as is the next
+  std::size_t width = 0;
 };
 
 class InboxServer {
  public:
   virtual ~InboxServer() = default;
 
-  // Differs for devices that are different; equal where two ranks must not both have servers, since
-  // one that waits keeps the other from running. 0: no such thing.
-  virtual std::uint64_t exclusive_device() const = 0;
+  // Ranks whose kernels take turns must not both have servers, since one that waits keeps the other
+  // from running.
+  virtual KernelPlace kernel_place() const = 0;
 
   // Whether its kernel stays on the device for a while after an exchange, so that the next one
   // begins sooner than a copy does.
@@ -41,6 +43,10 @@ class InboxServer {
 
   // Whether src and dst may lie there: device memory of this runtime and the server's device.
   virtual bool reaches(const PointerInfo& memory) const = 0;
+
+  // So many processes, this one among them, may have servers whose kernels run side by side on this
+  // device: those of all shall find room there at once. The most ever said holds.
+  virtual void share_with(int /*processes*/) {}
 
   // Starts ticket.exchange, or goes on with one that is late. To be polled until done or late, or
   // stopped.

@@ -66,7 +66,7 @@ class Server final : public InboxServer {
   Status open();
 
   // No kernel keeps others from running for longer than it looks for its data.
-  std::uint64_t exclusive_device() const override { return 0; }
+  KernelPlace kernel_place() const override { return {}; }
   bool stays_on_device() const override { return false; }
   bool reaches(const PointerInfo& memory) const override {
     return memory.context == nullptr || memory.context == context_;

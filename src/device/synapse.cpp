@@ -53,7 +53,7 @@ class SynapseRuntime final : public DeviceRuntime {
 
   Status run_on(int device, const std::function<Status()>& work) override;
   Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
-  std::uint64_t exclusive_device(int device) override;
+  KernelPlace kernel_place(int device) override;
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -160,14 +160,14 @@ Status SynapseRuntime::make_stream(int device, std::unique_ptr<LibraryStream>& s
 }
 
 // No two processes have one, so this only tells them apart.
-std::uint64_t SynapseRuntime::exclusive_device(int device) {
+KernelPlace SynapseRuntime::kernel_place(int device) {
   const Driver* driver = nullptr;
   std::array<char, 64> bus{};
   if (!enter(device, driver).ok() ||
       driver->device_get_pci_bus(bus.data(), static_cast<int>(bus.size() - 1), device_.id()) !=
           synapse::Result::success)
-    return 0;
-  return std::hash<std::string_view>{}(bus.data()) | 1;
+    return {};
+  return {.device = std::hash<std::string_view>{}(bus.data()) | 1};
 }
 
 Status SynapseRuntime::allocate_host(const Driver& driver, std::size_t size_bytes, void*& pointer) {

@@ -38,8 +38,8 @@ namespace accord::node {
 struct Record {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::uint64_t node = 0;              // equal on ranks that can share memory
-  std::uint64_t exclusive_device = 0;  // see device::InboxServer; inboxes only
-  std::uint64_t device = 0;            // see DeviceRuntime::exclusive_device
+  device::KernelPlace inbox_kernels;   // of its server; inboxes only
+  device::KernelPlace kernels;
   PortAddress port;
   std::uint64_t network = 0;                   // DescriptorPort::network
   std::array<std::uint64_t, 2> directories{};  // where ports may meet, each equal where the same

@@ -31,6 +31,11 @@ Status QuickCopy::open(device::DeviceRuntime& runtime, int device) {
   ACCORD_TRY(runtime.inbox_server(device, server));
   if (!server->stays_on_device())
     return {StatusCode::unsupported, "a kernel begins no sooner than a copy there"};
+  // One launch copies all that is fetched at once within a device, faster than one that waits for
+  // its turn among other processes' (64 KiB, H100 under MPS: 24 GB/s instead of 16, both ways 21
+  // instead of 3.6).
+  if (server->kernel_place().server != 0)
+    return {StatusCode::unsupported, "ranks share the device through a server"};
   const std::size_t size_bytes = device::inbox_bytes(kRanks, kBytesMax);
   ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, size_bytes, inbox_));
   std::vector<std::byte> content(size_bytes);

@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (int rank = 0; rank < 2; ++rank) {
       groups[rank] = {new Group, Group::retire};
       FUZZ_CHECK(groups[rank]->prepare(rank, 2, runtime, 0, use, records[rank]).ok());
-      records[rank].exclusive_device = 0;  // both are on the only device
+      records[rank].inbox_kernels = {};  // both are on the only device
     }
     node::Record seen[2] = {records[0], records[1]};
     change(seen[1], input);

@@ -101,7 +101,7 @@ TEST_F(Hip, describes_its_devices) {
   ASSERT_EQ(2U, links.size());
   EXPECT_TRUE(links[0].peer_access);
   EXPECT_EQ(0, links[0].performance_rank);
-  EXPECT_NE(runtime_.exclusive_device(0), runtime_.exclusive_device(1));
+  EXPECT_NE(runtime_.kernel_place(0).device, runtime_.kernel_place(1).device);
 }
 
 TEST_F(Hip, tells_what_a_pointer_is) {

@@ -59,8 +59,9 @@ void FakeInboxServer::event() {
   if (Scheduler* scheduler = device_.scheduler_.load()) scheduler->event();
 }
 
-std::uint64_t FakeInboxServer::exclusive_device() const {
-  return device_.random(100) < device_.options_.exclusive_percent ? 1 : 0;
+device::KernelPlace FakeInboxServer::kernel_place() const {
+  const bool is_exclusive = device_.random(100) < device_.options_.exclusive_percent;
+  return {.device = is_exclusive ? std::uint64_t{1} : 0};
 }
 
 Status FakeInboxServer::begin(InboxTicket& ticket) {

@@ -29,7 +29,7 @@ class FakeInboxServer final : public device::InboxServer {
   void reset();
   bool idle() const;
 
-  std::uint64_t exclusive_device() const override;
+  device::KernelPlace kernel_place() const override;
   bool reaches(const device::PointerInfo&) const override { return true; }
   Status begin(device::InboxTicket& ticket) override;
   Status poll(device::InboxTicket& ticket, bool& done) override;

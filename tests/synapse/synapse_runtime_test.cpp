@@ -77,7 +77,7 @@ TEST_F(Synapse, has_one_device) {
   EXPECT_EQ(kDevice, runtime_.device_in_use());
   void* other = nullptr;
   EXPECT_CODE(unsupported, runtime_.allocate(1, MemoryKind::device, 100, other));
-  EXPECT_NE(0U, runtime_.exclusive_device(kDevice));
+  EXPECT_NE(0U, runtime_.kernel_place(kDevice).device);
   EXPECT_OK(runtime_.free(memory));
 }
 

@@ -7,12 +7,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "cuda_fixture.h"
+#include "fake_cuda_control.h"
 
 namespace accord::device {
 namespace {
@@ -200,8 +205,36 @@ TEST_F(Cuda, libraries_work_on_a_stream_of_the_primary_context) {
   bool done = false;
   EXPECT_OK(stream->poll(done));
   EXPECT_TRUE(done);
-  EXPECT_NE(0u, runtime_.exclusive_device(0));
+  EXPECT_NE(0u, runtime_.kernel_place(0).device);
   EXPECT_FALSE(runtime_.run_on(1000, [] { return Status(); }).ok());
+}
+
+// Whose kernels another process's may wait for: those of another device, and those of clients of
+// the same MPS server.
+TEST_F(Cuda, clients_of_one_server_take_no_turns) {
+  if (test::fake_cuda() == nullptr) GTEST_SKIP() << "needs a driver that can be a client or not";
+  const KernelPlace alone = runtime_.kernel_place(0);
+  EXPECT_TRUE(takes_turns(alone, alone));
+  EXPECT_FALSE(takes_turns(alone, runtime_.kernel_place(1)));
+  const auto server_of = [&](const std::string& directory) {
+    ::setenv("CUDA_MPS_PIPE_DIRECTORY", directory.c_str(), 1);
+    return runtime_.kernel_place(0);
+  };
+  ::setenv("FAKE_CUDA_MPS", "1", 1);
+  const std::string daemons = testing::TempDir() + "accord_mps_XXXXXX";
+  std::string one = daemons;
+  std::string other = daemons;
+  for (std::string* const directory : {&one, &other}) {
+    ASSERT_NE(nullptr, ::mkdtemp(directory->data()));
+    std::ofstream(*directory + "/control");
+  }
+  EXPECT_FALSE(takes_turns(server_of(one), server_of(one)));
+  EXPECT_TRUE(takes_turns(server_of(one), server_of(other)));
+  EXPECT_TRUE(takes_turns(server_of(one), alone));
+  EXPECT_TRUE(takes_turns(server_of("/nowhere"), server_of("/nowhere")));  // it cannot be told
+  ::unsetenv("FAKE_CUDA_MPS");
+  ::unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+  for (const std::string& directory : {one, other}) std::filesystem::remove_all(directory);
 }
 
 // What is recorded is not done, but done again each time that it is put on the stream; where the

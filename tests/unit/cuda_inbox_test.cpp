@@ -6,6 +6,8 @@
 // without either the program exits with 77. Its process claims device 0: see cuda_inbox_rig.h.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "cuda_inbox_rig.h"
 #include "fake_cuda_control.h"
 #include "node/quick_copy.h"
@@ -83,6 +85,25 @@ TEST_F(CudaInbox, who_does_not_send_is_not_waited_for_long) {
   rig_.server().stop(ticket, done);
   EXPECT_TRUE(done);
   EXPECT_OK(rig_.run(100));  // others have their turn
+}
+
+// The fake device has as many multiprocessors as an H100, 132.
+TEST_F(CudaInbox, kernels_of_many_processes_find_room_side_by_side) {
+  if (fake_cuda() == nullptr) GTEST_SKIP() << "needs a driver that tells how wide a kernel is";
+  const auto blocks_with = [&](int processes, std::size_t size_bytes) {
+    rig_.server().share_with(processes);
+    const auto data = pattern(size_bytes, 9);
+    EXPECT_OK(copy_one(rig_.src(), data.data(), size_bytes));
+    while (fake_cuda()->residents() != 0) std::this_thread::yield();
+    EXPECT_OK(rig_.run(size_bytes));
+    EXPECT_EQ(data, contents(rig_.dst(), size_bytes));
+    return fake_cuda()->blocks();
+  };
+  EXPECT_EQ(32u, blocks_with(4, 1 << 20));
+  EXPECT_EQ(8u, blocks_with(5, 1 << 20));
+  EXPECT_EQ(8u, blocks_with(1, 1 << 20));  // those do not go away
+  EXPECT_EQ(1u, blocks_with(17, 1 << 20));
+  EXPECT_EQ(1u, blocks_with(200, 100));
 }
 
 // As messages within a node are fetched (node/quick_copy.h).

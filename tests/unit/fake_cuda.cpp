@@ -65,6 +65,12 @@ Result cuDeviceGetUuid_v2(Uuid* uuid, Device device) {
   std::snprintf(reinterpret_cast<char*>(uuid->bytes), 8, "%s", machine != nullptr ? machine : "");
   return Result::success;
 }
+// FAKE_CUDA_MPS: as a client of NVIDIA's Multi-Process Service.
+Result cuDeviceGetAttribute(int* value, DeviceAttribute attribute, Device) {
+  const bool is_client = std::getenv("FAKE_CUDA_MPS") != nullptr;
+  *value = attribute == DeviceAttribute::multiprocessors ? kMultiprocessors : is_client ? 1 : 0;
+  return Result::success;
+}
 Result cuDeviceTotalMem_v2(std::size_t* size_bytes, Device) {
   *size_bytes = kDeviceBytes;
   return Result::success;

@@ -26,6 +26,7 @@ using Unit = std::array<std::byte, kInboxUnitBytes>;
 std::condition_variable& departure = *new std::condition_variable;
 std::atomic<unsigned> launches = 0;
 std::atomic<unsigned> residents = 0;
+std::atomic<unsigned> blocks_of_last = 0;
 std::atomic<std::uint64_t> held_ns = 0;  // 0: time runs
 std::atomic<bool> departures_held = false;
 std::atomic<unsigned> departing = 0;
@@ -348,6 +349,7 @@ Result launch_inbox(Stream stream, unsigned blocks, InboxLaunch launch) {
   const std::uint64_t turn = stream->residents_launched++;
   ++launches;
   ++residents;
+  blocks_of_last = blocks;
   std::thread([=] {
     std::unique_lock lock(state.mutex);
     departure.wait(lock, [&] { return stream->residents_left == turn; });
@@ -387,6 +389,7 @@ void fake_cuda_dismiss(int blocks) {
   accord::device::cuda::dismissals = blocks;
   while (accord::device::cuda::dismissed < blocks) std::this_thread::yield();
 }
+unsigned fake_cuda_blocks() { return accord::device::cuda::blocks_of_last; }
 unsigned fake_cuda_departing() { return accord::device::cuda::departing; }
 unsigned fake_cuda_launches() { return accord::device::cuda::launches; }
 unsigned fake_cuda_residents() { return accord::device::cuda::residents; }

@@ -91,6 +91,7 @@ constexpr auto kCaptureInvalidated = static_cast<Result>(901);
 inline const Stream kStreamPerThread = reinterpret_cast<Stream>(std::uintptr_t{2});
 constexpr auto kCaptureImplicit = static_cast<Result>(906);
 constexpr int kDevices = 2;
+constexpr int kMultiprocessors = 132;
 constexpr int kPollsBeforeDone = 3;
 constexpr std::size_t kDeviceBytes = std::size_t{1} << 30;
 

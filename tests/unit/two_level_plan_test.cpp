@@ -398,18 +398,22 @@ TEST(two_level_plan, placement_tells_what_the_nodes_are_like) {
   std::vector<node::Record> records(4);
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     records[rank].node = 7 + rank % 2;
-    records[rank].device = 5 + rank / 2;
+    records[rank].kernels.device = 5 + rank / 2;
     records[rank].has_rdma = 1;
   }
   const auto placement = [&] { return Placement::of(std::span<const node::Record>(records)); };
   EXPECT_EQ(placement().node_of, (std::vector<int>{0, 1, 0, 1}));
   EXPECT_FALSE(placement().shares_devices);
   EXPECT_TRUE(placement().has_rdma);
-  records[3].device = 5;
+  records[3].kernels.device = 5;
   records[2].has_rdma = 0;
   EXPECT_TRUE(placement().shares_devices);
   EXPECT_FALSE(placement().has_rdma);
-  for (node::Record& record : records) record.device = 0;  // all may use theirs at once
+  records[1].kernels.server = records[3].kernels.server = 9;
+  EXPECT_FALSE(placement().shares_devices);
+  records[3].kernels.server = 0;
+  EXPECT_TRUE(placement().shares_devices);
+  for (node::Record& record : records) record.kernels = {};  // all may use theirs at once
   EXPECT_FALSE(placement().shares_devices);
 }
 

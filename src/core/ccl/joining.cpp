@@ -126,7 +126,7 @@ Status CclJoining::make_record(CclRecord& record) {
   const accord_ccl_description& description = library.description();
   record.version = description.version;
   record.found = std::hash<std::string_view>{}(description.found);
-  record.device = runtime.exclusive_device(group_.mailboxes().device());
+  record.device = runtime.kernel_place(group_.mailboxes().device()).device;
   return pipeline_.rank == 0 ? library.make_id(record.id) : Status();
 }
 

@@ -177,7 +177,7 @@ wire::NodeMeet NodeReduction::own_meet() {
                       .item = item_};
   if (!terms_.able || !table_.has_port() || !try_alone().ok()) return meet;
   meet.vendor = std::hash<std::string_view>{}(runtime().name());
-  meet.device = runtime().exclusive_device(terms_.device);
+  meet.kernels = runtime().kernel_place(terms_.device);
   meet.able = 1;
   return meet;
 }
@@ -210,14 +210,14 @@ void NodeReduction::note_messages(int process, std::uint32_t round) {
 // From what all ranks know alike.
 bool NodeReduction::can_be() const {
   const wire::NodeMeet& first = *ranks_.front().meet;
-  std::set<std::uint64_t> devices;
+  std::vector<device::KernelPlace> kernels;
+  for (const Rank& rank : ranks_) kernels.push_back(rank.meet->kernels);
   return size() <= static_cast<std::size_t>(device::kPartitionRanksMax) &&
-         std::ranges::all_of(ranks_, [&](const Rank& rank) {
+         !device::take_turns(kernels) && std::ranges::all_of(ranks_, [&](const Rank& rank) {
            const wire::NodeMeet& meet = *rank.meet;
            return meet.able != 0 && meet.fingerprint == first.fingerprint &&
                   meet.node == first.node && meet.network == first.network &&
-                  meet.vendor == first.vendor &&
-                  (meet.device == 0 || devices.insert(meet.device).second);
+                  meet.vendor == first.vendor;
          });
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/kernel_place.h"
 #include "node/descriptor_port.h"
 
 namespace accord::core::wire {
@@ -85,7 +86,7 @@ struct NodeMeet {
   std::uint64_t network = 0;
   node::PortAddress port;
   std::uint64_t vendor = 0;  // its runtime's name, hashed
-  std::uint64_t device = 0;  // 0, or different on all ranks
+  device::KernelPlace kernels;  // which take no turns
   std::int32_t item = 0;     // of the parcel that it gets
   std::uint32_t able = 0;
 };

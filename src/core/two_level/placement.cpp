@@ -3,7 +3,7 @@
 #include "core/two_level/placement.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 namespace accord::core {
@@ -40,15 +40,14 @@ Placement Placement::of(std::span<const std::uint64_t> node_numbers) {
 
 Placement Placement::of(std::span<const node::Record> records) {
   std::vector<std::uint64_t> nodes;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> devices;
-  bool shares_devices = false;
+  std::map<std::uint64_t, std::vector<device::KernelPlace>> kernels;
   for (const node::Record& record : records) {
     nodes.push_back(record.node);
-    const bool is_new = devices.emplace(record.node, record.device).second;
-    shares_devices = shares_devices || (record.device != 0 && !is_new);
+    kernels[record.node].push_back(record.kernels);
   }
   Placement placement = of(nodes);
-  placement.shares_devices = shares_devices;
+  placement.shares_devices = std::ranges::any_of(
+      kernels, [](const auto& node) { return device::take_turns(node.second); });
   placement.has_rdma = std::ranges::all_of(records, [](const auto& one) { return one.has_rdma; });
   return placement;
 }
