@@ -4,8 +4,8 @@
  * Preloaded before Accord: a system that refuses what Accord asks of it, and nobody else. In
  * FAULTS_REFUSE: `send`: to pass descriptors to another process; `socket`: to make a Unix domain
  * socket; `memory`: to map memory. The share of such calls in percent is FAULTS_REFUSE_PERCENT; on
- * one rank only where FAULTS_REFUSE_RANK names it. How many it has been asked for and refused it
- * says at the end in FAULTS_FOLDER/refused.
+ * one rank only where FAULTS_REFUSE_RANK names it. At its end each process adds a line to
+ * FAULTS_FOLDER/refused: how many such calls it has refused, and how many there were.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 static atomic_int is_on = 1;
+static atomic_int asked = 0;
 static atomic_int refused = 0;
 static atomic_uint state = 1;
 static int percent = 100;
@@ -44,12 +45,12 @@ __attribute__((constructor)) static void begin(void) {
 
 __attribute__((destructor)) static void end(void) {
   char name[4096];
-  if (!*what || !refused || !getenv("FAULTS_FOLDER")) return;
+  if (!*what || !asked || !getenv("FAULTS_FOLDER")) return;
   snprintf(name, sizeof name, "%s/refused", getenv("FAULTS_FOLDER"));
   const int file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0) return;
   char line[64];
-  const int length = snprintf(line, sizeof line, "%d\n", refused);
+  const int length = snprintf(line, sizeof line, "%d of %d\n", refused, asked);
   if (write(file, line, (size_t)length) < 0) _exit(99);
   close(file);
 }
@@ -61,6 +62,7 @@ static int is_of_accord(void* caller) {
 
 static int refuses(const char* kind, void* caller) {
   if (!is_on || strcmp(what, kind) != 0 || !is_of_accord(caller)) return 0;
+  ++asked;
   const unsigned drawn = atomic_fetch_add(&state, 0x9e3779b9u) >> 8;
   if ((int)((drawn ^ drawn >> 7) % 100) >= percent) return 0;
   ++refused;
