@@ -5,18 +5,20 @@
 
     mutants.py sample --seed 1 --count 120 > sample.json
     mutants.py build sample.json TREE
-    mutants.py run sample.json TREE --tests REGEX... [--only N...] > outcome.json
+    mutants.py run sample.json TREE --tests REGEX... [--first REGEX] [--only N...] > outcome.json
     mutants.py table sample.json outcome.json
 
 `sample` draws one-line mistakes from the sources of core and node: a condition turned round, a
 comparison that is wrong where both sides are equal, one too many or too few, a statement left out.
 `build` writes all of them into a copy of the sources, each to be switched on by ACCORD_MUTANT
-(mutant.h), and builds the tests once. `run` first lets each test run without a mistake, to see how
-long it takes and which mistakes it comes by; then it looks, for each mistake, for the first test
-that comes by it and fails, in the order of what tests take. One that ends late has failed.
+(mutant.h), and builds the tests once. `run` first runs each test without a mistake. That shows
+how long the test takes and which mistakes it reaches. Then `run` looks, for each mistake, for the
+first test that reaches it and fails: tests that match --first before all others, shorter tests
+before longer ones. A test that ends late has failed.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -33,6 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("src/core", "src/node")
 LATE = 10.0  # times as long as a test takes by itself
 LATE_S = 20.0  # at least
+SKIPPED = 77
 
 CALL = re.compile(
     r"^(\s+)((?:[\w:]+(?:\.|->))*\w+(?:\.|->)?\w*\(.*\)|[\w.\->\[\]]+ [-+|&]?= [^=].*);$"
@@ -214,6 +217,9 @@ class Test(NamedTuple):
     command: list[str]
     environment: dict[str, str]
     where: str
+    passing: list[str]  # where there are any, output that matches none fails the test
+    failing: list[str]  # output that matches one fails the test
+    will_fail: bool
 
 
 def tests_of(tree: pathlib.Path, patterns: list[str]) -> dict[str, Test]:
@@ -228,66 +234,104 @@ def tests_of(tree: pathlib.Path, patterns: list[str]) -> dict[str, Test]:
             continue
         extra = dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", []))
         where = properties.get("WORKING_DIRECTORY", str(tree / "build"))
-        tests[test["name"]] = Test(test["command"], extra, where)
+        tests[test["name"]] = Test(
+            test["command"],
+            extra,
+            where,
+            properties.get("PASS_REGULAR_EXPRESSION", []),
+            properties.get("FAIL_REGULAR_EXPRESSION", []),
+            properties.get("WILL_FAIL", False),
+        )
     return tests
 
 
 def fails(test: Test, limit_s: float, **variables: str) -> bool:
     environment = {**os.environ, "GTEST_FAIL_FAST": "1", **test.environment, **variables}
-    with subprocess.Popen(
-        test.command,
-        cwd=test.where,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as output,
+        subprocess.Popen(
+            test.command,
+            cwd=test.where,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
-            return process.wait(limit_s) not in (0, 77)
+            code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             return True
+        if code == SKIPPED:
+            return False
+        output.seek(0)
+        text = output.read()
+        if any(re.search(expression, text) for expression in test.failing):
+            return True
+        if test.passing:
+            return not any(re.search(expression, text) for expression in test.passing)
+        return (code == 0) == test.will_fail
 
 
-def survey(tests: dict[str, Test]) -> dict[str, tuple[float, set[int]]]:
-    """Of each test: how long it takes without a mistake, and which it comes by."""
-    seen: dict[str, tuple[float, set[int]]] = {}
-    for name, test in tests.items():
-        with tempfile.TemporaryDirectory() as folder:
-            begun = time.monotonic()
-            failed = fails(test, 900, ACCORD_MUTANT="0", ACCORD_MUTANTS_REACHED=folder)
-            took = time.monotonic() - begun
-            reached = {
-                int(word)
-                for file in pathlib.Path(folder).iterdir()
-                for word in file.read_text().split()
-            }
-        if failed:
-            print(f"{name} fails without a mistake: it is left out", file=sys.stderr)
-        elif reached:
-            seen[name] = (took, reached)
-    return seen
+def survey(name: str, test: Test) -> tuple[float, set[int]]:
+    """How long a test takes without a mistake, and which it reaches; none if it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.monotonic()
+        failed = fails(test, 900, ACCORD_MUTANT="0", ACCORD_MUTANTS_REACHED=folder)
+        took = time.monotonic() - begun
+        reached = {
+            int(word)
+            for file in pathlib.Path(folder).iterdir()
+            for word in file.read_text().split()
+        }
+    if failed:
+        print(f"{name} fails without a mistake: it is left out", file=sys.stderr, flush=True)
+        return took, set()
+    return took, reached
+
+
+class Hunt(NamedTuple):
+    tests: dict[str, Test]
+    seen: dict[str, tuple[float, set[int]]]
+    first: str
+    budget_s: float
+
+    def outcome(self, number: int) -> dict[str, Any]:
+        by = sorted((took, name) for name, (took, some) in self.seen.items() if number in some)
+        first = [one for one in by if re.search(self.first, one[1])]
+        tried = 0
+        for tests in (first, [one for one in by if one not in first]):
+            end = time.monotonic() + self.budget_s
+            for took, name in tests:
+                if time.monotonic() > end:
+                    break
+                tried += 1
+                if fails(self.tests[name], max(LATE_S, LATE * took), ACCORD_MUTANT=str(number)):
+                    return {"killed_by": name, "reached_by": len(by), "tried": tried}
+        return {"killed_by": None, "reached_by": len(by), "tried": tried}
 
 
 def run(arguments: argparse.Namespace) -> None:
     tree = pathlib.Path(arguments.tree).resolve()
     mistakes = json.loads(pathlib.Path(arguments.sample).read_text())["mistakes"]
+    numbers = [mistake["number"] for mistake in mistakes]
+    if arguments.only:
+        numbers = [number for number in numbers if number in arguments.only]
     tests = tests_of(tree, arguments.tests)
-    seen = survey(tests)
-    outcomes: dict[int, dict[str, Any]] = {}
-    for mistake in mistakes:
-        number = mistake["number"]
-        if arguments.only and number not in arguments.only:
-            continue
-        by = sorted((took, name) for name, (took, reached) in seen.items() if number in reached)
-        killer = None
-        for took, name in by:
-            if fails(tests[name], max(LATE_S, LATE * took), ACCORD_MUTANT=str(number)):
-                killer = name
-                break
-        outcomes[number] = {"killed_by": killer, "reached_by": len(by)}
-        print(f"{number}: {killer or 'survives'} (of {len(by)} tests)", file=sys.stderr, flush=True)
-    json.dump({str(number): outcome for number, outcome in outcomes.items()}, sys.stdout, indent=1)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as workers:
+        seen = dict(zip(tests, workers.map(survey, tests.keys(), tests.values()), strict=True))
+        hunt = Hunt(tests, seen, arguments.first, arguments.budget)
+        outcomes = {}
+        begun = {workers.submit(hunt.outcome, number): number for number in numbers}
+        for done in concurrent.futures.as_completed(begun):
+            number, outcome = begun[done], done.result()
+            outcomes[number] = outcome
+            killer = outcome["killed_by"] or "survives"
+            many = f"{outcome['tried']} of {outcome['reached_by']}"
+            print(f"{number}: {killer} ({many} tests)", file=sys.stderr, flush=True)
+    json.dump({str(number): outcomes[number] for number in sorted(outcomes)}, sys.stdout, indent=1)
     print()
 
 
@@ -327,6 +371,14 @@ def main() -> None:
     verb.add_argument("tree")
     verb.add_argument("--tests", nargs="+", default=["^model[.]", "^unit[.]"])
     verb.add_argument("--only", nargs="+", type=int, default=[])
+    verb.add_argument("--first", default="^$", help="tests to try before all others")
+    verb.add_argument("--jobs", type=int, default=1, help="tests that run side by side")
+    verb.add_argument(
+        "--budget",
+        type=float,
+        default=3600,
+        help="seconds for each mistake, and again for tests that are not first",
+    )
     verb.set_defaults(run=run)
     verb = verbs.add_parser("table")
     verb.add_argument("sample")
