@@ -4,7 +4,8 @@
 # make bench   sets everything up, builds, runs four collectives on 2 ranks with verified results
 # make test    the same for the tests
 # make build   libraries, benchmark and tests in build/
-# make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute, soaks for SOAK_HOURS
+# make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute, soaks for SOAK_HOURS,
+#              and records both in tests/nightly.jsonl
 # make format  formats the C++ and Python files
 # make tables  makes the tables of the documents anew from the records in bench/results
 # make clean   removes build/;  make distclean also .deps/
@@ -37,8 +38,7 @@ test:
 nightly:
 	@scripts/setup test
 	@scripts/build all
-	@scripts/fuzz 60
-	@scripts/soak $(SOAK_HOURS)
+	@scripts/nightly $(SOAK_HOURS)
 
 format:
 	@scripts/format

@@ -13,8 +13,9 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,7 @@ FAULTS_A_PASS = 5
 CONFORMANCE_S = 300.0  # of a run, unless less time is left
 CONFORMANCE_LEAST_S = 20.0
 MODEL_S = 900.0
+MODEL_COUNT = 150  # programs of each of the two random tests of tests/model/model_threads_test.cpp
 SAMPLE_S = 0.5
 SAMPLES_LEAST = 20
 # From the middle to the last third of a run. Random calls take memory of random sizes, and short runs are not yet over
@@ -68,10 +70,11 @@ class Soak:
     faults: int = 0
     runs: int = 0
     cases: int = 0
-    model_runs: int = 0
+    programs: int = 0
     rss_growth: float = 0
     descriptors_growth: float = 0
     failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def left_s(self) -> float:
         return self.end - time.monotonic()
@@ -85,17 +88,22 @@ class Soak:
 
     def tests(self, *options: str) -> list[dict]:
         shown = subprocess.run(
-            ["ctest", "--test-dir", self.options.build, "--show-only=json-v1", *options],
+            [
+                "ctest",
+                "--test-dir",
+                self.options.build,
+                "--show-only=json-v1",
+                *options,
+            ],
             capture_output=True,
             text=True,
             check=True,
         )
         return json.loads(shown.stdout)["tests"]
 
-    def pass_of_faults(self, number: int) -> None:
+    def pass_of_faults(self, number: int, seed: int) -> None:
         """All faults, some times each; a rank is stopped for a minute in the first pass of a long run."""
         is_long = self.options.hours >= 1 and number == 0
-        seed = next(self.seeds)
         for test in self.tests("-L", "^faults$"):
             if self.left_s() <= 0:
                 return
@@ -116,20 +124,34 @@ class Soak:
                 )
             if done.returncode == SKIPPED:
                 continue
-            self.faults += times
+            with self.lock:
+                self.faults += times
             if done.returncode != 0:
                 self.fail(f"{test['name']}, seed {seed}: {log}")
 
-    def conformance(self, flavour: str, way: str) -> None:
+    def conformance(self, flavour: str, way: str, seed: int) -> None:
         seconds = min(CONFORMANCE_S, max(CONFORMANCE_LEAST_S, self.left_s() / 4))
-        seed = next(self.seeds)
         program = Path(self.options.build) / "bin" / f"accord_conformance_{flavour}"
         mpiexec = Path(self.options.deps) / flavour / "bin" / "mpiexec"
         if not program.exists() or not mpiexec.exists():
             return
         library = Path(self.options.build) / "lib" / "libaccord.so"
-        command = [str(mpiexec), "-n", "2", "env", f"LD_PRELOAD={library}", str(program)]
-        command += ["--seed", str(seed), "--seconds", f"{seconds:.0f}", "--count", "1000000000"]
+        command = [
+            str(mpiexec),
+            "-n",
+            "2",
+            "env",
+            f"LD_PRELOAD={library}",
+            str(program),
+        ]
+        command += [
+            "--seed",
+            str(seed),
+            "--seconds",
+            f"{seconds:.0f}",
+            "--count",
+            "1000000000",
+        ]
         log = self.folder / f"conformance.{flavour}.{way}.{seed}.log"
         settings = {"ACCORD_RUNTIME": "host", "ACCORD_YIELD": "on", **WAYS[way]}
         with log.open("w") as stream:
@@ -146,13 +168,16 @@ class Soak:
         if job.returncode != 0:
             self.fail(f"{what}: ended with {job.returncode}: {log}")
         counts = [int(each) for each in re.findall(r"(\d+) cases", log.read_text(errors="replace"))]
-        self.runs += 1
-        self.cases += max(counts, default=0)
-        self.judge(what, grown, seconds < SHORT_S)
+        with self.lock:
+            self.runs += 1
+            self.cases += max(counts, default=0)
+            self.judge(what, grown, seconds < SHORT_S)
 
     def judge(self, what: str, grown: dict[int, Growth], is_short: bool) -> None:
         rss_growth_max = RSS_GROWTH_MAX_SHORT if is_short else RSS_GROWTH_MAX
-        descriptors_growth_max = DESCRIPTORS_GROWTH_MAX_SHORT if is_short else DESCRIPTORS_GROWTH_MAX
+        descriptors_growth_max = (
+            DESCRIPTORS_GROWTH_MAX_SHORT if is_short else DESCRIPTORS_GROWTH_MAX
+        )
         shown = []
         for process, growth in grown.items():
             if len(growth.rss) < SAMPLES_LEAST:
@@ -173,18 +198,20 @@ class Soak:
             self.fail(f"{what}: nobody was there to be watched")
         self.say(f"{what}: {'; '.join(shown)}")
 
-    def model(self) -> None:
-        """Random programs under the sanitizer."""
-        program = Path(self.options.build) / "bin" / "model_tsan_test"
+    def model(self, sanitizer: str, seed: int) -> None:
+        """Random programs under a sanitizer."""
+        program = Path(self.options.build) / "bin" / f"model_{sanitizer}_test"
         if not program.exists() or self.left_s() < 60:
             return
-        log = self.folder / f"model.{self.model_runs}.log"
-        seed = next(self.seeds)
-        settings = {"ACCORD_MODEL_THREADS_COUNT": "60", "ACCORD_MODEL_SEED": str(seed)}
+        log = self.folder / f"model.{sanitizer}.{seed}.log"
+        settings = {
+            "ACCORD_MODEL_THREADS_COUNT": str(MODEL_COUNT),
+            "ACCORD_MODEL_SEED": str(seed * MODEL_COUNT),
+        }
         with log.open("w") as stream:
             try:
                 code = subprocess.run(
-                    [str(program)],
+                    [str(program), "--gtest_filter=ModelThreads.*"],
                     env={**os.environ, **settings},
                     stdout=stream,
                     stderr=subprocess.STDOUT,
@@ -192,15 +219,60 @@ class Soak:
                 ).returncode
             except subprocess.TimeoutExpired:
                 code = -1
-        self.model_runs += 1
+        with self.lock:
+            self.programs += 2 * MODEL_COUNT
         if code != 0:
-            self.fail(f"the model under the thread sanitizer, seed {seed}: {log}")
+            self.fail(f"the model under the {sanitizer} build, seed {seed}: {log}")
+
+    def tasks(self) -> Iterator[Callable[[], None]]:
+        """What there is to run, without an end."""
+        passes = -(-self.options.faults // FAULTS_A_PASS)
+        ways = itertools.cycle(itertools.product(WAYS, ("mpich", "openmpi")))
+        for number in itertools.count():
+            if number < passes:
+                yield lambda number=number: self.pass_of_faults(number, next(self.seeds))
+            for way, flavour in itertools.islice(ways, 4):
+                yield lambda way=way, flavour=flavour: self.conformance(
+                    flavour, way, next(self.seeds)
+                )
+            for sanitizer in ("tsan", "asan"):
+                yield lambda sanitizer=sanitizer: self.model(sanitizer, next(self.seeds))
+
+    def run(self) -> None:
+        """All tasks, as many at once as asked for, until the time is over."""
+        tasks = self.tasks()
+
+        def work() -> None:
+            while self.left_s() > 0:
+                with self.lock:
+                    task = next(tasks)
+                task()
+
+        workers = [threading.Thread(target=work) for _ in range(self.options.jobs)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    def outcome(self) -> dict[str, object]:
+        """What a record of the soak holds."""
+        return {
+            "hours": round(self.options.hours - self.left_s() / 3600, 2),
+            "jobs": self.options.jobs,
+            "seed": self.options.seed,
+            "faults": self.faults,
+            "conformance_cases": self.cases,
+            "sanitized_programs": self.programs,
+            "rss_growth_mib": round(self.rss_growth / 2**20, 1),
+            "descriptors_growth": round(self.descriptors_growth),
+            "failures": self.failures,
+        }
 
     def summary(self) -> str:
         hours = (self.options.hours * 3600 - self.left_s()) / 3600
         return (
             f"soak: {hours:.2f} h, seed {self.options.seed}: {self.faults} faults; {self.runs} runs of conformance, "
-            f"{self.cases} cases; {self.model_runs} of the model; at most {self.rss_growth / 2**20:.1f} MiB and "
+            f"{self.cases} cases; {self.programs} programs of the model under sanitizers; at most {self.rss_growth / 2**20:.1f} MiB and "
             f"{self.descriptors_growth:.0f} descriptors more; {len(self.failures)} failures"
         )
 
@@ -255,12 +327,15 @@ def watch(job: subprocess.Popen, name: str, end: float) -> dict[int, Growth]:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="scripts/soak", description="Runs what needs hours to fail.")
+    parser = argparse.ArgumentParser(
+        prog="scripts/soak", description="Runs what needs hours to fail."
+    )
     parser.add_argument("hours", type=float)
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--deps", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1000000)
     parser.add_argument("--faults", type=int, default=100, help="how many of each")
+    parser.add_argument("--jobs", type=int, default=1, help="jobs of two ranks side by side")
     return parser.parse_args()
 
 
@@ -272,17 +347,8 @@ def main() -> int:
     soak = Soak(options, itertools.count(options.seed), end, folder)
     for test in soak.tests("-L", "^faults$"):
         soak.environment = environment_of(test)
-    passes = -(-options.faults // FAULTS_A_PASS)
-    ways = itertools.cycle(itertools.product(WAYS, ("mpich", "openmpi")))
-    for number in itertools.count():
-        if number < passes:
-            soak.pass_of_faults(number)
-        for way, flavour in itertools.islice(ways, 4):
-            if soak.left_s() > 0:
-                soak.conformance(flavour, way)
-        soak.model()
-        if soak.left_s() <= 0:
-            break
+    soak.run()
+    (folder / "outcome.json").write_text(json.dumps(soak.outcome(), indent=1) + "\n")
     print(soak.summary())
     return 1 if soak.failures else 0
 
