@@ -35,6 +35,12 @@ RSS_GROWTH_MAX_SHORT = 256 << 20
 DESCRIPTORS_GROWTH_MAX = 10
 DESCRIPTORS_GROWTH_MAX_SHORT = 40
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# What is freed goes back to the system at once, so that what a process takes is what it holds.
+GIVES_BACK = {
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
+    "MALLOC_TOP_PAD_": "0",
+}
 # Ways by their settings, as of tests/conformance.
 WAYS = {
     "plain": {},
@@ -153,7 +159,7 @@ class Soak:
             "1000000000",
         ]
         log = self.folder / f"conformance.{flavour}.{way}.{seed}.log"
-        settings = {"ACCORD_RUNTIME": "host", "ACCORD_YIELD": "on", **WAYS[way]}
+        settings = {"ACCORD_RUNTIME": "host", "ACCORD_YIELD": "on", **GIVES_BACK, **WAYS[way]}
         with log.open("w") as stream:
             job = subprocess.Popen(
                 [*command, "--case-timeout", "120"],
