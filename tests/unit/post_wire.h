@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Messages between ranks of one process, which arrive when chance has it, those of one sender and
-// tag in their order.
+// tag in their order. A send is complete at once, and is counted until it has been asked for that.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,6 +37,15 @@ class Post {
 
   std::list<Letter> letters;
   std::list<Receive> receives;
+  std::list<int> sends;  // by whom
+
+  bool is_send(core::HostRequest request) const {
+    return std::ranges::any_of(sends, [=](const int& one) { return request_of(one) == request; });
+  }
+  template <class Entry>
+  static core::HostRequest request_of(const Entry& entry) {
+    return reinterpret_cast<core::HostRequest>(&entry);
+  }
 
   // The first receive that asks for them gets those of a sender first that were sent first.
   bool arrives(Receive& receive) {
@@ -64,24 +73,25 @@ class PostWire final : public core::Wire {
               core::HostRequest& request) override {
     const auto* const first = static_cast<const std::byte*>(bytes);
     post_.letters.push_back({rank_, rank, tag, {first, first + size_bytes}});
-    request = 0;
+    request = Post::request_of(post_.sends.emplace_back(rank_));
     return {};
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& request) override {
     post_.receives.push_back({rank, rank_, tag, bytes, size_bytes});
-    request = reinterpret_cast<core::HostRequest>(&post_.receives.back());
+    request = Post::request_of(post_.receives.back());
     return {};
   }
   Status test(core::HostRequest& request, bool& done, core::Completion&) override {
-    done = request == 0 || post_.arrives(*reinterpret_cast<Post::Receive*>(request));
+    done = request == 0 || post_.is_send(request) ||
+           post_.arrives(*reinterpret_cast<Post::Receive*>(request));
     if (done) cancel(request);
     return {};
   }
   void cancel(core::HostRequest& request) noexcept override {
-    std::erase_if(post_.receives, [&](const Post::Receive& one) {
-      return reinterpret_cast<core::HostRequest>(&one) == request;
-    });
+    const auto is_it = [&](const auto& one) { return Post::request_of(one) == request; };
+    std::erase_if(post_.receives, is_it);
+    std::erase_if(post_.sends, is_it);
     request = 0;
   }
   Status opened() override { return {}; }
