@@ -28,8 +28,10 @@ class Told final : public node::Lender {
   }
   Status move(const MessageHeader&) override {
     ++moves;
+    if (is_moved_at_once) loan = Loan::ended;
     return {};
   }
+  bool is_moved_at_once = false;
   std::chrono::nanoseconds patience(const MessageHeader&) const noexcept override {
     return patience_now;
   }
@@ -66,6 +68,21 @@ TEST(LoanEnd, IsPatientAnewWithAReceiverThatHasBeenAtWork) {
   ::usleep(60000);
   poll();
   EXPECT_EQ(1, lender.moves);
+}
+
+// Who waits for the buffer is not kept until the next poll.
+TEST(LoanEnd, EndsWithTheMove) {
+  Told lender;
+  lender.is_moved_at_once = true;
+  const MessageHeader header;
+  core::LoanEnd end(lender, header);
+  bool done = false;
+  EXPECT_OK(end.poll(done));
+  ::usleep(60000);
+  EXPECT_OK(end.poll(done));
+  EXPECT_TRUE(done);
+  EXPECT_EQ(1, lender.moves);
+  EXPECT_EQ(lender.awaited.count(), 0);
 }
 
 // Others have taken the room that was near by.

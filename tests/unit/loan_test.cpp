@@ -88,6 +88,15 @@ TEST_F(Loan, IsReadWhereItLies) {
   expect_all_room();
 }
 
+// As where the receiver has closed it meanwhile: the sender must not wait for a reader.
+TEST_F(Loan, EndsWithAnErrorWhereItsReceiverNoLongerReachesIt) {
+  ranks_[1].close();
+  core::StagedBuffer buffer = staged(to_, segment_);
+  EXPECT_CODE(device_error, core::fetch_message(ranks_[1], segment_, buffer, header_));
+  auto loan = node::Outbox::Loan::being_read;
+  EXPECT_CODE(device_error, ranks_[0].look(header_, loan));
+}
+
 TEST_F(Loan, IsNotReceivedWhileItsHeaderHasBeenProbedOnly) {
   const auto is_received = [&] {
     bool received = false;

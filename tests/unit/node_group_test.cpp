@@ -7,17 +7,21 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/node/joining.h"
@@ -302,6 +306,43 @@ TEST(Joining, AllJoin) {
     EXPECT_EQ(1, runtime.freed);
     EXPECT_EQ(0, runtime.freed_while_open);
   }
+}
+
+// How often this process has each of its memory files of that name open.
+std::map<ino_t, int> open_memory_files(const std::string& name) {
+  std::map<ino_t, int> times;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    struct stat of {};
+    if (std::filesystem::read_symlink(entry, gone) == "/memfd:" + name + " (deleted)" &&
+        ::stat(entry.path().c_str(), &of) == 0)
+      ++times[of.st_ino];
+  }
+  return times;
+}
+
+int mappings_of_mailboxes() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("accord-mailboxes") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+// Else a program that makes communicators for long runs out of descriptors, or of address space.
+TEST(Joining, KeepsNoDescriptorOnceAllHaveJoinedAndNoMappingInTheEnd) {
+  const int before = mappings_of_mailboxes();
+  {
+    JoiningWorld world({});
+    world.join(1);
+    EXPECT_TRUE(open_memory_files("accord-mailboxes").empty());
+    const auto memory = open_memory_files("accord");
+    EXPECT_GE(memory.size(), std::size_t{JoiningWorld::kRanks});
+    for (const auto& [file, times] : memory) EXPECT_EQ(1, times);
+    EXPECT_LT(before, mappings_of_mailboxes());
+  }
+  node::Group::bury();
+  EXPECT_EQ(before, mappings_of_mailboxes());
 }
 
 TEST(Joining, WhereOneCannotOpenNothingIsFreedBeforeAllHaveClosed) {

@@ -89,6 +89,23 @@ TEST(Outbox, HasRoomAgainForWhatWasTakenOrWithdrawn) {
   EXPECT_FALSE(reserve(kOutboxBytes + 1).is_full);
 }
 
+// It is given back where no message has waited for a while, however long ago it was made.
+TEST(Outbox, KeepsMemoryThatAMessageHasWaitedInSince) {
+  using Clock = node::Outbox::Clock;
+  Processes ranks(2);
+  ranks.introduce();
+  const Clock::time_point made = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  MessageHeader header;
+  ASSERT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+  ranks[1].dismiss(header);
+  ranks[0].tidy(Clock::now() - made);
+  EXPECT_NE(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+  ranks[1].dismiss(header);
+  ranks[0].tidy(Clock::duration::zero());
+  EXPECT_EQ(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+}
+
 TEST(Outbox, BringsAMessageToDeviceAndHost) {
   Processes ranks(2);
   ranks.introduce();
@@ -313,6 +330,23 @@ TEST(CopyOuts, BringAllTogether) {
     const std::size_t part = i / kPartBytes;
     EXPECT_EQ(i % kPartBytes < kPartBytes - part ? part + 10 : 9, found[i]) << i;
   }
+}
+
+TEST(CopyOuts, TellThatTheyCouldNotBegin) {
+  static CountingRuntime& runtime = *new CountingRuntime;
+  runtime.fails = true;
+  const Buffer to(kMessageBytes);
+  device::PointerInfo where = device::classify(to.address());
+  where.runtime = &runtime;
+  auto buffer = core::StagedBuffer::staged(to.address(), where);
+  buffer.writes(bytes(kMessageBytes));
+  EXPECT_OK(buffer.open());
+  core::CopyOuts outs;
+  EXPECT_TRUE(outs.add(buffer, kMessageBytes));
+  outs.begin();
+  bool done = false;
+  EXPECT_CODE(device_error, outs.poll(done));
+  EXPECT_TRUE(done);
 }
 
 TEST(CopyOuts, DoNotWaitForOthersWhereTheyAreLong) {
