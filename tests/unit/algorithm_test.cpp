@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace accord::core {
 namespace {
 
@@ -94,6 +97,21 @@ TEST(algorithm, a_wrong_name_is_left_out_and_all_names_are_listed) {
          {"staged-pipelined", "node-direct-one-shot", "inbox", "reduce_scatter_block"})
       EXPECT_NE(problem.find(name), std::string::npos) << problem;
   }
+}
+
+// Each statement in a process of its own, since a setting is read once.
+TEST(algorithm, a_wrong_setting_is_named_and_a_right_one_is_not) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::setenv("ACCORD_ALGORITHM", "inbx", 1);
+  EXPECT_EXIT(
+      {
+        std::fputs(algorithm_problem().c_str(), stderr);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "^ACCORD_ALGORITHM: .*inbx");
+  ::setenv("ACCORD_ALGORITHM", "inbox", 1);
+  EXPECT_EXIT(std::exit(algorithm_problem().empty() ? 0 : 1), testing::ExitedWithCode(0), "");
+  ::unsetenv("ACCORD_ALGORITHM");
 }
 
 }  // namespace

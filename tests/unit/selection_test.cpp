@@ -211,6 +211,8 @@ TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   EXPECT_NE(table.hash(), Table().hash());
   EXPECT_NE(table.hash(),
             understood(messages_text(R"({"first_bytes": 0, "algorithm": "auto"})")).hash());
+  EXPECT_NE(understood(messages_text(R"({"first_bytes": 0, "algorithm": "staged"})")).hash(),
+            understood(messages_text(R"({"first_bytes": 0, "algorithm": "auto"})")).hash());
   EXPECT_EQ(understood(kGood).find_message(4096), nullptr);
   const AlgorithmChoice setting = choice("send:staged");
   const AlgorithmChoice info = choice("send:copy-engine");
@@ -301,8 +303,8 @@ std::string by_rule(Kind kind, int ranks, std::size_t size_bytes) {
                          {}));
 }
 
-// ACCORD_INBOX_BYTES is 1536 KiB among all others, ACCORD_NODE_BYTES and ACCORD_DIRECT_BYTES 16 KiB,
-// ACCORD_ONE_SHOT_BYTES 4 MiB of two.
+// ACCORD_INBOX_BYTES is 1536 KiB among all others, ACCORD_NODE_BYTES and ACCORD_DIRECT_BYTES 16
+// KiB, ACCORD_ONE_SHOT_BYTES 4 MiB of two.
 TEST(selection, the_rule_goes_by_size_and_ranks) {
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 8), "inbox");
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 1536 * kKiB), "inbox");
