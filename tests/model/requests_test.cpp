@@ -6,6 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
 namespace accord::model {
 namespace {
 
@@ -47,6 +52,33 @@ TEST(Requests, HandleThatComesBackBeforeItsWorkIsFinished) {
   EXPECT_TRUE(requests.finish(kHandle, new_work, {}).ok());  // once is enough
   EXPECT_EQ(new_work->finishes, 1);
   EXPECT_TRUE(requests.empty());
+}
+
+// As where a thread that waits in another call looks what has come, and must take the lock to end.
+TEST(Requests, IsClaimedOnceAnotherThreadHasLookedAtIt) {
+  struct Work final : core::Tracked {
+    bool may_fetch_early() const noexcept override { return true; }
+    Status finish(const core::Completion&) override { return {}; }
+  };
+  constexpr core::HostRequest kHandle = 77;
+  core::Requests requests;
+  const auto work = std::make_shared<Work>();
+  requests.track(kHandle, work);
+  std::thread other;
+  std::atomic<bool> has_begun{false};
+  std::atomic<bool> has_ended{false};
+  requests.look_at_each([&](core::HostRequest, core::Tracked&) {
+    other = std::thread([&] {
+      has_begun = true;
+      EXPECT_EQ(requests.claim(kHandle), work);
+      EXPECT_TRUE(has_ended);
+    });
+    while (!has_begun) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    has_ended = true;
+  });
+  ASSERT_TRUE(other.joinable());
+  other.join();
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 //
 // When ranks vote on the way of a call, what their votes say, and by which call of the host MPI a
 // voted call is made.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/stages.h"
 #include "core/collective.h"
+#include "core/reasons.h"
 #include "scenario.h"
 
 namespace accord::model {
@@ -220,6 +222,22 @@ TEST(Vote, TheStoryOfACallGoesOnAfterIt) {
   const std::string trace = recorder.json(0, "test");
   for (const stages::Stage stage : {stages::Stage::vote, stages::Stage::host_mpi})
     EXPECT_NE(std::string::npos, trace.find(stages::name(stage))) << trace;
+}
+
+TEST(Vote, TellsWhyACallGoesTheWayItDoes) {
+  stages::Recorder recorder({.lines = true, .file_prefix = {}});
+  testing::internal::CaptureStderr();
+  const std::string message = run_ranks(1, {}, {}, [&](Rank& rank) {
+    VotedPlain voted(std::make_shared<stages::Call>(recorder, "allreduce"));
+    const auto queue = std::make_shared<core::CommQueue>();
+    bool repeatable = false;
+    if (!core::run_collective(rank.shim->engine(), queue, voted.call, repeatable).ok())
+      rank.scheduler.fail("an error");
+  });
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(message, "");
+  const std::string reason = fmt::format("this call votes: {}", core::reason::kAllHost);
+  EXPECT_NE(std::string::npos, lines.find(reason)) << lines;
 }
 
 }  // namespace
