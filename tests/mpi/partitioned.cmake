@@ -48,6 +48,11 @@ accord_mpi_test(NAME mpi.${flavour}.partitioned.kernels FLAVOUR ${flavour} RANKS
 accord_mpi_test(NAME mpi.${flavour}.partitioned.unattended FLAVOUR ${flavour} RANKS 2
   COMMAND accord_partitioned_kernels_${flavour} unattended PRELOAD accord LABELS mpi TIMEOUT 120
   ENVIRONMENT ACCORD_RUNTIME=host ACCORD_PROGRESS_THREAD=on)
+if(flavour MATCHES "openmpi")  # the only one that calls others while it waits
+  accord_mpi_test(NAME mpi.${flavour}.partitioned.blocked FLAVOUR ${flavour} RANKS 2
+    COMMAND accord_partitioned_kernels_${flavour} blocked PRELOAD accord LABELS mpi TIMEOUT 60
+    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_PROGRESS_THREAD=off)
+endif()
 # Messages whole, in pieces, and where copies and what is marked come late; between nodes, where no kernels reduce;
 # reductions in rank order.
 foreach(row IN ITEMS "whole" "pieces ACCORD_CHUNK_BYTES=1K" "late ACCORD_TEST_COPY_POLLS=3" "nodes ACCORD_NODE_SPLIT=1"

@@ -71,6 +71,18 @@ void early() {
   pair.free();
 }
 
+// Whether all of a receive does so before long, while this rank makes no call.
+bool arrives(MPIX_Prequest receive) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  bool arrived = false;
+  while (!arrived && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    arrived = true;
+    for (int i = 0; i < 4; ++i) arrived = arrived && MPIX_Parrived(i, receive) != 0;
+  }
+  return arrived;
+}
+
 // The progress thread moves what a kernel asks for while the program makes no call.
 void unattended() {
   const Info info{{"accord_partitioned_copy", "engine"}};
@@ -85,16 +97,38 @@ void unattended() {
     MPIX_Pbuf_prepare_all(2, both);
     pair.fill(round);
     launch(kPartitions, [=](int i) { (void)MPIX_Pready_block(i, send); });
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    bool arrived = false;
-    while (!arrived && std::chrono::steady_clock::now() < give_up) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      arrived = true;
-      for (int i = 0; i < 4; ++i) arrived = arrived && MPIX_Parrived(i, receive) != 0;
-    }
-    expect(arrived, "nobody moves what a kernel asks for");
+    expect(arrives(receive), "nobody moves what a kernel asks for");
     pair.wait();
     pair.check(round, "unattended");
+  }
+  pair.free();
+}
+
+// So does the host MPI while a call of its own waits, where it lets others go on from there.
+void blocked() {
+  const Info info{{"accord_partitioned_copy", "engine"}};
+  Pair pair(on_device(info.get()));
+  MPIX_Prequest send = MPIX_PREQUEST_NULL;
+  MPIX_Prequest receive = MPIX_PREQUEST_NULL;
+  MPIX_Prequest_create(&send, pair.send);
+  MPIX_Prequest_create(&receive, pair.receive);
+  for (int round = 0; round < 2; ++round) {
+    pair.start();
+    MPI_Request both[] = {pair.send, pair.receive};
+    MPIX_Pbuf_prepare_all(2, both);
+    pair.fill(round);
+    std::thread kernels([=] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      for (int i = 0; i < kPartitions; ++i) (void)MPIX_Pready_block(i, send);
+    });
+    if (rank != round)
+      expect(arrives(receive), "nobody moves what a kernel of a waiting rank asks for");
+    MPI_Comm both_ranks = MPI_COMM_NULL;
+    expect_ok(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, &both_ranks), "Comm_split");
+    MPI_Comm_free(&both_ranks);
+    kernels.join();
+    pair.wait();
+    pair.check(round, "blocked");
   }
   pair.free();
 }
@@ -328,6 +362,10 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (argc > 1 && std::string(argv[1]) == "unattended") {
     unattended();
+    return finish();
+  }
+  if (argc > 1 && std::string(argv[1]) == "blocked") {
+    blocked();
     return finish();
   }
   for (const bool create_first : {true, false}) {
