@@ -17,6 +17,7 @@
 #include "cuda_test.h"
 #include "device/host_reduce.h"
 #include "device/partition_reducer.h"
+#include "fake_cuda_control.h"
 
 namespace accord::test {
 namespace {
@@ -214,13 +215,23 @@ TEST_F(CudaPartitions, all_ranks_get_the_result) {
     for (const int ranks : {2, 3}) run({.ranks = ranks, .partitions = 5, .count = count}, 3);
 }
 
+// So many blocks have worked on each partition, of 16 KiB of a rank's share each.
+void expect_slices(unsigned slices) {
+  if (fake_cuda() != nullptr) EXPECT_EQ(slices, fake_cuda()->slices());
+}
+
 TEST_F(CudaPartitions, several_slices) {
-  for (const int ranks : {2, 3}) run({.ranks = ranks, .partitions = 3, .count = 30'001}, 4);
+  for (const int ranks : {2, 3}) {
+    run({.ranks = ranks, .partitions = 3, .count = 30'001}, 4);
+    expect_slices(ranks == 2 ? 3 : 2);
+  }
 }
 
 TEST_F(CudaPartitions, one_long_partition_is_cut_into_slices) {
   run({.partitions = 1, .count = 1'000'003}, 2);
+  expect_slices(122);
   run({.partitions = 3, .count = 300'000}, 2);
+  expect_slices(36);
 }
 
 TEST_F(CudaPartitions, more_partitions_than_a_warp_looks_at) {

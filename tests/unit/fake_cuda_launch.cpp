@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // The fake driver's modules and launches: a kernel is known by its name, and done by the CPU.
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
@@ -26,6 +27,8 @@ Result launch(std::unique_lock<std::mutex>& lock, Stream stream, unsigned blocks
   return check_context();
 }
 
+std::atomic<unsigned> slices_of_last{0};
+
 Result launch_partitions(Function function, unsigned blocks, unsigned threads, Stream stream,
                          const void* parameter) {
   if (function->op == accord::device::ReduceOp::none) {
@@ -38,12 +41,15 @@ Result launch_partitions(Function function, unsigned blocks, unsigned threads, S
   if (threads != kPartitionThreads || blocks != schedule.teams * schedule.slices + watchers)
     return Result::invalid_value;
   if (!can_run(schedule, function->element)) return kIllegalAddress;
+  slices_of_last = schedule.slices;
   return enqueue(stream, [kernel = *function, copy = schedule] { run(kernel, copy); });
 }
 
 }  // namespace
 
 extern "C" {
+
+unsigned fake_cuda_slices() { return slices_of_last; }
 
 Result cuModuleLoadData(Module* module, const void* image) {
   const std::lock_guard lock(state.mutex);

@@ -7,6 +7,7 @@
 #include "net/freight.h"
 
 #include "device/registry.h"
+#include "device/staging_pool.h"
 #include "net/carriage.h"
 #include "net/landing.h"
 #include "net_processes.h"
@@ -79,6 +80,8 @@ bool exchange(End& end, const Ways& ways) {
   const auto size_of = [](std::uint64_t i) { return i * 37123 + 1; };
   Freight freight(*end.worker, {.piece_bytes = kPiece, .pieces_of_one = 4, .bytes_max = 2 * kPiece},
                   "it");
+  device::staging_pool().trim();
+  const auto had = device::staging_pool().counters().misses;
   std::vector<std::unique_ptr<DeviceBytes>> sent, received;
   std::vector<std::unique_ptr<Carriage>> carriages;
   std::vector<std::unique_ptr<Landing>> landings;
@@ -110,6 +113,8 @@ bool exchange(End& end, const Ways& ways) {
   });
   for (std::uint64_t i = 0; i < kMessages; ++i)
     right = right && received[i]->is(pattern(size_of(i), static_cast<int>(i)));
+  // Two pieces that landed, and two that were carried.
+  right = right && device::staging_pool().counters().misses - had <= 4;
   end.tell(bytes_of("go"));
   return right && ended && end.serve_until_told();
 }

@@ -226,6 +226,7 @@ TEST_F(Proxy, IsNotNoticedByTheProcessThatStartsIt) {
   ASSERT_OK(connected);
   EXPECT_EQ(0, signals_seen);
   EXPECT_TRUE(sigismember(&after, SIGUSR1));
+  EXPECT_FALSE(sigismember(&after, SIGUSR2));
   EXPECT_EQ(-1, waitpid(-1, nullptr, WNOHANG));
   EXPECT_EQ(ECHILD, errno);
 }
