@@ -118,11 +118,9 @@ std::uint64_t draw() {
 void report() {
   const Counts& done = counts();
   (void)std::fprintf(stderr,
-                     "adversary: rank %lu, seed %lu: %lu looks refused; %lu completions reordered; "
-                     "%lu completions "
-                     "withheld; %lu probes refused; %lu sends made synchronous; %lu barriers; %lu "
-                     "pauses; %lu slow "
-                     "phases; %lu faults\n",
+                     "adversary: rank %lu, seed %lu: %lu looks refused, %lu completions reordered, "
+                     "%lu completions withheld, %lu probes refused, %lu sends made synchronous, "
+                     "%lu barriers, %lu pauses, %lu slow phases, %lu faults\n",
                      rank(), settings().seed, done.looks.load(), done.reordered.load(),
                      done.withheld.load(), done.probes.load(), done.sends.load(),
                      done.barriers.load(), done.pauses.load(), done.phases.load(),
@@ -158,8 +156,9 @@ bool fault_is_due(std::string_view name) {
   return true;
 }
 
-int fail(MPI_Comm comm) {
+int fail(MPI_Comm comm, const char* name) {
   counts().faults.fetch_add(1);
+  (void)std::fprintf(stderr, "adversary: rank %lu: MPI_%s reports a failure\n", rank(), name);
   if (comm != MPI_COMM_NULL) (void)REAL(Comm_call_errhandler)(comm, MPI_ERR_OTHER);
   return MPI_ERR_OTHER;
 }

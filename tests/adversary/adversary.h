@@ -66,7 +66,7 @@ void linger();
 // returns leaves it to the next one.
 bool fault_is_due(std::string_view name);
 // Reports it on `comm` as an MPI does.
-int fail(MPI_Comm comm);
+int fail(MPI_Comm comm, const char* name);
 
 // A request is under way on `comm`; what is not is never lied about. Where `fails`, its completion
 // reports a failure.
@@ -83,7 +83,7 @@ inline void begin_if(int code, const MPI_Request* request, MPI_Comm comm, const 
 }
 inline int end_call(int code, MPI_Comm comm, const char* name) {
   linger();
-  return code == MPI_SUCCESS && fault_is_due(name) ? fail(comm) : code;
+  return code == MPI_SUCCESS && fault_is_due(name) ? fail(comm, name) : code;
 }
 
 template <class Handle>

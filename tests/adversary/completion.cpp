@@ -89,7 +89,7 @@ bool complete(MPI_Request request, MPI_Request left, const char* name, MPI_Comm&
 int complete_one(int code, MPI_Request request, MPI_Request left, const char* name) {
   MPI_Comm comm = MPI_COMM_NULL;
   const bool fails = complete(request, left, name, comm);
-  return fails && code == MPI_SUCCESS ? fail(comm) : code;
+  return fails && code == MPI_SUCCESS ? fail(comm, name) : code;
 }
 
 // Of a call that completes several: `places` of `before` are complete, and have a status each.
@@ -107,7 +107,7 @@ int complete_several(int code, const std::vector<MPI_Request>& before, const MPI
       statuses[i].MPI_ERROR = failed[i] ? MPI_ERR_OTHER : MPI_SUCCESS;
     }
   }
-  (void)fail(comm);
+  (void)fail(comm, name);
   return MPI_ERR_IN_STATUS;
 }
 

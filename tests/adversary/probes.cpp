@@ -95,7 +95,7 @@ using namespace accord::adversary;
 
 EXPORTED int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   linger();
-  return end_call(probe(source, tag, comm, flag, status), comm, "Iprobe");
+  return probe(source, tag, comm, flag, status);
 }
 
 EXPORTED int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
