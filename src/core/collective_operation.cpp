@@ -88,7 +88,7 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
     return Phase::queued;
   }
   if (Status status = move_slots(port); !status.ok()) return stop(port, std::move(status));
-  if (finished_ == chunks_) return finish();
+  if (finished_ == chunks_) return status_.ok() ? finish() : stop(port, {});
   return next_issue_ == chunks_ ? Phase::issued : Phase::queued;
 }
 
@@ -142,8 +142,8 @@ bool CollectiveOperation::has_parted() {
   return true;
 }
 
-// After an error nothing more is issued (going on would hand the peers wrong data as a success),
-// but shadows that a copy or the host MPI still works on must outlive that work.
+// After an error of ours nothing more is issued (going on would hand the peers wrong data as a
+// success), but shadows that a copy or the host MPI still works on must outlive that work.
 Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
   const bool is_told = status.code() == StatusCode::host_mpi;  // by the host MPI
   if (!status.ok() && stage_ != Stage::stopping && !difference_.any()) (void)has_parted();
@@ -372,8 +372,10 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
   }
   if (slot.state == State::in_host) {
     done = false;
-    ACCORD_TRY(port.test(slot.request, done));
-    if (done) {
+    if (Status tested = port.test(slot.request, done); !tested.ok()) {
+      if (has_parted()) return tested;
+      give_up(slot, std::move(tested));
+    } else if (done) {
       ACCORD_TRY(drain(slot));
       slot.state = State::copying_out;
     }
@@ -387,6 +389,13 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
   }
   moved = moved || slot.state != before;
   return {};
+}
+
+// The host MPI has failed to move a chunk. Peers for whom it has not wait for the others.
+void CollectiveOperation::give_up(Slot& slot, Status status) {
+  keep_first(status_, std::move(status));
+  slot.state = Slot::State::empty;
+  ++finished_;
 }
 
 stages::Stage CollectiveOperation::stage_of_chunks() const {

@@ -103,6 +103,7 @@ class CollectiveOperation final : public Operation {
   Status move(Slot& slot, HostPort& port, bool& moved);
   Status fill(Slot& slot);
   Status issue(Slot& slot);
+  void give_up(Slot& slot, Status status);
   Status drain(Slot& slot);
   void* chunk_pointer(const PipelineEnd& end, const Slot& slot) const;
   std::size_t chunk_first_bytes(std::size_t chunk) const;
