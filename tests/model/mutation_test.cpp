@@ -9,6 +9,7 @@
 
 #include "runner.h"
 #include "shrink.h"
+#include "symptom.h"
 #include "user_buffer.h"
 
 namespace accord::model {
@@ -38,6 +39,7 @@ TEST_P(Mutations, AreFound) {
     std::printf("found in program %d, %zu calls when cut down: %s\n", static_cast<int>(seed), calls,
                 small.text().c_str());
     EXPECT_LE(calls, 36u);
+    EXPECT_EQ(name_of(symptom_of(small.message)), name_of(symptom_of(message)));
     return;
   }
   FAIL() << "not found in " << kProgramsMax << " programs";

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
+
+#include "symptom.h"
 
 namespace accord::model {
 namespace {
@@ -117,8 +120,10 @@ bool drop_round(Program& program, std::size_t number, int round) {
 
 class Shrinker {
  public:
-  Shrinker(Program program, RunOptions options, std::string message)
-      : best_{std::move(program), options, std::move(message)} {}
+  Shrinker(Failure failure, RunProgram run_program)
+      : best_(std::move(failure)),
+        symptom_(symptom_of(best_.message)),
+        run_program_(std::move(run_program)) {}
 
   Failure run() {
     for (bool smaller = true; smaller && runs_ < kRunsMax;) {
@@ -133,12 +138,12 @@ class Shrinker {
     RunOptions reference;
     reference.backend = RunOptions::Backend::reference;
     ++runs_;
-    if (!model::run(candidate, reference).empty()) return false;
+    if (!run_program_(candidate, reference).empty()) return false;
     for (std::uint64_t i = 0; i < kSchedules && runs_ < kRunsMax; ++i, ++runs_) {
       RunOptions options = best_.options;
       options.seed += i;
-      const std::string message = model::run(candidate, options);
-      if (message.empty()) continue;
+      const std::string message = run_program_(candidate, options);
+      if (message.empty() || symptom_of(message) != symptom_) continue;
       best_ = {candidate, options, message};
       return true;
     }
@@ -263,13 +268,16 @@ class Shrinker {
   }
 
   Failure best_;
+  const Symptom symptom_;
+  const RunProgram run_program_;
   int runs_ = 0;
 };
 
 }  // namespace
 
-Failure shrink(const Program& program, const RunOptions& options, const std::string& message) {
-  return Shrinker(program, options, message).run();
+Failure shrink(const Program& program, const RunOptions& options, const std::string& message,
+               RunProgram run_program) {
+  return Shrinker({program, options, message}, std::move(run_program)).run();
 }
 
 std::string Failure::text() const {

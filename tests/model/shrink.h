@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Cuts a failing program down to a few lines that still fail, and still are legal: the reference
-// completes them.
+// Cuts a failing program down to a few lines that still fail, in the same way (symptom.h), and
+// still are legal: the reference completes them.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "program.h"
@@ -20,7 +21,10 @@ struct Failure {
   std::string text() const;  // the program, what went wrong, and the seed of the schedule
 };
 
-// `options` fails `program` with `message`.
-Failure shrink(const Program& program, const RunOptions& options, const std::string& message);
+using RunProgram = std::function<std::string(const Program&, const RunOptions&)>;
+
+// `options` fails `program` with `message`. Candidates are run by `run_program`.
+Failure shrink(const Program& program, const RunOptions& options, const std::string& message,
+               RunProgram run_program = run);
 
 }  // namespace accord::model
