@@ -273,6 +273,7 @@ std::string run_ranks(int ranks, const RunOptions& options, const ShimOptions& s
   ShimOptions mutated = shim_options;
   mutated.mutation = options.mutation;
   World world(ranks, options, mutated);
+  world.scheduler().describe_thread = [](std::size_t rank) { return fmt::format("rank {}", rank); };
   std::vector<std::function<void()>> bodies;
   for (int rank = 0; rank < ranks; ++rank) {
     bodies.emplace_back([&, rank] {

@@ -19,8 +19,8 @@ constexpr unsigned kIdlePolls = kStuckPolls / 4;
 constexpr std::uint64_t kIdleSwitchOneIn = 64;
 // Far above what any program of the tests needs.
 constexpr std::uint64_t kStepsMax = 10'000'000;
-// Free mode: no event for so long is a deadlock, even on a loaded machine under a sanitizer.
-constexpr int kSilenceSeconds = 60;
+// Free mode: a run that takes so many times the limit does not end, whatever events it has.
+constexpr int kRunLimits = 12;
 
 // One thread at a time runs, so one processor does: to wake a thread on another takes far longer,
 // above all where the machine has other work.
@@ -152,12 +152,20 @@ bool Scheduler::stuck() const {
   return true;
 }
 
-void Scheduler::report_deadlock() {
-  std::string message = "deadlock: every thread polls and nothing changes";
+// What every thread is doing, a line each.
+std::string Scheduler::states() const {
+  std::string text;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    if (threads_[i]->live && describe_thread) message += "\n    " + describe_thread(i);
+    const bool live = threads_[i]->live.load();
+    const std::string what =
+        describe_thread ? describe_thread(i) : "thread " + std::to_string(i) + " of the run";
+    text += "\n    " + what + (live ? "" : " (has ended)");
   }
-  fail(message);
+  return text;
+}
+
+void Scheduler::report_deadlock() {
+  fail("deadlock: every thread polls and nothing changes" + states());
 }
 
 void Scheduler::record(const std::string& message) {
@@ -185,26 +193,40 @@ std::uint64_t Scheduler::random(std::uint64_t bound) {
   return g_free_random / 2 % bound;
 }
 
+std::chrono::milliseconds Scheduler::hang_limit() {
+  constexpr double kSeconds = 10;
+  const char* const given = std::getenv("ACCORD_MODEL_HANG_SECONDS");
+  const double seconds = given == nullptr ? kSeconds : std::strtod(given, nullptr);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
 // Free mode: threads of a deadlocked run cannot be unwound for certain (one may be the engine's
 // own), so the process ends, which every test runner reports.
+void Scheduler::end_process(const std::string& why) const {
+  std::fprintf(stderr, "%s; seed of the run: %llu%s\n", why.c_str(),
+               static_cast<unsigned long long>(seed_), states().c_str());
+  std::abort();
+}
+
 void Scheduler::watch() {
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::milliseconds limit = hang_limit();
+  const auto in_text = [](std::chrono::milliseconds time) {
+    return std::to_string(time.count()) + " ms";
+  };
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point last_event = begin;
   std::uint64_t seen = epoch_.load();
-  auto last_event = std::chrono::steady_clock::now();
   while (live_.load() > 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
-    const std::uint64_t now = epoch_.load();
-    if (now != seen) {
-      seen = now;
-      last_event = std::chrono::steady_clock::now();
-    } else if (std::chrono::steady_clock::now() - last_event >
-               std::chrono::seconds(kSilenceSeconds)) {
-      std::fprintf(stderr, "deadlock: no event for %d s; seed of the run: %llu\n", kSilenceSeconds,
-                   static_cast<unsigned long long>(seed_));
-      for (std::size_t i = 0; i < threads_.size() && describe_thread; ++i) {
-        std::fprintf(stderr, "    %s\n", describe_thread(i).c_str());
-      }
-      std::abort();
+    const Clock::time_point now = Clock::now();
+    if (const std::uint64_t epoch = epoch_.load(); epoch != seen) {
+      seen = epoch;
+      last_event = now;
     }
+    if (now - last_event > limit) end_process("deadlock: no event for " + in_text(limit));
+    if (now - begin > kRunLimits * limit)
+      end_process("the run does not end: " + in_text(kRunLimits * limit));
   }
 }
 

@@ -70,10 +70,14 @@ class Scheduler {
   // Asked for when a deadlock is reported: what thread `index` is doing.
   std::function<std::string(std::size_t index)> describe_thread;
 
+  // Free mode: no event for so long is a deadlock. ACCORD_MODEL_HANG_SECONDS, for a sanitizer or a
+  // loaded machine, says otherwise.
+  static std::chrono::milliseconds hang_limit();
+
  private:
   struct Thread {
     sem_t turn;
-    bool live = true;
+    std::atomic<bool> live{true};
     std::uint64_t epoch = 0;  // of the last poll
     unsigned polls = 0;       // since that epoch began
     std::uint64_t weight = 1;
@@ -85,6 +89,8 @@ class Scheduler {
   bool stuck() const;
   void record(const std::string& message);
   void report_deadlock();
+  std::string states() const;
+  [[noreturn]] void end_process(const std::string& why) const;
   void watch();
 
   static thread_local Thread* self_;

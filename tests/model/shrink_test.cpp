@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What the model tells of failures: a program that is cut down keeps its symptom.
+// What the model tells of failures: a program that is cut down keeps its symptom, and a hang says
+// what every thread is doing.
 #include "shrink.h"
 
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include "symptom.h"
 
@@ -76,6 +79,36 @@ TEST(Symptom, IsToldByTheMessage) {
       {"rank 1: node: rank 0 has given up this communicator", Symptom::call_error}};
   for (const auto& [message, symptom] : messages)
     EXPECT_EQ(symptom_of(message), symptom) << message << ": " << name_of(symptom_of(message));
+}
+
+// Rank 1 waits for a message that rank 0 never sends; rank 2 has nothing to do.
+Program hanging() {
+  Program program = messages(1);
+  program.lists[0].clear();
+  return program;
+}
+
+TEST(Hang, SaysWhatAllRanksAreDoing) {
+  const std::string message = run(hanging(), {});
+  EXPECT_EQ(symptom_of(message), Symptom::hang) << message;
+  for (const char* state : {"rank 0 thread 0: at its end", "rank 1 thread 0: e0: recv(",
+                            "rank 2 thread 0: at its end (has ended)"})
+    EXPECT_NE(message.find(state), std::string::npos) << state << " is not in: " << message;
+}
+
+TEST(HangDeathTest, SaysWhatAllThreadsThatReallyRunAreDoing) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_DEATH(
+      {
+        (void)setenv("ACCORD_MODEL_HANG_SECONDS", "0.5", 1);
+        RunOptions options;
+        options.mode = Scheduler::Mode::free;
+        (void)run(hanging(), options);
+      },
+      "deadlock: no event for 500 ms; seed of the run: 1\n"
+      "    rank 0 thread 0: at its end.*\n"
+      "    rank 1 thread 0: e0: recv\\(.*\n"
+      "    rank 2 thread 0: at its end.*");
 }
 
 }  // namespace
