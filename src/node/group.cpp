@@ -3,7 +3,6 @@
 #include "node/group.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 
 #include "device/machine.h"
 #include "node/handle_cache.h"
+#include "node/shared_mapping.h"
 
 namespace accord::node {
 namespace {
@@ -351,7 +351,7 @@ Group::~Group() {
   if (use_.of_one_request) --groups_of_one_request;
   (void)close_peers();
   if (bounce_ != nullptr) (void)runtime_->free(bounce_);
-  if (mailboxes_ != nullptr) ::munmap(mailboxes_, mapped_bytes_);
+  if (mailboxes_ != nullptr) unmap_shared(mailboxes_, mapped_bytes_);
 }
 
 Status Group::close_peers() noexcept {

@@ -14,6 +14,7 @@
 
 #include "device/memory_file.h"
 #include "node/group.h"
+#include "node/shared_mapping.h"
 
 namespace accord::node {
 namespace {
@@ -76,9 +77,8 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
       static_cast<std::size_t>(of.st_size) < shared_bytes())
     return {StatusCode::unsupported, "node: the mailboxes could be truncated, or are too small"};
   const auto file_bytes = static_cast<std::size_t>(of.st_size);
-  void* memory =
-      ::mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
-  if (memory == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
+  void* const memory = map_shared(descriptor.number(), file_bytes);
+  if (memory == nullptr) return from_errno(StatusCode::no_memory, "mmap of the mailboxes");
   mapped_bytes_ = file_bytes;
   mailboxes_ = static_cast<Mailbox*>(memory);
   manifests_ = reinterpret_cast<Manifest*>(mailboxes_ + size_);

@@ -3,7 +3,6 @@
 #include "node/shared_pages.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "device/memory_file.h"
+#include "node/shared_mapping.h"
 
 namespace accord::node {
 namespace {
@@ -30,7 +30,7 @@ Status from_errno(StatusCode code, const char* what) {
 
 SharedPages::~SharedPages() {
   if (auto* const runtime = pinned_by_.load()) runtime->host_unpin(data_);
-  if (data_ != nullptr) ::munmap(data_, size_bytes_);
+  if (data_ != nullptr) unmap_shared(data_, size_bytes_);
 }
 
 Status SharedPages::make(std::size_t size_bytes) {
@@ -50,9 +50,8 @@ Status SharedPages::map(const Descriptor& descriptor) {
 }
 
 Status SharedPages::map_pages(int descriptor) {
-  void* const pages =
-      ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (pages == MAP_FAILED) return from_errno(StatusCode::no_memory, "mmap");
+  void* const pages = map_shared(descriptor, size_bytes_);
+  if (pages == nullptr) return from_errno(StatusCode::no_memory, "mmap");
   data_ = static_cast<std::byte*>(pages);
   return {};
 }

@@ -58,8 +58,7 @@ void BufferPool::give_back(const End& end, void* pointer) {
   Memory& memory = memories_[{end.pool, end.place}];
   const auto used =
       memory.used.find(static_cast<std::size_t>(static_cast<std::byte*>(pointer) - memory.start));
-  const FakeDevice::Access access(pointer);
-  std::memset(access.bytes(), kIdle, used->second);
+  std::memset(device_of(end.place).behind(pointer), kIdle, used->second);
   memory.used.erase(used);
 }
 
@@ -75,8 +74,7 @@ void BufferPool::make(const Key& key, Memory& memory, std::size_t size_bytes) {
   if (!device_of(key.second).allocate_for_program(kind, memory.size_bytes, made).ok()) std::abort();
   if (made == memory.start) reached(Reach::memory_at_old_address);
   memory.start = static_cast<std::byte*>(made);
-  const FakeDevice::Access access(made);
-  std::memset(access.bytes(), kIdle, memory.size_bytes);
+  std::memset(device_of(key.second).behind(made), kIdle, memory.size_bytes);
 }
 
 // Leaves its address and size: what is made in its place compares.
@@ -87,8 +85,9 @@ void BufferPool::free(const Key& key, Memory& memory) {
 }
 
 void BufferPool::check_idle(const Memory& memory, std::size_t first, std::size_t length) {
-  const FakeDevice::Access access(memory.start + first);
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(access.bytes());
+  const std::byte* const start = memory.start + first;
+  const auto* const bytes =
+      reinterpret_cast<const unsigned char*>(FakeDevice::owner(start)->behind(start));
   if (std::all_of(bytes, bytes + length, [](unsigned char byte) { return byte == kIdle; })) return;
   if (!scheduler_.failed())
     scheduler_.fail("written late: device memory that no call uses any more");

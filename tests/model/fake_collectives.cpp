@@ -168,6 +168,7 @@ std::string Signature::text() const {
 std::vector<std::byte> pack(const Buffer& buffer) {
   std::vector<std::byte> bytes;
   for_each_block(buffer, buffer.size_bytes(), [&](std::byte* block, std::size_t length) {
+    note_read(block, length);
     bytes.insert(bytes.end(), block, block + length);
   });
   return bytes;
@@ -175,14 +176,17 @@ std::vector<std::byte> pack(const Buffer& buffer) {
 
 void unpack(const Buffer& buffer, const std::byte* bytes, std::size_t size_bytes) {
   for_each_block(buffer, size_bytes, [&](std::byte* block, std::size_t length) {
+    note_write(block, length);
     std::memcpy(block, bytes, length);
     bytes += length;
   });
 }
 
 void scribble(const Buffer& buffer, std::size_t size_bytes) {
-  for_each_block(buffer, size_bytes,
-                 [](std::byte* block, std::size_t length) { std::memset(block, 0xc3, length); });
+  for_each_block(buffer, size_bytes, [](std::byte* block, std::size_t length) {
+    note_write(block, length);
+    std::memset(block, 0xc3, length);
+  });
 }
 
 Comm FakeMpi::create_comm(std::vector<int> members) {
@@ -256,6 +260,7 @@ void FakeRank::add(FakeMpi::Instance& instance, std::size_t member, const Collec
   part.args = args;
   part.request = request;
   part.at = pokes_ + mpi_.delay();
+  passes_on(&instance);
   mpi_.scheduler_.event();
 }
 
@@ -372,6 +377,7 @@ bool FakeMpi::advance_instance(FakeRank& rank, Instance& instance) {
         return false;
     }
     part.due = true;
+    takes_over(&instance);
     part.at = rank.pokes_ + delay();
     return true;
   }

@@ -80,7 +80,7 @@ void FakeDevice::attach(Scheduler* scheduler, const ExchangeOptions& options) {
   options_ = options;
   fail_after_.store(-1);
   for (FakeInboxServer& server : inbox_servers_) server.reset();
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   in_flight_.clear();
   pinned_.clear();
 }
@@ -119,7 +119,7 @@ FakeDevice::Allocations::const_iterator FakeDevice::find(const void* pointer) co
 
 bool FakeDevice::classify(const void* pointer, device::PointerInfo& info) noexcept {
   if (!contains(pointer)) return false;
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   const auto found = find(pointer);
   if (found == allocations_.end()) return false;
   const Allocation& allocation = found->second;
@@ -129,12 +129,12 @@ bool FakeDevice::classify(const void* pointer, device::PointerInfo& info) noexce
 }
 
 // The CPU's address for `pointer`; complains about device memory that is not there.
-std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes, bool& shared) {
+std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes) {
   if (!contains(pointer)) {
     if (owner(pointer) != nullptr) complain("a copy was given to the wrong device runtime");
     return static_cast<std::byte*>(const_cast<void*>(pointer));
   }
-  std::unique_lock<std::mutex> locked(mutex_);
+  HiddenLock locked(mutex_);
   const auto found = find(pointer);
   const std::size_t inside = found == allocations_.end() ? 0 : offset_of(pointer) - found->first;
   const bool exists =
@@ -146,44 +146,29 @@ std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes, bo
                    : "a copy touches device memory outside of the allocation");
     return behind(pointer);
   }
-  shared = shared || found->second.shared;
   return bytes_ + found->second.source + inside;
 }
 
-// Whoever uses shared memory orders it by counters in other shared memory, which each rank maps at
-// an address of its own: a thread sanitizer does not see that, but it sees this.
-void FakeDevice::order(bool shared) noexcept {
-  if (shared) order_.fetch_add(1, std::memory_order_acq_rel);
-}
-
 void FakeDevice::move(const device::Copy& copy) {
-  bool shared = false;
-  std::byte* dst =
-      reachable(copy.dst, (copy.rows - 1) * copy.dst_pitch_bytes + copy.row_bytes, shared);
+  std::byte* dst = reachable(copy.dst, (copy.rows - 1) * copy.dst_pitch_bytes + copy.row_bytes);
   const std::byte* src =
-      reachable(copy.src, (copy.rows - 1) * copy.src_pitch_bytes + copy.row_bytes, shared);
-  order(shared);
+      reachable(copy.src, (copy.rows - 1) * copy.src_pitch_bytes + copy.row_bytes);
   for (std::size_t row = 0; row < copy.rows; ++row) {
     std::memcpy(dst + row * copy.dst_pitch_bytes, src + row * copy.src_pitch_bytes, copy.row_bytes);
   }
-  order(shared);
 }
 
 void FakeDevice::reduce(const device::Reduction& reduction) {
   const std::size_t size_bytes = reduction.count * device::element_bytes(reduction.element);
-  bool shared = false;
   std::vector<const void*> sources;
-  for (const void* source : reduction.sources)
-    sources.push_back(reachable(source, size_bytes, shared));
+  for (const void* source : reduction.sources) sources.push_back(reachable(source, size_bytes));
   std::vector<void*> copies;
-  for (void* copy : reduction.copies) copies.push_back(reachable(copy, size_bytes, shared));
+  for (void* copy : reduction.copies) copies.push_back(reachable(copy, size_bytes));
   device::Reduction reached = reduction;
-  reached.dst = reachable(reduction.dst, size_bytes, shared);
+  reached.dst = reachable(reduction.dst, size_bytes);
   reached.sources = sources;
   reached.copies = copies;
-  order(shared);
   device::reduce_on_host(reached);
-  order(shared);
 }
 
 Status FakeDevice::next_copy_status() {
@@ -207,7 +192,7 @@ Status FakeDevice::begin(std::vector<std::function<void()>> steps, device::CopyT
   pending->polls_left = random(kPollsMax + 1);
   while (!pending->steps.empty() && random(2) == 0) pending->step();
   if (pending->steps.empty() && pending->polls_left == 0) return {};  // complete already
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   ticket.handle = reinterpret_cast<void*>(++last_ticket_);
   in_flight_[ticket.handle] = std::move(pending);
   return {};
@@ -230,7 +215,7 @@ Status FakeDevice::copy_done(device::CopyTicket& ticket, bool& done) {
   }
   Pending* pending = nullptr;
   {
-    const std::lock_guard<std::mutex> locked(mutex_);
+    const HiddenLock locked(mutex_);
     const auto found = in_flight_.find(ticket.handle);
     if (found != in_flight_.end()) pending = found->second.get();
   }
@@ -242,7 +227,7 @@ Status FakeDevice::copy_done(device::CopyTicket& ticket, bool& done) {
   }
   while (!pending->steps.empty()) pending->step();
   {
-    const std::lock_guard<std::mutex> locked(mutex_);
+    const HiddenLock locked(mutex_);
     in_flight_.erase(ticket.handle);
   }
   ticket.handle = nullptr;
@@ -260,7 +245,7 @@ Status FakeDevice::inbox_server(int, device::InboxServer*& server) {
 
 bool FakeDevice::is_pinned(const void* pointer) const {
   const auto* address = static_cast<const std::byte*>(pointer);
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   const auto next = pinned_.upper_bound(address);
   if (next == pinned_.begin()) return false;
   const auto& [start, bytes] = *std::prev(next);
@@ -274,7 +259,7 @@ bool FakeDevice::can_reduce(device::ReduceOp, device::Element) {
 // Whether kernels can address the memory; complains about what is not this runtime's.
 bool FakeDevice::kernels_reach(const void* pointer) {
   if (!contains(pointer)) complain("a kernel was given memory that is not of its device runtime");
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   const auto found = find(pointer);
   return found == allocations_.end() || found->second.for_kernels;
 }
@@ -311,7 +296,9 @@ Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
       piece.copies = copies;
       if (piece.count == 0) return;
       if (!tries) return reduce(piece);
-      // Whoever ends a trial may throw nothing; what is wrong the run knows all the same.
+      // What a trial finds does not count, so that it may read what its owner is writing. Whoever
+      // ends it may throw nothing; what is wrong the run knows all the same.
+      const Hidden hidden;
       try {
         if (!tries_users || !is_gone(sources[0])) reduce(piece);
       } catch (const Aborted&) {
@@ -333,22 +320,22 @@ Status FakeDevice::host_allocate(std::size_t size_bytes, void*& pointer) {
   pointer = std::malloc(size_bytes);
   if (pointer == nullptr) return {StatusCode::no_memory, "host memory"};
   std::memset(pointer, 0x5a, size_bytes);
-  host_allocations_.fetch_add(1);
+  host_allocations_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
 void FakeDevice::host_free(void* pointer, std::size_t) noexcept {
   std::free(pointer);
-  host_allocations_.fetch_sub(1);
+  host_allocations_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Status FakeDevice::add(Allocation allocation, void*& pointer) {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   const std::size_t offset = take_place(allocation.size_bytes);
   if (offset + allocation.size_bytes > kArenaBytes)
     return {StatusCode::no_memory, "the fake device is full"};
   allocation.buffer_id = ++last_buffer_id_;
-  if (!allocation.shared) {
+  if (!allocation.opened) {
     allocation.source = offset;
     allocation.source_id = allocation.buffer_id;
   }
@@ -362,11 +349,13 @@ std::size_t FakeDevice::take_place(std::size_t size_bytes) {
   if (allocations_.empty()) {
     next_offset_ = 0;
     freed_.clear();
+    takes_over(&freed_);
   }
   std::vector<std::size_t>& freed = freed_[rounded(size_bytes)];
   if (!freed.empty() && random(4) != 0) {
     const std::size_t offset = freed.back();
     freed.pop_back();
+    takes_over(bytes_ + offset);
     return offset;
   }
   const std::size_t offset = next_offset_;
@@ -376,6 +365,8 @@ std::size_t FakeDevice::take_place(std::size_t size_bytes) {
 
 // Under mutex_.
 void FakeDevice::erase(Allocations::const_iterator allocation) {
+  passes_on(&freed_);
+  passes_on(bytes_ + allocation->first);
   freed_[rounded(allocation->second.size_bytes)].push_back(allocation->first);
   allocations_.erase(allocation);
 }
@@ -383,7 +374,7 @@ void FakeDevice::erase(Allocations::const_iterator allocation) {
 // Of what a trial of a user's memory may find, and nothing else: a driver's free waits for kernels,
 // and memory that a peer has open outlives its owner's free.
 bool FakeDevice::is_gone(const void* pointer) const {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   const auto found = find(pointer);
   return found == allocations_.end() || !is_there(found->second);
 }
@@ -399,7 +390,7 @@ Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes
   if (kind == device::MemoryKind::pinned) {
     auto bytes = std::make_unique<std::vector<std::byte>>(size_bytes, std::byte{0x5a});
     pointer = bytes->data();
-    const std::lock_guard<std::mutex> locked(mutex_);
+    const HiddenLock locked(mutex_);
     pinned_[bytes->data()] = std::move(bytes);
     return {};
   }
@@ -414,13 +405,13 @@ Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes
 Status FakeDevice::allocate_for_program(device::MemoryKind kind, std::size_t size_bytes,
                                         void*& pointer) {
   ACCORD_TRY(allocate(0, kind, size_bytes, pointer));
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   allocations_[offset_of(pointer)].of_program = true;
   return {};
 }
 
 Status FakeDevice::free(void* pointer) {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   if (pinned_.erase(static_cast<const std::byte*>(pointer)) != 0) return {};
   const auto found = allocations_.find(offset_of(pointer));
   if (found == allocations_.end() || found->second.source != found->first)
@@ -431,10 +422,9 @@ Status FakeDevice::free(void* pointer) {
 
 Status FakeDevice::export_memory(const void* pointer, device::ExportedMemory& exported) {
   if (refuses()) return refused("export");
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   const auto found = allocations_.find(find(pointer)->first);
   if (found->second.of_program && refuses_to_lend()) return refused("export");
-  found->second.shared = true;
   const Handle handle{this, found->first, found->second.buffer_id, found->second.size_bytes};
   if (options_.descriptors) exported.file_descriptor = eventfd(0, EFD_CLOEXEC);
   exported.bytes.resize(sizeof handle);
@@ -453,9 +443,9 @@ Status FakeDevice::open_memory(int, const device::ExportedMemory& exported, void
   const Allocation opened{.size_bytes = handle.size_bytes,
                           .source = handle.source,
                           .source_id = handle.source_id,
-                          .shared = true};
+                          .opened = true};
   {
-    const std::lock_guard<std::mutex> locked(mutex_);
+    const HiddenLock locked(mutex_);
     if (!is_there(opened)) return refused("open: freed");
     if (allocations_[opened.source].of_program && refuses_to_lend()) return refused("open");
   }
@@ -463,7 +453,7 @@ Status FakeDevice::open_memory(int, const device::ExportedMemory& exported, void
 }
 
 Status FakeDevice::close_memory(void* pointer) {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   const auto found = allocations_.find(offset_of(pointer));
   if (found == allocations_.end() || found->second.source == found->first)
     return {StatusCode::invalid_argument, "not opened"};
@@ -477,12 +467,12 @@ Status FakeDevice::describe(int, device::DeviceDescription& description) {
 }
 
 std::size_t FakeDevice::copies_in_flight() const {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   return in_flight_.size();
 }
 
 std::size_t FakeDevice::live_allocations() const {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   return allocations_.size() + pinned_.size();
 }
 

@@ -16,13 +16,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "device/device_runtime.h"
 #include "exchange_options.h"
 #include "fake_inbox.h"
 #include "scheduler.h"
+#include "sight.h"
 
 namespace accord::model {
 
@@ -40,23 +40,7 @@ class FakeDevice final : public device::DeviceRuntime {
   // The copy after the next `copies` fails; negative: none.
   void fail_after(long copies) { fail_after_.store(copies); }
 
-  // The bytes behind a device pointer (not an opened one), for the tests themselves: while it
-  // lives, in order with what others do there.
-  class Access {
-   public:
-    explicit Access(const void* pointer) : device_(owner(pointer)), pointer_(pointer) { order(); }
-    ~Access() { order(); }
-    Access(const Access&) = delete;
-    Access& operator=(const Access&) = delete;
-    std::byte* bytes() const { return device_->behind(pointer_); }
-
-   private:
-    void order() noexcept {
-      if (device_ != nullptr) device_->order(true);
-    }
-    FakeDevice* device_;  // null: not device memory
-    const void* pointer_;
-  };
+  // The bytes behind a device pointer (not an opened one), for the tests themselves.
   std::byte* behind(const void* pointer) const;
 
   std::size_t live_allocations() const;
@@ -100,7 +84,7 @@ class FakeDevice final : public device::DeviceRuntime {
     device::MemoryKind kind = device::MemoryKind::device;
     std::size_t source = 0;  // offset of the allocation that has the bytes: another's where opened
     std::uint64_t source_id = 0;  // its buffer id
-    bool shared = false;          // exported or opened: others may use the bytes
+    bool opened = false;          // another's
     bool for_kernels = true;
     bool of_program = false;
   };
@@ -117,12 +101,11 @@ class FakeDevice final : public device::DeviceRuntime {
   void erase(Allocations::const_iterator allocation);
   bool is_gone(const void* pointer) const;
   bool is_there(const Allocation& allocation) const;
-  std::byte* reachable(const void* pointer, std::size_t span_bytes, bool& shared);
+  std::byte* reachable(const void* pointer, std::size_t span_bytes);
   bool kernels_reach(const void* pointer);
   bool is_pinned(const void* pointer) const;
   void move(const device::Copy& copy);
   void reduce(const device::Reduction& reduction);
-  void order(bool shared) noexcept;
   Status begin(std::vector<std::function<void()>> steps, device::CopyTicket& ticket);
   Status next_copy_status();
   std::uint64_t random(std::uint64_t bound);
@@ -135,7 +118,7 @@ class FakeDevice final : public device::DeviceRuntime {
   std::byte* const base_;  // what users hold: no access
   std::byte* const bytes_;
   ExchangeOptions options_;
-  mutable std::mutex mutex_;
+  mutable HiddenMutex mutex_;
   Allocations allocations_;
   std::map<const std::byte*, std::unique_ptr<std::vector<std::byte>>> pinned_;  // by address
   std::map<std::size_t, std::vector<std::size_t>> freed_;                       // offsets, by size
@@ -146,7 +129,6 @@ class FakeDevice final : public device::DeviceRuntime {
   std::atomic<std::size_t> host_allocations_{0};
   std::map<void*, std::unique_ptr<Pending>> in_flight_;  // by ticket, never the same again
   std::uintptr_t last_ticket_ = 0;
-  std::atomic<std::uint64_t> order_{0};  // of the accesses to shared memory
   std::array<FakeInboxServer, 2> inbox_servers_{FakeInboxServer(*this), FakeInboxServer(*this)};
 };
 

@@ -41,13 +41,13 @@ bool lengths_fit(const InboxExchange& exchange) {
 }  // namespace
 
 void FakeInboxServer::reset() {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   current_ = nullptr;
   waiting_.clear();
 }
 
 bool FakeInboxServer::idle() const {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   return current_ == nullptr && waiting_.empty();
 }
 
@@ -76,7 +76,7 @@ Status FakeInboxServer::begin(InboxTicket& ticket) {
 }
 
 void FakeInboxServer::post(InboxTicket& ticket) {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   if (std::ranges::find(waiting_, &ticket) == waiting_.end()) waiting_.push_back(&ticket);
   if (current_ != nullptr || waiting_.front() != &ticket || device_.random(4) == 0) return;
   waiting_.pop_front();
@@ -96,7 +96,7 @@ Status FakeInboxServer::poll(InboxTicket& ticket, bool& done) {
     post(ticket);
     return {};
   }
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   if (device_.random(3) != 0) work(ticket, done);
   return {};
 }
@@ -107,7 +107,10 @@ void FakeInboxServer::work(InboxTicket& ticket, bool& done) {
   const InboxExchange exchange = reachable(ticket.exchange, inboxes);
   if (unsent_ != 0) return send_some(exchange, inboxes);
   if (device_.random(2) == 0) return receive_some(exchange);
-  done = device_.random(2) == 0 && device::inbox_receive(exchange);
+  if (device_.random(2) == 0) {
+    const Seen seen;
+    done = device::inbox_receive(exchange);
+  }
   if (!done && looks_left_-- > 0) return;
   ticket.sent = true;
   ticket.state = done ? InboxTicket::State::idle : InboxTicket::State::late;
@@ -133,7 +136,10 @@ void FakeInboxServer::send_some(const InboxExchange& exchange, const Inboxes& in
   } else {
     unsent_ &= ~some.send_to;
   }
-  device::inbox_send(some, inboxes);
+  {
+    const Seen seen;
+    device::inbox_send(some, inboxes);
+  }
   event();
 }
 
@@ -144,7 +150,10 @@ void FakeInboxServer::send_part(InboxExchange some, const Inboxes& inboxes) {
       parts[static_cast<std::size_t>(std::countr_zero(some.send_to))].send_bytes;
   size_bytes = part_of(size_bytes);
   some.parts = parts;
-  device::inbox_send(some, inboxes);
+  {
+    const Seen seen;
+    device::inbox_send(some, inboxes);
+  }
   event();
 }
 
@@ -157,16 +166,16 @@ void FakeInboxServer::receive_some(const InboxExchange& exchange) {
   some.parts = parts;
   if (parts.empty()) some.block_bytes = part_of(exchange.block_bytes);
   if (exchange.op == device::ReduceOp::none) some.receive_from &= device_.random(256);
+  const Seen seen;
   (void)device::inbox_receive(some);
 }
 
 // With the addresses that the CPU knows, each good for as far as the kernel may go.
 InboxExchange FakeInboxServer::reachable(const InboxExchange& exchange, Inboxes& inboxes) {
-  bool shared = false;
   if (exchange.inbox_number == 0 || exchange.epoch == 0 || !lengths_fit(exchange))
     device_.complain("an inbox exchange that cannot be");
   const auto inbox = [&](std::byte* of, int last_rank) {
-    return device_.reachable(of, device::inbox_bytes(last_rank + 1, exchange.lane_bytes), shared);
+    return device_.reachable(of, device::inbox_bytes(last_rank + 1, exchange.lane_bytes));
   };
   InboxExchange reached = exchange;
   reached.inbox =
@@ -181,7 +190,7 @@ InboxExchange FakeInboxServer::reachable(const InboxExchange& exchange, Inboxes&
     if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
     if (!device_.contains(pointer) && !device_.is_pinned(pointer))
       device_.complain("a kernel was given memory of the CPU");
-    return device_.reachable(pointer, size_bytes, shared);
+    return device_.reachable(pointer, size_bytes);
   };
   const auto check_dst = [&](const void* dst) {
     if (exchange.dst_on_host != device_.is_pinned(dst))
@@ -204,7 +213,7 @@ InboxExchange FakeInboxServer::reachable(const InboxExchange& exchange, Inboxes&
 }
 
 void FakeInboxServer::stop(InboxTicket& ticket, bool& done) {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   done = true;
   std::erase(waiting_, &ticket);
   if (current_ == &ticket && device_.random(2) == 0) {

@@ -12,10 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "device/inbox_server.h"
+#include "sight.h"
 
 namespace accord::model {
 
@@ -49,7 +49,7 @@ class FakeInboxServer final : public device::InboxServer {
   std::size_t part_of(std::size_t size_bytes);
 
   FakeDevice& device_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable HiddenMutex mutex_;  // guards what follows
   device::InboxTicket* current_ = nullptr;
   std::deque<const device::InboxTicket*> waiting_;  // the first one is next
   std::uint64_t unsent_ = 0;              // receivers that have yet to get the current one's block

@@ -15,11 +15,11 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "scheduler.h"
+#include "sight.h"
 
 namespace accord::model {
 
@@ -140,7 +140,7 @@ class FakeMpi {
 
   Scheduler& scheduler_;
   const Options options_;
-  std::mutex mutex_;
+  HiddenMutex mutex_;
   std::vector<std::unique_ptr<FakeRank>> ranks_;
   std::vector<std::unique_ptr<CommInfo>> comms_;
 };
@@ -210,7 +210,7 @@ class FakeRank {
   using MessagePtr = std::shared_ptr<FakeMpi::Message>;
 
   // Every call: a point where others may run, then the lock, then perhaps some progress.
-  std::unique_lock<std::mutex> enter(bool progresses);
+  HiddenLock enter(bool progresses);
   void block_until(const std::function<bool()>& done);
   bool process();  // everything that is due on this rank; true when something changed
   bool process_messages();

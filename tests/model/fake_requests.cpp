@@ -214,12 +214,12 @@ void FakeRank::finalize() {
                                     [](const auto& entry) { return entry.second->active; });
     return !active && outgoing_.empty() && collectives_.empty();
   });
-  const auto lock = std::unique_lock<std::mutex>(mpi_.mutex_);
+  const HiddenLock lock(mpi_.mutex_, this);
   finalized_ = true;
 }
 
 void FakeMpi::check_clean() {
-  const std::lock_guard<std::mutex> locked(mutex_);
+  const HiddenLock locked(mutex_);
   for (const auto& rank : ranks_) {
     const std::string who = "rank " + std::to_string(rank->rank_) + ": ";
     if (!rank->finalized_) scheduler_.fail(who + "did not finalize");

@@ -7,10 +7,10 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "core/algorithm.h"
+#include "sight.h"
 
 namespace accord::model {
 namespace {
@@ -39,7 +39,7 @@ constexpr Row kRows[] = {
 // By kind of collective; 0: of none.
 std::array<std::array<std::atomic<std::uint64_t>, kKinds>, std::size(kRows)> counts;
 
-std::mutex others_mutex;
+HiddenMutex others_mutex;
 std::map<std::pair<std::string, std::string>, std::uint64_t>& others() {
   static std::map<std::pair<std::string, std::string>, std::uint64_t> all;
   return all;
@@ -64,19 +64,19 @@ void reached_direct(node::DirectForm form, node::Kind kind) noexcept {
 }
 
 void reached(const char* group, const std::string& name) {
-  const std::lock_guard<std::mutex> locked(others_mutex);
+  const HiddenLock locked(others_mutex);
   ++others()[{group, name}];
 }
 
 void expect_reached(const char* group, const std::string& name) {
-  const std::lock_guard<std::mutex> locked(others_mutex);
+  const HiddenLock locked(others_mutex);
   others().try_emplace({group, name}, 0);
 }
 
 void forget_reached() {
   for (auto& row : counts)
     for (auto& count : row) count.store(0);
-  const std::lock_guard<std::mutex> locked(others_mutex);
+  const HiddenLock locked(others_mutex);
   others().clear();
 }
 
@@ -91,7 +91,7 @@ std::string reach_report() {
     }
     text += "\n";
   }
-  const std::lock_guard<std::mutex> locked(others_mutex);
+  const HiddenLock locked(others_mutex);
   std::string group;
   for (const auto& [key, count] : others()) {
     if (key.first != group) text += (group.empty() ? "  " : "\n  ") + key.first + ":";
@@ -112,7 +112,7 @@ std::string never_reached() {
                                core::name_of(static_cast<node::Kind>(kind)));
     }
   }
-  const std::lock_guard<std::mutex> locked(others_mutex);
+  const HiddenLock locked(others_mutex);
   for (const auto& [key, count] : others())
     if (count == 0) missing += fmt::format("{} {}\n", key.first, key.second);
   return missing;

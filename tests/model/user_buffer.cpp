@@ -39,10 +39,7 @@ UserBuffer::UserBuffer(const End& end, std::size_t elements, std::size_t block_e
     allocate(raw_elements_ * sizeof(std::int64_t), pool);
     bytes_ = reinterpret_cast<std::int64_t*>(FakeDevice::owner(device_)->behind(device_));
   }
-  {
-    const FakeDevice::Access access(device_);
-    for (std::size_t raw = 0; raw < raw_elements_; ++raw) *at(raw) = kGuard;
-  }
+  for (std::size_t raw = 0; raw < raw_elements_; ++raw) *at(raw) = kGuard;
   poison();
 }
 
@@ -88,17 +85,14 @@ Buffer UserBuffer::argument() const {
 }
 
 void UserBuffer::fill(const std::vector<std::int64_t>& values) {
-  const FakeDevice::Access access(device_);
   for (std::size_t i = 0; i < values.size(); ++i) *at(raw_index(i)) = values[i];
 }
 
 void UserBuffer::poison() {
-  const FakeDevice::Access access(device_);
   for (std::size_t i = 0; i < elements_; ++i) *at(raw_index(i)) = kPoison;
 }
 
 std::string UserBuffer::difference(const std::vector<std::int64_t>& values) const {
-  const FakeDevice::Access access(device_);
   for (std::size_t i = 0; i < elements_; ++i) {
     const std::int64_t wanted = i < values.size() ? values[i] : kPoison;
     const std::int64_t found = *at(raw_index(i));
