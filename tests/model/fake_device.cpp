@@ -83,6 +83,12 @@ void FakeDevice::attach(Scheduler* scheduler, const ExchangeOptions& options) {
   const HiddenLock locked(mutex_);
   in_flight_.clear();
   pinned_.clear();
+  // A run that fails may leave regions for good, of groups whose peers were never heard of. What
+  // lies behind them is used again all the same: else many such runs would fill the device.
+  freed_.clear();
+  next_offset_ = 0;
+  for (const auto& [offset, allocation] : allocations_)
+    next_offset_ = std::max(next_offset_, offset + rounded(allocation.size_bytes));
 }
 
 bool FakeDevice::contains(const void* pointer) const noexcept {

@@ -34,6 +34,9 @@ class World {
   std::unique_ptr<FakeMpi> mpi_;
   std::vector<std::unique_ptr<UserMpi>> users_;
   std::vector<ModelShim*> shims_;
+  // What failed runs have left on the devices: no fault of this one.
+  std::vector<std::size_t> left_before_;
+  std::vector<std::size_t> host_left_before_;
 };
 
 }  // namespace accord::model
