@@ -44,10 +44,18 @@ bool is_root(const CollectiveArgs& args, std::size_t member) {
 }
 
 // Where the block of a member begins, where blocks differ.
-std::size_t first_byte_of(const CollectiveArgs& args, std::size_t member) {
-  return std::accumulate(args.blocks_bytes.begin(),
-                         args.blocks_bytes.begin() + static_cast<std::ptrdiff_t>(member),
+std::size_t sum_before(const std::vector<std::size_t>& blocks_bytes, std::size_t member) {
+  return std::accumulate(blocks_bytes.begin(),
+                         blocks_bytes.begin() + static_cast<std::ptrdiff_t>(member),
                          std::size_t{0});
+}
+std::size_t first_byte_of(const CollectiveArgs& args, std::size_t member) {
+  return sum_before(args.blocks_bytes, member);
+}
+
+// What a member sends each of the others, where pairs differ: in place as much as it gets.
+const std::vector<std::size_t>& sent_by(const CollectiveArgs& args) {
+  return args.in_place ? args.blocks_bytes : args.sent_bytes;
 }
 
 // Bytes [first, first + size_bytes) of a buffer: whole blocks of its type.
@@ -71,13 +79,17 @@ Buffer input_of(const CollectiveArgs& args, std::size_t member, std::size_t memb
       }
       return args.send;
     case Collective::scatter:
+    case Collective::scatterv:
       return is_root(args, member) ? args.send : Buffer{};
+    case Collective::gatherv:
     case Collective::allgatherv:
+      if (args.kind == Collective::gatherv && !is_root(args, member)) return args.send;
       return args.in_place && args.recv.count > 0
                  ? part_of(args.recv, first_byte_of(args, member), args.blocks_bytes[member])
                  : args.send;
     case Collective::allreduce:
     case Collective::alltoall:
+    case Collective::alltoallv:
     case Collective::reduce_scatter_block:
     case Collective::scan:
     case Collective::exscan:
@@ -93,8 +105,10 @@ Buffer output_of(const CollectiveArgs& args, std::size_t member, std::size_t mem
       return is_root(args, member) ? Buffer{} : args.recv;
     case Collective::reduce:
     case Collective::gather:
+    case Collective::gatherv:
       return is_root(args, member) ? args.recv : Buffer{};
     case Collective::scatter:
+    case Collective::scatterv:
       return is_root(args, member) && args.in_place ? Buffer{} : args.recv;
     case Collective::reduce_scatter_block:
       return {args.recv.data, args.recv.type, args.recv.count / (args.in_place ? members : 1)};
@@ -106,6 +120,7 @@ Buffer output_of(const CollectiveArgs& args, std::size_t member, std::size_t mem
     case Collective::allgatherv:
     case Collective::allreduce:
     case Collective::alltoall:
+    case Collective::alltoallv:
     case Collective::scan:
       return args.recv;
     default:
@@ -116,6 +131,9 @@ Buffer output_of(const CollectiveArgs& args, std::size_t member, std::size_t mem
 Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member,
                        std::size_t members) {
   Signature signature{form, args.kind, args.op, args.root, 0};
+  const bool is_of_pairs = args.kind == Collective::gatherv || args.kind == Collective::scatterv ||
+                           args.kind == Collective::alltoallv;
+  if (is_of_pairs) return signature;  // no size is common to all
   signature.size_bytes = input_of(args, member, members).size_bytes();
   if (args.kind == Collective::bcast || args.kind == Collective::allgatherv)
     signature.size_bytes = args.recv.size_bytes();
@@ -126,44 +144,6 @@ Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member
 }
 
 }  // namespace
-
-const char* name_of(Collective kind) {
-  static const char* const names[] = {"barrier",    "bcast",     "reduce",
-                                      "allreduce",  "allgather", "alltoall",
-                                      "gather",     "scatter",   "reduce_scatter_block",
-                                      "scan",       "exscan",    "reduce_scatter",
-                                      "allgatherv", "comm_dup",  "comm_split",
-                                      "comm_free"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-bool has_root(Collective kind) {
-  return kind == Collective::bcast || kind == Collective::reduce || kind == Collective::gather ||
-         kind == Collective::scatter;
-}
-
-bool is_reduction(Collective kind) {
-  return kind == Collective::reduce || kind == Collective::allreduce ||
-         kind == Collective::reduce_scatter_block || kind == Collective::reduce_scatter ||
-         is_prefix(kind);
-}
-
-bool is_prefix(Collective kind) { return kind == Collective::scan || kind == Collective::exscan; }
-
-bool has_uneven_blocks(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgatherv;
-}
-
-const char* name_of(Form form) {
-  static const char* const names[] = {"blocking", "non-blocking", "persistent"};
-  return names[static_cast<std::size_t>(form)];
-}
-
-std::string Signature::text() const {
-  return std::string(name_of(form)) + " " + name_of(kind) + " op " +
-         std::to_string(static_cast<int>(op)) + " root " + std::to_string(root) + " of " +
-         std::to_string(size_bytes) + " bytes";
-}
 
 std::vector<std::byte> pack(const Buffer& buffer) {
   std::vector<std::byte> bytes;
@@ -343,6 +323,7 @@ bool FakeMpi::depends_on(const Instance& instance, std::size_t me, std::size_t o
   switch (instance.first.kind) {
     case Collective::bcast:
     case Collective::scatter:
+    case Collective::scatterv:
       return is_root(instance.first, other);
     case Collective::scan:
     case Collective::exscan:
@@ -462,7 +443,13 @@ std::vector<std::byte> FakeMpi::result_of(Instance& instance, std::size_t member
       append(instance.parts[static_cast<std::size_t>(args.root)].input, member * wanted_bytes,
              wanted_bytes);
       break;
+    case Collective::scatterv:
+      append(instance.parts[static_cast<std::size_t>(args.root)].input, first_byte_of(args, member),
+             args.blocks_bytes[member]);
+      if (is_root(args, member) && args.in_place) result.clear();
+      break;
     case Collective::gather:
+    case Collective::gatherv:
       if (!is_root(args, member)) break;
       [[fallthrough]];
     case Collective::allgather:
@@ -474,6 +461,12 @@ std::vector<std::byte> FakeMpi::result_of(Instance& instance, std::size_t member
       for (const auto& part : instance.parts) append(part.input, member * block_bytes, block_bytes);
       break;
     }
+    case Collective::alltoallv:
+      for (const auto& part : instance.parts) {
+        const std::vector<std::size_t>& sent = sent_by(part.args);
+        append(part.input, sum_before(sent, member), sent[member]);
+      }
+      break;
     default:
       break;
   }

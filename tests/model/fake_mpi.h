@@ -66,6 +66,9 @@ enum class Collective {
   exscan,
   reduce_scatter,
   allgatherv,
+  gatherv,
+  scatterv,
+  alltoallv,
   dup,
   split,
   free
@@ -77,6 +80,7 @@ bool has_root(Collective kind);
 bool is_reduction(Collective kind);
 bool is_prefix(Collective kind);
 bool has_uneven_blocks(Collective kind);
+bool has_uneven_pairs(Collective kind);  // each pair of ranks has a size of its own
 const char* name_of(Form form);
 
 struct CollectiveArgs {
@@ -86,9 +90,11 @@ struct CollectiveArgs {
   Buffer send{};  // bcast uses recv alone, on the root too
   Buffer recv{};
   bool in_place = false;
-  std::vector<std::size_t> blocks_bytes{};  // by member: reduce_scatter, allgatherv
-  int color = 0;                            // split
-  Comm* created = nullptr;                  // dup, split; set at completion
+  // By member where blocks differ; where pairs do, of what comes from it and what goes to it.
+  std::vector<std::size_t> blocks_bytes{};
+  std::vector<std::size_t> sent_bytes{};
+  int color = 0;            // split
+  Comm* created = nullptr;  // dup, split; set at completion
 };
 
 class FakeRank;

@@ -71,6 +71,7 @@ class Generator {
   void plan_event(int comm_choice);
   void plan_message(Event& event);
   void plan_collective(Event& event);
+  void plan_pairs(Event& event, std::size_t members);
   void plan_comm();
   void plan_exchange();
   void plan_inboxes();

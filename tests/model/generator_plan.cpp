@@ -116,6 +116,7 @@ void Generator::plan_collective(Event& event) {
     for (std::size_t part = 0; part < members.size(); ++part)
       event.weights.push_back(equal ? 1 : random_.below(4));
   }
+  if (has_uneven_pairs(event.collective)) plan_pairs(event, members.size());
   const std::size_t shared_gap =
       random_.percent(15) ? 1 : 0;  // a reduction's type is the same everywhere
   const CommState& comm = comms_[static_cast<std::size_t>(event.comm)];
@@ -125,6 +126,23 @@ void Generator::plan_collective(Event& event) {
     if (reduction)
       part.send.gap_elements = part.recv.gap_elements = event.elements > 0 ? shared_gap : 0;
     event.parts.push_back(part);
+  }
+}
+
+// Some pairs have nothing, and a few may have far more than the others: more than a lane of an
+// inbox takes, and than one of a region does at once. In place a pair has the same both ways.
+void Generator::plan_pairs(Event& event, std::size_t members) {
+  constexpr std::size_t kLongElements = 2500;
+  const std::size_t far_more =
+      std::max<std::size_t>(4, kLongElements / std::max<std::size_t>(1, event.elements));
+  const unsigned long_percent = random_.pick(std::vector<unsigned>{0, 15, 15, 50});
+  event.weights.resize(members * members);
+  for (std::size_t sender = 0; sender < members; ++sender) {
+    for (std::size_t receiver = 0; receiver < members; ++receiver) {
+      std::size_t& weight = event.weights[sender * members + receiver];
+      weight = random_.percent(long_percent) ? far_more : random_.below(4);
+      if (event.in_place && receiver < sender) weight = event.weights[receiver * members + sender];
+    }
   }
 }
 
@@ -236,8 +254,8 @@ void Generator::plan_calls() {
   using enum Collective;
   collectives_ = {allreduce, allreduce, allreduce, bcast,  bcast,   reduce,
                   reduce,    barrier,   allgather, gather, scatter, alltoall};
-  collectives_.insert(collectives_.end(),
-                      {reduce_scatter_block, reduce_scatter, allgatherv, scan, exscan});
+  collectives_.insert(collectives_.end(), {reduce_scatter_block, reduce_scatter, allgatherv, scan,
+                                           exscan, gatherv, scatterv, alltoallv, alltoallv});
   std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
   storm_ = random_.percent(30);
   if (storm_) {

@@ -64,13 +64,16 @@ void describe_data(const CollectiveArgs& args, std::size_t me, std::size_t membe
       return;
     }
     case Collective::scatter:
+    case Collective::scatterv:
       if (is_root) send.reads(segment_of(args.send));
       if (!is_root || !args.in_place) recv.writes(segment_of(args.recv));
       return;
+    case Collective::gatherv:
     case Collective::allgatherv: {
-      if (!args.in_place) send.reads(segment_of(args.send));
+      const bool gathers_to_root = args.kind == Collective::gatherv;
+      if (!args.in_place || (gathers_to_root && !is_root)) send.reads(segment_of(args.send));
       std::size_t first = 0;
-      for (std::size_t rank = 0; rank < members; ++rank) {
+      for (std::size_t rank = 0; rank < members && (is_root || !gathers_to_root); ++rank) {
         const std::size_t count = blocks_of(args, rank);
         const core::Segment block = segment_of(args.recv, first, count);
         args.in_place&& rank == me ? recv.reads(block) : recv.writes(block);
@@ -89,6 +92,7 @@ void describe_data(const CollectiveArgs& args, std::size_t me, std::size_t membe
     case Collective::scan:
     case Collective::allreduce:
     case Collective::alltoall:
+    case Collective::alltoallv:
       args.in_place ? recv.reads(segment_of(args.recv)) : send.reads(segment_of(args.send));
       recv.writes(segment_of(args.recv));
       return;

@@ -12,6 +12,12 @@
 namespace accord::model {
 namespace {
 
+// Only the two ranks of a pair know how much they exchange.
+bool has_sizes_by_pair(Collective kind) {
+  return kind == Collective::gatherv || kind == Collective::scatterv ||
+         kind == Collective::alltoallv;
+}
+
 // A call as the core's pipelines see it: what this rank puts in and gets out (no elements:
 // nothing), and the bytes that are equal on all ranks.
 struct Ends {
@@ -30,6 +36,7 @@ Ends ends_of(const CollectiveArgs& args, std::size_t rank, std::size_t members) 
   ends.out = args.recv;
   ends.block_bytes = ends.in.size_bytes();
   const bool root_in_place = is_root && args.in_place;
+  if (has_sizes_by_pair(args.kind)) ends.block_bytes = 1;  // which no rank knows of all
   switch (args.kind) {
     case Collective::bcast:
       ends.in_is_recv = true;
@@ -66,6 +73,16 @@ Ends ends_of(const CollectiveArgs& args, std::size_t rank, std::size_t members) 
       ends.contributes_in_place = args.in_place;
       ends.block_bytes = args.recv.size_bytes() / members;
       break;
+    case Collective::gatherv:
+      ends.in_is_recv = false;
+      ends.in = root_in_place ? Buffer{} : args.send;
+      if (!is_root) ends.out = {};
+      break;
+    case Collective::scatterv:
+      ends.in_is_recv = false;
+      ends.in = is_root ? args.send : Buffer{};
+      if (root_in_place) ends.out = {};
+      break;
     case Collective::gather:
       ends.contributes_in_place = root_in_place;
       ends.in_is_recv = false;
@@ -95,6 +112,7 @@ core::Segment segment_of(const Buffer& buffer) {
 
 // By rank; empty where all are equal.
 std::vector<std::size_t> uneven_blocks(const CollectiveArgs& args) {
+  if (has_sizes_by_pair(args.kind)) return {};
   const auto differs = std::ranges::adjacent_find(args.blocks_bytes, std::ranges::not_equal_to());
   return differs == args.blocks_bytes.end() ? std::vector<std::size_t>() : args.blocks_bytes;
 }
@@ -129,6 +147,22 @@ void divide(core::PipelineEnd& end, int size, int root, bool is_for_root, int sk
   }
 }
 
+// The same where the blocks have these lengths.
+void divide_by(core::PipelineEnd& end, const std::vector<std::size_t>& blocks_bytes, int skipped) {
+  if (!end.present()) return;
+  const core::Segment whole = end.segment;
+  const std::size_t element_bytes = whole.type->size_bytes();
+  const std::size_t extent_bytes = static_cast<std::size_t>(whole.type->extent_bytes());
+  end.blocks.resize(blocks_bytes.size());
+  std::size_t first = 0;
+  for (std::size_t rank = 0; rank < blocks_bytes.size(); ++rank) {
+    const std::size_t count = blocks_bytes[rank] / element_bytes;
+    if (static_cast<int>(rank) != skipped && count != 0)
+      end.blocks[rank] = {whole.type, count, static_cast<std::ptrdiff_t>(first * extent_bytes)};
+    first += count;
+  }
+}
+
 }  // namespace
 
 core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::CollectiveCall& call,
@@ -153,7 +187,7 @@ core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::Coll
 // Eligible by what is equal on all ranks alone.
 std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArgs& args,
                                                   const core::CollectiveCall& call) {
-  const bool moves = args.kind >= Collective::bcast && args.kind <= Collective::allgatherv;
+  const bool moves = args.kind >= Collective::bcast && args.kind <= Collective::alltoallv;
   const int size = host_.size_of(comm);
   if (!moves || size == 1) return std::nullopt;
   const int me = host_.rank_in(comm);
@@ -207,11 +241,17 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
       {Collective::scan, node::Kind::scan},
       {Collective::exscan, node::Kind::exscan},
       {Collective::reduce_scatter, node::Kind::reduce_scatter},
-      {Collective::allgatherv, node::Kind::allgatherv}};
+      {Collective::allgatherv, node::Kind::allgatherv},
+      {Collective::gatherv, node::Kind::gatherv},
+      {Collective::scatterv, node::Kind::scatterv},
+      {Collective::alltoallv, node::Kind::alltoallv}};
   const std::vector<std::size_t> blocks_bytes = uneven_blocks(args);
   const ExchangeOptions& options = options_.exchange;
-  const bool fits_regions = options.node_bytes != 0 && made.size_bytes >= options.node_bytes;
-  const bool fits_inboxes = blocks_bytes.empty() && made.size_bytes <= options.lane_bytes;
+  const bool of_pairs = has_sizes_by_pair(args.kind);
+  const bool fits_regions =
+      options.node_bytes != 0 && (of_pairs || made.size_bytes >= options.node_bytes);
+  const bool fits_inboxes =
+      !of_pairs && blocks_bytes.empty() && made.size_bytes <= options.lane_bytes;
   if (!fits_regions && !fits_inboxes) return;
   made.exchange =
       node::Call{.kind = kinds.at(args.kind),
@@ -244,9 +284,24 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
   };
 }
 
-// A gather as a gatherv, and the like.
+// Those that have no other way; a gather as a gatherv, and the like.
 void ModelShim::go_by_pairs(core::Pipeline& made, const CollectiveArgs& args) {
   node::Call& call = *made.exchange;
+  made.lend_bytes = options_.exchange.direct ? 1 : 0;
+  if (has_sizes_by_pair(args.kind)) {
+    made.in_place = args.in_place && args.kind == Collective::alltoallv;
+    const bool own_stays = args.in_place && (made.in_place || args.root == made.rank);
+    const int skipped = own_stays ? made.rank : -1;
+    const bool to_root = args.kind == Collective::gatherv;
+    to_root
+        ? divide(made.in, call.size, args.root, true, skipped)
+        : divide_by(made.in,
+                    made.in_place || args.sent_bytes.empty() ? args.blocks_bytes : args.sent_bytes,
+                    skipped);
+    args.kind == Collective::scatterv ? divide(made.out, call.size, args.root, true, skipped)
+                                      : divide_by(made.out, args.blocks_bytes, skipped);
+    return;
+  }
   const bool gathers = args.kind == Collective::gather;
   const bool scatters = args.kind == Collective::scatter;
   if (!options_.exchange.pairs || (!gathers && !scatters && args.kind != Collective::alltoall))
@@ -259,7 +314,6 @@ void ModelShim::go_by_pairs(core::Pipeline& made, const CollectiveArgs& args) {
   const int skipped = own_stays ? made.rank : -1;
   divide(made.in, call.size, args.root, gathers, skipped);
   divide(made.out, call.size, args.root, scatters, skipped);
-  made.lend_bytes = options_.exchange.direct ? 1 : 0;
 }
 
 void ModelShim::add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs& args) {

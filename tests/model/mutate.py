@@ -125,7 +125,7 @@ MUTATIONS = {
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
     },
     "collective.cpp": {
-        "share_sequence": ("own = ", "std::make_shared<CommQueue>()", "queue"),
+        "share_sequence": ("    ", "copy.group.reset()", "void()"),
     },
     "joining.cpp": {"decline_alone": ("records || !", "all_.any_host()", "mine_.any_host()")},
 }
@@ -167,7 +167,9 @@ MARKS = {
         ("state_ = ", "State::unpacking", f"({REACH}inbox, pipeline_.exchange->kind), $)"),
     ],
     "inbox_pairs.cpp": [
-        ("    ", "long_.emplace(", f"{REACH}long_and_short_pairs), $"),
+        ("    ", "long_.emplace(",
+         f"{REACHED_IF}long_and_short_pairs,"
+         " (ticket_.exchange.send_to | ticket_.exchange.receive_from) != 0), $"),
     ],
     "joining.cpp": [
         ("if (", "accepted.ok()", f"{REACHED_IF}ranks_accepted, $)"),
@@ -181,6 +183,10 @@ MARKS = {
          f"({REACH}regions, pipeline_.exchange->kind), $)"),
     ],
     "pairwise_exchange.cpp": [
+        ("if (blocks.empty() || ", "blocks[peer].size_bytes() < from_bytes_",
+         f"({REACHED_IF}pair_of_no_bytes, blocks[peer].size_bytes() == 0), $)"),
+        ("slot_bytes() * node::Group::kSlots, ", "through_region.size()",
+         f"({REACHED_IF}long_beside_short, ::accord::model::differ_much(through_region)), $)"),
         ("      (", "pair.is_lent", f"{REACHED_IF}pair_through_region, !$, pipeline_.exchange->kind)"
          f" ? region_pairs : {REACHED_IF}pair_lent, $, pipeline_.exchange->kind)"),
     ],

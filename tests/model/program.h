@@ -54,7 +54,8 @@ struct Event {
   int root = 0;
   bool in_place = false;
   bool persistent = false;  // a collective's requests are
-  // By part, where blocks may differ: how many times `elements` its block has.
+  // By part, where blocks may differ: how many times `elements` its block has. Where pairs may, by
+  // sender and receiver.
   std::vector<std::size_t> weights{};
   std::vector<int> children{};  // dup, split: the communicators made, by colour
   std::vector<int> colors{};    // split: by part
@@ -68,6 +69,20 @@ struct Event {
   std::size_t elements_before(std::size_t part) const {
     std::size_t sum = 0;
     for (std::size_t before = 0; before < part; ++before) sum += block_elements_of(before);
+    return sum;
+  }
+  std::size_t pair_elements(std::size_t sender, std::size_t receiver) const {
+    return elements * weights[sender * parts.size() + receiver];
+  }
+  // Of all that goes to, or comes from, the parts before `end`.
+  std::size_t elements_sent(std::size_t sender, std::size_t end) const {
+    std::size_t sum = 0;
+    for (std::size_t part = 0; part < end; ++part) sum += pair_elements(sender, part);
+    return sum;
+  }
+  std::size_t elements_received(std::size_t receiver, std::size_t end) const {
+    std::size_t sum = 0;
+    for (std::size_t part = 0; part < end; ++part) sum += pair_elements(part, receiver);
     return sum;
   }
   bool receives(std::size_t part) const {

@@ -7,6 +7,7 @@
 // dead option of the generator must show.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -33,7 +34,9 @@
   REACH(foreign_end, kNoKinds)       /* of another device runtime than the group's */    \
   REACH(key_without_room, kNoKinds)  /* more kinds of calls than the mode table holds */ \
   REACH(key_displaced, kNoKinds)                                                         \
-  REACH(long_and_short_pairs, kNoKinds)                                                  \
+  REACH(long_and_short_pairs, kNoKinds) /* by inboxes, with a rest that is too long */   \
+  REACH(long_beside_short, kNoKinds)    /* pairs through a region */                     \
+  REACH(pair_of_no_bytes, kNoKinds)                                                      \
   REACH(direct_declined, kNoKinds) /* for some rank's buffer */                          \
   REACH(direct_in_place, kNoKinds)                                                       \
   /* Of joining a group: */                                                              \
@@ -78,6 +81,19 @@ inline constexpr int kNoKind = -1;
 void reached(Reach what, int kind = kNoKind) noexcept;
 inline void reached(Reach what, node::Kind kind) noexcept { reached(what, static_cast<int>(kind)); }
 void reached_direct(node::DirectForm form, node::Kind kind) noexcept;
+
+// Of pairs through a region, one is much longer than another.
+template <class Pairs>
+bool differ_much(const Pairs& pairs) {
+  std::size_t shortest = SIZE_MAX;
+  std::size_t longest = 0;
+  for (const auto* pair : pairs) {
+    shortest = std::min(shortest, pair->size_bytes);
+    longest = std::max(longest, pair->size_bytes);
+  }
+  constexpr std::size_t kFactor = 8;
+  return !pairs.empty() && longest > kFactor * shortest;
+}
 
 template <class... Kind>
 bool reached_if(Reach what, bool is_there, Kind... kind) noexcept {

@@ -16,11 +16,13 @@ namespace {
 // A block to each rank, resp. from each rank.
 bool sends_blocks(Collective kind) {
   return kind == Collective::alltoall || kind == Collective::scatter ||
-         kind == Collective::reduce_scatter_block || kind == Collective::reduce_scatter;
+         kind == Collective::scatterv || kind == Collective::reduce_scatter_block ||
+         kind == Collective::reduce_scatter;
 }
 bool receives_blocks(Collective kind) {
   return kind == Collective::alltoall || kind == Collective::allgather ||
-         kind == Collective::allgatherv || kind == Collective::gather;
+         kind == Collective::allgatherv || kind == Collective::gather ||
+         kind == Collective::gatherv;
 }
 bool scatters_a_reduction(Collective kind) { return sends_blocks(kind) && is_reduction(kind); }
 
@@ -39,6 +41,8 @@ std::vector<std::int64_t> Run::input(const Ref& ref) const {
   const Event& what = event(ref);
   const bool blocks = what.kind == Event::Kind::collective && sends_blocks(what.collective);
   const auto part = static_cast<std::size_t>(ref.part);
+  if (has_uneven_pairs(what.collective))
+    return values(ref, ref.part, 0, what.elements_sent(part, what.parts.size()));
   return values(ref, ref.part, 0,
                 blocks ? what.elements_before(what.parts.size()) : what.block_elements_of(part));
 }
@@ -49,9 +53,17 @@ std::vector<std::int64_t> Run::expected(const Ref& ref) const {
   const auto part = static_cast<std::size_t>(ref.part);
   const bool blocks = sends_blocks(what.collective);
   const std::size_t own_first = blocks ? what.elements_before(part) : 0;
-  if (what.collective == Collective::scatter)
-    return values(ref, what.root, own_first, what.elements);
+  if (what.collective == Collective::scatter || what.collective == Collective::scatterv)
+    return values(ref, what.root, own_first, what.block_elements_of(part));
   std::vector<std::int64_t> result;
+  if (has_uneven_pairs(what.collective)) {
+    for (std::size_t who = 0; who < what.parts.size(); ++who) {
+      const auto from = values(ref, static_cast<int>(who), what.elements_sent(who, part),
+                               what.pair_elements(who, part));
+      result.insert(result.end(), from.begin(), from.end());
+    }
+    return result;
+  }
   const int end = what.collective == Collective::scan     ? ref.part + 1
                   : what.collective == Collective::exscan ? ref.part
                                                           : static_cast<int>(what.parts.size());
@@ -83,17 +95,25 @@ void Run::make_buffers(const Ref& ref, Call& made) {
   const End& send = part(ref).send;
   const End& recv = part(ref).recv;
   const std::size_t parts = what.parts.size();
-  std::size_t send_elements = what.block_elements_of(static_cast<std::size_t>(ref.part));
-  std::size_t recv_elements = send_elements;
-  if (what.kind == Event::Kind::collective) {
+  const auto own = static_cast<std::size_t>(ref.part);
+  const bool of_pairs = has_uneven_pairs(what.collective);
+  std::size_t send_elements =
+      of_pairs ? what.elements_sent(own, parts) : what.block_elements_of(own);
+  std::size_t recv_elements = of_pairs ? what.elements_received(own, parts) : send_elements;
+  if (what.kind == Event::Kind::collective && of_pairs) {
+    if (!what.in_place) made.send = make_buffer(ref, send, send_elements);
+    made.recv = make_buffer(ref, recv, recv_elements);
+  } else if (what.kind == Event::Kind::collective) {
     const std::size_t all_elements = what.elements_before(parts);
     if (sends_blocks(what.collective)) send_elements = all_elements;
     if (receives_blocks(what.collective)) recv_elements = all_elements;
     if (what.in_place && scatters_a_reduction(what.collective)) recv_elements = all_elements;
     const bool is_root = ref.part == what.root;
-    const bool scatter = what.collective == Collective::scatter;
-    const bool to_root =
-        what.collective == Collective::reduce || what.collective == Collective::gather;
+    const bool scatter =
+        what.collective == Collective::scatter || what.collective == Collective::scatterv;
+    const bool to_root = what.collective == Collective::reduce ||
+                         what.collective == Collective::gather ||
+                         what.collective == Collective::gatherv;
     const bool has_recv = scatter ? !(what.in_place && is_root) : !to_root || is_root;
     const bool has_send =
         scatter ? is_root : what.collective != Collective::bcast && !(what.in_place && has_recv);
@@ -123,7 +143,8 @@ void Run::prepare(const Ref& ref) {
   if (!made.recv) return;
   made.recv->poison();
   const bool is_bcast_root = what.collective == Collective::bcast && ref.part == what.root;
-  const bool holds_input = what.in_place && what.collective != Collective::scatter;
+  const bool holds_input = what.in_place && what.collective != Collective::scatter &&
+                           what.collective != Collective::scatterv;
   if (what.kind == Event::Kind::collective && (holds_input || is_bcast_root)) {
     if (what.collective != Collective::alltoall &&
         receives_blocks(what.collective)) {  // this rank's block lies at its place
@@ -142,8 +163,14 @@ CollectiveArgs Run::arguments(const Ref& ref, const Call& made) {
   const Event& what = event(ref);
   CollectiveArgs args{
       .kind = what.collective, .op = what.op, .root = what.root, .in_place = what.in_place};
-  for (std::size_t member = 0; member < what.weights.size(); ++member)
-    args.blocks_bytes.push_back(what.block_elements_of(member) * sizeof(std::int64_t));
+  const auto own = static_cast<std::size_t>(ref.part);
+  for (std::size_t member = 0; member < what.parts.size() && !what.weights.empty(); ++member) {
+    const bool of_pairs = has_uneven_pairs(what.collective);
+    const std::size_t received =
+        of_pairs ? what.pair_elements(member, own) : what.block_elements_of(member);
+    args.blocks_bytes.push_back(received * sizeof(std::int64_t));
+    if (of_pairs) args.sent_bytes.push_back(what.pair_elements(own, member) * sizeof(std::int64_t));
+  }
   if (made.send) args.send = made.send->argument();
   if (made.recv) args.recv = made.recv->argument();
   if (what.collective == Collective::barrier || !what.children.empty()) args.send = args.recv = {};

@@ -48,6 +48,20 @@ bool uses(const Program& program, int number) {
   return false;
 }
 
+// Of part number `index`, which is gone.
+void drop_weights(Event& event, std::size_t index) {
+  if (!has_uneven_pairs(event.collective)) {
+    if (!event.weights.empty())
+      event.weights.erase(event.weights.begin() + static_cast<std::ptrdiff_t>(index));
+    return;
+  }
+  const std::size_t before = event.parts.size() + 1;
+  std::vector<std::size_t> left;
+  for (std::size_t pair = 0; pair < event.weights.size(); ++pair)
+    if (pair / before != index && pair % before != index) left.push_back(event.weights[pair]);
+  event.weights = std::move(left);
+}
+
 // Takes the last rank out of everything.
 bool drop_last_rank(Program& program) {
   if (program.ranks == 2) return false;
@@ -65,7 +79,7 @@ bool drop_last_rank(Program& program) {
     const int index = static_cast<int>(gone - event.parts.begin());
     event.parts.erase(gone);
     if (!event.colors.empty()) event.colors.erase(event.colors.begin() + index);
-    if (!event.weights.empty()) event.weights.erase(event.weights.begin() + index);
+    drop_weights(event, static_cast<std::size_t>(index));
     if (event.root == index) event.root = 0;
     if (event.root > index) --event.root;
     drop_refs(program, [&](const Ref& ref) {
@@ -234,6 +248,12 @@ class Shrinker {
         event.block_elements = 1;
         event.spare_elements = 0;
         return true;
+      });
+      attempt([&](Program& program) {
+        std::vector<std::size_t>& weights = program.events[number].weights;
+        const bool differ = std::ranges::any_of(weights, [](std::size_t one) { return one != 1; });
+        std::ranges::fill(weights, 1);
+        return differ;
       });
       attempt([&](Program& program) {  // without the communicator that only renames the world
         Event& event = program.events[number];
