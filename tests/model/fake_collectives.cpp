@@ -32,9 +32,7 @@ void fold(Op op, std::vector<std::byte>& into, const std::vector<std::byte>& oth
     std::int64_t b = 0;
     std::memcpy(&a, into.data() + at, sizeof a);
     std::memcpy(&b, other.data() + at, sizeof b);
-    a = op == Op::min ? std::min(a, b)
-                      : static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
-                                                  static_cast<std::uint64_t>(b));
+    a = combine(op, a, b);
     std::memcpy(into.data() + at, &a, sizeof a);
   }
 }
@@ -126,38 +124,6 @@ Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member
 }
 
 }  // namespace
-
-const char* name_of(Collective kind) {
-  static const char* const names[] = {"barrier",    "bcast",     "reduce",
-                                      "allreduce",  "allgather", "alltoall",
-                                      "gather",     "scatter",   "reduce_scatter_block",
-                                      "scan",       "exscan",    "reduce_scatter",
-                                      "allgatherv", "comm_dup",  "comm_split",
-                                      "comm_free"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-bool has_root(Collective kind) {
-  return kind == Collective::bcast || kind == Collective::reduce || kind == Collective::gather ||
-         kind == Collective::scatter;
-}
-
-bool is_reduction(Collective kind) {
-  return kind == Collective::reduce || kind == Collective::allreduce ||
-         kind == Collective::reduce_scatter_block || kind == Collective::reduce_scatter ||
-         is_prefix(kind);
-}
-
-bool is_prefix(Collective kind) { return kind == Collective::scan || kind == Collective::exscan; }
-
-bool has_uneven_blocks(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgatherv;
-}
-
-const char* name_of(Form form) {
-  static const char* const names[] = {"blocking", "non-blocking", "persistent"};
-  return names[static_cast<std::size_t>(form)];
-}
 
 std::string Signature::text() const {
   return std::string(name_of(form)) + " " + name_of(kind) + " op " +

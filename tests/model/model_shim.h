@@ -16,6 +16,7 @@
 #include "core/requests.h"
 #include "exchange_options.h"
 #include "mutation.h"
+#include "fake_mpi.h"
 #include "user_mpi.h"
 
 namespace accord::model {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "calls.h"
 #include "exchange_options.h"
-#include "fake_mpi.h"
 
 namespace accord::model {
 
