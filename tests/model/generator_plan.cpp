@@ -104,10 +104,12 @@ void Generator::plan_collective(Event& event) {
   if (event.collective != Collective::barrier) random_shape(event);
   const bool reduction = is_reduction(event.collective);
   if (reduction) event.op = random_.percent(70) ? Op::sum : Op::min;
+  if (reduction && options_.compose_percent > 0 && random_.percent(options_.compose_percent))
+    event.op = Op::compose;
   event.root = has_root(event.collective) ? static_cast<int>(random_.below(members.size())) : 0;
   event.in_place =
       event.collective != Collective::bcast && event.elements > 0 && random_.percent(20);
-  event.persistent = random_.percent(12);
+  event.persistent = random_.percent(12) && options_.persistent_collectives;
   if (random_.percent(60))
     event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
   if (alike_) event.rounds += event.persistent ? 2 : 5;  // to be lent, and then some
@@ -258,6 +260,7 @@ void Generator::plan() {
       2 + static_cast<int>(random_.percent(40)
                                ? 0
                                : random_.below(static_cast<std::uint64_t>(options_.ranks_max - 1)));
+  if (options_.ranks > 0) program_.ranks = options_.ranks;
   program_.threads =
       1 + static_cast<int>(random_.below(static_cast<std::uint64_t>(options_.threads_max)));
   program_.threads_allowed = random_.percent(75);

@@ -49,6 +49,8 @@ class Run {
   // The same and what was written late; complains.
   void check_ended();
   void drop_buffers();
+  // The handle of one of the program's communicators on a rank.
+  Comm comm_of(int rank, int planned) { return comm(rank, planned); }
 
  private:
   void perform(UserMpi& mpi, int rank, const Action& action);

@@ -29,8 +29,9 @@ bool scatters_a_reduction(Collective kind) { return sends_blocks(kind) && is_red
 std::vector<std::int64_t> Run::values(const Ref& ref, int who, std::size_t first,
                                       std::size_t count) const {
   std::vector<std::int64_t> result(count);
+  const auto salt = static_cast<std::int64_t>(program_.salt);
   for (std::size_t i = 0; i < count; ++i)
-    result[i] = value_of(ref.event, ref.round, who, first + i);
+    result[i] = value_of(ref.event, ref.round, who, first + i) ^ salt;
   return result;
 }
 
