@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <sstream>
 
 #include "program.h"
 
@@ -39,6 +40,23 @@ void forget_named() {
   named().clear();
 }
 
+std::string to_lines(const NamedCounts& counts) {
+  std::string lines;
+  for (const auto& [key, count] : counts)
+    lines += fmt::format("{}\t{}\t{}\n", key.first, key.second, count);
+  return lines;
+}
+
+NamedCounts sum_of(const std::string& lines) {
+  NamedCounts sum;
+  std::istringstream all(lines);
+  std::string group, name, count;
+  while (std::getline(all, group, '\t') && std::getline(all, name, '\t') &&
+         std::getline(all, count))
+    sum[{group, name}] += std::stoull(count);
+  return sum;
+}
+
 std::string report_of(const NamedCounts& counts) {
   std::string text;
   std::string group;
@@ -57,8 +75,9 @@ std::string missing_in(const NamedCounts& counts) {
   return missing;
 }
 
-void expect_programs(bool has_persistent_collectives) {
-  for (int verb = 0; verb <= static_cast<int>(Action::Verb::await); ++verb)
+void expect_programs(bool has_threads, bool has_persistent_collectives) {
+  const auto last = has_threads ? Action::Verb::await : Action::Verb::iprobe;
+  for (int verb = 0; verb <= static_cast<int>(last); ++verb)
     expect_reached("verb", name_of(static_cast<Action::Verb>(verb)));
   for (int number = 0; number <= static_cast<int>(Collective::free); ++number) {
     const auto kind = static_cast<Collective>(number);

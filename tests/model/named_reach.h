@@ -19,12 +19,15 @@ void expect_reached(const char* group, const std::string& name);
 using NamedCounts = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 NamedCounts named_counts();
 void forget_named();
+// Lines of group, name and count, of several processes.
+std::string to_lines(const NamedCounts& counts);
+NamedCounts sum_of(const std::string& lines);
 std::string report_of(const NamedCounts& counts);
 // What was expected and never was, a line each.
 std::string missing_in(const NamedCounts& counts);
 
 // The names of what every program may have: the verbs, the collectives by form, and where its
 // buffers come from.
-void expect_programs(bool has_persistent_collectives);
+void expect_programs(bool has_threads, bool has_persistent_collectives);
 
 }  // namespace accord::model
