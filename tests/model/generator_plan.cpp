@@ -109,6 +109,8 @@ void Generator::plan_collective(Event& event) {
   event.root = has_root(event.collective) ? static_cast<int>(random_.below(members.size())) : 0;
   event.in_place =
       event.collective != Collective::bcast && event.elements > 0 && random_.percent(20);
+  if (event.collective == Collective::reduce_scatter && !options_.in_place_reduce_scatter)
+    event.in_place = false;
   event.persistent = random_.percent(12) && options_.persistent_collectives;
   if (random_.percent(60))
     event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
@@ -125,7 +127,8 @@ void Generator::plan_collective(Event& event) {
     Part part{rank, comm.thread[static_cast<std::size_t>(rank)], false, random_end(event),
               random_end(event)};
     if (reduction)
-      part.send.gap_elements = part.recv.gap_elements = event.elements > 0 ? shared_gap : 0;
+      part.send.gap_elements = part.recv.gap_elements =
+          event.elements > 0 && options_.gaps_in_reductions ? shared_gap : 0;
     event.parts.push_back(part);
   }
 }
@@ -240,6 +243,10 @@ void Generator::plan_calls() {
                   reduce,    barrier,   allgather, gather, scatter, alltoall};
   collectives_.insert(collectives_.end(),
                       {reduce_scatter_block, reduce_scatter, allgatherv, scan, exscan});
+  std::erase_if(collectives_, [&](Collective kind) {
+    return std::find(options_.without.begin(), options_.without.end(), kind) !=
+           options_.without.end();
+  });
   std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
   storm_ = random_.percent(30);
   if (storm_) {

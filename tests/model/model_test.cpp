@@ -46,7 +46,7 @@ void test_random_programs(const GeneratorOptions& generator, std::uint64_t perce
 // Behind the programs: after all of them, it judges what they have reached.
 class ReachReport : public testing::Environment {
  public:
-  void SetUp() override { expect_programs(true, true); }
+  void SetUp() override { expect_programs({.threads_max = 3}); }
   void TearDown() override {
     std::printf("%s", reach_report().c_str());
     const bool is_whole =

@@ -4,10 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <sstream>
-
-#include "program.h"
 
 namespace accord::model {
 namespace {
@@ -75,16 +74,19 @@ std::string missing_in(const NamedCounts& counts) {
   return missing;
 }
 
-void expect_programs(bool has_threads, bool has_persistent_collectives) {
-  const auto last = has_threads ? Action::Verb::await : Action::Verb::iprobe;
+void expect_programs(const GeneratorOptions& options) {
+  const auto last = options.threads_max > 1 ? Action::Verb::await : Action::Verb::iprobe;
   for (int verb = 0; verb <= static_cast<int>(last); ++verb)
     expect_reached("verb", name_of(static_cast<Action::Verb>(verb)));
   for (int number = 0; number <= static_cast<int>(Collective::free); ++number) {
     const auto kind = static_cast<Collective>(number);
+    const auto& without = options.without;
+    if (std::find(without.begin(), without.end(), kind) != without.end()) continue;
     expect_reached(name_of(Form::blocking), name_of(kind));
-    if (kind >= Collective::split) continue;
+    if (kind >= Collective::split || (kind == Collective::dup && !options.nonblocking_dup))
+      continue;
     expect_reached(name_of(Form::nonblocking), name_of(kind));
-    if (kind != Collective::dup && has_persistent_collectives)
+    if (kind != Collective::dup && options.persistent_collectives)
       expect_reached(name_of(Form::persistent), name_of(kind));
   }
   for (const char* name : {"fresh", "of new memory", "used again", "beside another",

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "program.h"
+
 namespace accord::model {
 
 void reached(const char* group, const std::string& name);
@@ -28,6 +30,6 @@ std::string missing_in(const NamedCounts& counts);
 
 // The names of what every program may have: the verbs, the collectives by form, and where its
 // buffers come from.
-void expect_programs(bool has_threads, bool has_persistent_collectives);
+void expect_programs(const GeneratorOptions& options);
 
 }  // namespace accord::model

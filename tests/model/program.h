@@ -136,6 +136,11 @@ struct GeneratorOptions {
   int length_max = 14;  // events, about
   bool persistent_collectives = true;
   unsigned compose_percent = 0;  // of reductions, whose operation does not commute
+  // What an MPI may be unable to do.
+  bool gaps_in_reductions = true;
+  bool in_place_reduce_scatter = true;
+  bool nonblocking_dup = true;
+  std::vector<Collective> without{};
 };
 Program generate(std::uint64_t seed, const GeneratorOptions& options);
 

@@ -66,6 +66,7 @@ class Run {
   void completed(const Ref& ref, const MessageStatus& status);
   void check_received(const Ref& ref, const MessageStatus& status);
   void check_collective(const Ref& ref);
+  std::size_t result_elements(const Ref& ref) const;
   template <class Visit>
   void for_each_ref(Visit&& visit) const;
   std::vector<std::int64_t> values(const Ref& ref, int who, std::size_t first,

@@ -104,9 +104,10 @@ void UserBuffer::poison() {
   for (std::size_t i = 0; i < elements_; ++i) raw[raw_index(i)] = kPoison;
 }
 
-std::string UserBuffer::difference(const std::vector<std::int64_t>& values) const {
+std::string UserBuffer::difference(const std::vector<std::int64_t>& values,
+                                   std::size_t checked) const {
   const Raw elements(*this, ProgramAccess::Use::read);
-  for (std::size_t i = 0; i < elements_; ++i) {
+  for (std::size_t i = 0; i < std::min(elements_, checked); ++i) {
     const std::int64_t wanted = i < values.size() ? values[i] : kPoison;
     const std::int64_t found = elements[raw_index(i)];
     if (found == wanted) continue;

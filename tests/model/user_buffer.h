@@ -36,8 +36,9 @@ class UserBuffer {
   void poison();
 
   // Empty, or what is wrong: the first values.size() elements must be `values`, the other elements
-  // poison, and gaps and guards as they were made.
-  std::string difference(const std::vector<std::int64_t>& values) const;
+  // poison, and gaps and guards as they were made. Elements from `checked` on may be anything.
+  std::string difference(const std::vector<std::int64_t>& values,
+                         std::size_t checked = SIZE_MAX) const;
 
  private:
   class Raw;  // all elements, guards included, as the test reaches them

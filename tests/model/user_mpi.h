@@ -49,6 +49,9 @@ class RunHost {
   virtual void yield() = 0;           // a point at which another thread may go on
   virtual void event() noexcept = 0;  // something has changed
   virtual std::uint64_t random(std::uint64_t bound) = 0;
+  // Whether a collective in place that has a result shorter than its buffer leaves the rest of it
+  // as it was, and MPI_Exscan the buffer of rank 0.
+  virtual bool keeps_rest() const { return true; }
   // Ends the run, and the calling thread's part in it; after the first one nothing more is said.
   virtual void fail(const std::string& message) = 0;
 };

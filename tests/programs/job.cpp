@@ -15,10 +15,14 @@ Job job;
 
 namespace {
 
-std::mutex text_mutex;
-std::string& program_text() {
-  static std::string text;
-  return text;
+struct Current {
+  std::string text = "between programs";
+  std::function<std::string()> describe;
+};
+std::mutex current_mutex;
+Current& current() {
+  static Current program;
+  return program;
 }
 
 }  // namespace
@@ -28,9 +32,9 @@ const char* name_of(Symptom symptom) {
   return names[static_cast<std::size_t>(symptom)];
 }
 
-void set_program_text(std::string text) {
-  const std::lock_guard<std::mutex> locked(text_mutex);
-  program_text() = std::move(text);
+void set_program(std::string text, std::function<std::string()> describe) {
+  const std::lock_guard<std::mutex> locked(current_mutex);
+  current() = {std::move(text), std::move(describe)};
 }
 
 void fail(Symptom symptom, const std::string& what) {
@@ -39,11 +43,10 @@ void fail(Symptom symptom, const std::string& what) {
   first.lock();
   std::string text;
   {
-    const std::lock_guard<std::mutex> locked(text_mutex);
-    text = program_text();
+    const std::lock_guard<std::mutex> locked(current_mutex);
+    text = fmt::format("programs: FAILED ({}) on rank {}: {}\n{}\n{}\n", name_of(symptom), job.rank,
+                       what, current().describe ? current().describe() : "", current().text);
   }
-  text = fmt::format("programs: FAILED ({}) on rank {}: {}\n{}\n", name_of(symptom), job.rank, what,
-                     text);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   // The other ranks may have something to say, too; those that wait inside MPI are ended by it.

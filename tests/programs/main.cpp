@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -82,27 +81,25 @@ bool parse(int argc, char** argv, Options& options) {
   return true;
 }
 
-// MPI 3 has no persistent collectives, and MPICH 4.0 none that work.
-bool has_persistent_collectives() {
-#if MPI_VERSION < 4
-  return false;
-#else
-  char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = {};
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  return std::strstr(text, "MPICH Version:\t4.0") == nullptr &&
-         std::strstr(text, "MPICH Version:      4.0") == nullptr;
-#endif
-}
-
-model::Program make_program(const Options& options, std::uint64_t seed) {
+// What the MPI is asked for: MPI 3 has no persistent collectives, and MPICH 4.0 none that work.
+model::GeneratorOptions generator_options(const Options& options) {
   model::GeneratorOptions generator;
   generator.ranks = job.size;
   generator.threads_max = options.threads;
   generator.length_max = options.length;
-  generator.persistent_collectives = has_persistent_collectives();
+  generator.persistent_collectives =
+      MPI_VERSION >= 4 && works("inactive persistent collectives in arrays");
   generator.compose_percent = 20;
-  model::Program program = generate(seed, generator);
+  generator.gaps_in_reductions = works("user operations on types with a trailing gap");
+  generator.in_place_reduce_scatter = works("blocking reduce_scatter in place");
+  generator.nonblocking_dup = works("idup beside other collectives");
+  if (!works("nonblocking reduce_scatter"))
+    generator.without.push_back(model::Collective::reduce_scatter);
+  return generator;
+}
+
+model::Program make_program(const Options& options, std::uint64_t seed) {
+  model::Program program = generate(seed, generator_options(options));
   program.salt = model::Random(seed).next();
   return program;
 }
@@ -123,6 +120,10 @@ void set_up(int* argc, char*** argv, const Options& options) {
   job.has_threads = wanted == MPI_THREAD_MULTIPLE;
   job.on_devices = !options.host;
   job.patience_s = std::max(1, static_cast<int>(8 * options.patience));
+  char version[MPI_MAX_LIBRARY_VERSION_STRING + 1] = {};
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  job.flavour = conformance::read_flavour(version);
   start_watchdog();
   if (provided < wanted) fail(Symptom::error, "the MPI has no MPI_THREAD_MULTIPLE");
   if (job.size < 2) fail(Symptom::error, "programs take two ranks at least");
@@ -131,7 +132,7 @@ void set_up(int* argc, char*** argv, const Options& options) {
 
 // What can be reached here.
 void expect_all(const Options& options) {
-  model::expect_programs(options.threads > 1, has_persistent_collectives());
+  model::expect_programs(generator_options(options));
   for (const char* name :
        {"matched probe", "allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw"})
     model::expect_reached("call", name);

@@ -47,17 +47,23 @@ class CollectiveCall {
     // Predefined operations take numbers alone.
     if (model::is_reduction(args.kind)) choose_operation(shared, dense);
     Random& random = model::is_reduction(args.kind) ? shared : own;
-    const Choice choice = !model::is_reduction(args.kind) ? Choice::any
-                          : is_user_operation_            ? Choice::same
-                                                          : Choice::numbers;
+    Choice choice = !model::is_reduction(args.kind) ? Choice::any
+                    : is_user_operation_            ? Choice::same
+                                                    : Choice::numbers;
+    by_counts_ = is_by_counts();
+    const bool alike = is_allgather() && by_counts_ && !works("allgatherv of unlike types");
+    if (alike) choice = Choice::blocks;
     const std::uint64_t seed = random.next();
     Random for_send(seed);
     Random for_recv(model::is_reduction(args.kind) ? seed : random.next());
     const bool uneven = model::has_uneven_blocks(args.kind);
-    send_ = std::make_unique<Typed>(args.send, uneven ? 0 : portion_of(args.send, sends_blocks()),
+    send_ = std::make_shared<Typed>(args.send, uneven ? 0 : portion_of(args.send, sends_blocks()),
                                     choice, for_send);
-    recv_ = std::make_unique<Typed>(
+    recv_ = std::make_shared<Typed>(
         args.recv, uneven ? 0 : portion_of(args.recv, receives_blocks()), choice, for_recv);
+    if (!works("types freed while in use"))
+      state.types =
+          std::make_shared<std::pair<std::shared_ptr<Typed>, std::shared_ptr<Typed>>>(send_, recv_);
   }
   ~CollectiveCall() {
     if (fresh_op_ != MPI_OP_NULL) check(MPI_Op_free(&fresh_op_), "MPI_Op_free");
@@ -82,6 +88,23 @@ class CollectiveCall {
   }
   std::size_t portion_of(const model::Buffer& buffer, bool by_rank) const {
     return buffer.count / (by_rank ? static_cast<std::size_t>(size_) : 1);
+  }
+  bool is_allgather() const {
+    return args_.kind == Collective::allgather || args_.kind == Collective::allgatherv;
+  }
+  bool in_place_works(const char* kind) const {
+    return !args_.in_place || works((std::string(form_ == Form::blocking      ? "blocking"
+                                                 : form_ == Form::nonblocking ? "nonblocking"
+                                                                              : "persistent") +
+                                     " " + kind + " in place")
+                                        .c_str());
+  }
+  // Whether the call has a count for each rank, though that of all may be the same.
+  bool is_by_counts() const {
+    if (args_.kind == Collective::alltoall)
+      return variant_ < 45 && in_place_works(variant_ < 22 ? "alltoallv" : "alltoallw");
+    return args_.kind == Collective::allgatherv ||
+           (args_.kind != Collective::bcast && variant_ < 45);
   }
   void choose_operation(Random& shared, bool dense);
   void make_reduction();
@@ -112,11 +135,12 @@ class CollectiveCall {
   std::uint64_t variant_ = 0;
   int size_ = 0;
   int rank_ = 0;
+  bool by_counts_ = false;
   bool is_user_operation_ = false;
   MPI_Op op_ = MPI_OP_NULL;
   MPI_Op fresh_op_ = MPI_OP_NULL;  // freed once the call is made
-  std::unique_ptr<Typed> send_;
-  std::unique_ptr<Typed> recv_;
+  std::shared_ptr<Typed> send_;
+  std::shared_ptr<Typed> recv_;
 };
 
 void CollectiveCall::choose_operation(Random& shared, bool dense) {
@@ -139,10 +163,7 @@ void CollectiveCall::make() {
     return check(MPI_Ibarrier(comm_, &state_.handle), "MPI_Ibarrier");
   }
   if (model::is_reduction(args_.kind)) return make_reduction();
-  // Calls that come to the same.
-  const bool by_counts =
-      args_.kind == Collective::allgatherv || (args_.kind != Collective::bcast && variant_ < 45);
-  by_counts ? make_by_counts() : make_movement();
+  by_counts_ ? make_by_counts() : make_movement();
 }
 
 void CollectiveCall::make_reduction() {
@@ -198,7 +219,8 @@ void CollectiveCall::make_movement() {
 void CollectiveCall::make_by_counts() {
   const void* const send = send_data();
   void* const recv = recv_data();
-  const MPI_Datatype from = send_->type();
+  // In place, where none counts, it must not differ from the others' all the same.
+  const MPI_Datatype from = args_.send.data == nullptr ? recv_->type() : send_->type();
   const MPI_Datatype into = recv_->type();
   RealMpi::Arrays& a = arrays_;
   fill_counts(*send_, a.send_counts, a.send_places, nullptr);

@@ -56,6 +56,11 @@ RealMpi::State& RealMpi::state_of(Request request) {
   return *found->second;
 }
 
+RealMpi::Status RealMpi::status_of(Request request, const MPI_Status& status) {
+  const std::unique_ptr<Status> looked_at = std::move(state_of(request).looked_at);
+  return looked_at != nullptr ? *looked_at : converted(status);
+}
+
 // After a completion: forgets what is not persistent.
 void RealMpi::ended(Request& request) {
   State& state = state_of(request);
@@ -201,9 +206,12 @@ void RealMpi::request_free(Request& request) {
 bool RealMpi::get_status(Request request, Status& status) {
   MPI_Status found;
   int flag = 0;
-  check(MPI_Request_get_status(state_of(request).handle, &flag, &found), "MPI_Request_get_status");
-  if (flag != 0) status = converted(found);
-  return flag != 0;
+  State& state = state_of(request);
+  check(MPI_Request_get_status(state.handle, &flag, &found), "MPI_Request_get_status");
+  if (flag == 0) return false;
+  status = converted(found);
+  if (!works("status after Request_get_status")) state.looked_at = std::make_unique<Status>(status);
+  return true;
 }
 
 RealMpi::Request RealMpi::collective(model::Form form, Comm comm,
@@ -211,8 +219,10 @@ RealMpi::Request RealMpi::collective(model::Form form, Comm comm,
   CommState& where = comm_state(comm);
   auto state = std::make_unique<State>();
   state->persistent = form == model::Form::persistent;
+  state->collective = true;
   if (args.kind == model::Collective::free) {
-    free_comm(comm);
+    // Collectives may be under way; where the MPI minds, it ends with the program.
+    if (works("communicator freed while in use")) free_comm(comm);
     return kNoRequest;
   }
   // One thread makes the collectives of a communicator.

@@ -69,7 +69,10 @@ class RealMpi final : public model::UserMpi {
   struct State {
     MPI_Request handle = MPI_REQUEST_NULL;
     bool persistent = false;
+    bool collective = false;
     Arrays arrays;
+    std::shared_ptr<void> types;        // kept where the MPI does not keep them itself
+    std::unique_ptr<Status> looked_at;  // what MPI_Request_get_status has told of its end
   };
   class Mixed;
 
@@ -81,6 +84,8 @@ class RealMpi final : public model::UserMpi {
   void ended(Request& request);
   model::Random draw();  // a generator for one call
   static Status converted(const MPI_Status& status);
+  bool may_test_all(const std::vector<Request>& requests);
+  Status status_of(Request request, const MPI_Status& status);
   void make_comm(model::Form form, CommState& from, const model::CollectiveArgs& args,
                  MPI_Request* request);
   void call_collective(model::Form form, CommState& comm, const model::CollectiveArgs& args,

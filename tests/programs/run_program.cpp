@@ -40,6 +40,7 @@ class Host final : public model::RunHost {
     const std::lock_guard<std::mutex> locked(mutex_);
     return random_.below(bound);
   }
+  bool keeps_rest() const override { return false; }
   void fail(const std::string& message) override { programs::fail(Symptom::data, message); }
 
   std::uint64_t progress() const { return progress_.load(); }
@@ -99,15 +100,15 @@ MPI_Comm make_world(const model::Program& program, std::uint64_t seed, bool& own
 
 void run_program(const model::Program& program, std::uint64_t seed, MPI_Comm control,
                  const std::string& name) {
-  set_program_text(name + ":\n" + to_text(program));
   bool owns_world = false;
   MPI_Comm world = make_world(program, seed, owns_world);
   RealMpi mpi(world, seed);
   Host host(mpi, seed);
   model::Run run(program, host, job.on_devices, true);
   std::atomic<const char*> stage{"in its list"};
-  watch(
-      {[&host] { return host.progress(); }, [&] { return describe(program, run, stage.load()); }});
+  set_program(name + ":\n" + to_text(program),
+              [&] { return describe(program, run, stage.load()); });
+  watch([&host] { return host.progress(); });
   const auto together = [&](const char* next) {
     host.event();
     check(MPI_Barrier(control), "MPI_Barrier");
@@ -125,6 +126,7 @@ void run_program(const model::Program& program, std::uint64_t seed, MPI_Comm con
     if (handle != model::kNoComm) mpi.free_comm(handle);
   }
   stop_watching();
+  set_program("between programs", {});
   run.drop_buffers();
   if (owns_world && world != MPI_COMM_NULL) check(MPI_Comm_free(&world), "MPI_Comm_free");
 }

@@ -23,8 +23,10 @@ Typed::Typed(const model::Buffer& buffer, std::size_t portion, Choice choice, mo
       stride_bytes_(buffer.type.stride_bytes) {
   const auto block = static_cast<int>(block_bytes_ / kNumberBytes);
   const auto stride = static_cast<int>(stride_bytes_ / kNumberBytes);
-  const bool by_numbers = choice == Choice::numbers || random.percent(60);
-  if (blocks_ == 0 || (block == stride && by_numbers)) {
+  const bool by_numbers =
+      choice == Choice::numbers || (choice != Choice::blocks && random.percent(60));
+  const bool is_empty = blocks_ == 0 && choice != Choice::blocks;
+  if (is_empty || (block == stride && by_numbers)) {
     numerator_ = static_cast<std::size_t>(block);
     return;
   }

@@ -18,8 +18,8 @@ namespace accord::programs {
 class Typed {
  public:
   // What the type may be. same: as drawn, of one block, so alike on all ranks that draw alike; with
-  // one number an element where blocks lie close together.
-  enum class Choice { any, same, numbers };
+  // one number an element where blocks lie close together; or one block.
+  enum class Choice { any, same, numbers, blocks };
 
   // Blocks are passed in portions of `portion` (0: one by one), which an element may cover.
   Typed(const model::Buffer& buffer, std::size_t portion, Choice choice, model::Random& random);

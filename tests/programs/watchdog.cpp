@@ -23,7 +23,7 @@ namespace {
 constexpr auto kLookEvery = std::chrono::milliseconds(100);
 
 std::mutex mutex;
-Watched watched;
+std::function<std::uint64_t()> progress;
 std::vector<pthread_t>& threads() {
   static std::vector<pthread_t> all;
   return all;
@@ -45,7 +45,7 @@ void on_crash(int signal_number, siginfo_t* info, void* context) {
   print_stack(signal_number, info, context);
   // What the threads are in is worth the risk of a handler that takes locks.
   alarm(3);
-  fail(Symptom::crash, watched.describe ? watched.describe() : "between programs");
+  fail(Symptom::crash, "signal " + std::to_string(signal_number));
 }
 
 void install(int signal_number, void (*handler)(int, siginfo_t*, void*)) {
@@ -62,7 +62,7 @@ void look_on() {
   for (;;) {
     std::this_thread::sleep_for(kLookEvery);
     const std::lock_guard<std::mutex> locked(mutex);
-    const std::uint64_t now = watched.progress ? watched.progress() : seen + 1;
+    const std::uint64_t now = progress ? progress() : seen + 1;
     if (now != seen) since = Clock::now();
     seen = now;
     if (Clock::now() - since < std::chrono::seconds(job.patience_s)) continue;
@@ -70,7 +70,7 @@ void look_on() {
       pthread_kill(thread, SIGUSR2);
       std::this_thread::sleep_for(kLookEvery);
     }
-    fail(Symptom::hang, watched.describe());
+    fail(Symptom::hang, "no progress");
   }
 }
 
@@ -84,9 +84,9 @@ void start_watchdog() {
   std::thread(look_on).detach();
 }
 
-void watch(Watched what) {
+void watch(std::function<std::uint64_t()> next) {
   const std::lock_guard<std::mutex> locked(mutex);
-  watched = std::move(what);
+  progress = std::move(next);
 }
 
 void stop_watching() { watch({}); }

@@ -12,15 +12,10 @@
 
 namespace accord::programs {
 
-// What the watchdog asks: a number that changes with all progress, and what goes on.
-struct Watched {
-  std::function<std::uint64_t()> progress;
-  std::function<std::string()> describe;
-};
-
 // Starts the thread, and the handlers of signals that end a process.
 void start_watchdog();
-void watch(Watched watched);
+// Asks for a number that changes with all progress.
+void watch(std::function<std::uint64_t()> progress);
 void stop_watching();
 
 // A thread whose stack is printed with a hang.
