@@ -12,8 +12,9 @@
 namespace accord::programs {
 
 void set_up_callbacks();
-// At the end: every attribute that was set or copied has been deleted.
 void end_callbacks();
+// Between programs: every attribute of a communicator has been deleted but that of MPI_COMM_WORLD.
+void check_attributes();
 
 // The operation of the program that does `op`; for what commutes also one that is said not to.
 MPI_Op user_operation(model::Op op, bool commutes);

@@ -42,6 +42,10 @@ void RealMpi::free_comm(Comm comm) {
   if (handle != MPI_COMM_NULL) check(MPI_Comm_free(&handle), "MPI_Comm_free");
 }
 
+void RealMpi::drop_requests() {
+  if (!requests_.empty()) fail(Symptom::error, "requests of the program are left at its end");
+}
+
 RealMpi::Request RealMpi::add(std::unique_ptr<State> state) {
   const std::lock_guard<std::mutex> locked(mutex_);
   const Request request = ++last_request_;

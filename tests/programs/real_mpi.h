@@ -54,6 +54,8 @@ class RealMpi final : public model::UserMpi {
 
   // Frees a communicator of the program if that has not done so.
   void free_comm(Comm comm);
+  // At the end: what is kept for requests goes. The program must have ended them all.
+  void drop_requests();
 
  private:
   struct CommState {

@@ -125,10 +125,12 @@ void run_program(const model::Program& program, std::uint64_t seed, MPI_Comm con
     const model::Comm handle = run.comm_of(job.rank, static_cast<int>(comm));
     if (handle != model::kNoComm) mpi.free_comm(handle);
   }
-  stop_watching();
-  set_program("between programs", {});
   run.drop_buffers();
   if (owns_world && world != MPI_COMM_NULL) check(MPI_Comm_free(&world), "MPI_Comm_free");
+  mpi.drop_requests();
+  check_attributes();
+  stop_watching();
+  set_program("between programs", {});
 }
 
 }  // namespace accord::programs
