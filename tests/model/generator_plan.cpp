@@ -293,7 +293,8 @@ void Generator::plan() {
     Open& one = open[index];
     const Event& event = program_.events[static_cast<std::size_t>(one.event)];
     const bool probed =
-        event.kind == Event::Kind::message && !event.parts[1].persistent && random_.percent(15);
+        event.kind == Event::Kind::message && !event.parts[1].persistent && random_.percent(15) &&
+        (options_.probes_of_own_messages || event.parts[0].rank != event.parts[1].rank);
     ticks_.push_back({one.event, one.next_round, probed ? Tick::Kind::probed : Tick::Kind::round});
     if (probed)
       ticks_.push_back({-1, 0, Tick::Kind::round});  // the second tick of a probed message

@@ -140,6 +140,7 @@ struct GeneratorOptions {
   bool gaps_in_reductions = true;
   bool in_place_reduce_scatter = true;
   bool nonblocking_dup = true;
+  bool probes_of_own_messages = true;
   std::vector<Collective> without{};
 };
 Program generate(std::uint64_t seed, const GeneratorOptions& options);

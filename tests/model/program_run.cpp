@@ -250,7 +250,8 @@ void Run::probe(UserMpi& mpi, const Action& action) {
     while (!mpi.iprobe(where, from, what.tag, status)) host_.yield();
   }
   if (status.source != from || status.size_bytes != what.elements * sizeof(std::int64_t)) {
-    complain(ref, "the probe's status is wrong");
+    complain(ref, fmt::format("the probe's status tells source {}, {} bytes", status.source,
+                              status.size_bytes));
   }
 }
 

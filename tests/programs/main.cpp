@@ -92,6 +92,7 @@ model::GeneratorOptions generator_options(const Options& options) {
   generator.compose_percent = 20;
   generator.gaps_in_reductions = works("user operations on types with a trailing gap");
   generator.in_place_reduce_scatter = works("blocking reduce_scatter in place");
+  generator.probes_of_own_messages = works("probe of a message to oneself");
   generator.nonblocking_dup = works("idup beside other collectives");
   if (!works("nonblocking reduce_scatter"))
     generator.without.push_back(model::Collective::reduce_scatter);

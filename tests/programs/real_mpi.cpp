@@ -60,11 +60,6 @@ RealMpi::State& RealMpi::state_of(Request request) {
   return *found->second;
 }
 
-RealMpi::Status RealMpi::status_of(Request request, const MPI_Status& status) {
-  const std::unique_ptr<Status> looked_at = std::move(state_of(request).looked_at);
-  return looked_at != nullptr ? *looked_at : converted(status);
-}
-
 // After a completion: forgets what is not persistent.
 void RealMpi::ended(Request& request) {
   State& state = state_of(request);
@@ -211,11 +206,10 @@ bool RealMpi::get_status(Request request, Status& status) {
   MPI_Status found;
   int flag = 0;
   State& state = state_of(request);
+  if (state.persistent && !works("status after Request_get_status")) return false;
   check(MPI_Request_get_status(state.handle, &flag, &found), "MPI_Request_get_status");
-  if (flag == 0) return false;
-  status = converted(found);
-  if (!works("status after Request_get_status")) state.looked_at = std::make_unique<Status>(status);
-  return true;
+  if (flag != 0) status = converted(found);
+  return flag != 0;
 }
 
 RealMpi::Request RealMpi::collective(model::Form form, Comm comm,

@@ -73,8 +73,7 @@ class RealMpi final : public model::UserMpi {
     bool persistent = false;
     bool collective = false;
     Arrays arrays;
-    std::shared_ptr<void> types;        // kept where the MPI does not keep them itself
-    std::unique_ptr<Status> looked_at;  // what MPI_Request_get_status has told of its end
+    std::shared_ptr<void> types;  // kept where the MPI does not keep them itself
   };
   class Mixed;
 
@@ -87,7 +86,6 @@ class RealMpi final : public model::UserMpi {
   model::Random draw();  // a generator for one call
   static Status converted(const MPI_Status& status);
   bool may_test_all(const std::vector<Request>& requests);
-  Status status_of(Request request, const MPI_Status& status);
   void make_comm(model::Form form, CommState& from, const model::CollectiveArgs& args,
                  MPI_Request* request);
   void call_collective(model::Form form, CommState& comm, const model::CollectiveArgs& args,

@@ -58,7 +58,7 @@ class RealMpi::Mixed {
     const int number = own_ >= 0 && at > own_ ? at - 1 : at;
     Request& request = requests_[static_cast<std::size_t>(number)];
     mpi_.state_of(request).handle = handles[static_cast<std::size_t>(at)];
-    result = mpi_.status_of(request, status);
+    result = converted(status);
     mpi_.ended(request);
     return number;
   }
@@ -94,7 +94,7 @@ bool RealMpi::test(Request& request, Status& status) {
       check(MPI_Testall(1, &state.handle, &flag, &found), "MPI_Testall");
   }
   if (flag == 0) return false;
-  status = status_of(request, found);
+  status = converted(found);
   ended(request);
   return true;
 }
@@ -118,7 +118,7 @@ void RealMpi::wait(Request& request, Status& status) {
       check(MPI_Wait(&state.handle, &found), "MPI_Wait");
   }
   if (count != 1 || index != 0) fail(Symptom::error, "a wait found no active request");
-  status = status_of(request, found);
+  status = converted(found);
   ended(request);
 }
 
@@ -143,13 +143,7 @@ bool RealMpi::may_test_all(const std::vector<Request>& requests) {
 }
 
 bool RealMpi::test_all(std::vector<Request>& requests, std::vector<Status>& statuses) {
-  if (!may_test_all(requests)) {
-    Status status;
-    for (const Request request : requests)
-      if (!get_status(request, status)) return false;
-    wait_all(requests, statuses);
-    return true;
-  }
+  if (!may_test_all(requests)) return false;
   Mixed mixed(*this, requests);
   std::vector<MPI_Status> found(mixed.handles.size());
   int flag = 0;
