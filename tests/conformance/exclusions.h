@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Known defects of host MPIs, by name and version: cases that hit one are skipped, with the reason
+// Known defects of host MPIs (known_defects.cpp, by name and version): cases that hit one are skipped, with the reason
 // counted. A defect of Accord is never listed here.
 #pragma once
 

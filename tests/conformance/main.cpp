@@ -6,7 +6,6 @@
 // same data.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 
 #include "cases.h"
@@ -36,21 +35,6 @@ namespace {
 
 constexpr int kUsageCode = 2;
 constexpr std::size_t kArenaBytesMin = 32U << 20;
-
-// "MPICH Version: 4.0.2 ...", "Open MPI v5.0.11, ...".
-Flavour read_flavour(const Api& oracle) {
-  Flavour flavour;
-  char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = {};
-  int length = 0;
-  oracle.Get_library_version(text, &length);
-  flavour.text = std::string(text, std::strcspn(text, "\n,"));
-  flavour.vendor =
-      std::strstr(text, "Open MPI") != nullptr ? Flavour::Vendor::open_mpi : Flavour::Vendor::mpich;
-  const char* digits = text + std::strcspn(text, "0123456789");
-  std::sscanf(digits, "%d.%d.%d", &flavour.major, &flavour.minor, &flavour.patch);
-  std::replace(flavour.text.begin(), flavour.text.end(), '\t', ' ');
-  return flavour;
-}
 
 std::string check_only(const Options& options) {
   for (const std::string& name : options.only) {
@@ -94,7 +78,10 @@ std::string set_up(Environment& environment) {
            std::to_string(environment.size);
   oracle.Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   oracle.Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-  environment.flavour = read_flavour(oracle);
+  char version[MPI_MAX_LIBRARY_VERSION_STRING + 1] = {};
+  int length = 0;
+  oracle.Get_library_version(version, &length);
+  environment.flavour = read_flavour(version);
   environment.elements = make_elements(oracle);
   environment.operations = make_operations();
   MPI_Comm world = MPI_COMM_NULL;

@@ -20,6 +20,7 @@
 #include "communicators.h"
 #include "datatypes.h"
 #include "elements.h"
+#include "flavour.h"
 #include "memory.h"
 #include "options.h"
 #include "random.h"
@@ -28,15 +29,6 @@ namespace accord::conformance {
 
 // In the text of a failure that the host MPI had without what is tested.
 inline const std::string kOracleMark = "(the oracle itself) ";
-
-// Which MPI this is: cases and exclusions may depend on it, never on the side.
-struct Flavour {
-  enum class Vendor { mpich, open_mpi } vendor = Vendor::mpich;
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  std::string text;
-};
 
 struct Environment {
   Options options;

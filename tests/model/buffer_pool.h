@@ -8,21 +8,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "program.h"
-#include "scheduler.h"
 
 namespace accord::model {
 
 // Of one rank. Thread-safe.
 class BufferPool {
  public:
-  // `churn_percent`: of buffers that find an allocation which nobody uses and have it made anew.
-  BufferPool(Scheduler& scheduler, unsigned churn_percent)
-      : scheduler_(scheduler), churn_percent_(churn_percent) {}
+  // `random` gives numbers below its argument, `complain` gets what is wrong. `churn_percent`: of
+  // buffers that find an allocation which nobody uses and have it made anew.
+  BufferPool(std::function<std::uint64_t(std::uint64_t)> random,
+             std::function<void(const std::string&)> complain, unsigned churn_percent)
+      : random_(std::move(random)), complain_(std::move(complain)), churn_percent_(churn_percent) {}
   ~BufferPool() { clear(); }
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -43,10 +47,11 @@ class BufferPool {
 
   std::size_t place_for(const Memory& memory, std::size_t size_bytes) const;
   void make(const Key& key, Memory& memory, std::size_t size_bytes);
-  void free(const Key& key, Memory& memory);
+  void free(Memory& memory);
   void check_idle(const Memory& memory, std::size_t first, std::size_t length);
 
-  Scheduler& scheduler_;
+  const std::function<std::uint64_t(std::uint64_t)> random_;
+  const std::function<void(const std::string&)> complain_;
   const unsigned churn_percent_;
   std::mutex mutex_;
   std::map<Key, Memory> memories_;

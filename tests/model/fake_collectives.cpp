@@ -32,9 +32,7 @@ void fold(Op op, std::vector<std::byte>& into, const std::vector<std::byte>& oth
     std::int64_t b = 0;
     std::memcpy(&a, into.data() + at, sizeof a);
     std::memcpy(&b, other.data() + at, sizeof b);
-    a = op == Op::min ? std::min(a, b)
-                      : static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
-                                                  static_cast<std::uint64_t>(b));
+    a = combine(op, a, b);
     std::memcpy(into.data() + at, &a, sizeof a);
   }
 }
@@ -144,6 +142,12 @@ Signature signature_of(Form form, const CollectiveArgs& args, std::size_t member
 }
 
 }  // namespace
+
+std::string Signature::text() const {
+  return std::string(name_of(form)) + " " + name_of(kind) + " op " +
+         std::to_string(static_cast<int>(op)) + " root " + std::to_string(root) + " of " +
+         std::to_string(size_bytes) + " bytes";
+}
 
 std::vector<std::byte> pack(const Buffer& buffer) {
   std::vector<std::byte> bytes;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "program.h"
+#include "random.h"
 
 namespace accord::model::generator {
 

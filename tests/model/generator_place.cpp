@@ -85,8 +85,9 @@ void Generator::place_init(int tick, const Tick& what) {
 void Generator::place_collective(int tick, const Tick& what) {
   const Event& event = program_.events[static_cast<std::size_t>(what.event)];
   CommState& comm = comms_[static_cast<std::size_t>(event.comm)];
-  const bool only_blocks = event.collective == Collective::split ||
-                           event.collective == Collective::free || tick <= setup_ticks_;
+  const bool only_blocks =
+      event.collective == Collective::split || event.collective == Collective::free ||
+      (event.collective == Collective::dup && !options_.nonblocking_dup) || tick <= setup_ticks_;
   const bool blocks = !event.persistent && (only_blocks || random_.percent(40));
   for (int index = 0; index < static_cast<int>(event.parts.size()); ++index) {
     const Ref ref{what.event, what.round, index};

@@ -104,10 +104,15 @@ void Generator::plan_collective(Event& event) {
   if (event.collective != Collective::barrier) random_shape(event);
   const bool reduction = is_reduction(event.collective);
   if (reduction) event.op = random_.percent(70) ? Op::sum : Op::min;
+  if (reduction && options_.compose_percent > 0 && random_.percent(options_.compose_percent))
+    event.op = Op::compose;
   event.root = has_root(event.collective) ? static_cast<int>(random_.below(members.size())) : 0;
   event.in_place =
       event.collective != Collective::bcast && event.elements > 0 && random_.percent(20);
-  event.persistent = random_.percent(12);
+  const auto& never = options_.never_in_place;
+  if (std::find(never.begin(), never.end(), event.collective) != never.end())
+    event.in_place = false;
+  event.persistent = random_.percent(12) && options_.persistent_collectives;
   if (random_.percent(60))
     event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
   if (alike_) event.rounds += event.persistent ? 2 : 5;  // to be lent, and then some
@@ -124,7 +129,8 @@ void Generator::plan_collective(Event& event) {
     Part part{rank, comm.thread[static_cast<std::size_t>(rank)], false, random_end(event),
               random_end(event)};
     if (reduction)
-      part.send.gap_elements = part.recv.gap_elements = event.elements > 0 ? shared_gap : 0;
+      part.send.gap_elements = part.recv.gap_elements =
+          event.elements > 0 && options_.gaps_in_reductions ? shared_gap : 0;
     event.parts.push_back(part);
   }
 }
@@ -256,6 +262,10 @@ void Generator::plan_calls() {
                   reduce,    barrier,   allgather, gather, scatter, alltoall};
   collectives_.insert(collectives_.end(), {reduce_scatter_block, reduce_scatter, allgatherv, scan,
                                            exscan, gatherv, scatterv, alltoallv, alltoallv});
+  std::erase_if(collectives_, [&](Collective kind) {
+    return std::find(options_.without.begin(), options_.without.end(), kind) !=
+           options_.without.end();
+  });
   std::vector<std::size_t> menu{0, 1, 5, 7, 8, 9, 12, 16, 27, 40};
   storm_ = random_.percent(30);
   if (storm_) {
@@ -276,6 +286,7 @@ void Generator::plan() {
       2 + static_cast<int>(random_.percent(40)
                                ? 0
                                : random_.below(static_cast<std::uint64_t>(options_.ranks_max - 1)));
+  if (options_.ranks > 0) program_.ranks = options_.ranks;
   program_.threads =
       1 + static_cast<int>(random_.below(static_cast<std::uint64_t>(options_.threads_max)));
   program_.threads_allowed = random_.percent(75);
@@ -301,7 +312,8 @@ void Generator::plan() {
     Open& one = open[index];
     const Event& event = program_.events[static_cast<std::size_t>(one.event)];
     const bool probed =
-        event.kind == Event::Kind::message && !event.parts[1].persistent && random_.percent(15);
+        event.kind == Event::Kind::message && !event.parts[1].persistent && random_.percent(15) &&
+        (options_.probes_of_own_messages || event.parts[0].rank != event.parts[1].rank);
     ticks_.push_back({one.event, one.next_round, probed ? Tick::Kind::probed : Tick::Kind::round});
     if (probed)
       ticks_.push_back({-1, 0, Tick::Kind::round});  // the second tick of a probed message

@@ -15,6 +15,7 @@
 #include "core/engine.h"
 #include "core/requests.h"
 #include "exchange_options.h"
+#include "fake_mpi.h"
 #include "mutation.h"
 #include "user_mpi.h"
 

@@ -46,7 +46,7 @@ std::string call_text(const Program& program, const Ref& ref) {
     std::string text = fmt::format("{}({}", name_of(event.collective), comm);
     if (has_root(event.collective)) text += fmt::format(", root {}", event.root);
     if (event.elements > 0) text += fmt::format(", {} x int64", event.elements);
-    if (event.op != Op::none) text += event.op == Op::sum ? ", sum" : ", min";
+    if (event.op != Op::none) text += fmt::format(", {}", name_of(event.op));
     for (const std::size_t weight : event.weights) text += fmt::format(" * {}", weight);
     if (event.in_place) text += ", in place";
     for (const int child : event.children) text += fmt::format(" -> c{}", child);

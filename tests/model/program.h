@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "calls.h"
 #include "exchange_options.h"
-#include "fake_mpi.h"
 
 namespace accord::model {
 
@@ -128,6 +128,7 @@ struct Program {
   std::size_t pipeline_bytes = 64;
   std::size_t chunk_bytes = 32;
   ExchangeOptions exchange{};
+  std::uint64_t salt = 0;      // of all data
   unsigned churn_percent = 0;  // of allocations of pools that are freed and made anew when idle
   std::vector<std::vector<int>> comms{{}};  // members, as world ranks; number 0 is the world
   std::vector<Event> events;
@@ -145,8 +146,17 @@ std::string to_text(const Program& program, const Action& action);
 // The program of a seed: legal by construction, and as hard on the order of things as that allows.
 struct GeneratorOptions {
   int ranks_max = 5;
+  int ranks = 0;  // exactly so many, where it is set
   int threads_max = 1;
   int length_max = 14;  // events, about
+  bool persistent_collectives = true;
+  unsigned compose_percent = 0;  // of reductions, whose operation does not commute
+  // What an MPI may be unable to do.
+  bool gaps_in_reductions = true;
+  bool nonblocking_dup = true;
+  bool probes_of_own_messages = true;
+  std::vector<Collective> without{};
+  std::vector<Collective> never_in_place{};
 };
 Program generate(std::uint64_t seed, const GeneratorOptions& options);
 

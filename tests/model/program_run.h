@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// One run of a program: what has been started and completed, with the buffers. Included by
-// runner*.cpp only.
+// One run of a program, or of one rank of it: what has been started and completed, with the
+// buffers. Whose MPI that is and how its threads run the host of the run knows.
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "buffer_pool.h"
-#include "runner.h"
+#include "program.h"
 #include "user_buffer.h"
-#include "world.h"
+#include "user_mpi.h"
 
 namespace accord::model {
 
@@ -31,11 +35,24 @@ struct Progress {
 
 class Run {
  public:
-  Run(const Program& program, const RunOptions& options);
-  std::string execute();
+  // `on_devices`: else all buffers are the host's. `notes`: what is reached (named_reach.h).
+  Run(const Program& program, RunHost& host, bool on_devices, bool notes);
+
+  // The list of thread `index` of the job; that of a rank's first one ends as the last of the rank.
+  void run_thread(std::size_t index);
+  // What that thread does just now.
+  std::string describe(std::size_t index) const;
+  std::uint64_t position(std::size_t index) const { return position_[index].load(); }
+  // Once everything has ended. What is wrong with the data of receives that were freed while they
+  // were active, of the ranks that have run here, or empty.
+  std::string freed_problem();
+  // The same and what was written late; complains.
+  void check_ended();
+  void drop_buffers();
+  // The handle of one of the program's communicators on a rank.
+  Comm comm_of(int rank, int planned) { return comm(rank, planned); }
 
  private:
-  void run_thread(std::size_t index);
   void perform(UserMpi& mpi, int rank, const Action& action);
   void note(const Action& action) const;
   void start(UserMpi& mpi, const Ref& ref);
@@ -49,7 +66,9 @@ class Run {
   void completed(const Ref& ref, const MessageStatus& status);
   void check_received(const Ref& ref, const MessageStatus& status);
   void check_collective(const Ref& ref);
-  void check_freed();
+  std::size_t result_elements(const Ref& ref) const;
+  template <class Visit>
+  void for_each_ref(Visit&& visit) const;
   std::vector<std::int64_t> values(const Ref& ref, int who, std::size_t first,
                                    std::size_t count) const;
   std::vector<std::int64_t> input(const Ref& ref) const;
@@ -76,12 +95,14 @@ class Run {
   Comm& comm(int rank, int planned) {
     return comms_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(planned)];
   }
-  void complain(const Ref& ref, const std::string& what);
+  std::string complaint(const Ref& ref, const std::string& what) const;
+  void complain(const Ref& ref, const std::string& what) { host_.fail(complaint(ref, what)); }
   void await_start(const Ref& ref);
 
   const Program& program_;
-  const RunOptions options_;
-  World world_;
+  RunHost& host_;
+  const bool on_devices_;
+  const bool notes_;
   std::vector<std::unique_ptr<BufferPool>> pools_;  // by rank
   std::vector<std::size_t> first_slot_;
   std::vector<Progress> progress_;

@@ -6,8 +6,6 @@
 
 #include <array>
 #include <atomic>
-#include <map>
-#include <utility>
 
 #include "core/algorithm.h"
 #include "sight.h"
@@ -39,12 +37,6 @@ constexpr Row kRows[] = {
 // By kind of collective; 0: of none.
 std::array<std::array<std::atomic<std::uint64_t>, kKinds>, std::size(kRows)> counts;
 
-HiddenMutex others_mutex;
-std::map<std::pair<std::string, std::string>, std::uint64_t>& others() {
-  static std::map<std::pair<std::string, std::string>, std::uint64_t> all;
-  return all;
-}
-
 std::uint64_t total(std::size_t row) {
   std::uint64_t sum = 0;
   for (const auto& count : counts[row]) sum += count.load();
@@ -63,21 +55,10 @@ void reached_direct(node::DirectForm form, node::Kind kind) noexcept {
   reached(static_cast<Reach>(first + static_cast<int>(form)), kind);
 }
 
-void reached(const char* group, const std::string& name) {
-  const HiddenLock locked(others_mutex);
-  ++others()[{group, name}];
-}
-
-void expect_reached(const char* group, const std::string& name) {
-  const HiddenLock locked(others_mutex);
-  others().try_emplace({group, name}, 0);
-}
-
 void forget_reached() {
   for (auto& row : counts)
     for (auto& count : row) count.store(0);
-  const HiddenLock locked(others_mutex);
-  others().clear();
+  forget_named();
 }
 
 std::string reach_report() {
@@ -91,14 +72,7 @@ std::string reach_report() {
     }
     text += "\n";
   }
-  const HiddenLock locked(others_mutex);
-  std::string group;
-  for (const auto& [key, count] : others()) {
-    if (key.first != group) text += (group.empty() ? "  " : "\n  ") + key.first + ":";
-    group = key.first;
-    text += fmt::format(" {} {},", key.second, count);
-  }
-  return text + "\n";
+  return text + report_of(named_counts());
 }
 
 std::string never_reached() {
@@ -112,10 +86,7 @@ std::string never_reached() {
                                core::name_of(static_cast<node::Kind>(kind)));
     }
   }
-  const HiddenLock locked(others_mutex);
-  for (const auto& [key, count] : others())
-    if (count == 0) missing += fmt::format("{} {}\n", key.first, key.second);
-  return missing;
+  return missing + missing_in(named_counts());
 }
 
 }  // namespace accord::model

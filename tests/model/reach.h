@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "named_reach.h"
 #include "node/direct_plan.h"
 #include "node/plan.h"
 
@@ -59,15 +60,7 @@
   REACH(stale_generation, kNoKinds)                                                      \
   REACH(stale_import_closed, kNoKinds)                                                   \
   REACH(late_trial, kNoKinds)                                                            \
-  REACH(late_trial_counts, kNoKinds) /* once it has ended */                             \
-  /* Of the program's buffers: */                                                        \
-  REACH(buffer_fresh, kNoKinds)                                                          \
-  REACH(buffer_of_new_memory, kNoKinds)                                                  \
-  REACH(buffer_used_again, kNoKinds)                                                     \
-  REACH(buffer_beside_another, kNoKinds)                                                 \
-  REACH(buffer_of_freed_memory, kNoKinds)                                                \
-  REACH(memory_at_old_address, kNoKinds)                                                 \
-  REACH(pool_in_use, kNoKinds)
+  REACH(late_trial_counts, kNoKinds) /* once it has ended */
 
 namespace accord::model {
 
@@ -100,11 +93,6 @@ bool reached_if(Reach what, bool is_there, Kind... kind) noexcept {
   if (is_there) reached(what, kind...);
   return is_there;
 }
-
-// What a test says of itself: calls of programs by form, the verbs of their lists and the like.
-void reached(const char* group, const std::string& name);
-// That it must be.
-void expect_reached(const char* group, const std::string& name);
 
 void forget_reached();
 std::string reach_report();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "program_run.h"
 
@@ -31,8 +32,9 @@ bool scatters_a_reduction(Collective kind) { return sends_blocks(kind) && is_red
 std::vector<std::int64_t> Run::values(const Ref& ref, int who, std::size_t first,
                                       std::size_t count) const {
   std::vector<std::int64_t> result(count);
+  const auto salt = static_cast<std::int64_t>(program_.salt);
   for (std::size_t i = 0; i < count; ++i)
-    result[i] = value_of(ref.event, ref.round, who, first + i);
+    result[i] = value_of(ref.event, ref.round, who, first + i) ^ salt;
   return result;
 }
 
@@ -76,9 +78,7 @@ std::vector<std::int64_t> Run::expected(const Ref& ref) const {
     }
     if (who == 0) result = from;
     for (std::size_t i = 0; i < result.size() && who > 0; ++i) {
-      const auto sum = static_cast<std::uint64_t>(result[i]) + static_cast<std::uint64_t>(from[i]);
-      result[i] =
-          what.op == Op::min ? std::min(result[i], from[i]) : static_cast<std::int64_t>(sum);
+      result[i] = combine(what.op, result[i], from[i]);
     }
   }
   const bool keeps_input = scatters_a_reduction(what.collective) || end == 0;
@@ -127,8 +127,7 @@ void Run::make_buffers(const Ref& ref, Call& made) {
 }
 
 std::unique_ptr<UserBuffer> Run::make_buffer(const Ref& ref, End end, std::size_t elements) {
-  // The reference has no Accord, hence no device memory.
-  if (options_.backend != RunOptions::Backend::accord) end.place = Place::host;
+  if (!on_devices_) end.place = Place::host;
   BufferPool& pool = *pools_[static_cast<std::size_t>(part(ref).rank)];
   return std::make_unique<UserBuffer>(end, elements, event(ref).block_elements, &pool);
 }
@@ -224,35 +223,58 @@ void Run::check_received(const Ref& ref, const MessageStatus& status) {
   if (!wrong.empty()) complain(ref, "receive buffer: " + wrong);
 }
 
+// Of the receive buffer, those that the standard defines.
+std::size_t Run::result_elements(const Ref& ref) const {
+  const Event& what = event(ref);
+  if (what.collective == Collective::exscan && ref.part == 0) return 0;
+  return scatters_a_reduction(what.collective)
+             ? what.block_elements_of(static_cast<std::size_t>(ref.part))
+             : SIZE_MAX;
+}
+
 void Run::check_collective(const Ref& ref) {
   const Event& what = event(ref);
   Call& made = call(ref);
   if (!made.recv || what.elements == 0) return;
-  const auto wrong = made.recv->difference(expected(ref));
+  const auto values = expected(ref);
+  const std::size_t checked = host_.keeps_rest() ? SIZE_MAX : result_elements(ref);
+  const auto wrong = made.recv->difference(values, checked);
   if (!wrong.empty())
     complain(ref, std::string(name_of(what.collective)) + ", receive buffer: " + wrong);
 }
 
-// Requests freed while active: their data is checked once everything has ended. The rest must still
-// be as it was left, or something was written late.
-void Run::check_freed() {
+template <class Visit>
+void Run::for_each_ref(Visit&& visit) const {
   for (int number = 0; number < static_cast<int>(program_.events.size()); ++number) {
     const Event& what = program_.events[static_cast<std::size_t>(number)];
     for (int round = 0; round < what.rounds; ++round) {
-      for (int index = 0; index < static_cast<int>(what.parts.size()); ++index) {
-        const Ref ref{number, round, index};
-        const Progress& state = progress(ref);
-        Call& made = call(ref);
-        if (state.freed && made.recv) {
-          const auto wrong = made.recv->difference(values(ref, 0, 0, what.elements));
-          if (!wrong.empty()) complain(ref, "receive freed while active: " + wrong);
-        } else if (state.done && made.recv && !persistent(ref)) {
-          if (const auto wrong = made.recv->difference({}); !wrong.empty())
-            complain(ref, "written late: " + wrong);
-        }
-      }
+      for (int index = 0; index < static_cast<int>(what.parts.size()); ++index)
+        visit(Ref{number, round, index});
     }
   }
+}
+
+// Requests freed while active: their data is checked once everything has ended.
+std::string Run::freed_problem() {
+  std::string problem;
+  for_each_ref([&](const Ref& ref) {
+    const Call& made = call(ref);
+    if (!problem.empty() || !progress(ref).freed || !made.recv) return;
+    const auto wrong = made.recv->difference(values(ref, 0, 0, event(ref).elements));
+    if (!wrong.empty()) problem = complaint(ref, "receive freed while active: " + wrong);
+  });
+  return problem;
+}
+
+// The rest must still be as it was left, or something was written late.
+void Run::check_ended() {
+  if (const std::string problem = freed_problem(); !problem.empty()) host_.fail(problem);
+  for_each_ref([&](const Ref& ref) {
+    const Call& made = call(ref);
+    if (!progress(ref).done || !made.recv || persistent(ref)) return;
+    if (const auto wrong = made.recv->difference({}); !wrong.empty())
+      complain(ref, "written late: " + wrong);
+  });
 }
 
 }  // namespace accord::model

@@ -38,13 +38,6 @@ std::atomic<std::uint64_t> g_free_threads{0};
 
 thread_local Scheduler::Thread* Scheduler::self_ = nullptr;
 
-std::uint64_t Random::next() {
-  std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 Scheduler::Scheduler(Mode mode, std::uint64_t seed) : mode_(mode), seed_(seed), random_(seed) {
   switch_one_in_ = std::uint64_t{1} << random_.below(5);
 }

@@ -18,27 +18,12 @@
 #include <string>
 #include <vector>
 
+#include "random.h"
+
 namespace accord::model {
 
 // Unwinds the threads of a run that has failed.
 struct Aborted {};
-
-// splitmix64: small, and the same everywhere.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
-  // 0 .. bound - 1
-  std::uint64_t below(std::uint64_t bound) { return next() % bound; }
-  bool percent(unsigned chance) { return below(100) < chance; }
-  template <class T>
-  const T& pick(const std::vector<T>& from) {
-    return from[below(from.size())];
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 class Scheduler {
  public:

@@ -4,12 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <cstring>
+#include <algorithm>
+#include <optional>
 
 #include "buffer_pool.h"
-#include "fake_device.h"
-#include "reach.h"
+#include "named_reach.h"
+#include "program_memory.h"
+#include "random.h"
 
 namespace accord::model {
 namespace {
@@ -27,6 +28,20 @@ std::int64_t value_of(int event, int round, int who, std::size_t index) {
   return static_cast<std::int64_t>(random.next());
 }
 
+class UserBuffer::Raw {
+ public:
+  Raw(const UserBuffer& buffer, ProgramAccess::Use use) : elements_(buffer.host_.data()) {
+    if (buffer.device_ == nullptr) return;
+    access_.emplace(buffer.device_, buffer.raw_elements_ * sizeof(std::int64_t), use);
+    elements_ = reinterpret_cast<std::int64_t*>(access_->bytes());
+  }
+  std::int64_t& operator[](std::size_t index) const { return elements_[index]; }
+
+ private:
+  std::optional<ProgramAccess> access_;
+  std::int64_t* elements_;
+};
+
 UserBuffer::UserBuffer(const End& end, std::size_t elements, std::size_t block_elements,
                        BufferPool* pool)
     : end_(end), elements_(elements), block_elements_(block_elements) {
@@ -34,13 +49,12 @@ UserBuffer::UserBuffer(const End& end, std::size_t elements, std::size_t block_e
   raw_elements_ = 2 * kGuardElements + blocks * (block_elements + end.gap_elements);
   if (end.place == Place::host) {
     host_.resize(raw_elements_);
-    bytes_ = host_.data();
   } else {
     allocate(raw_elements_ * sizeof(std::int64_t), pool);
-    bytes_ = reinterpret_cast<std::int64_t*>(FakeDevice::owner(device_)->behind(device_));
   }
-  for (std::size_t raw = 0; raw < raw_elements_; ++raw) *at(raw) = kGuard;
-  poison();
+  const Raw raw(*this, ProgramAccess::Use::write);
+  std::fill_n(&raw[0], raw_elements_, kGuard);
+  for (std::size_t i = 0; i < elements_; ++i) raw[raw_index(i)] = kPoison;
 }
 
 void UserBuffer::allocate(std::size_t size_bytes, BufferPool* pool) {
@@ -49,18 +63,15 @@ void UserBuffer::allocate(std::size_t size_bytes, BufferPool* pool) {
     pool_ = pool;
     return;
   }
-  reached(Reach::buffer_fresh);
-  const auto kind =
-      end_.place == Place::managed ? device::MemoryKind::managed : device::MemoryKind::device;
-  FakeDevice& device = FakeDevice::get(end_.place == Place::device_b ? 1 : 0);
-  if (!device.allocate_for_program(kind, size_bytes, device_).ok()) std::abort();
+  reached("buffer", "fresh");
+  device_ = allocate_for_program(end_.place, size_bytes);
 }
 
 UserBuffer::~UserBuffer() {
   if (pool_ != nullptr) {
     pool_->give_back(end_, device_);
   } else if (device_ != nullptr) {
-    (void)FakeDevice::owner(device_)->free(device_);
+    free_of_program(device_);
   }
 }
 
@@ -76,26 +87,29 @@ bool UserBuffer::is_payload(std::size_t raw) const {
 
 Buffer UserBuffer::argument() const {
   constexpr std::size_t kElementBytes = sizeof(std::int64_t);
-  std::byte* start = device_ != nullptr
-                         ? static_cast<std::byte*>(device_)
-                         : reinterpret_cast<std::byte*>(const_cast<std::int64_t*>(host_.data()));
+  std::byte* start = device_ != nullptr ? static_cast<std::byte*>(device_)
+                                        : reinterpret_cast<std::byte*>(host_.data());
   return {start + kGuardElements * kElementBytes,
           {block_elements_ * kElementBytes, (block_elements_ + end_.gap_elements) * kElementBytes},
           elements_ / block_elements_};
 }
 
 void UserBuffer::fill(const std::vector<std::int64_t>& values) {
-  for (std::size_t i = 0; i < values.size(); ++i) *at(raw_index(i)) = values[i];
+  const Raw raw(*this, ProgramAccess::Use::write);
+  for (std::size_t i = 0; i < values.size(); ++i) raw[raw_index(i)] = values[i];
 }
 
 void UserBuffer::poison() {
-  for (std::size_t i = 0; i < elements_; ++i) *at(raw_index(i)) = kPoison;
+  const Raw raw(*this, ProgramAccess::Use::write);
+  for (std::size_t i = 0; i < elements_; ++i) raw[raw_index(i)] = kPoison;
 }
 
-std::string UserBuffer::difference(const std::vector<std::int64_t>& values) const {
-  for (std::size_t i = 0; i < elements_; ++i) {
+std::string UserBuffer::difference(const std::vector<std::int64_t>& values,
+                                   std::size_t checked) const {
+  const Raw elements(*this, ProgramAccess::Use::read);
+  for (std::size_t i = 0; i < std::min(elements_, checked); ++i) {
     const std::int64_t wanted = i < values.size() ? values[i] : kPoison;
-    const std::int64_t found = *at(raw_index(i));
+    const std::int64_t found = elements[raw_index(i)];
     if (found == wanted) continue;
     return fmt::format("element {} of {} is {:#x}, not {:#x}{}", i, elements_, found, wanted,
                        found == kPoison     ? " (never written)"
@@ -103,7 +117,7 @@ std::string UserBuffer::difference(const std::vector<std::int64_t>& values) cons
                                             : "");
   }
   for (std::size_t raw = 0; raw < raw_elements_; ++raw) {
-    if (!is_payload(raw) && *at(raw) != kGuard)
+    if (!is_payload(raw) && elements[raw] != kGuard)
       return fmt::format("a gap or guard was written, raw element {}", raw);
   }
   return {};

@@ -2,8 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // A buffer of a modelled program, in any kind of memory: blocks of 64-bit elements with gaps
-// between them and guards around, all of which are checked. The bytes of device memory are reached
-// behind the runtime's back.
+// between them and guards around, all of which are checked. Those of device memory are reached by
+// program_memory.h.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,13 @@ class UserBuffer {
   void poison();
 
   // Empty, or what is wrong: the first values.size() elements must be `values`, the other elements
-  // poison, and gaps and guards as they were made.
-  std::string difference(const std::vector<std::int64_t>& values) const;
+  // poison, and gaps and guards as they were made. Elements from `checked` on may be anything.
+  std::string difference(const std::vector<std::int64_t>& values,
+                         std::size_t checked = SIZE_MAX) const;
 
  private:
+  class Raw;  // all elements, guards included, as the test reaches them
   void allocate(std::size_t size_bytes, BufferPool* pool);
-  // Of the raw elements, guards included.
-  std::int64_t* at(std::size_t index) const { return bytes_ + index; }
   std::size_t raw_index(std::size_t element) const;
   bool is_payload(std::size_t raw) const;
 
@@ -50,10 +50,9 @@ class UserBuffer {
   const std::size_t elements_;
   const std::size_t block_elements_;
   std::size_t raw_elements_ = 0;
-  std::vector<std::int64_t> host_;
+  mutable std::vector<std::int64_t> host_;
   void* device_ = nullptr;
   BufferPool* pool_ = nullptr;
-  std::int64_t* bytes_ = nullptr;  // where the test reaches them
 };
 
 // What participant `who` contributes as its i-th element in one round of an event.

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The MPI that a modelled program calls: the fake one itself (NativeMpi: the reference, host
-// buffers only) or the fake one with Accord's core in front of it (model_shim.h). Buffers are the
-// user's own.
+// The MPI that a program calls: the fake one itself (native_mpi.h), the fake one with Accord's core
+// in front of it (model_shim.h), or a real one. Buffers are the user's own.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
-#include "fake_mpi.h"
+#include "calls.h"
 
 namespace accord::model {
 
 class UserMpi {
  public:
-  using Send = FakeRank::Send;
+  using Send = SendMode;
   virtual ~UserMpi() = default;
 
   virtual Request isend(Comm comm, int dst, int tag, const Buffer& buffer, Send mode) = 0;
@@ -40,62 +41,19 @@ class UserMpi {
   virtual void finalize() = 0;
 };
 
-class NativeMpi final : public UserMpi {
+// What a run of a program has around it.
+class RunHost {
  public:
-  explicit NativeMpi(FakeRank& host) : host_(host) {}
-
-  Request isend(Comm comm, int dst, int tag, const Buffer& buffer, Send mode) override {
-    return host_.isend(comm, dst, tag, buffer, mode);
-  }
-  Request irecv(Comm comm, int src, int tag, const Buffer& buffer) override {
-    return host_.irecv(comm, src, tag, buffer);
-  }
-  Request send_init(Comm comm, int dst, int tag, const Buffer& buffer, Send mode) override {
-    return host_.send_init(comm, dst, tag, buffer, mode);
-  }
-  Request recv_init(Comm comm, int src, int tag, const Buffer& buffer) override {
-    return host_.recv_init(comm, src, tag, buffer);
-  }
-  void send(Comm comm, int dst, int tag, const Buffer& buffer, Send mode) override {
-    host_.send(comm, dst, tag, buffer, mode);
-  }
-  MessageStatus recv(Comm comm, int src, int tag, const Buffer& buffer) override {
-    return host_.recv(comm, src, tag, buffer);
-  }
-  MessageStatus probe(Comm comm, int src, int tag) override { return host_.probe(comm, src, tag); }
-  bool iprobe(Comm comm, int src, int tag, MessageStatus& status) override {
-    return host_.iprobe(comm, src, tag, status);
-  }
-  void cancel(Request request) override { host_.cancel(request); }
-  Request collective(Form form, Comm comm, const CollectiveArgs& args) override {
-    return host_.collective(form, comm, args);
-  }
-  void start(Request request) override { host_.start(request); }
-  void request_free(Request& request) override { host_.request_free(request); }
-  bool test(Request& request, MessageStatus& status) override {
-    return host_.test(request, &status);
-  }
-  void wait(Request& request, MessageStatus& status) override { host_.wait(request, &status); }
-  void wait_all(std::vector<Request>& requests, std::vector<MessageStatus>& statuses) override {
-    host_.wait_all(requests, statuses);
-  }
-  int wait_any(std::vector<Request>& requests, MessageStatus& status) override {
-    return host_.wait_any(requests, status);
-  }
-  std::vector<int> wait_some(std::vector<Request>& requests,
-                             std::vector<MessageStatus>& statuses) override {
-    return host_.wait_some(requests, statuses);
-  }
-  bool test_all(std::vector<Request>& requests, std::vector<MessageStatus>& statuses) override {
-    return host_.test_all(requests, statuses);
-  }
-  bool get_status(Request request, MessageStatus& status) override {
-    return host_.peek(request, &status);
-  }
-  void finalize() override { host_.finalize(); }
-
- private:
-  FakeRank& host_;
+  virtual ~RunHost() = default;
+  virtual UserMpi& user(int rank) = 0;
+  virtual void yield() = 0;           // a point at which another thread may go on
+  virtual void event() noexcept = 0;  // something has changed
+  virtual std::uint64_t random(std::uint64_t bound) = 0;
+  // Whether a collective in place that has a result shorter than its buffer leaves the rest of it
+  // as it was, and MPI_Exscan the buffer of rank 0.
+  virtual bool keeps_rest() const { return true; }
+  // Ends the run, and the calling thread's part in it; after the first one nothing more is said.
+  virtual void fail(const std::string& message) = 0;
 };
 
 }  // namespace accord::model

@@ -4,6 +4,7 @@
 
 #include "device/staging_pool.h"
 #include "fake_device.h"
+#include "native_mpi.h"
 #include "node/group.h"
 
 namespace accord::model {

@@ -10,21 +10,27 @@
 #include <vector>
 
 #include "runner.h"
+#include "user_mpi.h"
 
 namespace accord::model {
 
-class World {
+class World final : public RunHost {
  public:
   World(int ranks, const RunOptions& options, const ShimOptions& shim_options);
-  ~World();
+  ~World() override;
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
   Scheduler& scheduler() noexcept { return scheduler_; }
-  UserMpi& user(int rank) { return *users_[static_cast<std::size_t>(rank)]; }
+  UserMpi& user(int rank) override { return *users_[static_cast<std::size_t>(rank)]; }
   ModelShim* shim(int rank) {
     return shims_.empty() ? nullptr : shims_[static_cast<std::size_t>(rank)];
   }
+
+  void yield() override { scheduler_.yield(); }
+  void event() noexcept override { scheduler_.event(); }
+  std::uint64_t random(std::uint64_t bound) override { return scheduler_.random(bound); }
+  void fail(const std::string& message) override { scheduler_.fail(message); }
 
   // After Scheduler::run: the failure of the run, or of the final checks; empty when all is well.
   std::string verdict();

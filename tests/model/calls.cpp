@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-//
-// The names and kinds of the fake MPI's collectives.
-#include "fake_mpi.h"
-#include "fake_mpi_state.h"
+#include "calls.h"
+
+#include <algorithm>
 
 namespace accord::model {
+
+std::int64_t combine(Op op, std::int64_t lower, std::int64_t higher) {
+  const auto a = static_cast<std::uint64_t>(lower);
+  const auto b = static_cast<std::uint64_t>(higher);
+  if (op == Op::min) return std::min(lower, higher);
+  if (op == Op::sum) return static_cast<std::int64_t>(a + b);
+  const auto factor = static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b);
+  const auto summand = static_cast<std::uint32_t>(b) * static_cast<std::uint32_t>(a >> 32) +
+                       static_cast<std::uint32_t>(b >> 32);
+  return static_cast<std::int64_t>(std::uint64_t{summand} << 32 | factor);
+}
+
+const char* name_of(Op op) {
+  static const char* const names[] = {"none", "sum", "min", "compose"};
+  return names[static_cast<std::size_t>(op)];
+}
 
 const char* name_of(Collective kind) {
   static const char* const names[] = {"barrier",    "bcast",     "reduce",
@@ -41,12 +56,6 @@ bool has_uneven_pairs(Collective kind) { return kind == Collective::alltoallv; }
 const char* name_of(Form form) {
   static const char* const names[] = {"blocking", "non-blocking", "persistent"};
   return names[static_cast<std::size_t>(form)];
-}
-
-std::string Signature::text() const {
-  return std::string(name_of(form)) + " " + name_of(kind) + " op " +
-         std::to_string(static_cast<int>(op)) + " root " + std::to_string(root) + " of " +
-         std::to_string(size_bytes) + " bytes";
 }
 
 }  // namespace accord::model
