@@ -2,7 +2,8 @@
 # Copyright 2026 The Accord authors
 #
 # Included for a thorough flavour: partitioned requests and messages by headers over an adversarial MPI (tests/adversary).
-# The programs that send messages count on the host MPI to buffer short ones, so that no send is made synchronous there.
+# Programs that send messages count on the host MPI to buffer short ones (message_rules, probed_messages): no send of
+# theirs is made synchronous.
 foreach(program IN ITEMS messages message_rules probed_messages partitioned partitioned_collectives)
   accord_adversary_program(accord_${program}_${flavour} ${flavour} accord)
 endforeach()
