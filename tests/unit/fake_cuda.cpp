@@ -126,7 +126,7 @@ Result cuDevicePrimaryCtxGetState(Device device, unsigned* flags, int* active) {
 }
 Result cuCtxCreate_v2(Context* context, unsigned, Device device) {
   const std::lock_guard lock(state.mutex);
-  *context = new ContextHandle;
+  *context = new_context();
   (*context)->device = device;
   (*context)->id = ++state.last_id;
   (*context)->alive = true;
@@ -136,6 +136,7 @@ Result cuCtxDestroy_v2(Context context) {
   std::unique_lock lock(state.mutex);
   await_residents(lock, *context);
   destroy(*context);
+  state.destroyed.push_back(context);
   if (current() == context) --context_stack.depth;
   return Result::success;
 }
