@@ -377,7 +377,7 @@ TEST_P(Unseen, memory_of_the_sender_its_own_process_carries) {
       });
 }
 
-TEST_P(Unseen, memory_of_the_receiver_is_reached_in_one_hop) {
+TEST_P(Unseen, memory_of_the_receiver_is_reached_all_the_same) {
   run(
       [&](End& end) {
         Rank rank(end, 0, GetParam());
