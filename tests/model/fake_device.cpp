@@ -79,6 +79,7 @@ void FakeDevice::attach(Scheduler* scheduler, const ExchangeOptions& options) {
   scheduler_.store(scheduler);
   options_ = options;
   fail_after_.store(-1);
+  refuse_after_.store(-1);
   for (FakeInboxServer& server : inbox_servers_) server.reset();
   const HiddenLock locked(mutex_);
   in_flight_.clear();
@@ -323,6 +324,7 @@ Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
 }
 
 Status FakeDevice::host_allocate(std::size_t size_bytes, void*& pointer) {
+  if (!has_memory()) return {StatusCode::no_memory, "injected"};
   pointer = std::malloc(size_bytes);
   if (pointer == nullptr) return {StatusCode::no_memory, "host memory"};
   std::memset(pointer, 0x5a, size_bytes);
@@ -393,6 +395,11 @@ bool FakeDevice::is_there(const Allocation& allocation) const {
 
 // Fresh memory holds what an inbox must not take for words of a first call.
 Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes, void*& pointer) {
+  if (!has_memory()) return {StatusCode::no_memory, "injected"};
+  return make(kind, size_bytes, pointer);
+}
+
+Status FakeDevice::make(device::MemoryKind kind, std::size_t size_bytes, void*& pointer) {
   if (kind == device::MemoryKind::pinned) {
     auto bytes = std::make_unique<std::vector<std::byte>>(size_bytes, std::byte{0x5a});
     pointer = bytes->data();
@@ -410,7 +417,7 @@ Status FakeDevice::allocate(int, device::MemoryKind kind, std::size_t size_bytes
 
 Status FakeDevice::allocate_for_program(device::MemoryKind kind, std::size_t size_bytes,
                                         void*& pointer) {
-  ACCORD_TRY(allocate(0, kind, size_bytes, pointer));
+  ACCORD_TRY(make(kind, size_bytes, pointer));
   const HiddenLock locked(mutex_);
   allocations_[offset_of(pointer)].of_program = true;
   return {};

@@ -39,6 +39,8 @@ class FakeDevice final : public device::DeviceRuntime {
   void attach(Scheduler* scheduler, const ExchangeOptions& options = {});
   // The copy after the next `copies` fails; negative: none.
   void fail_after(long copies) { fail_after_.store(copies); }
+  // The same of allocations of the library's own.
+  void refuse_memory_after(long allocations) { refuse_after_.store(allocations); }
 
   // The bytes behind a device pointer (not an opened one), for the tests themselves.
   std::byte* behind(const void* pointer) const;
@@ -65,6 +67,7 @@ class FakeDevice final : public device::DeviceRuntime {
   Status allocate(int device, device::MemoryKind kind, std::size_t size_bytes,
                   void*& pointer) override;
   Status free(void* pointer) override;
+  Status make(device::MemoryKind kind, std::size_t size_bytes, void*& pointer);
   // The same for a buffer of the modelled program.
   Status allocate_for_program(device::MemoryKind kind, std::size_t size_bytes, void*& pointer);
   Status export_memory(const void* pointer, device::ExportedMemory& exported) override;
@@ -108,6 +111,7 @@ class FakeDevice final : public device::DeviceRuntime {
   void reduce(const device::Reduction& reduction);
   Status begin(std::vector<std::function<void()>> steps, device::CopyTicket& ticket);
   Status next_copy_status();
+  bool has_memory() { return refuse_after_.load() < 0 || refuse_after_.fetch_sub(1) != 0; }
   std::uint64_t random(std::uint64_t bound);
   bool refuses() { return random(100) < options_.refused_percent; }
   bool refuses_to_lend() { return random(100) < options_.lending_refused_percent; }
@@ -126,6 +130,7 @@ class FakeDevice final : public device::DeviceRuntime {
   std::uint64_t last_buffer_id_ = 0;
   std::atomic<Scheduler*> scheduler_{nullptr};
   std::atomic<long> fail_after_{-1};
+  std::atomic<long> refuse_after_{-1};
   std::atomic<std::size_t> host_allocations_{0};
   std::map<void*, std::unique_ptr<Pending>> in_flight_;  // by ticket, never the same again
   std::uintptr_t last_ticket_ = 0;

@@ -136,6 +136,9 @@ class FakeRank {
   void grequest_complete(Request request);
 
   void finalize();
+  // After a run: whether it got to its end, or has calls that others have yet to answer.
+  bool has_ended() const noexcept { return finalized_; }
+  bool waits_for_others() const;
 
  private:
   friend class FakeMpi;

@@ -218,6 +218,14 @@ void FakeRank::finalize() {
   finalized_ = true;
 }
 
+bool FakeRank::waits_for_others() const {
+  return !collectives_.empty() || std::ranges::any_of(requests_, [&](const auto& entry) {
+    const State& state = *entry.second;
+    const bool is_own = state.kind == State::Kind::generalized || state.comm == own_comm_;
+    return state.active && !state.complete && !is_own;
+  });
+}
+
 void FakeMpi::check_clean() {
   const HiddenLock locked(mutex_);
   for (const auto& rank : ranks_) {

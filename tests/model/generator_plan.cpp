@@ -112,7 +112,7 @@ void Generator::plan_collective(Event& event) {
   const auto& never = options_.never_in_place;
   if (std::find(never.begin(), never.end(), event.collective) != never.end())
     event.in_place = false;
-  event.persistent = random_.percent(12) && options_.persistent_collectives;
+  event.persistent = random_.percent(12) && options_.persistent_collectives && options_.entangled;
   if (random_.percent(60))
     event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
   if (alike_) event.rounds += event.persistent ? 2 : 5;  // to be lent, and then some
@@ -168,7 +168,7 @@ void Generator::plan_comm() {
     part.thread = thread[static_cast<std::size_t>(rank)];
     event.parts.push_back(part);
   }
-  if (random_.percent(50)) {
+  if (random_.percent(50) || !options_.entangled) {
     event.collective = Collective::dup;
     event.children = {static_cast<int>(comms_.size())};
     add_comm(members);
@@ -313,6 +313,7 @@ void Generator::plan() {
     const Event& event = program_.events[static_cast<std::size_t>(one.event)];
     const bool probed =
         event.kind == Event::Kind::message && !event.parts[1].persistent && random_.percent(15) &&
+        options_.entangled &&
         (options_.probes_of_own_messages || event.parts[0].rank != event.parts[1].rank);
     ticks_.push_back({one.event, one.next_round, probed ? Tick::Kind::probed : Tick::Kind::round});
     if (probed)

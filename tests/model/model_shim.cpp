@@ -142,11 +142,24 @@ ModelShim::~ModelShim() { host_.background = nullptr; }
 
 void ModelShim::check(const Status& status) {
   if (status.ok()) return;
+  if (failure_.kind != Failing::Kind::none) throw RankStopped();
   if (keep_errors) {
     last_error = status;
   } else {
     scheduler_.fail("rank " + std::to_string(host_.world_rank()) + ": " + status.message());
   }
+}
+
+void ModelShim::set_failure(const Failing& failure) {
+  failure_ = failure;
+  if (failure.kind == Failing::Kind::host_call && failure.rank_of == host_.world_rank())
+    host_calls_left_ = failure.after;
+}
+
+int ModelShim::host_code() {
+  constexpr int kError = 15;
+  if (host_calls_left_ < 0) return 0;
+  return host_calls_left_.fetch_sub(1) == 0 ? kError : 0;
 }
 
 std::shared_ptr<core::CommQueue> ModelShim::queue_of(Comm comm) {

@@ -15,6 +15,7 @@
 #include "core/engine.h"
 #include "core/requests.h"
 #include "exchange_options.h"
+#include "failing.h"
 #include "fake_mpi.h"
 #include "mutation.h"
 #include "user_mpi.h"
@@ -95,6 +96,8 @@ class ModelShim final : public UserMpi {
 
   // Keeps the error instead of failing the run: for tests of errors.
   bool keep_errors = false;
+  // From then on an error ends the program of this rank.
+  void set_failure(const Failing& failure);
   Status last_error;
 
  private:
@@ -105,6 +108,7 @@ class ModelShim final : public UserMpi {
   };
 
   void check(const Status& status);
+  int host_code();  // of the next call of the host MPI: 0 or an error
   std::shared_ptr<core::CommQueue> queue_of(Comm comm);
   void drain(Comm comm);
   core::CollectiveCall describe(Form form, Comm comm, const CollectiveArgs& args);
@@ -128,6 +132,8 @@ class ModelShim final : public UserMpi {
 
   Scheduler& scheduler_;
   FakeRank& host_;
+  Failing failure_;
+  std::atomic<long> host_calls_left_{-1};
   const ShimOptions options_;
   ModelPort port_;
   core::Requests requests_;

@@ -133,10 +133,12 @@ core::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveA
   };
   const Form issued_form = form == Form::persistent ? form : Form::nonblocking;
   call.issue = [=, this](const void* send, void* recv, core::HostRequest& request) {
+    if (const int code = host_code(); code != 0) return code;
     request = host_.collective(issued_form, comm, with_pointers(send, recv));
     return 0;
   };
   call.block = [=, this](const void* send, void* recv) {
+    if (const int code = host_code(); code != 0) return code;
     (void)host_.collective(Form::blocking, comm, with_pointers(send, recv));
     return 0;
   };

@@ -215,6 +215,7 @@ std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArg
   made.in_place = ends.contributes_in_place;
   made.issue_vote = [this, comm](const core::Vote& mine, core::Vote& all,
                                  core::HostRequest& request) {
+    if (const int code = host_code(); code != 0) return code;
     CollectiveArgs vote{.kind = Collective::allreduce, .op = Op::min};
     const Type word{sizeof(std::int64_t), sizeof(std::int64_t)};
     vote.send = {const_cast<std::int64_t*>(mine.words.data()), word, mine.words.size()};
@@ -275,6 +276,7 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
   made.region_runtime = &FakeDevice::get(0);
   made.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,
                                       core::HostRequest& request) {
+    if (const int code = host_code(); code != 0) return code;
     CollectiveArgs records{.kind = Collective::allgather};
     const auto members = static_cast<std::size_t>(host_.size_of(comm));
     records.send = {const_cast<void*>(mine), {1, 1}, size_bytes};
@@ -323,6 +325,7 @@ void ModelShim::add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs
   made.issue_chunk = [this, comm, kind = args.kind, op = args.op, root = args.root](
                          const void* in, void* out, std::size_t length_bytes,
                          core::HostRequest& request) {
+    if (const int code = host_code(); code != 0) return code;
     CollectiveArgs chunk{.kind = kind, .op = op, .root = root};
     chunk.in_place = in == out;
     chunk.send = {const_cast<void*>(in), {1, 1}, in != nullptr && in != out ? length_bytes : 0};

@@ -22,6 +22,11 @@ std::uint64_t setting(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+const char* name_of(Failing::Kind kind) {
+  static const char* const names[] = {"nothing", "a copy", "memory", "a host call", "a rank"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 // The number that CI runs: it reaches all that the marks name.
 constexpr std::uint64_t kCountMin = 3000;
 
@@ -43,10 +48,40 @@ void test_random_programs(const GeneratorOptions& generator, std::uint64_t perce
   }
 }
 
+// One failure in each: whoever gets an error stops. What a call without an error has brought is
+// right, and nobody hangs but in the host MPI. Collectives block: one that has failed and not yet
+// said so would have the host MPI match the next one with it.
+TEST(Model, ProgramsWithAFailure) {
+  const std::uint64_t first = setting("ACCORD_MODEL_SEED", 1);
+  const std::uint64_t count = setting("ACCORD_MODEL_COUNT", kCountMin) / 5;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const Program program = generate(seed, {.entangled = false});
+    Random random(seed);
+    RunOptions options;
+    options.seed = seed;
+    options.mutation = Mutation::rank_dies;
+    options.failure.kind = static_cast<Failing::Kind>(1 + random.below(4));
+    options.failure.rank_of =
+        static_cast<int>(random.below(static_cast<std::uint64_t>(program.ranks)));
+    options.failure.after = static_cast<long>(random.below(random.percent(50) ? 12 : 80));
+    const std::string message = run(program, options);
+    if (dead_ranks != 0) reached("stopped ranks by a failure of", name_of(options.failure.kind));
+    if (message.empty()) continue;
+    FAIL() << "program " << seed << ", a failure of " << name_of(options.failure.kind) << " "
+           << options.failure.after << " of rank " << options.failure.rank_of << ": " << message
+           << "\ncut down: " << shrink(program, options, message).text();
+  }
+}
+
 // Behind the programs: after all of them, it judges what they have reached.
 class ReachReport : public testing::Environment {
  public:
-  void SetUp() override { expect_programs({.threads_max = 3}); }
+  void SetUp() override {
+    expect_programs({.threads_max = 3});
+    for (const Failing::Kind kind : {Failing::Kind::copy, Failing::Kind::memory,
+                                     Failing::Kind::host_call, Failing::Kind::rank})
+      expect_reached("stopped ranks by a failure of", name_of(kind));
+  }
   void TearDown() override {
     std::printf("%s", reach_report().c_str());
     const bool is_whole =

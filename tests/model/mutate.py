@@ -120,7 +120,7 @@ MUTATIONS = {
         "rank_dies": (
             "if (",
             "look && peer != rank_ && life_lines_[static_cast<std::size_t>(peer)]->is_cut()",
-            "peer == ::accord::model::dead_rank",
+            "peer != rank_ && ::accord::model::is_dead(peer)",
         ),
         "keep_old_words": ("return ", "runtime_->copy(device_, {&clear, 1})", "Status()"),
     },

@@ -57,7 +57,11 @@ enum class Mutation {
 
 // Those of the running job.
 extern std::atomic<Mutation> active_mutation;
-extern std::atomic<int> dead_rank;  // of all communicators; -1: none
+extern std::atomic<int> dead_rank;        // of all communicators; -1: none
+extern std::atomic<unsigned> dead_ranks;  // a bit each: those too
+inline bool is_dead(int rank) noexcept {
+  return dead_rank.load() == rank || (dead_ranks.load() >> rank & 1u) != 0;
+}
 inline bool active(Mutation mutation) noexcept { return active_mutation.load() == mutation; }
 
 }  // namespace accord::model

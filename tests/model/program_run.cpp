@@ -47,21 +47,23 @@ std::string Run::describe(std::size_t index) const {
   return fmt::format("rank {} thread {}: {}", index / threads, index % threads, what);
 }
 
-void Run::run_thread(std::size_t index) {
+bool Run::run_thread(std::size_t index, long actions_max) {
   const auto threads = static_cast<std::size_t>(program_.threads);
   const std::size_t rank = index / threads;
   UserMpi& mpi = host_.user(static_cast<int>(rank));
   for (const Action& action : program_.lists[index]) {
     host_.yield();
+    if (static_cast<long>(position_[index].load()) >= actions_max) return false;
     perform(mpi, static_cast<int>(rank), action);
     position_[index].fetch_add(1);
     host_.event();
   }
   if (index % threads != 0) {
     ended_[rank].fetch_add(1);
-    return;
+    return true;
   }
   while (ended_[rank].load() < program_.threads - 1) host_.yield();
+  return true;
 }
 
 void Run::drop_buffers() {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ class Run {
   Run(const Program& program, RunHost& host, bool on_devices, bool notes);
 
   // The list of thread `index` of the job; that of a rank's first one ends as the last of the rank.
-  void run_thread(std::size_t index);
+  // False: it has stopped after `actions_max` actions.
+  bool run_thread(std::size_t index, long actions_max = std::numeric_limits<long>::max());
   // What that thread does just now.
   std::string describe(std::size_t index) const;
   std::uint64_t position(std::size_t index) const { return position_[index].load(); }

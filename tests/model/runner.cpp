@@ -2,11 +2,18 @@
 // Copyright 2026 The Accord authors
 #include "runner.h"
 
+#include <limits>
+
 #include "node/device_pool.h"
 #include "program_run.h"
 #include "world.h"
 
 namespace accord::model {
+namespace {
+
+constexpr long kAllActions = std::numeric_limits<long>::max();
+
+}  // namespace
 
 std::string run(const Program& program, const RunOptions& options) {
   World world(program.ranks, options,
@@ -16,6 +23,7 @@ std::string run(const Program& program, const RunOptions& options) {
   // The reference has no Accord, hence no device memory.
   const bool accord = options.backend == RunOptions::Backend::accord;
   Run run(program, world, accord, accord);
+  const Failing& failure = options.failure;
   scheduler.describe_thread = [&run](std::size_t index) { return run.describe(index); };
   std::vector<std::function<void()>> bodies;
   const auto threads = static_cast<std::size_t>(program.threads);
@@ -23,12 +31,18 @@ std::string run(const Program& program, const RunOptions& options) {
     bodies.emplace_back([&, i] {
       const auto rank = static_cast<int>(i / threads);
       node::device_pool_owner = rank + 1;
-      run.run_thread(i);
-      if (i % threads == 0) world.user(rank).finalize();
+      const bool is_chosen = failure.kind == Failing::Kind::rank && failure.rank_of == rank;
+      try {
+        if (!run.run_thread(i, is_chosen ? failure.after : kAllActions)) throw RankStopped();
+        if (i % threads == 0) world.user(rank).finalize();
+      } catch (const RankStopped&) {
+        dead_ranks.fetch_or(1u << rank);
+      }
     });
   }
   scheduler.run(std::move(bodies));
-  if (!scheduler.failed()) run.check_ended();
+  // The copy of a receive that is freed already may fail, and nobody is left to be told.
+  if (!scheduler.failed() && failure.kind == Failing::Kind::none) run.check_ended();
   run.drop_buffers();  // what memory is left then is nobody's
   return world.verdict();
 }

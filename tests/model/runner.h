@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "failing.h"
 #include "model_shim.h"
 #include "program.h"
 
@@ -23,6 +24,7 @@ struct RunOptions {
   Scheduler::Mode mode = Scheduler::Mode::baton;
   std::uint64_t seed = 1;  // of the schedule
   Mutation mutation = Mutation::none;
+  Failing failure{};
 };
 
 // Empty: all is well. Else what went wrong.

@@ -6,11 +6,13 @@
 #include "fake_device.h"
 #include "native_mpi.h"
 #include "node/group.h"
+#include "symptom.h"
 
 namespace accord::model {
 
 std::atomic<Mutation> active_mutation{Mutation::none};
 std::atomic<int> dead_rank{-1};
+std::atomic<unsigned> dead_ranks{0};
 
 namespace {
 
@@ -30,15 +32,20 @@ FakeMpi::Options fake_options(int ranks, const RunOptions& options,
 }  // namespace
 
 World::World(int ranks, const RunOptions& options, const ShimOptions& shim_options)
-    : scheduler_(options.mode, options.seed) {
+    : scheduler_(options.mode, options.seed), fails_(options.failure.kind != Failing::Kind::none) {
   active_mutation = shim_options.mutation;
   dead_rank = -1;
+  dead_ranks = 0;
   Knobs wanted = shim_options.exchange.knobs;
   // A trial may read memory that its owner uses anew, which a thread sanitizer would mind.
   wanted.late_trials = wanted.late_trials && options.mode == Scheduler::Mode::baton;
   set_knobs(wanted, &scheduler_);
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) {
     FakeDevice::get(i).attach(&scheduler_, shim_options.exchange);
+    if (options.failure.kind == Failing::Kind::copy)
+      FakeDevice::get(i).fail_after(options.failure.after);
+    if (options.failure.kind == Failing::Kind::memory)
+      FakeDevice::get(i).refuse_memory_after(options.failure.after);
     left_before_.push_back(FakeDevice::get(i).live_allocations());
     host_left_before_.push_back(FakeDevice::get(i).live_host_allocations());
   }
@@ -49,6 +56,7 @@ World::World(int ranks, const RunOptions& options, const ShimOptions& shim_optio
       continue;
     }
     auto shim = std::make_unique<ModelShim>(scheduler_, mpi_->rank(rank), shim_options);
+    shim->set_failure(options.failure);
     shims_.push_back(shim.get());
     users_.push_back(std::move(shim));
   }
@@ -62,7 +70,21 @@ World::~World() {
   set_knobs({}, nullptr);
 }
 
+// What such a job leaves goes with it. Who waits in the host MPI for a rank that is gone waits for
+// the host MPI to end the job: that is not the library's to do, and any other hang is its fault.
+std::string World::verdict_after_failure() {
+  if (symptom_of(scheduler_.failure()) != Symptom::hang) return scheduler_.failure();
+  for (std::size_t rank = 0; rank < users_.size(); ++rank) {
+    FakeRank& host = mpi_->rank(static_cast<int>(rank));
+    if (!is_dead(static_cast<int>(rank)) && !host.has_ended() && !host.waits_for_others())
+      return "rank " + std::to_string(rank) +
+             " hangs outside of the host MPI: " + scheduler_.failure();
+  }
+  return {};
+}
+
 std::string World::verdict() {
+  if (fails_ && (dead_ranks != 0 || scheduler_.failed())) return verdict_after_failure();
   if (scheduler_.failed()) return scheduler_.failure();
   mpi_->check_clean();
   for (ModelShim* shim : shims_) {

@@ -36,7 +36,10 @@ class World final : public RunHost {
   std::string verdict();
 
  private:
+  std::string verdict_after_failure();
+
   Scheduler scheduler_;
+  const bool fails_;  // something is to fail
   std::unique_ptr<FakeMpi> mpi_;
   std::vector<std::unique_ptr<UserMpi>> users_;
   std::vector<ModelShim*> shims_;
