@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "real_mpi.h"
 
+#include <fmt/format.h>
+
 #include <thread>
 
 #include "callbacks.h"
@@ -166,7 +168,11 @@ RealMpi::Status RealMpi::recv(Comm comm, int src, int tag, const Buffer& buffer)
   const Status result = converted(status);
   if (probed.source != result.source || probed.tag != result.tag ||
       probed.size_bytes != result.size_bytes)
-    fail(Symptom::data, "a matched probe and its receive tell of different messages");
+    fail(Symptom::data,
+         fmt::format("a matched probe tells of {} bytes from {} with tag {}, its receive of {} "
+                     "from {} with {}",
+                     probed.size_bytes, probed.source, probed.tag, result.size_bytes, result.source,
+                     result.tag));
   model::reached("call", "matched probe");
   return result;
 }
