@@ -78,6 +78,7 @@ Status Requests::start(HostRequest request) {
   work->early = false;
   ACCORD_TRY(work->start());
   work->active = true;
+  work->is_told = false;
   return {};
 }
 

@@ -81,6 +81,9 @@ class Tracked {
   // A persistent receive whose message was held when it was started, so that another request of the
   // host MPI brings it: for the user's own one there was no start.
   bool early = false;
+  // A persistent one whose completion has been told by a call that only asks for it, and which its
+  // user has yet to complete: MPICH takes it for inactive then.
+  bool is_told = false;
   std::optional<MessageInfo> facts;  // what message() tells, once it is finished
 };
 

@@ -46,6 +46,7 @@ inline int settle(const Watched& one, MPI_Status& status, int code,
     facts->has_origin = true;
   }
   if (one.work->message(info)) correct(status, info);
+  one.work->is_told = ended == Ended::kept && one.work->persistent;
   return code != MPI_SUCCESS ? code : ours;
 }
 
@@ -53,7 +54,12 @@ inline int settle(const Watched& one, MPI_Status& status, int code,
 inline int settle_early(const Watched& one, int& index, MPI_Status& status,
                         Ended ended = Ended::completed) {
   index = one.index;
-  return settle(one, status, MPI_SUCCESS, ended);
+  int code = MPI_SUCCESS;
+  if (one.work->is_told && ended == Ended::completed) {
+    auto request = from_bits<MPI_Request>(one.bits);
+    code = host::Wait(&request, &status);
+  }
+  return settle(one, status, code, ended);
 }
 inline int settle_early_of_some(const Watched& one, int& index, MPI_Status& status,
                                 Ended ended = Ended::completed) {

@@ -57,22 +57,22 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // One that another request of the host MPI has brought, so that its own seems inactive there;
-  // null: none is through.
+  // One that another request of the host MPI has brought, so that its own seems inactive there, or
+  // of which a call has told that it is complete; null: none is through.
   const Watched* early() const {
     const auto found = std::find_if(watched_.begin(), watched_.end(), [](const Watched& one) {
-      return one.work->early && one.work->early_is_through();
+      return one.work->is_told || (one.work->early && one.work->early_is_through());
     });
     return found == watched_.end() ? nullptr : &*found;
   }
   bool has_early() const {
-    return std::ranges::any_of(watched_, [](const Watched& one) { return one.work->early; });
+    return std::ranges::any_of(
+        watched_, [](const Watched& one) { return one.work->early || one.work->is_told; });
   }
   // Several that copy out what has come: together that takes far less time than one by one.
   bool have_copies_in_common() const {
-    return std::ranges::count_if(watched_, [](const Watched& one) {
-             return one.work->copies_out();
-           }) > 1;
+    return std::ranges::count_if(watched_,
+                                 [](const Watched& one) { return one.work->copies_out(); }) > 1;
   }
   bool all_early_through() const {
     return std::ranges::all_of(watched_, [](const Watched& one) {
