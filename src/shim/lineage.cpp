@@ -39,8 +39,12 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
 }
 
 std::uint64_t next_child(Lineage& parent) { return mixed(parent.number, ++parent.children) | 4; }
+std::uint64_t last_duplicate(const Lineage& parent) {
+  return mixed(~parent.number, parent.duplicates) | 4;
+}
 std::uint64_t next_duplicate(Lineage& parent) {
-  return mixed(~parent.number, ++parent.duplicates) | 4;
+  ++parent.duplicates;
+  return last_duplicate(parent);
 }
 
 int copy_lineage(MPI_Comm, int, void*, void* given, void* copy, int* copied) {
@@ -70,6 +74,15 @@ void name(MPI_Comm comm, std::uint64_t number, bool is_sure = true) {
   auto made = std::make_unique<Lineage>(Lineage{.number = number});
   made->is_sure = is_sure;
   if (host::Comm_set_attr(comm, lineage_keyval, made.get()) == MPI_SUCCESS) (void)made.release();
+}
+
+// Open MPI copies attributes in MPI_Comm_create_group, too, on the ranks of the group alone: what
+// has been counted there as a duplicate is none.
+void discount(Lineage& parent, MPI_Comm child) {
+  const Lineage* const copied = find_lineage(child);
+  if (copied == nullptr || copied->number != last_duplicate(parent)) return;
+  --parent.duplicates;
+  (void)host::Comm_delete_attr(child, lineage_keyval);
 }
 
 // Of the ranks of a group in MPI_COMM_WORLD; nothing where some are not in it.
@@ -116,7 +129,10 @@ std::uint64_t sure_lineage_of(MPI_Comm comm) {
 }
 
 void descend(MPI_Comm parent, MPI_Comm child) {
-  if (Lineage* const found = find_lineage(parent)) name(child, next_child(*found), found->is_sure);
+  Lineage* const found = find_lineage(parent);
+  if (found == nullptr) return;
+  discount(*found, child);
+  name(child, next_child(*found), found->is_sure);
 }
 
 void begin_idup(MPI_Comm parent) {
@@ -126,6 +142,8 @@ void begin_idup(MPI_Comm parent) {
 void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) {
   if (lineage_keyval == MPI_KEYVAL_INVALID || child == MPI_COMM_NULL) return;
   int inter = 0;
+  Lineage* const found = find_lineage(parent);
+  if (found != nullptr) discount(*found, child);
   (void)host::Comm_test_inter(child, &inter);
   const auto group_of = [](MPI_Comm comm, MPI_Group* group) {
     return host::Comm_group(comm, group);
@@ -138,7 +156,6 @@ void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) {
   if (!local || !remote) return;
   const std::uint64_t key = mixed(mixed(mixed(lineage_of(parent), tag), std::min(*local, *remote)),
                                   std::max(*local, *remote));
-  const Lineage* const found = find_lineage(parent);
   name(child, mixed(key, count_of(key)) | 4, found == nullptr || found->is_sure);
 }
 
