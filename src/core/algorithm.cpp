@@ -41,10 +41,10 @@ constexpr AlgorithmRow kAlgorithms[] = {
 };
 
 constexpr MessageWayRow kMessageWays[] = {
-    {"auto", {}, ""},
-    {"staged", {MessageWay::Way::staged}, "staged"},
-    {"copy-kernel", {MessageWay::Way::kernel}, "node-p2p"},
-    {"copy-engine", {MessageWay::Way::engine}, "node-p2p"},
+    {"auto", MessageWay::automatic, ""},
+    {"staged", MessageWay::staged, "staged"},
+    {"copy-kernel", MessageWay::kernel, "node-p2p"},
+    {"copy-engine", MessageWay::engine, "node-p2p"},
 };
 
 constexpr NetWayRow kNetWays[] = {
@@ -114,13 +114,6 @@ std::string algorithm_names() {
   return names;
 }
 
-std::string message_way_names() {
-  std::string names = names_of(kMessageWays);
-  for (const ccl::Library* library : ccl::libraries())
-    names += fmt::format(", {}", library->name());
-  return names;
-}
-
 struct Chosen {
   AlgorithmChoice choice;
   std::string problem;
@@ -152,14 +145,9 @@ const char* name_of(const Algorithm& algorithm) {
 const char* name_of(Kind kind) { return name_in(kKinds, kind); }
 
 std::optional<MessageWay> find_message_way(std::string_view name) {
-  if (const auto value = value_in(kMessageWays, name)) return value;
-  ccl::Library* const library = ccl::find(name);
-  if (library == nullptr) return std::nullopt;
-  return MessageWay{.way = MessageWay::Way::library, .library = library};
+  return value_in(kMessageWays, name);
 }
-const char* name_of(const MessageWay& way) {
-  return way.library != nullptr ? way.library->name() : name_in(kMessageWays, way);
-}
+const char* name_of(MessageWay way) { return name_in(kMessageWays, way); }
 
 std::optional<NetWay> find_net_way(std::string_view name) { return value_in(kNetWays, name); }
 const char* name_of(const NetWay& way) { return name_in(kNetWays, way); }
@@ -173,14 +161,7 @@ std::vector<AlgorithmRow> all_algorithms() {
   return rows;
 }
 std::vector<MessageWayRow> all_message_ways() {
-  std::vector<MessageWayRow> rows{std::begin(kMessageWays), std::end(kMessageWays)};
-  for (ccl::Library* library : ccl::libraries()) {
-    if (library->open().ok() && library->takes(device::default_runtime().name()))
-      rows.push_back({library->name(),
-                      {.way = MessageWay::Way::library, .library = library},
-                      library->name()});
-  }
-  return rows;
+  return {std::begin(kMessageWays), std::end(kMessageWays)};
 }
 std::vector<NetWayRow> all_net_ways() { return {std::begin(kNetWays), std::end(kNetWays)}; }
 std::vector<const char*> all_collectives() {
@@ -210,7 +191,7 @@ void AlgorithmChoice::read_item(std::string_view item, std::string& problem) {
   const std::string_view call = of_one ? item.substr(0, colon) : "";
   const std::string_view name = of_one ? item.substr(colon + 1) : item;
   if (call == kMessages)
-    return read_way(item, find_message_way(name), message_way_names(), of_messages_, problem);
+    return read_way(item, find_message_way(name), names_of(kMessageWays), of_messages_, problem);
   if (call == kNetMessages)
     return read_way(item, find_net_way(name), names_of(kNetWays), of_net_messages_, problem);
   const auto kind = find_row(kKinds, call);
@@ -245,7 +226,7 @@ Algorithm AlgorithmChoice::of(Kind kind) const {
 
 bool AlgorithmChoice::any() const {
   const auto is_asked_for = [this](const NamedKind& row) { return of(row.value) != Algorithm(); };
-  return of_messages_ != MessageWay() || of_net_messages_ != NetWay() ||
+  return of_messages_ != MessageWay::automatic || of_net_messages_ != NetWay() ||
          std::ranges::any_of(kKinds, is_asked_for);
 }
 

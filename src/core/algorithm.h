@@ -52,21 +52,14 @@ const char* name_of(const Algorithm& algorithm);
 const char* name_of(node::Kind kind);
 
 // The ways of a message from a device to a rank of its node, which are others: through the host
-// MPI, fetched by its receiver with a kernel (where it is short enough for that) or with a copy
-// engine, or by a collective library. What settings, tables and people call such calls is "send".
-struct MessageWay {
-  enum class Way { automatic, staged, kernel, engine, library };
-
-  Way way = Way::automatic;
-  ccl::Library* library = nullptr;  // library only
-
-  bool operator==(const MessageWay&) const = default;
-};
+// MPI, or fetched by its receiver with a kernel (where it is short enough for that) or with a copy
+// engine. What settings, tables and people call such calls is "send".
+enum class MessageWay { automatic, staged, kernel, engine };
 inline constexpr std::string_view kMessages = "send";
 // Of a message's two ranks, in tables.
 inline constexpr int kRanksOfMessage = 2;
 std::optional<MessageWay> find_message_way(std::string_view name);
-const char* name_of(const MessageWay& way);
+const char* name_of(MessageWay way);
 
 // The ways of a message from a device to a rank of another node: through the host MPI, or by a
 // design of net/designs.def. Such calls are "net_send".
@@ -117,7 +110,7 @@ class AlgorithmChoice {
 
   // An item for this collective counts more than one for all; of two for the same the last counts.
   Algorithm of(node::Kind kind) const;
-  const MessageWay& of_messages() const noexcept { return of_messages_; }
+  MessageWay of_messages() const noexcept { return of_messages_; }
   const NetWay& of_net_messages() const noexcept { return of_net_messages_; }
   // Something is not automatic.
   bool any() const;
@@ -133,7 +126,7 @@ class AlgorithmChoice {
 
   Algorithm of_all_;
   std::vector<OfKind> of_kinds_;
-  MessageWay of_messages_;
+  MessageWay of_messages_ = MessageWay::automatic;
   NetWay of_net_messages_;
 };
 

@@ -142,8 +142,7 @@ bool SharedBatch::poll() {
 }
 
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
-                     const MessageHeader& header, const std::function<bool(void* to)>& bring,
-                     FetchBatch* batch) {
+                     const MessageHeader& header, FetchBatch* batch) {
   Status status;
   if (header.size_bytes <= segment.size_bytes()) {
     const std::byte* packed = nullptr;
@@ -151,8 +150,7 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
     if (status.ok()) {
       const bool is_on_host = outbox.is_on_host(header);
       const bool is_one_piece = !is_on_host && segment.type->dense() && is_on(outbox, buffer);
-      const bool is_brought = is_one_piece && bring && bring(start_of(segment, buffer));
-      if (is_one_piece && !is_brought && batch != nullptr) {
+      if (is_one_piece && batch != nullptr) {
         batch->add(
             header,
             {.dst = start_of(segment, buffer), .src = packed, .row_bytes = header.size_bytes});
@@ -160,7 +158,7 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
       }
       if (is_on_host)
         status = unpack_from_host(segment, buffer, packed, header.size_bytes);
-      else if (!is_brought)
+      else
         status = unpack(outbox, segment, buffer, packed, header.size_bytes, header.fetch);
       using Fetched = node::Outbox::Fetched;
       outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -79,11 +78,9 @@ class SharedBatch {
 };
 
 // Puts the message where the user wants it; truncated where it does not fit. The sender has its
-// memory back whatever comes of it. Where that is one piece of device memory, `bring` may do it,
-// unless it says no, or else it is left to the batch, if there is one.
+// memory back whatever comes of it. Where that is one piece of device memory, it is left to the
+// batch, if there is one.
 Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
-                     const node::MessageHeader& header,
-                     const std::function<bool(void* to)>& bring = nullptr,
-                     FetchBatch* batch = nullptr);
+                     const node::MessageHeader& header, FetchBatch* batch = nullptr);
 
 }  // namespace accord::core

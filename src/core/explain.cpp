@@ -54,8 +54,7 @@ std::string reason_of(Origin origin, const char* rule) {
 constexpr const char* kRuleOfCollectives =
     "ACCORD_INBOX_BYTES, ACCORD_NODE_BYTES, ACCORD_DIRECT_BYTES, ACCORD_SPREAD_BYTES, "
     "ACCORD_ONE_SHOT_BYTES, ACCORD_TWO_LEVEL_BYTES and ACCORD_PIPELINE_BYTES";
-constexpr const char* kRuleOfMessages =
-    "ACCORD_P2P_BYTES, ACCORD_QUICK_COPY_BYTES and ACCORD_P2P_LIBRARY";
+constexpr const char* kRuleOfMessages = "ACCORD_P2P_BYTES and ACCORD_QUICK_COPY_BYTES";
 
 constexpr const char* kRuleOfNetMessages = "ACCORD_NET_DESIGN and ACCORD_NET_BYTES";
 
@@ -128,9 +127,6 @@ std::string explain_message(std::size_t size_bytes, const char* info) {
       {"rule", name_of(outcome(size_bytes, AskedMessage{}))},
       {"table", config().table}};
   add_problems(answer, problem);
-  // A library needs the sender in a call of MPI.
-  if (outcome(size_bytes, asked).library != nullptr)
-    answer["otherwise"] = name_of(outcome(size_bytes, {{MessageWay::Way::kernel}, asked.origin}));
   add_range(answer, table.find_message(size_bytes));
   return text_of(answer);
 }

@@ -224,7 +224,7 @@ Algorithm outcome_across_nodes(const Question& question, const Asked& asked) {
 }
 
 AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes) {
-  const MessageWay by_rule;
+  const auto by_rule = MessageWay::automatic;
   if (sources.setting != nullptr && sources.setting->of_messages() != by_rule)
     return {sources.setting->of_messages(), Origin::setting};
   if (sources.info != nullptr && sources.info->of_messages() != by_rule)
@@ -235,25 +235,17 @@ AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes) {
   return {range->algorithm, Origin::table};
 }
 
-// Shorter ones than ACCORD_NODE_BYTES go by no library, as any call in which only two ranks know
-// the size.
 MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked) {
-  using MessageKind = MessageWay::Way;
   if (config().p2p_bytes == 0 || size_bytes < sizeof(node::MessageHeader))
-    return {MessageKind::staged};
-  const bool fits_library = config().node_bytes != 0 && size_bytes >= config().node_bytes;
+    return MessageWay::staged;
   MessageWay way = asked.way;
-  if (way.library != nullptr && !fits_library) way = {};
-  if (way == MessageWay()) {
-    if (size_bytes < config().p2p_bytes) return {MessageKind::staged};
-    way.way = MessageKind::kernel;
-    static ccl::Library* const library = ccl::find(config().p2p_library);
-    if (library != nullptr && fits_library) way = {MessageKind::library, library};
+  if (way == MessageWay::automatic) {
+    if (size_bytes < config().p2p_bytes) return MessageWay::staged;
+    way = MessageWay::kernel;
   }
   const std::size_t most_bytes =
       std::min<std::size_t>(config().quick_copy_bytes, node::QuickCopy::kBytesMax);
-  if (way.way == MessageKind::kernel && size_bytes > most_bytes) way.way = MessageKind::engine;
-  return way;
+  return way == MessageWay::kernel && size_bytes > most_bytes ? MessageWay::engine : way;
 }
 
 namespace {
@@ -317,16 +309,6 @@ bool may_go_by_design(const Sources& sources) {
       sources.setting != nullptr && sources.setting->of_net_messages().way == NetWay::Way::design;
   const bool by_table = sources.table != nullptr && sources.table->has_design();
   return is_asked_for || (name != "host" && (name != "table" || by_table));
-}
-
-ccl::Library* message_library(const Sources& sources) {
-  for (const AlgorithmChoice* choice : {sources.setting, sources.info}) {
-    if (choice != nullptr && choice->of_messages().library != nullptr)
-      return choice->of_messages().library;
-  }
-  ccl::Library* const by_table =
-      sources.table != nullptr ? sources.table->message_library() : nullptr;
-  return by_table != nullptr ? by_table : ccl::find(config().p2p_library);
 }
 
 const Table& configured_table() { return table_in_use().table; }

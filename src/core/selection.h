@@ -86,7 +86,7 @@ Algorithm outcome_across_nodes(const Question& question, const Asked& asked);
 // The same of messages from a device to a rank of its node: what is asked for, and what that comes
 // to where both ends are device memory in one piece.
 struct AskedMessage {
-  MessageWay way;
+  MessageWay way = MessageWay::automatic;
   Origin origin = Origin::rule;
 };
 AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes);
@@ -108,9 +108,6 @@ struct NetFacts {
 NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFacts& facts);
 // Whether some message may have to go by a design.
 bool may_go_by_design(const Sources& sources);
-
-// By which messages may have to go; null: by none.
-ccl::Library* message_library(const Sources& sources);
 
 // The table that ACCORD_TABLE names, read once; empty where there is none or it cannot be used,
 // which the text then says.

@@ -186,14 +186,6 @@ bool Table::has_design() const noexcept {
   });
 }
 
-ccl::Library* Table::message_library() const noexcept {
-  const auto by_library = [](const MessageRange& range) {
-    return range.algorithm.library != nullptr;
-  };
-  const auto found = std::ranges::find_if(messages_, by_library);
-  return found == messages_.end() ? nullptr : found->algorithm.library;
-}
-
 std::uint64_t Table::hash() const noexcept {
   std::uint64_t hash = 14695981039346656037ull;
   const auto mix = [&hash](std::uint64_t word) { hash = (hash ^ word) * 1099511628211ull; };

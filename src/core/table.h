@@ -32,7 +32,7 @@ class Table {
   template <class Way>
   struct RangeOf {
     std::size_t first_bytes = 0;
-    Way algorithm;
+    Way algorithm{};
   };
   using Range = RangeOf<Algorithm>;
   using MessageRange = RangeOf<MessageWay>;
@@ -45,8 +45,6 @@ class Table {
   const NetRange* find_net_message(std::size_t size_bytes) const noexcept;
   // Some go by a design.
   bool has_design() const noexcept;
-  // A library that it has messages go by; null: none.
-  ccl::Library* message_library() const noexcept;
 
   // Equal on two ranks exactly when both choose alike.
   std::uint64_t hash() const noexcept;

@@ -34,9 +34,8 @@ namespace accord::node {
 
 class Group;
 
-// How its receiver is to get a message: by what its size suggests, by a copy engine, or, where that
-// can be, from its sender by a collective library.
-enum class Fetch : std::uint8_t { by_size, by_engine, by_library };
+// How its receiver is to get a message: by what its size suggests, or by a copy engine.
+enum class Fetch : std::uint8_t { by_size, by_engine };
 
 // Goes in the message's stead. Random numbers tell it from a message of the same length.
 struct MessageHeader {
@@ -140,8 +139,6 @@ struct alignas(128) OutboxBoard {
   // Rank 0's counts what all ranks have changed of what they lend.
   alignas(64) std::atomic<std::uint64_t> news{0};
   alignas(64) OutboxSlot slots[kSlots];
-  // By sender: which message this rank would have sent to it (shim/library_messages.h); 0: none.
-  alignas(64) std::atomic<std::uint64_t> asks[kRanksMax] = {};
   // By receiver: this rank sends it headers.
   alignas(64) std::atomic<bool> sends_headers[kRanksMax] = {};
   // By sender: how many messages of its, which may be headers, probes of this rank are reading.

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/log.h"
-#include "shim/library_messages.h"
 #include "shim/shim.h"
 
 namespace accord::shim {
@@ -78,10 +77,6 @@ void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
     return;
   }
   if (state->rank == 0 && !problem.empty()) log::warn("{}: {}", kAlgorithmKey, problem);
-  if (ccl::Library* const library = parsed.of_messages().library) {
-    const Region region(engine());
-    allow_library_messages(comm, *library);
-  }
   if (!value && !(replaces && state->algorithms)) return;
   keep(comm, *state, value ? std::make_shared<core::AlgorithmChoice>(parsed) : nullptr);
 }

@@ -15,7 +15,6 @@
 #include "device/machine.h"
 #include "node/group.h"
 #include "node/node_number.h"
-#include "shim/library_messages.h"
 #include "shim/lineage.h"
 #include "shim/posted_receives.h"
 #include "shim/type_contents.h"
@@ -188,7 +187,6 @@ void join_messages() {
     start_lineages();
     core::CallWatch::has_boards.store(true);
     engine().count_waits_in(&outbox().own_board().waits);
-    join_library_messages(here.comm, here.group);
   } else {
     log::info("messages within the node are staged through the host: {}", joined.message());
     let_go();
@@ -196,7 +194,6 @@ void join_messages() {
 }
 
 void stop_messages() {
-  stop_library_messages();
   stop_posted_receives();
   if (node_joined) outbox().leave();
   if (net_joined) net_messages().leave();
@@ -213,7 +210,6 @@ void leave_messages() {
   engine().count_waits_in(nullptr);
   NodeMates& here = node_mates();
   (void)host::Barrier(here.comm);
-  leave_library_messages();
   const node::Outbox::Counters counters = here.outbox->counters();
   log::info(
       "node: this rank has sent {} messages by headers ({} of them lent, {} of these moved, {} of "
@@ -318,19 +314,9 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
   return way.way == core::NetWay::Way::design ? net::design_at(way.design) : nullptr;
 }
 
-namespace {
-
-node::Fetch fetch_of(const core::MessageWay& way) {
-  using Way = core::MessageWay::Way;
-  if (way.way == Way::library) return node::Fetch::by_library;
-  return way.way == Way::engine ? node::Fetch::by_engine : node::Fetch::by_size;
-}
-
-}  // namespace
-
 // Headers that the host MPI has yet to bring to the receivers go on meanwhile.
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
-                    const core::MessageWay& way, node::MessageHeader& header, bool& posted) {
+                    core::MessageWay way, node::MessageHeader& header, bool& posted) {
   using Clock = std::chrono::steady_clock;
   attend(buffer);
   // Who waits for this rank need not wait for the end of a window of sends.
@@ -343,8 +329,7 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
         core::post_message(outbox(), segment, buffer, receiver, header, outcome, again);
     again = true;
     posted = outcome == core::Posted::yes;
-    if (posted) header.fetch = fetch_of(way);
-    if (posted && header.fetch == node::Fetch::by_library) serve_library_messages();
+    if (posted && way == core::MessageWay::engine) header.fetch = node::Fetch::by_engine;
     if (outcome != core::Posted::later) return status;
     if (Clock::now() >= end) {
       outbox().give_up();

@@ -156,7 +156,7 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
 // Packs `segment` of a buffer for a rank of this node, which is to get it that way. Where there is
 // no room, it waits for receivers to make some, but no longer than staging takes.
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
-                    const core::MessageWay& way, node::MessageHeader& header, bool& posted);
+                    core::MessageWay way, node::MessageHeader& header, bool& posted);
 
 // The same for a rank of another node.
 Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
@@ -175,7 +175,7 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   if (!messages_joined || !buffer.is_staged() || open_sessions.load() != 0) return {};
   const core::Segment segment = segment_of(count, datatype);
   const core::MessageWay way = way_of_message(comm, segment.size_bytes());
-  const bool can_be_near = way.way != core::MessageWay::Way::staged;
+  const bool can_be_near = way != core::MessageWay::staged;
   if (const int near = can_be_near ? node_rank(comm, dest) : -1; near >= 0)
     return takes_header(datatype) ? post_message(buffer, segment, near, way, header, posted)
                                   : Status();

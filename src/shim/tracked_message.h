@@ -16,7 +16,6 @@
 #include "core/reasons.h"
 #include "shim/completion.h"
 #include "shim/held_messages.h"
-#include "shim/library_messages.h"
 #include "shim/messages.h"
 #include "shim/posted_receives.h"
 #include "shim/story.h"
@@ -78,14 +77,11 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   if (lender == nullptr) return d.recv.copy_out(received_bytes);
   if (!facts) facts.emplace().has_origin = false;
   facts->received_bytes = header.size_bytes;
-  const char* path = path_of(header);
-  const auto bring = [&](void* to) {
-    return header.fetch == node::Fetch::by_library && bring_by_library(header, to, path);
-  };
+  const char* const path = path_of(header);
   const Status status =
       net_joined && lender == &net_messages()
           ? net_messages().fetch(segment, d.recv, header, collected.of_others)
-          : core::fetch_message(outbox(), segment, d.recv, header, bring, collected.of_node);
+          : core::fetch_message(outbox(), segment, d.recv, header, collected.of_node);
   core::set_last_path(path);
   if (story) story->took(path, core::reason::kByHeader);
   return status;
@@ -131,10 +127,8 @@ class TrackedMessage : public core::Tracked {
     if (completion.cancelled || !description_.landing.may_hold_header(completion.received_bytes))
       return;
     const core::Segment segment = description_.landing.segment();
-    if (segment.type == nullptr ||
-        !core::find_header(outbox(), segment, description_.recv.host(), completion.received_bytes,
-                           header) ||
-        header.fetch == node::Fetch::by_library)
+    if (segment.type == nullptr || !core::find_header(outbox(), segment, description_.recv.host(),
+                                                      completion.received_bytes, header))
       return;
     const char* const path = core::last_path();
     const std::size_t size = batch->fetches.size();

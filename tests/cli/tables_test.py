@@ -204,17 +204,16 @@ def test_explain_a_message(home: Home, accord: Accord, tmp_path: Path) -> None:
     assert (answer["algorithm"], answer["origin"]) == ("copy-engine", "info")
     answer = explained("64K", "--info", "copy-engine")
     assert answer["origin"] == "rule" and "none of the algorithms" in answer["problems"][0]
-    answer = explained("64K", ACCORD_P2P_LIBRARY="nccl")
-    assert (answer["algorithm"], answer["otherwise"]) == ("nccl", "copy-kernel")
+    answer = explained("64K")
     assert (answer["ranks"], answer["across_nodes"]) == (2, "staged")
-    ranges = [{"first_bytes": 0, "algorithm": "staged"}, {"first_bytes": 4096, "algorithm": "nccl"}]
+    ranges = [{"first_bytes": 0, "algorithm": "staged"}, {"first_bytes": 4096, "algorithm": "copy-engine"}]
     row = {"collective": "send", "ranks": 2, "ranges": ranges}
     table = {**json.loads(SAMPLE.read_text()), "choices": [row], "points": []}
     path = tmp_path / "table.json"
     path.write_text(json.dumps(table))
     answer = explained("64K", "--table", path)
-    assert (answer["algorithm"], answer["origin"]) == ("nccl", "table")
-    assert answer["table_says"] == {"first_bytes": 4096, "algorithm": "nccl"}
+    assert (answer["algorithm"], answer["origin"]) == ("copy-engine", "table")
+    assert answer["table_says"] == {"first_bytes": 4096, "algorithm": "copy-engine"}
     path.write_text(json.dumps({**table, "choices": [{**row, "ranks": 4}]}))
     answer = explained("64K", "--table", path)
     assert answer["origin"] == "rule" and "a message has two ranks" in answer["problems"][0]

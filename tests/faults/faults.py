@@ -261,7 +261,8 @@ def failing_plugin(run: Run) -> None:
     if kind == "begins_not":
         run.environment["FAKE_NCCL_FAIL_INIT"] = str(run.chance.randrange(run.ranks))
     if kind == "fails":
-        run.environment["FAKE_NCCL_FAIL_CALL"] = str(run.chance.randint(1, 150))
+        what = run.chance.choice(["CALL", "MESSAGE"])
+        run.environment[f"FAKE_NCCL_FAIL_{what}"] = str(run.chance.randint(1, 150))
         if run.chance.random() < 0.5:
             run.environment["FAKE_NCCL_FAIL_RANK"] = str(run.chance.randrange(run.ranks))
         if run.chance.random() < 0.5:

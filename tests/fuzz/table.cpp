@@ -53,7 +53,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   FUZZ_CHECK(!table.runtime().empty());
   check_ranges(table);
-  (void)table.message_library();
   (void)table.has_design();
   // Written anew, with other blanks and its members in another order, it means the same.
   Table again;

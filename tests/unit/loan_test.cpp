@@ -150,8 +150,8 @@ TEST_F(Loan, IsNoneWhereTheMessageIsKept) {
     std::array<std::byte, sizeof(MessageHeader)> here{};
     auto on_host = core::StagedBuffer::untouched(here.data());
     core::FetchBatch batch(ranks_[1]);
-    EXPECT_OK(core::fetch_message(ranks_[1], segment, i % 2 == 0 ? on_device : on_host, header,
-                                  nullptr, &batch));
+    EXPECT_OK(
+        core::fetch_message(ranks_[1], segment, i % 2 == 0 ? on_device : on_host, header, &batch));
     EXPECT_EQ(0u, batch.size());
     EXPECT_EQ(Bytes(sent.size(), 42), i % 2 == 0 ? to_.read(sent.size()) : Bytes(sent.size(), 42));
     if (i % 2 != 0) {
@@ -221,15 +221,10 @@ TEST_F(Loan, IsMovedToHostMemoryWhereTheOutboxIsFull) {
     Bytes here(kMessageBytes);
     auto on_host = core::StagedBuffer::untouched(here.data());
     core::StagedBuffer on_device = staged(to_, segment_);
-    // No library sends from there, nor does a kernel read it.
+    // No kernel reads it from there.
     core::FetchBatch batch(ranks_[1]);
-    EXPECT_OK(core::fetch_message(
-        ranks_[1], segment_, is_received_on_host ? on_host : on_device, header_,
-        [](void*) {
-          ADD_FAILURE() << "brought by a library";
-          return true;
-        },
-        &batch));
+    EXPECT_OK(core::fetch_message(ranks_[1], segment_, is_received_on_host ? on_host : on_device,
+                                  header_, &batch));
     EXPECT_EQ(0u, batch.size());
     EXPECT_EQ(counted(1), is_received_on_host ? here : to_.read(kMessageBytes));
     ranks_[0].withdraw(other);
@@ -345,23 +340,17 @@ TEST_F(Loan, IsSentFromTheOutboxOnceItIsMoved) {
   expect_all_room();
 }
 
-TEST_F(Loan, IsCopiedUnlessItIsBrought) {
-  for (const bool is_brought : {true, false}) {
-    const Bytes before = to_.read(kMessageBytes);
-    core::StagedBuffer buffer = staged(to_, segment_);
-    void* place = nullptr;
-    auto loan = node::Outbox::Loan::ended;
-    EXPECT_OK(core::fetch_message(ranks_[1], segment_, buffer, header_, [&](void* to) {
-      place = to;
-      loan = look();
-      return is_brought;
-    }));
-    EXPECT_EQ(to_.address(), place);
-    EXPECT_EQ(node::Outbox::Loan::being_read, loan);
-    EXPECT_EQ(is_brought ? before : counted(1), to_.read(kMessageBytes));
-    EXPECT_EQ(node::Outbox::Loan::ended, look());
-    lend_again();
-  }
+TEST_F(Loan, IsBeingReadUntilItsBatchIsDone) {
+  core::StagedBuffer buffer = staged(to_, segment_);
+  core::FetchBatch batch(ranks_[1]);
+  EXPECT_OK(core::fetch_message(ranks_[1], segment_, buffer, header_, &batch));
+  EXPECT_EQ(1u, batch.size());
+  EXPECT_EQ(node::Outbox::Loan::being_read, look());
+  batch.begin();
+  bool done = false;
+  while (!done) ASSERT_OK(batch.poll(done));
+  EXPECT_EQ(counted(1), to_.read(kMessageBytes));
+  EXPECT_EQ(node::Outbox::Loan::ended, look());
 }
 
 TEST_F(Loan, EndsByItselfAfterAWhile) {

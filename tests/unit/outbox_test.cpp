@@ -242,7 +242,7 @@ TEST(Outbox, FetchesSeveralMessagesTogether) {
     device::PointerInfo where = device::classify(to.back()->address());
     where.runtime = &runtime;
     auto buffer = core::StagedBuffer::staged(to.back()->address(), where);
-    EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, nullptr, &batch));
+    EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, &batch));
   }
   EXPECT_EQ(kMessages, batch.size());
   EXPECT_TRUE(ranks[0].reserve(1, 1, {}, header).is_full);
@@ -271,7 +271,7 @@ TEST(Outbox, GivesTheSenderItsMemoryBackWhereABatchFails) {
   where.runtime = &runtime;
   auto buffer = core::StagedBuffer::staged(to.address(), where);
   core::FetchBatch batch(ranks[1]);
-  EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, nullptr, &batch));
+  EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, &batch));
   runtime.fails = true;
   batch.begin();
   bool done = false;

@@ -186,28 +186,23 @@ TEST(selection, setting_then_info_then_table_then_rule) {
 
 // ACCORD_P2P_BYTES is 32 bytes, ACCORD_NODE_BYTES 16 KiB, ACCORD_QUICK_COPY_BYTES 256 KiB.
 TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
-  using MessageKind = MessageWay::Way;
-  ccl::Library* const nccl = ccl::find("nccl");
-  const auto by = [](std::size_t size_bytes, MessageWay way = {}) {
+  const auto by = [](std::size_t size_bytes, MessageWay way = MessageWay::automatic) {
     return std::string(name_of(outcome(size_bytes, AskedMessage{way, Origin::setting})));
   };
   EXPECT_EQ(by(31), "staged");
   EXPECT_EQ(by(32), "copy-kernel");
   EXPECT_EQ(by(256 * kKiB), "copy-kernel");
   EXPECT_EQ(by(256 * kKiB + 1), "copy-engine");
-  EXPECT_EQ(by(31, {MessageKind::engine}), "staged");
-  EXPECT_EQ(by(32, {MessageKind::engine}), "copy-engine");
-  EXPECT_EQ(by(kMiB, {MessageKind::kernel}), "copy-engine");
-  EXPECT_EQ(by(kMiB, {MessageKind::staged}), "staged");
-  EXPECT_EQ(by(kMiB, {MessageKind::library, nccl}), "nccl");
-  EXPECT_EQ(by(16 * kKiB - 1, {MessageKind::library, nccl}), "copy-kernel");
+  EXPECT_EQ(by(31, MessageWay::engine), "staged");
+  EXPECT_EQ(by(32, MessageWay::engine), "copy-engine");
+  EXPECT_EQ(by(kMiB, MessageWay::kernel), "copy-engine");
+  EXPECT_EQ(by(kMiB, MessageWay::staged), "staged");
 
   const Table table = understood(messages_text(
-      R"({"first_bytes": 0, "algorithm": "auto"}, {"first_bytes": 4096, "algorithm": "nccl"})"));
+      R"({"first_bytes": 0, "algorithm": "auto"}, {"first_bytes": 4096, "algorithm": "staged"})"));
   EXPECT_FALSE(table.empty());
-  EXPECT_EQ(table.find_message(4095)->algorithm, MessageWay());
-  EXPECT_EQ(table.find_message(4096)->algorithm.library, nccl);
-  EXPECT_EQ(table.message_library(), nccl);
+  EXPECT_EQ(table.find_message(4095)->algorithm, MessageWay::automatic);
+  EXPECT_EQ(table.find_message(4096)->algorithm, MessageWay::staged);
   EXPECT_NE(table.hash(), Table().hash());
   EXPECT_NE(table.hash(),
             understood(messages_text(R"({"first_bytes": 0, "algorithm": "auto"})")).hash());
@@ -218,11 +213,9 @@ TEST(selection, messages_have_a_rule_and_tables_of_their_own) {
   const AlgorithmChoice info = choice("send:copy-engine");
   const AlgorithmChoice other = choice("nccl");
   EXPECT_EQ(asked_for_message({&setting, &info, &table}, 5000).origin, Origin::setting);
-  EXPECT_EQ(asked_for_message({&other, &info, &table}, 5000).way, MessageWay{MessageKind::engine});
+  EXPECT_EQ(asked_for_message({&other, &info, &table}, 5000).way, MessageWay::engine);
   EXPECT_EQ(asked_for_message({&other, &other, &table}, 5000).origin, Origin::table);
   EXPECT_EQ(asked_for_message({&other, nullptr, &table}, 5).origin, Origin::rule);
-  EXPECT_EQ(message_library({&setting, &info, &table}), nccl);
-  EXPECT_EQ(message_library({&setting, &info, nullptr}), nullptr);
 }
 
 // ACCORD_NET_DESIGN is table, ACCORD_NET_BYTES 64 KiB; net_selection_test has others.
