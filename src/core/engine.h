@@ -26,7 +26,7 @@
 #include "core/agreement.h"
 #include "core/call_watch.h"
 #include "core/host_port.h"
-#include "core/two_level/placement.h"
+#include "core/placement.h"
 
 namespace accord::node {
 class Group;
@@ -166,7 +166,9 @@ class Engine {
    private:
     std::atomic<std::uint32_t>& count_;
   };
-  bool is_waited_for() const noexcept { return waits_.load()->load(std::memory_order_relaxed) != 0; }
+  bool is_waited_for() const noexcept {
+    return waits_.load()->load(std::memory_order_relaxed) != 0;
+  }
   // From now on there; null: nobody sees it.
   void count_waits_in(std::atomic<std::uint32_t>* count) noexcept {
     waits_.store(count != nullptr ? count : &unseen_waits_);

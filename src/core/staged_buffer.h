@@ -84,7 +84,7 @@ class StagedBuffer {
   std::vector<Segment> writes_;
   device::StagingBuffer shadow_;
   std::vector<device::StagingBuffer> islands_;  // its parts, of absolute addresses
-  std::byte* origin_ = nullptr;  // shadow address that stands for user_
+  std::byte* origin_ = nullptr;                 // shadow address that stands for user_
 };
 
 // What many calls wrote, copied out together: one after the other, each copy would wait for the

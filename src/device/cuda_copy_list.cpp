@@ -21,9 +21,8 @@ std::atomic<std::uint64_t> launches{0};
 
 bool may_be_listed(const Driver& driver, std::span<const Copy> copies) {
   return copies.size() > 1 && driver.images.packing != nullptr &&
-         std::ranges::all_of(copies, [](const Copy& copy) {
-           return copy.rows == 1 && copy.row_bytes != 0;
-         });
+         std::ranges::all_of(
+             copies, [](const Copy& copy) { return copy.rows == 1 && copy.row_bytes != 0; });
 }
 
 std::vector<ByteRange> ranges_of(std::span<const Copy> copies) {
@@ -44,8 +43,8 @@ Status launch(const Driver& driver, Function function, std::span<const Copy> cop
   std::uint64_t most_bytes = 0;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const Copy& copy = copies[i];
-    list.copies[i] = {static_cast<std::byte*>(copy.dst),
-                         static_cast<const std::byte*>(copy.src), copy.row_bytes};
+    list.copies[i] = {static_cast<std::byte*>(copy.dst), static_cast<const std::byte*>(copy.src),
+                      copy.row_bytes};
     most_bytes = std::max<std::uint64_t>(most_bytes, copy.row_bytes);
   }
   const std::uint64_t blocks_max = std::max<std::uint64_t>(1, kBlocksMax / copies.size());
@@ -53,11 +52,11 @@ Status launch(const Driver& driver, Function function, std::span<const Copy> cop
       std::clamp<std::uint64_t>(most_bytes / kBlockBytes, 1, blocks_max));
   void* parameters[] = {&list};
   launches.fetch_add(1, std::memory_order_relaxed);
-  return status_of(driver,
-                   driver.launch_kernel(
-                       function, list.blocks_each * static_cast<unsigned>(copies.size()), 1, 1,
-                       kPackThreads, 1, 1, 0, stream, parameters, nullptr),
-                   symbol::launch_kernel);
+  return status_of(
+      driver,
+      driver.launch_kernel(function, list.blocks_each * static_cast<unsigned>(copies.size()), 1, 1,
+                           kPackThreads, 1, 1, 0, stream, parameters, nullptr),
+      symbol::launch_kernel);
 }
 
 Status enqueue(const Driver& driver, Function function, std::span<const Copy> copies,
@@ -86,8 +85,8 @@ Status copy_list_begin(const Driver& driver, Device device, std::span<const Copy
       status = pack_kernels().find(driver, scope.context(), "accord_copy_list", function);
     if (status.ok()) {
       return begin_work(
-          driver, scope,
-          [&](Stream stream) { return enqueue(driver, function, copies, stream); }, ticket);
+          driver, scope, [&](Stream stream) { return enqueue(driver, function, copies, stream); },
+          ticket);
     }
     // Memory elsewhere, or none that a kernel may touch.
     const StatusCode code = status.code();

@@ -59,7 +59,6 @@ struct ByteRange {
 // would fault, or beyond `reach`. `purpose` is for the messages.
 enum class Reach { everywhere, device };  // device: nothing but its own memory
 Status enter_for_kernel(const Driver& driver, Device device, std::span<const ByteRange> ranges,
-                        const char* purpose, ContextScope& scope,
-                        Reach reach = Reach::everywhere);
+                        const char* purpose, ContextScope& scope, Reach reach = Reach::everywhere);
 
 }  // namespace accord::device::cuda

@@ -37,8 +37,8 @@ namespace accord::node {
 // What a rank tells the others when a group is joined: plain bytes.
 struct Record {
   static constexpr std::size_t kHandleBytesMax = 192;
-  std::uint64_t node = 0;              // equal on ranks that can share memory
-  device::KernelPlace inbox_kernels;   // of its server; inboxes only
+  std::uint64_t node = 0;             // equal on ranks that can share memory
+  device::KernelPlace inbox_kernels;  // of its server; inboxes only
   device::KernelPlace kernels;
   PortAddress port;
   std::uint64_t network = 0;                   // DescriptorPort::network
@@ -67,7 +67,7 @@ struct alignas(128) Mailbox {
   std::atomic<std::uint32_t> closed{0};   // it has unmapped its peers' regions
   // Rank 0's is everybody's: calls of the communicator << 16 | ranks that rest after so many.
   std::atomic<std::uint64_t> resting{0};
-  // What it tells its peers for a call (core/ccl/turn.h), of two calls in turn.
+  // What it tells its peers for a call (coll/library/turn.h), of two calls in turn.
   std::atomic<std::uint64_t> told[2] = {};
 };
 

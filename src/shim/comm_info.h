@@ -10,7 +10,7 @@
 
 #include <memory>
 
-#include "core/algorithm.h"
+#include "coll/select/algorithm.h"
 
 namespace accord::shim {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "core/selection.h"
+#include "coll/select/selection.h"
 #include "device/machine.h"
 #include "preload/shim_abi.h"
 #include "shim/collectives.h"

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/log.h"
-#include "core/loan.h"
-#include "core/selection.h"
+#include "coll/select/selection.h"
 #include "device/machine.h"
 #include "node/group.h"
 #include "node/node_number.h"
+#include "p2p/loan.h"
 #include "shim/lineage.h"
 #include "shim/posted_receives.h"
 #include "shim/type_contents.h"

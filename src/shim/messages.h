@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Messages from a device to a rank of the same node: the host MPI matches a header in their stead,
-// and the receiver fetches them from device memory of the sender (core/device_message.h). Who may
+// and the receiver fetches them from device memory of the sender (p2p/device_message.h). Who may
 // send headers is agreed at MPI_Init. A rank gets none before it uses a device and has opened what
 // a peer lends. From its first use of a device on it looks after receives that may last until then,
 // and once it has opened something after all that a header fits into, of host memory too.
@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/algorithm.h"
-#include "core/device_message.h"
+#include "coll/select/algorithm.h"
+#include "p2p/device_message.h"
 #include "shim/describe.h"
 #include "shim/held_messages.h"
 #include "shim/net_messages.h"

@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-#include "core/net/messages.h"
+#include "p2p/net_messages.h"
 #include "shim/shim.h"
 
 namespace accord::shim {

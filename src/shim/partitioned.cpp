@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/partitioned/receive.h"
-#include "core/partitioned/send.h"
+#include "partitioned/receive.h"
+#include "partitioned/send.h"
 #include "shim/describe.h"
 #include "shim/host_progress.h"
 #include "shim/lineage.h"

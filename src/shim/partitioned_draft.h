@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/partitioned/collective.h"
+#include "partitioned/collective.h"
 #include "shim/shim.h"
 
 namespace accord::shim {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <climits>
 
-#include "core/two_level/bundles.h"
-#include "core/two_level/placement.h"
+#include "coll/inter/bundles.h"
+#include "core/placement.h"
 #include "shim/comm_wire.h"
 
 namespace accord::shim {

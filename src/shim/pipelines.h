@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/selection.h"
+#include "coll/select/selection.h"
 #include "shim/canonical.h"
 #include "shim/shapes.h"
 

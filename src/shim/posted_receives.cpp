@@ -40,8 +40,8 @@ class Looking final : public core::Operation {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A look costs a copy's latency, whatever it finds. Where the program waits that is nobody's time;
-  // else, as between the sends of a window, it is no more than half of it.
+  // A look costs a copy's latency, whatever it finds. Where the program waits that is nobody's
+  // time; else, as between the sends of a window, it is no more than half of it.
   bool is_time() const {
     return engine().is_waited_for() || Clock::now() >= looked_at_ + look_took_;
   }

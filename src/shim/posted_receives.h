@@ -4,7 +4,7 @@
 // Receives into device memory that the program has posted, and whose completion it has not asked
 // for yet. Where their senders wait for a message that they have lent, it is brought while this
 // rank is in any call that makes progress, before they have to move it out of the way
-// (core/loan.h).
+// (p2p/loan.h).
 #pragma once
 
 namespace accord::shim {

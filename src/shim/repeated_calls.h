@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective.h"
+#include "coll/collective.h"
 #include "device/device_runtime.h"
 
 namespace accord::shim {

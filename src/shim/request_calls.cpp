@@ -99,8 +99,8 @@ int Waitall(int count, MPI_Request array[], MPI_Status given[]) {
   {
     const Watch watched(count, array);
     // A header's message is fetched while others are on their way, and others' are copied out.
-    if (array == nullptr || (engine().idle() && !listens() && !watched.has_early() &&
-                             !watched.have_copies_in_common()))
+    if (array == nullptr ||
+        (engine().idle() && !listens() && !watched.has_early() && !watched.have_copies_in_common()))
       return wait_for_all(watched, count, array, given);
   }
   return wait_for_each(count, array, given);

@@ -15,8 +15,8 @@
 
 #include "base/config.h"
 #include "base/status.h"
-#include "core/algorithm.h"
-#include "core/collective.h"
+#include "coll/collective.h"
+#include "coll/select/algorithm.h"
 #include "core/engine.h"
 #include "core/requests.h"
 #include "device/registry.h"

@@ -47,7 +47,7 @@ void tell(const stages::Story& story, const Shape& call, const Description& d,
 }
 
 // Why a call cannot go through exchange regions whatever the ranks' buffers are; one of
-// core/reasons.h.
+// coll/select/reasons.h.
 template <class Shape>
 const char* why_no_exchange(const Shape& call, const CommState& state,
                             const std::optional<core::Pipeline>& made) {

@@ -12,8 +12,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/loan.h"
-#include "core/reasons.h"
+#include "coll/select/reasons.h"
+#include "p2p/loan.h"
 #include "shim/completion.h"
 #include "shim/held_messages.h"
 #include "shim/messages.h"

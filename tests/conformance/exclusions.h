@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Known defects of host MPIs (known_defects.cpp, by name and version): cases that hit one are skipped, with the reason
-// counted. A defect of Accord is never listed here.
+// Known defects of host MPIs (known_defects.cpp, by name and version): cases that hit one are
+// skipped, with the reason counted. A defect of Accord is never listed here.
 #pragma once
 
 #include "run.h"

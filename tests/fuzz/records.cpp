@@ -35,7 +35,7 @@ void read_all(Group& group) {
   }
 }
 
-// Both ranks, in the steps of core/node/joining.h. Says no where one declines.
+// Both ranks, in the steps of coll/intra/joining.h. Says no where one declines.
 bool join(Group& first, Group& second, std::span<const node::Record> seen,
           std::span<const node::Record> true_ones) {
   if (!first.accept(seen).ok() || !second.accept(true_ones).ok()) return false;

@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // A table of accord tune, as ACCORD_TABLE names a file of.
-#include "core/table.h"
+#include "coll/select/table.h"
 
 #include <nlohmann/json.hpp>
 

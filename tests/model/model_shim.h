@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/collective.h"
+#include "coll/collective.h"
 #include "core/engine.h"
 #include "core/requests.h"
 #include "exchange_options.h"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/partitioned/collective.h"
 #include "device/registry.h"
+#include "partitioned/collective.h"
 #include "thread_messages.h"
 
 namespace accord::device {

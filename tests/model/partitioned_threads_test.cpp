@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/partitioned/receive.h"
-#include "core/partitioned/send.h"
 #include "device/registry.h"
+#include "partitioned/receive.h"
+#include "partitioned/send.h"
 #include "thread_messages.h"
 
 namespace accord::device {

@@ -7,7 +7,7 @@
 #include <array>
 #include <atomic>
 
-#include "core/algorithm.h"
+#include "coll/select/algorithm.h"
 #include "sight.h"
 
 namespace accord::model {

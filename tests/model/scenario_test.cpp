@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/collective.h"
-#include "core/node/direct_exchange.h"
-#include "core/node/pairwise_exchange.h"
+#include "coll/collective.h"
+#include "coll/intra/direct_exchange.h"
+#include "coll/intra/pairwise_exchange.h"
 
 namespace accord::model {
 namespace {

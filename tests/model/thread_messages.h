@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/host_port.h"
-#include "core/partitioned/channel.h"
+#include "partitioned/channel.h"
 
 namespace accord::core {
 

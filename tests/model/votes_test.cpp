@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "base/stages.h"
-#include "core/collective.h"
-#include "core/reasons.h"
+#include "coll/collective.h"
+#include "coll/select/reasons.h"
 #include "scenario.h"
 
 namespace accord::model {

@@ -3,8 +3,8 @@
 //
 // How much device memory the library takes for itself: so many communicators, each with collectives
 // up to so many bytes, and messages where asked for. Prints a row of the table in
-// bench/results/1xh100; fails where a rank has taken more than so many MiB at any time, or more than
-// one is left once all communicators are freed.
+// bench/results/1xh100; fails where a rank has taken more than so many MiB at any time, or more
+// than one is left once all communicators are freed.
 //
 //   device_memory COMMUNICATORS LARGEST_BYTES MOST_MIB [messages | idle]
 //

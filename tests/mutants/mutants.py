@@ -32,7 +32,7 @@ import time
 from typing import Any, NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = ("src/core", "src/node")
+ROOMS = ("src/core", "src/coll", "src/p2p", "src/partitioned", "src/node")
 LATE = 10.0  # times as long as a test takes by itself
 LATE_S = 20.0  # at least
 SKIPPED = 77

@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // What ACCORD_ALGORITHM may say, and what it means for which collective.
-#include "core/algorithm.h"
+#include "coll/select/algorithm.h"
 
 #include <gtest/gtest.h>
 

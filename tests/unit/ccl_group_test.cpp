@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ccl/group.h"
+#include "coll/library/group.h"
 #include "forwarding_runtime.h"
 #include "node_world.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ccl/plan.h"
+#include "coll/library/plan.h"
 #include "support.h"
 
 namespace accord::test {

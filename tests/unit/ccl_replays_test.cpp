@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ccl/replays.h"
+#include "coll/library/replays.h"
 
 namespace accord::test {
 namespace {

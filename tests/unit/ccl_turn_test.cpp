@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/ccl/far_turn.h"
-#include "core/ccl/turn.h"
+#include "coll/library/far_turn.h"
+#include "coll/library/turn.h"
 #include "node_world.h"
 #include "post_wire.h"
 

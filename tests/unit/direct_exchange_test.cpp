@@ -3,7 +3,7 @@
 //
 // Collectives straight between users' buffers: every kind, in place and not, gives what it should,
 // and all ranks go the same way.
-#include "core/node/direct_exchange.h"
+#include "coll/intra/direct_exchange.h"
 
 #include "node_collective.h"
 

@@ -14,8 +14,12 @@ BELOW = {
     "net": {"base", "device"},
     "node": {"base", "device"},
     "proxy": {"base", "device", "net", "node"},
-    "core": {"base", "device", "ccl", "net", "node", "proxy"},
-    "shim": {"base", "device", "ccl", "net", "node", "core", "proxy", "preload"},  # preload: shim_abi.h only
+    "core": {"base", "device", "node"},
+    "coll": {"base", "device", "ccl", "net", "node", "core"},
+    "p2p": {"base", "device", "net", "node", "proxy", "core"},
+    "partitioned": {"base", "device", "node", "core"},
+    # preload: shim_abi.h only
+    "shim": {"base", "device", "ccl", "net", "node", "proxy", "core", "coll", "p2p", "partitioned", "preload"},
     "preload": {"base", "device"},
 }
 SHARED_WITH_SHIM = "preload/shim_abi.h"

@@ -4,7 +4,7 @@
 // How long the receiver of a message that is lent to it is waited for.
 #include <unistd.h>
 
-#include "core/loan.h"
+#include "p2p/loan.h"
 #include "support.h"
 
 namespace accord::test {

@@ -3,7 +3,7 @@
 //
 // Messages that their sender lends to their receiver, where they lie: read there, moved out of the
 // way, taken back, and given as long as is due; and what both ends learn of an error.
-#include "core/loan.h"
+#include "p2p/loan.h"
 
 #include <sys/resource.h>
 

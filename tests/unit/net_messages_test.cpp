@@ -3,9 +3,10 @@
 //
 // Messages between nodes by their headers, which a socket carries here in the host MPI's stead:
 // several are on their way at once, and what is cut off or left behind holds nobody up.
-#include "core/loan.h"
-#include "core/net/messages.h"
+#include "p2p/net_messages.h"
+
 #include "net_ranks.h"
+#include "p2p/loan.h"
 
 namespace accord::test {
 namespace {

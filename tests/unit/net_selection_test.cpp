@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/config.h"
-#include "core/selection.h"
+#include "coll/select/selection.h"
 
 namespace accord::core {
 namespace {

@@ -24,7 +24,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/node/joining.h"
+#include "coll/intra/joining.h"
 #include "device/own_memory.h"
 #include "forwarding_runtime.h"
 #include "node/group.h"

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "core/node/node_exchange.h"
-#include "core/node/pairwise_exchange.h"
+#include "coll/intra/node_exchange.h"
+#include "coll/intra/pairwise_exchange.h"
 #include "device/registry.h"
 #include "support.h"
 

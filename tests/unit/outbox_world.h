@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/device_message.h"
 #include "node_world.h"
+#include "p2p/device_message.h"
 
 namespace accord::test {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "core/partitioned/schedule.h"
+#include "partitioned/schedule.h"
 
 namespace accord::core {
 namespace {

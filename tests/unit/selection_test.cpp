@@ -3,7 +3,7 @@
 //
 // Which algorithm is chosen, and by whom: tables and their faults, the order in which settings,
 // info, table and rule count, and the rule itself with the settings' defaults.
-#include "core/selection.h"
+#include "coll/select/selection.h"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/two_level/plan.h"
+#include "coll/inter/plan.h"
 
 namespace accord::core {
 

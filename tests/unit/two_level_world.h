@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/two_level/exchange.h"
-#include "core/two_level/pairs_exchange.h"
+#include "coll/inter/exchange.h"
+#include "coll/inter/pairs_exchange.h"
 #include "node_world.h"
 
 namespace accord::test {

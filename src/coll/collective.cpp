@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/collective.h"
+
+#include <accord/accord.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "coll/collective_operation.h"
+#include "coll/inter/tags.h"
+#include "coll/library/exchange.h"
+#include "device/inbox.h"
+#include "node/housekeeping.h"
+
+namespace accord::core {
+namespace {
+
+thread_local const char* g_last_path = "-";
+
+// A host request whose completion leaves received bytes in the shadows of a call.
+class TrackedCollective final : public Tracked {
+ public:
+  explicit TrackedCollective(CollectiveCall call) : call_(std::move(call)) {
+    context = call_.context;
+  }
+  Status start() override { return call_.copy_in(); }
+  Status finish(const Completion& completion) override {
+    const stages::Active story(call_.story);
+    return completion.failed ? Status() : call_.complete();
+  }
+
+ private:
+  CollectiveCall call_;
+};
+
+// A generalized request: the operation has done everything, only its outcome is left to tell.
+class TrackedOperation final : public Tracked {
+ public:
+  TrackedOperation(std::shared_ptr<Operation> operation, std::uint64_t context_bits)
+      : operation_(std::move(operation)) {
+    context = context_bits;
+  }
+  Status finish(const Completion&) override { return operation_->status(); }
+
+ private:
+  std::shared_ptr<Operation> operation_;
+};
+
+// A persistent request from device to device.
+class TrackedRounds final : public Tracked {
+ public:
+  TrackedRounds(Engine& engine, std::shared_ptr<CollectiveOperation> operation,
+                std::uint64_t context_bits)
+      : engine_(engine), operation_(std::move(operation)) {
+    context = context_bits;
+    persistent = true;
+    active = false;
+  }
+  ~TrackedRounds() override { engine_.let_go(*operation_); }
+  TrackedRounds(const TrackedRounds&) = delete;
+  TrackedRounds& operator=(const TrackedRounds&) = delete;
+
+  Status start() override {
+    if (active) return {StatusCode::invalid_argument, "MPI_Start of a request that is active"};
+    return {};
+  }
+  // Not before: MPICH 4.0.2 never completes a receive from the process itself that is started when
+  // its message is there already.
+  void started() override {
+    operation_->renew();
+    engine_.submit(operation_, nullptr);
+  }
+  Status finish(const Completion&) override {
+    set_last_path(operation_->path());
+    return operation_->status();
+  }
+
+ private:
+  Engine& engine_;
+  std::shared_ptr<CollectiveOperation> operation_;
+};
+
+struct Choice {
+  std::optional<Turn> turn;
+  // Known here and now to be one host call on the whole buffers.
+  bool whole() const { return !turn || is_known(Mode::plain); }
+  // Known to be one step that needs no shadows: through inboxes, or by a collective library, where
+  // nobody else can be at one meanwhile.
+  bool in_one_step(const CollectiveCall& call) const {
+    if (!turn || call.pipeline->in.shadowed || call.pipeline->out.shadowed) return false;
+    return is_known(Mode::inbox) || (is_known(Mode::ccl) && !call.pipeline->in_company);
+  }
+  Mode mode() const { return turn->result->mode; }
+
+ private:
+  bool is_known(Mode mode) const {
+    return !turn->votes && turn->result->known && turn->result->mode == mode;
+  }
+};
+
+Choice choose(Engine& engine, CommQueue& queue, CollectiveCall& call) {
+  using By = CallWatch::By;
+  Choice choice;
+  if (call.pipeline && !queue.watch.is_broken())
+    choice.turn = engine.next_turn(queue, call.pipeline->key);
+  if (call.mark) call.entry = queue.watch.begin(*call.mark, choice.whole() ? By::host : By::us);
+  return choice;
+}
+
+// Where a library was asked for.
+void count_other_way(const Choice& choice, const CollectiveCall& call) {
+  if (!choice.turn || call.pipeline->library == nullptr) return;
+  const VoteResult& voted = *choice.turn->result;
+  if (voted.known && voted.mode != Mode::ccl && call.pipeline->ballot == Ballot::device)
+    CclExchange::count_other_way();
+}
+
+// A runtime copies to and from its own memory only.
+bool is_of(const PipelineEnd& end, const device::DeviceRuntime& runtime) {
+  return end.runtime == nullptr || end.runtime == &runtime;
+}
+
+bool can_go_by_library(CommQueue& queue, const Pipeline& pipeline) {
+  if (pipeline.library == nullptr) return false;
+  const CclGroup& group = ccl_group_of(queue, *pipeline.library);
+  if (!group.joined()) return false;
+  const device::DeviceRuntime& runtime = group.mailboxes().runtime();
+  return is_of(pipeline.in, runtime) && is_of(pipeline.out, runtime);
+}
+
+std::unique_ptr<Exchange> make_library_exchange(Engine& engine, CommQueue& queue,
+                                                const Pipeline& pipeline) {
+  return std::make_unique<CclExchange>(
+      ccl_group_of(queue, *pipeline.library), pipeline, CclTurn::Company::none,
+      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
+}
+
+std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
+                                        Mode mode) {
+  if (mode == Mode::inbox && node::goes_by_pairs(pipeline.exchange->kind)) {
+    node::Group& regions = *queue.regions.group;
+    if (!is_of(pipeline.in, regions.runtime()) || !is_of(pipeline.out, regions.runtime()))
+      return nullptr;
+    regions.offers().tend();
+    return std::make_unique<InboxPairs>(queue.inboxes.group, queue.regions.group, pipeline);
+  }
+  if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
+  if (!can_go_by_library(queue, pipeline)) return nullptr;
+  return make_library_exchange(engine, queue, pipeline);
+}
+
+// What calls of several steps do each time costs too much of a short one.
+void tend_now_and_then(CommQueue& queue) {
+  constexpr unsigned kCallsPerTend = 64;
+  if (queue.regions.group && ++queue.short_calls % kCallsPerTend == 0)
+    queue.regions.group->offers().tend();
+}
+
+// A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
+// communicator, and no other thread may start anything there. Where the ranks turn out to make
+// different calls, `found` says so.
+Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
+                    const node::CallEntry& entry, CallWatch::Difference& found) {
+  // As long as such a call usually takes, the host MPI can wait.
+  constexpr unsigned kPollsAlone = 256;
+  tend_now_and_then(queue);
+  node::keep_house();
+  Status status;
+  Patience patience;
+  unsigned polls = 0;
+  const auto poll = [&](auto step) {
+    engine.wait_until([&] {
+      bool done = false;
+      keep_first(status, step(done));
+      if (!done && ++polls > kPollsAlone) engine.port().poke();
+      return done;
+    });
+  };
+  poll([&](bool& done) {
+    const Status step = exchange.advance(done);
+    if (!done && patience.is_over()) found = queue.watch.look(entry);
+    done = done || !step.ok() || found.any();
+    return step;
+  });
+  if (status.ok() && !found.any()) return {};
+  explain(queue, found.status.ok() ? status : found.status);
+  poll([&](bool& done) {
+    exchange.stop(done);
+    return Status();
+  });
+  if (!found.any()) found = queue.watch.look(entry);
+  if (!found.any()) return status;
+  queue.watch.break_up();
+  return found.status.ok() ? status : found.status;
+}
+
+}  // namespace
+
+std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
+  if (!turn) return call.why_no_exchange;
+  if (!turn->result->known) return reason::kVoteFailed;
+  std::string words = turn->votes ? reason::kVotes : reason::kVoted;
+  if (*call.pipeline->asked_by != '\0') words += std::string(", ") + call.pipeline->asked_by;
+  if (!turn->result->why.empty()) words += ": " + turn->result->why;
+  return words;
+}
+
+const char* last_path() noexcept { return g_last_path; }
+void set_last_path(const char* path) noexcept { g_last_path = path; }
+
+void explain(CommQueue& queue, const Status& status) noexcept {
+  for (const NodeGroup* group : {&queue.regions, &queue.inboxes, &queue.nodes.local})
+    if (group->group) group->group->explain(status);
+  for (const auto& ccl : queue.ccls)
+    if (ccl->node.group) ccl->mailboxes().explain(status);
+}
+
+Status CollectiveCall::open() {
+  ACCORD_TRY(recv.open());
+  return same_address ? Status() : send.open();
+}
+
+Status CollectiveCall::copy_in() {
+  if (!same_address) ACCORD_TRY(send.copy_in());
+  return recv.copy_in();
+}
+
+Status CollectiveCall::complete() {
+  if (conclude) {
+    stages::enter(stages::Stage::reduce);
+    ACCORD_TRY(Status::from_host(conclude(recv.host())));
+  }
+  stages::enter(stages::Stage::copy_out);
+  return recv.copy_out();
+}
+
+namespace {
+
+// One call of the host MPI, of the blocking form.
+Status call_host(Engine& engine, CollectiveCall& call) {
+  stages::enter(stages::Stage::copy_in);
+  ACCORD_TRY(call.open());
+  ACCORD_TRY(call.copy_in());
+  stages::enter(stages::Stage::host_mpi);
+  {
+    const Engine::BlockingRegion region(engine);
+    ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
+  }
+  return call.complete();
+}
+
+// A call of several steps needs somebody who takes them while this rank blocks in the host MPI.
+void make_one_step_without_progress(const Engine& engine, CollectiveCall& call) {
+  if (engine.threads_allowed() || !call.pipeline) return;
+  call.pipeline.reset();
+  call.why_no_exchange = reason::kNoProgress;
+}
+
+// As much device memory as one call can use; equal on all ranks, as what it follows from.
+void fit_memory_to_call(Pipeline& pipeline) {
+  constexpr std::size_t kRegionBytesMax = std::size_t{32} << 20;
+  const node::Call& call = *pipeline.exchange;
+  const std::size_t used_bytes = node::goes_by_pairs(call.kind)
+                                     ? kRegionBytesMax
+                                     : node::Plan::slot_bytes_max(call) * node::Group::kSlots;
+  pipeline.region_bytes = std::min({pipeline.region_bytes, kRegionBytesMax, used_bytes});
+  // Whose rounds are short goes by the host MPI.
+  if (node::goes_by_pairs(call.kind)) pipeline.lane_bytes = 0;
+  const std::size_t units =
+      (call.block_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes;
+  pipeline.lane_bytes = std::min(pipeline.lane_bytes, units * device::kInboxUnitBytes);
+}
+
+// The ranks decide which way all rounds of a persistent call go, and join the groups for it. A
+// group serves calls in the order of their numbers, which starts of different requests do not have.
+std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
+                                                      const std::shared_ptr<CommQueue>& queue,
+                                                      CollectiveCall call) {
+  fit_memory_to_call(*call.pipeline);
+  call.pipeline->inbox_calls = 1;        // it is made to be repeated
+  call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
+  // What the ranks cannot do together they cannot do for one request.
+  const auto own = std::make_shared<CommQueue>();
+  for (auto group : {&CommQueue::regions, &CommQueue::inboxes}) {
+    NodeGroup& copy = (*own).*group = (*queue).*group;
+    copy.group.reset();
+  }
+  // But for the wire, of which each has a lane.
+  own->nodes = {.local = queue->nodes.local, .wire = queue->nodes.wire};
+  own->nodes.local.group.reset();
+  own->nodes.lane = next_lane(queue->nodes);
+  if (own->nodes.lane == 0) call.pipeline->leaders_max = 0;
+  if (ccl::Library* const library = call.pipeline->library)
+    own->ccls.push_back(std::make_shared<CclGroup>(*library, &ccl_group_of(*queue, *library)));
+  const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
+  auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,
+                                                         CollectiveOperation::Form::persistent);
+  engine.submit(operation, queue);
+  engine.wait(*operation);
+  queue->nodes.wire = own->nodes.wire;
+  if (queue->regions.placement.ranks() == 0) queue->regions.placement = own->regions.placement;
+  return operation;
+}
+
+}  // namespace
+
+std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
+  if (!engine.idle() || queue.watch.is_broken()) return std::nullopt;
+  const auto mode = queue.modes.next_if(pipeline.key, [&](Mode voted) {
+    return voted == Mode::inbox ||
+           (voted == Mode::ccl && !pipeline.in_company && can_go_by_library(queue, pipeline));
+  });
+  if (!mode) return std::nullopt;
+  const auto entry = queue.watch.begin(CallMark::of(pipeline.key), CallWatch::By::us);
+  const auto exchange = *mode == Mode::ccl ? make_library_exchange(engine, queue, pipeline)
+                                           : make_exchange(engine, queue, pipeline, *mode);
+  set_last_path(exchange->path());
+  CallWatch::Difference found;
+  Status status = run_exchange(engine, queue, *exchange, entry, found);
+  if (!found.by_host) return status;
+  queue.watch.take_back();
+  queue.difference = std::move(status);
+  return std::nullopt;
+}
+
+Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
+                      bool& repeatable) {
+  // The blocking form of a collective does not match the non-blocking one, so which is issued must
+  // not depend on anything that only this rank knows: neither on what else is active here, nor on
+  // whether a vote has arrived yet. Once all earlier calls are issued, all their votes are known.
+  const stages::Active active(call.story);
+  stages::enter(stages::Stage::queue);
+  engine.wait_until([&] { return !engine.busy(*queue); });
+  const Choice choice = choose(engine, *queue, call);
+  count_other_way(choice, call);
+  if (choice.whole()) {
+    set_last_path("staged");
+    if (call.story) call.story->took("staged", why(call, choice.turn));
+    ACCORD_TRY(call_host(engine, call));
+    return std::exchange(queue->difference, Status());
+  }
+  if (choice.in_one_step(call)) {
+    if (const auto exchange = make_exchange(engine, *queue, *call.pipeline, choice.mode())) {
+      const char* const path = exchange->path();
+      set_last_path(path);
+      if (call.story) call.story->took(path, why(call, choice.turn));
+      repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
+      CallWatch::Difference found;
+      Status status = run_exchange(engine, *queue, *exchange, call.entry, found);
+      if (!found.by_host) return status;
+      ACCORD_TRY(call_host(engine, call));
+      return status;
+    }
+  }
+  auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
+                                                         CollectiveOperation::Form::blocking);
+  engine.submit(operation, queue);
+  engine.wait(*operation);
+  set_last_path(operation->path());
+  ACCORD_TRY(operation->status());
+  // Known to all ranks alike, by their votes.
+  CollectiveCall* const left = operation->left_to_waiter();
+  if (left == nullptr) return {};
+  ACCORD_TRY(call_host(engine, *left));
+  return operation->difference();
+}
+
+Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                        CollectiveCall call, HostRequest& request) {
+  make_one_step_without_progress(engine, call);
+  const stages::Active active(call.story);
+  const Choice choice = choose(engine, *queue, call);
+  // In this order: once the queue is not busy, nobody writes the votes any more.
+  const bool busy = engine.busy(*queue);
+  if (!busy) count_other_way(choice, call);
+  if (busy || !choice.whole()) {
+    const std::uint64_t context = call.context;
+    auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
+                                                           CollectiveOperation::Form::nonblocking);
+    set_last_path("queued");
+    stages::enter(stages::Stage::queue);
+    ACCORD_TRY(engine.submit(operation, queue, request));
+    requests.track(request, std::make_shared<TrackedOperation>(std::move(operation), context));
+    return {};
+  }
+  set_last_path("staged");
+  if (call.story) call.story->took("staged", why(call, choice.turn));
+  stages::enter(stages::Stage::copy_in);
+  ACCORD_TRY(call.open());
+  ACCORD_TRY(call.copy_in());
+  stages::enter(stages::Stage::host_mpi);
+  ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
+  // A request complete at once may be one handle that the host MPI gives out many times (MPICH
+  // does): such a one is finished here and never enters the table.
+  bool done = false;
+  ACCORD_TRY(engine.port().peek(request, done));
+  if (done) return call.complete();
+  requests.track(request, std::make_shared<TrackedCollective>(std::move(call)));
+  return {};
+}
+
+Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                       CollectiveCall call, HostRequest& request) {
+  // An initialisation is a collective call of its own, matched in order, and may wait for peers.
+  // Its story ends with it.
+  const stages::Story story = call.story;
+  const stages::Active active(story);
+  stages::enter(stages::Stage::queue);
+  engine.wait_until([&] { return !engine.busy(*queue); });
+  make_one_step_without_progress(engine, call);
+  if (queue->watch.is_broken()) call.pipeline.reset();
+  if (call.pipeline && call.pipeline->exchange) {
+    const std::uint64_t context = call.context;
+    const auto operation = decide_on_rounds(engine, queue, std::move(call));
+    set_last_path(operation->path());
+    ACCORD_TRY(operation->status());
+    CollectiveCall* const left = operation->left_to_waiter();
+    if (left == nullptr) {
+      ACCORD_TRY(engine.hold(*operation, request));
+      requests.track(request, std::make_shared<TrackedRounds>(engine, operation, context));
+      return {};
+    }
+    call = std::move(*left);
+  } else {
+    set_last_path("staged");
+    if (story) story->took("staged", call.why_no_exchange);
+  }
+  call.story.reset();
+  stages::enter(stages::Stage::host_mpi);
+  ACCORD_TRY(call.open());
+  {
+    const Engine::BlockingRegion region(engine);
+    ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
+  }
+  if (!call.send.is_staged() && !call.recv.is_staged() && !call.conclude) return {};
+  auto work = std::make_shared<TrackedCollective>(std::move(call));
+  work->persistent = true;
+  work->active = false;
+  requests.track(request, std::move(work));
+  return {};
+}
+
+}  // namespace accord::core
+
+extern "C" const char* accord_last_path(void) { return accord::core::last_path(); }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The story of one collective call on buffers that may need staging: decide the mode together, copy
+// in, let the host MPI do it (whole, or in chunks so that copies and messages overlap), copy out.
+// The shim describes the call; the model test describes the same calls over a fake MPI. Knows no
+// mpi.h.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ccl/library.h"
+#include "coll/select/reasons.h"
+#include "core/engine.h"
+#include "core/pipeline_end.h"
+#include "core/requests.h"
+#include "core/staged_buffer.h"
+#include "core/wire.h"
+#include "node/plan.h"
+
+namespace accord::core {
+
+// How a call may be cut into chunks. Everything but the ballot, the ends and in_place is equal on
+// all ranks.
+struct Pipeline {
+  Key key;
+  Ballot ballot = Ballot::neutral;
+  const char* asked_by =
+      "";  // who wants it to go a certain way, one of coll/select/reasons.h; "": nobody
+  std::size_t size_bytes = 0;    // packed
+  std::size_t chunk_bytes = 0;   // of all chunks but the last; a whole number of elements
+  std::size_t parcel_bytes = 0;  // what goes from node to node at a time, see Placement
+  PipelineEnd in;
+  PipelineEnd out;
+  // Starts the vote: an element-wise minimum of the four words over the communicator.
+  std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
+  // The call as one through the exchange regions of a node, if it can be one.
+  std::optional<node::Call> exchange;
+  // The collective library that is to do it, where it can.
+  ccl::Library* library = nullptr;
+  // The program may have several collectives of one process under way, also where this one blocks.
+  bool in_company = false;
+  bool tries_direct = false;  // it is long enough to go straight between the users' buffers
+  // Of calls that go pair by pair: what a pair must have to do so; 0: none does.
+  std::size_t lend_bytes = 0;
+  int rank = 0;
+  bool in_place = false;  // as node::Plan means it; pair by pair: both ends are one
+  // This rank's exchange region: its size, and whose memory it is where neither end says it (null:
+  // the default runtime's).
+  std::size_t region_bytes = 0;
+  // Of inboxes, where the call is small enough for them, else 0; and the call of its key from which
+  // on they are worth it: to open each other's memory takes milliseconds.
+  std::size_t lane_bytes = 0;
+  std::uint64_t inbox_calls = 1;
+  device::DeviceRuntime* region_runtime = nullptr;
+  // Leaders a node, at most, where the call goes in two levels once its communicator spans nodes;
+  // 0: it does not.
+  int leaders_max = 0;
+  // What has to go from a leader to another for that to be worth it.
+  std::size_t message_bytes_min = 0;
+  // Of reductions that do: inout = in op inout, of elements in host memory.
+  std::function<int(const void* in, void* inout, std::size_t length_bytes)> reduce_local;
+  IssueWire issue_wire;
+  // Starts an exchange of `size_bytes` bytes of each rank, in the order of the ranks.
+  std::function<int(const void* mine, void* all, std::size_t size_bytes, HostRequest& request)>
+      issue_allgather;
+  // Empty where chunks of the host MPI's call are no use. Starts it on `length_bytes` bytes; `in`
+  // or `out` is null where this rank has no such end, and in == out means in place.
+  std::function<int(const void* in, void* out, std::size_t length_bytes, HostRequest& request)>
+      issue_chunk;
+};
+
+struct CollectiveCall {
+  StagedBuffer send;
+  StagedBuffer recv;
+  // Send and receive buffer were given as one address: the host MPI gets one address too, and may
+  // object.
+  bool same_address = false;
+  std::uint64_t context = 0;  // handed on to Tracked::context
+  // The host MPI's non-blocking (or persistent *_init) form on the given pointers.
+  std::function<int(const void* send, void* recv, HostRequest& request)> issue;
+  // Its blocking form; only for run_collective.
+  std::function<int(const void* send, void* recv)> block;
+  // What is left to do on this rank when the host MPI is through; may be empty. Gets recv.host().
+  std::function<int(void* recv)> conclude;
+  std::optional<Pipeline> pipeline;
+  std::optional<CallMark> mark;  // of a call that all ranks count
+  node::CallEntry entry;         // of it on the board, once it has begun
+  stages::Story story;
+  const char* why_no_exchange = "";  // one of coll/select/reasons.h; filled where there is a story
+
+  const void* send_host() const noexcept { return same_address ? recv.host() : send.host(); }
+  Status open();
+  Status copy_in();
+  // After the host MPI's part.
+  Status complete();
+};
+
+// Blocking: returns when the call is complete on this rank. `repeatable`: it went through inboxes
+// or by a collective library in one step, and its pipeline, which is still there, describes the
+// next call like it as well; not pair by pair, where the program may write other counts into the
+// same arrays.
+Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
+                      bool& repeatable);
+
+// Blocking: a call like an earlier one that was repeatable. Nothing where it does not go that way
+// this time: then it has not begun.
+std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline);
+
+// Non-blocking: never waits for a peer. `request` is a real request of the host MPI, tracked if
+// need be.
+Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                        CollectiveCall call, HostRequest& request);
+
+// Persistent: Starts of different requests may come in different orders on the ranks. So one that
+// goes from device to device has groups of its own, joined here; any other is the host MPI's own
+// persistent request on the shadows, which is not tracked where there are none.
+Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
+                       CollectiveCall call, HostRequest& request);
+
+// For the peers of a rank that is about to give up.
+void explain(CommQueue& queue, const Status& status) noexcept;
+
+// Why `call` goes the way that `turn` decides, in words for people.
+std::string why(const CollectiveCall& call, const std::optional<Turn>& turn);
+
+// The way the calling thread's last call took that was not the host MPI's alone, for people: a path
+// of coll/select/algorithm.cpp or the name of a collective library, "queued" where that is not
+// known yet,
+// "-" before the first.
+const char* last_path() noexcept;
+void set_last_path(const char* path) noexcept;
+
+}  // namespace accord::core

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/collective_operation.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "coll/library/exchange.h"
+
+namespace accord::core {
+namespace {
+
+// Chunks in flight: one copied in, two in the host MPI, one copied out.
+constexpr std::size_t kSlots = 4;
+
+const char* path_of(Mode mode, const CollectiveCall& call) {
+  switch (mode) {
+    case Mode::plain:
+      return "staged";
+    case Mode::pipelined:
+      return "staged-pipelined";
+    case Mode::node:
+      return "node";
+    case Mode::inbox:
+      return "inbox";
+    case Mode::ccl:
+      return call.pipeline->library->name();
+    case Mode::two_level:
+      return "two-level";
+  }
+  return "-";
+}
+
+}  // namespace
+
+CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
+                                         std::shared_ptr<CommQueue> queue, Form form)
+    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)), form_(form) {
+  story_ = call_.story;
+}
+
+// The vote was that of the initialisation. An address may be that of other memory by now.
+void CollectiveOperation::renew() {
+  stage_ = Stage::begin;
+  turn_->votes = false;
+  status_ = {};
+  exchange_.reset();
+  for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+    if (end->on_device && end->runtime != nullptr)
+      (void)end->runtime->classify(end->user, end->memory);
+  }
+}
+
+Operation::Phase CollectiveOperation::advance(HostPort& port) {
+  bool pending = false;
+  if (stage_ == Stage::stopping) return stop(port, {});
+  if (waits_for_peers() && patience_.is_over() && has_parted()) return stop(port, {});
+  if (stage_ == Stage::begin) {
+    if (Status status = begin(); !status.ok()) return stop(port, std::move(status));
+  }
+  while (stage_ == Stage::voting || stage_ == Stage::joining) {
+    if (Status status = agree(port, pending); !status.ok()) return stop(port, std::move(status));
+    if (pending) return Phase::queued;
+  }
+  if (left_to_waiter() != nullptr) {
+    story_.reset();  // it goes on with the waiter
+    return Phase::done;
+  }
+  if (stage_ == Stage::decided) {
+    story_.reset();
+    call_.story.reset();
+    return Phase::done;
+  }
+  if (stage_ == Stage::whole || stage_ == Stage::whole_in_host) {
+    if (Status status = whole(port, pending); !status.ok()) return stop(port, std::move(status));
+    if (pending) return Phase::issued;
+    keep_first(status_, difference_.status);
+    return Phase::done;
+  }
+  if (stage_ == Stage::exchange) {
+    bool done = false;
+    Status status = exchange_->advance(done);
+    if (!status.ok() && !done) return stop(port, std::move(status));
+    keep_first(status_, std::move(status));
+    if (done) return finish_exchange();
+    port.poke();
+    return Phase::queued;
+  }
+  if (Status status = move_slots(port); !status.ok()) return stop(port, std::move(status));
+  if (finished_ == chunks_) return status_.ok() ? finish() : stop(port, {});
+  return next_issue_ == chunks_ ? Phase::issued : Phase::queued;
+}
+
+// Which way it went may have been known only on the way.
+Operation::Phase CollectiveOperation::finish_exchange() {
+  if (const char* path = exchange_->path(); path != nullptr) {
+    path_ = path;
+    if (story_) story_->took(path_, why(call_, turn_));
+  }
+  return finish();
+}
+
+Operation::Phase CollectiveOperation::finish() {
+  stages::enter(stages::Stage::finish);
+  if (call_.pipeline->out.shadowed)
+    keep_first(status_, status_.ok() ? call_.recv.copy_out() : copy_out_arrived());
+  return Phase::done;
+}
+
+// What lies in the shadow of a block that did not come is none of the user's.
+Status CollectiveOperation::copy_out_arrived() {
+  std::vector<Segment> arrived;
+  const PipelineEnd& out = call_.pipeline->out;
+  for (std::size_t i = 0; i < out.blocks.size(); ++i) {
+    if (out.blocks[i].count != 0 && exchange_->has_block_of(out.peer_of(i)))
+      arrived.push_back(out.blocks[i]);
+  }
+  return call_.recv.copy_out_only(arrived);
+}
+
+bool CollectiveOperation::waits_for_peers() const noexcept {
+  return stage_ == Stage::voting || stage_ == Stage::joining || stage_ == Stage::chunks ||
+         stage_ == Stage::exchange;
+}
+
+// Whether the ranks have turned out to make different calls. What the host MPI has begun of this
+// one then may end at any time, or never: it keeps its memory for good.
+bool CollectiveOperation::has_parted() {
+  difference_ = queue_->watch.look(call_.entry);
+  if (!difference_.any()) return false;
+  queue_->watch.break_up();
+  // Alike, but for what became of earlier ones: nothing is wrong yet where no data has moved.
+  if (difference_.status.ok() && stage_ != Stage::voting)
+    difference_.status = {
+        StatusCode::mismatch,
+        "the ranks of this communicator go different ways since an earlier error"};
+  static std::mutex& mutex = *new std::mutex;
+  static auto& kept = *new std::vector<std::shared_ptr<Operation>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(shared_from_this());
+  return true;
+}
+
+// After an error of ours nothing more is issued (going on would hand the peers wrong data as a
+// success), but shadows that a copy or the host MPI still works on must outlive that work.
+Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
+  const bool is_told = status.code() == StatusCode::host_mpi;  // by the host MPI
+  if (!status.ok() && stage_ != Stage::stopping && !difference_.any()) (void)has_parted();
+  const bool has_difference = difference_.any();
+  if (!is_told) keep_first(status_, difference_.status);
+  stage_ = Stage::stopping;
+  keep_first(status_, std::move(status));
+  explain(*queue_, status_);
+  bool all_done = true;
+  if (exchange_) exchange_->stop(all_done);
+  for (Slot& slot : slots_) {
+    bool done = true;
+    Status polled;
+    if (slot.state == Slot::State::in_host && !has_difference) {
+      done = false;
+      polled = port.test(slot.request, done);
+    }
+    if (slot.state == Slot::State::copying_in)
+      polled = call_.pipeline->in.copied(slot.ticket, done);
+    if (slot.state == Slot::State::copying_out)
+      polled = call_.pipeline->out.copied(slot.ticket, done);
+    if (done || !polled.ok()) slot.state = Slot::State::empty;
+    all_done = all_done && slot.state == Slot::State::empty;
+  }
+  if (!all_done) return Phase::issued;
+  return difference_.by_host && !std::exchange(follows_, true) ? follow(port) : Phase::done;
+}
+
+// Peers are inside the host MPI: it is for it to say what becomes of their call.
+Operation::Phase CollectiveOperation::follow(HostPort& port) {
+  if (status_.code() == StatusCode::host_mpi) return Phase::done;
+  status_ = {};
+  stage_ = Stage::whole;
+  exchange_.reset();
+  return form_ == Form::nonblocking ? advance(port) : Phase::done;
+}
+
+Status CollectiveOperation::begin() {
+  if (turn_ && turn_->votes) {
+    stages::enter(stages::Stage::vote);
+    mine_ = Vote::cast(call_.pipeline->key, call_.pipeline->ballot);
+    ACCORD_TRY(Status::from_host(call_.pipeline->issue_vote(mine_, all_, request_)));
+    stage_ = Stage::voting;
+    return {};
+  }
+  // The deciding vote was issued and awaited by an earlier operation of this queue, hence is known
+  // here.
+  return start_as(turn_ && turn_->result->known ? turn_->result->mode : Mode::plain);
+}
+
+Status CollectiveOperation::start_as(Mode mode) {
+  if (story_) story_->took(path_of(mode, call_), why(call_, turn_));
+  if (mode == Mode::plain) {
+    path_ = path_of(mode, call_);
+    stage_ = Stage::whole;
+    return {};
+  }
+  if (mode == Mode::pipelined) {
+    ACCORD_TRY(open_ends(mode));
+    return open_slots();
+  }
+  path_ = path_of(mode, call_);
+  stage_ = Stage::exchange;
+  for (const NodeGroup* group : {&queue_->regions, &queue_->nodes.local})
+    if (group->group) group->group->offers().tend();
+  // First: it takes this call's numbers, and after an error tells the peers.
+  if (mode == Mode::ccl) {
+    const bool alone = form_ == Form::blocking && !call_.pipeline->in_company;
+    exchange_ = std::make_unique<CclExchange>(
+        ccl_group(), *call_.pipeline, alone ? CclTurn::Company::none : CclTurn::Company::possible);
+  } else if (mode == Mode::inbox && goes_by_pairs()) {
+    exchange_ =
+        std::make_unique<InboxPairs>(queue_->inboxes.group, queue_->regions.group, *call_.pipeline);
+  } else if (mode == Mode::two_level && goes_by_pairs()) {
+    exchange_ = std::make_unique<TwoLevelPairs>(*queue_, *call_.pipeline);
+  } else if (mode == Mode::two_level) {
+    exchange_ = std::make_unique<TwoLevelExchange>(*queue_, *call_.pipeline);
+  } else if (mode == Mode::inbox) {
+    exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
+  } else if (goes_by_pairs()) {
+    exchange_ = std::make_unique<PairwiseExchange>(queue_->regions.group, *call_.pipeline);
+  } else {
+    exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);
+  }
+  return open_ends(mode);
+}
+
+// One step of what the ranks decide together before any data moves.
+Status CollectiveOperation::agree(HostPort& port, bool& pending) {
+  bool done = false;
+  if (stage_ == Stage::joining) {
+    ACCORD_TRY(joining_->advance(port, done));
+  } else {
+    ACCORD_TRY(port.test(request_, done));
+  }
+  pending = !done;
+  if (pending) return {};
+  if (stage_ == Stage::voting) return count_votes();
+  joins_ = joining_->settled();
+  return decide();
+}
+
+Status CollectiveOperation::count_votes() {
+  if (!all_.agreed()) {
+    queue_->watch.break_up();
+    return {StatusCode::mismatch,
+            "the ranks of this communicator made different collective calls (kind, operation, type "
+            "or size)"};
+  }
+  return decide();
+}
+
+// What the call goes by, for which its ranks may have to join a group first.
+Status CollectiveOperation::decide() {
+  if (all_.any_device() && meet()) {
+    stages::enter(stages::Stage::join);
+    stage_ = Stage::joining;
+    return joining_->begin();
+  }
+  turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
+  turn_->result->why = all_.any_device() ? why_best_mode() : why_no_device();
+  turn_->result->known = true;
+  if (wants_library() && all_.any_device() && turn_->result->mode != Mode::ccl)
+    CclExchange::count_other_way();
+  if (form_ == Form::persistent && turn_->result->mode != Mode::plain) {
+    path_ = path_of(turn_->result->mode, call_);
+    if (story_) story_->took(path_, why(call_, turn_));
+    stage_ = Stage::decided;
+    return {};
+  }
+  return start_as(turn_->result->mode);
+}
+
+Status CollectiveOperation::whole(HostPort& port, bool& pending) {
+  if (stage_ == Stage::whole) {
+    stages::enter(stages::Stage::copy_in);
+    ACCORD_TRY(call_.open());
+    ACCORD_TRY(call_.copy_in());
+    stages::enter(stages::Stage::host_mpi);
+    ACCORD_TRY(Status::from_host(call_.issue(call_.send_host(), call_.recv.host(), request_)));
+    stage_ = Stage::whole_in_host;
+  }
+  bool done = false;
+  ACCORD_TRY(port.test(request_, done));
+  pending = !done;
+  if (pending) return {};
+  return call_.complete();
+}
+
+std::size_t CollectiveOperation::chunk_first_bytes(std::size_t chunk) const {
+  return chunk * call_.pipeline->chunk_bytes;
+}
+
+std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
+  return std::min(call_.pipeline->chunk_bytes,
+                  call_.pipeline->size_bytes - chunk_first_bytes(chunk));
+}
+
+Status CollectiveOperation::open_ends(Mode mode) {
+  for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+    // A runtime copies to and from its own memory only.
+    const bool by_regions = mode == Mode::node || (mode == Mode::inbox && goes_by_pairs());
+    const node::Group* const group = mode == Mode::two_level ? queue_->nodes.local.group.get()
+                                     : by_regions            ? queue_->regions.group.get()
+                                     : mode == Mode::ccl     ? &ccl_group().mailboxes()
+                                                             : nullptr;
+    const bool foreign =
+        group != nullptr && end->runtime != nullptr && end->runtime != &group->runtime();
+    if (foreign) {
+      end->shadowed = true;
+      end->runtime = nullptr;
+    }
+    if (!end->shadowed) continue;
+    stages::enter(stages::Stage::copy_in);
+    StagedBuffer& buffer = end->of_send && !call_.same_address ? call_.send : call_.recv;
+    ACCORD_TRY(buffer.open());
+    ACCORD_TRY(buffer.copy_in());
+    end->user = buffer.host();
+  }
+  return {};
+}
+
+Status CollectiveOperation::open_slots() {
+  Pipeline& pipeline = *call_.pipeline;
+  path_ = path_of(Mode::pipelined, call_);
+  stage_ = Stage::chunks;
+  chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;
+  slots_.resize(std::min(kSlots, chunks_));
+  device::DeviceRuntime* runtime = pipeline.in.runtime ? pipeline.in.runtime : pipeline.out.runtime;
+  if (pipeline.in.plain() && pipeline.out.plain()) return {};
+  for (Slot& slot : slots_) {
+    // No device here, but a host buffer with gaps: plain memory does.
+    ACCORD_TRY(runtime != nullptr
+                   ? device::staging_pool().acquire(runtime, chunk_length_bytes(0), slot.shadow)
+                   : device::staging_pool().acquire_sparse(chunk_length_bytes(0), slot.shadow));
+  }
+  return {};
+}
+
+Status CollectiveOperation::move_slots(HostPort& port) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (Slot& slot : slots_) ACCORD_TRY(move(slot, port, moved));
+  }
+  if (stages::listening) stages::enter(stage_of_chunks());
+  return {};
+}
+
+Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
+  using State = Slot::State;
+  const State before = slot.state;
+  bool done = false;
+  if (slot.state == State::empty && next_fill_ < chunks_) {
+    slot.chunk = next_fill_++;
+    ACCORD_TRY(fill(slot));
+    slot.state = State::copying_in;
+  }
+  if (slot.state == State::copying_in) {
+    ACCORD_TRY(call_.pipeline->in.copied(slot.ticket, done));
+    if (done) slot.state = State::ready;
+  }
+  if (slot.state == State::ready && slot.chunk == next_issue_) {
+    ACCORD_TRY(issue(slot));
+    ++next_issue_;
+    slot.state = State::in_host;
+  }
+  if (slot.state == State::in_host) {
+    done = false;
+    if (Status tested = port.test(slot.request, done); !tested.ok()) {
+      if (has_parted()) return tested;
+      give_up(slot, std::move(tested));
+    } else if (done) {
+      ACCORD_TRY(drain(slot));
+      slot.state = State::copying_out;
+    }
+  }
+  if (slot.state == State::copying_out) {
+    ACCORD_TRY(call_.pipeline->out.copied(slot.ticket, done));
+    if (done) {
+      slot.state = State::empty;
+      ++finished_;
+    }
+  }
+  moved = moved || slot.state != before;
+  return {};
+}
+
+// The host MPI has failed to move a chunk. Peers for whom it has not wait for the others.
+void CollectiveOperation::give_up(Slot& slot, Status status) {
+  keep_first(status_, std::move(status));
+  slot.state = Slot::State::empty;
+  ++finished_;
+}
+
+stages::Stage CollectiveOperation::stage_of_chunks() const {
+  const auto any = [this](Slot::State state) {
+    return std::ranges::any_of(slots_, [=](const Slot& slot) { return slot.state == state; });
+  };
+  if (any(Slot::State::in_host)) return stages::Stage::host_mpi;
+  return any(Slot::State::copying_in) ? stages::Stage::copy_in : stages::Stage::copy_out;
+}
+
+Status CollectiveOperation::fill(Slot& slot) {
+  stages::enter(stages::Stage::copy_in);
+  const PipelineEnd& in = call_.pipeline->in;
+  if (!in.present() || in.plain()) return {};
+  return in.copy(PipelineEnd::Direction::pack, chunk_first_bytes(slot.chunk),
+                 chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
+}
+
+Status CollectiveOperation::issue(Slot& slot) {
+  stages::enter(stages::Stage::host_mpi);
+  const Pipeline& pipeline = *call_.pipeline;
+  return Status::from_host(pipeline.issue_chunk(chunk_pointer(pipeline.in, slot),
+                                                chunk_pointer(pipeline.out, slot),
+                                                chunk_length_bytes(slot.chunk), slot.request));
+}
+
+Status CollectiveOperation::drain(Slot& slot) {
+  stages::enter(stages::Stage::copy_out);
+  const PipelineEnd& out = call_.pipeline->out;
+  if (!out.present() || out.plain()) return {};
+  return out.copy(PipelineEnd::Direction::unpack, chunk_first_bytes(slot.chunk),
+                  chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
+}
+
+// Where the host MPI finds or leaves this chunk. Both ends of a rank share one shadow: the call
+// then is in place.
+void* CollectiveOperation::chunk_pointer(const PipelineEnd& end, const Slot& slot) const {
+  if (!end.present()) return nullptr;
+  return end.plain() ? end.address(chunk_first_bytes(slot.chunk)) : slot.shadow.data();
+}
+
+}  // namespace accord::core

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A collective call that cannot be one host call at once: it waits behind others, carries a vote,
+// or goes in chunks. A state machine polled by the engine: [vote -> [join]] -> whole | chunks |
+// exchange -> done. Of a persistent call it ends once the way is decided, and each start makes the
+// exchange. Knows no mpi.h.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "coll/collective.h"
+#include "coll/inter/exchange.h"
+#include "coll/inter/pairs_exchange.h"
+#include "coll/intra/inbox_exchange.h"
+#include "coll/intra/inbox_pairs.h"
+#include "coll/intra/node_exchange.h"
+#include "coll/intra/pairwise_exchange.h"
+#include "coll/library/group.h"
+#include "core/engine.h"
+#include "core/meeting.h"
+
+namespace accord::core {
+
+class CollectiveOperation final : public Operation {
+ public:
+  // The form of the call is that of the host MPI's, where it turns out to be one call of it: the
+  // operation makes it where that is the non-blocking one, else whoever waits for it.
+  enum class Form { blocking, nonblocking, persistent };
+
+  // `queue`: the groups that it goes by.
+  CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
+                      std::shared_ptr<CommQueue> queue, Form form);
+  Phase advance(HostPort& port) override;
+  const char* path() const noexcept { return path_; }
+  // Once it is done without an error: the call, where its waiter is to make it.
+  CollectiveCall* left_to_waiter() noexcept {
+    return form_ != Form::nonblocking && stage_ == Stage::whole ? &call_ : nullptr;
+  }
+  // The ranks made different calls: for whoever makes this one by the host MPI after all.
+  const Status& difference() const noexcept { return difference_.status; }
+  // Before a persistent one, which is done with what it did before, is submitted again.
+  void renew();
+
+ private:
+  enum class Stage {
+    begin,
+    voting,
+    joining,
+    decided,
+    whole,
+    whole_in_host,
+    chunks,
+    exchange,
+    stopping
+  };
+
+  // A chunk on its way: user memory -> shadow -> host MPI -> shadow -> user memory.
+  struct Slot {
+    enum class State { empty, copying_in, ready, in_host, copying_out };
+    State state = State::empty;
+    std::size_t chunk = 0;
+    device::StagingBuffer shadow;
+    device::CopyTicket ticket;
+    HostRequest request = 0;
+  };
+
+  Phase stop(HostPort& port, Status status);
+  bool waits_for_peers() const noexcept;
+  bool has_parted();
+  Phase follow(HostPort& port);
+  Phase finish();
+  Status copy_out_arrived();
+  Phase finish_exchange();
+  Status begin();
+  Status agree(HostPort& port, bool& pending);
+  Status count_votes();
+  bool meet();
+  bool wants_library() const;
+  CclGroup& ccl_group() const;
+  CclGroup* ccl_group_to_join() const;
+  bool goes_by_library() const;
+  NodeGroup* group_to_join() const;
+  std::size_t wanted_region_bytes() const;
+  std::size_t wanted_lane_bytes() const;
+  bool fits_inboxes() const;
+  bool wants_placement() const;
+  bool goes_by_pairs() const;
+  bool wants_two_levels() const;
+  bool meet_across_nodes();
+  bool goes_in_two_levels() const;
+  Mode best_mode() const;
+  Status decide();
+  std::string why_best_mode() const;
+  const char* why_no_device() const;
+  Status start_as(Mode mode);
+  Status open_ends(Mode mode);
+  Status whole(HostPort& port, bool& pending);
+  Status open_slots();
+  Status move_slots(HostPort& port);
+  Status move(Slot& slot, HostPort& port, bool& moved);
+  Status fill(Slot& slot);
+  Status issue(Slot& slot);
+  void give_up(Slot& slot, Status status);
+  Status drain(Slot& slot);
+  void* chunk_pointer(const PipelineEnd& end, const Slot& slot) const;
+  std::size_t chunk_first_bytes(std::size_t chunk) const;
+  std::size_t chunk_length_bytes(std::size_t chunk) const;
+  stages::Stage stage_of_chunks() const;
+
+  CollectiveCall call_;
+  std::optional<Turn> turn_;
+  std::shared_ptr<CommQueue> queue_;
+  const Form form_;
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Meeting> joining_;
+  bool joins_ = true;  // until it turns out that it is too early
+  Stage stage_ = Stage::begin;
+  const char* path_ = "queued";
+  Patience patience_;
+  CallWatch::Difference difference_;
+  bool follows_ = false;  // those that are inside the host MPI
+  Vote mine_;
+  Vote all_;
+  HostRequest request_ = 0;
+
+  std::vector<Slot> slots_;
+  std::size_t chunks_ = 0;
+  std::size_t next_fill_ = 0;  // chunk to be copied in next
+  std::size_t next_issue_ =
+      0;  // chunk to be given to the host MPI next: the same order on every rank
+  std::size_t finished_ = 0;
+};
+
+}  // namespace accord::core

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/inter/exchange.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "coll/inter/parcel_copy.h"
+#include "coll/inter/tags.h"
+#include "coll/intra/node_exchange.h"
+
+namespace accord::core {
+namespace {
+
+// Chunks that have memory at a time: two between the nodes, one that goes up, one that goes down.
+constexpr std::size_t kFlights = 4;
+// Chunks that go up before the first comes down. Regions serve what goes through them in one order,
+// which has to be the same on all ranks of a node: up, up, up, then down and up in turns.
+constexpr std::size_t kChunksAhead = 3;
+std::atomic<std::uint64_t> calls_done{0};
+
+PipelineEnd with_parts(PipelineEnd end, const TwoLevelPlan::Parts& parts) {
+  end.parts = parts;
+  if (parts.empty()) end.segment.count = 0;
+  return end;
+}
+
+}  // namespace
+
+TwoLevelExchange::TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline)
+    : group_(queue.nodes.local.group),
+      wire_(queue.nodes.wire),
+      pipeline_(pipeline),
+      plan_(*pipeline.exchange, queue.regions.placement, pipeline.rank, pipeline.in_place,
+            pipeline.leaders_max, pipeline.parcel_bytes),
+      base_(queue.nodes.chunks),
+      lane_(queue.nodes.lane),
+      flights_(std::min(kFlights, plan_.chunks())) {
+  queue.nodes.chunks += plan_.chunks();
+}
+
+Status TwoLevelExchange::advance(bool& done) {
+  ACCORD_TRY(group_->check_self());
+  for (bool moved = true; moved;) {
+    moved = false;
+    ACCORD_TRY(begin_steps(moved));
+    for (Flight& flight : flights_) ACCORD_TRY(move(flight, moved));
+  }
+  if (stages::listening) stages::enter(stage());
+  done = finished_ == plan_.chunks();
+  if (done) calls_done.fetch_add(1, std::memory_order_relaxed);
+  return done ? Status() : group_->check_peers();
+}
+
+void TwoLevelExchange::report() {
+  log::info("nodes: {} collectives in two levels", calls_done.load(std::memory_order_relaxed));
+}
+
+// The ranks of this node see that this one has failed. Those of other nodes get the messages that
+// they still wait for, but empty ones, and theirs are received, so that nobody waits for ever: who
+// gets an empty one stops, too.
+void TwoLevelExchange::stop(bool& done) {
+  stopping_ = true;
+  group_->give_up();
+  done = true;
+  for (Flight& flight : flights_) {
+    bool ended = true;
+    if (flight.exchange) flight.exchange->stop(ended);
+    if (ended) flight.exchange.reset();
+    const bool drained = drain(flight);
+    done = done && ended && drained;
+  }
+}
+
+// Goes on with the rounds alone, to the last one.
+bool TwoLevelExchange::drain(Flight& flight) {
+  for (;;) {
+    if (flight.state == State::between) begin_what_can(flight);
+    bool complete = false;
+    // A message that has failed has ended; a short one is one of a rank that stops, too.
+    while (!poll_messages(flight, complete).ok()) flight.messages.pop_back();
+    if (!complete) return false;
+    if (flight.state == State::up) {
+      flight.state = State::between;
+    } else if (flight.state == State::between && flight.round < flight.chunk.rounds.size()) {
+      next_round(flight);
+    } else if (flight.exchange || next_up_ == plan_.chunks()) {
+      return true;
+    } else if (!begin_drain(flight)) {
+      return false;
+    }
+  }
+}
+
+// What a peer waits for is tried twice: an empty message may go where another could not.
+void TwoLevelExchange::begin_what_can(Flight& flight) {
+  constexpr std::size_t kNone = SIZE_MAX;
+  for (std::size_t refused = kNone; !begin_round(flight).ok();) {
+    const bool again = flight.begun == refused;
+    refused = again ? kNone : flight.begun;
+    if (again) ++flight.begun;
+  }
+}
+
+// Takes the next chunk, whose messages `flight` then stands for, where there is memory for them.
+// That need be no memory of a device, which may be what has failed.
+bool TwoLevelExchange::begin_drain(Flight& flight) {
+  TwoLevelPlan::Chunk chunk = plan_.chunk(next_up_);
+  if (!device::staging_pool().acquire_sparse(chunk.parcel_bytes, flight.parcel).ok()) return false;
+  flight.number = next_up_++;
+  flight.chunk = std::move(chunk);
+  flight.round = 0;
+  flight.begun = 0;
+  flight.state = State::up;
+  return true;
+}
+
+bool TwoLevelExchange::down_is_next() const noexcept {
+  return next_up_ == plan_.chunks() || next_up_ - next_down_ == kChunksAhead;
+}
+
+// What takes place within the node begins in the order that is the same on all its ranks.
+Status TwoLevelExchange::begin_steps(bool& moved) {
+  while (next_down_ < plan_.chunks()) {
+    const bool down = down_is_next();
+    Flight& flight = flight_of(down ? next_down_ : next_up_);
+    if (flight.state != (down ? State::ready : State::empty)) return {};
+    moved = true;
+    if (down) {
+      ACCORD_TRY(begin_down(flight));
+      ++next_down_;
+    } else {
+      flight.number = next_up_;
+      ACCORD_TRY(begin_up(flight));
+      ++next_up_;
+    }
+  }
+  return {};
+}
+
+Status TwoLevelExchange::begin_up(Flight& flight) {
+  flight.chunk = plan_.chunk(flight.number);
+  flight.round = 0;
+  flight.begun = 0;
+  device::DeviceRuntime& runtime = group_->runtime();
+  ACCORD_TRY(device::staging_pool().acquire(&runtime, flight.chunk.parcel_bytes, flight.parcel));
+  // What the root gathers in place lies where it ends.
+  const bool gathered_in_place =
+      pipeline_.in_place && pipeline_.exchange->kind == node::Kind::gather;
+  begin_local(flight, flight.chunk.up, gathered_in_place ? pipeline_.out : pipeline_.in,
+              parcel_end(flight), PipelineEnd::Direction::pack);
+  flight.state = State::up;
+  return {};
+}
+
+Status TwoLevelExchange::begin_down(Flight& flight) {
+  begin_local(flight, flight.chunk.down, parcel_end(flight), pipeline_.out,
+              PipelineEnd::Direction::unpack);
+  flight.state = State::down;
+  return {};
+}
+
+// Reductions give each rank its block, all else shows each rank what the others have.
+void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& local, PipelineEnd in,
+                                   PipelineEnd out, PipelineEnd::Direction direction) {
+  if (local.blocks_bytes.empty()) return;
+  flight.local = Pipeline();
+  flight.local.in = with_parts(std::move(in), local.in);
+  flight.local.out = with_parts(std::move(out), local.out);
+  if (group_->size() == 1) {
+    const bool packs = direction == PipelineEnd::Direction::pack;
+    const PipelineEnd& user = packs ? flight.local.in : flight.local.out;
+    const PipelineEnd& parcel = packs ? flight.local.out : flight.local.in;
+    flight.exchange = std::make_unique<ParcelCopy>(user, parcel, direction);
+    return;
+  }
+  node::Call call{.kind = local.reduces ? node::Kind::reduce_scatter : node::Kind::allgatherv,
+                  .size = group_->size(),
+                  .block_bytes = *std::ranges::max_element(local.blocks_bytes),
+                  .blocks_bytes = local.blocks_bytes,
+                  .engine_bytes = pipeline_.exchange->engine_bytes};
+  if (local.reduces) {
+    call.op = pipeline_.exchange->op;
+    call.element = pipeline_.exchange->element;
+  }
+  flight.local.exchange = std::move(call);
+  flight.local.rank = group_->rank();
+  flight.exchange = std::make_unique<NodeExchange>(group_, flight.local);
+}
+
+PipelineEnd TwoLevelExchange::parcel_end(const Flight& flight) const {
+  PipelineEnd end;
+  end.user = flight.parcel.data();
+  end.segment = {Typemap::contiguous(1), flight.chunk.parcel_bytes, 0};
+  return end;
+}
+
+Status TwoLevelExchange::move(Flight& flight, bool& moved) {
+  const State before = flight.state;
+  bool done = false;
+  if (flight.state == State::up) {
+    ACCORD_TRY(advance_local(flight, done));
+    if (done) flight.state = State::between;
+    if (done) ACCORD_TRY(begin_round(flight));
+  }
+  while (flight.state == State::between) {
+    ACCORD_TRY(poll_messages(flight, done));
+    if (!done) break;
+    if (flight.round == flight.chunk.rounds.size()) {
+      flight.state = State::ready;
+    } else {
+      const TwoLevelPlan::Round& round = flight.chunk.rounds[flight.round];
+      next_round(flight);
+      for (const TwoLevelPlan::Reduction& one : round.reductions) ACCORD_TRY(reduce(flight, one));
+      ACCORD_TRY(begin_round(flight));
+    }
+  }
+  if (flight.state == State::down) {
+    ACCORD_TRY(advance_local(flight, done));
+    if (done) {
+      flight.parcel.reset();
+      flight.state = State::empty;
+      ++finished_;
+    }
+  }
+  moved = moved || flight.state != before;
+  return {};
+}
+
+Status TwoLevelExchange::advance_local(Flight& flight, bool& done) {
+  done = true;
+  if (flight.exchange) ACCORD_TRY(flight.exchange->advance(done));
+  if (done) flight.exchange.reset();
+  return {};
+}
+
+// Receives first, so that what arrives at once finds its place. After an error the next call goes
+// on with the message that had it.
+Status TwoLevelExchange::begin_round(Flight& flight) {
+  if (flight.round == flight.chunk.rounds.size()) return {};
+  // The rounds of a chunk have one, and are matched in their order.
+  const int tag = tag_of(lane_, base_ + flight.number);
+  const std::vector<TwoLevelPlan::Message>& messages = flight.chunk.rounds[flight.round].messages;
+  for (; flight.begun < 2 * messages.size(); ++flight.begun) {
+    const bool sends = flight.begun >= messages.size();
+    const TwoLevelPlan::Message& one = messages[flight.begun % messages.size()];
+    if (one.sends == sends) ACCORD_TRY(begin_message(flight, one, tag));
+  }
+  return {};
+}
+
+void TwoLevelExchange::next_round(Flight& flight) {
+  ++flight.round;
+  flight.begun = 0;
+}
+
+Status TwoLevelExchange::begin_message(Flight& flight, const TwoLevelPlan::Message& message,
+                                       int tag) {
+  std::byte* const bytes = static_cast<std::byte*>(flight.parcel.data()) + message.first_bytes;
+  Pending pending;
+  if (message.sends) {
+    const std::size_t size_bytes = stopping_ ? 0 : message.length_bytes;
+    ACCORD_TRY(wire_->send(message.peer, tag, bytes, size_bytes, pending.request));
+  } else {
+    pending.expected_bytes = message.length_bytes;
+    ACCORD_TRY(wire_->receive(message.peer, tag, bytes, message.length_bytes, pending.request));
+  }
+  flight.messages.push_back(pending);
+  return {};
+}
+
+Status TwoLevelExchange::poll_messages(Flight& flight, bool& done) {
+  while (!flight.messages.empty()) {
+    Pending& last = flight.messages.back();
+    Completion completion;
+    ACCORD_TRY(wire_->test(last.request, done, completion));
+    if (!done) return {};
+    if (completion.received_bytes < last.expected_bytes)
+      return {StatusCode::device_error, "nodes: a rank of another node has given up"};
+    flight.messages.pop_back();
+  }
+  done = true;
+  return {};
+}
+
+// From the last source on, so that each operation has the earlier ones to its left.
+Status TwoLevelExchange::reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction) {
+  if (reduction.length_bytes == 0) return {};
+  stages::enter(stages::Stage::reduce);
+  auto* const parcel = static_cast<std::byte*>(flight.parcel.data());
+  std::byte* const result = parcel + reduction.sources.back();
+  for (std::size_t left = reduction.sources.size() - 1; left-- > 0;) {
+    ACCORD_TRY(Status::from_host(
+        pipeline_.reduce_local(parcel + reduction.sources[left], result, reduction.length_bytes)));
+  }
+  std::byte* const wanted = parcel + reduction.result_bytes;
+  if (wanted != result) std::memcpy(wanted, result, reduction.length_bytes);
+  return {};
+}
+
+stages::Stage TwoLevelExchange::stage() const {
+  const auto any = [this](State state) {
+    return std::ranges::any_of(flights_, [=](const Flight& one) { return one.state == state; });
+  };
+  if (any(State::between)) return stages::Stage::host_mpi;
+  return any(State::up) || any(State::down) ? stages::Stage::move : stages::Stage::wait;
+}
+
+}  // namespace accord::core

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One collective of a communicator that spans nodes, a state machine polled by its operation. Each
+// chunk goes up to the leaders of its node and down from them through the exchange regions, and
+// between the nodes from host memory to host memory (two_level/plan.h). Several chunks are on their
+// way at once, so that the next one is reduced and copied while one is between the nodes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "coll/collective.h"
+#include "coll/exchange.h"
+#include "coll/inter/plan.h"
+#include "device/staging_pool.h"
+#include "node/group.h"
+
+namespace accord::core {
+
+class TwoLevelExchange final : public Exchange {
+ public:
+  // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
+  TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline);
+
+  Status advance(bool& done) override;
+  void stop(bool& done) override;
+
+  // Says how many of this process have ended; info.
+  static void report();
+
+ private:
+  enum class State { empty, up, between, ready, down };
+  // A message that is under way.
+  struct Pending {
+    HostRequest request = 0;
+    std::size_t expected_bytes = 0;  // of receives
+  };
+  struct Flight {
+    State state = State::empty;
+    std::size_t number = 0;
+    TwoLevelPlan::Chunk chunk;
+    device::StagingBuffer parcel;
+    Pipeline local;  // what goes on within the node, as a call of its ranks
+    std::unique_ptr<Exchange> exchange;
+    std::size_t round = 0;
+    std::size_t begun = 0;  // of its messages, which are gone through twice: receives, sends
+    std::vector<Pending> messages;  // of the round
+  };
+
+  bool down_is_next() const noexcept;
+  Flight& flight_of(std::size_t number) { return flights_[number % flights_.size()]; }
+  Status begin_steps(bool& moved);
+  Status begin_up(Flight& flight);
+  Status begin_down(Flight& flight);
+  void begin_local(Flight& flight, const TwoLevelPlan::Local& local, PipelineEnd in,
+                   PipelineEnd out, PipelineEnd::Direction direction);
+  Status move(Flight& flight, bool& moved);
+  Status advance_local(Flight& flight, bool& done);
+  Status begin_round(Flight& flight);
+  static void next_round(Flight& flight);
+  Status begin_message(Flight& flight, const TwoLevelPlan::Message& message, int tag);
+  bool drain(Flight& flight);
+  bool begin_drain(Flight& flight);
+  void begin_what_can(Flight& flight);
+  Status poll_messages(Flight& flight, bool& done);
+  Status reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction);
+  PipelineEnd parcel_end(const Flight& flight) const;
+  stages::Stage stage() const;
+
+  std::shared_ptr<node::Group> group_;
+  std::shared_ptr<Wire> wire_;
+  const Pipeline& pipeline_;
+  TwoLevelPlan plan_;
+  std::uint64_t base_;  // number of the first chunk in the life of the lane
+  unsigned lane_;
+  std::vector<Flight> flights_;
+  std::size_t next_up_ = 0;    // chunk to begin next
+  std::size_t next_down_ = 0;  // chunk to bring down next
+  std::size_t finished_ = 0;
+  bool stopping_ = false;  // what is sent from now on is empty
+};
+
+}  // namespace accord::core

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What ranks send each other by messages in a collective in which every pair of ranks has a size of
+// its own: chunk by chunk through page-locked host memory, copies and messages of several chunks at
+// once. The first chunk of a pair is short and says how much comes. Pairs of no more than that are
+// copied together, in one batch from the device and in one to it, since a copy takes longer to
+// begin and to await than to run, and a device that processes share takes turns. The shortest of
+// these have no messages of their own, but travel with those of the other ranks of their node
+// (bundles.h). A rank that expects something else than it is sent gets an error, and does its other
+// pairs all the same.
+//
+// Each rank goes through its peers by rounds, in each of which any two ranks are each other's peer,
+// and begins its chunks in that order, those of short pairs and those of long ones, but for a few
+// that leave room for those before them: so the first one of all that is not done is under way on
+// both its ranks, however few may be at a time. Both directions of a pair go side by side.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "coll/collective.h"
+#include "coll/inter/bundles.h"
+#include "core/placement.h"
+#include "core/wire.h"
+#include "device/staging_pool.h"
+
+namespace accord::core {
+
+class FarPairs {
+ public:
+  // Of the wire's messages, this call's alone.
+  struct Tags {
+    int pieces;
+    Bundles::Tags bundles;
+  };
+
+  // All but the runtime, whose page-locked memory is used, outlive it. Pairs within the node of
+  // `near_bytes` or more go another way.
+  FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
+           const Pipeline& pipeline, Tags tags, std::size_t near_bytes);
+
+  // Up to which pairs are copied together; equal on all ranks.
+  static std::size_t short_bytes_max(const Pipeline& pipeline) noexcept;
+
+  // With an error beside `done` that is a mistake of the program.
+  Status advance(bool& done);
+  // After another error: sends messages without bytes of the pairs in place of those that peers
+  // wait for, and receives theirs.
+  void stop(bool& done);
+
+  bool has_block_of(int peer) const;
+
+  // Of this process, in either direction.
+  struct Counters {
+    std::uint64_t messages = 0;  // of one pair
+    std::uint64_t copies = 0;    // to or from their memory, each of one or several
+  };
+  static Counters counters() noexcept;
+
+ private:
+  using Direction = PipelineEnd::Direction;
+
+  // Of long pairs under way in either direction: enough short ones for a network's latency.
+  static constexpr std::size_t kPiecesUnderWayMax = 32;
+
+  // What this rank sends one peer, or receives from it.
+  struct Pair {
+    int peer = 0;
+    Segment segment;
+    std::size_t size_bytes = 0;
+    bool is_short = false;         // copied together with others,
+    bool is_bundled = false;       // and in no message of its own
+    std::size_t begun_bytes = 0;   // of pieces that have been begun
+    std::size_t copied_bytes = 0;  // out of the user's buffer
+    bool is_known = false;         // incoming: its first piece has told its size
+    bool is_refused = false;       // incoming: it is another one; what comes is for nobody
+  };
+  // Of one pair, in a message of its own unless it is bundled.
+  struct Piece {
+    Pair* pair;
+    std::size_t first_bytes;
+    std::size_t length_bytes;
+    bool is_bundled;
+    std::byte* bytes = nullptr;  // in the parcel; before those of the first, the size of the pair
+    HostRequest request = 0;
+    bool is_posted = false;  // its message has begun,
+    bool has_ended = false;  // and ended
+
+    std::size_t prefix_bytes() const noexcept { return first_bytes == 0 ? sizeof(Size) : 0; }
+    std::byte* message() const noexcept { return bytes - prefix_bytes(); }
+  };
+  // What is copied at once: a piece of a long pair, or all there is of short ones.
+  struct Chunk {
+    enum class State { begun, copying, in_wire, landed };
+    State state = State::begun;
+    bool is_of_short = false;
+    std::vector<Piece> pieces;
+    device::StagingBuffer parcel;
+    device::CopyTicket ticket;
+  };
+  using Chunks = std::list<Chunk>;
+  using Size = std::uint64_t;
+
+  Status find_pairs();
+  bool is_near(int peer) const { return placement_.node(peer) == placement_.node(pipeline_.rank); }
+  std::vector<Pair> pairs_of(const PipelineEnd& end, bool sends) const;
+  std::size_t first_bytes_max() const noexcept;
+  std::size_t piece_bytes(const Pair& pair) const noexcept;
+  Piece begin_piece(Pair& pair) const noexcept;
+  static Pair* next(std::vector<Pair>& pairs) noexcept;
+  bool next_chunk(bool sends);
+  Pair* next_long_pair(bool sends);
+  bool may_go_on(const Pair& pair, bool sends) const;
+  static std::size_t ended_bytes_of(const Pair& pair, const Chunks& chunks) noexcept;
+  std::size_t bytes_under_way_max() const noexcept;
+  Status make_parcel(Chunk& chunk, bool receives);
+  Status copy(Direction direction, Chunk& chunk);
+  Status begin_sends(bool& moved);
+  Status begin_receives(bool& moved);
+  Status poll_sends(bool& moved);
+  Status poll_receives(bool& moved);
+  Status post_sends(Chunk& chunk);
+  Status post_receives(Chunk& chunk);
+  Status poll_messages(Chunk& chunk, bool receives, bool& moved);
+  Status land(Piece& piece, std::size_t received_bytes);
+  void learn_size(const Piece& piece);
+  void refuse(Pair& pair, std::size_t sent_bytes, bool comes_by_itself);
+  Status advance_bundles(bool& moved);
+  Status look_at_bundles();
+  Status look_at(Pair& pair, const Bundles::Block& block);
+  void withdraw(const Pair& pair);
+  bool is_turn(const Chunk& chunk) const;
+  bool may_unpack(const Chunk& chunk) const;
+  void take_back(Chunk& chunk);
+  bool drain(Chunk& chunk, bool receives);
+  void drain_sends();
+  bool drain_receives();
+  bool drain_bundles();
+
+  Wire& wire_;
+  const Placement& placement_;
+  device::DeviceRuntime& runtime_;
+  const Pipeline& pipeline_;
+  const Tags tags_;
+  const std::size_t parcel_bytes_;
+  const std::size_t near_bytes_;
+  bool began_ = false;
+  std::vector<Pair> outgoing_;  // by round
+  std::vector<Pair> incoming_;
+  Chunks sending_;
+  Chunks receiving_;
+  std::optional<Bundles> bundles_;
+  bool has_looked_ = false;  // at what they tell of each pair
+  Status mistake_;           // of the program
+};
+
+}  // namespace accord::core

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/inter/pairs_exchange.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/log.h"
+#include "coll/inter/tags.h"
+
+namespace accord::core {
+namespace {
+
+std::atomic<std::uint64_t> pairwise_calls_done{0};
+
+Pipeline near_pipeline(const Pipeline& pipeline, int local_rank) {
+  Pipeline near;
+  near.rank = local_rank;
+  near.in_place = pipeline.in_place;
+  near.lend_bytes = pipeline.lend_bytes;
+  return near;
+}
+
+FarPairs::Tags next_tags(Nodes& nodes) {
+  const auto next = [&] { return tag_of(nodes.lane, nodes.chunks++); };
+  const int pieces = next();
+  const int in = next();
+  return {pieces, {in, next()}};
+}
+
+// The same on all ranks of the node.
+std::size_t near_bytes(const node::Group& group, const Pipeline& pipeline) {
+  return group.shares_device() ? FarPairs::short_bytes_max(pipeline) + 1 : 1;
+}
+
+}  // namespace
+
+TwoLevelPairs::TwoLevelPairs(CommQueue& queue, const Pipeline& pipeline)
+    : placement_(queue.regions.placement),
+      wire_(queue.nodes.wire),
+      pipeline_(pipeline),
+      near_bytes_(near_bytes(*queue.nodes.local.group, pipeline)),
+      near_pipeline_(near_pipeline(pipeline, placement_.local_rank(pipeline.rank))),
+      near_(queue.nodes.local.group, near_pipeline_, near_bytes_),
+      far_(*wire_, placement_, queue.nodes.local.group->runtime(), pipeline_,
+           next_tags(queue.nodes), near_bytes_) {}
+
+// The blocks of this node's ranks, in their order.
+PipelineEnd TwoLevelPairs::near_end(const PipelineEnd& end) const {
+  PipelineEnd near = end;
+  near.blocks.clear();
+  if (end.blocks.empty()) return near;
+  for (const int rank : placement_.beside(pipeline_.rank))
+    near.blocks.push_back(end.blocks[static_cast<std::size_t>(rank)]);
+  return near;
+}
+
+Status TwoLevelPairs::advance(bool& done) {
+  if (!std::exchange(began_, true)) {
+    near_pipeline_.in = near_end(pipeline_.in);
+    near_pipeline_.out = near_end(pipeline_.out);
+  }
+  ACCORD_TRY(advance(far_, far_is_done_));
+  ACCORD_TRY(advance(near_, near_is_done_));
+  done = near_is_done_ && far_is_done_;
+  if (done) pairwise_calls_done.fetch_add(1, std::memory_order_relaxed);
+  return done ? mistake_ : Status();
+}
+
+template <class Part>
+Status TwoLevelPairs::advance(Part& part, bool& done) {
+  if (done) return {};
+  Status status = part.advance(done);
+  if (!done) return status;
+  keep_first(mistake_, std::move(status));
+  return {};
+}
+
+void TwoLevelPairs::stop(bool& done) {
+  bool near_ended = false;
+  bool far_ended = false;
+  near_.stop(near_ended);
+  far_.stop(far_ended);
+  done = near_ended && far_ended;
+}
+
+bool TwoLevelPairs::has_block_of(int peer) const {
+  const bool is_near = placement_.node(peer) == placement_.node(pipeline_.rank);
+  return is_near && expected_bytes(peer) >= near_bytes_
+             ? near_.has_block_of(placement_.local_rank(peer))
+             : far_.has_block_of(peer);
+}
+
+std::size_t TwoLevelPairs::expected_bytes(int peer) const {
+  const std::vector<Segment>& blocks = pipeline_.out.blocks;
+  return blocks.empty() ? 0 : blocks[static_cast<std::size_t>(peer)].size_bytes();
+}
+
+void TwoLevelPairs::report() {
+  const FarPairs::Counters far = FarPairs::counters();
+  log::info(
+      "nodes: {} collectives pair by pair, {} messages for them of one pair and {} of several, {} "
+      "copies",
+      pairwise_calls_done.load(std::memory_order_relaxed), far.messages, Bundles::messages(),
+      far.copies);
+}
+
+}  // namespace accord::core

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A collective in which every pair of ranks has a size of its own (alltoallv, alltoallw, gatherv,
+// scatterv) of a communicator that spans nodes: pairs within a node from device to device
+// (coll/intra/pairwise_exchange.h), the others by messages (far_pairs.h), both at once. Where ranks
+// of the node share a device its short pairs go by messages, too: with those for other nodes they
+// are one copy from the device and one to it, instead of several for which the ranks take turns.
+#pragma once
+
+#include <memory>
+
+#include "coll/exchange.h"
+#include "coll/inter/far_pairs.h"
+#include "coll/intra/pairwise_exchange.h"
+
+namespace accord::core {
+
+class TwoLevelPairs final : public Exchange {
+ public:
+  // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
+  TwoLevelPairs(CommQueue& queue, const Pipeline& pipeline);
+
+  Status advance(bool& done) override;
+  void stop(bool& done) override;
+  bool has_block_of(int peer) const override;
+  const char* path() const noexcept override { return "two-level-pairs"; }
+
+  // Says how many of this process have ended; info.
+  static void report();
+
+ private:
+  PipelineEnd near_end(const PipelineEnd& end) const;
+  std::size_t expected_bytes(int peer) const;
+  // What is done is not asked again.
+  template <class Part>
+  Status advance(Part& part, bool& done);
+
+  const Placement& placement_;
+  std::shared_ptr<Wire> wire_;
+  const Pipeline& pipeline_;
+  const std::size_t near_bytes_;  // from which on a pair within the node goes as such
+  Pipeline near_pipeline_;        // what goes on within the node, as a call of its ranks
+  PairwiseExchange near_;
+  FarPairs far_;
+  bool began_ = false;
+  bool near_is_done_ = false;
+  bool far_is_done_ = false;
+  Status mistake_;  // of the program
+};
+
+}  // namespace accord::core

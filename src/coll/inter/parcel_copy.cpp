@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/inter/parcel_copy.h"
+
+#include <utility>
+
+#include "base/stages.h"
+
+namespace accord::core {
+
+Status ParcelCopy::advance(bool& done) {
+  stages::enter(stages::Stage::move);
+  if (!std::exchange(begun_, true)) {
+    const CopyBatch batch = copies();
+    if (!batch.empty()) ACCORD_TRY(user_.carry(batch, ticket_));
+  }
+  return user_.copied(ticket_, done);
+}
+
+void ParcelCopy::stop(bool& done) {
+  if (!user_.copied(ticket_, done).ok()) done = true;
+}
+
+CopyBatch ParcelCopy::copies() const {
+  CopyBatch batch;
+  if (!user_.present() || !parcel_.present()) return batch;
+  std::size_t first_bytes = 0;
+  for (const PipelineEnd::Part& part : parcel_.parts) {
+    if (!part.nowhere())
+      batch.add(user_.copies(direction_, first_bytes, part.length_bytes,
+                             parcel_.address(part.first_bytes)));
+    first_bytes += part.length_bytes;
+  }
+  return batch;
+}
+
+}  // namespace accord::core

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What goes up and down where a node has one rank: between its user's memory and the parcel that
+// goes to other nodes, in one copy. Through a region it would be three copies up and two down.
+#pragma once
+
+#include "coll/exchange.h"
+#include "core/pipeline_end.h"
+
+namespace accord::core {
+
+class ParcelCopy final : public Exchange {
+ public:
+  // The packed form of `user`, to the parts of a parcel (pack) or from there (unpack). Both outlive
+  // the copy; the parcel is host memory.
+  ParcelCopy(const PipelineEnd& user, const PipelineEnd& parcel,
+             PipelineEnd::Direction direction) noexcept
+      : user_(user), parcel_(parcel), direction_(direction) {}
+
+  Status advance(bool& done) override;
+  void stop(bool& done) override;
+
+ private:
+  CopyBatch copies() const;
+
+  const PipelineEnd& user_;
+  const PipelineEnd& parcel_;
+  PipelineEnd::Direction direction_;
+  bool begun_ = false;
+  device::CopyTicket ticket_;
+};
+
+}  // namespace accord::core

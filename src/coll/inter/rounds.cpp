@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What the leaders of a two-level plan send each other. All messages of a round are independent:
+// what is for all nodes, or of all of them, goes in as many parts as there are nodes, so that no
+// link carries more than it must.
+#include <algorithm>
+
+#include "coll/inter/plan.h"
+
+namespace accord::core {
+
+using node::Kind;
+
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds(std::size_t chunk,
+                                                      std::size_t& parcel_bytes) const {
+  const Cut own = cut(chunk, local_rank_);
+  parcel_bytes = shape_of(call_.kind) == Shape::whole ? length(0, own) : length_of_all(own);
+  switch (call_.kind) {
+    case Kind::bcast:
+      return bcast_rounds(own);
+    case Kind::alltoall:
+      return pair_rounds(own, parcel_bytes);
+    case Kind::scan:
+    case Kind::exscan:
+      return prefix_rounds(own, parcel_bytes);
+    case Kind::allgather:
+    case Kind::allgatherv:
+    case Kind::gather:
+    case Kind::scatter:
+      return block_rounds(own);
+    default:
+      return reduction_rounds(own, parcel_bytes);
+  }
+}
+
+void TwoLevelPlan::exchange(Round& round, int node, Part sent, Part received) const {
+  const int peer = leader_on(node);
+  if (received.length_bytes != 0)
+    round.messages.push_back({peer, false, received.first_bytes, received.length_bytes});
+  if (sent.length_bytes != 0)
+    round.messages.push_back({peer, true, sent.first_bytes, sent.length_bytes});
+}
+
+// Of a message that is one for all ranks: the part that this node's leader reduces.
+TwoLevelPlan::Part TwoLevelPlan::share_of_node(int node, Cut whole) const {
+  const std::size_t bytes = length(0, whole);
+  const auto nodes = static_cast<std::size_t>(placement_.nodes());
+  const std::size_t even = (bytes + nodes - 1) / nodes;
+  const std::size_t step = (even + granule_bytes_ - 1) / granule_bytes_ * granule_bytes_;
+  const std::size_t low = std::min(bytes, static_cast<std::size_t>(node) * step);
+  return {low, std::min(bytes, low + step) - low};
+}
+
+// Each node gets its share from all others and reduces it.
+TwoLevelPlan::Round TwoLevelPlan::reduction(const std::vector<Part>& shares,
+                                            std::size_t parcel_end) const {
+  const Part own = shares[static_cast<std::size_t>(node_)];
+  Round round;
+  Reduction made{.sources = {}, .result_bytes = own.first_bytes, .length_bytes = own.length_bytes};
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    if (node == node_) {
+      made.sources.push_back(own.first_bytes);
+      continue;
+    }
+    exchange(round, node, shares[static_cast<std::size_t>(node)], {parcel_end, own.length_bytes});
+    made.sources.push_back(parcel_end);
+    parcel_end += own.length_bytes;
+  }
+  round.reductions.push_back(std::move(made));
+  return round;
+}
+
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::reduction_rounds(Cut own,
+                                                                std::size_t& parcel_bytes) const {
+  const bool whole = shape_of(call_.kind) == Shape::whole;
+  std::vector<Part> shares;
+  for (int node = 0; node < placement_.nodes(); ++node)
+    shares.push_back(whole ? share_of_node(node, own)
+                           : Part{length_before(node, own), length_on(node, own)});
+  const Part mine = shares[static_cast<std::size_t>(node_)];
+  std::vector<Round> made{reduction(shares, parcel_bytes)};
+  parcel_bytes += mine.length_bytes * (shares.size() - 1);
+  if (!whole) return made;
+  // The results, to all nodes or to that of the root.
+  Round results;
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    const bool all = call_.kind == Kind::allreduce;
+    if (node == node_) continue;
+    const Part theirs = shares[static_cast<std::size_t>(node)];
+    exchange(results, node, all || node == placement_.node(call_.root) ? mine : Part(),
+             all || is_on_root_node() ? theirs : Part());
+  }
+  made.push_back(std::move(results));
+  return made;
+}
+
+// Each other node gets a part of the root's, and then the others' parts from these.
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::bcast_rounds(Cut own) const {
+  const int root_node = placement_.node(call_.root);
+  const std::size_t bytes = length(0, own);
+  const auto others = static_cast<std::size_t>(placement_.nodes() - 1);
+  const std::size_t step = (bytes + others - 1) / others;
+  const auto part_of = [&](int node) -> Part {
+    const auto index = static_cast<std::size_t>(node < root_node ? node : node - 1);
+    const std::size_t low = std::min(bytes, index * step);
+    return {low, std::min(bytes, low + step) - low};
+  };
+  std::vector<Round> made(2);
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    if (node == node_) continue;
+    if (is_on_root_node()) {
+      exchange(made[0], node, part_of(node), {});
+    } else if (node == root_node) {
+      exchange(made[0], node, {}, part_of(node_));
+    } else {
+      exchange(made[1], node, part_of(node_), part_of(node));
+    }
+  }
+  return made;
+}
+
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::pair_rounds(Cut own,
+                                                           std::size_t& parcel_bytes) const {
+  const std::size_t ranks_here = placement_.on(node_).size();
+  const std::size_t sent_bytes = parcel_bytes * ranks_here;
+  std::vector<Round> made(1);
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    const std::size_t first = length_before(node, own) * ranks_here;
+    const std::size_t length = length_on(node, own) * ranks_here;
+    if (node != node_) exchange(made[0], node, {first, length}, {sent_bytes + first, length});
+  }
+  parcel_bytes = 2 * sent_bytes;
+  return made;
+}
+
+// The nodes make a chain: each link carries what comes before a node once, however many they are.
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::prefix_rounds(Cut own,
+                                                             std::size_t& parcel_bytes) const {
+  const std::size_t bytes = length(0, own);
+  const std::size_t ranks = placement_.on(node_).size();
+  const std::size_t before = ranks * bytes;
+  parcel_bytes = before + bytes;
+  std::vector<Round> made(3);
+  for (std::size_t number = 1; number < ranks; ++number) {
+    const std::size_t place = number * bytes;
+    made[0].reductions.push_back({{place - bytes, place}, place, bytes});
+  }
+  if (node_ > 0) {
+    exchange(made[1], node_ - 1, {}, {before, bytes});
+    for (std::size_t number = 0; number < ranks; ++number)
+      made[1].reductions.push_back({{before, number * bytes}, number * bytes, bytes});
+  }
+  if (node_ + 1 < placement_.nodes()) exchange(made[2], node_ + 1, {before - bytes, bytes}, {});
+  return made;
+}
+
+// Those of a node's ranks, to all nodes, to that of the root or from there.
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::block_rounds(Cut own) const {
+  const auto of_node = [&](int node) {
+    return Part{length_before(node, own), length_on(node, own)};
+  };
+  const int root_node = placement_.node(call_.root);
+  std::vector<Round> made(1);
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    if (node == node_) continue;
+    if (call_.kind == Kind::scatter) {
+      exchange(made[0], node, is_on_root_node() ? of_node(node) : Part(),
+               node == root_node ? of_node(node_) : Part());
+      continue;
+    }
+    const bool all = call_.kind != Kind::gather;
+    exchange(made[0], node, all || node == root_node ? of_node(node_) : Part(),
+             all || is_on_root_node() ? of_node(node) : Part());
+  }
+  return made;
+}
+
+}  // namespace accord::core

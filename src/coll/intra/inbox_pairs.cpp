@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/intra/inbox_pairs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace accord::core {
+namespace {
+
+std::size_t size_of(const std::vector<Segment>& blocks, std::size_t rank) {
+  return blocks.empty() ? 0 : blocks[rank].size_bytes();
+}
+
+// In page-locked memory every part begins with a unit: kernels load others byte by byte.
+std::size_t whole_units(std::size_t size_bytes) {
+  return (size_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes *
+         device::kInboxUnitBytes;
+}
+
+}  // namespace
+
+InboxPairs::InboxPairs(std::shared_ptr<node::Group> inboxes, std::shared_ptr<node::Group> regions,
+                       const Pipeline& pipeline)
+    : InboxExchange(std::move(inboxes), pipeline, Undescribed()),
+      parts_(static_cast<std::size_t>(group_->size())) {
+  describe();
+  const std::size_t lane_bytes = ticket_.exchange.lane_bytes;
+  const auto is_long = [=](const Segment& block) { return block.size_bytes() > lane_bytes; };
+  if (std::ranges::any_of(pipeline_.in.blocks, is_long) ||
+      std::ranges::any_of(pipeline_.out.blocks, is_long)) {
+    long_.emplace(std::move(regions), pipeline_, lane_bytes + 1);
+  } else {
+    PairwiseExchange::pass(*regions);
+  }
+}
+
+void InboxPairs::describe() {
+  device::InboxExchange& exchange = ticket_.exchange;
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    const auto rank = static_cast<std::size_t>(peer);
+    const std::size_t sent = size_of(pipeline_.in.blocks, rank);
+    const std::size_t received = size_of(pipeline_.out.blocks, rank);
+    device::InboxPart& part = parts_[rank];
+    if (sent <= exchange.lane_bytes) part.send_bytes = sent;
+    if (received <= exchange.lane_bytes) part.receive_bytes = received;
+    if (sent != 0 && peer != group_->rank()) tells_ |= device::inbox_bit(peer);
+    if (part.send_bytes != 0) exchange.send_to |= device::inbox_bit(peer);
+    if (part.receive_bytes != 0) exchange.receive_from |= device::inbox_bit(peer);
+  }
+  exchange.parts = parts_;
+  const auto own = static_cast<std::size_t>(group_->rank());
+  if (parts_[own].send_bytes == parts_[own].receive_bytes) return;
+  exchange.send_to &= ~device::inbox_bit(group_->rank());
+  if (parts_[own].receive_bytes != 0 || size_of(pipeline_.out.blocks, own) == 0)
+    refuse(group_->rank(), size_of(pipeline_.in.blocks, own));
+}
+
+Status InboxPairs::advance(bool& done) {
+  done = false;
+  if (!short_done_) ACCORD_TRY(InboxExchange::advance(short_done_));
+  if (!short_done_) return {};
+  bool long_done = true;
+  if (long_) {
+    Status status = long_->advance(long_done);
+    if (!status.ok() && !long_done) return status;
+    keep_first(mistake_, std::move(status));
+  }
+  done = ended_ = long_done;
+  return done ? mistake_ : Status();
+}
+
+// After a mistake of the program alone nothing is left to stop, and the groups are as good as
+// before.
+void InboxPairs::stop(bool& done) {
+  done = true;
+  if (ended_) return;
+  bool long_done = true;
+  InboxExchange::stop(done);
+  if (long_) long_->stop(long_done);
+  done = done && long_done;
+}
+
+bool InboxPairs::has_block_of(int peer) const {
+  const std::size_t size_bytes = size_of(pipeline_.out.blocks, static_cast<std::size_t>(peer));
+  if (size_bytes > ticket_.exchange.lane_bytes) return long_->has_block_of(peer);
+  return (refused_ & device::inbox_bit(peer)) == 0;
+}
+
+// Whether kernels can use all that goes by inboxes as it lies: none of it outside the allocation
+// that the buffer is known to be in.
+bool InboxPairs::is_direct(const PipelineEnd& end, const Blocks& blocks) const {
+  if (!end.on_device || end.shadowed || end.runtime != &group_->runtime() ||
+      end.device != group_->device() || !group_->inbox_server().reaches(end.memory))
+    return false;
+  return std::ranges::all_of(blocks, [&](const Segment& block) {
+    const std::size_t size_bytes = block.size_bytes();
+    if (size_bytes == 0 || size_bytes > ticket_.exchange.lane_bytes) return true;
+    const auto first = reinterpret_cast<std::uintptr_t>(end.user) +
+                       static_cast<std::uintptr_t>(block.offset_bytes + block.type->low_bytes());
+    const auto base = reinterpret_cast<std::uintptr_t>(end.memory.base);
+    return block.type->dense() && first >= base && first - base <= end.memory.size_bytes &&
+           size_bytes <= end.memory.size_bytes - (first - base);
+  });
+}
+
+// Packed forms lie one after the other in page-locked memory.
+Status InboxPairs::begin() {
+  const bool in_direct = is_direct(pipeline_.in, pipeline_.in.blocks);
+  const bool out_direct = is_direct(pipeline_.out, pipeline_.out.blocks);
+  std::size_t bounce_bytes = 0;
+  for (const device::InboxPart& part : parts_)
+    bounce_bytes += (in_direct ? 0 : whole_units(part.send_bytes)) +
+                    (out_direct ? 0 : whole_units(part.receive_bytes));
+  if (bounce_bytes != 0) ACCORD_TRY(group_->bounce_memory(bounce_bytes, bounce_));
+  std::byte* next = bounce_;
+  const auto place = [&](bool direct, const PipelineEnd& end, std::size_t rank,
+                         std::size_t size_bytes) {
+    if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
+    const Segment& block = end.blocks[rank];
+    return direct ? at(end.user, block.offset_bytes + block.type->low_bytes())
+                  : std::exchange(next, next + whole_units(size_bytes));
+  };
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+    parts_[rank].src = place(in_direct, pipeline_.in, rank, parts_[rank].send_bytes);
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+    parts_[rank].dst = place(out_direct, pipeline_.out, rank, parts_[rank].receive_bytes);
+  ticket_.exchange.dst_on_host = !out_direct;
+  unpacks_ = !out_direct;
+  return in_direct ? Status() : copy(pipeline_.in, PipelineEnd::Direction::pack, copy_in_);
+}
+
+Status InboxPairs::unpack() {
+  return unpacks_ ? copy(pipeline_.out, PipelineEnd::Direction::unpack, copy_out_) : Status();
+}
+
+// What goes by inboxes, in one batch.
+Status InboxPairs::copy(const PipelineEnd& end, PipelineEnd::Direction direction,
+                        device::CopyTicket& ticket) {
+  const bool packs = direction == PipelineEnd::Direction::pack;
+  CopyBatch batch;
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    const device::InboxPart& part = parts_[rank];
+    const std::size_t size_bytes = packs ? part.send_bytes : part.receive_bytes;
+    if (size_bytes == 0) continue;
+    void* const packed = packs ? const_cast<void*>(part.src) : part.dst;
+    batch.append(packed_copy(end.blocks[rank], end.user, 0, size_bytes, packed, direction));
+  }
+  if (batch.empty()) return {};
+  if (end.runtime != nullptr) return end.runtime->batch_begin(end.device, batch, ticket);
+  device::copy_on_host(batch);
+  return {};
+}
+
+// What is told of a call with the same turn is read by then.
+bool InboxPairs::announce() {
+  if (!lanes_are_free(tells_)) return false;
+  const device::InboxExchange& exchange = ticket_.exchange;
+  auto& entries = group_->manifest(group_->rank()).entries[exchange.turn];
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    if ((tells_ & device::inbox_bit(static_cast<int>(rank))) == 0) continue;
+    const std::size_t told = std::min<std::size_t>(size_of(pipeline_.in.blocks, rank), UINT32_MAX);
+    entries[rank].store(std::uint64_t{exchange.epoch} << 32 | told, std::memory_order_release);
+  }
+  return InboxExchange::announce();
+}
+
+void InboxPairs::look_at_peers() {
+  const device::InboxExchange& exchange = ticket_.exchange;
+  const auto own = static_cast<std::size_t>(group_->rank());
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    const bool receives = (exchange.receive_from & device::inbox_bit(peer)) != 0;
+    if (!receives || peer == group_->rank()) continue;
+    const std::uint64_t entry =
+        group_->manifest(peer).entries[exchange.turn][own].load(std::memory_order_acquire);
+    const std::size_t told = entry >> 32 == exchange.epoch ? entry & UINT32_MAX : 0;
+    if (told != exchange.receive_bytes(peer)) refuse(peer, told);
+  }
+}
+
+// It is neither awaited nor unpacked any more.
+void InboxPairs::refuse(int peer, std::size_t sent_bytes) {
+  device::InboxPart& part = parts_[static_cast<std::size_t>(peer)];
+  keep_first(mistake_, PairwiseExchange::mismatch(peer, sent_bytes, part.receive_bytes));
+  part.receive_bytes = 0;
+  refused_ |= device::inbox_bit(peer);
+  ticket_.exchange.receive_from &= ~device::inbox_bit(peer);
+}
+
+}  // namespace accord::core

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/intra/node_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace accord::core {
+
+NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
+    : group_(std::move(group)),
+      pipeline_(pipeline),
+      plan_(*pipeline.exchange, group_->slot_bytes()),
+      own_direct_(plan_.has_own_block() && usable_by_kernels(pipeline.in) &&
+                  usable_by_kernels(pipeline.out)),
+      result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {
+  if (pipeline.tries_direct) {
+    direct_.emplace(group_, pipeline);
+  } else {
+    enter_regions();
+  }
+}
+
+void NodeExchange::enter_regions() {
+  base_ = group_->take(plan_.chunks());
+  flights_.resize(std::min(node::Group::kSlots, plan_.chunks()));
+}
+
+bool NodeExchange::usable_by_kernels(const PipelineEnd& end) const {
+  return end.usable_by(group_->runtime(), group_->device());
+}
+
+Status NodeExchange::advance(bool& done) {
+  ACCORD_TRY(group_->check_self());
+  if (direct_) {
+    auto outcome = DirectExchange::Outcome::pending;
+    ACCORD_TRY(direct_->advance(outcome));
+    done = outcome == DirectExchange::Outcome::done;
+    if (stages::listening) stages::enter(direct_->stage());
+    if (outcome != DirectExchange::Outcome::declined)
+      return done ? group_->check_buffers() : group_->check_peers();
+    direct_.reset();
+    enter_regions();
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (Flight& flight : flights_) ACCORD_TRY(move(flight, moved));
+  }
+  if (stages::listening) stages::enter(stage());
+  done = finished_ == plan_.chunks();
+  return done ? Status() : group_->check_peers();
+}
+
+void NodeExchange::stop(bool& done) {
+  group_->give_up();
+  done = true;
+  if (direct_) direct_->stop(done);
+  for (Flight& flight : flights_) {
+    bool finished = true;
+    if (!poll(flight, finished).ok()) finished = true;
+    done = done && finished;
+  }
+}
+
+Status NodeExchange::move(Flight& flight, bool& moved) {
+  const State before = flight.state;
+  node::Mailbox& own = group_->own_mailbox();
+  bool ready = false;
+  switch (flight.state) {
+    case State::empty:
+      if (next_ == plan_.chunks() || !slot_is_free(base_ + next_)) break;
+      flight.chunk = next_++;
+      ACCORD_TRY(begin_fill(flight));
+      flight.state = State::filling;
+      break;
+    case State::filling:
+      ACCORD_TRY(poll(flight, ready));
+      if (ready && publish(own.filled, sequence(flight))) flight.state = State::filled;
+      break;
+    case State::filled:
+      ready = !plan_.reduces();
+      if (!ready) ACCORD_TRY(begin_reduce(flight, ready));
+      if (ready) flight.state = State::reducing;
+      break;
+    case State::reducing:
+      ACCORD_TRY(poll(flight, ready));
+      if (ready && publish(own.reduced, sequence(flight))) flight.state = State::reduced;
+      break;
+    case State::reduced:
+      ACCORD_TRY(begin_pull(flight, ready));
+      if (ready) flight.state = State::pulling;
+      break;
+    case State::pulling:
+      ACCORD_TRY(poll(flight, ready));
+      if (ready && publish(own.drained, sequence(flight))) flight.state = State::pulled;
+      break;
+    case State::pulled:
+      ++finished_;
+      flight.state = State::empty;
+      break;
+  }
+  moved = moved || flight.state != before;
+  return {};
+}
+
+// Counters rise one by one, so a chunk that is ready before an earlier one waits for it.
+bool NodeExchange::publish(std::atomic<std::uint64_t>& counter, std::uint64_t sequence) const {
+  if (counter.load(std::memory_order_relaxed) != sequence) return false;
+  counter.store(sequence + 1, std::memory_order_release);
+  return true;
+}
+
+bool NodeExchange::slot_is_free(std::uint64_t sequence) const {
+  if (sequence < node::Group::kSlots) return true;
+  for (int peer = 0; peer < group_->size(); ++peer) {
+    if (group_->mailbox(peer).drained.load(std::memory_order_acquire) <=
+        sequence - node::Group::kSlots)
+      return false;
+  }
+  return true;
+}
+
+stages::Stage NodeExchange::stage() const {
+  const auto any = [this](State state) {
+    return std::ranges::any_of(flights_, [=](const Flight& one) { return one.state == state; });
+  };
+  if (any(State::filling) || any(State::pulling)) return stages::Stage::move;
+  return any(State::reducing) ? stages::Stage::reduce : stages::Stage::wait;
+}
+
+Status NodeExchange::begin_fill(Flight& flight) {
+  stages::enter(stages::Stage::move);
+  auto moves = plan_.fills(group_->rank(), pipeline_.in_place, flight.chunk);
+  flight.own_skipped = own_direct_;
+  flight.result_there = false;
+  if (own_direct_) {
+    const std::size_t own_bytes = plan_.own_block_bytes(group_->rank(), flight.chunk);
+    std::erase_if(moves, [&](const node::Move& move) { return move.packed_bytes == own_bytes; });
+  }
+  return copy(pipeline_.in, moves, sequence(flight), true, flight.ticket);
+}
+
+Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
+  const std::uint64_t number = sequence(flight);
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer) {
+    if (group_->mailbox(peer).filled.load(std::memory_order_acquire) <= number) return {};
+  }
+  begun = true;
+  stages::enter(stages::Stage::reduce);
+  const node::Share share = plan_.share(group_->rank(), flight.chunk);
+  if (share.length_bytes == 0) return {};
+  if (result_direct_) {
+    std::byte* const result = pipeline_.out.address(plan_.first_bytes(flight.chunk));
+    const Status direct = reduce(flight, share, result, sources_of(flight, share));
+    flight.result_there = direct.ok();
+    if (direct.code() != StatusCode::unsupported) return direct;
+    result_direct_ =
+        false;  // memory that kernels of this context cannot use: through the region after all
+  }
+  std::byte* const own = group_->slot(group_->rank(), number);
+  if (flight.own_skipped) {
+    const device::Copy block{
+        .dst = own + share.offset_bytes,
+        .src = pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk)),
+        .row_bytes = share.length_bytes};
+    ACCORD_TRY(group_->runtime().copy(group_->device(), {&block, 1}));
+    flight.own_skipped = own_direct_ = false;
+  }
+  return reduce(flight, share, own + share.result_bytes, sources_of(flight, share));
+}
+
+// In the order of the ranks, so that all get the same bits.
+std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
+                                                  const node::Share& share) const {
+  std::vector<const void*> sources;
+  for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer)
+    sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
+  if (flight.own_skipped)
+    sources[static_cast<std::size_t>(group_->rank())] =
+        pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk));
+  return sources;
+}
+
+Status NodeExchange::reduce(Flight& flight, const node::Share& share, void* dst,
+                            const std::vector<const void*>& sources) {
+  const node::Call& call = *pipeline_.exchange;
+  return group_->runtime().reduce_begin(
+      group_->device(),
+      {.dst = dst,
+       .sources = sources,
+       .count = share.length_bytes / device::element_bytes(call.element),
+       .op = call.op,
+       .element = call.element},
+      flight.ticket);
+}
+
+Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
+  const std::uint64_t number = sequence(flight);
+  auto moves = plan_.pulls(group_->rank(), pipeline_.in_place, flight.chunk);
+  if (flight.result_there) moves.clear();
+  for (const node::Move& move : moves) {
+    const node::Mailbox& peer = group_->mailbox(move.peer);
+    const auto& counter = plan_.reduces() ? peer.reduced : peer.filled;
+    if (counter.load(std::memory_order_acquire) <= number) return {};
+  }
+  begun = true;
+  stages::enter(stages::Stage::move);
+  CopyBatch batch;
+  if (flight.own_skipped && !plan_.reduces()) {
+    const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {
+      return move.peer == group_->rank();
+    });
+    std::byte* const to = pipeline_.out.address(own->packed_bytes);
+    std::byte* const from = pipeline_.in.address(own->packed_bytes);
+    if (to != from) batch.plain.append(to, from, own->length_bytes);
+    moves.erase(own);
+  }
+  add_copies(pipeline_.out, moves, number, false, batch);
+  return batch.empty() ? Status()
+                       : group_->runtime().batch_begin(group_->device(), batch, flight.ticket);
+}
+
+Status NodeExchange::copy(const PipelineEnd& end, const std::vector<node::Move>& moves,
+                          std::uint64_t sequence, bool to_region, device::CopyTicket& ticket) {
+  ticket = {};
+  CopyBatch batch;
+  add_copies(end, moves, sequence, to_region, batch);
+  return batch.empty() ? Status() : group_->runtime().batch_begin(group_->device(), batch, ticket);
+}
+
+void NodeExchange::add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
+                              std::uint64_t sequence, bool to_region, CopyBatch& batch) const {
+  if (end.segment.count == 0) return;
+  for (const node::Move& move : moves) {
+    std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
+    const auto direction =
+        to_region ? PipelineEnd::Direction::pack : PipelineEnd::Direction::unpack;
+    batch.add(end.copies(direction, move.packed_bytes, move.length_bytes, there));
+  }
+}
+
+Status NodeExchange::poll(Flight& flight, bool& done) {
+  done = flight.ticket.handle == nullptr;
+  return done ? Status() : group_->runtime().copy_done(flight.ticket, done);
+}
+
+}  // namespace accord::core

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/intra/pairwise_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/log.h"
+
+namespace accord::core {
+namespace {
+
+std::atomic<std::uint64_t> lent_pairs{0};
+std::atomic<std::uint64_t> region_pairs{0};
+
+}  // namespace
+
+PairwiseExchange::PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
+                                   std::size_t from_bytes)
+    : group_(std::move(group)),
+      pipeline_(pipeline),
+      from_bytes_(from_bytes),
+      call_(group_->offers().take_call()),
+      base_(group_->take(node::Group::kSlots)) {}
+
+PairwiseExchange::Counters PairwiseExchange::counters() noexcept {
+  return {lent_pairs.load(std::memory_order_relaxed), region_pairs.load(std::memory_order_relaxed)};
+}
+
+void PairwiseExchange::report() {
+  const Counters pairs = counters();
+  log::info("node: of what this rank sent pair by pair, {} messages straight and {} by region",
+            pairs.lent, pairs.through_region);
+}
+
+Status PairwiseExchange::advance(bool& done) {
+  done = false;  // whatever goes wrong before the end is to be stopped
+  ACCORD_TRY(group_->check_self());
+  if (!began_) choose_ways();
+  for (bool moved = true; moved;) {
+    moved = false;
+    announce();
+    look();
+    ACCORD_TRY(fetch_lent());
+    ACCORD_TRY(move(filling_, outgoing_, Direction::pack, moved));
+    ACCORD_TRY(move(pulling_, incoming_, Direction::unpack, moved));
+  }
+  bool received = settled_;
+  if (!settled_) ACCORD_TRY(has_received(received));
+  if (!settled_ && received && arrived_) settle();
+  if (stages::listening) stages::enter(stage());
+  ended_ = settled_ && has_sent();
+  done = ended_;
+  if (!done) return group_->check_peers();
+  if (std::ranges::any_of(incoming_, &Pair::is_lent)) keep_first(mistake_, group_->check_buffers());
+  return mistake_;
+}
+
+// After a mistake of the program alone nothing is left to stop, and the group is as good as before.
+void PairwiseExchange::stop(bool& done) {
+  done = true;
+  if (ended_) return;
+  group_->give_up();
+  for (device::CopyTicket* ticket : {&filling_.ticket, &pulling_.ticket, &lent_[0], &lent_[1]}) {
+    bool ended = true;
+    if (!poll(*ticket, ended).ok()) ended = true;
+    done = done && ended;
+  }
+}
+
+stages::Stage PairwiseExchange::stage() const noexcept {
+  const bool moves = filling_.ticket.handle != nullptr || pulling_.ticket.handle != nullptr ||
+                     lent_[0].handle != nullptr || lent_[1].handle != nullptr;
+  return moves ? stages::Stage::move : stages::Stage::wait;
+}
+
+std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const PipelineEnd& end) const {
+  std::vector<Pair> pairs(static_cast<std::size_t>(group_->size()));
+  PipelineEnd one = end;
+  const std::vector<Segment> blocks = std::exchange(one.blocks, {});
+  for (std::size_t peer = 0; peer < pairs.size(); ++peer) {
+    pairs[peer].peer = static_cast<int>(peer);
+    if (blocks.empty() || blocks[peer].size_bytes() < from_bytes_) continue;
+    one.segment = blocks[peer];
+    pairs[peer].block = one;
+    pairs[peer].size_bytes = one.segment.size_bytes();
+  }
+  return pairs;
+}
+
+// Not before the first step: only then the ends are where the bytes are.
+void PairwiseExchange::choose_ways() {
+  began_ = true;
+  outgoing_ = pairs_of(pipeline_.in);
+  incoming_ = pairs_of(pipeline_.out);
+  std::vector<Pair*> through_region;
+  for (Pair& pair : outgoing_) {
+    if (pair.size_bytes == 0) continue;
+    pair.is_lent = lend(pair, pair.place);
+    if (!pair.is_lent) through_region.push_back(&pair);
+    if (pair.peer != rank())
+      (pair.is_lent ? lent_pairs : region_pairs).fetch_add(1, std::memory_order_relaxed);
+  }
+  const node::Lanes lanes(group_->slot_bytes() * node::Group::kSlots, through_region.size());
+  for (std::size_t lane = 0; lane < through_region.size(); ++lane) {
+    Pair& pair = *through_region[lane];
+    pair.lane_bytes = lanes.first_bytes(lane);
+    pair.lane = group_->slot(rank(), 0) + pair.lane_bytes;
+    pair.chunk_bytes = lanes.chunk_bytes(pair.size_bytes);
+  }
+}
+
+// In place, what a peer had yet to fetch would be overwritten by what it sends.
+bool PairwiseExchange::lend(const Pair& pair, node::Place& place) const {
+  if (pipeline_.in_place || !pair.block.usable_by(group_->runtime(), group_->device()))
+    return false;
+  if (pair.peer == rank()) return true;
+  const bool long_enough = pipeline_.lend_bytes != 0 && pair.size_bytes >= pipeline_.lend_bytes;
+  return long_enough && pair.block.offset_in_memory(0, pair.size_bytes, place.offset_bytes) &&
+         group_->offers().use(pair.block.memory, pair.peer, place.offer);
+}
+
+// A parcel may be written anew once its receiver reads none of earlier calls.
+void PairwiseExchange::announce() {
+  if (arrived_) return;
+  for (Pair& pair : outgoing_) {
+    if (pair.size_bytes == 0 || pair.announced) continue;
+    if (board(pair.peer).settled.load(std::memory_order_acquire) < call_) continue;
+    node::Parcel& parcel = group_->parcel(rank(), pair.peer);
+    parcel.size_bytes = pair.size_bytes;
+    parcel.is_lent = pair.is_lent ? 1 : 0;
+    parcel.lent = pair.place;
+    parcel.lane_bytes = pair.lane_bytes;
+    parcel.chunk_bytes = pair.chunk_bytes;
+    parcel.filled.store(0, std::memory_order_relaxed);
+    parcel.taken.store(0, std::memory_order_relaxed);
+    parcel.call.store(call_ + 1, std::memory_order_release);
+    pair.announced = true;
+  }
+  arrived_ = all_announced(outgoing_);
+  if (arrived_) board(rank()).arrived.store(call_ + 1, std::memory_order_release);
+}
+
+// A peer that has arrived without a parcel for this rank sends it nothing.
+void PairwiseExchange::look() {
+  for (Pair& pair : incoming_) {
+    if (pair.size_bytes == 0 || pair.announced) continue;
+    const bool arrived = board(pair.peer).arrived.load(std::memory_order_acquire) > call_;
+    const node::Parcel& parcel = group_->parcel(pair.peer, rank());
+    if (parcel.call.load(std::memory_order_acquire) == call_ + 1) {
+      read(pair, parcel);
+    } else if (arrived) {
+      refuse(pair, 0);
+    }
+  }
+}
+
+void PairwiseExchange::read(Pair& pair, const node::Parcel& parcel) {
+  if (parcel.size_bytes != pair.size_bytes) return refuse(pair, parcel.size_bytes);
+  pair.announced = true;
+  pair.is_lent = parcel.is_lent != 0;
+  pair.place = parcel.lent;
+  pair.lane = group_->slot(pair.peer, 0) + parcel.lane_bytes;
+  pair.chunk_bytes = parcel.chunk_bytes;
+}
+
+void PairwiseExchange::refuse(Pair& pair, std::uint64_t sent_bytes) {
+  keep_first(mistake_, mismatch(pair.peer, sent_bytes, pair.size_bytes));
+  pair.give_up();
+}
+
+Status PairwiseExchange::mismatch(int peer, std::size_t sent_bytes, std::size_t expected_bytes) {
+  if (sent_bytes == 0) {
+    return {StatusCode::mismatch,
+            fmt::format("rank {} does not send the {} bytes that this rank receives", peer,
+                        expected_bytes)};
+  }
+  return {sent_bytes > expected_bytes ? StatusCode::truncated : StatusCode::mismatch,
+          fmt::format("rank {} sends {} bytes where this rank receives {}", peer, sent_bytes,
+                      expected_bytes)};
+}
+
+// All in one batch, awaited once; the own block beside it.
+Status PairwiseExchange::fetch_lent() {
+  if (lent_begun_ || !all_announced(incoming_)) return {};
+  lent_begun_ = true;
+  std::array<CopyBatch, 2> batches;
+  for (std::size_t step = 0; step < incoming_.size(); ++step) {
+    const Pair& pair = turn(incoming_, step);
+    if (pair.size_bytes == 0 || !pair.is_lent) continue;
+    const bool own = pair.peer == rank();
+    std::byte* const from =
+        own ? turn(outgoing_, 0).block.address(0) : group_->offers().address(pair.peer, pair.place);
+    batches[own ? 1 : 0].add(pair.block.copies(Direction::unpack, 0, pair.size_bytes, from));
+  }
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (batches[i].empty()) continue;
+    ACCORD_TRY(group_->runtime().batch_begin(group_->device(), batches[i], lent_[i]));
+  }
+  return {};
+}
+
+// Once a batch is through, the next one: a chunk of each pair that has one.
+Status PairwiseExchange::move(Batch& batch, std::vector<Pair>& pairs, Direction direction,
+                              bool& moved) {
+  const bool fills = direction == Direction::pack;
+  if (!batch.pairs.empty()) {
+    bool done = false;
+    ACCORD_TRY(poll(batch.ticket, done));
+    if (!done) return {};
+    for (Pair* pair : batch.pairs) {
+      auto& count = fills ? group_->parcel(rank(), pair->peer).filled
+                          : group_->parcel(pair->peer, rank()).taken;
+      count.store(++pair->moved, std::memory_order_release);
+    }
+    batch.pairs.clear();
+  }
+  CopyBatch copies;
+  for (std::size_t step = 0; step < pairs.size(); ++step) {
+    Pair& pair = turn(pairs, step);
+    if (!pair.announced || pair.begun == pair.chunks()) continue;
+    if (fills ? !may_fill(pair) : !may_pull(pair)) continue;
+    add_chunk(pair, direction, copies);
+    ++pair.begun;
+    batch.pairs.push_back(&pair);
+  }
+  moved = moved || !batch.pairs.empty();
+  return copies.empty() ? Status()
+                        : group_->runtime().batch_begin(group_->device(), copies, batch.ticket);
+}
+
+bool PairwiseExchange::may_fill(Pair& pair) {
+  if (has_settled(pair.peer)) {
+    learn_refused(pair);
+    return false;
+  }
+  const auto& taken = group_->parcel(rank(), pair.peer).taken;
+  return region_is_free() &&
+         pair.begun < taken.load(std::memory_order_acquire) + node::Lanes::kSlots;
+}
+
+// In place, not what this rank has yet to send.
+bool PairwiseExchange::may_pull(const Pair& pair) const {
+  if (group_->parcel(pair.peer, rank()).filled.load(std::memory_order_acquire) <= pair.begun)
+    return false;
+  if (!pipeline_.in_place) return true;
+  const Pair& sent = outgoing_[static_cast<std::size_t>(pair.peer)];
+  const std::size_t end_bytes = std::min(pair.size_bytes, (pair.begun + 1) * pair.chunk_bytes);
+  return sent.is_moved() || sent.moved * sent.chunk_bytes >= end_bytes;
+}
+
+void PairwiseExchange::add_chunk(const Pair& pair, Direction direction, CopyBatch& batch) const {
+  const std::size_t first_bytes = pair.begun * pair.chunk_bytes;
+  const std::size_t length_bytes = std::min(pair.chunk_bytes, pair.size_bytes - first_bytes);
+  std::byte* const slot = pair.lane + node::Lanes::chunk_first_bytes(pair.begun, pair.chunk_bytes);
+  batch.add(pair.block.copies(direction, first_bytes, length_bytes, slot));
+}
+
+// Once nobody reads what earlier calls have put there.
+bool PairwiseExchange::region_is_free() {
+  for (int peer = 0; peer < group_->size() && !region_is_free_; ++peer) {
+    if (group_->mailbox(peer).drained.load(std::memory_order_acquire) < base_) return false;
+  }
+  return region_is_free_ = true;
+}
+
+Status PairwiseExchange::has_received(bool& received) {
+  received = lent_begun_ && std::ranges::all_of(incoming_, &Pair::is_moved);
+  for (device::CopyTicket& ticket : lent_) {
+    bool done = true;
+    ACCORD_TRY(poll(ticket, done));
+    received = received && done;
+  }
+  return {};
+}
+
+// What is lent until its reader needs nobody's memory any more; of the region the next call knows.
+bool PairwiseExchange::has_sent() {
+  return std::ranges::all_of(
+      outgoing_, [this](Pair& pair) { return pair.is_lent ? has_fetched(pair) : pair.is_moved(); });
+}
+
+bool PairwiseExchange::has_fetched(Pair& pair) {
+  if (!has_settled(pair.peer)) return false;
+  if (group_->parcel(rank(), pair.peer).taken.load(std::memory_order_relaxed) == 0)
+    learn_refused(pair);
+  return true;
+}
+
+// It expects something else, and has said so to its own program.
+void PairwiseExchange::learn_refused(Pair& pair) {
+  keep_first(mistake_, {StatusCode::mismatch,
+                        fmt::format("rank {} does not receive the {} bytes that this rank sends",
+                                    pair.peer, pair.size_bytes)});
+  pair.give_up();
+}
+
+void PairwiseExchange::settle() {
+  settled_ = true;
+  for (const Pair& pair : incoming_) {
+    if (pair.is_lent) group_->parcel(pair.peer, rank()).taken.store(1, std::memory_order_relaxed);
+  }
+  settle(*group_, call_, base_);
+}
+
+void PairwiseExchange::settle(node::Group& group, std::uint64_t call, std::uint64_t base) {
+  node::Mailbox& mailbox = group.own_mailbox();
+  for (auto* counter : {&mailbox.filled, &mailbox.reduced, &mailbox.drained})
+    counter->store(base + node::Group::kSlots, std::memory_order_release);
+  group.offers().board(group.rank()).settled.store(call + 1, std::memory_order_release);
+}
+
+void PairwiseExchange::pass(node::Group& group) {
+  if (group.has_given_up()) return;
+  const std::uint64_t call = group.offers().take_call();
+  group.offers().board(group.rank()).arrived.store(call + 1, std::memory_order_release);
+  settle(group, call, group.take(node::Group::kSlots));
+}
+
+bool PairwiseExchange::all_announced(const std::vector<Pair>& pairs) {
+  return std::ranges::all_of(
+      pairs, [](const Pair& pair) { return pair.size_bytes == 0 || pair.announced; });
+}
+
+Status PairwiseExchange::poll(device::CopyTicket& ticket, bool& done) {
+  done = ticket.handle == nullptr;
+  return done ? Status() : group_->runtime().copy_done(ticket, done);
+}
+
+}  // namespace accord::core

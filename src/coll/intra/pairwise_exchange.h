@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A collective in which every pair of ranks has a size of its own (alltoallv, alltoallw, gatherv,
+// scatterv), within a node. Each sender decides for each pair whether the receiver reaches into its
+// user's buffer or finds the bytes, chunk by chunk, in a lane of its exchange region
+// (node/pairs.h): a host buffer or derived type costs the other pairs nothing. Receivers fetch,
+// what is lent in one batch. Pairs of no bytes take no part. A rank whose call differs from what
+// its peer expects gets an error at the end of the call, which does its other pairs all the same;
+// so does a sender, unless what it sends lies in its region and it need not wait for the receiver.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/stages.h"
+#include "coll/collective.h"
+#include "coll/exchange.h"
+#include "node/group.h"
+
+namespace accord::core {
+
+class PairwiseExchange final : public Exchange {
+ public:
+  // The ends outlive the exchange; their blocks are those of the ranks, in order. Pairs of fewer
+  // bytes than `from_bytes`, on which both their ranks agree, go another way.
+  PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
+                   std::size_t from_bytes = 1);
+  // Instead of an exchange, by a rank that has no pair for it.
+  static void pass(node::Group& group);
+  // Where a rank sends this one something else than it expects.
+  static Status mismatch(int peer, std::size_t sent_bytes, std::size_t expected_bytes);
+
+  Status advance(bool& done) override;
+  void stop(bool& done) override;
+
+  bool has_block_of(int peer) const override {
+    return incoming_[static_cast<std::size_t>(peer)].size_bytes != 0;
+  }
+
+  const char* path() const noexcept override { return "node-pairs"; }
+
+  // What this process has sent its peers: pairs of which they fetched the bytes from the user's own
+  // buffer, and pairs through an exchange region.
+  struct Counters {
+    std::uint64_t lent = 0;
+    std::uint64_t through_region = 0;
+  };
+  static Counters counters() noexcept;
+  // Says them to those who listen at level info.
+  static void report();
+
+ private:
+  using Direction = PipelineEnd::Direction;
+
+  // What this rank sends one peer, or receives from it.
+  struct Pair {
+    int peer = 0;
+    PipelineEnd block;
+    std::size_t size_bytes = 0;
+    bool announced = false;  // its parcel is written, or has been read
+    bool is_lent = false;    // else through a lane:
+    node::Place place;
+    std::byte* lane = nullptr;
+    std::size_t lane_bytes = 0;
+    std::size_t chunk_bytes = 0;
+    std::size_t begun = 0;  // chunks that this rank has begun to move,
+    std::size_t moved = 0;  // and has moved
+
+    std::size_t chunks() const noexcept {
+      return chunk_bytes == 0 ? 0 : (size_bytes + chunk_bytes - 1) / chunk_bytes;
+    }
+    void give_up() noexcept {
+      size_bytes = begun = moved = 0;
+      is_lent = false;
+    }
+    bool is_moved() const noexcept { return is_lent || moved == chunks(); }
+  };
+  // A chunk each of some pairs, on its way.
+  struct Batch {
+    device::CopyTicket ticket;
+    std::vector<Pair*> pairs;
+  };
+
+  std::vector<Pair> pairs_of(const PipelineEnd& end) const;
+  void choose_ways();
+  bool lend(const Pair& pair, node::Place& place) const;
+  void announce();
+  void look();
+  void read(Pair& pair, const node::Parcel& parcel);
+  void refuse(Pair& pair, std::uint64_t sent_bytes);
+  Status fetch_lent();
+  Status move(Batch& batch, std::vector<Pair>& pairs, Direction direction, bool& moved);
+  bool may_fill(Pair& pair);
+  bool may_pull(const Pair& pair) const;
+  void add_chunk(const Pair& pair, Direction direction, CopyBatch& batch) const;
+  bool region_is_free();
+  Status has_received(bool& received);
+  bool has_sent();
+  bool has_fetched(Pair& pair);
+  void learn_refused(Pair& pair);
+  void settle();
+  static void settle(node::Group& group, std::uint64_t call, std::uint64_t base);
+  Status poll(device::CopyTicket& ticket, bool& done);
+  stages::Stage stage() const noexcept;
+
+  int rank() const noexcept { return group_->rank(); }
+  // Not all ranks begin with the same peer.
+  Pair& turn(std::vector<Pair>& pairs, std::size_t step) const {
+    return pairs[(static_cast<std::size_t>(rank()) + step) % pairs.size()];
+  }
+  node::Board& board(int peer) const { return group_->offers().board(peer); }
+  bool has_settled(int peer) const {
+    return board(peer).settled.load(std::memory_order_acquire) > call_;
+  }
+  static bool all_announced(const std::vector<Pair>& pairs);
+
+  std::shared_ptr<node::Group> group_;
+  const Pipeline& pipeline_;
+  std::size_t from_bytes_;
+  std::uint64_t call_;
+  std::uint64_t base_;  // of the numbers of chunks that stand for the whole region
+  std::vector<Pair> outgoing_;
+  std::vector<Pair> incoming_;
+  bool began_ = false;
+  bool arrived_ = false;  // all that this rank sends is announced
+  bool region_is_free_ = false;
+  bool lent_begun_ = false;
+  bool settled_ = false;
+  bool ended_ = false;
+  Batch filling_;
+  Batch pulling_;
+  std::array<device::CopyTicket, 2> lent_;  // from peers, and the own block
+  Status mistake_;                          // of the program
+};
+
+}  // namespace accord::core

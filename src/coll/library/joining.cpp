@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/library/joining.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "coll/select/reasons.h"
+
+namespace accord::core {
+namespace {
+
+// Once for each cause in a process.
+void warn_once(const std::string& text) {
+  static std::mutex& mutex = *new std::mutex;
+  static std::set<std::string>& said = *new std::set<std::string>;
+  const std::lock_guard<std::mutex> locked(mutex);
+  if (said.insert(text).second) log::warn("{}; its calls take another way", text);
+}
+
+}  // namespace
+
+Status accept(std::span<const CclRecord> records) {
+  std::set<std::uint64_t> devices;
+  for (const CclRecord& record : records) {
+    if (record.ok == 0) return {StatusCode::unsupported, reason::kPeerDeclined};
+    if (record.version != records[0].version || record.found != records[0].found)
+      return {StatusCode::unsupported, "the ranks have different versions of the library"};
+    if (record.device != 0 && !devices.insert(record.device).second)
+      return {StatusCode::unsupported, "two ranks share a device"};
+  }
+  return {};
+}
+
+CclJoining::CclJoining(CclGroup& group, const Pipeline& pipeline)
+    : group_(group),
+      pipeline_(pipeline),
+      mailboxes_(group.node, pipeline, {.of_one_request = group.is_to_share()}),
+      records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
+
+Status CclJoining::advance(HostPort& port, bool& done) {
+  done = false;
+  if (step_ == Step::turn) return wait_for_turn();
+  if (step_ == Step::connecting) return look_after_connection();
+  bool arrived = false;
+  if (step_ == Step::mailboxes || step_ == Step::of_node) return join_mailboxes(port, done);
+  if (step_ == Step::wire) {
+    ACCORD_TRY(wire_meeting_->advance(port, arrived));
+    if (!arrived) return {};
+    group_.connect_nodes(std::move(wire_), pipeline_.rank, pipeline_.exchange->size);
+    return tell();
+  }
+  ACCORD_TRY(port.test(request_, arrived));
+  if (!arrived) return {};
+  if (step_ == Step::records) {
+    done = !can_connect();
+    if (done) return {};
+    group_.number =
+        std::hash<std::string_view>{}({records_[0].id.bytes, sizeof records_[0].id}) | 1;
+    turn_ = group_.make_turn(CclTurn::Company::possible);
+    turn_->enter();
+    step_ = Step::turn;
+    return {};
+  }
+  settle();
+  done = true;
+  return {};
+}
+
+Status CclJoining::join_mailboxes(HostPort& port, bool& done) {
+  Joining& joining = of_node_ ? *of_node_ : mailboxes_;
+  bool joined = false;
+  ACCORD_TRY(joining.advance(port, joined));
+  if (!joined) return {};
+  const bool spans_nodes = group_.node.declined && group_.node.placement.nodes() > 1;
+  if (!of_node_ && spans_nodes && !group_.is_to_share() && pipeline_.issue_wire)
+    return join_across_nodes();
+  done = group_.is_to_share() || !group_.node.group;
+  if (!done && of_node_) {
+    step_ = Step::wire;
+    wire_meeting_.emplace(pipeline_.issue_wire, wire_);
+    return wire_meeting_->begin();
+  }
+  if (!done) return tell();
+  if (group_.node.group) group_.share();
+  if (!group_.node.declined) return {};
+  decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
+  if (pipeline_.rank == 0) warn_once(group_.why_declined);
+  return {};
+}
+
+// What has been found is only where they are.
+Status CclJoining::join_across_nodes() {
+  const unsigned early_attempts = group_.node.early_attempts;
+  placement_ = std::exchange(group_.node, {}).placement;
+  group_.node.early_attempts = early_attempts;
+  of_node_.emplace(group_.node, pipeline_, node::Use{}, &placement_);
+  step_ = Step::of_node;
+  return of_node_->begin();
+}
+
+Status CclJoining::tell() {
+  own_ = make_record(record_);
+  record_.ok = own_.ok() ? 1 : 0;
+  step_ = Step::records;
+  return Status::from_host(
+      pipeline_.issue_allgather(&record_, records_.data(), sizeof record_, request_));
+}
+
+Status CclJoining::make_record(CclRecord& record) {
+  ccl::Library& library = group_.library;
+  device::DeviceRuntime& runtime = group_.mailboxes().runtime();
+  if (!library.takes(runtime.name()))
+    return {StatusCode::unsupported, fmt::format("{}: a library for {}, not for {}", library.name(),
+                                                 library.runtime(), runtime.name())};
+  ACCORD_TRY(library.open());
+  const accord_ccl_description& description = library.description();
+  record.version = description.version;
+  record.found = std::hash<std::string_view>{}(description.found);
+  record.device = runtime.kernel_place(group_.mailboxes().device()).device;
+  return pipeline_.rank == 0 ? library.make_id(record.id) : Status();
+}
+
+// Where it cannot, the first rank that knows why says so: all may lack the library.
+bool CclJoining::can_connect() {
+  const Status accepted = accept(records_);
+  if (accepted.ok()) return true;
+  const auto failed = std::ranges::find(records_, 0, &CclRecord::ok);
+  const auto speaker = failed == records_.end() ? 0 : failed - records_.begin();
+  const std::string why =
+      own_.ok() ? fmt::format("{}: {}", group_.library.name(), accepted.message()) : own_.message();
+  if (speaker == pipeline_.rank) warn_once(why);
+  decline(why);
+  return false;
+}
+
+Status CclJoining::wait_for_turn() {
+  if (turn_->all_entered() && turn_->comes()) {
+    connect();
+    turn_->started();
+    return {};
+  }
+  return look_after_peers();
+}
+
+// Who sees that another one has failed votes, as that one does: it is no error of a call here. So
+// that is asked last, since a peer may fail between two looks.
+Status CclJoining::look_after_peers() {
+  const Status peers = group_.check_peers();
+  if (group_.has_failed_peer()) return vote({StatusCode::unsupported, reason::kPeerDeclined});
+  return peers;
+}
+
+// Owns all that it works on, so that it can be left behind.
+void CclJoining::connect() {
+  connection_ = std::make_shared<Connection>();
+  const auto connect = [connection = connection_, library = &group_.library, id = records_[0].id,
+                        rank = pipeline_.rank, size = pipeline_.exchange->size,
+                        runtime = &group_.mailboxes().runtime(),
+                        device = group_.mailboxes().device()] {
+    connection->status = runtime->make_stream(device, connection->stream);
+    if (connection->status.ok())
+      connection->status = runtime->run_on(
+          device, [&] { return library->join(id, rank, size, connection->communicator); });
+    connection->done.store(true, std::memory_order_release);
+  };
+  step_ = Step::connecting;
+  try {
+    std::thread(connect).detach();
+  } catch (const std::system_error& error) {
+    connection_->status = {StatusCode::no_memory, error.what()};
+    connection_->done.store(true, std::memory_order_release);
+  }
+}
+
+Status CclJoining::look_after_connection() {
+  if (connection_->done.load(std::memory_order_acquire)) {
+    if (!connection_->status.ok()) {
+      warn_once(connection_->status.message());
+      group_.say_failed();
+    }
+    return vote(connection_->status);
+  }
+  return look_after_peers();
+}
+
+Status CclJoining::vote(const Status& mine) {
+  if (!mine.ok() && !group_.declined) decline(mine.message());
+  mine_ = Vote::cast(pipeline_.key, mine.ok() ? Ballot::neutral : Ballot::host);
+  step_ = Step::voting;
+  return Status::from_host(pipeline_.issue_vote(mine_, all_, request_));
+}
+
+void CclJoining::settle() {
+  turn_.reset();
+  if (all_.any_host()) {
+    if (connection_ && connection_->done.load(std::memory_order_acquire)) {
+      group_.communicator = std::move(connection_->communicator);
+      if (group_.communicator) group_.give_up();
+      group_.communicator.reset();
+    }
+    if (!group_.declined)
+      decline(fmt::format("{}: {}", group_.library.name(), reason::kPeerDeclined));
+    return;
+  }
+  group_.communicator = std::move(connection_->communicator);
+  group_.stream = std::move(connection_->stream);
+  group_.allow_replays();
+}
+
+void CclJoining::decline(const std::string& why) {
+  group_.declined = true;
+  group_.why_declined = why;
+  log::info("no communicator: {}", why);
+}
+
+}  // namespace accord::core

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// How the ranks of a communicator come to one of a collective library: they join a group of
+// mailboxes (those of each node one, where they are on several, and make a wire between these),
+// tell each other which library and device they have, take the first rank's name for it,
+// and vote once each has it or has failed. The library waits for peers while it makes one, so that
+// is done by a thread, and in its turn as a call is (ccl/turn.h), since some make one at a time.
+// Whoever fails says so in its mailbox, and the others then leave their threads to themselves.
+// Those of a persistent request only need mailboxes: the library's communicator they share.
+#pragma once
+
+#include <accord/ccl.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "coll/intra/joining.h"
+#include "coll/library/group.h"
+#include "core/meeting.h"
+#include "core/placement.h"
+#include "core/wire.h"
+
+namespace accord::core {
+
+// What a rank tells the others: plain bytes.
+struct CclRecord {
+  std::int32_t ok = 0;       // this rank can take part
+  std::int32_t version = 0;  // of its library,
+  std::uint64_t found = 0;   // and which functions that has
+  std::uint64_t device = 0;  // 0: it may be shared
+  ccl::Id id{};              // of rank 0
+};
+
+// Whether these ranks can have a communicator; the answer is the same on all of them.
+Status accept(std::span<const CclRecord> records);
+
+class CclJoining final : public Meeting {
+ public:
+  // Both outlive it.
+  CclJoining(CclGroup& group, const Pipeline& pipeline);
+
+  Status begin() override { return mailboxes_.begin(); }
+  Status advance(HostPort& port, bool& done) override;
+  bool settled() const noexcept override { return group_.joined() || group_.declined; }
+
+ private:
+  enum class Step { mailboxes, of_node, wire, records, turn, connecting, voting };
+
+  // What the thread leaves behind; it may outlive this object.
+  struct Connection {
+    std::atomic<bool> done{false};
+    Status status;
+    std::unique_ptr<ccl::Communicator> communicator;
+    std::unique_ptr<device::LibraryStream> stream;
+  };
+
+  Status join_mailboxes(HostPort& port, bool& done);
+  Status join_across_nodes();
+  Status tell();
+  Status make_record(CclRecord& record);
+  bool can_connect();
+  Status wait_for_turn();
+  Status look_after_peers();
+  void connect();
+  Status look_after_connection();
+  Status vote(const Status& mine);
+  void settle();
+  void decline(const std::string& why);
+
+  CclGroup& group_;
+  const Pipeline& pipeline_;
+  Joining mailboxes_;
+  std::optional<Joining> of_node_;
+  Placement placement_;
+  std::shared_ptr<Wire> wire_;
+  std::optional<WireMeeting> wire_meeting_;
+  Step step_ = Step::mailboxes;
+  Status own_;  // whether this rank can take part
+  CclRecord record_;
+  std::vector<CclRecord> records_;
+  std::unique_ptr<CclTurn> turn_;
+  std::shared_ptr<Connection> connection_;
+  Vote mine_;
+  Vote all_;
+  HostRequest request_ = 0;
+};
+
+}  // namespace accord::core

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What coll/select/selection would choose, told to programs: the part of the public C API that
+// names algorithms. No exception leaves it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "accord/accord.h"
+#include "base/config.h"
+#include "coll/select/selection.h"
+#include "device/machine.h"
+
+namespace accord::core {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string algorithms_text() {
+  Json algorithms = Json::array();
+  for (const AlgorithmRow& row : all_algorithms())
+    algorithms.push_back({{"name", row.name}, {"path", row.path}});
+  Json ways = Json::array();
+  for (const MessageWayRow& row : all_message_ways())
+    ways.push_back({{"name", row.name}, {"path", row.path}});
+  Json net_ways = Json::array();
+  for (const NetWayRow& row : all_net_ways())
+    net_ways.push_back({{"name", row.name}, {"path", row.path}});
+  return Json{{"algorithms", algorithms},
+              {"collectives", all_collectives()},
+              {"message_ways", ways},
+              {"net_message_ways", net_ways}}
+      .dump();
+}
+
+std::string reason_of(Origin origin, const char* rule) {
+  switch (origin) {
+    case Origin::setting:
+      return fmt::format("ACCORD_ALGORITHM is {}", config().algorithm);
+    case Origin::info:
+      return "the info of the communicator asks for it";
+    case Origin::table:
+      return fmt::format("the table {} says so", config().table);
+    case Origin::rule:
+      break;
+  }
+  return fmt::format("the built-in rule: {}", rule);
+}
+
+constexpr const char* kRuleOfCollectives =
+    "ACCORD_INBOX_BYTES, ACCORD_NODE_BYTES, ACCORD_DIRECT_BYTES, ACCORD_SPREAD_BYTES, "
+    "ACCORD_ONE_SHOT_BYTES, ACCORD_TWO_LEVEL_BYTES and ACCORD_PIPELINE_BYTES";
+constexpr const char* kRuleOfMessages = "ACCORD_P2P_BYTES and ACCORD_QUICK_COPY_BYTES";
+
+constexpr const char* kRuleOfNetMessages = "ACCORD_NET_DESIGN and ACCORD_NET_BYTES";
+
+void add_problems(Json& answer, const std::string& problem) {
+  answer["problems"] = Json::array();
+  for (const std::string& text : {algorithm_problem(), table_problem(), problem}) {
+    if (!text.empty()) answer["problems"].push_back(text);
+  }
+}
+
+template <class Range>
+void add_range(Json& answer, const Range* range) {
+  if (range != nullptr)
+    answer["table_says"] = {{"first_bytes", range->first_bytes},
+                            {"algorithm", name_of(range->algorithm)}};
+}
+
+std::string text_of(const Json& answer) {
+  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Of a message from here to a rank of another node, from device memory that UCX reaches, with a
+// core for the proxy.
+const char* net_outcome(const AskedNetMessage& asked, std::size_t size_bytes) {
+  return name_of(outcome(size_bytes, asked, {.has_rdma = device::rdma_adapter_on_machine()}));
+}
+
+std::string explain_net_message(std::size_t size_bytes, const char* info) {
+  std::string problem;
+  const auto of_comm = AlgorithmChoice::parse(info == nullptr ? "auto" : info, problem);
+  const Table& table = configured_table();
+  const auto asked = asked_for_net_message({&algorithm_choice(), &of_comm, &table}, size_bytes);
+  const bool by_algorithm = algorithm_choice().of_net_messages() != NetWay();
+  const std::string reason = asked.origin == Origin::setting && !by_algorithm
+                                 ? fmt::format("ACCORD_NET_DESIGN is {}, ACCORD_NET_BYTES {}",
+                                               config().net_design, config().net_bytes)
+                                 : reason_of(asked.origin, kRuleOfNetMessages);
+  const char* const way = net_outcome(asked, size_bytes);
+  Json answer = {{"collective", kNetMessages},
+                 {"ranks", kRanksOfMessage},
+                 {"size_bytes", size_bytes},
+                 {"algorithm", way},
+                 {"across_nodes", way},
+                 {"asked", name_of(asked.way)},
+                 {"origin", name_of(asked.origin)},
+                 {"reason", reason},
+                 {"rule", net_outcome({}, size_bytes)},
+                 {"table", config().table}};
+  add_problems(answer, problem);
+  add_range(answer, table.find_net_message(size_bytes));
+  return text_of(answer);
+}
+
+// Of a message to another rank of the node, from and to device memory.
+std::string explain_message(std::size_t size_bytes, const char* info) {
+  std::string problem;
+  const auto of_comm = AlgorithmChoice::parse(info == nullptr ? "auto" : info, problem);
+  const Table& table = configured_table();
+  const Sources sources{&algorithm_choice(), &of_comm, &table};
+  const AskedMessage asked = asked_for_message(sources, size_bytes);
+  Json answer = {
+      {"collective", kMessages},
+      {"ranks", kRanksOfMessage},
+      {"size_bytes", size_bytes},
+      {"algorithm", name_of(outcome(size_bytes, asked))},
+      {"across_nodes", net_outcome(asked_for_net_message(sources, size_bytes), size_bytes)},
+      {"asked", name_of(asked.way)},
+      {"origin", name_of(asked.origin)},
+      {"reason", reason_of(asked.origin, kRuleOfMessages)},
+      {"rule", name_of(outcome(size_bytes, AskedMessage{}))},
+      {"table", config().table}};
+  add_problems(answer, problem);
+  add_range(answer, table.find_message(size_bytes));
+  return text_of(answer);
+}
+
+std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
+                         const char* info) {
+  if (collective == kMessages) return explain_message(size_bytes, info);
+  if (collective == kNetMessages) return explain_net_message(size_bytes, info);
+  const auto kind = find_collective(collective);
+  if (!kind || ranks < 1) {
+    return Json{{"error", fmt::format("{} among {} ranks: no collective that Accord knows",
+                                      collective, ranks)}}
+        .dump();
+  }
+  std::string problem;
+  const auto of_comm = AlgorithmChoice::parse(info == nullptr ? "auto" : info, problem);
+  const Table& table = configured_table();
+  const Sources sources{&algorithm_choice(), &of_comm, &table};
+  const Asked asked = asked_for(sources, *kind, ranks, size_bytes);
+  const Question question{.kind = *kind,
+                          .ranks = ranks,
+                          .size_bytes = size_bytes,
+                          .longest_bytes = size_bytes,
+                          .can_be_cut = can_be_cut(*kind)};
+  Json answer = {{"collective", collective},
+                 {"ranks", ranks},
+                 {"size_bytes", size_bytes},
+                 {"algorithm", name_of(outcome(question, asked))},
+                 {"across_nodes", name_of(outcome_across_nodes(question, asked))},
+                 {"asked", name_of(asked.algorithm)},
+                 {"origin", name_of(asked.origin)},
+                 {"reason", reason_of(asked.origin, kRuleOfCollectives)},
+                 {"rule", name_of(outcome(question, Asked{}))},
+                 {"table", config().table}};
+  add_problems(answer, problem);
+  // Which operations and types a library has, only the call itself tells.
+  if (asked.algorithm.library != nullptr) {
+    Asked without = asked;
+    without.algorithm.library = nullptr;
+    answer["otherwise"] = name_of(outcome(question, without));
+  }
+  add_range(answer, table.find(*kind, ranks, size_bytes));
+  return text_of(answer);
+}
+
+// Whatever went wrong on the way, the caller gets text or a size of 0.
+template <class Text>
+std::size_t give(char* buffer, std::size_t capacity, Text make_text) noexcept {
+  try {
+    const std::string text = make_text();
+    if (buffer != nullptr && capacity > 0) {
+      const std::size_t length = std::min(text.size(), capacity - 1);
+      std::memcpy(buffer, text.data(), length);
+      buffer[length] = '\0';
+    }
+    return text.size() + 1;
+  } catch (...) {
+    return 0;
+  }
+}
+
+}  // namespace
+}  // namespace accord::core
+
+#define ACCORD_EXPORT extern "C" __attribute__((visibility("default")))
+
+ACCORD_EXPORT size_t accord_algorithms_json(char* buffer, size_t capacity) {
+  return accord::core::give(buffer, capacity, accord::core::algorithms_text);
+}
+
+ACCORD_EXPORT size_t accord_explain_json(const char* collective, int ranks, size_t size_bytes,
+                                         const char* info, char* buffer, size_t capacity) {
+  return accord::core::give(buffer, capacity, [&] {
+    return accord::core::explain_text(collective == nullptr ? "" : collective, ranks, size_bytes,
+                                      info);
+  });
+}

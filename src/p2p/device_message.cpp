@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "p2p/device_message.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "device/staging_pool.h"
+
+namespace accord::core {
+namespace {
+
+using node::MessageHeader;
+using Direction = LayoutCopy::Direction;
+
+bool is_on(const node::Outbox& outbox, const StagedBuffer& buffer) {
+  return buffer.is_staged() && buffer.where().kind == device::MemoryKind::device &&
+         buffer.where().runtime == &outbox.runtime() && buffer.where().device == outbox.device();
+}
+
+// A scattered buffer that no kernel reaches: by way of host memory in one piece, since copies of
+// its rows take a microsecond each.
+Status scatter(node::Outbox& outbox, const Segment& segment, void* host, const std::byte* packed,
+               std::size_t size_bytes) {
+  device::StagingBuffer whole;
+  ACCORD_TRY(device::staging_pool().acquire(&outbox.runtime(), size_bytes, whole));
+  const device::Copy copy{.dst = whole.data(), .src = packed, .row_bytes = size_bytes};
+  ACCORD_TRY(outbox.runtime().copy(outbox.device(), {&copy, 1}));
+  device::copy_on_host(packed_copies(segment, host, size_bytes, whole.data(), Direction::unpack));
+  return {};
+}
+
+// One that lies in host memory.
+Status unpack_from_host(const Segment& segment, StagedBuffer& buffer, const std::byte* packed,
+                        std::size_t size_bytes) {
+  device::copy_on_host(packed_copies(segment, buffer.host(), size_bytes,
+                                     const_cast<std::byte*>(packed), Direction::unpack));
+  return buffer.copy_out(size_bytes);
+}
+
+std::byte* start_of(const Segment& segment, const StagedBuffer& buffer) {
+  return static_cast<std::byte*>(buffer.user()) + segment.offset_bytes + segment.type->low_bytes();
+}
+
+Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
+              const std::byte* packed, std::size_t size_bytes, node::Fetch how) {
+  const bool direct = is_on(outbox, buffer);
+  const CopyBatch batch = packed_copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
+                                        const_cast<std::byte*>(packed), Direction::unpack);
+  const bool is_one_run = batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
+                          batch.plain.copies()[0].rows == 1;
+  if (direct && is_one_run) {
+    ACCORD_TRY(outbox.fetch(batch.plain.copies(), how));
+  } else if (direct || is_one_run) {
+    ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
+  } else {
+    ACCORD_TRY(scatter(outbox, segment, buffer.host(), packed, size_bytes));
+  }
+  return direct ? Status() : buffer.copy_out(size_bytes);
+}
+
+}  // namespace
+
+Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
+                    int receiver, MessageHeader& header, Posted& posted, bool again) {
+  posted = Posted::no;
+  const device::PointerInfo& where = buffer.where();
+  if (!buffer.is_staged() || where.kind != device::MemoryKind::device || where.runtime == nullptr ||
+      !outbox.attach(*where.runtime, where.device))
+    return {};
+  const std::size_t size_bytes = segment.size_bytes();
+  const node::Outbox::Room room = outbox.reserve(
+      receiver, size_bytes, {.start = run_of(segment, buffer.user(), size_bytes), .memory = where},
+      header, again);
+  if (room.is_full) posted = Posted::later;
+  if (room.start == nullptr && !room.is_lent) return {};
+  posted = Posted::yes;
+  if (room.is_lent) return {};
+  const CopyBatch batch =
+      packed_copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
+  const Status copied = outbox.runtime().copy_batch(outbox.device(), batch);
+  if (!copied.ok()) outbox.fail(header);
+  return copied;
+}
+
+bool find_header(const node::Lender& lender, const Segment& segment, void* host,
+                 std::size_t received_bytes, MessageHeader& header) {
+  constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
+  if ((received_bytes != sizeof header && received_bytes != kUnknown) ||
+      segment.size_bytes() < sizeof header)
+    return false;
+  device::copy_on_host(packed_copies(segment, host, sizeof header, &header, Direction::pack));
+  return lender.recognises(header);
+}
+
+std::optional<std::uint64_t> cut_off_ticket(const Segment& segment, void* host) {
+  std::uint64_t ticket = 0;
+  const std::size_t room_bytes = segment.size_bytes();
+  if (room_bytes < sizeof ticket || room_bytes >= sizeof(MessageHeader)) return std::nullopt;
+  device::copy_on_host(packed_copies(segment, host, sizeof ticket, &ticket, Direction::pack));
+  return ticket;
+}
+
+void wipe_header(const Segment& segment, void* host) {
+  MessageHeader nothing;
+  device::copy_on_host(packed_copies(segment, host, sizeof nothing, &nothing, Direction::unpack));
+}
+
+void FetchBatch::add(const MessageHeader& header, const device::Copy& copy) {
+  headers_.push_back(header);
+  copies_.push_back(copy);
+}
+
+void FetchBatch::begin() {
+  const bool by_engine = std::ranges::any_of(
+      headers_, [](const MessageHeader& header) { return header.fetch == node::Fetch::by_engine; });
+  status_ = outbox_.begin_copies(copies_, by_engine ? node::Fetch::by_engine : node::Fetch::by_size,
+                                 ticket_);
+}
+
+Status FetchBatch::poll(bool& done) {
+  done = !status_.ok();
+  if (!done) status_ = outbox_.runtime().copy_done(ticket_, done);
+  done = done || !status_.ok();
+  if (!done) return {};
+  using Fetched = node::Outbox::Fetched;
+  for (const MessageHeader& header : headers_)
+    outbox_.end_fetch(header, status_.ok() ? Fetched::yes : Fetched::no);
+  return status_;
+}
+
+void SharedBatch::begin() {
+  const std::lock_guard locked(mutex_);
+  fetches.begin();
+}
+
+bool SharedBatch::poll() {
+  const std::lock_guard locked(mutex_);
+  if (!is_done_) status_ = fetches.poll(is_done_);
+  return is_done_;
+}
+
+Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
+                     const MessageHeader& header, FetchBatch* batch) {
+  Status status;
+  if (header.size_bytes <= segment.size_bytes()) {
+    const std::byte* packed = nullptr;
+    status = outbox.begin_fetch(header, packed);
+    if (status.ok()) {
+      const bool is_on_host = outbox.is_on_host(header);
+      const bool is_one_piece = !is_on_host && segment.type->dense() && is_on(outbox, buffer);
+      if (is_one_piece && batch != nullptr) {
+        batch->add(
+            header,
+            {.dst = start_of(segment, buffer), .src = packed, .row_bytes = header.size_bytes});
+        return {};
+      }
+      if (is_on_host)
+        status = unpack_from_host(segment, buffer, packed, header.size_bytes);
+      else
+        status = unpack(outbox, segment, buffer, packed, header.size_bytes, header.fetch);
+      using Fetched = node::Outbox::Fetched;
+      outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
+    }
+  } else {
+    outbox.dismiss(header);
+    status = {StatusCode::truncated,
+              fmt::format("a message of {} bytes is longer than the {} bytes to receive",
+                          header.size_bytes, segment.size_bytes())};
+  }
+  if (!status.ok()) wipe_header(segment, buffer.host());
+  return status;
+}
+
+}  // namespace accord::core
