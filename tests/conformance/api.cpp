@@ -57,6 +57,10 @@ void find_collective(const Lookup& lookup, const char* name, Collective<S, L>& f
   find_counted(lookup, with_prefix_i(name), function.nonblocking);
   find(lookup, std::string(name) + "_init", function.persistent.small);
   find(lookup, std::string(name) + "_init_c", function.persistent.large);
+  std::string partitioned = name;
+  partitioned[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(partitioned[0])));
+  partitioned = "MPIX_P" + partitioned + "_init";
+  function.partitioned = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, partitioned.c_str()));
 }
 
 // Returns the name of the first function that must be there and is not.

@@ -43,6 +43,8 @@ class Array {
     wide_.resize(values.size() + 1);
   }
 
+  std::size_t size() const { return narrow_.size() - 1; }
+
   template <class T>
   requires std::is_integral_v<T>
   const T* as() const {
@@ -92,12 +94,13 @@ struct Forms<int(A...)> {
   using Persistent = int(A..., MPI_Info, MPI_Request*);
 };
 
-// One collective in its six forms.
+// One collective in its six forms, and in Accord's partitioned one.
 template <class Small, class Large>
 struct Collective {
   Counted<Small, Large> blocking;
   Counted<typename Forms<Small>::Nonblocking, typename Forms<Large>::Nonblocking> nonblocking;
   Counted<typename Forms<Small>::Persistent, typename Forms<Large>::Persistent> persistent;
+  void (*partitioned)() = nullptr;  // its type follows from that of the blocking form
 
   bool available(Form form, bool large) const {
     switch (form) {

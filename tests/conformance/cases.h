@@ -26,6 +26,8 @@ void case_window(Run& run);    // windows on device memory: an error, on all ran
 void case_progress(
     Run& run);  // blocking calls while a peer needs progress of our unfinished requests
 
+void case_partitioned(Run& run);  // partitioned messages and collectives, in rounds
+
 struct Category {
   const char* name;
   int weight;

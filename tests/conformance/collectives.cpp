@@ -75,16 +75,20 @@ void make_equal(Run& run, const char* role, const Payload& payload,
   Shape shape = draw_shape(run, payload, total);
   std::int64_t count = each * shape.per_unit;
   if (shape.per_unit == 1 && !payload.unit_types && run.local.chance(20)) {
-    if (const TypeModel* whole = run.types.composite(*shape.type, each, run.local);
+    if (const TypeModel* whole =
+            run.types.composite(*shape.type, each / run.partitions(), run.local);
         whole != nullptr) {
       shape.type = whole;
-      count = 1;
+      count = run.partitions();
     }
   }
   blocks.type = shape.type->handle;
   blocks.count = {count};
   Buffer& buffer = run.buffer(role, *shape.type, count * static_cast<std::int64_t>(units.size()),
                               buffer_align(payload));
+  for (std::size_t i = 0; i < units.size(); ++i)
+    run.note_stretch({&buffer, shape.type,
+                      static_cast<std::int64_t>(i) * count * shape.type->extent_bytes, count});
   use_buffer(run, blocks, buffer, total);
 }
 
@@ -116,6 +120,7 @@ void make_v(Run& run, const char* role, const Payload& payload, std::span<const 
     run.note("buffer " + std::to_string(run.buffers().size() - 1) + ", " + role + " " +
              std::to_string(i) + ": " + std::to_string(counts[i]) + " of " + shape.type->text +
              " at byte " + std::to_string(at));
+    run.note_stretch({&buffer, shape.type, at, counts[i]});
     run.set_data(buffer, *shape.type, counts[i], at);
     run.set_padding(buffer, *shape.type, counts[i], at);
   }
@@ -148,6 +153,7 @@ void make_w(Run& run, const char* role, const Payload& payload, std::span<const 
     run.note("buffer " + std::to_string(run.buffers().size() - 1) + ", " + role + " " +
              std::to_string(i) + ": " + std::to_string(counts[i]) + " of " + models[i]->text +
              " at byte " + std::to_string(at_bytes[i]));
+    run.note_stretch({&buffer, models[i], at_bytes[i], counts[i]});
     run.set_data(buffer, *models[i], counts[i], at_bytes[i]);
     run.set_padding(buffer, *models[i], counts[i], at_bytes[i]);
   }
@@ -222,7 +228,16 @@ Payload random_payload(Run& run) {
   return payload;
 }
 
+ArrayRef counts_of_partition(Run& run, ArrayRef counts) {
+  if (counts.array == nullptr || run.partitions() == 1) return counts;
+  std::vector<std::int64_t> divided;
+  for (std::size_t i = 0; i < counts.array->size(); ++i)
+    divided.push_back(counts.array->as<std::int64_t>()[i] / run.partitions());
+  return run.keep(divided);
+}
+
 std::int64_t random_units(Run& run, std::size_t unit_bytes, int blocks) {
+  blocks *= run.partitions();
   Rng& rng = run.global;
   const int roll = rng.below(100);
   const int few = rng.between(2, 9);
@@ -250,12 +265,15 @@ std::int64_t random_units(Run& run, const Payload& payload, int blocks) {
   const bool pair = first == ElementClass::pair || first == ElementClass::pair_uniform;
   if ((!payload.mixed && !pair) || works(run, "large messages of mixed types")) return units;
   // All blocks may travel in one message: the host MPI sends them along trees.
-  return std::min(units, kMixedBytesMax / blocks / static_cast<std::int64_t>(payload.unit_bytes));
+  return std::min(units, kMixedBytesMax / blocks / run.partitions() /
+                             static_cast<std::int64_t>(payload.unit_bytes));
 }
 
 Blocks make_blocks(Run& run, const char* role, const Payload& payload,
-                   std::span<const std::int64_t> units, Spread spread) {
+                   std::span<const std::int64_t> units_of_partition, Spread spread) {
   Blocks blocks;
+  std::vector<std::int64_t> units(units_of_partition.begin(), units_of_partition.end());
+  for (std::int64_t& each : units) each *= run.partitions();
   if (spread == Spread::v)
     make_v(run, role, payload, units, blocks);
   else if (spread == Spread::w)
@@ -345,6 +363,7 @@ bool available(const Run& run, Kind kind, Form form, bool large) {
 Prepared prepare(Run& run, const Comm& comm, const CollectiveCall& call) {
   Prepared prepared;
   const std::size_t before = run.buffers().size();
+  const std::size_t stretches = run.stretches().size();
   const Kind kind = call.kind;
   if (kind == Kind::barrier) {
     if (comm.member) prepared = bind(run, &Api::Barrier, comm.handle);
@@ -359,6 +378,8 @@ Prepared prepare(Run& run, const Comm& comm, const CollectiveCall& call) {
   prepared.kind = kind;
   for (std::size_t i = before; i < run.buffers().size(); ++i)
     prepared.buffers.push_back(&run.buffer_at(i));
+  prepared.stretches.assign(run.stretches().begin() + static_cast<std::ptrdiff_t>(stretches),
+                            run.stretches().end());
   run.describe(std::string("on ") + comm.name + ",");
   return prepared;
 }

@@ -6,9 +6,14 @@
 // the cases' business.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "run.h"
@@ -50,7 +55,9 @@ struct Prepared {
   bool in_place = false;
   bool user_op = false;
   std::vector<Buffer*> buffers;
+  std::vector<Stretch> stretches;
   std::function<int(Form form, bool large, MPI_Request* request)> call;
+  std::function<int(MPI_Info info, MPI_Request* request)> partitioned;
 };
 
 // What a message is made of: `signature` is one unit, and all counts are in units.
@@ -69,12 +76,12 @@ const Element& random_element(Run& run, bool derived);
 
 // A number of units, from the distribution that all cases share: nothing, one, few, odd, around the
 // edges of the library's chunks, and now and then as much as allowed. `blocks` of them make up a
-// buffer.
+// buffer, or a partition of it.
 std::int64_t random_units(Run& run, std::size_t unit_bytes, int blocks);
 // ... of a payload, within what the host MPI can do.
 std::int64_t random_units(Run& run, const Payload& payload, int blocks);
 
-// One side of a data movement: `units[i]` units to or from peer i.
+// One side of a data movement: `units[i]` units of each partition to or from peer i.
 enum class Spread { one, equal, v, w };
 struct Blocks {
   Buffer* buffer = nullptr;
@@ -124,11 +131,51 @@ Prepared prepare_movement(Run& run, const Comm& comm, const CollectiveCall& call
 Prepared prepare_neighbour(Run& run, const Comm& comm, const CollectiveCall& call);
 Prepared prepare_reduction(Run& run, const Comm& comm, const CollectiveCall& call);
 
+// The counts of one partition.
+ArrayRef counts_of_partition(Run& run, ArrayRef counts);
+
+// A partitioned collective takes the arguments of the ordinary one, with the number of partitions
+// before the first count, and counts of one partition.
+template <class... P, class... A>
+auto bind_partitioned(Run& run, int (*)(P...), void (*function)(), A... arguments) {
+  constexpr bool kCounts[] = {(std::is_same_v<A, Count> || std::is_same_v<A, ArrayRef>)...};
+  constexpr std::size_t kFirst =
+      static_cast<std::size_t>(std::ranges::find(kCounts, true) - std::begin(kCounts));
+  const int partitions = run.partitions();
+  int arrays = 0;  // of counts, and of displacements, in turn
+  const auto convert = [&]<class Parameter, class Argument>(std::type_identity<Parameter>,
+                                                            Argument argument) {
+    if constexpr (std::is_same_v<Argument, Count>) {
+      return MPI_Count{argument.value / partitions};
+    } else if constexpr (std::is_same_v<Argument, ArrayRef>) {
+      const bool counts = arrays++ % 2 == 0;
+      return static_cast<Parameter>(counts ? counts_of_partition(run, argument) : argument);
+    } else {
+      return static_cast<Parameter>(argument);
+    }
+  };
+  const std::tuple all{convert(std::type_identity<P>(), arguments)...};
+  return [=](MPI_Info info, MPI_Request* request) {
+    return [&]<std::size_t... before, std::size_t... behind>(std::index_sequence<before...>,
+                                                             std::index_sequence<behind...>) {
+      const auto call = [function](auto... values) {
+        return reinterpret_cast<int (*)(decltype(values)...)>(function)(values...);
+      };
+      return call(std::get<before>(all)..., partitions, std::get<kFirst + behind>(all)..., info,
+                  request);
+    }
+    (std::make_index_sequence<kFirst>(), std::make_index_sequence<sizeof...(A) - kFirst>());
+  };
+}
+
 // What the parts build their result with.
 template <class S, class L, class... A>
-Prepared bind(const Run& run, Collective<S, L> Api::*entry, A... arguments) {
+Prepared bind(Run& run, Collective<S, L> Api::*entry, A... arguments) {
   Prepared prepared;
   const Collective<S, L>* function = &(run.api().*entry);
+  if constexpr ((std::is_same_v<A, Count> || ...) || (std::is_same_v<A, ArrayRef> || ...))
+    prepared.partitioned =
+        bind_partitioned(run, static_cast<S*>(nullptr), function->partitioned, arguments...);
   prepared.call = [function, arguments...](Form form, bool large, MPI_Request* request) {
     return function->call(form, large, request, arguments...);
   };

@@ -51,7 +51,8 @@ Motion draw_plan(Run& run, const Comm& comm, const CollectiveCall& call) {
     constexpr std::size_t kSmallBytes = 8192;
     for (std::int64_t& units : plan.units)
       units = std::min(units, static_cast<std::int64_t>(
-                                  kSmallBytes / std::max<std::size_t>(1, plan.payload.unit_bytes)));
+                                  kSmallBytes / std::max<std::size_t>(1, plan.payload.unit_bytes)) /
+                                  run.partitions());
   }
   return plan;
 }

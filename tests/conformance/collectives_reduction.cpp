@@ -57,40 +57,40 @@ class Reducer {
     if (is_root && plan_.in_place)
       send = MPI_IN_PLACE;
     else if (sends)
-      send = input(plan_.count);
+      send = input({total()});
     // Programs often name one buffer twice where the second is not significant. (Not between
     // groups: Open MPI takes that for in place, and sends nothing.)
     if (!comm_.inter && !is_root && run_.local.chance(30)) receive = send;
-    if (is_root) receive = output(plan_.count);
-    return bind(run_, &Api::Reduce, constant(send), receive, Count{plan_.count}, type(), op(), root,
+    if (is_root) receive = output(total(), total());
+    return bind(run_, &Api::Reduce, constant(send), receive, Count{total()}, type(), op(), root,
                 comm_.handle);
   }
 
   Prepared allreduce() {
-    void* send = plan_.in_place ? MPI_IN_PLACE : input(plan_.count);
-    return bind(run_, &Api::Allreduce, constant(send), output(plan_.count), Count{plan_.count},
+    void* send = plan_.in_place ? MPI_IN_PLACE : input({total()});
+    return bind(run_, &Api::Allreduce, constant(send), output(total(), total()), Count{total()},
                 type(), op(), comm_.handle);
   }
 
   Prepared scan() {
-    void* send = plan_.in_place ? MPI_IN_PLACE : input(plan_.count);
-    void* receive = output(plan_.count);
+    void* send = plan_.in_place ? MPI_IN_PLACE : input({total()});
+    void* receive = output(total(), total());
     if (plan_.kind == Kind::scan)
-      return bind(run_, &Api::Scan, constant(send), receive, Count{plan_.count}, type(), op(),
+      return bind(run_, &Api::Scan, constant(send), receive, Count{total()}, type(), op(),
                   comm_.handle);
-    if (comm_.rank == 0)
-      undefined_from(0, plan_.count);  // the standard leaves rank 0's result open
-    return bind(run_, &Api::Exscan, constant(send), receive, Count{plan_.count}, type(), op(),
+    if (comm_.rank == 0) undefined_from(0, total());  // the standard leaves rank 0's result open
+    return bind(run_, &Api::Exscan, constant(send), receive, Count{total()}, type(), op(),
                 comm_.handle);
   }
 
   Prepared reduce_scatter() {
-    const std::vector<std::int64_t> counts =
+    std::vector<std::int64_t> counts =
         scatter_counts(run_, plan_, comm_.size, comm_.inter ? comm_.group : 0);
+    for (std::int64_t& count : counts) count *= run_.partitions();
     const std::int64_t mine = counts[static_cast<std::size_t>(comm_.rank)];
-    void* send = plan_.in_place ? MPI_IN_PLACE : input(plan_.count);
-    void* receive = output(plan_.in_place ? plan_.count : mine);
-    if (plan_.in_place) undefined_from(mine, plan_.count);
+    void* send = plan_.in_place ? MPI_IN_PLACE : input(counts);
+    void* receive = output(plan_.in_place ? total() : mine, mine);
+    if (plan_.in_place) undefined_from(mine, total());
     return bind(run_, &Api::Reduce_scatter, constant(send), receive, run_.keep(counts), type(),
                 op(), comm_.handle);
   }
@@ -98,10 +98,11 @@ class Reducer {
   Prepared reduce_scatter_block() {
     // Both groups must reduce vectors of the same length.
     const int both = comm_.inter ? std::lcm(comm_.size, comm_.remote_size) : comm_.size;
-    const std::int64_t total = (plan_.count + both - 1) / both * both;
+    const std::int64_t total = (plan_.count + both - 1) / both * both * run_.partitions();
     const std::int64_t mine = total / comm_.size;
-    void* send = plan_.in_place ? MPI_IN_PLACE : input(total);
-    void* receive = output(plan_.in_place ? total : mine);
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(comm_.size), mine);
+    void* send = plan_.in_place ? MPI_IN_PLACE : input(counts);
+    void* receive = output(plan_.in_place ? total : mine, mine);
     if (plan_.in_place) undefined_from(mine, total);
     return bind(run_, &Api::Reduce_scatter_block, constant(send), receive, Count{mine}, type(),
                 op(), comm_.handle);
@@ -112,13 +113,24 @@ class Reducer {
   MPI_Datatype type() const { return plan_.reduction.type->handle; }
   MPI_Op op() const { return plan_.reduction.op; }
 
-  void* input(std::int64_t count) {
+  std::int64_t total() const { return plan_.count * run_.partitions(); }
+
+  // Of blocks one after the other.
+  void* input(const std::vector<std::int64_t>& counts) {
+    const auto count = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
     Buffer& buffer = reduction_buffer(run_, "send", plan_.reduction, count, comm_.rank);
+    std::ptrdiff_t at_bytes = 0;
+    for (const std::int64_t of_block : counts) {
+      run_.note_stretch({&buffer, plan_.reduction.type, at_bytes, of_block});
+      at_bytes += of_block * plan_.reduction.type->extent_bytes;
+    }
     return count == 0 && run_.local.chance(30) ? nullptr : buffer.pointer();
   }
 
-  void* output(std::int64_t count) {
+  // The result takes the first `mine` elements.
+  void* output(std::int64_t count, std::int64_t mine) {
     output_ = &reduction_buffer(run_, "receive", plan_.reduction, count, comm_.rank);
+    run_.note_stretch({output_, plan_.reduction.type, 0, mine});
     set_padding_loose(run_, *output_, plan_.reduction, count);
     return output_->pointer();
   }

@@ -27,6 +27,7 @@ const std::vector<Category>& categories() {
       {"window", 1, case_window},
       {"progress", 3, case_progress},
       {"reuse", 6, case_reuse},
+      {"partitioned", 6, case_partitioned},
   };
   return list;
 }
@@ -120,8 +121,9 @@ int run(int argc, char** argv) {
   if (problem.empty()) problem = check_only(environment.options);
   if (!problem.empty()) return fail(problem + "\n" + kUsage);
   if (problem = load_api(environment.apis); !problem.empty()) return fail(problem);
-  int provided = 0;
-  const int code = environment.apis.tested.Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
+  const int level = environment.options.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  const int code =
+      environment.apis.tested.Init_thread(&argc, &argv, level, &environment.thread_level);
   if (code != MPI_SUCCESS) return fail("MPI_Init_thread returned " + std::to_string(code));
   if (problem = set_up(environment); !problem.empty()) return fail(problem);
   print_header(environment);

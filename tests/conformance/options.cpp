@@ -121,6 +121,7 @@ const char* const kUsage =
     "  --case-timeout T    a case that takes longer is a hang (60)\n"
     "  --max-failures N    stop after N failed cases (20)\n"
     "  --ranks N           refuse to run on another number of ranks\n"
+    "  --threads           MPI_THREAD_MULTIPLE, and several threads that call MPI\n"
     "  --verbose           one line a case\n";
 
 std::string parse_options(int argc, char** argv, Options& options) {
@@ -129,6 +130,10 @@ std::string parse_options(int argc, char** argv, Options& options) {
     std::string name = argv[i];
     if (name == "--require-device") {
       options.device_required = true;
+      continue;
+    }
+    if (name == "--threads") {
+      options.threads = true;
       continue;
     }
     if (name == "--verbose") {
@@ -165,6 +170,7 @@ std::string rerun_line(const Options& options, int ranks, std::int64_t case_numb
   line += " " + options.program + " --seed " + std::to_string(options.seed) + " --case " +
           std::to_string(case_number) + " --ranks " + std::to_string(ranks) + " --max-bytes " +
           std::to_string(options.bytes_max);
+  if (options.threads) line += " --threads";
   for (std::size_t i = 0; i < options.memory.size(); ++i)
     line += (i == 0 ? " --memory " : ",") + std::string(memory_name(options.memory[i]));
   return line;

@@ -29,6 +29,7 @@ struct Options {
   int failures_max = 20;
   bool device_required = false;
   bool verbose = false;
+  bool threads = false;  // MPI_THREAD_MULTIPLE, for cases in which several threads call MPI
   std::vector<accord_memory> memory;  // empty: everything there is
   std::string program;
 

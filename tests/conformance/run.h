@@ -42,6 +42,7 @@ struct Environment {
   std::unique_ptr<Communicators> tested_comms;
   int rank = 0;
   int size = 1;
+  int thread_level = MPI_THREAD_SINGLE;
 };
 
 enum class Side { oracle, tested };
@@ -70,6 +71,14 @@ struct Buffer {
   std::byte* pointer() const { return base + origin_bytes; }
 };
 
+// A block of a buffer that one argument of a call names.
+struct Stretch {
+  Buffer* buffer = nullptr;
+  const TypeModel* type = nullptr;
+  std::ptrdiff_t at_bytes = 0;  // from the origin
+  std::int64_t count = 0;
+};
+
 struct LogEntry {
   std::string label;
   std::int64_t value;
@@ -96,6 +105,9 @@ class Run {
   int world_rank() const { return environment_.rank; }
   int world_size() const { return environment_.size; }
   std::uint64_t salt() const { return salt_; }
+  bool may_use_threads() const {
+    return options().threads && environment_.thread_level == MPI_THREAD_MULTIPLE;
+  }
 
   Rng global;  // same draws on all ranks
   Rng local;   // this rank's own draws
@@ -128,6 +140,12 @@ class Run {
                    std::ptrdiff_t at_bytes);
   // Declares where data lies: all else must be left alone, by the oracle too.
   void set_data(Buffer& buffer, const TypeModel& type, std::int64_t count, std::ptrdiff_t at_bytes);
+
+  // What is prepared from here on is of so many partitions: each count is a multiple of them.
+  void set_partitions(int partitions) { partitions_ = partitions; }
+  int partitions() const { return partitions_; }
+  void note_stretch(const Stretch& stretch) { stretches_.push_back(stretch); }
+  const std::vector<Stretch>& stretches() const { return stretches_; }
 
   // An operation made by the case, freed at its end or by free_operations().
   void adopt(MPI_Op operation) { user_operations_.push_back(operation); }
@@ -179,6 +197,8 @@ class Run {
   Rng memory_rng_;
   int mix_kind_ = 0;
   bool own_allocations_ = false;
+  int partitions_ = 1;
+  std::vector<Stretch> stretches_;
   std::int64_t case_number_;
   std::deque<Buffer> buffers_;
   std::deque<Array> arrays_;
