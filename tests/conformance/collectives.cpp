@@ -216,7 +216,9 @@ Payload random_payload(Run& run) {
   static constexpr std::array<int, 8> kLengths = {1, 1, 1, 2, 3, 4, 6, 12};
   const int length = rng.pick(kLengths);
   payload.mixed = length > 1 && rng.chance(35);
-  payload.plain = !payload.mixed && rng.chance(15);
+  // Kernels move what has no gaps.
+  const int plain_percent = run.partitions() > 1 ? 50 : 15;
+  payload.plain = !payload.mixed && rng.chance(plain_percent);
   for (int i = 0; i < length; ++i) {
     if (i == 0 || payload.mixed)
       payload.signature.push_back(&random_element(run, !payload.plain));

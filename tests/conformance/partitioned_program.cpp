@@ -57,12 +57,12 @@ Length draw_length(Run& run, const Payload& payload) {
 Settings draw_settings(Run& run) {
   static constexpr std::array<int, 5> kMarks = {1, 1, 1, 2, 3};
   static constexpr std::array<int, 6> kTransfers = {1, 1, 1, 2, 3, 100};
-  static constexpr std::array<const char*, 4> kCopies = {"", "", "kernel", "engine"};
+  static constexpr std::array<const char*, 4> kCopies = {"", "kernel", "kernel", "engine"};
   Settings settings;
   settings.marks = run.global.pick(kMarks);
   settings.transfer_partitions = run.global.pick(kTransfers);
   settings.copy = run.global.pick(kCopies);
-  settings.prepared = run.global.chance(40);
+  settings.prepared = run.global.chance(50);
   return settings;
 }
 
@@ -74,7 +74,9 @@ class Maker {
     Rng& rng = run_.global;
     const int which = rng.pick(run_.comms().plain());
     const Comm& comm = run_.comms().all()[static_cast<std::size_t>(which)];
+    run_.set_partitions(2);
     const Payload payload = random_payload(run_);
+    run_.set_partitions(1);
     Settings settings = draw_settings(run_);
     const Length length = draw_length(run_, payload);
     settings.truncated = length.truncated;

@@ -130,10 +130,25 @@ void empty() {
   }
 }
 
+// A communicator that some ranks make by themselves is no duplicate, on none of them.
+void make_without_rank_0() {
+  MPI_Group everyone = MPI_GROUP_NULL;
+  MPI_Group others = MPI_GROUP_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  const int first = 0;
+  MPI_Comm_group(MPI_COMM_WORLD, &everyone);
+  MPI_Group_excl(everyone, 1, &first, &others);
+  if (rank != first) MPI_Comm_create_group(MPI_COMM_WORLD, others, 5, &made);
+  if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+  MPI_Group_free(&others);
+  MPI_Group_free(&everyone);
+}
+
 // Requests with one tag match in the order of their inits on each communicator, however it was made
 // and in whatever order the communicators are taken on each rank.
 void matching() {
   std::vector<MPI_Comm> comms(6, MPI_COMM_WORLD);
+  make_without_rank_0();
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
   MPI_Comm_split(comms[1], 0, rank, &comms[2]);
   MPI_Request made = MPI_REQUEST_NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Mistakes in partitioned communication, what is refused where the host MPI carries it ("host"),
-// and who carries it if nobody says ("default").
+// Mistakes in partitioned communication, requests whose end has been told, what is refused where
+// the host MPI carries it ("host"), and who carries it if nobody says ("default").
 #include <accord/accord.h>
 #include <accord/partitioned.h>
 #include <mpi.h>
@@ -103,6 +103,33 @@ void too_many_marks() {
   expect_ok(code_of_all, "a collective of as many marks as can be");
   MPI_Info_free(&info);
   MPI_Comm_free(&comm);
+}
+
+// What MPI_Request_get_status has told to be complete is still to be completed, by any call.
+void told() {
+  Pair pair({.sends = 2, .receives = 2, .ints = 16});
+  for (int round = 0; round < 4; ++round) {
+    pair.start();
+    pair.fill(round);
+    pair.mark_backwards();
+    MPI_Request both[] = {pair.send, pair.receive};
+    for (MPI_Request one : both)
+      for (int flag = 0; flag == 0;) MPI_Request_get_status(one, &flag, MPI_STATUS_IGNORE);
+    for (int left = 2; left > 0;) {
+      int done = 0;
+      int flag = 1;
+      int indices[2] = {};
+      if (round == 0) MPI_Waitsome(2, both, &done, indices, MPI_STATUSES_IGNORE);
+      if (round == 1) MPI_Testsome(2, both, &done, indices, MPI_STATUSES_IGNORE);
+      if (round == 2) MPI_Waitany(2, both, &indices[0], MPI_STATUS_IGNORE);
+      if (round == 3) MPI_Testany(2, both, &indices[0], &flag, MPI_STATUS_IGNORE);
+      if (round >= 2) done = indices[0] == MPI_UNDEFINED ? MPI_UNDEFINED : flag;
+      expect(done != MPI_UNDEFINED, "a request that is told to be complete is passed over");
+      left = done == MPI_UNDEFINED ? 0 : left - done;
+    }
+    pair.check(round, "told");
+  }
+  pair.free();
 }
 
 // More than there is room for is an error of the receiver's alone.
@@ -419,6 +446,7 @@ int main(int argc, char** argv) {
   } else {
     mistakes();
     too_many_marks();
+    told();
     truncated();
     collective_mistakes();
     if (size == 2) collectives_differ();
