@@ -29,16 +29,18 @@ class Partitions {
         own_(run.local.fork()) {}
 
   void execute() {
-    if (run_.tested()) make();
-    for (int round = 0; round < program_.rounds; ++round) {
-      begin_round(round);
-      if (run_.tested())
-        partitioned_round(round);
-      else
-        ordinary_round();
-      note_round();
+    for (int life = 0; life < program_.lives; ++life) {
+      if (run_.tested()) make();
+      for (int round = 0; round < program_.rounds; ++round) {
+        begin_round(life * program_.rounds + round);
+        if (run_.tested())
+          partitioned_round();
+        else
+          ordinary_round();
+        note_round();
+      }
+      if (run_.tested()) release();
     }
-    if (run_.tested()) release();
   }
 
  private:
@@ -121,7 +123,7 @@ class Partitions {
     if (end.settings().transfer_partitions == 1 && own_.chance(10)) end.make_kernels();
   }
 
-  void partitioned_round(int) {
+  void partitioned_round() {
     std::vector<PartitionedWork*> early;
     for (PartitionedWork& work : program_.works)
       if (work.end.settings().prepared || own_.chance(60)) early.push_back(&work);

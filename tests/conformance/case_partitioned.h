@@ -32,7 +32,8 @@ struct PartitionedWork {
 
 struct PartitionedProgram {
   std::deque<PartitionedWork> works;
-  int rounds = 1;
+  int lives = 1;             // the requests are made and freed so often
+  int rounds = 1;            // of each
   bool freed_early = false;  // types and operations, once the requests are made
   Comm* fresh = nullptr;     // freed as early
   // An ordinary collective and a message to the next rank meanwhile; empty calls where there is

@@ -256,12 +256,14 @@ void draw_partitioned(Run& run, PartitionedProgram& program) {
     throw Skip{"partitioned requests are not Accord's"};
   Rng& rng = run.global;
   Maker maker(run, program);
-  program.rounds = rng.between(1, 4);
+  program.lives = rng.between(1, 3);
+  program.rounds = rng.between(1, 3);
   const int works = rng.between(1, kWorksMax);
   const int messages_percent = rng.chance(30) ? 100 : rng.chance(40) ? 0 : 50;
   const bool with_ordinary = rng.chance(30);
   program.freed_early = rng.chance(20) && !with_ordinary;
-  run.describe(std::to_string(program.rounds) + " rounds of");
+  run.describe(std::to_string(program.lives) + " times " + std::to_string(program.rounds) +
+               " rounds of");
   for (int i = 0; i < works; ++i) {
     if (rng.chance(messages_percent))
       maker.add_message(i);
@@ -269,6 +271,7 @@ void draw_partitioned(Run& run, PartitionedProgram& program) {
       maker.add_collective(i);
   }
   if (with_ordinary) maker.add_ordinary();
+  if (program.freed_early || program.fresh != nullptr) program.lives = 1;
 }
 
 }  // namespace accord::conformance
