@@ -47,7 +47,10 @@ class FakeDevice final : public device::DeviceRuntime {
 
   std::size_t live_allocations() const;
   std::size_t live_host_allocations() const noexcept { return host_allocations_.load(); }
-  std::size_t copies_in_flight() const;
+  std::size_t copies_in_flight() const {
+    const HiddenLock locked(mutex_);
+    return in_flight_.size();
+  }
   bool inbox_servers_idle() const;
 
   const char* name() const noexcept override { return "fake"; }
@@ -108,7 +111,7 @@ class FakeDevice final : public device::DeviceRuntime {
   bool kernels_reach(const void* pointer);
   bool is_pinned(const void* pointer) const;
   void move(const device::Copy& copy);
-  void reduce(const device::Reduction& reduction);
+  void reduce(const device::Reduction& reduction, bool is_seen);
   Status begin(std::vector<std::function<void()>> steps, device::CopyTicket& ticket);
   Status next_copy_status();
   bool has_memory() { return refuse_after_.load() < 0 || refuse_after_.fetch_sub(1) != 0; }
