@@ -75,6 +75,15 @@ void Offers::tend() {
   for (int owner = 0; owner < size_; ++owner) {
     if (owner != rank_) follow(owner, again);
   }
+  look_at_own();
+}
+
+void Offers::tend_own() {
+  const std::lock_guard lock(mutex_);
+  look_at_own();
+}
+
+void Offers::look_at_own() {
   if (++calls_since_look_ >= kCallsPerLook) look_at_next();
   reclaim();
   (void)is_trial_ended();

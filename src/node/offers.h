@@ -114,6 +114,8 @@ class Offers {
   // At the start of every call, of short ones now and then: opens what peers offer and closes what
   // they have withdrawn, and now and then looks whether the next of the own offers still exists.
   void tend();
+  // The same without what peers offer: nothing is opened.
+  void tend_own();
   // Outside of calls: closes what peers have withdrawn, withdraws what was freed.
   void tidy();
 
@@ -195,6 +197,7 @@ class Offers {
   bool exists(const Own& own) const noexcept;
   void withdraw_freed();
   void withdraw(Own& own) noexcept;
+  void look_at_own();
   void look_at_next();
   void reclaim() noexcept;
   void release(Slot& slot) noexcept;

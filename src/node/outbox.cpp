@@ -74,8 +74,9 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   Room room;
   if (!is_attached()) return room;
   node::Offers& offers = group_->offers();
-  // What was freed is withdrawn though nothing comes from the peers.
-  if (++calls_ % kCallsPerLook == 0) offers.tend();
+  // What was freed is withdrawn though nothing comes from the peers. What they lend is opened by
+  // follow() alone: from then on they send headers, and the receives under way must bear them.
+  if (++calls_ % kCallsPerLook == 0) offers.tend_own();
   // Waiting for room is one use of a buffer, however often it is looked for.
   if (!again) (void)offers.take_call();
   reclaim();

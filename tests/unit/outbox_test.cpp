@@ -21,6 +21,17 @@ TEST(Outbox, SendsNoHeaderBeforeTheReceiverHasOpenedIt) {
   EXPECT_EQ(nullptr, ranks[0].reserve(2, kMessageBytes, {}, header).start);
 }
 
+TEST(Outbox, IsNotOpenedByAReceiverThatSends) {
+  Processes ranks(2);
+  EXPECT_TRUE(ranks[0].attach(device::host_runtime(), 0));
+  EXPECT_TRUE(ranks[1].attach(device::host_runtime(), 0));
+  MessageHeader header;
+  for (int call = 0; call < 40; ++call) {
+    EXPECT_EQ(nullptr, ranks[0].reserve(1, kMessageBytes, {}, header).start);
+    EXPECT_EQ(nullptr, ranks[1].reserve(0, kMessageBytes, {}, header).start);
+  }
+}
+
 TEST(Outbox, OnlyTheReceiverRecognisesAHeaderAndOnlyOnce) {
   Processes ranks(3);
   ranks.introduce();
