@@ -146,7 +146,10 @@ RealMpi::Status RealMpi::recv(Comm comm, int src, int tag, const Buffer& buffer)
   if (src == model::kAnySource) src = MPI_ANY_SOURCE;
   const MPI_Comm where = handle_of(comm);
   MPI_Status status;
-  if (random.percent(60)) {
+  int rank = -1;
+  check(MPI_Comm_rank(where, &rank), "MPI_Comm_rank");
+  const bool may_probe = src != rank || works("probe of a message to oneself");
+  if (!may_probe || random.percent(60)) {
     check(MPI_Recv(data.data(), data.count(), data.type(), src, tag, where, &status), "MPI_Recv");
     return converted(status);
   }
