@@ -116,9 +116,11 @@ def explain(
     console = Console(highlight=False)
     for problem in answer["problems"]:
         print(f"accord: {problem}", file=sys.stderr)
+    otherwise = answer.get("otherwise")
+    where = f" where that can do it, else {otherwise}" if otherwise else ""
     console.print(
         f"{collective} of {size_text(answer['size_bytes'])} among {ranks}: "
-        f"[bold]{answer['algorithm']}[/bold], {_BY[answer['origin']]}",
+        f"[bold]{answer['algorithm']}[/bold]{where}, {_BY[answer['origin']]}",
         soft_wrap=True,
     )
     if answer["asked"] not in ("auto", answer["algorithm"]):
