@@ -2,82 +2,102 @@
 // Copyright 2026 The Accord authors
 #include "shim/comm_wire.h"
 
-#include <array>
-#include <string>
+#include <algorithm>
+#include <mutex>
+#include <vector>
 
+#include "coll/inter/tags.h"
 #include "shim/shim.h"
+#include "shim/world_ranks.h"
 
 namespace accord::shim {
 namespace {
 
-// As long as it lives, errors on a communicator of the program's are returned.
-class Silence {
+// Tags lie in ranges of core::kTags, one a wire.
+constexpr int kNoRange = -1;
+
+class Ranges {
  public:
-  explicit Silence(MPI_Comm comm) : comm_(comm) {
-    is_known_ = host::Comm_get_errhandler(comm, &handler_) == MPI_SUCCESS;
-    if (is_known_) (void)host::Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  void open(int tags_max) {
+    const std::lock_guard<std::mutex> locked(mutex_);
+    taken_.assign((static_cast<std::size_t>(tags_max) + 1) / core::kTags, false);
   }
-  ~Silence() {
-    if (!is_known_) return;
-    (void)host::Comm_set_errhandler(comm_, handler_);
-    (void)host::Errhandler_free(&handler_);
+  // In turn, so that one is used again as late as can be.
+  int take() {
+    const std::lock_guard<std::mutex> locked(mutex_);
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      next_ = (next_ + 1) % taken_.size();
+      if (taken_[next_]) continue;
+      taken_[next_] = true;
+      return static_cast<int>(next_);
+    }
+    return kNoRange;
   }
-  Silence(const Silence&) = delete;
-  Silence& operator=(const Silence&) = delete;
+  void give_back(int range) {
+    const std::lock_guard<std::mutex> locked(mutex_);
+    taken_[static_cast<std::size_t>(range)] = false;
+  }
 
  private:
-  MPI_Comm comm_;
-  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
-  bool is_known_ = false;
+  std::mutex mutex_;
+  std::vector<bool> taken_;
+  std::size_t next_ = 0;
 };
 
-Status not_made(int code) {
-  std::array<char, MPI_MAX_ERROR_STRING + 1> text{};
-  int length = 0;
-  (void)host::Error_string(code, text.data(), &length);
-  return {StatusCode::unsupported,
-          std::string("nodes: no communicator for messages between them: ") + text.data()};
+struct Wires {
+  bool opened = false;
+  MPI_Comm comm = MPI_COMM_NULL;  // also null where the host MPI could not make it
+  Ranges ranges;
+};
+
+// Never destroyed: communicators may live on to the end of the process.
+Wires& wires() {
+  static Wires& instance = *new Wires;
+  return instance;
 }
 
 class CommWire final : public core::Wire {
  public:
-  CommWire() = default;
-  // What a failed call leaves behind is no communicator.
+  CommWire(MPI_Comm comm, int size)
+      : world_(ranks_in_world(comm, size)),
+        ranges_(world_.size(), kNoRange),
+        own_(wires().ranges.take()) {}
   ~CommWire() override {
-    int finalized = 0;
-    (void)host::Finalized(&finalized);
-    if (is_open_ && finalized == 0) (void)host::Comm_free(&comm_);
+    if (own_ != kNoRange && !is_stale_) wires().ranges.give_back(own_);
   }
 
   Status issue(MPI_Comm comm, core::HostRequest& bits) {
-    const Silence silence(comm);
-    const int code = with_bits(
-        bits, [&](MPI_Request* request) { return host::Comm_idup(comm, &comm_, request); });
-    return code == MPI_SUCCESS ? Status() : not_made(code);
+    return Status::from_host(with_bits(bits, [&](MPI_Request* request) {
+      return host::Iallgather(&own_, 1, MPI_INT, ranges_.data(), 1, MPI_INT, comm, request);
+    }));
   }
   Status opened() override {
-    is_open_ = true;
-    return Status::from_host(host::Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+    if (std::ranges::find(ranges_, kNoRange) == ranges_.end()) return {};
+    return {StatusCode::unsupported, "nodes: no tags are left for messages between them"};
   }
 
   Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
               core::HostRequest& bits) override {
+    const auto peer = static_cast<std::size_t>(rank);
     return Status::from_host(with_bits(bits, [&](MPI_Request* request) {
-      return host::Isend(bytes, static_cast<int>(size_bytes), MPI_BYTE, rank, tag, comm_, request);
+      return host::Isend(bytes, static_cast<int>(size_bytes), MPI_BYTE, world_[peer],
+                         tag_in(ranges_[peer], tag), wires().comm, request);
     }));
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& bits) override {
+    const int source = rank == kAnyRank ? MPI_ANY_SOURCE : world_[static_cast<std::size_t>(rank)];
     return Status::from_host(with_bits(bits, [&](MPI_Request* request) {
-      const int source = rank == kAnyRank ? MPI_ANY_SOURCE : rank;
-      return host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE, source, tag, comm_,
-                         request);
+      return host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE, source, tag_in(own_, tag),
+                         wires().comm, request);
     }));
   }
   Status test(core::HostRequest& bits, bool& done, core::Completion& completion) override {
     return engine().port().test_message(bits, done, completion);
   }
+  // The message may come yet: no other wire shall take it for its own.
   void cancel(core::HostRequest& bits) noexcept override {
+    is_stale_ = true;
     int finalized = 0;
     if (host::Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
     auto request = from_bits<MPI_Request>(bits);
@@ -93,15 +113,39 @@ class CommWire final : public core::Wire {
     bits = to_bits(request);
     return code;
   }
+  static int tag_in(int range, int tag) noexcept {
+    return range * static_cast<int>(core::kTags) + tag;
+  }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  bool is_open_ = false;
+  // By rank of the communicator.
+  std::vector<int> world_;
+  std::vector<int> ranges_;  // by which it receives
+  int own_;
+  bool is_stale_ = false;
 };
 
 }  // namespace
 
-Status issue_wire(MPI_Comm comm, std::shared_ptr<core::Wire>& wire, core::HostRequest& request) {
-  const auto made = std::make_shared<CommWire>();
+void open_wires() {
+  Wires& here = wires();
+  here.opened = true;
+  void* value = nullptr;
+  int found = 0;
+  if (host::Comm_dup(MPI_COMM_WORLD, &here.comm) != MPI_SUCCESS) return;
+  (void)host::Comm_set_errhandler(here.comm, MPI_ERRORS_RETURN);
+  if (host::Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &found) == MPI_SUCCESS && found != 0)
+    here.ranges.open(*static_cast<int*>(value));
+}
+
+void close_wires() {
+  if (wires().comm != MPI_COMM_NULL) (void)host::Comm_free(&wires().comm);
+}
+
+bool has_wires() { return wires().opened; }
+
+Status issue_wire(MPI_Comm comm, int size, std::shared_ptr<core::Wire>& wire,
+                  core::HostRequest& request) {
+  const auto made = std::make_shared<CommWire>(comm, size);
   wire = made;
   return made->issue(comm, request);
 }

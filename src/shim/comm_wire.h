@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The wire of a communicator over the host MPI: a duplicate of it that is Accord's alone, made by
-// the first call that goes in two levels, or by a library across nodes, and freed with the
-// communicator.
+// The wires of communicators over the host MPI. All go over one duplicate of MPI_COMM_WORLD, made
+// in MPI_Init: to make a communicator in another call may wait for a rank that waits in a call of
+// its own. Each rank chooses the tags by which it receives, and tells them to the other ranks.
 #pragma once
 
 #include <mpi.h>
@@ -14,7 +14,16 @@
 
 namespace accord::shim {
 
-// As core::IssueWire.
-Status issue_wire(MPI_Comm comm, std::shared_ptr<core::Wire>& wire, core::HostRequest& request);
+// Collective, on all ranks of MPI_COMM_WORLD: in MPI_Init and MPI_Finalize. Not thread-safe.
+void open_wires();
+void close_wires();
+
+// Whether this job opened them. The same on all ranks.
+bool has_wires();
+
+// As core::IssueWire; all ranks of `comm`, which has `size`, are in MPI_COMM_WORLD. Where some rank
+// has no tags left, opened() says so on all.
+Status issue_wire(MPI_Comm comm, int size, std::shared_ptr<core::Wire>& wire,
+                  core::HostRequest& request);
 
 }  // namespace accord::shim

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shim/shim.h"
+#include "shim/world_ranks.h"
 
 namespace accord::shim {
 namespace {
@@ -86,21 +87,12 @@ void discount(Lineage& parent, MPI_Comm child) {
 }
 
 // Of the ranks of a group in MPI_COMM_WORLD; nothing where some are not in it.
-std::optional<std::uint64_t> hash_of_members(MPI_Comm comm, int (*group_of)(MPI_Comm, MPI_Group*)) {
-  MPI_Group world = MPI_GROUP_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
+std::optional<std::uint64_t> hash_of_members(MPI_Comm comm, Side side) {
   int size = 0;
-  if (host::Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS) return std::nullopt;
-  std::vector<int> in_world;
-  if (group_of(comm, &group) == MPI_SUCCESS) {
-    (void)host::Group_size(group, &size);
-    std::vector<int> ranks(static_cast<std::size_t>(size));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    in_world.resize(ranks.size(), MPI_UNDEFINED);
-    (void)host::Group_translate_ranks(group, size, ranks.data(), world, in_world.data());
-    (void)host::Group_free(&group);
-  }
-  (void)host::Group_free(&world);
+  const int code =
+      side == Side::local ? host::Comm_size(comm, &size) : host::Comm_remote_size(comm, &size);
+  if (code != MPI_SUCCESS) return std::nullopt;
+  const std::vector<int> in_world = ranks_in_world(comm, size, side);
   if (in_world.empty() || std::ranges::count(in_world, MPI_UNDEFINED) != 0) return std::nullopt;
   return std::accumulate(in_world.begin(), in_world.end(), std::uint64_t{0},
                          [](std::uint64_t hash, int rank) {
@@ -145,14 +137,8 @@ void descend_by_members(MPI_Comm parent, std::uint64_t tag, MPI_Comm child) {
   Lineage* const found = find_lineage(parent);
   if (found != nullptr) discount(*found, child);
   (void)host::Comm_test_inter(child, &inter);
-  const auto group_of = [](MPI_Comm comm, MPI_Group* group) {
-    return host::Comm_group(comm, group);
-  };
-  const auto remote_group_of = [](MPI_Comm comm, MPI_Group* group) {
-    return host::Comm_remote_group(comm, group);
-  };
-  auto local = hash_of_members(child, group_of);
-  auto remote = inter != 0 ? hash_of_members(child, remote_group_of) : local;
+  const auto local = hash_of_members(child, Side::local);
+  const auto remote = inter != 0 ? hash_of_members(child, Side::remote) : local;
   if (!local || !remote) return;
   const std::uint64_t key = mixed(mixed(mixed(lineage_of(parent), tag), std::min(*local, *remote)),
                                   std::max(*local, *remote));

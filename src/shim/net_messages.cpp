@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "node/node_number.h"
 #include "proxy/launch.h"
 #include "proxy/port.h"
+#include "shim/world_ranks.h"
 
 namespace accord::shim {
 namespace {
@@ -125,17 +125,7 @@ Status join(Net& here) {
 
 void find_net_ranks(MPI_Comm comm, CommState& state) {
   if (state.inter) return;
-  MPI_Group theirs = MPI_GROUP_NULL;
-  MPI_Group world = MPI_GROUP_NULL;
-  std::vector<int> ranks(static_cast<std::size_t>(state.size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  std::vector<int> found(ranks.size(), MPI_UNDEFINED);
-  if (host::Comm_group(comm, &theirs) != MPI_SUCCESS) return;
-  if (host::Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
-    (void)host::Group_translate_ranks(theirs, state.size, ranks.data(), world, found.data());
-    (void)host::Group_free(&world);
-  }
-  (void)host::Group_free(&theirs);
+  std::vector<int> found = ranks_in_world(comm, state.size);
   const std::vector<int>& nodes = net().nodes;
   const int own = nodes[static_cast<std::size_t>(net().rank)];
   for (int& rank : found) {

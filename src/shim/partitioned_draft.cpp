@@ -18,6 +18,7 @@
 #include "shim/lineage.h"
 #include "shim/partitioned.h"
 #include "shim/pipelines.h"
+#include "shim/world_ranks.h"
 
 namespace accord::shim {
 namespace {
@@ -86,24 +87,9 @@ void PartitionedDraft::begin() {
   if (frame_.partitions < 1 || frame_.request == nullptr) return refuse(MPI_ERR_ARG);
   plan_.rank = state->rank;
   plan_.gives = plan_.gets = true;
-  plan_.processes.resize(static_cast<std::size_t>(state->size));
-  find_processes();
+  plan_.processes = ranks_in_world(frame_.comm, state->size);
   agree(hash_of_text(frame_.name));
   agree(static_cast<std::uint64_t>(frame_.partitions));
-}
-
-void PartitionedDraft::find_processes() {
-  MPI_Group world = MPI_GROUP_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
-  std::vector<int> ranks(plan_.processes.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  int code = host::Comm_group(MPI_COMM_WORLD, &world);
-  if (code == MPI_SUCCESS) code = host::Comm_group(frame_.comm, &group);
-  if (code == MPI_SUCCESS)
-    code = host::Group_translate_ranks(group, size(), ranks.data(), world, plan_.processes.data());
-  if (group != MPI_GROUP_NULL) (void)host::Group_free(&group);
-  if (world != MPI_GROUP_NULL) (void)host::Group_free(&world);
-  if (code != MPI_SUCCESS) refuse(Status::from_host(code));
 }
 
 Cells PartitionedDraft::one(const void* buffer, MPI_Count count, MPI_Datatype datatype) const {

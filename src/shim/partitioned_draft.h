@@ -90,7 +90,6 @@ class PartitionedDraft {
   void fill(core::PartitionArea& area, const Cells& cells);
   void check_operation(MPI_Datatype datatype, MPI_Op op);
   void begin();
-  void find_processes();
   void refuse(int error_class) {
     if (good()) error_ = error_class;
   }

@@ -135,9 +135,11 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.in_company = program_has_threads;
   made.rank = state.rank;
   add_two_levels(made, ways, outline);
-  made.issue_wire = [comm](std::shared_ptr<core::Wire>& wire, core::HostRequest& bits) {
-    return issue_wire(comm, wire, bits);
-  };
+  if (has_wires() && !state.mixed_worlds)
+    made.issue_wire = [comm, size = state.size](std::shared_ptr<core::Wire>& wire,
+                                                core::HostRequest& bits) {
+      return issue_wire(comm, size, wire, bits);
+    };
   made.region_bytes = config().region_bytes;
   made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                 core::HostRequest& bits) {

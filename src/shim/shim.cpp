@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <shared_mutex>
 #include <string>
@@ -31,6 +30,7 @@
 #include "preload/shim_abi.h"
 #include "shim/check.h"
 #include "shim/comm_info.h"
+#include "shim/comm_wire.h"
 #include "shim/completion.h"
 #include "shim/freed_comms.h"
 #include "shim/held_messages.h"
@@ -39,6 +39,7 @@
 #include "shim/partitioned.h"
 #include "shim/private_comm.h"
 #include "shim/typemap.h"
+#include "shim/world_ranks.h"
 
 namespace accord::shim {
 namespace {
@@ -218,19 +219,9 @@ MPI_Comm private_comm() { return runtime().private_comm.get(); }
 namespace {
 
 bool has_foreign_ranks(MPI_Comm comm, int size) {
-  MPI_Group world = MPI_GROUP_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
-  if (!runtime().port.world_model || host::Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS)
-    return true;
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::vector<int> in_world(ranks.size(), MPI_UNDEFINED);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  if (host::Comm_group(comm, &group) == MPI_SUCCESS) {
-    (void)host::Group_translate_ranks(group, size, ranks.data(), world, in_world.data());
-    (void)host::Group_free(&group);
-  }
-  (void)host::Group_free(&world);
-  return std::find(in_world.begin(), in_world.end(), MPI_UNDEFINED) != in_world.end();
+  if (!runtime().port.world_model) return true;
+  const std::vector<int> in_world = ranks_in_world(comm, size);
+  return std::ranges::find(in_world, MPI_UNDEFINED) != in_world.end();
 }
 
 }  // namespace
@@ -415,6 +406,7 @@ void start_runtime(const JobFacts& facts) {
   log::set_rank(rank);
   device::order_behind_program();  // contexts that there are begin in order
   enter_node(rank);
+  if (facts.devices && size > 1) open_wires();
   if (facts.partitioned) open_partitioned();
   if (facts.same_tables) core::use_table();
   if (facts.devices && facts.same_settings) join_messages();
@@ -473,6 +465,7 @@ void stop_runtime() {
   leave_messages();
   here.port.world_model = false;
   close_partitioned();
+  close_wires();
   free_kept_handles();
   free_heirs();
   const std::lock_guard<std::mutex> locked(here.life_mutex);

@@ -206,10 +206,7 @@ void set_up_callbacks() {
 
 void check_attributes() {
   const int wanted = has_attribute(MPI_COMM_WORLD) ? 1 : 0;
-  const int most = wanted + (job.has_wires ? wanted : 0);
-  const auto is_right = [=] {
-    return comm_attributes.load() >= wanted && comm_attributes.load() <= most;
-  };
+  const auto is_right = [wanted] { return comm_attributes.load() == wanted; };
   // Those of a communicator may last as long as a request that the program has freed.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (!is_right() && std::chrono::steady_clock::now() < deadline) look_around(true);

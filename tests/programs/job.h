@@ -19,7 +19,6 @@ struct Job {
   int size = 1;
   bool has_threads = false;  // MPI_THREAD_MULTIPLE
   bool on_devices = true;    // else all buffers are the host's
-  bool has_wires = false;    // the library may have duplicates of communicators, with attributes
   int patience_s = 8;        // without progress, until the state is printed
   conformance::Flavour flavour;
 };

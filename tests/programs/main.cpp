@@ -28,12 +28,11 @@ namespace {
 
 constexpr const char* kUsage =
     "accord_programs [--seed S] [--count N] [--seconds T] [--threads N] [--length N] [--host]\n"
-    "                [--patience F] [--reach] [--wires] [--program FILE] [--write FILE]\n"
+    "                [--patience F] [--reach] [--program FILE] [--write FILE]\n"
     "  --threads N   of a rank, at most; more than one asks for MPI_THREAD_MULTIPLE\n"
     "  --host        all buffers are the host's, as without Accord\n"
     "  --patience F  times 8 seconds without progress are a hang\n"
     "  --reach       fails where all N programs together never do something that they can\n"
-    "  --wires       the library duplicates communicators, which copies their attributes\n"
     "  --program F   runs this one instead of random ones\n"
     "  --write F     writes the first program there, and ends\n";
 
@@ -53,8 +52,8 @@ struct Options {
 bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--host" || name == "--reach" || name == "--wires") {
-      (name == "--host" ? options.host : name == "--reach" ? options.reach : job.has_wires) = true;
+    if (name == "--host" || name == "--reach") {
+      (name == "--host" ? options.host : options.reach) = true;
       continue;
     }
     if (++i == argc) return false;
