@@ -263,7 +263,7 @@ def failing_plugin(run: Run) -> None:
         run.environment["FAKE_NCCL_FAIL_INIT"] = str(run.chance.randrange(run.ranks))
     if kind == "fails":
         what = run.chance.choice(["CALL", "MESSAGE"])
-        run.environment[f"FAKE_NCCL_FAIL_{what}"] = str(run.chance.randint(1, 150))
+        run.environment[f"FAKE_NCCL_FAIL_{what}"] = str(run.chance.randint(1, 50))
         if run.chance.random() < 0.5:
             run.environment["FAKE_NCCL_FAIL_RANK"] = str(run.chance.randrange(run.ranks))
         if run.chance.random() < 0.5:
