@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "callbacks.h"
+#include "held.h"
 #include "job.h"
 #include "named_reach.h"
 #include "program_json.h"
@@ -198,15 +199,17 @@ int run(int argc, char** argv) {
   check(MPI_Comm_dup(MPI_COMM_WORLD, &control), "MPI_Comm_dup");
   const auto start = std::chrono::steady_clock::now();
   std::uint64_t done = 0;
-  if (!options.program.empty()) {
-    for (; done < options.count && goes_on(options, start, control); ++done)
-      run_program(read_program(options.program), options.seed + done, control, options.program);
-  } else {
-    for (; done < options.count && goes_on(options, start, control); ++done) {
-      const std::uint64_t seed = options.seed + done;
+  Holdings holdings;
+  for (; done < options.count && goes_on(options, start, control); ++done) {
+    const std::uint64_t seed = options.seed + done;
+    if (options.program.empty()) {
       run_program(make_program(options, seed), seed, control, fmt::format("program {}", seed));
+    } else {
+      run_program(read_program(options.program), seed, control, options.program);
     }
+    holdings.note();
   }
+  if (const std::string growth = holdings.growth(); !growth.empty()) fail(Symptom::data, growth);
   const bool lacks = report(options, control) && done == options.count;
   if (job.rank == 0) std::printf("programs: %llu are right\n", (unsigned long long)done);
   check(MPI_Comm_free(&control), "MPI_Comm_free");
