@@ -12,6 +12,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,13 @@ namespace {
 
 constexpr const char* kUsage =
     "accord_programs [--seed S] [--count N] [--seconds T] [--threads N] [--length N] [--host]\n"
-    "                [--patience F] [--reach] [--program FILE] [--write FILE]\n"
+    "                [--patience F] [--reach] [--way PATH=CALL,...] [--program FILE]\n"
+    "                [--write FILE]\n"
     "  --threads N   of a rank, at most; more than one asks for MPI_THREAD_MULTIPLE\n"
     "  --host        all buffers are the host's, as without Accord\n"
     "  --patience F  times 8 seconds without progress are a hang\n"
     "  --reach       fails where all N programs together never do something that they can\n"
+    "  --way P=C,... with --reach also where these calls never go by that path (accord_last_path)\n"
     "  --program F   runs this one instead of random ones\n"
     "  --write F     writes the first program there, and ends\n";
 
@@ -46,6 +49,7 @@ struct Options {
   double patience = 1;
   bool host = false;
   bool reach = false;
+  std::vector<std::string> ways;
   std::string program;
   std::string write;
 };
@@ -71,6 +75,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.length = std::max(2, std::atoi(value));
     } else if (name == "--patience") {
       options.patience = std::strtod(value, nullptr);
+    } else if (name == "--way") {
+      options.ways.emplace_back(value);
     } else if (name == "--program") {
       options.program = value;
     } else if (name == "--write") {
@@ -136,8 +142,17 @@ void set_up(int* argc, char*** argv, const Options& options) {
   set_up_callbacks();
 }
 
+// "PATH=CALL,CALL"
+void expect_way(const std::string& way) {
+  const std::size_t equals = way.find('=');
+  std::istringstream calls(way.substr(std::min(way.size(), equals + 1)));
+  for (std::string call; std::getline(calls, call, ',');)
+    model::expect_reached("way", fmt::format("{} by {}", call, way.substr(0, equals)));
+}
+
 // What can be reached here.
 void expect_all(const Options& options) {
+  for (const std::string& way : options.ways) expect_way(way);
   model::expect_programs(generator_options(options));
   for (const char* name :
        {"matched probe", "allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw"})

@@ -2,6 +2,9 @@
 // Copyright 2026 The Accord authors
 //
 // The collectives of a program over a real MPI, in each of their forms.
+#include <accord/accord.h>
+#include <fmt/format.h>
+
 #include <memory>
 #include <numeric>
 
@@ -288,6 +291,8 @@ void RealMpi::call_collective(Form form, CommState& comm, const CollectiveArgs& 
                               Random& shared) {
   Random own = draw();
   CollectiveCall(form, comm.handle, args, state, shared, own).make();
+  if (form == Form::blocking && job.on_devices)
+    model::reached("way", fmt::format("{} by {}", model::name_of(args.kind), accord_last_path()));
 }
 
 }  // namespace accord::programs
