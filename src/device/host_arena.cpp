@@ -191,7 +191,6 @@ Status HostArena::import(int device, int file_descriptor, std::size_t size_bytes
     return Status(StatusCode::invalid_argument,
                   "descriptor of exported memory: its owner could truncate it");
   }
-  // All of the file is mapped, so that the last bytes count, too.
   if (file.st_size < 0 || whole_pages(size_bytes) != static_cast<std::size_t>(file.st_size)) {
     return Status(StatusCode::invalid_argument,
                   fmt::format("exported memory of {} bytes comes with a file of {} bytes",
@@ -200,7 +199,7 @@ Status HostArena::import(int device, int file_descriptor, std::size_t size_bytes
   auto allocation = std::make_shared<HostAllocation>();
   allocation->device = device;
   allocation->imported = true;
-  allocation->size_bytes = static_cast<std::size_t>(file.st_size);
+  allocation->size_bytes = size_bytes;
   return enter(std::move(allocation), file_descriptor, pointer);
 }
 
