@@ -58,22 +58,22 @@ function(accord_cuda_kernels sources)
     return()
   endif()
   message(STATUS "CUDA kernels: ${ACCORD_CUDA_ARCHITECTURES} by ${ACCORD_NVCC}")
-  foreach(name IN ITEMS cuda_kernels cuda_pack_kernels cuda_inbox_kernel cuda_partition_kernels)
-    set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin")
-    set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu")
+  foreach(name IN ITEMS kernels pack_kernels inbox_kernel partition_kernels)
+    set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/cuda_${name}.fatbin")
+    set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/cuda/${name}.cu")
     add_custom_command(
       OUTPUT "${fatbin}"
       COMMAND "${ACCORD_NVCC}" ${flags} -I "${CMAKE_CURRENT_SOURCE_DIR}/.." -o "${fatbin}" "${kernels}"
-      DEPENDS "${kernels}" ${name}.h cuda_kernels.h cuda_partition_packets.h cuda_partition_words.h cuda_reduce_units.h
+      DEPENDS "${kernels}" cuda/${name}.h cuda/kernels.h cuda/partition_packets.h cuda/partition_words.h cuda/reduce_units.h
               inbox.h pack.h partition_reducer.h partition_reduction.h reduce_functions.h reduction.h runs.h
-      COMMENT "Compiling ${name}.cu"
+      COMMENT "Compiling cuda/${name}.cu"
       VERBATIM)
     list(APPEND fatbins "${fatbin}")
-    string(TOUPPER "ACCORD_${name}_FATBIN" definition)
+    string(TOUPPER "ACCORD_CUDA_${name}_FATBIN" definition)
     list(APPEND definitions "${definition}=\"${fatbin}\"")
   endforeach()
-  set_source_files_properties(cuda_kernels.S PROPERTIES
+  set_source_files_properties(cuda/kernels.S PROPERTIES
     OBJECT_DEPENDS "${fatbins}" COMPILE_DEFINITIONS "${definitions}")
-  set_source_files_properties(cuda_driver.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
-  set(${sources} cuda_kernels.S PARENT_SCOPE)
+  set_source_files_properties(cuda/driver.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_CUDA_KERNELS)
+  set(${sources} cuda/kernels.S PARENT_SCOPE)
 endfunction()

@@ -2,7 +2,7 @@
 # Copyright 2026 The Accord authors
 #
 # Compiles the kernels of src/device for AMD's GPUs with clang, and embeds them in the library. Any clang that knows
-# such a GPU and has a linker (lld) for it will do: hip_kernel.h stands in for ROCm's headers.
+# such a GPU and has a linker (lld) for it will do: hip/kernel.h stands in for ROCm's headers.
 option(ACCORD_HIP_KERNELS "compile kernels for AMD's GPUs where a clang can" ON)
 set(ACCORD_HIP_ARCHITECTURES "gfx90a;gfx942" CACHE STRING
     "the AMD GPUs that kernels are compiled for, where the compiler knows them")
@@ -46,17 +46,17 @@ function(accord_hip_kernels sources)
   endif()
   message(STATUS "HIP kernels: ${architectures} by ${ACCORD_HIP_CLANG}")
   list(TRANSFORM architectures PREPEND --offload-arch= OUTPUT_VARIABLE targets)
-  foreach(source IN ITEMS cuda_kernels cuda_pack_kernels hip_inbox_kernels)
-    string(REGEX REPLACE "^(cuda|hip)_" "" name "${source}")
+  foreach(source IN ITEMS cuda/kernels cuda/pack_kernels hip/inbox_kernels)
+    get_filename_component(name "${source}" NAME)
     set(image "${CMAKE_CURRENT_BINARY_DIR}/hip_${name}.image")
     set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/${source}.cu")
     add_custom_command(
       OUTPUT "${image}"
       COMMAND "${ACCORD_HIP_CLANG}" ${accord_hip_flags} ${targets} --gpu-bundle-output
-              -include "${CMAKE_CURRENT_SOURCE_DIR}/hip_kernel.h" -I "${CMAKE_CURRENT_SOURCE_DIR}/.."
+              -include "${CMAKE_CURRENT_SOURCE_DIR}/hip/kernel.h" -I "${CMAKE_CURRENT_SOURCE_DIR}/.."
               -o "${image}" "${kernels}"
-      DEPENDS "${kernels}" hip_kernel.h cuda_kernels.h cuda_pack_kernels.h cuda_reduce_units.h pack.h reduce_functions.h
-              reduction.h typemap.h hip_opencl.h inbox.h launched_inbox_kernels.clcpp launched_inbox_kernels.h
+      DEPENDS "${kernels}" hip/kernel.h cuda/kernels.h cuda/pack_kernels.h cuda/reduce_units.h pack.h reduce_functions.h
+              reduction.h typemap.h hip/opencl.h inbox.h launched_inbox_kernels.clcpp launched_inbox_kernels.h
               launched_inbox_reduce_kernels.clcpp launched_inbox_words.h
       COMMENT "Compiling ${source}.cu for AMD's GPUs"
       VERBATIM)
@@ -64,8 +64,8 @@ function(accord_hip_kernels sources)
     string(TOUPPER "ACCORD_HIP_${name}_IMAGE" definition)
     list(APPEND definitions "${definition}=\"${image}\"")
   endforeach()
-  set_source_files_properties(hip_kernels.S PROPERTIES
+  set_source_files_properties(hip/kernels.S PROPERTIES
     OBJECT_DEPENDS "${images}" COMPILE_DEFINITIONS "${definitions}")
-  set_source_files_properties(hip_driver.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_HIP_KERNELS)
-  set(${sources} hip_kernels.S PARENT_SCOPE)
+  set_source_files_properties(hip/driver.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_HIP_KERNELS)
+  set(${sources} hip/kernels.S PARENT_SCOPE)
 endfunction()

@@ -59,14 +59,14 @@ function(accord_spirv module source)
             -I "${CMAKE_CURRENT_SOURCE_DIR}/.." ${definition} -emit-llvm -c -o "${spirv}.bc"
             "${CMAKE_CURRENT_SOURCE_DIR}/${source}"
     COMMAND "${ACCORD_LLVM_SPIRV}" --spirv-max-version=1.2 --spirv-fp-contract=off -o "${spirv}" "${spirv}.bc"
-    DEPENDS ${source} inbox.h launched_inbox_kernels.h launched_inbox_words.h level_zero_kernels.h opencl/std.h pack.h reduce_functions.h
+    DEPENDS ${source} inbox.h launched_inbox_kernels.h launched_inbox_words.h level_zero/kernels.h opencl/std.h pack.h reduce_functions.h
             reduction.h runs.h
     COMMENT "Compiling ${source} for ${module}"
     VERBATIM)
   set(modules ${modules} ${module} PARENT_SCOPE)
 endfunction()
 
-# An assembler file with the modules as data, and a table of them for level_zero_modules.cpp.
+# An assembler file with the modules as data, and a table of them for level_zero/modules.cpp.
 function(accord_embed_spirv file)
   set(data "")
   set(table "")
@@ -118,18 +118,18 @@ function(accord_level_zero_kernels sources)
   foreach(call IN LISTS calls)
     string(REGEX MATCH "${entry}" call "${call}")
     if(NOT CMAKE_MATCH_2 STREQUAL "element")  # a list of lists
-      accord_spirv(${CMAKE_MATCH_2} level_zero_reduce_kernels.clcpp "ACCORD_KERNELS(X)=${call}")
+      accord_spirv(${CMAKE_MATCH_2} level_zero/reduce_kernels.clcpp "ACCORD_KERNELS(X)=${call}")
       string(FIND "${fitting}" "${call}" fits)
       if(NOT fits EQUAL -1)
         accord_spirv(inbox_${CMAKE_MATCH_2} launched_inbox_reduce_kernels.clcpp "ACCORD_INBOX_KERNELS(X)=${call}")
       endif()
     endif()
   endforeach()
-  accord_spirv(pack level_zero_pack_kernels.clcpp)
+  accord_spirv(pack level_zero/pack_kernels.clcpp)
   accord_spirv(inbox launched_inbox_kernels.clcpp)
-  set(file "${CMAKE_CURRENT_BINARY_DIR}/level_zero_modules.S")
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/level_zero/modules.S")
   accord_embed_spirv("${file}" ${modules})
-  set_source_files_properties(level_zero_modules.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_LEVEL_ZERO_KERNELS)
+  set_source_files_properties(level_zero/modules.cpp PROPERTIES COMPILE_DEFINITIONS ACCORD_LEVEL_ZERO_KERNELS)
   set(${sources} "${file}" PARENT_SCOPE)
   set(ACCORD_LEVEL_ZERO_KERNELS_BUILT TRUE CACHE INTERNAL "whether the library has Level Zero kernels")
 endfunction()

@@ -3,7 +3,7 @@
 //
 // A vendor's library that the program may load at any time, or never: it is taken where it is
 // loaded, and loaded only for who asks for it, since it starts threads or takes devices. Called by
-// the drivers of such vendors (hip_driver.cpp, synapse_driver.cpp). Thread-safe.
+// the drivers of such vendors (hip/driver.cpp, synapse/driver.cpp). Thread-safe.
 #pragma once
 
 #include <dlfcn.h>

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "device/host_reduce.h"
 #include "device/reduce_functions.h"
+#include "device/reduce_on_host.h"
 
 namespace accord::device::launched {
 namespace {

@@ -5,8 +5,8 @@
 // that receives (launched_inbox*.clcpp). They stay no longer than their exchange: neither waits
 // without end, nor does what is sent wait for a kernel that receives. So ranks may share a device,
 // and what comes late is found by the next launch, wherever a device keeps what it has read. A
-// runtime says how its kernels are launched: a Lane. Called by level_zero_inbox.cpp and
-// cuda_launched_inbox.cpp.
+// runtime says how its kernels are launched: a Lane. Called by level_zero/inbox.cpp and
+// cuda/launched_inbox.cpp.
 #pragma once
 
 #include <cstdint>

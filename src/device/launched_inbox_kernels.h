@@ -3,7 +3,7 @@
 //
 // What launched_inbox.cpp and the kernels of launched_inbox*.clcpp agree on: a kernel that sends,
 // and behind it one that receives, launched for each exchange. One source for Intel's GPUs, as
-// SPIR-V, and for AMD's (hip_inbox_kernels.cu): C++ for OpenCL, as far as hip_opencl.h has its
+// SPIR-V, and for AMD's (hip/inbox_kernels.cu): C++ for OpenCL, as far as hip/opencl.h has its
 // words.
 #pragma once
 

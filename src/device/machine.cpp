@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "device/cuda_driver.h"
-#include "device/hip_driver.h"
+#include "device/cuda/driver.h"
+#include "device/hip/driver.h"
 #include "device/registry.h"
 
 namespace accord::device {

@@ -3,7 +3,7 @@
 //
 // How a kernel follows a layout: a word of the packed form is found among the elements by
 // arithmetic alone, or among their runs where these are irregular. The same for the CPU
-// (host_pack.cpp) and for kernels (cuda_pack_kernels.cu, level_zero_pack_kernels.clcpp).
+// (host/pack.cpp) and for kernels (cuda/pack_kernels.cu, level_zero/pack_kernels.clcpp).
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The arithmetic of reductions, the same for the CPU (host_reduce.cpp) and for kernels
-// (cuda_kernels.cu), and the list of all pairs of element and operation that there is code for.
+// The arithmetic of reductions, the same for the CPU (reduce_on_host.cpp) and for kernels
+// (cuda/kernels.cu), and the list of all pairs of element and operation that there is code for.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../stand_in_control.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 
 namespace accord::test::hip {
 
@@ -43,7 +43,7 @@ inline const std::vector<std::string> kFunctions = {
 #define HIP_LIKE(member, symbol, parameters) #symbol,
 #define HIP_OWN(member, symbol, parameters) #symbol,
 #define HIP_TEXT(member, symbol)
-#include "device/hip_driver.def"
+#include "device/hip/driver.def"
 #undef HIP_TWIN
 #undef HIP_LIKE
 #undef HIP_OWN

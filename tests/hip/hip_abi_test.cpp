@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "device/hip_functions.h"
+#include "device/hip/functions.h"
 
 namespace {
 
@@ -37,7 +37,7 @@ requires(sizeof...(Theirs) ==
 #define HIP_LIKE(member, symbol, parameters)
 #define HIP_OWN(member, symbol, parameters)
 #define HIP_TEXT(member, symbol)
-#include "device/hip_driver.def"
+#include "device/hip/driver.def"
 #undef HIP_TWIN
 #undef HIP_LIKE
 #undef HIP_OWN

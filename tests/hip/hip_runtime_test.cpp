@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "device/cuda_pack.h"
+#include "device/cuda/pack.h"
 #include "device/device_runtime.h"
-#include "device/hip_driver.h"
+#include "device/hip/driver.h"
 #include "device/partition_reducer.h"
 #include "device/registry.h"
 #include "driver_control.h"

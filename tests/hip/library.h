@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/hip_functions.h"
+#include "device/hip/functions.h"
 
 namespace accord::test::hip {
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/host_inbox.h"
+#include "device/host/inbox.h"
 #include "device/launched_inbox_kernels.h"
 
 namespace accord::test::hip {

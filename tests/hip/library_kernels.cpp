@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "device/cuda_kernels.h"
-#include "device/cuda_pack_kernels.h"
-#include "device/host_reduce.h"
+#include "device/cuda/kernels.h"
+#include "device/cuda/pack_kernels.h"
 #include "device/launched_inbox_kernels.h"
 #include "device/pack.h"
 #include "device/reduce_functions.h"
+#include "device/reduce_on_host.h"
 #include "library.h"
 #include "library_inbox.h"
 

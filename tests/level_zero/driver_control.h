@@ -27,7 +27,7 @@ class DriverControl : public StandInControl {
 
 inline const std::vector<std::string> kFunctions = {
 #define LEVEL_ZERO_FUNCTION(member, symbol) #symbol,
-#include "../../src/device/level_zero_driver.def"
+#include "../../src/device/level_zero/driver.def"
 #undef LEVEL_ZERO_FUNCTION
 };
 

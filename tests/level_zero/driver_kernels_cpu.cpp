@@ -14,8 +14,8 @@
 #define ACCORD_INBOX_KERNELS(X) ACCORD_REDUCTIONS(X)
 #include "device/launched_inbox_kernels.clcpp"
 #include "device/launched_inbox_reduce_kernels.clcpp"
-#include "device/level_zero_pack_kernels.clcpp"
-#include "device/level_zero_reduce_kernels.clcpp"
+#include "device/level_zero/pack_kernels.clcpp"
+#include "device/level_zero/reduce_kernels.clcpp"
 
 namespace accord::test::level_zero {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "../unit/inbox_calls.h"
-#include "device/host_reduce.h"
 #include "device/reduce_functions.h"
+#include "device/reduce_on_host.h"
 #include "driver_control.h"
 #include "node/quick_copy.h"
 

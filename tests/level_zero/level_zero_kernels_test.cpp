@@ -13,7 +13,7 @@
 
 #include "../unit/pack_check.h"
 #include "../unit/reduction_check.h"
-#include "device/level_zero_pack.h"
+#include "device/level_zero/pack.h"
 #include "driver_control.h"
 
 namespace accord::device {

@@ -13,7 +13,7 @@
 #include <new>
 #include <utility>
 
-#include "device/host_reduce.h"
+#include "device/reduce_on_host.h"
 
 namespace accord::model {
 namespace {

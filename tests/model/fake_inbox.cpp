@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "device/host_inbox.h"
+#include "device/host/inbox.h"
 #include "fake_device.h"
 
 namespace accord::model {

@@ -58,7 +58,7 @@ struct Cuda : Driver {
 #define CUDA_FUNCTION(member, symbol, parameters)                       \
   member = reinterpret_cast<decltype(member)>(dlsym(library, #symbol)); \
   complete = complete && member != nullptr;
-#include "device/cuda_driver.def"
+#include "device/cuda/driver.def"
 #undef CUDA_FUNCTION
     return complete;
   }

@@ -20,7 +20,7 @@ class DriverControl : public StandInControl {
 
 inline const std::vector<std::string> kFunctions = {
 #define SYNAPSE_FUNCTION(member, symbol, parameters) #symbol,
-#include "device/synapse_driver.def"
+#include "device/synapse/driver.def"
 #undef SYNAPSE_FUNCTION
 };
 

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/synapse_driver.h"
+#include "device/synapse/driver.h"
 
 // NOLINTBEGIN(readability-identifier-naming): Synapse's names
 using namespace accord::device::synapse;

@@ -16,7 +16,7 @@
 
 #include "device/device_runtime.h"
 #include "device/registry.h"
-#include "device/synapse_driver.h"
+#include "device/synapse/driver.h"
 #include "driver_control.h"
 #include "support.h"
 

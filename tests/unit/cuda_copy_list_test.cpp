@@ -3,14 +3,13 @@
 //
 // Lists of copies within a device: part of cuda_runtime_test. Over the fake driver it tests the
 // launches, on a GPU the kernel too.
-#include "device/cuda_copy_list.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 
 #include "cuda_fixture.h"
+#include "device/cuda/copy_list.h"
 
 namespace accord::device {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cuda_program.h"
-#include "device/cuda_copy.h"
-#include "device/cuda_copy_list.h"
+#include "device/cuda/copy.h"
+#include "device/cuda/copy_list.h"
 #include "device/device_runtime.h"
 #include "device/registry.h"
 #include "device/staging_pool.h"

@@ -2,8 +2,6 @@
 // Copyright 2026 The Accord authors
 //
 // Copies and staging memory of the CUDA runtime: part of cuda_runtime_test.
-#include "device/cuda_copy.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <thread>
 
 #include "cuda_fixture.h"
+#include "device/cuda/copy.h"
 #include "fake_cuda_control.h"
 
 namespace accord::device {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Holds cuda_driver.h against NVIDIA's cuda.h. Nothing runs: compiling is the test.
+// Holds device/cuda/driver.h against NVIDIA's cuda.h. Nothing runs: compiling is the test.
 #include <cuda.h>
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "cuda_program.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 
 namespace accord::device::cuda {
 namespace {
@@ -63,7 +63,7 @@ requires(sizeof...(OurParameters) ==
 #define CUDA_FUNCTION(member, symbol, parameters)                                             \
   static_assert(SameFunction<decltype(Driver::member), decltype(&::symbol)>::value, #symbol); \
   static_assert(std::string_view(#symbol) == ACCORD_MAPPED_NAME(symbol), #symbol);
-#include "device/cuda_driver.def"
+#include "device/cuda/driver.def"
 #undef CUDA_FUNCTION
 
 template <class Ours, class Theirs>

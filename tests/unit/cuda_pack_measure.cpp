@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cuda_program.h"
-#include "device/cuda_driver.h"
-#include "device/cuda_pack.h"
+#include "device/cuda/driver.h"
+#include "device/cuda/pack.h"
 #include "device/layout_copy.h"
 
 namespace accord::device {

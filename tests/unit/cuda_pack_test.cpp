@@ -3,8 +3,6 @@
 //
 // Copies of the CUDA runtime that follow a layout: part of cuda_runtime_test. Over the fake driver
 // it tests the launches, on a GPU the kernels too.
-#include "device/cuda_pack.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -13,7 +11,8 @@
 #include "cuda_mapped.h"
 #include "cuda_program.h"
 #include "cuda_test.h"
-#include "device/cuda_modules.h"
+#include "device/cuda/modules.h"
+#include "device/cuda/pack.h"
 #include "pack_check.h"
 
 namespace accord::device {

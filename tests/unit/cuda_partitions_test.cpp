@@ -15,8 +15,8 @@
 
 #include "../partition_blocks.h"
 #include "cuda_test.h"
-#include "device/host_reduce.h"
 #include "device/partition_reducer.h"
+#include "device/reduce_on_host.h"
 #include "fake_cuda_control.h"
 
 namespace accord::test {

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 
 namespace accord::test {
 

@@ -10,7 +10,7 @@
 
 #include "cuda_program.h"
 #include "cuda_test.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 #include "device/device_runtime.h"
 #include "reduction_check.h"
 #include "support.h"

@@ -16,7 +16,7 @@
 #include "cuda_fixture.h"
 #include "cuda_program.h"
 #include "cuda_test.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 #include "device/device_runtime.h"
 #include "device/registry.h"
 #include "support.h"

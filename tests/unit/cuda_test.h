@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda_program.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 #include "device/device_runtime.h"
 #include "support.h"
 

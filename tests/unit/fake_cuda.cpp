@@ -506,5 +506,5 @@ Result cuMemPoolDestroy(Pool);
 // The fake has the very types that the loader gives to what it finds.
 #define CUDA_FUNCTION(member, symbol, parameters) \
   static_assert(std::is_same_v<decltype(&::symbol), Result(*) parameters>);
-#include "device/cuda_driver.def"
+#include "device/cuda/driver.def"
 #undef CUDA_FUNCTION

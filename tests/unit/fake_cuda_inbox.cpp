@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "device/host_reduce.h"
 #include "device/inbox.h"
+#include "device/reduce_on_host.h"
 #include "fake_cuda_kernels.h"
 
 namespace accord::device::cuda {

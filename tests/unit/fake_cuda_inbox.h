@@ -2,13 +2,13 @@
 // Copyright 2026 The Accord authors
 //
 // The resident kernel of inbox exchanges over the fake driver: a thread for each launch plays all
-// its blocks, by the protocol of cuda_inbox_kernel.h. It dies where the kernel would fault, of
+// its blocks, by the protocol of cuda/inbox_kernel.h. It dies where the kernel would fault, of
 // memory it cannot address. Tests may hold the device's time (fake_cuda_control.h).
 #pragma once
 
 #include <mutex>
 
-#include "device/cuda_inbox_kernel.h"
+#include "device/cuda/inbox_kernel.h"
 #include "fake_cuda_state.h"
 
 namespace accord::device::cuda {

@@ -14,12 +14,12 @@
 #include <string_view>
 #include <utility>
 
-#include "device/cuda_kernels.h"
-#include "device/cuda_pack_kernels.h"
-#include "device/cuda_partition_kernels.h"
-#include "device/host_pack.h"
-#include "device/host_reduce.h"
+#include "device/cuda/kernels.h"
+#include "device/cuda/pack_kernels.h"
+#include "device/cuda/partition_kernels.h"
+#include "device/host/pack.h"
 #include "device/reduce_functions.h"
+#include "device/reduce_on_host.h"
 #include "fake_cuda_state.h"
 
 namespace accord::device::cuda {

@@ -5,7 +5,7 @@
 // at once, whatever its patience.
 #pragma once
 
-#include "device/cuda_partition_kernels.h"
+#include "device/cuda/partition_kernels.h"
 #include "fake_cuda_kernels.h"
 
 namespace accord::device::cuda {

@@ -4,7 +4,7 @@
 // What fake_cuda_program.cpp has of the functions that Accord calls.
 #pragma once
 
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 
 extern "C" {
 // NOLINTBEGIN(readability-identifier-naming): the driver's names

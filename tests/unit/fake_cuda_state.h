@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "device/cuda_driver.h"
+#include "device/cuda/driver.h"
 
 namespace accord::device::cuda {
 

@@ -3,8 +3,6 @@
 //
 // Inbox exchanges by the CPU, among ranks of one process: what arrives where, and that nothing is
 // taken before all of it has come, nor from another call.
-#include "device/host_inbox.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "device/host/inbox.h"
 #include "support.h"
 
 namespace accord::device {

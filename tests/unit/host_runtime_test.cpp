@@ -21,7 +21,7 @@
 
 #include "base/config.h"
 #include "device/device_runtime.h"
-#include "device/host_arena.h"
+#include "device/host/arena.h"
 #include "support.h"
 
 namespace accord::device {

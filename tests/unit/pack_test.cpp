@@ -3,11 +3,12 @@
 //
 // How layouts are followed: by the arithmetic of the kernels, and by copies of rows; then by the
 // host runtime, also with ACCORD_TEST_PACK set.
+#include "device/host/pack.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "device/host_pack.h"
 #include "device/registry.h"
 #include "pack_check.h"
 
