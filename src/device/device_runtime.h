@@ -136,6 +136,10 @@ class DeviceRuntime {
   // driver.
   virtual bool present() noexcept = 0;
 
+  // The same for some process of this machine: also where the environment hides the device from
+  // this one.
+  virtual bool on_machine() noexcept { return present(); }
+
   // Fills `info` and returns true when `pointer` belongs to this runtime (pinned memory included).
   virtual bool classify(const void* pointer, PointerInfo& info) noexcept = 0;
 

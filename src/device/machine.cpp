@@ -2,18 +2,16 @@
 // Copyright 2026 The Accord authors
 #include "device/machine.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
-#include "device/cuda/driver.h"
-#include "device/hip/driver.h"
 #include "device/registry.h"
 
 namespace accord::device {
 
-// What other vendors' runtimes call present they tell by files, whatever the environment hides.
 bool accelerator_on_machine() {
-  return accelerator_present() || cuda::device_exists() || hip::device_exists();
+  return std::ranges::any_of(runtimes(), [](DeviceRuntime* next) { return next->on_machine(); });
 }
 
 bool rdma_adapter_on_machine() noexcept {

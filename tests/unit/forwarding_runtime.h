@@ -24,6 +24,7 @@ class ForwardingRuntime : public device::DeviceRuntime {
   const char* name() const noexcept override { return inner_.name(); }
   bool active() noexcept final { return inner_.active(); }
   bool present() noexcept final { return inner_.present(); }
+  bool on_machine() noexcept final { return inner_.on_machine(); }
   bool classify(const void* pointer, device::PointerInfo& info) noexcept final {
     return inner_.classify(pointer, info);
   }

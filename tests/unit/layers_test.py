@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""The rooms of src/ include only rooms below them, and only the shim includes mpi.h."""
+"""The rooms of src/ include only rooms below them, and only the shim includes mpi.h.
+
+Only a device runtime includes the files of its folder.
+"""
 
 import re
 import sys
@@ -19,13 +22,40 @@ BELOW = {
     "p2p": {"base", "device", "net", "node", "proxy", "core"},
     "partitioned": {"base", "device", "node", "core"},
     # preload: shim_abi.h only
-    "shim": {"base", "device", "ccl", "net", "node", "proxy", "core", "coll", "p2p", "partitioned", "preload"},
+    "shim": {
+        "base",
+        "device",
+        "ccl",
+        "net",
+        "node",
+        "proxy",
+        "core",
+        "coll",
+        "p2p",
+        "partitioned",
+        "preload",
+    },
     "preload": {"base", "device"},
 }
 SHARED_WITH_SHIM = "preload/shim_abi.h"
+# HIP's functions are CUDA's by other names, so its runtime is CUDA's, and so are two of its kernels.
+TWINS = {("hip", "cuda")}
 
 
-def faults_of(source: Path, room: str) -> list[str]:
+def runtimes_of(top: Path) -> set[str]:
+    return set(
+        re.findall(r"^RUNTIME\((\w+)\)", (top / "device/runtimes.def").read_text(), re.MULTILINE)
+    )
+
+
+def folder_of(path: Path, runtimes: set[str]) -> str | None:
+    """The runtime whose folder a file is in."""
+    parts = path.parts
+    return parts[1] if len(parts) > 2 and parts[0] == "device" and parts[1] in runtimes else None
+
+
+def faults_of(source: Path, path: Path, runtimes: set[str]) -> list[str]:
+    room, folder = path.parts[0], folder_of(path, runtimes)
     faults = []
     for number, line in enumerate(source.read_text().splitlines(), 1):
         match = re.match(r'\s*#\s*include\s+[<"]([^>"]+)[>"]', line)
@@ -38,6 +68,9 @@ def faults_of(source: Path, room: str) -> list[str]:
             faults.append(where)
         if other in BELOW and other != room and other not in BELOW[room]:
             faults.append(where)
+        included = folder_of(Path(header), runtimes)
+        if included not in (None, folder) and (folder, included) not in TWINS:
+            faults.append(f"{where}, a folder of one runtime")
         if room == "shim" and other == "preload" and header != SHARED_WITH_SHIM:
             faults.append(where)
     return faults
@@ -45,8 +78,18 @@ def faults_of(source: Path, room: str) -> list[str]:
 
 def main() -> int:
     top = Path(__file__).resolve().parents[2] / "src"
-    sources = [file for pattern in ("*.h", "*.cpp") for file in top.rglob(pattern)]
-    faults = [fault for file in sources for fault in faults_of(file, file.relative_to(top).parts[0])]
+    runtimes = runtimes_of(top)
+    sources = [
+        file for pattern in ("*.h", "*.cpp", "*.cu", "*.clcpp") for file in top.rglob(pattern)
+    ]
+    faults = [
+        fault for file in sources for fault in faults_of(file, file.relative_to(top), runtimes)
+    ]
+    faults += [
+        f"device/{name} has no runtime.cpp"
+        for name in runtimes
+        if not (top / f"device/{name}/runtime.cpp").exists()
+    ]
     print("\n".join(faults) or f"{len(sources)} files, all arrows point down")
     return 1 if faults or len(sources) < 20 else 0
 

@@ -9,6 +9,8 @@
 #include <memory>
 #include <thread>
 
+#include "device/cuda/runtime.h"
+#include "device/machine.h"
 #include "support.h"
 
 namespace accord::device {
@@ -24,7 +26,30 @@ TEST(registry, everything_is_host_before_a_runtime_is_active) {
   EXPECT_FALSE(must_stage(nullptr));
   EXPECT_FALSE(must_stage(reinterpret_cast<void*>(~std::uintptr_t{0})));  // as MPI_IN_PLACE
   EXPECT_TRUE(accelerator_present());
+  EXPECT_TRUE(accelerator_on_machine());
   EXPECT_STREQ("host", default_runtime().name());
+}
+
+// Ranks of a machine must agree on what it has, whatever the environment hides from some.
+TEST(registry, a_hidden_device_is_on_the_machine) {
+  const auto no = []() noexcept { return false; };
+  const auto yes = []() noexcept { return true; };
+  const auto no_driver = []() noexcept -> const cuda::Driver* { return nullptr; };
+  static const cuda::Vendor hidden{.name = "hidden",
+                                   .driver = no_driver,
+                                   .open_driver = no_driver,
+                                   .active = no,
+                                   .device_is_visible = no,
+                                   .device_exists = yes,
+                                   .problem = [] { return Status(); },
+                                   .no_driver = "none"};
+  static cuda::Vendor none = hidden;
+  none.device_exists = no;
+  static DeviceRuntime& with_hidden = cuda::make_runtime(hidden);
+  static DeviceRuntime& with_none = cuda::make_runtime(none);
+  EXPECT_FALSE(with_hidden.present());
+  EXPECT_TRUE(with_hidden.on_machine());
+  EXPECT_FALSE(with_none.on_machine());
 }
 
 TEST(registry, tells_host_memory_from_device_memory) {

@@ -49,6 +49,7 @@ class CudaRuntime final : public DeviceRuntime {
   const char* name() const noexcept override { return vendor_.name; }
   bool active() noexcept override { return vendor_.active(); }
   bool present() noexcept override;
+  bool on_machine() noexcept override { return present() || vendor_.device_exists(); }
 
   bool classify(const void* pointer, PointerInfo& info) noexcept override;
   bool must_stage(const void* pointer) noexcept override;
@@ -155,8 +156,7 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
   const Driver* driver = vendor_.driver();
   if (driver == nullptr) return false;
   if (find_recent(*driver, *this, pointer, info)) return true;
-  // The driver leaves zero where an attribute does not apply; some are narrower than what we give
-  // it.
+  // The driver leaves zero where an attribute does not apply; some are narrower than ours.
   auto type = cuda::MemoryType::none;
   std::uint64_t managed = 0;
   std::int64_t ordinal = 0;
@@ -177,9 +177,8 @@ bool CudaRuntime::classify(const void* pointer, PointerInfo& info) noexcept {
                     static_cast<void*>(&context)};
   if (driver->pointer_get_attributes(std::size(attributes), attributes, values,
                                      cuda::address_of(pointer)) != Result::success ||
-      type == cuda::MemoryType::none) {
+      type == cuda::MemoryType::none)
     return false;
-  }
   info.kind = managed != 0                       ? MemoryKind::managed
               : type == cuda::MemoryType::device ? MemoryKind::device
                                                  : MemoryKind::pinned;
@@ -471,9 +470,8 @@ std::vector<DeviceLink> CudaRuntime::links() {
           driver.device_can_access_peer(&access, from, to) == Result::success && access != 0;
       if (driver.device_get_p2p_attribute(&link.performance_rank,
                                           cuda::P2pAttribute::performance_rank, from,
-                                          to) != Result::success) {
+                                          to) != Result::success)
         link.performance_rank = -1;
-      }
       result.push_back(link);
     }
   }
@@ -485,6 +483,7 @@ constexpr cuda::Vendor kNvidia{.name = "cuda",
                                .open_driver = cuda::driver,
                                .active = []() noexcept { return cuda::driver() != nullptr; },
                                .device_is_visible = cuda::device_is_visible,
+                               .device_exists = cuda::device_exists,
                                .problem = cuda::problem,
                                .no_driver = "cuda: no NVIDIA driver for CUDA 12 or later here"};
 

@@ -21,6 +21,8 @@ struct Vendor {
   bool (*active)() noexcept;
   // What files and the environment tell, where the driver is not initialised.
   bool (*device_is_visible)() noexcept;
+  // What files alone tell, whatever the environment hides.
+  bool (*device_exists)() noexcept;
   Status (*problem)();
   const char* no_driver;  // the error where there is none
 };

@@ -18,6 +18,7 @@ constexpr cuda::Vendor kAmd{.name = "hip",
                             .open_driver = hip::open_driver,
                             .active = hip::may_be_used,
                             .device_is_visible = hip::device_is_visible,
+                            .device_exists = hip::device_exists,
                             .problem = hip::problem,
                             .no_driver = "hip: no AMD GPU with HIP (libamdhip64) here"};
 
