@@ -43,12 +43,6 @@ void Outbox::announce() noexcept {
 void Outbox::follow() {
   if (!is_attached()) return;
   known_news_.store(group_->outbox(0).news.load(std::memory_order_acquire));
-  for (int peer = 0; peer < group_->size(); ++peer) {
-    const std::uint64_t posted =
-        group_->offers().board(peer).posted.load(std::memory_order_acquire);
-    // Before the sender can know that what it lends is open.
-    followed_[static_cast<std::size_t>(peer)].store(posted);
-  }
   const std::lock_guard locked(mutex_);
   group_->offers().tend();
   announce();

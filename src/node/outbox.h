@@ -332,7 +332,6 @@ class Outbox final : public Lender {
   mutable std::mutex mutex_;
   std::atomic<bool> attached_{false};
   std::atomic<bool> is_leaving_{false};
-  std::vector<std::atomic<std::uint64_t>> followed_;  // by rank: changes of its offers acted upon
   std::atomic<std::uint64_t> known_news_{0};
   std::uint64_t announced_ = 0;                 // changes of the own offers
   std::vector<std::unique_ptr<Area>> areas_;    // in the order in which they were made

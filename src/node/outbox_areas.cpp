@@ -38,7 +38,6 @@ Register& register_of_outboxes() {
 Outbox::Outbox(std::shared_ptr<Group> group, std::size_t size_bytes)
     : group_(std::move(group)),
       size_bytes_(size_bytes),
-      followed_(static_cast<std::size_t>(group_->size())),
       own_(OutboxBoard::kSlots),
       free_slots_(OutboxBoard::kSlots),
       plain_(static_cast<std::size_t>(group_->size())) {

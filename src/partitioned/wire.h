@@ -86,7 +86,7 @@ struct NodeMeet {
   std::uint64_t network = 0;
   node::PortAddress port;
   std::uint64_t vendor = 0;     // its runtime's name, hashed
-  device::KernelPlace kernels;  // which take no turns
+  device::KernelPlace kernels{};  // which take no turns
   std::int32_t item = 0;        // of the parcel that it gets
   std::uint32_t able = 0;
 };

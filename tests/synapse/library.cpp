@@ -57,7 +57,7 @@ constexpr Module kFirstModule = 3;  // modules need not be numbered from 0
 
 // Bytes of the device, or host memory that is mapped for it.
 struct Memory {
-  Memory(std::byte* bytes, std::size_t size_bytes) : bytes(bytes), size_bytes(size_bytes) {}
+  Memory(std::byte* at, std::size_t length_bytes) : bytes(at), size_bytes(length_bytes) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory() { ::munmap(bytes, size_bytes); }
