@@ -55,6 +55,9 @@ inline int settle_early(const Watched& one, int& index, MPI_Status& status,
                         Ended ended = Ended::completed) {
   index = one.index;
   int code = MPI_SUCCESS;
+  // Where the host MPI writes nothing, what the caller had there before must not be told.
+  (void)host::Status_set_elements_x(&status, MPI_BYTE, 0);
+  (void)host::Status_set_cancelled(&status, 0);
   if (one.work->is_told && ended == Ended::completed) {
     auto request = from_bits<MPI_Request>(one.bits);
     code = host::Wait(&request, &status);

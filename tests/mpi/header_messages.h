@@ -45,6 +45,18 @@ inline void check_status(const MPI_Status& status, int count, int tag) {
   expect(told == count, "the status counts " + std::to_string(told));
   expect(status.MPI_SOURCE == 0, "came from " + std::to_string(status.MPI_SOURCE));
   expect(status.MPI_TAG == tag, "came with tag " + std::to_string(status.MPI_TAG));
+  int cancelled = -1;
+  MPI_Test_cancelled(&status, &cancelled);
+  expect(cancelled == 0, "the status tells of a cancelled message");
+}
+// As a program may have it on its stack, of a call before.
+inline MPI_Status used_status() {
+  MPI_Status status{};
+  MPI_Status_set_elements(&status, MPI_INT, 3);
+  MPI_Status_set_cancelled(&status, 1);
+  status.MPI_SOURCE = 17;
+  status.MPI_TAG = 18;
+  return status;
 }
 inline void check_path(const std::string& path) {
   expect(accord_last_path() == path, std::string("went by ") + accord_last_path());

@@ -82,12 +82,18 @@ void probes() {
       });
 }
 
-// Receives of a message that a probe has found, by everything that starts a receive.
-void probed_receives() {
-  using Complete = std::function<void(MPI_Request*, MPI_Status*)>;
-  const std::vector<Complete> ways = {
+// Everything that completes a request.
+using Complete = std::function<void(MPI_Request*, MPI_Status*)>;
+std::vector<Complete> ways_to_complete() {
+  return {
       [](MPI_Request* request, MPI_Status* status) { MPI_Wait(request, status); },
       [](MPI_Request* request, MPI_Status* status) { MPI_Waitall(1, request, status); },
+      [](MPI_Request* request, MPI_Status* status) {
+        for (int flag = 0; flag == 0;) MPI_Test(request, &flag, status);
+      },
+      [](MPI_Request* request, MPI_Status* status) {
+        for (int flag = 0; flag == 0;) MPI_Testall(1, request, &flag, status);
+      },
       [](MPI_Request* request, MPI_Status* status) {
         int index = -1;
         MPI_Waitany(1, request, &index, status);
@@ -106,12 +112,23 @@ void probed_receives() {
         expect(found == 1 && index == 0, "Waitsome finds others");
       },
       [](MPI_Request* request, MPI_Status* status) {
+        int index = -1;
+        int found = 0;
+        while (found == 0) MPI_Testsome(1, request, &found, &index, status);
+        expect(found == 1 && index == 0, "Testsome finds others");
+      },
+      [](MPI_Request* request, MPI_Status* status) {
         int flag = 0;
         while (flag == 0) MPI_Request_get_status(*request, &flag, status);
         MPI_Wait(request,
                  MPI_STATUS_IGNORE);  // MPICH 5.0.2 tells of a persistent request only once
       },
   };
+}
+
+// Receives of a message that a probe has found, by everything that starts a receive.
+void probed_receives() {
+  const std::vector<Complete> ways = ways_to_complete();
   const auto sender = [](int count) {
     return [count] {
       for (int i = 0; i < count; ++i) send(i);
@@ -127,6 +144,7 @@ void probed_receives() {
         MPI_Status status;
         if (probed) MPI_Probe(0, kTag, MPI_COMM_WORLD, &status);
         MPI_Start(&request);
+        status = used_status();
         complete(&request, &status);
         check_status(status, kCount, kTag);
         expect(contents(in) == numbers(sent++), "wrong data");
@@ -142,6 +160,7 @@ void probed_receives() {
       MPI_Request request;
       MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
       MPI_Irecv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &request);
+      status = used_status();
       complete(&request, &status);
       check_status(status, kCount, kTag);
       expect(contents(in) == numbers(sent++), "wrong data");
