@@ -74,13 +74,14 @@ void run_lists(model::Run& run, int threads) {
   for (std::thread& other : others) other.join();
 }
 
-// Nothing tells when a receive that was freed has ended but its data.
-void await_freed(model::Run& run) {
+// Nothing tells when a receive that was freed has ended but its data. MPICH's MPI_Iprobe on
+// MPI_COMM_SELF, which has no message of another rank, brings none of these either.
+void await_freed(model::Run& run, MPI_Comm control) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(400 * job.patience_s);
   while (!run.freed_problem().empty() && std::chrono::steady_clock::now() < deadline) {
     int found = 0;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE),
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, control, &found, MPI_STATUS_IGNORE),
           "MPI_Iprobe");
     std::this_thread::yield();
   }
@@ -118,7 +119,7 @@ void run_program(const model::Program& program, std::uint64_t seed, MPI_Comm con
   const bool takes_part = job.rank < program.ranks;
   if (takes_part) run_lists(run, program.threads);
   together("after all lists");
-  if (takes_part) await_freed(run);
+  if (takes_part) await_freed(run, control);
   if (takes_part) run.check_ended();
   together("at the end");
   for (std::size_t comm = program.comms.size(); takes_part && comm-- > 1;) {
