@@ -2,8 +2,8 @@
 # Copyright 2026 The Accord authors
 #
 # Included for a thorough flavour: partitioned requests and messages by headers over an adversarial MPI (tests/adversary).
-# Programs that send messages count on the host MPI to buffer short ones (message_rules, probed_messages): no send of
-# theirs is made synchronous.
+# Programs that send messages count on the host MPI to buffer short ones, headers among them: no send of theirs is made
+# synchronous. All are where "messages" leaves out what nobody receives meanwhile.
 foreach(program IN ITEMS messages message_rules probed_messages partitioned partitioned_collectives)
   accord_adversary_program(accord_${program}_${flavour} ${flavour} accord)
 endforeach()
@@ -12,7 +12,8 @@ foreach(row IN ITEMS "partitioned.straight 1 partitioned"
                      "partitioned.thread 1 partitioned ACCORD_PROGRESS_THREAD=on"
                      "partitioned_collectives.whole 1 partitioned_collectives"
                      "partitioned_collectives.nodes 1 partitioned_collectives ACCORD_NODE_SPLIT=1"
-                     "messages 0 messages single" "probed_messages 0 probed_messages single" "message_rules 0 message_rules")
+                     "messages 0 messages single" "messages.synchronous 2 messages unbuffered"
+                     "probed_messages 0 probed_messages single" "message_rules 0 message_rules")
   separate_arguments(row)
   list(POP_FRONT row name synchronous program)
   set(arguments ${row})
