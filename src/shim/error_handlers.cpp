@@ -43,8 +43,21 @@ using Function = MPI_Comm_errhandler_function*;
 constexpr std::size_t kFunctionsMax = 64;
 std::array<Function, kFunctionsMax> functions{};
 
+// An error handler may do what it likes, also where a call that completes requests has called it.
+class Outside {
+ public:
+  Outside() noexcept : completions_(std::exchange(host::completions, 0)) {}
+  ~Outside() { host::completions = completions_; }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  int completions_;
+};
+
 template <std::size_t number>
 void stand_in(MPI_Comm* comm, int* code, ...) {
+  const Outside outside;
   try {
     functions[number](comm, code);
   } catch (...) {

@@ -336,6 +336,8 @@ int Cancel(MPI_Request* request) {
   return work && (work->cancel() || work->early) ? MPI_SUCCESS : host::Cancel(request);
 }
 
+int Grequest_complete(MPI_Request request) { return host::Grequest_complete(request); }
+
 // A request reported complete must have its data in place, though the handle stays. The host MPI is
 // asked once: MPICH 5.0.2 forgets the status of a persistent request when it has told it.
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {

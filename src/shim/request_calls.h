@@ -26,6 +26,8 @@ int Start(MPI_Request* request);
 int Startall(int count, MPI_Request requests[]);
 int Request_free(MPI_Request* request);
 int Cancel(MPI_Request* request);
+// May call functions of the program: see host::completions.
+int Grequest_complete(MPI_Request request);
 
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status);
 int Request_get_status_all(int count, const MPI_Request requests[], int* flag,

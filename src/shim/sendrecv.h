@@ -236,13 +236,13 @@ int Isendrecv_replace(void* buf, C count, MPI_Datatype datatype, int dest, int s
 #endif
 
 inline int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-  engine().progress();
+  if (host::completions == 0) engine().progress();
   return iprobe(source, tag, comm, flag, status);
 }
 
 inline int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                    MPI_Status* status) {
-  engine().progress();
+  if (host::completions == 0) engine().progress();
   return improbe(source, tag, comm, flag, message, status);
 }
 

@@ -36,4 +36,18 @@ int guarded(Call call) {
   return code;
 }
 
+// Calls about requests, in which this thread is inside the host MPI. Functions of the program's
+// generalised requests are called from there, where MPICH holds a lock with MPI_THREAD_MULTIPLE:
+// nothing of ours may go on then in calls which the host MPI answers.
+inline thread_local int completions = 0;
+
+template <class Call>
+int completing(Call call) {
+  struct Inside {
+    Inside() noexcept { ++completions; }
+    ~Inside() { --completions; }
+  } const inside;
+  return guarded(call);
+}
+
 }  // namespace accord::host

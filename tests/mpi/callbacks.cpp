@@ -3,7 +3,8 @@
 //
 // Functions of the program that MPI calls, two ranks. "types": the delete functions of a datatype's
 // attributes run in MPI_Type_free, though calls with the type are under way, which end well.
-// "throws": an error handler that throws, and Accord works on.
+// "throws": an error handler that throws, and Accord works on. "requests": functions of a
+// generalised request look for messages while something of Accord's is under way.
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -285,12 +286,89 @@ void test_throws() {
   MPI_Errhandler_free(&handler);
 }
 
+// On MPI_COMM_SELF, which MPICH answers without a lock.
+void look_for_message() {
+  int found = 1;
+  MPI_Iprobe(0, kTag, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
+  expect(found == 0, "MPI_Iprobe finds a message");
+}
+
+MPI_Request complete_request() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Grequest_start(
+      [](void*, MPI_Status* status) -> int {
+        look_for_message();
+        status->MPI_SOURCE = MPI_UNDEFINED;
+        status->MPI_TAG = MPI_UNDEFINED;
+        MPI_Status_set_cancelled(status, 0);
+        return MPI_Status_set_elements(status, MPI_INT, 0);
+      },
+      [](void*) -> int {
+        look_for_message();
+        return MPI_SUCCESS;
+      },
+      [](void*, int) -> int { return MPI_SUCCESS; }, nullptr, &request);
+  MPI_Grequest_complete(request);
+  return request;
+}
+
+void test_requests() {
+  const std::pair<const char*, std::function<void(MPI_Request*)>> ways[] = {
+      {"MPI_Wait", [](MPI_Request* request) { MPI_Wait(request, MPI_STATUS_IGNORE); }},
+      {"MPI_Waitall", [](MPI_Request* request) { MPI_Waitall(1, request, MPI_STATUSES_IGNORE); }},
+      {"MPI_Test",
+       [](MPI_Request* request) {
+         for (int done = 0; done == 0;) MPI_Test(request, &done, MPI_STATUS_IGNORE);
+       }},
+      {"MPI_Waitany",
+       [](MPI_Request* request) {
+         int index = -1;
+         MPI_Waitany(1, request, &index, MPI_STATUS_IGNORE);
+       }},
+      {"MPI_Waitsome",
+       [](MPI_Request* request) {
+         int count = 0;
+         int index = -1;
+         MPI_Waitsome(1, request, &count, &index, MPI_STATUSES_IGNORE);
+       }},
+      {"MPI_Request_get_status",
+       [](MPI_Request* request) {
+         for (int done = 0; done == 0;) MPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE);
+         MPI_Wait(request, MPI_STATUS_IGNORE);
+       }},
+  };
+  const DeviceBuffer buffer = on_device(rows(0));
+  for (const auto& [name, complete] : ways) {
+    const DeviceBuffer result = on_device(rows(-1));
+    MPI_Request reduction = MPI_REQUEST_NULL;
+    // The other rank begins later: the reduction is under way until then.
+    if (rank == 0)
+      MPI_Iallreduce(buffer.pointer(), result.pointer(), kRows, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
+                     &reduction);
+    MPI_Request own = complete_request();
+    complete(&own);
+    expect(own == MPI_REQUEST_NULL, std::string(name) + " leaves the request");
+    if (rank == 0) MPI_Send(&rank, 1, MPI_INT, 1, kReadyTag, MPI_COMM_WORLD);
+    if (rank == 1) {
+      int ready = -1;
+      MPI_Recv(&ready, 1, MPI_INT, 0, kReadyTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Iallreduce(buffer.pointer(), result.pointer(), kRows, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
+                     &reduction);
+    }
+    MPI_Wait(&reduction, MPI_STATUS_IGNORE);
+    Numbers wanted = rows(-1);
+    std::iota(wanted.begin(), wanted.begin() + kRows, 0);
+    expect(contents(result) == wanted, std::string(name) + ": a reduction is wrong");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  (argc > 1 && std::string(argv[1]) == "types" ? test_types : test_throws)();
+  const std::string which = argc > 1 ? argv[1] : "";
+  (which == "types" ? test_types : which == "requests" ? test_requests : test_throws)();
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
   return failures == 0 ? 0 : 1;

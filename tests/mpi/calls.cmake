@@ -64,7 +64,7 @@ if(TARGET accord_fake_cuda)
     ENVIRONMENT ACCORD_RUNTIME=cuda ACCORD_PARTITIONED=accord)
 endif()
 # With a progress thread MPICH holds a lock where it calls a handler that throws.
-foreach(row IN ITEMS "types types on" "throws throws off" "throws_threads throws on")
+foreach(row IN ITEMS "types types on" "throws throws off" "throws_threads throws on" "requests requests on")
   separate_arguments(row)
   list(POP_FRONT row name mode)
   accord_mpi_test(NAME mpi.${flavour}.callbacks.${name} FLAVOUR ${flavour} RANKS 2
