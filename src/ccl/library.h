@@ -3,7 +3,7 @@
 //
 // Collective libraries (NCCL and its like) behind one face: those of plugins.def, and one that is a
 // shared object of the user's (include/accord/ccl.h). Found and loaded at first use. Knows neither
-// MPI nor the ranks of a node. Called by core.
+// MPI nor the ranks of a node. Called by coll.
 #pragma once
 
 #include <accord/ccl.h>

@@ -4,7 +4,11 @@
 // Whether a rank's buffer is on a device is a local fact; which algorithm runs must be a global
 // one. The mode of call number n of a key is the vote carried by its call 1, 2, 4, ..., 1,024, then
 // every 1,024th; "the latest value" is never read. Votes ride as the first step of their call's
-// schedule. Knows no mpi.h.
+// schedule.
+//
+// A key holds only what MPI makes equal on all ranks; local facts (a derived type, absolute
+// addresses, alignment) never decline a path. A vote carries a hash of the key, so that ranks that
+// make different calls get an error instead of a hang. Knows no mpi.h.
 #pragma once
 
 #include <array>

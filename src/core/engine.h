@@ -5,6 +5,17 @@
 // active ones as independent state machines, never in order, and never waits for a peer while it
 // holds its lock. A communicator's queue keeps the order in which the host MPI matches calls: an
 // operation that has yet to issue something holds back every later collective of its communicator.
+//
+// Order: nothing the host MPI matches is issued later than, or in another order than, the user's
+// calls. Form: MPI does not match a blocking collective with a non-blocking one, so the form of a
+// host call follows from nothing that one rank alone knows. A blocking collective that is one host
+// call is the host's blocking form on all ranks, also where a vote has just said so.
+//
+// Progress: while any operation is active, point-to-point calls, probes and waits run in their
+// non-blocking form, with a progress loop; other calls run in a BlockingRegion, served by a thread.
+// That takes MPI_THREAD_MULTIPLE on all ranks. Without it no operation outlives its call, but for
+// partitioned ones.
+//
 // Knows no mpi.h.
 #pragma once
 

@@ -6,8 +6,11 @@
 // its groups, under a random name in the abstract namespace, and each group a port there. Names of
 // that kind do not meet where network namespaces differ: there a port has a socket of its own in a
 // private directory for as long as its group is joined, and sends nothing afterwards. The kernel
-// tells whose process sent a parcel; those of other users are dropped. Nothing here waits.
-// Knows no MPI and no vendor. Thread-safe but for calls on one port.
+// tells whose process sent a parcel; those of other users are dropped. Nothing here waits. Knows no
+// MPI and no vendor. Thread-safe but for calls on one port.
+//
+// Nothing is shown to a peer before what it takes to open it is in that peer's socket: so nobody
+// waits for a parcel, which is there or never comes. A full socket means later, not now.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,10 @@
 // MPI call once the group is joined. Joining takes several steps; what goes from rank to rank
 // between them is carried by the caller (core, over the host MPI), but for file descriptors. Knows
 // no MPI and no vendor. Not thread-safe: the engine's lock protects it.
+//
+// A rank that leaves a call halfway has given the group up: its peers see so, and it puts nothing
+// more where they look for it. What peers may have opened is freed only once all have closed it:
+// their mailboxes tell, or, of a group that could not be joined, one more vote.
 #pragma once
 
 #include <array>

@@ -7,8 +7,8 @@
 // directly. All is in the owner's hand: it alone decides how its buffers are reached, withdraws
 // what has been freed or is long unused, and lends no more while much of that is still open; peers
 // close what was withdrawn at their next MPI call of any kind (housekeeping.h). Nobody waits for an
-// answer: until it is there, calls go through the regions. Source: DESIGN.md, "One node". The
-// engine's lock protects its calls; what comes from housekeeping may come from any thread.
+// answer: until it is there, calls go through the regions. The engine's lock protects its calls;
+// what comes from housekeeping may come from any thread.
 #pragma once
 
 #include <array>

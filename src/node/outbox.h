@@ -50,7 +50,7 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 32);
 
-// Who keeps messages until their receivers fetch them: the outbox for those of the node, core's
+// Who keeps messages until their receivers fetch them: the outbox for those of the node, p2p's
 // NetMessages for those of others. A message is named by its header.
 class Lender {
  public:

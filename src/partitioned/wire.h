@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // What the two ends of a partitioned request tell each other through the host MPI: plain bytes, a
-// header and, by its kind, a record or data behind it. Known to partitioned_*.cpp only.
+// header and, by its kind, a record or data behind it. Known to the files of this folder only.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 //
 // One collective of a communicator that spans nodes, a state machine polled by its operation. Each
 // chunk goes up to the leaders of its node and down from them through the exchange regions, and
-// between the nodes from host memory to host memory (two_level/plan.h). Several chunks are on their
-// way at once, so that the next one is reduced and copied while one is between the nodes.
+// between the nodes from host memory to host memory (plan.h). Several chunks are on their way at
+// once, so that the next one is reduced and copied while one is between the nodes.
 #pragma once
 
 #include <cstdint>

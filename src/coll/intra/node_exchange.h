@@ -6,8 +6,7 @@
 // each chunk is copied from the user's buffer into the own region, reduced there by shares where
 // the call reduces, and fetched from the peers' regions into the user's buffer. A host buffer, a
 // derived type, memory that cannot be exported: all enter through the region. No step waits for a
-// peer; a kernel or copy is started only once what it reads is there. Source: DESIGN.md, "One
-// node".
+// peer; a kernel or copy is started only once what it reads is there.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // A collective by a collective library: one step on a stream of its own, once it is this call's
-// turn (ccl/turn.h).
+// turn (turn.h).
 #pragma once
 
 #include <memory>

@@ -3,11 +3,11 @@
 //
 // How the ranks of a communicator come to one of a collective library: they join a group of
 // mailboxes (those of each node one, where they are on several, and make a wire between these),
-// tell each other which library and device they have, take the first rank's name for it,
-// and vote once each has it or has failed. The library waits for peers while it makes one, so that
-// is done by a thread, and in its turn as a call is (ccl/turn.h), since some make one at a time.
-// Whoever fails says so in its mailbox, and the others then leave their threads to themselves.
-// Those of a persistent request only need mailboxes: the library's communicator they share.
+// tell each other which library and device they have, take the first rank's name for it, and vote
+// once each has it or has failed. The library waits for peers while it makes one, so that is done
+// by a thread, and in its turn as a call is (turn.h), since some make one at a time. Whoever fails
+// says so in its mailbox, and the others then leave their threads to themselves. Those of a
+// persistent request only need mailboxes: the library's communicator they share.
 #pragma once
 
 #include <accord/ccl.h>

@@ -5,7 +5,7 @@
 // what was recorded is launched instead of later calls like it, which costs the host far less. A
 // recording may refer to the peers' buffers (NCCL's does), so all ranks record in one call, and
 // replay only where each has the buffers that it had then. What a rank has is its own affair; it
-// tells the others in a word (ccl/turn.h), and what all do follows from what all have told.
+// tells the others in a word (turn.h), and what all do follows from what all have told.
 #pragma once
 
 #include <array>

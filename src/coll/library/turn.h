@@ -15,7 +15,7 @@
 //
 // Nothing of this waits on a device, so kernels that wait for peers a bounded time only (those of
 // inboxes) may run beside it. How the ranks tell each other: within a node in the mailboxes of
-// their group (CclNodeTurn), else by messages (ccl/far_turn.h).
+// their group (CclNodeTurn), else by messages (far_turn.h).
 #pragma once
 
 #include <cstdint>
