@@ -3,7 +3,7 @@
 //
 // An MPI that behaves as badly as the standard allows, between Accord's shim and the real one: its
 // PMPI_X are what the shim finds, and call those of the next library. Here: settings, chance,
-// pauses, faults and the counts of what was done. Used by calls.cpp, sends.cpp and completion.cpp.
+// pauses, faults and the counts of what was done. Used by the other sources of this folder.
 #pragma once
 
 #include <dlfcn.h>

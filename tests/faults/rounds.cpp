@@ -76,7 +76,7 @@ std::vector<int> numbers(int count, int first) {
   return made;
 }
 
-// Memory of the program's own; while it is made and checked no call is refused (refuse.cpp).
+// Memory of the program's own; while it is made and checked no call is refused (refuse.c).
 class Own {
  public:
   Own() { set(0); }
