@@ -2,9 +2,10 @@
 // Copyright 2026 The Accord authors
 //
 // Everything Accord asks of one accelerator vendor. A runtime is one file that implements this
-// class and one line in runtimes.def. Knows no MPI. Called by core (staging) and by the public C
-// API. All functions are thread-safe, restore the calling thread's current device, and never wait
-// for a peer.
+// class and one line in runtimes.def. Knows no MPI. Called by all rooms above that touch device
+// memory (core, coll, p2p, partitioned, node, net, proxy, shim), and by the public C API
+// (c_api.cpp). All functions are thread-safe, restore the calling thread's current device, and
+// never wait for a peer.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,8 @@
 // microseconds. Buffers come from DeviceRuntime::host_allocate in size classes (powers of two up to
 // 1 MiB, then four steps a doubling, so that at most a fifth of a large buffer is waste). What
 // returns is kept for the next call of its class up to a total; beyond, classes out of use are
-// given up first. Knows nothing of MPI or of copies. Called by core. Thread-safe.
+// given up first. Knows nothing of MPI or of copies. Called by all rooms above that stage (core,
+// coll, p2p, partitioned, node, net, shim). Thread-safe.
 #pragma once
 
 #include <array>
