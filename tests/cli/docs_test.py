@@ -20,7 +20,7 @@ _PERFORMANCE_WORDS_MAX = 4000
 _MADE = re.compile(r"<!-- accord report --markdown .*?<!-- end -->", re.DOTALL)
 _DOCUMENTS = sorted(
     file
-    for place in ("*.md", "docs/*.md", "bench/**/*.md", "share/**/*.md")
+    for place in ("*.md", "docs/*.md", "bench/**/*.md", "share/**/*.md", "tests/*.md")
     for file in REPOSITORY.glob(place)
 )
 
