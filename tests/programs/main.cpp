@@ -3,8 +3,10 @@
 //
 // accord_programs: the random programs of tests/model as a job of a real MPI, with Accord under its
 // calls where that is preloaded. See kUsage.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -197,6 +199,15 @@ bool goes_on(const Options& options, std::chrono::steady_clock::time_point start
   return flag != 0;
 }
 
+// Where a process has several threads, Linux makes its table of descriptors larger only once all
+// processors have let go of the old one (synchronize_rcu). Where ranks outnumber cores and never
+// sleep that can take longer than a hang.
+void reserve_descriptors() {
+  constexpr int kMost = 1000;
+  const int last = fcntl(STDERR_FILENO, F_DUPFD, kMost);
+  if (last >= 0) close(last);
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, options)) {
@@ -237,6 +248,7 @@ int run(int argc, char** argv) {
 }  // namespace accord::programs
 
 int main(int argc, char** argv) {
+  accord::programs::reserve_descriptors();  // before there are threads
   const accord::programs::WatchedThread me;
   try {
     return accord::programs::run(argc, argv);
