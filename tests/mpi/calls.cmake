@@ -67,6 +67,9 @@ endif()
 foreach(row IN ITEMS "types types on" "throws throws off" "throws_threads throws on" "requests requests on")
   separate_arguments(row)
   list(POP_FRONT row name mode)
+  if(name STREQUAL "requests" AND flavour STREQUAL "debian-mpich") # 4.0.2 holds a lock there that MPI_Iprobe takes
+    continue()
+  endif()
   accord_mpi_test(NAME mpi.${flavour}.callbacks.${name} FLAVOUR ${flavour} RANKS 2
     COMMAND accord_callbacks_${flavour} ${mode} PRELOAD accord LABELS mpi TIMEOUT 60
     ENVIRONMENT ACCORD_RUNTIME=host ACCORD_P2P_BYTES=1 ACCORD_NODE_BYTES=1 ACCORD_PROGRESS_THREAD=${row})
