@@ -81,22 +81,25 @@ class TrackedRounds final : public Tracked {
   std::shared_ptr<CollectiveOperation> operation_;
 };
 
+bool may_go_at_once(const Algorithm* algorithm, CommQueue& queue, const Pipeline& pipeline) {
+  return algorithm != nullptr && algorithm->goes_at_once != nullptr &&
+         algorithm->goes_at_once(queue, pipeline);
+}
+
 struct Choice {
   std::optional<Turn> turn;
   // Known here and now to be one host call on the whole buffers.
-  bool whole() const { return !turn || is_known(Mode::plain); }
-  // Known to be one step that needs no shadows: through inboxes, or by a collective library, where
-  // nobody else can be at one meanwhile.
-  bool in_one_step(const CollectiveCall& call) const {
-    if (!turn || call.pipeline->in.shadowed || call.pipeline->out.shadowed) return false;
-    return is_known(Mode::inbox) || (is_known(Mode::ccl) && !call.pipeline->in_company);
+  bool whole() const { return !turn || (is_known() && turn->result->algorithm == nullptr); }
+  // Known to be one that may be polled at once, and needs no shadows; else null.
+  const Algorithm* at_once(CommQueue& queue, const CollectiveCall& call) const {
+    if (!turn || !is_known() || call.pipeline->in.shadowed || call.pipeline->out.shadowed)
+      return nullptr;
+    const Algorithm* const voted = turn->result->algorithm;
+    return may_go_at_once(voted, queue, *call.pipeline) ? voted : nullptr;
   }
-  Mode mode() const { return turn->result->mode; }
 
  private:
-  bool is_known(Mode mode) const {
-    return !turn->votes && turn->result->known && turn->result->mode == mode;
-  }
+  bool is_known() const { return !turn->votes && turn->result->known; }
 };
 
 Choice choose(Engine& engine, CommQueue& queue, CollectiveCall& call) {
@@ -110,44 +113,18 @@ Choice choose(Engine& engine, CommQueue& queue, CollectiveCall& call) {
 
 // Where a library was asked for.
 void count_other_way(const Choice& choice, const CollectiveCall& call) {
-  if (!choice.turn || call.pipeline->library == nullptr) return;
+  if (!choice.turn || call.pipeline->ways.library == nullptr) return;
   const VoteResult& voted = *choice.turn->result;
-  if (voted.known && voted.mode != Mode::ccl && call.pipeline->ballot == Ballot::device)
+  if (voted.known && voted.algorithm != &algorithms::library &&
+      call.pipeline->ballot == Ballot::device)
     CclExchange::count_other_way();
 }
 
-// A runtime copies to and from its own memory only.
-bool is_of(const PipelineEnd& end, const device::DeviceRuntime& runtime) {
-  return end.runtime == nullptr || end.runtime == &runtime;
-}
-
-bool can_go_by_library(CommQueue& queue, const Pipeline& pipeline) {
-  if (pipeline.library == nullptr) return false;
-  const CclGroup& group = ccl_group_of(queue, *pipeline.library);
-  if (!group.joined()) return false;
-  const device::DeviceRuntime& runtime = group.mailboxes().runtime();
-  return is_of(pipeline.in, runtime) && is_of(pipeline.out, runtime);
-}
-
-std::unique_ptr<Exchange> make_library_exchange(Engine& engine, CommQueue& queue,
-                                                const Pipeline& pipeline) {
-  return std::make_unique<CclExchange>(
-      ccl_group_of(queue, *pipeline.library), pipeline, CclTurn::Company::none,
-      engine.idle() ? CclTurn::Process::idle : CclTurn::Process::busy);
-}
-
-std::unique_ptr<Exchange> make_exchange(Engine& engine, CommQueue& queue, const Pipeline& pipeline,
-                                        Mode mode) {
-  if (mode == Mode::inbox && node::goes_by_pairs(pipeline.exchange->kind)) {
-    node::Group& regions = *queue.regions.group;
-    if (!is_of(pipeline.in, regions.runtime()) || !is_of(pipeline.out, regions.runtime()))
-      return nullptr;
-    regions.offers().tend();
-    return std::make_unique<InboxPairs>(queue.inboxes.group, queue.regions.group, pipeline);
-  }
-  if (mode == Mode::inbox) return std::make_unique<InboxExchange>(queue.inboxes.group, pipeline);
-  if (!can_go_by_library(queue, pipeline)) return nullptr;
-  return make_library_exchange(engine, queue, pipeline);
+std::unique_ptr<Exchange> make_at_once(Engine& engine, CommQueue& queue, const Algorithm& algorithm,
+                                       const Pipeline& pipeline) {
+  // Before an exchange reaches into the user's buffers.
+  if (node::goes_by_pairs(pipeline.exchange->kind)) queue.regions.group->offers().tend();
+  return algorithm.make(queue, pipeline, {.is_alone = true, .is_idle = engine.idle()});
 }
 
 // What calls of several steps do each time costs too much of a short one.
@@ -196,6 +173,14 @@ Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
 }
 
 }  // namespace
+
+// A runtime copies to and from its own memory only.
+bool copies_ends_of(const node::Group* group, const Pipeline& call) {
+  const auto copies = [group](const PipelineEnd& end) {
+    return group == nullptr || end.runtime == nullptr || end.runtime == &group->runtime();
+  };
+  return copies(call.in) && copies(call.out);
+}
 
 std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
   if (!turn) return call.why_no_exchange;
@@ -266,10 +251,10 @@ void fit_memory_to_call(Pipeline& pipeline) {
                                      : node::Plan::slot_bytes_max(call) * node::Group::kSlots;
   pipeline.region_bytes = std::min({pipeline.region_bytes, kRegionBytesMax, used_bytes});
   // Whose rounds are short goes by the host MPI.
-  if (node::goes_by_pairs(call.kind)) pipeline.lane_bytes = 0;
+  if (node::goes_by_pairs(call.kind)) pipeline.ways.lane_bytes = 0;
   const std::size_t units =
       (call.block_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes;
-  pipeline.lane_bytes = std::min(pipeline.lane_bytes, units * device::kInboxUnitBytes);
+  pipeline.ways.lane_bytes = std::min(pipeline.ways.lane_bytes, units * device::kInboxUnitBytes);
 }
 
 // The ranks decide which way all rounds of a persistent call go, and join the groups for it. A
@@ -278,7 +263,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
                                                       const std::shared_ptr<CommQueue>& queue,
                                                       CollectiveCall call) {
   fit_memory_to_call(*call.pipeline);
-  call.pipeline->inbox_calls = 1;        // it is made to be repeated
+  call.pipeline->ways.inbox_calls = 1;   // it is made to be repeated
   call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
   // What the ranks cannot do together they cannot do for one request.
   const auto own = std::make_shared<CommQueue>();
@@ -290,8 +275,8 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
   own->nodes = {.local = queue->nodes.local, .wire = queue->nodes.wire};
   own->nodes.local.group.reset();
   own->nodes.lane = next_lane(queue->nodes);
-  if (own->nodes.lane == 0) call.pipeline->leaders_max = 0;
-  if (ccl::Library* const library = call.pipeline->library)
+  if (own->nodes.lane == 0) call.pipeline->ways.leaders_max = 0;
+  if (ccl::Library* const library = call.pipeline->ways.library)
     own->ccls.push_back(std::make_shared<CclGroup>(*library, &ccl_group_of(*queue, *library)));
   const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,
@@ -307,14 +292,12 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
 
 std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
   if (!engine.idle() || queue.watch.is_broken()) return std::nullopt;
-  const auto mode = queue.modes.next_if(pipeline.key, [&](Mode voted) {
-    return voted == Mode::inbox ||
-           (voted == Mode::ccl && !pipeline.in_company && can_go_by_library(queue, pipeline));
+  const auto voted = queue.modes.next_if(pipeline.key, [&](const Algorithm* algorithm) {
+    return may_go_at_once(algorithm, queue, pipeline);
   });
-  if (!mode) return std::nullopt;
+  if (!voted) return std::nullopt;
   const auto entry = queue.watch.begin(CallMark::of(pipeline.key), CallWatch::By::us);
-  const auto exchange = *mode == Mode::ccl ? make_library_exchange(engine, queue, pipeline)
-                                           : make_exchange(engine, queue, pipeline, *mode);
+  const auto exchange = make_at_once(engine, queue, **voted, pipeline);
   set_last_path(exchange->path());
   CallWatch::Difference found;
   Status status = run_exchange(engine, queue, *exchange, entry, found);
@@ -340,18 +323,17 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
     ACCORD_TRY(call_host(engine, call));
     return std::exchange(queue->difference, Status());
   }
-  if (choice.in_one_step(call)) {
-    if (const auto exchange = make_exchange(engine, *queue, *call.pipeline, choice.mode())) {
-      const char* const path = exchange->path();
-      set_last_path(path);
-      if (call.story) call.story->took(path, why(call, choice.turn));
-      repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
-      CallWatch::Difference found;
-      Status status = run_exchange(engine, *queue, *exchange, call.entry, found);
-      if (!found.by_host) return status;
-      ACCORD_TRY(call_host(engine, call));
-      return status;
-    }
+  if (const Algorithm* const algorithm = choice.at_once(*queue, call)) {
+    const auto exchange = make_at_once(engine, *queue, *algorithm, *call.pipeline);
+    const char* const path = exchange->path();
+    set_last_path(path);
+    if (call.story) call.story->took(path, why(call, choice.turn));
+    repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
+    CallWatch::Difference found;
+    Status status = run_exchange(engine, *queue, *exchange, call.entry, found);
+    if (!found.by_host) return status;
+    ACCORD_TRY(call_host(engine, call));
+    return status;
   }
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), choice.turn, queue,
                                                          CollectiveOperation::Form::blocking);

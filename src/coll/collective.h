@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "ccl/library.h"
+#include "coll/algorithm.h"
 #include "coll/select/reasons.h"
 #include "core/engine.h"
 #include "core/pipeline_end.h"
@@ -40,28 +40,15 @@ struct Pipeline {
   std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
   // The call as one through the exchange regions of a node, if it can be one.
   std::optional<node::Call> exchange;
-  // The collective library that is to do it, where it can.
-  ccl::Library* library = nullptr;
+  DeviceWays ways;  // that it may try
   // The program may have several collectives of one process under way, also where this one blocks.
   bool in_company = false;
-  bool tries_direct = false;  // it is long enough to go straight between the users' buffers
-  // Of calls that go pair by pair: what a pair must have to do so; 0: none does.
-  std::size_t lend_bytes = 0;
   int rank = 0;
   bool in_place = false;  // as node::Plan means it; pair by pair: both ends are one
   // This rank's exchange region: its size, and whose memory it is where neither end says it (null:
   // the default runtime's).
   std::size_t region_bytes = 0;
-  // Of inboxes, where the call is small enough for them, else 0; and the call of its key from which
-  // on they are worth it: to open each other's memory takes milliseconds.
-  std::size_t lane_bytes = 0;
-  std::uint64_t inbox_calls = 1;
   device::DeviceRuntime* region_runtime = nullptr;
-  // Leaders a node, at most, where the call goes in two levels once its communicator spans nodes;
-  // 0: it does not.
-  int leaders_max = 0;
-  // What has to go from a leader to another for that to be worth it.
-  std::size_t message_bytes_min = 0;
   // Of reductions that do: inout = in op inout, of elements in host memory.
   std::function<int(const void* in, void* inout, std::size_t length_bytes)> reduce_local;
   IssueWire issue_wire;
@@ -129,7 +116,7 @@ void explain(CommQueue& queue, const Status& status) noexcept;
 std::string why(const CollectiveCall& call, const std::optional<Turn>& turn);
 
 // The way the calling thread's last call took that was not the host MPI's alone, for people: a path
-// of coll/select/algorithm.cpp or the name of a collective library, "queued" where that is not
+// of coll/algorithm.h or the name of a collective library, "queued" where that is not
 // known yet,
 // "-" before the first.
 const char* last_path() noexcept;

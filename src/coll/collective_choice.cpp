@@ -8,6 +8,7 @@
 
 #include "coll/collective_operation.h"
 #include "coll/inter/bundles.h"
+#include "coll/inter/plan.h"
 #include "coll/intra/joining.h"
 #include "coll/library/joining.h"
 #include "coll/library/plan.h"
@@ -40,17 +41,17 @@ std::size_t CollectiveOperation::wanted_region_bytes() const {
 
 std::size_t CollectiveOperation::wanted_lane_bytes() const {
   const Pipeline& pipeline = *call_.pipeline;
-  const std::size_t short_bytes = node::Group::short_lane_bytes(pipeline.lane_bytes);
+  const std::size_t short_bytes = node::Group::short_lane_bytes(pipeline.ways.lane_bytes);
   const bool is_short = form_ != Form::persistent && !goes_by_pairs() &&
                         pipeline.exchange->block_bytes <= short_bytes;
-  return is_short ? short_bytes : pipeline.lane_bytes;
+  return is_short ? short_bytes : pipeline.ways.lane_bytes;
 }
 
 // Of pairs those that are longer than a lane go by regions.
 bool CollectiveOperation::fits_inboxes() const {
   const Pipeline& pipeline = *call_.pipeline;
   const node::Group* const inboxes = queue_->inboxes.group.get();
-  return pipeline.lane_bytes != 0 && inboxes != nullptr &&
+  return pipeline.ways.lane_bytes != 0 && inboxes != nullptr &&
          (goes_by_pairs() || pipeline.exchange->block_bytes <= inboxes->lane_bytes());
 }
 
@@ -75,12 +76,12 @@ bool CollectiveOperation::meet_across_nodes() {
 bool CollectiveOperation::wants_two_levels() const {
   const Pipeline& pipeline = *call_.pipeline;
   const Placement& placement = queue_->regions.placement;
-  const bool may = pipeline.leaders_max != 0 && pipeline.exchange && pipeline.issue_wire &&
+  const bool may = pipeline.ways.leaders_max != 0 && pipeline.exchange && pipeline.issue_wire &&
                    placement.nodes() > 1 && !queue_->nodes.local.declined;
   if (may && goes_by_pairs())
     return !all_.all_short() || (all_.all_shortest() && Bundles::pay_alone(placement, pipeline));
-  return may && TwoLevelPlan::fits(*pipeline.exchange, placement, pipeline.leaders_max,
-                                   pipeline.message_bytes_min);
+  return may && TwoLevelPlan::fits(*pipeline.exchange, placement, pipeline.ways.leaders_max,
+                                   pipeline.ways.message_bytes_min);
 }
 
 bool CollectiveOperation::goes_in_two_levels() const {
@@ -90,11 +91,11 @@ bool CollectiveOperation::goes_in_two_levels() const {
 }
 
 bool CollectiveOperation::wants_library() const {
-  return call_.pipeline->library != nullptr && call_.pipeline->exchange.has_value();
+  return call_.pipeline->ways.library != nullptr && call_.pipeline->exchange.has_value();
 }
 
 CclGroup& CollectiveOperation::ccl_group() const {
-  return ccl_group_of(*queue_, *call_.pipeline->library);
+  return ccl_group_of(*queue_, *call_.pipeline->ways.library);
 }
 
 // What the library cannot do needs no group of its own.
@@ -120,8 +121,8 @@ NodeGroup* CollectiveOperation::group_to_join() const {
   // pairs that are too long for these.
   if (goes_by_pairs()) {
     if (!pipeline.exchange->fits_regions) return nullptr;
-    const bool often = turn_->number >= pipeline.inbox_calls;
-    const bool wants_inboxes = pipeline.lane_bytes != 0 && often && !queue_->inboxes.declined;
+    const bool often = turn_->number >= pipeline.ways.inbox_calls;
+    const bool wants_inboxes = pipeline.ways.lane_bytes != 0 && often && !queue_->inboxes.declined;
     const bool wants_regions = wants_inboxes || (often && wants_placement());
     if (all_.all_short() && !wants_regions && !queue_->inboxes.group) return nullptr;
     if (open(queue_->regions, wanted_region_bytes())) return &queue_->regions;
@@ -129,8 +130,8 @@ NodeGroup* CollectiveOperation::group_to_join() const {
                ? &queue_->inboxes
                : nullptr;
   }
-  if (pipeline.lane_bytes != 0) {
-    if (turn_->number >= pipeline.inbox_calls && open(queue_->inboxes, wanted_lane_bytes()))
+  if (pipeline.ways.lane_bytes != 0) {
+    if (turn_->number >= pipeline.ways.inbox_calls && open(queue_->inboxes, wanted_lane_bytes()))
       return &queue_->inboxes;
     if (fits_inboxes()) return nullptr;
   }
@@ -141,7 +142,7 @@ NodeGroup* CollectiveOperation::group_to_join() const {
 // Only who joins regions learns whether there are several nodes.
 bool CollectiveOperation::wants_placement() const {
   const Pipeline& pipeline = *call_.pipeline;
-  return all_.all_shortest() && pipeline.leaders_max != 0 && pipeline.issue_wire &&
+  return all_.all_shortest() && pipeline.ways.leaders_max != 0 && pipeline.issue_wire &&
          queue_->regions.placement.ranks() == 0 && pipeline.exchange->size > Bundles::kFarRanksMin;
 }
 
@@ -150,32 +151,32 @@ bool CollectiveOperation::goes_by_pairs() const {
   return exchange && node::goes_by_pairs(exchange->kind);
 }
 
-Mode CollectiveOperation::best_mode() const {
+// What the vote has told, and what the ranks have joined.
+Situation CollectiveOperation::situation() const {
   const Pipeline& pipeline = *call_.pipeline;
-  if (goes_by_library()) return Mode::ccl;
-  if (fits_inboxes() && (queue_->regions.group || !goes_by_pairs())) return Mode::inbox;
-  const bool is_worth_more = !all_.all_short() || goes_by_pairs();
-  if (is_worth_more && goes_in_two_levels()) return Mode::two_level;
-  if (all_.all_short()) return Mode::plain;
   const bool reduces = pipeline.exchange && pipeline.exchange->op != device::ReduceOp::none;
   const node::Group* const regions = queue_->regions.group.get();
-  if (pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
-      (!reduces || regions->reduces()))
-    return Mode::node;
-  return pipeline.issue_chunk ? Mode::pipelined : Mode::plain;
+  return {.by_pairs = goes_by_pairs(),
+          .all_short = all_.all_short(),
+          .library = goes_by_library(),
+          .inboxes = fits_inboxes(),
+          .regions = pipeline.exchange && pipeline.exchange->fits_regions && regions != nullptr &&
+                     (!reduces || regions->reduces()),
+          .two_levels = goes_in_two_levels(),
+          .chunks = pipeline.issue_chunk != nullptr};
 }
 
 const char* CollectiveOperation::why_no_device() const {
   return goes_by_pairs() ? reason::kNoLongPair : reason::kAllHost;
 }
 
-std::string CollectiveOperation::why_best_mode() const {
+// It goes by `algorithm` and not by a better one.
+std::string CollectiveOperation::why(const Algorithm& algorithm) const {
   if (!call_.pipeline->exchange) return call_.why_no_exchange;
-  const Mode mode = best_mode();
-  if (mode == Mode::ccl) return "";
+  if (&algorithm == &algorithms::library) return "";
   if (wants_library())
     return ccl_group().declined ? ccl_group().why_declined : reason::kNotByLibrary;
-  if (mode == Mode::inbox || mode == Mode::node || mode == Mode::two_level) return "";
+  if (!algorithm.by_host) return "";
   if (all_.all_short()) {
     const bool declined = queue_->regions.declined || queue_->inboxes.declined;
     return declined ? reason::kNoLongPair : reason::kSeldom;

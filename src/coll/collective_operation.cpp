@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "coll/library/exchange.h"
+#include "coll/select/selection.h"
 
 namespace accord::core {
 namespace {
@@ -14,25 +15,17 @@ namespace {
 // Chunks in flight: one copied in, two in the host MPI, one copied out.
 constexpr std::size_t kSlots = 4;
 
-const char* path_of(Mode mode, const CollectiveCall& call) {
-  switch (mode) {
-    case Mode::plain:
-      return "staged";
-    case Mode::pipelined:
-      return "staged-pipelined";
-    case Mode::node:
-      return "node";
-    case Mode::inbox:
-      return "inbox";
-    case Mode::ccl:
-      return call.pipeline->library->name();
-    case Mode::two_level:
-      return "two-level";
-  }
-  return "-";
+// That a vote has decided for.
+const Algorithm& algorithm_of(const VoteResult& result) {
+  return result.known && result.algorithm != nullptr ? *result.algorithm : algorithms::staged;
 }
 
 }  // namespace
+
+// A library's calls go by its name.
+const char* CollectiveOperation::path_of(const Algorithm& algorithm) const {
+  return algorithm.variants.empty() ? call_.pipeline->ways.library->name() : algorithm.name;
+}
 
 CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
                                          std::shared_ptr<CommQueue> queue, Form form)
@@ -96,7 +89,7 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
 Operation::Phase CollectiveOperation::finish_exchange() {
   if (const char* path = exchange_->path(); path != nullptr) {
     path_ = path;
-    if (story_) story_->took(path_, why(call_, turn_));
+    if (story_) story_->took(path_, core::why(call_, turn_));
   }
   return finish();
 }
@@ -191,44 +184,27 @@ Status CollectiveOperation::begin() {
   }
   // The deciding vote was issued and awaited by an earlier operation of this queue, hence is known
   // here.
-  return start_as(turn_ && turn_->result->known ? turn_->result->mode : Mode::plain);
+  return start_as(turn_ ? algorithm_of(*turn_->result) : algorithms::staged);
 }
 
-Status CollectiveOperation::start_as(Mode mode) {
-  if (story_) story_->took(path_of(mode, call_), why(call_, turn_));
-  if (mode == Mode::plain) {
-    path_ = path_of(mode, call_);
+Status CollectiveOperation::start_as(const Algorithm& algorithm) {
+  path_ = path_of(algorithm);
+  if (story_) story_->took(path_, core::why(call_, turn_));
+  if (&algorithm == &algorithms::staged) {
     stage_ = Stage::whole;
     return {};
   }
-  if (mode == Mode::pipelined) {
-    ACCORD_TRY(open_ends(mode));
+  if (&algorithm == &algorithms::chunks) {
+    ACCORD_TRY(open_ends(algorithm));
     return open_slots();
   }
-  path_ = path_of(mode, call_);
   stage_ = Stage::exchange;
   for (const NodeGroup* group : {&queue_->regions, &queue_->nodes.local})
     if (group->group) group->group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
-  if (mode == Mode::ccl) {
-    const bool alone = form_ == Form::blocking && !call_.pipeline->in_company;
-    exchange_ = std::make_unique<CclExchange>(
-        ccl_group(), *call_.pipeline, alone ? CclTurn::Company::none : CclTurn::Company::possible);
-  } else if (mode == Mode::inbox && goes_by_pairs()) {
-    exchange_ =
-        std::make_unique<InboxPairs>(queue_->inboxes.group, queue_->regions.group, *call_.pipeline);
-  } else if (mode == Mode::two_level && goes_by_pairs()) {
-    exchange_ = std::make_unique<TwoLevelPairs>(*queue_, *call_.pipeline);
-  } else if (mode == Mode::two_level) {
-    exchange_ = std::make_unique<TwoLevelExchange>(*queue_, *call_.pipeline);
-  } else if (mode == Mode::inbox) {
-    exchange_ = std::make_unique<InboxExchange>(queue_->inboxes.group, *call_.pipeline);
-  } else if (goes_by_pairs()) {
-    exchange_ = std::make_unique<PairwiseExchange>(queue_->regions.group, *call_.pipeline);
-  } else {
-    exchange_ = std::make_unique<NodeExchange>(queue_->regions.group, *call_.pipeline);
-  }
-  return open_ends(mode);
+  const bool is_alone = form_ == Form::blocking && !call_.pipeline->in_company;
+  exchange_ = algorithm.make(*queue_, *call_.pipeline, {.is_alone = is_alone});
+  return open_ends(algorithm);
 }
 
 // One step of what the ranks decide together before any data moves.
@@ -263,18 +239,22 @@ Status CollectiveOperation::decide() {
     stage_ = Stage::joining;
     return joining_->begin();
   }
-  turn_->result->mode = all_.any_device() ? best_mode() : Mode::plain;
-  turn_->result->why = all_.any_device() ? why_best_mode() : why_no_device();
-  turn_->result->known = true;
-  if (wants_library() && all_.any_device() && turn_->result->mode != Mode::ccl)
+  const bool on_device = all_.any_device();
+  const Algorithm& algorithm = on_device ? select(situation()) : algorithms::staged;
+  const bool is_one_host_call = &algorithm == &algorithms::staged;
+  VoteResult& result = *turn_->result;
+  result.algorithm = is_one_host_call ? nullptr : &algorithm;
+  result.why = on_device ? why(algorithm) : why_no_device();
+  result.known = true;
+  if (wants_library() && on_device && &algorithm != &algorithms::library)
     CclExchange::count_other_way();
-  if (form_ == Form::persistent && turn_->result->mode != Mode::plain) {
-    path_ = path_of(turn_->result->mode, call_);
-    if (story_) story_->took(path_, why(call_, turn_));
+  if (form_ == Form::persistent && !is_one_host_call) {
+    path_ = path_of(algorithm);
+    if (story_) story_->took(path_, core::why(call_, turn_));
     stage_ = Stage::decided;
     return {};
   }
-  return start_as(turn_->result->mode);
+  return start_as(algorithm);
 }
 
 Status CollectiveOperation::whole(HostPort& port, bool& pending) {
@@ -302,14 +282,11 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
                   call_.pipeline->size_bytes - chunk_first_bytes(chunk));
 }
 
-Status CollectiveOperation::open_ends(Mode mode) {
+Status CollectiveOperation::open_ends(const Algorithm& algorithm) {
+  const node::Group* const group =
+      algorithm.copier != nullptr ? algorithm.copier(*queue_, *call_.pipeline) : nullptr;
   for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
     // A runtime copies to and from its own memory only.
-    const bool by_regions = mode == Mode::node || (mode == Mode::inbox && goes_by_pairs());
-    const node::Group* const group = mode == Mode::two_level ? queue_->nodes.local.group.get()
-                                     : by_regions            ? queue_->regions.group.get()
-                                     : mode == Mode::ccl     ? &ccl_group().mailboxes()
-                                                             : nullptr;
     const bool foreign =
         group != nullptr && end->runtime != nullptr && end->runtime != &group->runtime();
     if (foreign) {
@@ -328,7 +305,6 @@ Status CollectiveOperation::open_ends(Mode mode) {
 
 Status CollectiveOperation::open_slots() {
   Pipeline& pipeline = *call_.pipeline;
-  path_ = path_of(Mode::pipelined, call_);
   stage_ = Stage::chunks;
   chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;
   slots_.resize(std::min(kSlots, chunks_));

@@ -12,12 +12,7 @@
 #include <vector>
 
 #include "coll/collective.h"
-#include "coll/inter/exchange.h"
-#include "coll/inter/pairs_exchange.h"
-#include "coll/intra/inbox_exchange.h"
-#include "coll/intra/inbox_pairs.h"
-#include "coll/intra/node_exchange.h"
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/exchange.h"
 #include "coll/library/group.h"
 #include "core/engine.h"
 #include "core/meeting.h"
@@ -91,12 +86,13 @@ class CollectiveOperation final : public Operation {
   bool wants_two_levels() const;
   bool meet_across_nodes();
   bool goes_in_two_levels() const;
-  Mode best_mode() const;
+  Situation situation() const;
   Status decide();
-  std::string why_best_mode() const;
+  const char* path_of(const Algorithm& algorithm) const;
+  std::string why(const Algorithm& algorithm) const;
   const char* why_no_device() const;
-  Status start_as(Mode mode);
-  Status open_ends(Mode mode);
+  Status start_as(const Algorithm& algorithm);
+  Status open_ends(const Algorithm& algorithm);
   Status whole(HostPort& port, bool& pending);
   Status open_slots();
   Status move_slots(HostPort& port);

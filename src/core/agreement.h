@@ -52,11 +52,8 @@ struct CallMark {
 // nodes on which blocks travel together.
 enum class Ballot { neutral, host, device_shortest, device_short, device };
 
-// plain: one call of the host MPI on whole buffers. pipelined: chunks of it. node: through the
-// exchange regions of the node, without the host MPI. inbox: the same for small messages, through
-// inboxes. ccl: by a collective library. two_level: through the regions of several nodes, and in
-// messages between these.
-enum class Mode { plain, pipelined, node, inbox, ccl, two_level };
+// What a vote chooses between: coll/algorithm.h.
+struct Algorithm;
 
 // The 32 bytes that are combined by an element-wise minimum over all ranks.
 struct Vote {
@@ -79,8 +76,8 @@ struct Vote {
 // The outcome of one voting call, filled when its vote arrives; later calls of the key hold it too.
 struct VoteResult {
   bool known = false;
-  Mode mode = Mode::plain;
-  std::string why;  // not by a better one, for people
+  const Algorithm* algorithm = nullptr;  // null: one call of the host MPI on whole buffers
+  std::string why;                       // not by a better one, for people
 };
 
 struct Turn {
@@ -98,21 +95,22 @@ class ModeTable {
   static constexpr std::uint64_t kVotePeriod = 1024;
 
   Turn next(const Key& key);
-  // Counts the next call of `key` if it does not vote and the votes so far say a mode that
-  // `accepts`, and returns that; else nothing, and no turn is taken. Needs no lock while nothing of
-  // this communicator is under way: then nobody else has to do with its table.
+  // Counts the next call of `key` if it does not vote and the votes so far say an algorithm (null:
+  // the host MPI's own) that `accepts`, and returns that; else nothing, and no turn is taken. Needs
+  // no lock while nothing of this communicator is under way: then nobody else has to do with its
+  // table.
   template <class Accepts>
-  std::optional<Mode> next_if(const Key& key, Accepts accepts) {
+  std::optional<const Algorithm*> next_if(const Key& key, Accepts accepts) {
     const auto found = rests_ ? entries_.end() : entries_.find(key);
     if (found == entries_.end() || votes(found->second.calls + 1)) return std::nullopt;
     const VoteResult& result = *found->second.latest;
-    if (!result.known || !accepts(result.mode)) return std::nullopt;
+    if (!result.known || !accepts(result.algorithm)) return std::nullopt;
     ++found->second.calls;
     ++calls_;
-    return result.mode;
+    return result.algorithm;
   }
-  bool next_is(Mode mode, const Key& key) {
-    return next_if(key, [=](Mode voted) { return voted == mode; }).has_value();
+  bool next_is_of_host(const Key& key) {
+    return next_if(key, [](const Algorithm* voted) { return voted == nullptr; }).has_value();
   }
 
   // Every key votes anew.

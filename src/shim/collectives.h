@@ -61,8 +61,7 @@ bool voted_plain(const Shape& call, std::size_t size_bytes) {
     next.mark = mark_of_key(sketch.has_value(), next.key, size_bytes);
     state->last = next;
   }
-  const bool plain =
-      !state->last.has_ways || state->queue->modes.next_is(core::Mode::plain, state->last.key);
+  const bool plain = !state->last.has_ways || state->queue->modes.next_is_of_host(state->last.key);
   if (plain) (void)state->queue->watch.begin(state->last.mark, core::CallWatch::By::host);
   return plain;
 }

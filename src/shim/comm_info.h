@@ -10,7 +10,7 @@
 
 #include <memory>
 
-#include "coll/select/algorithm.h"
+#include "coll/select/names.h"
 
 namespace accord::shim {
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "coll/select/algorithm.h"
+#include "coll/select/names.h"
 #include "p2p/device_message.h"
 #include "shim/describe.h"
 #include "shim/held_messages.h"

@@ -52,19 +52,19 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size, core::De
 }
 
 // The host MPI reduces between the nodes, elements that lie as kernels leave them.
-void add_two_levels(core::Pipeline& made, const core::DeviceWays& ways, const Outline& outline) {
-  if (outline.op != MPI_OP_NULL) {
-    const auto type = typemap(outline.datatype);
-    if (wants_rank_order || !type || !type->dense()) return;
-    made.reduce_local = [op = outline.op, datatype = outline.datatype,
-                         element_bytes = outline.element_bytes](const void* in, void* inout,
-                                                                std::size_t length_bytes) {
-      return host::Reduce_local(in, inout, static_cast<int>(length_bytes / element_bytes), datatype,
-                                op);
-    };
+void prepare_two_levels(core::Pipeline& made, const Outline& outline) {
+  if (outline.op == MPI_OP_NULL) return;
+  const auto type = typemap(outline.datatype);
+  if (wants_rank_order || !type || !type->dense()) {
+    made.ways.leaders_max = 0;
+    return;
   }
-  made.leaders_max = ways.leaders_max;
-  made.message_bytes_min = ways.message_bytes_min;
+  made.reduce_local = [op = outline.op, datatype = outline.datatype,
+                       element_bytes = outline.element_bytes](const void* in, void* inout,
+                                                              std::size_t length_bytes) {
+    return host::Reduce_local(in, inout, static_cast<int>(length_bytes / element_bytes), datatype,
+                              op);
+  };
 }
 
 // Whether an end is worth a way from device to device. Where all ranks know the size, it is.
@@ -78,9 +78,9 @@ bool is_long(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
 core::Ballot ballot_of(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
   using core::Ballot;
   if (is_long(end, pipeline)) return Ballot::device;
-  if (!end.present() || pipeline.library != nullptr) return Ballot::host;
+  if (!end.present() || pipeline.ways.library != nullptr) return Ballot::host;
   if (core::Bundles::take_all(end, pipeline)) return Ballot::device_shortest;
-  return pipeline.lane_bytes != 0 ? Ballot::device_short : Ballot::host;
+  return pipeline.ways.lane_bytes != 0 ? Ballot::device_short : Ballot::host;
 }
 
 }  // namespace
@@ -123,18 +123,12 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
     bits = to_bits(request);
     return code;
   };
-  core::DeviceWays ways;
-  made.exchange = exchange_of(outline, state.size, ways);
-  made.lend_bytes = ways.lend_bytes;
-  made.tries_direct = ways.direct;
-  made.lane_bytes = ways.lane_bytes;
-  made.inbox_calls = ways.inbox_calls;
+  made.exchange = exchange_of(outline, state.size, made.ways);
   // Libraries reduce in an order of their own.
-  const bool in_rank_order = wants_rank_order && outline.op != MPI_OP_NULL;
-  made.library = in_rank_order ? nullptr : ways.library;
+  if (wants_rank_order && outline.op != MPI_OP_NULL) made.ways.library = nullptr;
   made.in_company = program_has_threads;
   made.rank = state.rank;
-  add_two_levels(made, ways, outline);
+  prepare_two_levels(made, outline);
   if (has_wires() && !state.mixed_worlds)
     made.issue_wire = [comm, size = state.size](std::shared_ptr<core::Wire>& wire,
                                                 core::HostRequest& bits) {

@@ -16,7 +16,7 @@
 #include "base/config.h"
 #include "base/status.h"
 #include "coll/collective.h"
-#include "coll/select/algorithm.h"
+#include "coll/select/names.h"
 #include "core/engine.h"
 #include "core/requests.h"
 #include "device/registry.h"

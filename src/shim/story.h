@@ -63,7 +63,7 @@ const char* why_no_exchange(const Shape& call, const CommState& state,
     const auto sketch = outline(call, state);
     if (sketch && sketch->asked.for_host()) return reason::of(sketch->asked.origin);
     if constexpr (AmongNeighbours<Shape>) {
-      if (sketch && sketch->asked.algorithm.library == nullptr) return reason::kHostOnly;
+      if (sketch && sketch->asked.variant.library == nullptr) return reason::kHostOnly;
     }
     if (config().node_bytes == 0) return reason::kNodeOff;
     if constexpr (requires { call.op; }) {

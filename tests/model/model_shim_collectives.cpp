@@ -218,7 +218,7 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
     }
   }
   const bool whole =
-      !turn || (!turn->votes && turn->result->known && turn->result->mode == core::Mode::plain);
+      !turn || (!turn->votes && turn->result->known && turn->result->algorithm == nullptr);
   if (form == Form::blocking) {
     const bool native = is(Mutation::skip_queue) ? !turn : whole && engine_.idle();
     if (is(Mutation::latest_mode)) drain(comm);

@@ -267,12 +267,12 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
                  .one_shot_bytes = options.one_shot_bytes,
                  .engine_bytes = options.one_shot_bytes,
                  .spread_bytes = options.spread ? 1 : SIZE_MAX};
-  made.tries_direct = options.direct;
+  made.ways.direct = options.direct;
   if (fits_regions) go_by_pairs(made, args);
   made.region_bytes = options.region_bytes;
   const bool by_pairs = node::goes_by_pairs(made.exchange->kind);
-  made.lane_bytes = fits_inboxes || by_pairs ? options.lane_bytes : 0;
-  made.inbox_calls = options.inbox_calls;
+  made.ways.lane_bytes = fits_inboxes || by_pairs ? options.lane_bytes : 0;
+  made.ways.inbox_calls = options.inbox_calls;
   made.region_runtime = &FakeDevice::get(0);
   made.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,
                                       core::HostRequest& request) {
@@ -289,7 +289,7 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
 // Those that have no other way; a gather as a gatherv, and the like.
 void ModelShim::go_by_pairs(core::Pipeline& made, const CollectiveArgs& args) {
   node::Call& call = *made.exchange;
-  made.lend_bytes = options_.exchange.direct ? 1 : 0;
+  made.ways.lend_bytes = options_.exchange.direct ? 1 : 0;
   if (has_sizes_by_pair(args.kind)) {
     made.in_place = args.in_place && args.kind == Collective::alltoallv;
     const bool own_stays = args.in_place && (made.in_place || args.root == made.rank);

@@ -7,7 +7,7 @@
 #include <array>
 #include <atomic>
 
-#include "coll/select/algorithm.h"
+#include "coll/select/names.h"
 #include "sight.h"
 
 namespace accord::model {

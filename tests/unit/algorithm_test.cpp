@@ -2,20 +2,19 @@
 // Copyright 2026 The Accord authors
 //
 // What ACCORD_ALGORITHM may say, and what it means for which collective.
-#include "coll/select/algorithm.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "coll/select/names.h"
+
 namespace accord::core {
 namespace {
 
 using node::Kind;
-using Way = Algorithm::Way;
-using Shots = Algorithm::Shots;
 
+Variant named(std::string_view name) { return find_algorithm(name).value(); }
 AlgorithmChoice understood(std::string_view list) {
   std::string problem;
   AlgorithmChoice choice = AlgorithmChoice::parse(list, problem);
@@ -25,27 +24,26 @@ AlgorithmChoice understood(std::string_view list) {
 
 TEST(algorithm, nothing_is_asked_for_by_default) {
   EXPECT_FALSE(understood("auto").any());
-  EXPECT_EQ(understood("auto").of(Kind::allreduce), Algorithm());
+  EXPECT_EQ(understood("auto").of(Kind::allreduce), Variant());
 }
 
 TEST(algorithm, one_name_is_for_all_collectives) {
   const AlgorithmChoice choice = understood("node-direct-two-shot");
   EXPECT_TRUE(choice.any());
   for (const Kind kind : {Kind::bcast, Kind::allreduce, Kind::allgatherv})
-    EXPECT_EQ(choice.of(kind), (Algorithm{Way::direct, Shots::two}));
+    EXPECT_EQ(choice.of(kind), named("node-direct-two-shot"));
 }
 
 TEST(algorithm, reductions_are_spread_by_name) {
-  EXPECT_EQ(understood("node-direct-spread").of(Kind::reduce),
-            (Algorithm{Way::direct, Shots::spread}));
+  EXPECT_EQ(understood("node-direct-spread").of(Kind::reduce), (named("node-direct-spread")));
 }
 
 TEST(algorithm, one_collective_goes_before_all_wherever_it_stands) {
   for (const char* list : {"allreduce:inbox,staged", "staged,allreduce:inbox"}) {
-    EXPECT_EQ(understood(list).of(Kind::allreduce).way, Way::inbox) << list;
-    EXPECT_EQ(understood(list).of(Kind::alltoall).way, Way::staged) << list;
+    EXPECT_EQ(understood(list).of(Kind::allreduce).algorithm, &algorithms::inbox) << list;
+    EXPECT_EQ(understood(list).of(Kind::alltoall).algorithm, &algorithms::staged) << list;
   }
-  EXPECT_EQ(understood("scan:inbox").of(Kind::exscan), Algorithm());
+  EXPECT_EQ(understood("scan:inbox").of(Kind::exscan), Variant());
   EXPECT_TRUE(understood("exscan:inbox").any());
   EXPECT_FALSE(understood("inbox,auto").any());
 }
@@ -55,7 +53,7 @@ TEST(algorithm, messages_go_by_what_is_said_of_them) {
   EXPECT_EQ(understood("node,nccl").of_messages(), MessageWay::automatic);
   const AlgorithmChoice choice = understood("send:copy-engine,allreduce:inbox");
   EXPECT_EQ(choice.of_messages(), MessageWay::engine);
-  EXPECT_EQ(choice.of(Kind::bcast), Algorithm());
+  EXPECT_EQ(choice.of(Kind::bcast), Variant());
   EXPECT_TRUE(understood("send:copy-kernel").any());
   EXPECT_NE(understood("send:copy-kernel").hash(), understood("send:staged").hash());
   std::string problem;
@@ -90,7 +88,7 @@ TEST(algorithm, a_wrong_name_is_left_out_and_all_names_are_listed) {
        {"inbx", "allreduc:inbox", "allreduce:", ":inbox", "allreduce:inbox:node", ""}) {
     std::string problem;
     const auto choice = AlgorithmChoice::parse(std::string("node,") + wrong, problem);
-    EXPECT_EQ(choice.of(Kind::allreduce).way, Way::node) << wrong;
+    EXPECT_EQ(choice.of(Kind::allreduce).algorithm, &algorithms::regions) << wrong;
     EXPECT_NE(problem.find(std::string("\"") + wrong + "\""), std::string::npos) << problem;
     for (const char* name :
          {"staged-pipelined", "node-direct-one-shot", "inbox", "reduce_scatter_block"})

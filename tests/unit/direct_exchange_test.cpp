@@ -104,7 +104,7 @@ TEST(DirectExchange, DifferentBlocksInPlaceGoThroughTheRegions) {
     view.exchange = make_case(Kind::reduce_scatter, 2, blocks[1]).call;
     view.exchange->blocks_bytes = blocks;
     view.exchange->spread_bytes = 1;
-    view.tries_direct = true;
+    view.ways.direct = true;
     view.rank = rank;
     buffers.push_back(std::make_unique<Buffer>(kBytes));
     view.in = buffers.back()->end(kBytes);
@@ -143,7 +143,7 @@ TEST(DirectExchange, InPlaceOnSomeRanksOnlyGoesThroughTheRegions) {
   std::vector<core::Pipeline> views(2);
   for (core::Pipeline& view : views) {
     view.exchange = make_case(Kind::allreduce, 2, kBytes, false, 0, 2 * kBytes).call;
-    view.tries_direct = true;
+    view.ways.direct = true;
   }
   views[1].rank = 1;
   views[0].in = views[0].out = mine.end(kBytes);
@@ -169,7 +169,7 @@ TEST(DirectExchange, ARankThatHasLeftACallSaysNothingOfTheNext) {
   for (int rank = 0; rank < 2; ++rank) {
     core::Pipeline& view = views[static_cast<std::size_t>(rank)];
     view.exchange = make_case(Kind::gather, 2, kBytes).call;
-    view.tries_direct = true;
+    view.ways.direct = true;
     view.rank = rank;
     view.in_place = rank == 0;
   }
@@ -204,7 +204,7 @@ TEST(DirectExchange, ARankAheadKeepsItsRecords) {
   const auto view = [&](int rank, const Buffer* source) {
     core::Pipeline made;
     made.exchange = make_case(Kind::gather, 2, kBytes).call;
-    made.tries_direct = true;
+    made.ways.direct = true;
     made.rank = rank;
     made.in_place = rank == 0;
     if (rank == 1) made.in = source->end(kBytes);

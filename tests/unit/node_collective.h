@@ -135,7 +135,7 @@ class Collective {
     const bool whole = sends_blocks(call.kind) || (case_.in_place && gathers_all(call.kind));
     core::Pipeline made;
     made.exchange = call;
-    made.tries_direct = true;
+    made.ways.direct = true;
     made.rank = rank;
     made.in_place = case_.in_place && (gathers_all(call.kind) || (is_root && is_rooted(call.kind)));
     const Buffer& source = from_out(rank) ? *out_[static_cast<std::size_t>(rank)] : in(rank);

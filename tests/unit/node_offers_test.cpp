@@ -136,7 +136,7 @@ class LargeAllocations {
     std::vector<core::Pipeline> views(2);
     for (std::size_t rank = 0; rank < 2; ++rank) {
       views[rank].exchange = make_case(Kind::allreduce, 2, 4096, false, 0, 1 << 20).call;
-      views[rank].tries_direct = true;
+      views[rank].ways.direct = true;
       views[rank].rank = static_cast<int>(rank);
       views[rank].in = in_[rank].end(4096);
       views[rank].out = out_[rank].end(4096);

@@ -147,7 +147,7 @@ class Exchange {
     core::Pipeline made;
     made.exchange = node::Call{.kind = Kind::alltoallv, .size = ranks()};
     made.rank = rank;
-    made.lend_bytes = lend_bytes_;
+    made.ways.lend_bytes = lend_bytes_;
     made.in = in_[at(rank)].end(sizes_[at(rank)]);
     made.out = out_[at(rank)].end(received_[at(rank)]);
     return made;
@@ -264,7 +264,7 @@ TEST(PairwiseExchange, InPlaceSwapsWhatTheRanksHave) {
       blocks[rank].buffer().write(bytes);
       views[rank].exchange = node::Call{.kind = Kind::alltoallv, .size = kRanks};
       views[rank].rank = static_cast<int>(rank);
-      views[rank].lend_bytes = 1;
+      views[rank].ways.lend_bytes = 1;
       views[rank].in_place = true;
       views[rank].in = views[rank].out = blocks[rank].end(sizes[rank]);
     }

@@ -16,8 +16,6 @@ namespace accord::core {
 namespace {
 
 using node::Kind;
-using Way = Algorithm::Way;
-using Shots = Algorithm::Shots;
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = kKiB * kKiB;
@@ -44,6 +42,7 @@ Table understood(const std::string& text) {
   EXPECT_TRUE(status.ok()) << status.message();
   return table;
 }
+Variant named(std::string_view name) { return find_algorithm(name).value(); }
 AlgorithmChoice choice(std::string_view list) {
   std::string problem;
   return AlgorithmChoice::parse(list, problem);
@@ -54,12 +53,12 @@ TEST(table, a_range_begins_with_its_first_byte_and_the_last_has_no_end) {
   const auto at = [&](std::size_t size_bytes) {
     return table.find(Kind::allreduce, 4, size_bytes)->algorithm;
   };
-  EXPECT_EQ(at(0), Algorithm{Way::inbox});
-  EXPECT_EQ(at(4095), Algorithm{Way::inbox});
-  EXPECT_EQ(at(4096), Algorithm());
-  EXPECT_EQ(at(65535), Algorithm());
-  EXPECT_EQ(at(65536), (Algorithm{Way::direct, Shots::two}));
-  EXPECT_EQ(at(SIZE_MAX), (Algorithm{Way::direct, Shots::two}));
+  EXPECT_EQ(at(0), named("inbox"));
+  EXPECT_EQ(at(4095), named("inbox"));
+  EXPECT_EQ(at(4096), Variant());
+  EXPECT_EQ(at(65535), Variant());
+  EXPECT_EQ(at(65536), named("node-direct-two-shot"));
+  EXPECT_EQ(at(SIZE_MAX), named("node-direct-two-shot"));
   EXPECT_EQ(table.runtime(), "host");
 }
 
@@ -170,11 +169,11 @@ TEST(selection, setting_then_info_then_table_then_rule) {
   const auto asked = [&](const Sources& sources, Kind kind = Kind::allreduce) {
     return asked_for(sources, kind, 4, 8);
   };
-  EXPECT_EQ(asked({&setting, &info, &table}).algorithm.way, Way::staged);
+  EXPECT_EQ(asked({&setting, &info, &table}).variant.algorithm, &algorithms::staged);
   EXPECT_EQ(asked({&setting, &info, &table}).origin, Origin::setting);
-  EXPECT_EQ(asked({nullptr, &info, &table}).algorithm.way, Way::node);
+  EXPECT_EQ(asked({nullptr, &info, &table}).variant.algorithm, &algorithms::regions);
   EXPECT_EQ(asked({nullptr, &info, &table}).origin, Origin::info);
-  EXPECT_EQ(asked({nullptr, nullptr, &table}).algorithm.way, Way::inbox);
+  EXPECT_EQ(asked({nullptr, nullptr, &table}).variant.algorithm, &algorithms::inbox);
   EXPECT_EQ(asked({nullptr, nullptr, &table}).origin, Origin::table);
   EXPECT_EQ(asked({}).origin, Origin::rule);
   // Who asks for nothing, of this collective or at all, leaves it to the next.
@@ -321,77 +320,79 @@ TEST(selection, what_cannot_be_as_asked_goes_by_the_rule) {
                        .size_bytes = 64 * kMiB,
                        .longest_bytes = 64 * kMiB,
                        .can_be_cut = true};
-  const auto forced = [&](Algorithm algorithm) {
-    return std::string(name_of(outcome(large, {algorithm, Origin::setting})));
+  const auto forced = [&](Variant variant) {
+    return std::string(name_of(outcome(large, {variant, Origin::setting})));
   };
-  EXPECT_EQ(forced({Way::inbox}), "node-direct-spread");
-  EXPECT_EQ(forced({Way::node}), "node-two-shot");
-  EXPECT_EQ(forced({Way::node, Shots::one}), "node-one-shot");
-  EXPECT_EQ(forced({Way::staged}), "staged");
-  EXPECT_EQ(forced({Way::pipelined}), "staged-pipelined");
+  EXPECT_EQ(forced(named("inbox")), "node-direct-spread");
+  EXPECT_EQ(forced(named("node")), "node-two-shot");
+  EXPECT_EQ(forced(named("node-one-shot")), "node-one-shot");
+  EXPECT_EQ(forced(named("staged")), "staged");
+  EXPECT_EQ(forced(named("staged-pipelined")), "staged-pipelined");
   const Question whole{.kind = Kind::alltoall, .ranks = 4, .size_bytes = 8, .longest_bytes = 8};
-  EXPECT_EQ(outcome(whole, {{Way::pipelined}, Origin::setting}), Algorithm{Way::inbox});
+  EXPECT_EQ(outcome(whole, {named("staged-pipelined"), Origin::setting}), named("inbox"));
 }
 
 // ACCORD_TWO_LEVEL_BYTES is 256 KiB.
 TEST(selection, across_nodes_long_calls_go_in_two_levels) {
-  const auto across = [](Kind kind, std::size_t size_bytes, Algorithm algorithm = {}) {
+  const auto across = [](Kind kind, std::size_t size_bytes, Variant variant = {}) {
     const Question question{.kind = kind,
                             .ranks = 4,
                             .size_bytes = size_bytes,
                             .longest_bytes = size_bytes,
                             .can_be_cut = can_be_cut(kind)};
-    return std::string(name_of(outcome_across_nodes(question, {algorithm, Origin::setting})));
+    return std::string(name_of(outcome(question, {variant, Origin::setting}, Reach::nodes)));
   };
   EXPECT_EQ(across(Kind::allreduce, 256 * kKiB), "two-level");
   EXPECT_EQ(across(Kind::allreduce, 256 * kKiB - 4), "staged");
   EXPECT_EQ(across(Kind::alltoall, 64 * kMiB), "two-level");
   EXPECT_EQ(across(Kind::scan, 64 * kMiB), "two-level");
-  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {Way::two_level}), "two-level");
-  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {Way::single_leader}), "two-level");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, named("two-level")), "two-level");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, named("two-level-single-leader")), "two-level");
   EXPECT_EQ(across(Kind::gatherv, 64 * kMiB), "two-level");
   EXPECT_EQ(across(Kind::alltoallv, 8), "staged");
-  EXPECT_EQ(across(Kind::allreduce, 8, {Way::two_level}), "two-level");
-  EXPECT_EQ(across(Kind::bcast, 8, {Way::single_leader}), "two-level-single-leader");
+  EXPECT_EQ(across(Kind::allreduce, 8, named("two-level")), "two-level");
+  EXPECT_EQ(across(Kind::bcast, 8, named("two-level-single-leader")), "two-level-single-leader");
   // Who asks for another way gets that, or the host MPI's.
-  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::staged}), "staged");
-  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::pipelined}), "staged-pipelined");
-  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::node}), "staged-pipelined");
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, named("staged")), "staged");
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, named("staged-pipelined")), "staged-pipelined");
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, named("node")), "staged-pipelined");
   // Inboxes are of one node, libraries of several.
-  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, {Way::inbox}), "two-level");
+  EXPECT_EQ(across(Kind::allreduce, 64 * kMiB, named("inbox")), "two-level");
   ccl::Library* const library = ccl::find("nccl");
   ASSERT_NE(library, nullptr);
-  EXPECT_EQ(across(Kind::allreduce, 8, {.way = Way::ccl, .library = library}), "nccl");
-  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, {.way = Way::ccl, .library = library}), "nccl");
+  EXPECT_EQ(across(Kind::allreduce, 8, named("nccl")), "nccl");
+  EXPECT_EQ(across(Kind::alltoallv, 64 * kMiB, named("nccl")), "nccl");
   // Within a node it is the regions.
   const Question small{.kind = Kind::allreduce, .ranks = 4, .size_bytes = 8, .longest_bytes = 8};
-  EXPECT_EQ(outcome(small, {{Way::two_level}, Origin::setting}).way, Way::node);
+  EXPECT_EQ(outcome(small, {named("two-level"), Origin::setting}).algorithm, &algorithms::regions);
 }
 
 TEST(selection, only_who_asks_for_two_levels_gets_them_in_short_messages) {
   const Question long_one{
       .kind = Kind::allreduce, .ranks = 64, .size_bytes = 256 * kKiB, .longest_bytes = 256 * kKiB};
   EXPECT_EQ(device_ways(long_one, {}).message_bytes_min, 16 * kKiB);
-  EXPECT_EQ(device_ways(long_one, {{Way::inbox}, Origin::setting}).message_bytes_min, 16 * kKiB);
-  EXPECT_EQ(device_ways(long_one, {{Way::two_level}, Origin::table}).message_bytes_min, 0U);
-  EXPECT_EQ(device_ways(long_one, {{Way::single_leader}, Origin::info}).message_bytes_min, 0U);
+  EXPECT_EQ(device_ways(long_one, {named("inbox"), Origin::setting}).message_bytes_min, 16 * kKiB);
+  EXPECT_EQ(device_ways(long_one, {named("two-level"), Origin::table}).message_bytes_min, 0U);
+  EXPECT_EQ(
+      device_ways(long_one, {named("two-level-single-leader"), Origin::info}).message_bytes_min,
+      0U);
 }
 
 TEST(selection, inboxes_are_made_at_once_only_where_somebody_insists) {
   const Question small{.kind = Kind::allreduce, .ranks = 2, .size_bytes = 8, .longest_bytes = 8};
-  EXPECT_EQ(device_ways(small, {{Way::inbox}, Origin::setting}).inbox_calls, 1U);
-  EXPECT_EQ(device_ways(small, {{Way::inbox}, Origin::info}).inbox_calls, 1U);
-  EXPECT_EQ(device_ways(small, {{Way::inbox}, Origin::table}).inbox_calls, 16U);
+  EXPECT_EQ(device_ways(small, {named("inbox"), Origin::setting}).inbox_calls, 1U);
+  EXPECT_EQ(device_ways(small, {named("inbox"), Origin::info}).inbox_calls, 1U);
+  EXPECT_EQ(device_ways(small, {named("inbox"), Origin::table}).inbox_calls, 16U);
   EXPECT_EQ(device_ways(small, {}).inbox_calls, 16U);
 }
 
 TEST(selection, among_neighbours_by_a_library_or_the_host_mpi) {
   const Question question{.kind = Kind::neighbor_alltoallv, .ranks = 4, .longest_bytes = 1 << 20};
-  for (const Way way : {Way::automatic, Way::node, Way::direct, Way::inbox}) {
-    EXPECT_FALSE(device_ways(question, {{way}, Origin::setting}).any());
-    EXPECT_EQ(outcome(question, {{way}, Origin::setting}), Algorithm{Way::staged});
+  for (const char* name : {"auto", "node", "node-direct", "inbox"}) {
+    EXPECT_FALSE(device_ways(question, {named(name), Origin::setting}).any());
+    EXPECT_EQ(outcome(question, {named(name), Origin::setting}), named("staged"));
   }
-  const Algorithm by_library{.way = Way::ccl, .library = ccl::find("nccl")};
+  const Variant by_library = named("nccl");
   const DeviceWays ways = device_ways(question, {by_library, Origin::setting});
   EXPECT_EQ(ways.library, by_library.library);
   EXPECT_FALSE(ways.regions || ways.direct || ways.lane_bytes != 0);

@@ -416,7 +416,7 @@ class Nodes {
     one.pipeline.exchange = call;
     one.pipeline.rank = rank;
     one.pipeline.parcel_bytes = parcel_bytes_;
-    one.pipeline.leaders_max = INT_MAX;
+    one.pipeline.ways.leaders_max = INT_MAX;
     one.pipeline.reduce_local = add_bytes;
     const bool is_root = rank == kRoot;
     const bool sends = is_root || (kind != Kind::bcast && kind != Kind::scatter);

@@ -35,7 +35,7 @@ TwoLevelExchange::TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline)
       wire_(queue.nodes.wire),
       pipeline_(pipeline),
       plan_(*pipeline.exchange, queue.regions.placement, pipeline.rank, pipeline.in_place,
-            pipeline.leaders_max, pipeline.parcel_bytes),
+            pipeline.ways.leaders_max, pipeline.parcel_bytes),
       base_(queue.nodes.chunks),
       lane_(queue.nodes.lane),
       flights_(std::min(kFlights, plan_.chunks())) {

@@ -17,7 +17,7 @@ Pipeline near_pipeline(const Pipeline& pipeline, int local_rank) {
   Pipeline near;
   near.rank = local_rank;
   near.in_place = pipeline.in_place;
-  near.lend_bytes = pipeline.lend_bytes;
+  near.ways.lend_bytes = pipeline.ways.lend_bytes;
   return near;
 }
 

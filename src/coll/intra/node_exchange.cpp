@@ -14,7 +14,7 @@ NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& p
       own_direct_(plan_.has_own_block() && usable_by_kernels(pipeline.in) &&
                   usable_by_kernels(pipeline.out)),
       result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {
-  if (pipeline.tries_direct) {
+  if (pipeline.ways.direct) {
     direct_.emplace(group_, pipeline);
   } else {
     enter_regions();

@@ -118,7 +118,8 @@ bool PairwiseExchange::lend(const Pair& pair, node::Place& place) const {
   if (pipeline_.in_place || !pair.block.usable_by(group_->runtime(), group_->device()))
     return false;
   if (pair.peer == rank()) return true;
-  const bool long_enough = pipeline_.lend_bytes != 0 && pair.size_bytes >= pipeline_.lend_bytes;
+  const bool long_enough =
+      pipeline_.ways.lend_bytes != 0 && pair.size_bytes >= pipeline_.ways.lend_bytes;
   return long_enough && pair.block.offset_in_memory(0, pair.size_bytes, place.offset_bytes) &&
          group_->offers().use(pair.block.memory, pair.peer, place.offer);
 }

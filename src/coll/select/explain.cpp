@@ -155,17 +155,17 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                  {"ranks", ranks},
                  {"size_bytes", size_bytes},
                  {"algorithm", name_of(outcome(question, asked))},
-                 {"across_nodes", name_of(outcome_across_nodes(question, asked))},
-                 {"asked", name_of(asked.algorithm)},
+                 {"across_nodes", name_of(outcome(question, asked, Reach::nodes))},
+                 {"asked", name_of(asked.variant)},
                  {"origin", name_of(asked.origin)},
                  {"reason", reason_of(asked.origin, kRuleOfCollectives)},
                  {"rule", name_of(outcome(question, Asked{}))},
                  {"table", config().table}};
   add_problems(answer, problem);
   // Which operations and types a library has, only the call itself tells.
-  if (asked.algorithm.library != nullptr) {
+  if (asked.variant.library != nullptr) {
     Asked without = asked;
-    without.algorithm.library = nullptr;
+    without.variant = {};
     answer["otherwise"] = name_of(outcome(question, without));
   }
   add_range(answer, table.find(*kind, ranks, size_bytes));

@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <climits>
 #include <cstdint>
+#include <ranges>
 #include <string_view>
 
 #include "base/config.h"
-#include "coll/inter/plan.h"
-#include "device/inbox.h"
 #include "device/registry.h"
 #include "node/outbox.h"
 #include "node/quick_copy.h"
@@ -21,65 +19,6 @@ namespace accord::core {
 namespace {
 
 using node::Kind;
-using Way = Algorithm::Way;
-using Shots = Algorithm::Shots;
-
-bool has_shots(Kind kind) { return kind == Kind::allreduce || kind == Kind::reduce; }
-
-bool wants_two_levels(Way way) { return way == Way::two_level || way == Way::single_leader; }
-
-// The ways through regions, or straight with these as the other choice.
-bool wants_regions(Way way) {
-  return way == Way::node || way == Way::direct || wants_two_levels(way);
-}
-
-// Of calls in two levels; 0: this is none.
-int leaders_max(const Question& question, Way way) {
-  if (!TwoLevelPlan::exists(question.kind) && !node::goes_by_pairs(question.kind)) return 0;
-  // Pair by pair each rank says whether it has one that is.
-  const bool long_enough =
-      config().two_level_bytes != 0 &&
-      (node::goes_by_pairs(question.kind) || question.size_bytes >= config().two_level_bytes);
-  // Inboxes are of one node, and a library may turn out to be.
-  const bool by_rule = way == Way::automatic || way == Way::inbox || way == Way::ccl;
-  if (!wants_two_levels(way) && !(by_rule && long_enough)) return 0;
-  return way == Way::single_leader ? 1 : INT_MAX;
-}
-
-// Many nodes cut a message into parts that are not worth a message each: then it goes another way,
-// unless somebody has asked for this one.
-std::size_t message_bytes_min(Way way) {
-  constexpr std::size_t kWorthIt = std::size_t{16} << 10;
-  return wants_two_levels(way) ? 0 : kWorthIt;
-}
-
-// For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it
-// over.
-std::size_t one_shot_bytes(Shots shots, int ranks) {
-  constexpr std::size_t kShareOfMany = 16;
-  if (shots == Shots::one) return SIZE_MAX;
-  if (shots != Shots::by_size) return 0;
-  return ranks == 2 ? config().one_shot_bytes : config().one_shot_bytes / kShareOfMany;
-}
-
-// Only allreduce by itself: where engines store nothing, nothing fills their pauses between pieces
-// (2 x H200, 256 MiB: reduce_scatter 295 GB/s, its kernel alone 312; reduce 329 and 357).
-std::size_t spread_bytes(Shots shots, Kind kind) {
-  if (shots == Shots::spread) return 1;
-  const bool is_worth_it = kind == Kind::allreduce && config().spread_bytes != 0;
-  return shots == Shots::by_size && is_worth_it ? config().spread_bytes : SIZE_MAX;
-}
-
-// Of inboxes for such a call; 0: it does not fit.
-std::size_t lane_bytes(const Question& question) {
-  const bool units = device::kInboxUnitBytes % question.element_bytes == 0;
-  if (!question.equal_blocks || !units) return 0;
-  if (question.ranks > device::kInboxRanksMax || question.ranks < 2) return 0;
-  const std::size_t share_bytes =
-      config().inbox_bytes / static_cast<std::size_t>(question.ranks - 1);
-  const std::size_t whole_bytes = share_bytes / device::kInboxUnitBytes * device::kInboxUnitBytes;
-  return question.longest_bytes <= whole_bytes ? whole_bytes : 0;
-}
 
 struct TableInUse {
   Table table;
@@ -138,16 +77,16 @@ const char* name_of(Origin origin) {
 
 Asked asked_for(const Sources& sources, Kind kind, int ranks, std::size_t size_bytes) {
   const auto choice_of = [kind](const AlgorithmChoice* choice) {
-    return choice == nullptr ? Algorithm() : choice->of(kind);
+    return choice == nullptr ? Variant() : choice->of(kind);
   };
-  if (const Algorithm wanted = choice_of(sources.setting); wanted != Algorithm())
+  if (const Variant wanted = choice_of(sources.setting); wanted != Variant())
     return {wanted, Origin::setting};
-  if (const Algorithm wanted = choice_of(sources.info); wanted != Algorithm())
+  if (const Variant wanted = choice_of(sources.info); wanted != Variant())
     return {wanted, Origin::info};
   // Where calls go pair by pair no size is common to all ranks.
   if (sources.table == nullptr || node::goes_by_pairs(kind)) return {};
   const Table::Range* const range = sources.table->find(kind, ranks, size_bytes);
-  if (range == nullptr || range->algorithm == Algorithm()) return {};
+  if (range == nullptr || range->algorithm == Variant()) return {};
   return {range->algorithm, Origin::table};
 }
 
@@ -157,70 +96,44 @@ bool can_be_cut(Kind kind) {
 }
 
 bool worth_chunks(std::size_t size_bytes, const Asked& asked) {
-  if (asked.for_host()) return asked.algorithm.way == Way::pipelined;
+  if (asked.for_host()) return asked.is(algorithms::chunks);
   return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;
 }
 
 DeviceWays device_ways(const Question& question, const Asked& asked) {
-  const auto [way, shots, library] = asked.algorithm;
   DeviceWays ways;
-  if (way == Way::staged || (way == Way::pipelined && question.can_be_cut)) return ways;
-  ways.library = library;
-  if (node::is_among_neighbours(question.kind)) return ways;
-  const bool pairs = node::goes_by_pairs(question.kind);
-  const std::size_t node_bytes = config().node_bytes;
-  const std::size_t direct_bytes = config().direct_bytes;
-  ways.regions =
-      wants_regions(way) || (node_bytes != 0 && (pairs || question.size_bytes >= node_bytes));
-  // Pairs go by inboxes and regions or not at all.
-  ways.lane_bytes = wants_regions(way) || (pairs && !ways.regions) ? 0 : lane_bytes(question);
-  // A table is for calls that come again and again, and making inboxes takes milliseconds.
-  const bool at_once = way == Way::inbox && asked.origin != Origin::table;
-  ways.inbox_calls = at_once ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
-  const bool long_enough = direct_bytes != 0 && question.longest_bytes >= direct_bytes;
-  ways.direct = way == Way::direct || (!wants_regions(way) && long_enough);
-  ways.leaders_max = ways.regions ? leaders_max(question, way) : 0;
-  ways.message_bytes_min = message_bytes_min(way);
-  // Lanes of a region take twice the time of a buffer that is reached directly.
-  const std::size_t pair_bytes = std::min<std::size_t>(direct_bytes, node_bytes);
-  ways.lend_bytes = way == Way::direct ? 1 : wants_regions(way) ? 0 : pair_bytes;
-  ways.one_shot_bytes = one_shot_bytes(shots, question.ranks);
-  ways.spread_bytes = spread_bytes(shots, question.kind);
+  const bool can_be_as_asked = !asked.is(algorithms::chunks) || question.can_be_cut;
+  if (asked.for_host() && can_be_as_asked) return ways;
+  // The simplest first: the others see what it offers.
+  for (const Algorithm* algorithm : std::ranges::reverse_view(all_of_registry())) {
+    if (algorithm->offer != nullptr && algorithm->has(question.kind))
+      algorithm->offer(question, asked, ways);
+  }
   return ways;
 }
 
-Algorithm outcome(const Question& question, const Asked& asked) {
-  const DeviceWays ways = device_ways(question, asked);
-  const bool pairs = node::goes_by_pairs(question.kind);
-  if (ways.library != nullptr) return {.way = Way::ccl, .library = ways.library};
-  if (ways.lane_bytes != 0) return {Way::inbox};
-  // Pair by pair it is the longest pairs that make a call worth it.
-  if (ways.regions && (!pairs || question.longest_bytes >= config().node_bytes)) {
-    const bool lent = ways.lend_bytes != 0 && question.longest_bytes >= ways.lend_bytes;
-    Algorithm algorithm{(pairs ? lent : ways.direct) ? Way::direct : Way::node};
-    const bool spread = algorithm.way == Way::direct && question.longest_bytes >= ways.spread_bytes;
-    if (has_shots(question.kind))
-      algorithm.shots = question.longest_bytes <= ways.one_shot_bytes ? Shots::one
-                        : spread                                      ? Shots::spread
-                                                                      : Shots::two;
-    return algorithm;
-  }
-  const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
-  return {in_chunks ? Way::pipelined : Way::staged};
+const Algorithm& select(const Situation& situation) noexcept {
+  for (const Algorithm* algorithm : all_of_registry())
+    if (algorithm->takes(situation)) return *algorithm;
+  return algorithms::staged;
 }
 
-Algorithm outcome_across_nodes(const Question& question, const Asked& asked) {
+Variant outcome(const Question& question, const Asked& asked, Reach reach) {
   const DeviceWays ways = device_ways(question, asked);
-  if (ways.library != nullptr) return {.way = Way::ccl, .library = ways.library};
-  // There are leaders of what all ranks share only.
-  if (node::goes_by_pairs(question.kind)) {
-    const bool is_long = question.longest_bytes >= config().node_bytes;
-    return {ways.leaders_max != 0 && is_long ? Way::two_level : Way::staged};
-  }
-  const int leaders = ways.leaders_max;
-  if (leaders != 0) return {leaders == 1 ? Way::single_leader : Way::two_level};
-  const bool in_chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked);
-  return {in_chunks ? Way::pipelined : Way::staged};
+  const bool on_node = reach == Reach::node;
+  const bool by_pairs = node::goes_by_pairs(question.kind);
+  // Pair by pair it is the longest pairs that make a call worth it.
+  const bool all_short = by_pairs && question.longest_bytes < config().node_bytes;
+  const Algorithm& algorithm =
+      select({.by_pairs = by_pairs,
+              .all_short = all_short,
+              .library = ways.library != nullptr,
+              .inboxes = on_node && ways.lane_bytes != 0,
+              .regions = on_node && ways.regions,
+              .two_levels = !on_node && ways.leaders_max != 0 && !all_short,
+              .chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked)});
+  return algorithm.in_detail != nullptr ? algorithm.in_detail(question, ways)
+                                        : Variant{.algorithm = &algorithm};
 }
 
 AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes) {

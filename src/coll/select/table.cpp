@@ -102,7 +102,7 @@ struct TableReader {
     if (name == kNetMessages)
       return read_messages<NetWay>(given, name, count, find_net_way, table.net_messages_);
     Table::Row row{*kind, count, {}};
-    ACCORD_TRY(read_ranges<Algorithm>(given, name, count, find_algorithm, row.ranges));
+    ACCORD_TRY(read_ranges<Variant>(given, name, count, find_algorithm, row.ranges));
     const bool again = std::ranges::any_of(table.rows_, [&](const Table::Row& other) {
       return other.kind == row.kind && other.ranks == row.ranks;
     });

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "coll/select/algorithm.h"
+#include "coll/select/names.h"
 
 namespace accord::core {
 
@@ -34,7 +34,7 @@ class Table {
     std::size_t first_bytes = 0;
     Way algorithm{};
   };
-  using Range = RangeOf<Algorithm>;
+  using Range = RangeOf<Variant>;
   using MessageRange = RangeOf<MessageWay>;
   using NetRange = RangeOf<NetWay>;
 

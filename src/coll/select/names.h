@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The ways a collective can take, by name, and which of them ACCORD_ALGORITHM asks for. The names
-// are those that traces and accord_last_path give. Equal on all ranks, since the setting is. Knows
-// no mpi.h.
+// The names of algorithms, and which of them ACCORD_ALGORITHM asks for. Those of collectives come
+// from the registry (coll/algorithm.h). Equal on all ranks, since the setting is. Knows no mpi.h.
 #pragma once
 
 #include <cstdint>
@@ -12,43 +11,15 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/library.h"
-#include "node/plan.h"
+#include "coll/algorithm.h"
 
 namespace accord::core {
 
-struct Algorithm {
-  // automatic: by size and place, as if nothing were asked for.
-  // ccl: by a collective library.
-  // two_level, single_leader: where ranks are on several nodes, with a share for each of as many
-  // leaders as every node has ranks for, or with one leader a node; on one node through regions.
-  enum class Way {
-    automatic,
-    staged,
-    pipelined,
-    node,
-    direct,
-    inbox,
-    ccl,
-    two_level,
-    single_leader
-  };
-  // Of reductions through regions or straight: who reduces what. Spread: two shots, where copy
-  // engines bring what is reduced (node/spread_plan.h).
-  enum class Shots { by_size, one, two, spread };
-
-  Way way = Way::automatic;
-  Shots shots = Shots::by_size;
-  ccl::Library* library = nullptr;  // ccl only
-
-  bool operator==(const Algorithm&) const = default;
-};
-
 // By the names that settings, tables and people use; the collectives' are those of MPI, as in
 // "reduce_scatter_block".
-std::optional<Algorithm> find_algorithm(std::string_view name);
+std::optional<Variant> find_algorithm(std::string_view name);
 std::optional<node::Kind> find_collective(std::string_view name);
-const char* name_of(const Algorithm& algorithm);
+const char* name_of(const Variant& variant);
 const char* name_of(node::Kind kind);
 
 // The ways of a message from a device to a rank of its node, which are others: through the host
@@ -79,7 +50,7 @@ const char* name_of(const NetWay& way);
 // that went this way.
 struct AlgorithmRow {
   const char* name;
-  Algorithm value;
+  Variant value;
   const char* path;
 };
 std::vector<AlgorithmRow> all_algorithms();
@@ -109,7 +80,7 @@ class AlgorithmChoice {
   static AlgorithmChoice parse(std::string_view list, std::string& problem);
 
   // An item for this collective counts more than one for all; of two for the same the last counts.
-  Algorithm of(node::Kind kind) const;
+  Variant of(node::Kind kind) const;
   MessageWay of_messages() const noexcept { return of_messages_; }
   const NetWay& of_net_messages() const noexcept { return of_net_messages_; }
   // Something is not automatic.
@@ -120,11 +91,11 @@ class AlgorithmChoice {
  private:
   struct OfKind {
     node::Kind kind;
-    Algorithm algorithm;
+    Variant variant;
   };
   void read_item(std::string_view item, std::string& problem);
 
-  Algorithm of_all_;
+  Variant of_all_;
   std::vector<OfKind> of_kinds_;
   MessageWay of_messages_ = MessageWay::automatic;
   NetWay of_net_messages_;

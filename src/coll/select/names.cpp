@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/select/algorithm.h"
+#include "coll/select/names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include "base/config.h"
 #include "device/registry.h"
@@ -14,8 +15,6 @@ namespace accord::core {
 namespace {
 
 using node::Kind;
-using Way = Algorithm::Way;
-using Shots = Algorithm::Shots;
 
 // Numbered as net/design.h numbers them.
 enum class Design : unsigned {
@@ -24,21 +23,13 @@ enum class Design : unsigned {
 #undef DESIGN
 };
 
-constexpr AlgorithmRow kAlgorithms[] = {
-    {"auto", {}, ""},
-    {"staged", {Way::staged}, "staged"},
-    {"staged-pipelined", {Way::pipelined}, "staged-pipelined"},
-    {"node", {Way::node}, "node"},
-    {"node-one-shot", {Way::node, Shots::one}, "node"},
-    {"node-two-shot", {Way::node, Shots::two}, "node"},
-    {"node-direct", {Way::direct}, "node-direct"},
-    {"node-direct-one-shot", {Way::direct, Shots::one}, "node-direct"},
-    {"node-direct-two-shot", {Way::direct, Shots::two}, "node-direct"},
-    {"node-direct-spread", {Way::direct, Shots::spread}, "node-direct"},
-    {"inbox", {Way::inbox}, "inbox"},
-    {"two-level", {Way::two_level}, "two-level"},
-    {"two-level-single-leader", {Way::single_leader}, "two-level"},
+constexpr const Algorithm* kRegistry[] = {
+#define ALGORITHM(name) &algorithms::name,
+#include "coll/algorithms.def"
+#undef ALGORITHM
 };
+
+constexpr const char* kAutomatic = "auto";
 
 constexpr MessageWayRow kMessageWays[] = {
     {"auto", MessageWay::automatic, ""},
@@ -107,8 +98,18 @@ const char* name_in(const Rows& rows, const Value& value) {
   return row == std::end(rows) ? "" : row->name;
 }
 
+// The simplest first.
+template <class Visit>
+void for_each_variant(Visit visit) {
+  for (const Algorithm* algorithm : std::ranges::reverse_view(all_of_registry()))
+    for (const NamedVariant& named : algorithm->variants) visit(*algorithm, named);
+}
+
 std::string algorithm_names() {
-  std::string names = names_of(kAlgorithms);
+  std::string names = kAutomatic;
+  for_each_variant([&](const Algorithm&, const NamedVariant& named) {
+    names += fmt::format(", {}", named.name);
+  });
   for (const ccl::Library* library : ccl::libraries())
     names += fmt::format(", {}", library->name());
   return names;
@@ -131,17 +132,28 @@ const Chosen& chosen() {
 
 }  // namespace
 
-// Each library's way has its name.
-std::optional<Algorithm> find_algorithm(std::string_view name) {
-  if (const auto value = value_in(kAlgorithms, name)) return value;
+std::span<const Algorithm* const> all_of_registry() noexcept { return kRegistry; }
+
+// Each library's has its name.
+std::optional<Variant> find_algorithm(std::string_view name) {
+  if (name == kAutomatic) return Variant();
+  std::optional<Variant> found;
+  for_each_variant([&](const Algorithm&, const NamedVariant& named) {
+    if (named.name == name) found = named.variant;
+  });
+  if (found) return found;
   ccl::Library* const library = ccl::find(name);
   if (library == nullptr) return std::nullopt;
-  return Algorithm{.way = Way::ccl, .library = library};
+  return Variant{.algorithm = &algorithms::library, .library = library};
+}
+const char* name_of(const Variant& variant) {
+  if (variant.algorithm == nullptr) return kAutomatic;
+  if (variant.library != nullptr) return variant.library->name();
+  const auto row = std::ranges::find_if(variant.algorithm->variants,
+                                        [&](const auto& one) { return one.variant == variant; });
+  return row == variant.algorithm->variants.end() ? "" : row->name;
 }
 std::optional<Kind> find_collective(std::string_view name) { return value_in(kKinds, name); }
-const char* name_of(const Algorithm& algorithm) {
-  return algorithm.way == Way::ccl ? algorithm.library->name() : name_in(kAlgorithms, algorithm);
-}
 const char* name_of(Kind kind) { return name_in(kKinds, kind); }
 
 std::optional<MessageWay> find_message_way(std::string_view name) {
@@ -153,10 +165,16 @@ std::optional<NetWay> find_net_way(std::string_view name) { return value_in(kNet
 const char* name_of(const NetWay& way) { return name_in(kNetWays, way); }
 
 std::vector<AlgorithmRow> all_algorithms() {
-  std::vector<AlgorithmRow> rows{std::begin(kAlgorithms), std::end(kAlgorithms)};
+  std::vector<AlgorithmRow> rows{{kAutomatic, {}, ""}};
+  for_each_variant([&](const Algorithm& algorithm, const NamedVariant& named) {
+    const char* const path = named.variant.direct ? "node-direct" : algorithm.name;
+    rows.push_back({named.name, named.variant, path});
+  });
   for (ccl::Library* library : ccl::libraries()) {
     if (library->open().ok() && library->takes(device::default_runtime().name()))
-      rows.push_back({library->name(), {.way = Way::ccl, .library = library}, library->name()});
+      rows.push_back({library->name(),
+                      {.algorithm = &algorithms::library, .library = library},
+                      library->name()});
   }
   return rows;
 }
@@ -218,14 +236,14 @@ AlgorithmChoice AlgorithmChoice::parse(std::string_view list, std::string& probl
   return choice;
 }
 
-Algorithm AlgorithmChoice::of(Kind kind) const {
+Variant AlgorithmChoice::of(Kind kind) const {
   const auto last = std::find_if(of_kinds_.rbegin(), of_kinds_.rend(),
                                  [&](const OfKind& one) { return one.kind == kind; });
-  return last == of_kinds_.rend() ? of_all_ : last->algorithm;
+  return last == of_kinds_.rend() ? of_all_ : last->variant;
 }
 
 bool AlgorithmChoice::any() const {
-  const auto is_asked_for = [this](const NamedKind& row) { return of(row.value) != Algorithm(); };
+  const auto is_asked_for = [this](const NamedKind& row) { return of(row.value) != Variant(); };
   return of_messages_ != MessageWay::automatic || of_net_messages_ != NetWay() ||
          std::ranges::any_of(kKinds, is_asked_for);
 }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What an algorithm is. Each is one object in a file of its own and one line in algorithms.def.
+// From these lines everything is made that speaks of algorithms: which one a call takes
+// (select/selection.h), the names that ACCORD_ALGORITHM and tables know, `accord explain`, `accord
+// tune`, and docs/algorithms.md.
+//
+// A call takes its algorithm in two steps. Before the vote each rank works out the same DeviceWays,
+// from what MPI makes equal on all ranks: what may be tried, and with which limits. After the vote,
+// when the ranks know what they share, select() takes the first line that takes the Situation.
+// Knows no mpi.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "ccl/library.h"
+#include "node/plan.h"
+
+namespace accord::node {
+class Group;
+}
+
+namespace accord::core {
+
+class Exchange;
+struct Algorithm;
+struct CommQueue;
+struct Pipeline;
+
+// An algorithm and how it is run, as a name such as "node-direct-two-shot" asks for it. Default: by
+// size and place, as if nothing were asked for.
+struct Variant {
+  // Of reductions: who reduces what. Spread: two shots, where copy engines bring what is reduced
+  // (node/spread_plan.h).
+  enum class Shots { by_size, one, two, spread };
+
+  const Algorithm* algorithm = nullptr;
+  Shots shots = Shots::by_size;
+  bool direct = false;              // straight between the users' buffers, where they are lent
+  bool one_leader = false;          // of each node, where the ranks are on several
+  ccl::Library* library = nullptr;  // whose communicator does it
+
+  bool is(const Algorithm& wanted) const noexcept { return algorithm == &wanted; }
+  bool operator==(const Variant&) const = default;
+};
+
+struct NamedVariant {
+  const char* name;
+  Variant variant;
+};
+
+// Who has chosen an algorithm; rule: nobody has asked for one.
+enum class Origin { setting, info, table, rule };
+
+struct Asked {
+  Variant variant;
+  Origin origin = Origin::rule;
+
+  bool is(const Algorithm& algorithm) const noexcept { return variant.is(algorithm); }
+  bool is_automatic() const noexcept { return variant.algorithm == nullptr; }
+  // By one of those that give the call to the host MPI.
+  bool for_host() const noexcept;
+};
+
+// What of a call decides.
+struct Question {
+  node::Kind kind = node::Kind::bcast;
+  int ranks = 1;
+  std::size_t size_bytes = 0;     // of the block between two ranks; the mean where blocks differ
+  std::size_t longest_bytes = 0;  // of these blocks
+  std::size_t element_bytes = 1;  // of reductions on a device
+  bool equal_blocks = true;
+  bool can_be_cut = false;  // into chunks of the host MPI's call
+};
+
+// What a call may try before it is left to the host MPI. Each algorithm fills in what is its own.
+struct DeviceWays {
+  std::size_t lane_bytes = 0;     // of inboxes; 0: none
+  std::uint64_t inbox_calls = 1;  // the call of its kind with which they are made
+  bool regions = false;
+  bool direct = false;
+  // Of calls that go pair by pair: what a pair must have to reach into the other's buffer; 0: none
+  // does.
+  std::size_t lend_bytes = 0;
+  std::size_t one_shot_bytes = 0;       // reductions up to here
+  std::size_t spread_bytes = SIZE_MAX;  // straight ones from here on
+  ccl::Library* library = nullptr;      // that is to do it, where it can
+  // A node, at most, where the ranks are on several and the call goes in two levels; 0: it does
+  // not.
+  int leaders_max = 0;
+  std::size_t message_bytes_min = 0;  // between two of them, for that to be worth it
+
+  bool any() const noexcept { return regions || lane_bytes != 0 || library != nullptr; }
+};
+
+// What the ranks know of a call once they have voted, and share by then. Equal on all of them.
+struct Situation {
+  bool by_pairs = false;    // each rank knows the sizes of its own pairs only
+  bool all_short = false;   // no rank has anything on a device that is worth more than inboxes
+  bool library = false;     // its communicator is there, and the library has this call
+  bool inboxes = false;     // and the call fits them
+  bool regions = false;     // and kernels, if the call reduces
+  bool two_levels = false;  // a group on each node, a wire between them, and it is worth it
+  bool chunks = false;      // the host MPI's call can be cut, and it is worth it
+};
+
+// What only the caller knows of this process.
+struct Company {
+  // No other collective of the process can be under way while this one is.
+  bool is_alone = false;
+  // Nothing else of the process is under way now.
+  bool is_idle = false;
+};
+
+struct Algorithm {
+  const char* name;  // as traces and accord_last_path say it, for most
+  // The names that ask for it; none: those of the libraries there are.
+  std::span<const NamedVariant> variants;
+  // Its calls are the host MPI's.
+  bool by_host = false;
+  // Whether there is a form of it for such a collective at all.
+  bool (*has)(node::Kind kind);
+  // Before the vote: adds to `ways` what the call may try of it. Null: nothing is to be tried. Goes
+  // from the last line of algorithms.def to the first.
+  void (*offer)(const Question& question, const Asked& asked, DeviceWays& ways) = nullptr;
+  // After the vote.
+  bool (*takes)(const Situation& situation);
+  // What `question` comes to in detail; null: there are no details.
+  Variant (*in_detail)(const Question& question, const DeviceWays& ways) = nullptr;
+  // Null: calls of the host MPI, for coll/collective_operation. Both outlive what is made.
+  std::unique_ptr<Exchange> (*make)(CommQueue& queue, const Pipeline& call,
+                                    Company company) = nullptr;
+  // Whose runtime alone copies a call's ends; null: any does.
+  const node::Group* (*copier)(CommQueue& queue, const Pipeline& call) = nullptr;
+  // Whether a blocking call is so short that it may be polled at once, without an operation. Null:
+  // never.
+  bool (*goes_at_once)(CommQueue& queue, const Pipeline& call) = nullptr;
+
+  // For people: docs/algorithms.md.
+  const char* what;
+  const char* steps;
+  const char* bytes;
+  const char* where;
+};
+
+namespace algorithms {
+#define ALGORITHM(name) extern const Algorithm name;
+#include "coll/algorithms.def"
+#undef ALGORITHM
+}  // namespace algorithms
+
+// In the order of algorithms.def.
+std::span<const Algorithm* const> all_of_registry() noexcept;
+
+inline bool Asked::for_host() const noexcept {
+  return !is_automatic() && variant.algorithm->by_host;
+}
+
+// Whether memory of an end may be copied by `group`'s runtime; null: by any.
+bool copies_ends_of(const node::Group* group, const Pipeline& call);
+
+}  // namespace accord::core

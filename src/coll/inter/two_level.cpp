@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Calls whose ranks are on several nodes: up to the leaders of each node, between the nodes, and
+// down (exchange.h); pair by pair pairs_exchange.h.
+#include <climits>
+
+#include "base/config.h"
+#include "coll/algorithm.h"
+#include "coll/collective.h"
+#include "coll/inter/exchange.h"
+#include "coll/inter/pairs_exchange.h"
+#include "coll/inter/plan.h"
+
+namespace accord::core {
+namespace {
+
+constexpr const Algorithm* kThis = &algorithms::two_level;
+constexpr NamedVariant kVariants[] = {
+    {"two-level", {.algorithm = kThis}},
+    {"two-level-single-leader", {.algorithm = kThis, .one_leader = true}},
+};
+
+void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
+  // Many nodes cut a message into parts that are not worth a message each: then it goes another
+  // way, unless somebody has asked for this one.
+  constexpr std::size_t kWorthIt = std::size_t{16} << 10;
+  const bool is_wanted = asked.is(*kThis);
+  ways.message_bytes_min = is_wanted ? 0 : kWorthIt;
+  // Pair by pair each rank says whether it has one that is.
+  const bool is_long =
+      config().two_level_bytes != 0 &&
+      (node::goes_by_pairs(question.kind) || question.size_bytes >= config().two_level_bytes);
+  // Inboxes are of one node, and a library may turn out to be.
+  const bool by_rule =
+      asked.is_automatic() || asked.is(algorithms::inbox) || asked.is(algorithms::library);
+  if (!ways.regions || (!is_wanted && !(by_rule && is_long))) return;
+  ways.leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
+}
+
+std::unique_ptr<Exchange> make(CommQueue& queue, const Pipeline& call, Company) {
+  if (node::goes_by_pairs(call.exchange->kind)) return std::make_unique<TwoLevelPairs>(queue, call);
+  return std::make_unique<TwoLevelExchange>(queue, call);
+}
+
+}  // namespace
+
+constinit const Algorithm algorithms::two_level{
+    .name = "two-level",
+    .variants = kVariants,
+    .has =
+        [](node::Kind kind) {
+          return !node::is_among_neighbours(kind) &&
+                 (TwoLevelPlan::exists(kind) || node::goes_by_pairs(kind));
+        },
+    .offer = offer,
+    .takes = [](const Situation& s) { return s.two_levels && (s.by_pairs || !s.all_short); },
+    .in_detail =
+        [](const Question& question, const DeviceWays& ways) {
+          const bool has_leaders = !node::goes_by_pairs(question.kind);
+          return Variant{.algorithm = kThis, .one_leader = has_leaders && ways.leaders_max == 1};
+        },
+    .make = make,
+    .copier = [](CommQueue& queue, const Pipeline&) -> const node::Group* {
+      return queue.nodes.local.group.get();
+    },
+    .what =
+        "Collects within each node at its leaders, exchanges between the nodes, and hands out "
+        "within each node, in chunks that overlap. As many ranks of a node lead as every node "
+        "has, each for a share (two-level-single-leader: one). Pair by pair, short blocks for "
+        "another node travel together.",
+    .steps =
+        "for each chunk: a collective within the node; messages between leaders (rings and trees "
+        "by size, coll/inter/plan.h); a collective within the node",
+    .bytes = "between nodes: each byte once to each node that needs it",
+    .where =
+        "ranks on several nodes; bcast, reductions, allgather, gather, scatter, alltoall and the "
+        "calls of pairs; from ACCORD_TWO_LEVEL_BYTES on"};
+
+}  // namespace accord::core

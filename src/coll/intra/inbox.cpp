@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Short calls within a node: kernels write into the peers' inboxes (inbox_exchange.h; pair by pair
+// inbox_pairs.h).
+#include "device/inbox.h"
+
+#include "base/config.h"
+#include "coll/algorithm.h"
+#include "coll/collective.h"
+#include "coll/intra/inbox_exchange.h"
+#include "coll/intra/inbox_pairs.h"
+
+namespace accord::core {
+namespace {
+
+constexpr NamedVariant kVariants[] = {{"inbox", {.algorithm = &algorithms::inbox}}};
+
+// Of inboxes for such a call; 0: it does not fit.
+std::size_t lane_bytes(const Question& question) {
+  const bool units = device::kInboxUnitBytes % question.element_bytes == 0;
+  if (!question.equal_blocks || !units) return 0;
+  if (question.ranks > device::kInboxRanksMax || question.ranks < 2) return 0;
+  const std::size_t share_bytes =
+      config().inbox_bytes / static_cast<std::size_t>(question.ranks - 1);
+  const std::size_t whole_bytes = share_bytes / device::kInboxUnitBytes * device::kInboxUnitBytes;
+  return question.longest_bytes <= whole_bytes ? whole_bytes : 0;
+}
+
+void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
+  const bool wants_regions = asked.is(algorithms::regions) || asked.is(algorithms::two_level);
+  // Pairs go by inboxes and regions or not at all.
+  const bool lacks_regions = node::goes_by_pairs(question.kind) && !ways.regions;
+  ways.lane_bytes = wants_regions || lacks_regions ? 0 : lane_bytes(question);
+  // A table is for calls that come again and again, and making inboxes takes milliseconds.
+  const bool now = asked.is(algorithms::inbox) && asked.origin != Origin::table;
+  ways.inbox_calls = now ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
+}
+
+std::unique_ptr<Exchange> make(CommQueue& queue, const Pipeline& call, Company) {
+  if (!node::goes_by_pairs(call.exchange->kind))
+    return std::make_unique<InboxExchange>(queue.inboxes.group, call);
+  return std::make_unique<InboxPairs>(queue.inboxes.group, queue.regions.group, call);
+}
+
+const node::Group* copier(CommQueue& queue, const Pipeline& call) {
+  return node::goes_by_pairs(call.exchange->kind) ? queue.regions.group.get() : nullptr;
+}
+
+}  // namespace
+
+constinit const Algorithm algorithms::inbox{
+    .name = "inbox",
+    .variants = kVariants,
+    .has = [](node::Kind kind) { return !node::is_among_neighbours(kind); },
+    .offer = offer,
+    .takes = [](const Situation& s) { return s.inboxes && (s.regions || !s.by_pairs); },
+    .make = make,
+    .copier = copier,
+    .goes_at_once = [](CommQueue& queue,
+                       const Pipeline& call) { return copies_ends_of(copier(queue, call), call); },
+    .what =
+        "A kernel that lingers on the device takes the call, writes this rank's data into an inbox "
+        "on every peer's device, each 8 bytes with a sequence number beside them, and reduces or "
+        "copies what arrives. No host takes part between its start and its end.",
+    .steps = "one: write to all peers, then read what they have written",
+    .bytes =
+        "twice the data (half of what is written are sequence numbers); reductions send all of "
+        "it to all peers",
+    .where =
+        "within a node, up to 64 ranks, up to ACCORD_INBOX_BYTES to all peers together; all "
+        "collectives but those of neighbours"};
+
+}  // namespace accord::core

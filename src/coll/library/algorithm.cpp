@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Calls by a collective library, NCCL or its like (exchange.h).
+#include "coll/algorithm.h"
+
+#include "coll/library/exchange.h"
+
+namespace accord::core {
+namespace {
+
+const node::Group* mailboxes(CommQueue& queue, const Pipeline& call) {
+  const CclGroup& group = ccl_group_of(queue, *call.ways.library);
+  return group.joined() ? &group.mailboxes() : nullptr;
+}
+
+std::unique_ptr<Exchange> make(CommQueue& queue, const Pipeline& call, Company company) {
+  return std::make_unique<CclExchange>(
+      ccl_group_of(queue, *call.ways.library), call,
+      company.is_alone ? CclTurn::Company::none : CclTurn::Company::possible,
+      company.is_idle ? CclTurn::Process::idle : CclTurn::Process::busy);
+}
+
+}  // namespace
+
+constinit const Algorithm algorithms::library{
+    .name = "library",
+    .variants = {},
+    .has = [](node::Kind) { return true; },
+    .offer = [](const Question&, const Asked& asked,
+                DeviceWays& ways) { ways.library = asked.variant.library; },
+    .takes = [](const Situation& s) { return s.library; },
+    .in_detail =
+        [](const Question&, const DeviceWays& ways) {
+          return Variant{.algorithm = &algorithms::library, .library = ways.library};
+        },
+    .make = make,
+    .copier = mailboxes,
+    .goes_at_once =
+        [](CommQueue& queue, const Pipeline& call) {
+          if (call.in_company || call.ways.library == nullptr) return false;
+          const node::Group* const group = mailboxes(queue, call);
+          return group != nullptr && copies_ends_of(group, call);
+        },
+    .what =
+        "Makes one step of the call, or of grouped sends and receives, in the communicator of a "
+        "collective library. Asked for by its name: nccl, rccl, msccl, oneccl, hccl, or a "
+        "library of yours (plugins.md).",
+    .steps = "one on a stream of its own, once all ranks are at this call",
+    .bytes = "the library's",
+    .where =
+        "where all ranks have loaded the library and it has the operation and type; never by "
+        "the built-in rule"};
+
+}  // namespace accord::core
