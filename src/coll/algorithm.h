@@ -28,8 +28,8 @@ namespace accord::core {
 
 class Exchange;
 struct Algorithm;
-struct CommQueue;
-struct Pipeline;
+struct Team;
+struct CollArgs;
 
 // An algorithm and how it is run, as a name such as "node-direct-two-shot" asks for it. Default: by
 // size and place, as if nothing were asked for.
@@ -132,13 +132,12 @@ struct Algorithm {
   // What `question` comes to in detail; null: there are no details.
   Variant (*in_detail)(const Question& question, const DeviceWays& ways) = nullptr;
   // Null: calls of the host MPI, for coll/collective_operation. Both outlive what is made.
-  std::unique_ptr<Exchange> (*make)(CommQueue& queue, const Pipeline& call,
-                                    Company company) = nullptr;
+  std::unique_ptr<Exchange> (*make)(Team& team, const CollArgs& call, Company company) = nullptr;
   // Whose runtime alone copies a call's ends; null: any does.
-  const node::Group* (*copier)(CommQueue& queue, const Pipeline& call) = nullptr;
+  const node::Group* (*copier)(Team& team, const CollArgs& call) = nullptr;
   // Whether a blocking call is so short that it may be polled at once, without an operation. Null:
   // never.
-  bool (*goes_at_once)(CommQueue& queue, const Pipeline& call) = nullptr;
+  bool (*goes_at_once)(Team& team, const CollArgs& call) = nullptr;
 
   // For people: docs/algorithms.md.
   const char* what;
@@ -161,6 +160,6 @@ inline bool Asked::for_host() const noexcept {
 }
 
 // Whether memory of an end may be copied by `group`'s runtime; null: by any.
-bool copies_ends_of(const node::Group* group, const Pipeline& call);
+bool copies_ends_of(const node::Group* group, const CollArgs& call);
 
 }  // namespace accord::core

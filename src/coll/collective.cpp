@@ -81,9 +81,9 @@ class TrackedRounds final : public Tracked {
   std::shared_ptr<CollectiveOperation> operation_;
 };
 
-bool may_go_at_once(const Algorithm* algorithm, CommQueue& queue, const Pipeline& pipeline) {
+bool may_go_at_once(const Algorithm* algorithm, CommQueue& queue, const CollArgs& args) {
   return algorithm != nullptr && algorithm->goes_at_once != nullptr &&
-         algorithm->goes_at_once(queue, pipeline);
+         algorithm->goes_at_once(queue.team, args);
 }
 
 struct Choice {
@@ -92,10 +92,9 @@ struct Choice {
   bool whole() const { return !turn || (is_known() && turn->result->algorithm == nullptr); }
   // Known to be one that may be polled at once, and needs no shadows; else null.
   const Algorithm* at_once(CommQueue& queue, const CollectiveCall& call) const {
-    if (!turn || !is_known() || call.pipeline->in.shadowed || call.pipeline->out.shadowed)
-      return nullptr;
+    if (!turn || !is_known() || call.args->in.shadowed || call.args->out.shadowed) return nullptr;
     const Algorithm* const voted = turn->result->algorithm;
-    return may_go_at_once(voted, queue, *call.pipeline) ? voted : nullptr;
+    return may_go_at_once(voted, queue, *call.args) ? voted : nullptr;
   }
 
  private:
@@ -105,33 +104,31 @@ struct Choice {
 Choice choose(Engine& engine, CommQueue& queue, CollectiveCall& call) {
   using By = CallWatch::By;
   Choice choice;
-  if (call.pipeline && !queue.watch.is_broken())
-    choice.turn = engine.next_turn(queue, call.pipeline->key);
+  if (call.args && !queue.watch.is_broken()) choice.turn = engine.next_turn(queue, call.args->key);
   if (call.mark) call.entry = queue.watch.begin(*call.mark, choice.whole() ? By::host : By::us);
   return choice;
 }
 
 // Where a library was asked for.
 void count_other_way(const Choice& choice, const CollectiveCall& call) {
-  if (!choice.turn || call.pipeline->ways.library == nullptr) return;
+  if (!choice.turn || call.args->ways.library == nullptr) return;
   const VoteResult& voted = *choice.turn->result;
-  if (voted.known && voted.algorithm != &algorithms::library &&
-      call.pipeline->ballot == Ballot::device)
+  if (voted.known && voted.algorithm != &algorithms::library && call.args->ballot == Ballot::device)
     CclExchange::count_other_way();
 }
 
 std::unique_ptr<Exchange> make_at_once(Engine& engine, CommQueue& queue, const Algorithm& algorithm,
-                                       const Pipeline& pipeline) {
+                                       const CollArgs& args) {
   // Before an exchange reaches into the user's buffers.
-  if (node::goes_by_pairs(pipeline.exchange->kind)) queue.regions.group->offers().tend();
-  return algorithm.make(queue, pipeline, {.is_alone = true, .is_idle = engine.idle()});
+  if (node::goes_by_pairs(args.exchange->kind)) queue.team.regions.group->offers().tend();
+  return algorithm.make(queue.team, args, {.is_alone = true, .is_idle = engine.idle()});
 }
 
 // What calls of several steps do each time costs too much of a short one.
 void tend_now_and_then(CommQueue& queue) {
   constexpr unsigned kCallsPerTend = 64;
-  if (queue.regions.group && ++queue.short_calls % kCallsPerTend == 0)
-    queue.regions.group->offers().tend();
+  if (queue.team.regions.group && ++queue.short_calls % kCallsPerTend == 0)
+    queue.team.regions.group->offers().tend();
 }
 
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
@@ -175,8 +172,8 @@ Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
 }  // namespace
 
 // A runtime copies to and from its own memory only.
-bool copies_ends_of(const node::Group* group, const Pipeline& call) {
-  const auto copies = [group](const PipelineEnd& end) {
+bool copies_ends_of(const node::Group* group, const CollArgs& call) {
+  const auto copies = [group](const CallEnd& end) {
     return group == nullptr || end.runtime == nullptr || end.runtime == &group->runtime();
   };
   return copies(call.in) && copies(call.out);
@@ -186,7 +183,7 @@ std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
   if (!turn) return call.why_no_exchange;
   if (!turn->result->known) return reason::kVoteFailed;
   std::string words = turn->votes ? reason::kVotes : reason::kVoted;
-  if (*call.pipeline->asked_by != '\0') words += std::string(", ") + call.pipeline->asked_by;
+  if (*call.args->asked_by != '\0') words += std::string(", ") + call.args->asked_by;
   if (!turn->result->why.empty()) words += ": " + turn->result->why;
   return words;
 }
@@ -195,9 +192,9 @@ const char* last_path() noexcept { return g_last_path; }
 void set_last_path(const char* path) noexcept { g_last_path = path; }
 
 void explain(CommQueue& queue, const Status& status) noexcept {
-  for (const NodeGroup* group : {&queue.regions, &queue.inboxes, &queue.nodes.local})
+  for (const NodeGroup* group : {&queue.team.regions, &queue.team.inboxes, &queue.team.nodes.local})
     if (group->group) group->group->explain(status);
-  for (const auto& ccl : queue.ccls)
+  for (const auto& ccl : queue.team.libraries)
     if (ccl->node.group) ccl->mailboxes().explain(status);
 }
 
@@ -237,24 +234,24 @@ Status call_host(Engine& engine, CollectiveCall& call) {
 
 // A call of several steps needs somebody who takes them while this rank blocks in the host MPI.
 void make_one_step_without_progress(const Engine& engine, CollectiveCall& call) {
-  if (engine.threads_allowed() || !call.pipeline) return;
-  call.pipeline.reset();
+  if (engine.threads_allowed() || !call.args) return;
+  call.args.reset();
   call.why_no_exchange = reason::kNoProgress;
 }
 
 // As much device memory as one call can use; equal on all ranks, as what it follows from.
-void fit_memory_to_call(Pipeline& pipeline) {
+void fit_memory_to_call(CollArgs& args) {
   constexpr std::size_t kRegionBytesMax = std::size_t{32} << 20;
-  const node::Call& call = *pipeline.exchange;
+  const node::Call& call = *args.exchange;
   const std::size_t used_bytes = node::goes_by_pairs(call.kind)
                                      ? kRegionBytesMax
                                      : node::Plan::slot_bytes_max(call) * node::Group::kSlots;
-  pipeline.region_bytes = std::min({pipeline.region_bytes, kRegionBytesMax, used_bytes});
+  args.region_bytes = std::min({args.region_bytes, kRegionBytesMax, used_bytes});
   // Whose rounds are short goes by the host MPI.
-  if (node::goes_by_pairs(call.kind)) pipeline.ways.lane_bytes = 0;
+  if (node::goes_by_pairs(call.kind)) args.ways.lane_bytes = 0;
   const std::size_t units =
       (call.block_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes;
-  pipeline.ways.lane_bytes = std::min(pipeline.ways.lane_bytes, units * device::kInboxUnitBytes);
+  args.ways.lane_bytes = std::min(args.ways.lane_bytes, units * device::kInboxUnitBytes);
 }
 
 // The ranks decide which way all rounds of a persistent call go, and join the groups for it. A
@@ -262,42 +259,43 @@ void fit_memory_to_call(Pipeline& pipeline) {
 std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
                                                       const std::shared_ptr<CommQueue>& queue,
                                                       CollectiveCall call) {
-  fit_memory_to_call(*call.pipeline);
-  call.pipeline->ways.inbox_calls = 1;   // it is made to be repeated
-  call.pipeline->issue_chunk = nullptr;  // chunks would be matched in the order of the starts
+  fit_memory_to_call(*call.args);
+  call.args->ways.inbox_calls = 1;        // it is made to be repeated
+  call.args->host.issue_chunk = nullptr;  // chunks would be matched in the order of the starts
   // What the ranks cannot do together they cannot do for one request.
   const auto own = std::make_shared<CommQueue>();
-  for (auto group : {&CommQueue::regions, &CommQueue::inboxes}) {
-    NodeGroup& copy = (*own).*group = (*queue).*group;
+  for (auto group : {&Team::regions, &Team::inboxes}) {
+    NodeGroup& copy = own->team.*group = queue->team.*group;
     copy.group.reset();
   }
   // But for the wire, of which each has a lane.
-  own->nodes = {.local = queue->nodes.local, .wire = queue->nodes.wire};
-  own->nodes.local.group.reset();
-  own->nodes.lane = next_lane(queue->nodes);
-  if (own->nodes.lane == 0) call.pipeline->ways.leaders_max = 0;
-  if (ccl::Library* const library = call.pipeline->ways.library)
-    own->ccls.push_back(std::make_shared<CclGroup>(*library, &ccl_group_of(*queue, *library)));
+  own->team.nodes = {.local = queue->team.nodes.local, .wire = queue->team.nodes.wire};
+  own->team.nodes.local.group.reset();
+  own->team.nodes.lane = next_lane(queue->team.nodes);
+  if (own->team.nodes.lane == 0) call.args->ways.leaders_max = 0;
+  if (ccl::Library* const library = call.args->ways.library)
+    own->team.libraries.push_back(
+        std::make_shared<CclGroup>(*library, &ccl_group_of(queue->team, *library)));
   const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
   auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,
                                                          CollectiveOperation::Form::persistent);
   engine.submit(operation, queue);
   engine.wait(*operation);
-  queue->nodes.wire = own->nodes.wire;
-  if (queue->regions.placement.ranks() == 0) queue->regions.placement = own->regions.placement;
+  queue->team.nodes.wire = own->team.nodes.wire;
+  if (queue->team.regions.placement.ranks() == 0)
+    queue->team.regions.placement = own->team.regions.placement;
   return operation;
 }
 
 }  // namespace
 
-std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline) {
+std::optional<Status> run_again(Engine& engine, CommQueue& queue, const CollArgs& args) {
   if (!engine.idle() || queue.watch.is_broken()) return std::nullopt;
-  const auto voted = queue.modes.next_if(pipeline.key, [&](const Algorithm* algorithm) {
-    return may_go_at_once(algorithm, queue, pipeline);
-  });
+  const auto voted = queue.modes.next_if(
+      args.key, [&](const Algorithm* algorithm) { return may_go_at_once(algorithm, queue, args); });
   if (!voted) return std::nullopt;
-  const auto entry = queue.watch.begin(CallMark::of(pipeline.key), CallWatch::By::us);
-  const auto exchange = make_at_once(engine, queue, **voted, pipeline);
+  const auto entry = queue.watch.begin(CallMark::of(args.key), CallWatch::By::us);
+  const auto exchange = make_at_once(engine, queue, **voted, args);
   set_last_path(exchange->path());
   CallWatch::Difference found;
   Status status = run_exchange(engine, queue, *exchange, entry, found);
@@ -324,11 +322,11 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
     return std::exchange(queue->difference, Status());
   }
   if (const Algorithm* const algorithm = choice.at_once(*queue, call)) {
-    const auto exchange = make_at_once(engine, *queue, *algorithm, *call.pipeline);
+    const auto exchange = make_at_once(engine, *queue, *algorithm, *call.args);
     const char* const path = exchange->path();
     set_last_path(path);
     if (call.story) call.story->took(path, why(call, choice.turn));
-    repeatable = !node::goes_by_pairs(call.pipeline->exchange->kind);
+    repeatable = !node::goes_by_pairs(call.args->exchange->kind);
     CallWatch::Difference found;
     Status status = run_exchange(engine, *queue, *exchange, call.entry, found);
     if (!found.by_host) return status;
@@ -391,8 +389,8 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
   make_one_step_without_progress(engine, call);
-  if (queue->watch.is_broken()) call.pipeline.reset();
-  if (call.pipeline && call.pipeline->exchange) {
+  if (queue->watch.is_broken()) call.args.reset();
+  if (call.args && call.args->exchange) {
     const std::uint64_t context = call.context;
     const auto operation = decide_on_rounds(engine, queue, std::move(call));
     set_last_path(operation->path());

@@ -7,59 +7,18 @@
 // mpi.h.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 
-#include "coll/algorithm.h"
+#include "coll/coll_args.h"
 #include "coll/select/reasons.h"
 #include "core/engine.h"
-#include "core/pipeline_end.h"
 #include "core/requests.h"
 #include "core/staged_buffer.h"
-#include "core/wire.h"
-#include "node/plan.h"
 
 namespace accord::core {
-
-// How a call may be cut into chunks. Everything but the ballot, the ends and in_place is equal on
-// all ranks.
-struct Pipeline {
-  Key key;
-  Ballot ballot = Ballot::neutral;
-  const char* asked_by =
-      "";  // who wants it to go a certain way, one of coll/select/reasons.h; "": nobody
-  std::size_t size_bytes = 0;    // packed
-  std::size_t chunk_bytes = 0;   // of all chunks but the last; a whole number of elements
-  std::size_t parcel_bytes = 0;  // what goes from node to node at a time, see Placement
-  PipelineEnd in;
-  PipelineEnd out;
-  // Starts the vote: an element-wise minimum of the four words over the communicator.
-  std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
-  // The call as one through the exchange regions of a node, if it can be one.
-  std::optional<node::Call> exchange;
-  DeviceWays ways;  // that it may try
-  // The program may have several collectives of one process under way, also where this one blocks.
-  bool in_company = false;
-  int rank = 0;
-  bool in_place = false;  // as node::Plan means it; pair by pair: both ends are one
-  // This rank's exchange region: its size, and whose memory it is where neither end says it (null:
-  // the default runtime's).
-  std::size_t region_bytes = 0;
-  device::DeviceRuntime* region_runtime = nullptr;
-  // Of reductions that do: inout = in op inout, of elements in host memory.
-  std::function<int(const void* in, void* inout, std::size_t length_bytes)> reduce_local;
-  IssueWire issue_wire;
-  // Starts an exchange of `size_bytes` bytes of each rank, in the order of the ranks.
-  std::function<int(const void* mine, void* all, std::size_t size_bytes, HostRequest& request)>
-      issue_allgather;
-  // Empty where chunks of the host MPI's call are no use. Starts it on `length_bytes` bytes; `in`
-  // or `out` is null where this rank has no such end, and in == out means in place.
-  std::function<int(const void* in, void* out, std::size_t length_bytes, HostRequest& request)>
-      issue_chunk;
-};
 
 struct CollectiveCall {
   StagedBuffer send;
@@ -74,7 +33,7 @@ struct CollectiveCall {
   std::function<int(const void* send, void* recv)> block;
   // What is left to do on this rank when the host MPI is through; may be empty. Gets recv.host().
   std::function<int(void* recv)> conclude;
-  std::optional<Pipeline> pipeline;
+  std::optional<CollArgs> args;
   std::optional<CallMark> mark;  // of a call that all ranks count
   node::CallEntry entry;         // of it on the board, once it has begun
   stages::Story story;
@@ -88,7 +47,7 @@ struct CollectiveCall {
 };
 
 // Blocking: returns when the call is complete on this rank. `repeatable`: it went through inboxes
-// or by a collective library in one step, and its pipeline, which is still there, describes the
+// or by a collective library in one step, and its args, which is still there, describes the
 // next call like it as well; not pair by pair, where the program may write other counts into the
 // same arrays.
 Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
@@ -96,7 +55,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
 
 // Blocking: a call like an earlier one that was repeatable. Nothing where it does not go that way
 // this time: then it has not begun.
-std::optional<Status> run_again(Engine& engine, CommQueue& queue, const Pipeline& pipeline);
+std::optional<Status> run_again(Engine& engine, CommQueue& queue, const CollArgs& args);
 
 // Non-blocking: never waits for a peer. `request` is a real request of the host MPI, tracked if
 // need be.

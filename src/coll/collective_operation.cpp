@@ -24,7 +24,7 @@ const Algorithm& algorithm_of(const VoteResult& result) {
 
 // A library's calls go by its name.
 const char* CollectiveOperation::path_of(const Algorithm& algorithm) const {
-  return algorithm.variants.empty() ? call_.pipeline->ways.library->name() : algorithm.name;
+  return algorithm.variants.empty() ? call_.args->ways.library->name() : algorithm.name;
 }
 
 CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
@@ -39,7 +39,7 @@ void CollectiveOperation::renew() {
   turn_->votes = false;
   status_ = {};
   exchange_.reset();
-  for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+  for (CallEnd* end : {&call_.args->in, &call_.args->out}) {
     if (end->on_device && end->runtime != nullptr)
       (void)end->runtime->classify(end->user, end->memory);
   }
@@ -96,7 +96,7 @@ Operation::Phase CollectiveOperation::finish_exchange() {
 
 Operation::Phase CollectiveOperation::finish() {
   stages::enter(stages::Stage::finish);
-  if (call_.pipeline->out.shadowed)
+  if (call_.args->out.shadowed)
     keep_first(status_, status_.ok() ? call_.recv.copy_out() : copy_out_arrived());
   return Phase::done;
 }
@@ -104,7 +104,7 @@ Operation::Phase CollectiveOperation::finish() {
 // What lies in the shadow of a block that did not come is none of the user's.
 Status CollectiveOperation::copy_out_arrived() {
   std::vector<Segment> arrived;
-  const PipelineEnd& out = call_.pipeline->out;
+  const CallEnd& out = call_.args->out;
   for (std::size_t i = 0; i < out.blocks.size(); ++i) {
     if (out.blocks[i].count != 0 && exchange_->has_block_of(out.peer_of(i)))
       arrived.push_back(out.blocks[i]);
@@ -154,10 +154,8 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
       done = false;
       polled = port.test(slot.request, done);
     }
-    if (slot.state == Slot::State::copying_in)
-      polled = call_.pipeline->in.copied(slot.ticket, done);
-    if (slot.state == Slot::State::copying_out)
-      polled = call_.pipeline->out.copied(slot.ticket, done);
+    if (slot.state == Slot::State::copying_in) polled = call_.args->in.copied(slot.ticket, done);
+    if (slot.state == Slot::State::copying_out) polled = call_.args->out.copied(slot.ticket, done);
     if (done || !polled.ok()) slot.state = Slot::State::empty;
     all_done = all_done && slot.state == Slot::State::empty;
   }
@@ -177,8 +175,8 @@ Operation::Phase CollectiveOperation::follow(HostPort& port) {
 Status CollectiveOperation::begin() {
   if (turn_ && turn_->votes) {
     stages::enter(stages::Stage::vote);
-    mine_ = Vote::cast(call_.pipeline->key, call_.pipeline->ballot);
-    ACCORD_TRY(Status::from_host(call_.pipeline->issue_vote(mine_, all_, request_)));
+    mine_ = Vote::cast(call_.args->key, call_.args->ballot);
+    ACCORD_TRY(Status::from_host(call_.args->host.issue_vote(mine_, all_, request_)));
     stage_ = Stage::voting;
     return {};
   }
@@ -199,11 +197,11 @@ Status CollectiveOperation::start_as(const Algorithm& algorithm) {
     return open_slots();
   }
   stage_ = Stage::exchange;
-  for (const NodeGroup* group : {&queue_->regions, &queue_->nodes.local})
+  for (const NodeGroup* group : {&queue_->team.regions, &queue_->team.nodes.local})
     if (group->group) group->group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
-  const bool is_alone = form_ == Form::blocking && !call_.pipeline->in_company;
-  exchange_ = algorithm.make(*queue_, *call_.pipeline, {.is_alone = is_alone});
+  const bool is_alone = form_ == Form::blocking && !call_.args->in_company;
+  exchange_ = algorithm.make(queue_->team, *call_.args, {.is_alone = is_alone});
   return open_ends(algorithm);
 }
 
@@ -218,11 +216,13 @@ Status CollectiveOperation::agree(HostPort& port, bool& pending) {
   pending = !done;
   if (pending) return {};
   if (stage_ == Stage::voting) return count_votes();
-  joins_ = joining_->settled();
+  if (!joining_->settled()) bootstrap_->stop_joining();
   return decide();
 }
 
 Status CollectiveOperation::count_votes() {
+  const auto owner = form_ == Form::persistent ? Bootstrap::Owner::request : Bootstrap::Owner::call;
+  bootstrap_.emplace(queue_->team, *call_.args, owner);
   if (!all_.agreed()) {
     queue_->watch.break_up();
     return {StatusCode::mismatch,
@@ -232,21 +232,24 @@ Status CollectiveOperation::count_votes() {
   return decide();
 }
 
-// What the call goes by, for which its ranks may have to join a group first.
+// What the call goes by, for which its ranks may have to join something first.
 Status CollectiveOperation::decide() {
-  if (all_.any_device() && meet()) {
+  const bool on_device = all_.any_device();
+  if (on_device) joining_ = bootstrap_->next(all_, turn_->number);
+  if (on_device && joining_ != nullptr) {
     stages::enter(stages::Stage::join);
     stage_ = Stage::joining;
     return joining_->begin();
   }
-  const bool on_device = all_.any_device();
-  const Algorithm& algorithm = on_device ? select(situation()) : algorithms::staged;
+  const Algorithm& algorithm = on_device ? select(bootstrap_->situation(all_)) : algorithms::staged;
   const bool is_one_host_call = &algorithm == &algorithms::staged;
   VoteResult& result = *turn_->result;
   result.algorithm = is_one_host_call ? nullptr : &algorithm;
-  result.why = on_device ? why(algorithm) : why_no_device();
+  result.why = !on_device             ? bootstrap_->why_no_device()
+               : call_.args->exchange ? bootstrap_->why(algorithm, all_)
+                                      : call_.why_no_exchange;
   result.known = true;
-  if (wants_library() && on_device && &algorithm != &algorithms::library)
+  if (on_device && bootstrap_->wants_library() && &algorithm != &algorithms::library)
     CclExchange::count_other_way();
   if (form_ == Form::persistent && !is_one_host_call) {
     path_ = path_of(algorithm);
@@ -274,18 +277,17 @@ Status CollectiveOperation::whole(HostPort& port, bool& pending) {
 }
 
 std::size_t CollectiveOperation::chunk_first_bytes(std::size_t chunk) const {
-  return chunk * call_.pipeline->chunk_bytes;
+  return chunk * call_.args->chunk_bytes;
 }
 
 std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
-  return std::min(call_.pipeline->chunk_bytes,
-                  call_.pipeline->size_bytes - chunk_first_bytes(chunk));
+  return std::min(call_.args->chunk_bytes, call_.args->size_bytes - chunk_first_bytes(chunk));
 }
 
 Status CollectiveOperation::open_ends(const Algorithm& algorithm) {
   const node::Group* const group =
-      algorithm.copier != nullptr ? algorithm.copier(*queue_, *call_.pipeline) : nullptr;
-  for (PipelineEnd* end : {&call_.pipeline->in, &call_.pipeline->out}) {
+      algorithm.copier != nullptr ? algorithm.copier(queue_->team, *call_.args) : nullptr;
+  for (CallEnd* end : {&call_.args->in, &call_.args->out}) {
     // A runtime copies to and from its own memory only.
     const bool foreign =
         group != nullptr && end->runtime != nullptr && end->runtime != &group->runtime();
@@ -304,12 +306,12 @@ Status CollectiveOperation::open_ends(const Algorithm& algorithm) {
 }
 
 Status CollectiveOperation::open_slots() {
-  Pipeline& pipeline = *call_.pipeline;
+  CollArgs& args = *call_.args;
   stage_ = Stage::chunks;
-  chunks_ = (pipeline.size_bytes + pipeline.chunk_bytes - 1) / pipeline.chunk_bytes;
+  chunks_ = (args.size_bytes + args.chunk_bytes - 1) / args.chunk_bytes;
   slots_.resize(std::min(kSlots, chunks_));
-  device::DeviceRuntime* runtime = pipeline.in.runtime ? pipeline.in.runtime : pipeline.out.runtime;
-  if (pipeline.in.plain() && pipeline.out.plain()) return {};
+  device::DeviceRuntime* runtime = args.in.runtime ? args.in.runtime : args.out.runtime;
+  if (args.in.plain() && args.out.plain()) return {};
   for (Slot& slot : slots_) {
     // No device here, but a host buffer with gaps: plain memory does.
     ACCORD_TRY(runtime != nullptr
@@ -338,7 +340,7 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
     slot.state = State::copying_in;
   }
   if (slot.state == State::copying_in) {
-    ACCORD_TRY(call_.pipeline->in.copied(slot.ticket, done));
+    ACCORD_TRY(call_.args->in.copied(slot.ticket, done));
     if (done) slot.state = State::ready;
   }
   if (slot.state == State::ready && slot.chunk == next_issue_) {
@@ -357,7 +359,7 @@ Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
     }
   }
   if (slot.state == State::copying_out) {
-    ACCORD_TRY(call_.pipeline->out.copied(slot.ticket, done));
+    ACCORD_TRY(call_.args->out.copied(slot.ticket, done));
     if (done) {
       slot.state = State::empty;
       ++finished_;
@@ -384,31 +386,31 @@ stages::Stage CollectiveOperation::stage_of_chunks() const {
 
 Status CollectiveOperation::fill(Slot& slot) {
   stages::enter(stages::Stage::copy_in);
-  const PipelineEnd& in = call_.pipeline->in;
+  const CallEnd& in = call_.args->in;
   if (!in.present() || in.plain()) return {};
-  return in.copy(PipelineEnd::Direction::pack, chunk_first_bytes(slot.chunk),
+  return in.copy(CallEnd::Direction::pack, chunk_first_bytes(slot.chunk),
                  chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 
 Status CollectiveOperation::issue(Slot& slot) {
   stages::enter(stages::Stage::host_mpi);
-  const Pipeline& pipeline = *call_.pipeline;
-  return Status::from_host(pipeline.issue_chunk(chunk_pointer(pipeline.in, slot),
-                                                chunk_pointer(pipeline.out, slot),
-                                                chunk_length_bytes(slot.chunk), slot.request));
+  const CollArgs& args = *call_.args;
+  return Status::from_host(args.host.issue_chunk(chunk_pointer(args.in, slot),
+                                                 chunk_pointer(args.out, slot),
+                                                 chunk_length_bytes(slot.chunk), slot.request));
 }
 
 Status CollectiveOperation::drain(Slot& slot) {
   stages::enter(stages::Stage::copy_out);
-  const PipelineEnd& out = call_.pipeline->out;
+  const CallEnd& out = call_.args->out;
   if (!out.present() || out.plain()) return {};
-  return out.copy(PipelineEnd::Direction::unpack, chunk_first_bytes(slot.chunk),
+  return out.copy(CallEnd::Direction::unpack, chunk_first_bytes(slot.chunk),
                   chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 
 // Where the host MPI finds or leaves this chunk. Both ends of a rank share one shadow: the call
 // then is in place.
-void* CollectiveOperation::chunk_pointer(const PipelineEnd& end, const Slot& slot) const {
+void* CollectiveOperation::chunk_pointer(const CallEnd& end, const Slot& slot) const {
   if (!end.present()) return nullptr;
   return end.plain() ? end.address(chunk_first_bytes(slot.chunk)) : slot.shadow.data();
 }

@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
+#include "coll/bootstrap.h"
 #include "coll/collective.h"
 #include "coll/exchange.h"
-#include "coll/library/group.h"
 #include "core/engine.h"
 #include "core/meeting.h"
 
@@ -72,25 +72,8 @@ class CollectiveOperation final : public Operation {
   Status begin();
   Status agree(HostPort& port, bool& pending);
   Status count_votes();
-  bool meet();
-  bool wants_library() const;
-  CclGroup& ccl_group() const;
-  CclGroup* ccl_group_to_join() const;
-  bool goes_by_library() const;
-  NodeGroup* group_to_join() const;
-  std::size_t wanted_region_bytes() const;
-  std::size_t wanted_lane_bytes() const;
-  bool fits_inboxes() const;
-  bool wants_placement() const;
-  bool goes_by_pairs() const;
-  bool wants_two_levels() const;
-  bool meet_across_nodes();
-  bool goes_in_two_levels() const;
-  Situation situation() const;
   Status decide();
   const char* path_of(const Algorithm& algorithm) const;
-  std::string why(const Algorithm& algorithm) const;
-  const char* why_no_device() const;
   Status start_as(const Algorithm& algorithm);
   Status open_ends(const Algorithm& algorithm);
   Status whole(HostPort& port, bool& pending);
@@ -101,7 +84,7 @@ class CollectiveOperation final : public Operation {
   Status issue(Slot& slot);
   void give_up(Slot& slot, Status status);
   Status drain(Slot& slot);
-  void* chunk_pointer(const PipelineEnd& end, const Slot& slot) const;
+  void* chunk_pointer(const CallEnd& end, const Slot& slot) const;
   std::size_t chunk_first_bytes(std::size_t chunk) const;
   std::size_t chunk_length_bytes(std::size_t chunk) const;
   stages::Stage stage_of_chunks() const;
@@ -111,8 +94,8 @@ class CollectiveOperation final : public Operation {
   std::shared_ptr<CommQueue> queue_;
   const Form form_;
   std::unique_ptr<Exchange> exchange_;
+  std::optional<Bootstrap> bootstrap_;  // of a call that votes
   std::unique_ptr<Meeting> joining_;
-  bool joins_ = true;  // until it turns out that it is too early
   Stage stage_ = Stage::begin;
   const char* path_ = "queued";
   Patience patience_;

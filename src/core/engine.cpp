@@ -171,13 +171,14 @@ namespace {
 
 // Of the groups that have memory, one that all ranks of the communicator have.
 node::Group* group_of(const CommQueue& queue) {
-  const auto& group = queue.regions.group ? queue.regions.group : queue.inboxes.group;
+  const auto& group =
+      queue.team.regions.group ? queue.team.regions.group : queue.team.inboxes.group;
   return group.get();
 }
 
 // All ranks do so between the same two calls, and join again when calls ask for it.
 void forget_groups(CommQueue& queue) {
-  for (NodeGroup* group : {&queue.regions, &queue.inboxes}) {
+  for (NodeGroup* group : {&queue.team.regions, &queue.team.inboxes}) {
     group->group.reset();
     group->asked_bytes = 0;
   }
@@ -198,7 +199,7 @@ void wake(CommQueue& queue) {
 // have said so after as many calls their memory goes.
 void Engine::rest(CommQueue& queue, std::chrono::steady_clock::time_point now) {
   node::Group* const group = group_of(queue);
-  if (group == nullptr || queue.regions.placement.nodes() > 1) return;
+  if (group == nullptr || queue.team.regions.placement.nodes() > 1) return;
   const std::uint64_t calls = queue.modes.calls();
   if (queue.calls_seen != calls || queue.seen_at == decltype(queue.seen_at){}) {
     queue.calls_seen = calls;

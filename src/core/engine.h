@@ -37,17 +37,11 @@
 #include "core/agreement.h"
 #include "core/call_watch.h"
 #include "core/host_port.h"
-#include "core/placement.h"
-
-namespace accord::node {
-class Group;
-}
+#include "core/team.h"
 
 namespace accord::core {
 
-class CclGroup;
 struct CommQueue;
-class Wire;
 
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
@@ -81,39 +75,14 @@ class Operation : public std::enable_shared_from_this<Operation> {
   int placeholder_ = kNoPlaceholder;
 };
 
-// Equal on all ranks of a communicator.
-struct NodeGroup {
-  std::shared_ptr<node::Group> group;  // once they have joined it
-  bool declined = false;               // they tried, and cannot
-  unsigned early_attempts = 0;         // when some of them used no device yet
-  std::size_t asked_bytes = 0;         // of its regions or lanes: more is worth joining anew
-  std::string why_declined;            // as far as this rank knows, for people
-  Placement placement;                 // of the ranks that tried
-  bool reduce = false;                 // all of them can on their device
-};
-
-// What calls of a communicator that spans nodes go by.
-struct Nodes {
-  NodeGroup local;             // a group on each of them, or on none
-  std::shared_ptr<Wire> wire;  // between the nodes
-  std::uint64_t chunks = 0;    // that calls have been cut into so far
-  // Which messages of the wire are theirs: 0 is the communicator's, each of its persistent requests
-  // has another.
-  unsigned lane = 0;
-  unsigned lanes_given = 0;
-};
-
 // One per communicator; lives as long as the communicator or any operation of it.
 struct CommQueue {
   std::deque<Operation*> waiting;  // operations that have yet to issue something, oldest first
   ModeTable modes;
   CallWatch watch;
   Status difference;  // for the call that begins anew to tell
-  NodeGroup regions;
-  NodeGroup inboxes;
-  Nodes nodes;
-  std::vector<std::shared_ptr<CclGroup>> ccls;  // one a library that calls have asked for
-  unsigned short_calls = 0;                     // blocking ones of one step
+  Team team;
+  unsigned short_calls = 0;  // blocking ones of one step
   // Whether its memory may go since nobody calls (Engine::rest).
   bool is_known = false;         // to the engine
   std::uint64_t calls_seen = 0;  // and since when there have been no more:

@@ -238,7 +238,7 @@ Status PartitionedCollective::complaint() const {
   return {};
 }
 
-PipelineEnd PartitionedCollective::part(const Place& place, Run run) const {
+CallEnd PartitionedCollective::part(const Place& place, Run run) const {
   switch (place.area) {
     case Area::contribution:
       return plan_.contribution.at(place, run.first, run.count);
@@ -346,7 +346,7 @@ void PartitionedCollective::queue(Run run, const Outgoing& outgoing) {
   for (Run rest = run; rest.count > 0;) {
     const Run now{rest.first, std::min(rest.count, together)};
     rest = {now.end(), rest.count - now.count};
-    const PipelineEnd end = part(outgoing.place, now);
+    const CallEnd end = part(outgoing.place, now);
     const std::uint64_t element = end.segment.type->size_bytes();
     const std::uint64_t total = end.segment.size_bytes();
     const std::uint64_t piece = std::max(longest_piece() / element * element, element);

@@ -113,7 +113,7 @@ class PartitionedCollective final : public Partitioned {
     int peer = 0;
     std::uint64_t first_bytes = 0;  // of what the step gives
     std::uint64_t length_bytes = 0;
-    PipelineEnd end;
+    CallEnd end;
     PartitionedChannel::Letter letter;
     device::CopyTicket packing;
     bool sent = false;
@@ -138,8 +138,8 @@ class PartitionedCollective final : public Partitioned {
   }
   int process_of(int rank) const { return plan_.processes[static_cast<std::size_t>(rank)]; }
   device::DeviceRuntime& staging_runtime() const;
-  PipelineEnd part(const Place& place, Run run) const;
-  PipelineEnd part(const Place& place, std::int32_t partition) const {
+  CallEnd part(const Place& place, Run run) const;
+  CallEnd part(const Place& place, std::int32_t partition) const {
     return part(place, {partition, 1});
   }
   std::span<Track> tracks_of(Run run) {

@@ -88,8 +88,8 @@ Status PartitionedCollective::take_own(Move& move, Run rest) {
   const Step& step = *move.step;
   move.each_bytes = tracks_of(rest).front().wanted_bytes;
   move.run.count = step.own.whole() ? std::min(rest.count, together(step, move.each_bytes)) : 1;
-  const PipelineEnd from = part(step.own, move.run);
-  const PipelineEnd to = part(step.into, move.run);
+  const CallEnd from = part(step.own, move.run);
+  const CallEnd to = part(step.into, move.run);
   const std::size_t length = to.segment.size_bytes();
   if (from.segment.size_bytes() != length)
     return {StatusCode::truncated,
@@ -100,7 +100,7 @@ Status PartitionedCollective::take_own(Move& move, Run rest) {
   if (step.combine == Combine::store && from.contiguous() && to.contiguous() && one_runtime) {
     move.stage = Move::Stage::moving;
     if (from.address(0) == to.address(0)) return {};
-    const PipelineEnd& with = to.runtime != nullptr ? to : from;
+    const CallEnd& with = to.runtime != nullptr ? to : from;
     move.mover = with.runtime;
     const device::Copy copy{.dst = to.address(0), .src = from.address(0), .row_bytes = length};
     if (with.runtime != nullptr)
@@ -114,7 +114,7 @@ Status PartitionedCollective::take_own(Move& move, Run rest) {
   ACCORD_TRY(table_.channel().take_memory(&staging_runtime(), length, *own.letter));
   own.bytes = own.letter->data();
   move.mover = from.runtime;
-  return from.copy(PipelineEnd::Direction::pack, 0, length, own.bytes, move.ticket);
+  return from.copy(CallEnd::Direction::pack, 0, length, own.bytes, move.ticket);
 }
 
 Status PartitionedCollective::advance_moves(bool& any) {
@@ -161,7 +161,7 @@ Status PartitionedCollective::advance(Move& move, bool& done) {
 // Stays where it is as long as no memory is to be had for it.
 Status PartitionedCollective::put(Move& move) {
   const Step& step = *move.step;
-  const PipelineEnd into = part(step.into, move.run);
+  const CallEnd into = part(step.into, move.run);
   move.mover = into.runtime;
   if (lifts(step)) {
     if (!take_scrap(move.lifted)) return {};
@@ -178,7 +178,7 @@ Status PartitionedCollective::put(Move& move) {
   device::CopyBatch batch;
   std::uint64_t first = move.first_bytes;
   for (const Arrived& piece : move.pieces) {
-    batch.add(into.copies(PipelineEnd::Direction::unpack, first, piece.length_bytes, piece.bytes));
+    batch.add(into.copies(CallEnd::Direction::unpack, first, piece.length_bytes, piece.bytes));
     first += piece.length_bytes;
   }
   return into.carry(batch, move.ticket);

@@ -23,7 +23,7 @@ bool list_blocks(const PartitionArea& area, const NodeReduction::Terms& terms,
                  std::vector<NodeReduction::Block>& blocks) {
   blocks.resize(terms.processes.size());
   for (std::size_t i = 0; i < blocks.size() && !area.blocks.empty(); ++i) {
-    PipelineEnd end = area.end;
+    CallEnd end = area.end;
     end.segment = area.blocks[area.blocks.size() == 1 ? 0 : i];
     const std::size_t bytes = end.segment.size_bytes();
     const std::size_t element_bytes = device::element_bytes(terms.element);

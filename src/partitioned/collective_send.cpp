@@ -57,7 +57,7 @@ Status PartitionedCollective::pack(Message& message) {
                                           message.letter));
   std::byte* const bytes = message.letter.data();
   std::memcpy(bytes, &header, sizeof header);
-  return message.end.copy(PipelineEnd::Direction::pack, message.first_bytes, message.length_bytes,
+  return message.end.copy(CallEnd::Direction::pack, message.first_bytes, message.length_bytes,
                           bytes + sizeof header, message.packing);
 }
 

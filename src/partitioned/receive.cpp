@@ -166,7 +166,7 @@ void PartitionedReceive::lend_buffer() {
 }
 
 Status PartitionedReceive::fill_lent(wire::Welcome& welcome, node::Descriptor& descriptor) const {
-  const PipelineEnd& end = call_.end;
+  const CallEnd& end = call_.end;
   std::uint64_t offset_bytes = 0;
   if (runtime() == nullptr || !end.present() || !end.contiguous() ||
       !end.offset_in_memory(0, own_bytes(), offset_bytes))
@@ -257,7 +257,7 @@ Status PartitionedReceive::take(const wire::Header& header, std::span<const std:
                  .letter = std::move(letter),
                  .ticket = {}};
   if (part.length_bytes > 0)
-    ACCORD_TRY(call_.end.copy(PipelineEnd::Direction::unpack, header.first_bytes, part.length_bytes,
+    ACCORD_TRY(call_.end.copy(CallEnd::Direction::unpack, header.first_bytes, part.length_bytes,
                               const_cast<std::byte*>(body.data()), part.ticket));
   unpacking_.push_back(std::move(part));
   return {};

@@ -19,8 +19,8 @@
 #include <string>
 
 #include "accord/partitioned_layout.h"
+#include "core/call_end.h"
 #include "core/engine.h"
-#include "core/pipeline_end.h"
 #include "core/requests.h"
 #include "node/partition_board.h"
 #include "node/shared_pages.h"
@@ -43,7 +43,7 @@ constexpr bool is_before(std::uint32_t round, std::uint32_t other) noexcept {
 enum class PartitionCopy { automatic, kernel, engine };
 
 struct PartitionedCall {
-  PipelineEnd end;
+  CallEnd end;
   Envelope envelope;
   std::int32_t partitions = 0;
   std::uint64_t partition_bytes = 0;

@@ -434,7 +434,7 @@ Status PartitionedSend::send_piece() {
   std::byte* const bytes = message.letter.data();
   std::memcpy(bytes, &header, sizeof header);
   if (piece.length_bytes > 0)
-    ACCORD_TRY(call_.end.copy(PipelineEnd::Direction::pack, piece.first_bytes, piece.length_bytes,
+    ACCORD_TRY(call_.end.copy(CallEnd::Direction::pack, piece.first_bytes, piece.length_bytes,
                               bytes + sizeof header, message.packing));
   messages_.push_back(std::move(message));
   return {};

@@ -8,10 +8,9 @@
 
 namespace accord::core {
 
-PipelineEnd PartitionArea::at(const Place& place, std::int32_t partition,
-                              std::int32_t count) const {
+CallEnd PartitionArea::at(const Place& place, std::int32_t partition, std::int32_t count) const {
   const Segment& block = blocks[static_cast<std::size_t>(place.block)];
-  PipelineEnd part = end;
+  CallEnd part = end;
   part.segment = block;
   if (!part.present()) return part;
   const auto elements = static_cast<std::ptrdiff_t>(block.count) * partition +
@@ -84,9 +83,9 @@ Status PartitionWork::lift(std::span<const Came> came, DeviceScrap& scrap,
   return runtime.copy_begin(area_.end.device, copies, ticket);
 }
 
-Status PartitionWork::combine_lifted(Combine combine, const PipelineEnd& there,
-                                     std::size_t first_bytes, const DeviceScrap& scrap,
-                                     std::size_t length_bytes, device::CopyTicket& ticket) const {
+Status PartitionWork::combine_lifted(Combine combine, const CallEnd& there, std::size_t first_bytes,
+                                     const DeviceScrap& scrap, std::size_t length_bytes,
+                                     device::CopyTicket& ticket) const {
   void* const target = there.address(first_bytes);
   const void* const lower = combine == Combine::before ? scrap.data() : target;
   const void* const higher = combine == Combine::before ? target : scrap.data();
@@ -102,9 +101,9 @@ Status PartitionWork::combine_lifted(Combine combine, const PipelineEnd& there,
 }
 
 // The later operand is the one that is overwritten.
-Status PartitionWork::combine(Combine combine, const PipelineEnd& there, std::size_t first_bytes,
+Status PartitionWork::combine(Combine combine, const CallEnd& there, std::size_t first_bytes,
                               std::byte* came, std::size_t length_bytes) {
-  using Direction = PipelineEnd::Direction;
+  using Direction = CallEnd::Direction;
   const std::size_t count = length_bytes / element_bytes();
   const bool dense = there.segment.type->dense();
   const std::size_t first = first_bytes / element_bytes();

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "core/call_end.h"
 #include "core/device_scrap.h"
-#include "core/pipeline_end.h"
 #include "device/staging_pool.h"
 #include "partitioned/schedule.h"
 
@@ -22,11 +22,11 @@ namespace accord::core {
 
 // The piece of partition 0 of each block; those of the others follow it.
 struct PartitionArea {
-  PipelineEnd end;  // whose memory it is; its own segment says nothing
+  CallEnd end;  // whose memory it is; its own segment says nothing
   std::vector<Segment> blocks;
 
   // Of `count` partitions from that one on; of several only a whole place.
-  PipelineEnd at(const Place& place, std::int32_t partition, std::int32_t count = 1) const;
+  CallEnd at(const Place& place, std::int32_t partition, std::int32_t count = 1) const;
 };
 
 struct PartitionReduction {
@@ -56,13 +56,13 @@ class PartitionWork {
   // `there`.
   using Came = std::span<const std::byte>;
   Status lift(std::span<const Came> came, DeviceScrap& scrap, device::CopyTicket& ticket) const;
-  Status combine_lifted(Combine combine, const PipelineEnd& there, std::size_t first_bytes,
+  Status combine_lifted(Combine combine, const CallEnd& there, std::size_t first_bytes,
                         const DeviceScrap& scrap, std::size_t length_bytes,
                         device::CopyTicket& ticket) const;
   // On the host: what has come (packed, and to be overwritten) with what is at `there` from
   // `first_bytes` on.
-  Status combine(Combine combine, const PipelineEnd& there, std::size_t first_bytes,
-                 std::byte* came, std::size_t length_bytes);
+  Status combine(Combine combine, const CallEnd& there, std::size_t first_bytes, std::byte* came,
+                 std::size_t length_bytes);
 
  private:
   bool fits(const PartitionArea& result) const;
@@ -74,7 +74,7 @@ class PartitionWork {
   device::StagingBuffer memory_;
   // What has come, laid out as the type has it; where it has gaps.
   device::StagingBuffer spread_memory_;
-  PipelineEnd spread_;
+  CallEnd spread_;
 };
 
 }  // namespace accord::core

@@ -127,14 +127,14 @@ bool describe(const Shape& call, CommState& state, core::CollectiveCall& describ
   if (!d.valid) return false;
   checked.look(d);
   if (d.recv.is_staged() && has_error_function(call.comm)) d.recv.preserve();
-  if (!is_aliased(call, state)) described.pipeline = pipeline(call, d, state);
+  if (!is_aliased(call, state)) described.args = coll_args(call, d, state);
   // Not of absolute addresses: one shadow for both were one pointer to host MPIs, as in place.
   described.same_address =
       d.send.is_staged() && d.send.user() == d.recv.user() && d.send.user() != MPI_BOTTOM;
   if (described.same_address) d.recv.absorb(d.send);
   if (described.story) {
     tell(described.story, call, d, state);
-    described.why_no_exchange = why_no_exchange(call, state, described.pipeline);
+    described.why_no_exchange = why_no_exchange(call, state, described.args);
   }
   described.send = std::move(d.send);
   described.recv = std::move(d.recv);
@@ -207,15 +207,15 @@ core::CallSite::Argument recv_argument(const Shape& call) {
 // Whether the handles of the types that this rank moves are never reused for others. The others
 // mean nothing here, and may be anything.
 template <class Shape>
-bool named_types(const Shape& call, const core::Pipeline& pipeline) {
+bool named_types(const Shape& call, const core::CollArgs& args) {
   if constexpr (requires { call.datatype; }) {
     return is_named(call.datatype);
   } else {
-    const auto named = [](const core::PipelineEnd& end, const void* pointer, MPI_Datatype type) {
+    const auto named = [](const core::CallEnd& end, const void* pointer, MPI_Datatype type) {
       return !end.present() || pointer == MPI_IN_PLACE || is_named(type);
     };
-    return named(pipeline.in, send_pointer(call), call.sendtype) &&
-           named(pipeline.out, recv_pointer(call), call.recvtype);
+    return named(args.in, send_pointer(call), call.sendtype) &&
+           named(args.out, recv_pointer(call), call.recvtype);
   }
 }
 
@@ -241,7 +241,7 @@ bool again(const Shape& call, int& code) {
     if (kept == nullptr || kept->send != whereabouts(send_pointer(call)) ||
         kept->recv != whereabouts(recv_pointer(call)))
       return false;
-    const auto status = core::run_again(engine(), *state->queue, kept->pipeline);
+    const auto status = core::run_again(engine(), *state->queue, kept->args);
     if (status)
       code =
           raise(call.comm, *status, {kept->function, {send_argument(call), recv_argument(call)}});
@@ -255,13 +255,13 @@ template <class Shape>
 void keep(const char* name, const Shape& call, CommState& state, core::CollectiveCall& went) {
   if constexpr (std::equality_comparable<Shape>) {
     const RepeatedCalls::Mark mark = mark_of(call);
-    if (!state.repeated.comes_again(mark) || !named_types(call, *went.pipeline)) return;
+    if (!state.repeated.comes_again(mark) || !named_types(call, *went.args)) return;
     state.repeated.keep(mark, call,
                         {.shape = {},
                          .function = name,
                          .send = whereabouts(send_pointer(call)),
                          .recv = whereabouts(recv_pointer(call)),
-                         .pipeline = *std::move(went.pipeline)});
+                         .args = *std::move(went.args)});
   }
 }
 
@@ -304,7 +304,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
       request != nullptr && state != nullptr && describe(call, *state, described, checked);
   auto ordered = valid ? make_rank_order(call, *state) : nullptr;
   if (!valid || (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
-                 !described.pipeline && !engine().busy(*state->queue))) {
+                 !described.args && !engine().busy(*state->queue))) {
     count_by_host(state, described);
     hand_to_host(described.story, valid ? core::reason::kNothingStaged : core::reason::kRefused);
     engine().progress();
@@ -335,8 +335,7 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
     return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   auto ordered = make_rank_order(call, *state);
-  if (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
-      !described.pipeline) {
+  if (!ordered && !described.send.is_staged() && !described.recv.is_staged() && !described.args) {
     hand_to_host(described.story, core::reason::kNothingStaged);
     drain(call.comm);
     return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);

@@ -7,7 +7,7 @@
 
 #include <mpi.h>
 
-#include "shim/pipelines.h"
+#include "shim/coll_args.h"
 
 namespace accord::shim {
 
@@ -82,92 +82,91 @@ std::optional<Outline> outline(const shape::Exscan<C>& call, const CommState& st
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Allgather<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Allgather<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
-  made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
+  made.out = call_end(d.recv, blocks(state, call.recvcount), call.recvtype);
   made.in = made.in_place
                 ? made.out
-                : pipeline_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
+                : call_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
   made.in.of_send = !made.in_place;
   return finished(std::move(made));
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Alltoall<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Alltoall<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
-  made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
-  made.in =
-      in_place ? made.out : pipeline_end(d.send, blocks(state, call.sendcount), call.sendtype);
+  made.out = call_end(d.recv, blocks(state, call.recvcount), call.recvtype);
+  made.in = in_place ? made.out : call_end(d.send, blocks(state, call.sendcount), call.sendtype);
   made.in.of_send = !in_place;
   return finished(std::move(made));
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Gather<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Gather<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   if (!made.in_place)
-    made.in = pipeline_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
+    made.in = call_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
   made.in.of_send = true;
   if (call.root == state.rank)
-    made.out = pipeline_end(d.recv, blocks(state, call.recvcount), call.recvtype);
+    made.out = call_end(d.recv, blocks(state, call.recvcount), call.recvtype);
   return finished(std::move(made));
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Scatter<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Scatter<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.recvbuf);
   if (call.root == state.rank)
-    made.in = pipeline_end(d.send, blocks(state, call.sendcount), call.sendtype);
+    made.in = call_end(d.send, blocks(state, call.sendcount), call.sendtype);
   made.in.of_send = true;
   if (!made.in_place)
-    made.out = pipeline_end(d.recv, static_cast<std::size_t>(call.recvcount), call.recvtype);
+    made.out = call_end(d.recv, static_cast<std::size_t>(call.recvcount), call.recvtype);
   return finished(std::move(made));
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Reduce_scatter_block<C>& call,
-                                       const Description& d, const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Reduce_scatter_block<C>& call,
+                                        const Description& d, const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
-  made.in = pipeline_end(in_place ? d.recv : d.send, blocks(state, call.recvcount), call.datatype);
+  made.in = call_end(in_place ? d.recv : d.send, blocks(state, call.recvcount), call.datatype);
   made.in.of_send = !in_place;
-  made.out = pipeline_end(d.recv, static_cast<std::size_t>(call.recvcount), call.datatype);
+  made.out = call_end(d.recv, static_cast<std::size_t>(call.recvcount), call.datatype);
   return finished(std::move(made));
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Scan<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Scan<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  return finished(reduction_pipeline(*sketch, call, true, d, state));
+  return finished(reduction_args(*sketch, call, true, d, state));
 }
 
 // Rank 0 receives nothing: what lies in its receive buffer stays.
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Exscan<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Exscan<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  return finished(reduction_pipeline(*sketch, call, state.rank > 0, d, state));
+  return finished(reduction_args(*sketch, call, state.rank > 0, d, state));
 }
 
 }  // namespace accord::shim

@@ -13,8 +13,8 @@ namespace accord::shim {
 namespace {
 
 // The same in all releases of Open MPI. What the function returns counts events.
-using Function = int (*)();
-using Registration = int (*)(Function);
+using EventFunction = int (*)();
+using Registration = int (*)(EventFunction);
 
 std::mutex& registering() {
   static std::mutex& mutex = *new std::mutex;

@@ -80,9 +80,9 @@ core::Segment received_block(const Shape& call, int i) {
 }
 
 template <class BlockOf>
-core::PipelineEnd end_of_edges(const core::StagedBuffer& buffer,
-                               const std::vector<Neighbours::Edge>& edges, BlockOf block_of) {
-  core::PipelineEnd end = end_of_blocks(buffer, static_cast<int>(edges.size()), [&](int edge) {
+core::CallEnd end_of_edges(const core::StagedBuffer& buffer,
+                           const std::vector<Neighbours::Edge>& edges, BlockOf block_of) {
+  core::CallEnd end = end_of_blocks(buffer, static_cast<int>(edges.size()), [&](int edge) {
     return block_of(edges[static_cast<std::size_t>(edge)].block);
   });
   for (const Neighbours::Edge& edge : edges) end.peers.push_back(edge.rank);
@@ -90,11 +90,11 @@ core::PipelineEnd end_of_edges(const core::StagedBuffer& buffer,
 }
 
 template <AmongNeighbours Shape>
-std::optional<core::Pipeline> pipeline(const Shape& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const Shape& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch || !has_ways(*sketch, state)) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   const Neighbours neighbours(call.comm);
   made.in = end_of_edges(d.send, neighbours.out(), [&](int i) { return sent_block(call, i); });
   made.in.of_send = true;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "shim/pipelines.h"
+#include "shim/coll_args.h"
 
 namespace accord::shim {
 
@@ -78,7 +78,7 @@ core::Segment block(C count, MPI_Datatype datatype, MPI_Aint offset_bytes) {
 // One end, of so many blocks, where block_of(block) gives them: one a rank, unless the end says
 // otherwise.
 template <class BlockOf>
-core::PipelineEnd end_of_blocks(const core::StagedBuffer& buffer, int count, BlockOf block_of) {
+core::CallEnd end_of_blocks(const core::StagedBuffer& buffer, int count, BlockOf block_of) {
   std::vector<core::Segment> blocks(static_cast<std::size_t>(count));
   std::size_t total_bytes = 0;
   auto bytes = core::Typemap::contiguous(1);
@@ -88,14 +88,14 @@ core::PipelineEnd end_of_blocks(const core::StagedBuffer& buffer, int count, Blo
     if (one.count != 0 && !one.type) bytes.reset();  // the call is for the host MPI to refuse
     total_bytes += one.count == 0 || one.type ? one.size_bytes() : 1;
   }
-  core::PipelineEnd end = pipeline_end(buffer, 0, MPI_BYTE);
+  core::CallEnd end = call_end(buffer, 0, MPI_BYTE);
   end.segment = {std::move(bytes), total_bytes, 0};
   end.blocks = std::move(blocks);
   return end;
 }
 // All is for, or from, the root.
-inline core::PipelineEnd end_at_root(const core::StagedBuffer& buffer, const CommState& state,
-                                     int root, core::Segment whole) {
+inline core::CallEnd end_at_root(const core::StagedBuffer& buffer, const CommState& state, int root,
+                                 core::Segment whole) {
   return end_of_blocks(buffer, state.size,
                        [&](int rank) { return rank == root ? whole : core::Segment(); });
 }
@@ -103,9 +103,9 @@ inline core::PipelineEnd end_at_root(const core::StagedBuffer& buffer, const Com
 // Where blocks of one type lie by count and displacement; without that of `skipped`.
 inline constexpr int kNone = -1;
 template <class C, class D>
-core::PipelineEnd end_by_counts(const core::StagedBuffer& buffer, const CommState& state,
-                                const C* counts, const D* displacements, MPI_Datatype datatype,
-                                int skipped) {
+core::CallEnd end_by_counts(const core::StagedBuffer& buffer, const CommState& state,
+                            const C* counts, const D* displacements, MPI_Datatype datatype,
+                            int skipped) {
   const MPI_Aint extent = extent_of(datatype);
   return end_of_blocks(buffer, state.size, [&](int rank) {
     if (rank == skipped) return core::Segment();
@@ -113,9 +113,9 @@ core::PipelineEnd end_by_counts(const core::StagedBuffer& buffer, const CommStat
   });
 }
 template <class C, class D>
-core::PipelineEnd end_by_types(const core::StagedBuffer& buffer, const CommState& state,
-                               const C* counts, const D* displacements, const MPI_Datatype* types,
-                               int skipped) {
+core::CallEnd end_by_types(const core::StagedBuffer& buffer, const CommState& state,
+                           const C* counts, const D* displacements, const MPI_Datatype* types,
+                           int skipped) {
   return end_of_blocks(buffer, state.size, [&](int rank) {
     if (rank == skipped) return core::Segment();
     return block(counts[rank], types[rank], static_cast<MPI_Aint>(displacements[rank]));
@@ -123,11 +123,11 @@ core::PipelineEnd end_by_types(const core::StagedBuffer& buffer, const CommState
 }
 
 template <class C, class D>
-std::optional<core::Pipeline> pipeline(const shape::Gatherv<C, D>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Gatherv<C, D>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   if (!in_place)
     made.in = end_at_root(d.send, state, call.root, block(call.sendcount, call.sendtype, 0));
@@ -139,11 +139,11 @@ std::optional<core::Pipeline> pipeline(const shape::Gatherv<C, D>& call, const D
 }
 
 template <class C, class D>
-std::optional<core::Pipeline> pipeline(const shape::Scatterv<C, D>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Scatterv<C, D>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.recvbuf);
   if (call.root == state.rank)
     made.in = end_by_counts(d.send, state, call.sendcounts, call.displs, call.sendtype,
@@ -156,11 +156,11 @@ std::optional<core::Pipeline> pipeline(const shape::Scatterv<C, D>& call, const 
 
 // In place a rank has what it sends where it receives; its own block stays.
 template <class C, class D>
-std::optional<core::Pipeline> pipeline(const shape::Alltoallv<C, D>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Alltoallv<C, D>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = end_by_counts(d.recv, state, call.recvcounts, call.rdispls, call.recvtype,
                            made.in_place ? state.rank : kNone);
@@ -172,11 +172,11 @@ std::optional<core::Pipeline> pipeline(const shape::Alltoallv<C, D>& call, const
 }
 
 template <class C, class D>
-std::optional<core::Pipeline> pipeline(const shape::Alltoallw<C, D>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Alltoallw<C, D>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = end_by_types(d.recv, state, call.recvcounts, call.rdispls, call.recvtypes,
                           made.in_place ? state.rank : kNone);

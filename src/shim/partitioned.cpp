@@ -13,10 +13,10 @@
 
 #include "partitioned/receive.h"
 #include "partitioned/send.h"
+#include "shim/coll_args.h"
 #include "shim/describe.h"
 #include "shim/host_progress.h"
 #include "shim/lineage.h"
-#include "shim/pipelines.h"
 
 namespace accord::shim {
 namespace {
@@ -244,7 +244,7 @@ bool describe(const Arguments& given, core::PartitionedCall& call) {
   const auto elements =
       static_cast<std::size_t>(given.count) * static_cast<std::size_t>(given.partitions);
   if (!type || (given.buffer == MPI_BOTTOM && elements * type->size_bytes() != 0)) return false;
-  call.end = pipeline_end(Description::buffer(given.buffer), elements, given.datatype);
+  call.end = call_end(Description::buffer(given.buffer), elements, given.datatype);
   call.envelope.process = nobody ? -1 : process_of(given.comm, state->inter, given.peer);
   if (!nobody && call.envelope.process < 0) return false;
   call.envelope.lineage = lineage;

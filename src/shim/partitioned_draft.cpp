@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "shim/canonical.h"
+#include "shim/coll_args.h"
 #include "shim/describe.h"
 #include "shim/host_progress.h"
 #include "shim/kept_handles.h"
 #include "shim/lineage.h"
 #include "shim/partitioned.h"
-#include "shim/pipelines.h"
 #include "shim/world_ranks.h"
 
 namespace accord::shim {
@@ -137,7 +137,7 @@ void PartitionedDraft::fill(core::PartitionArea& area, const Cells& cells) {
     if (total_bytes > 0) refuse(MPI_ERR_BUFFER);
     return;
   }
-  area.end = pipeline_end(Description::buffer(cells.buffer), 0, MPI_BYTE);
+  area.end = call_end(Description::buffer(cells.buffer), 0, MPI_BYTE);
 }
 
 void PartitionedDraft::check_root(int root) {

@@ -29,7 +29,7 @@ class RepeatedCalls {
     const char* function = nullptr;  // for errors
     device::PointerInfo send;
     device::PointerInfo recv;
-    core::Pipeline pipeline;
+    core::CollArgs args;
   };
 
   // Anything that tells calls apart, for the most part.

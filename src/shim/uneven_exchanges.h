@@ -95,24 +95,23 @@ std::optional<Outline> outline(const shape::Allgatherv<C, D>& call, const CommSt
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Reduce_scatter<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Reduce_scatter<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   const auto total = std::accumulate(call.recvcounts, call.recvcounts + state.size, std::size_t{0});
-  made.in = pipeline_end(in_place ? d.recv : d.send, total, call.datatype);
+  made.in = call_end(in_place ? d.recv : d.send, total, call.datatype);
   made.in.of_send = !in_place;
-  made.out =
-      pipeline_end(d.recv, static_cast<std::size_t>(call.recvcounts[state.rank]), call.datatype);
+  made.out = call_end(d.recv, static_cast<std::size_t>(call.recvcounts[state.rank]), call.datatype);
   return finished(std::move(made));
 }
 
 // Blocks of recvtype, each at its displacement. One after the other they are like one buffer.
 template <class C, class D>
-core::PipelineEnd gathered_end(const shape::Allgatherv<C, D>& call, const Description& d,
-                               const CommState& state) {
+core::CallEnd gathered_end(const shape::Allgatherv<C, D>& call, const Description& d,
+                           const CommState& state) {
   const MPI_Aint extent = extent_of(call.recvtype);
   std::vector<core::Segment> blocks;
   std::size_t total = 0;
@@ -126,7 +125,7 @@ core::PipelineEnd gathered_end(const shape::Allgatherv<C, D>& call, const Descri
         in_a_row && displacement == blocks[0].offset_bytes + static_cast<MPI_Aint>(total) * extent;
     total += count;
   }
-  core::PipelineEnd end = pipeline_end(d.recv, total, call.recvtype);
+  core::CallEnd end = call_end(d.recv, total, call.recvtype);
   if (in_a_row) {
     end.segment.offset_bytes = blocks[0].offset_bytes;
   } else {
@@ -136,16 +135,16 @@ core::PipelineEnd gathered_end(const shape::Allgatherv<C, D>& call, const Descri
 }
 
 template <class C, class D>
-std::optional<core::Pipeline> pipeline(const shape::Allgatherv<C, D>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Allgatherv<C, D>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = gathered_end(call, d, state);
   made.in = made.in_place
                 ? made.out
-                : pipeline_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
+                : call_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
   made.in.of_send = !made.in_place;
   return finished(std::move(made));
 }

@@ -18,9 +18,9 @@ constexpr int kUnusedCount = 1000;
 // Units such that a buffer of `blocks` blocks, or one block, ends next to the edge of a chunk.
 std::int64_t units_at_edge(Run& run, std::size_t unit_bytes, int blocks) {
   const auto chunk = static_cast<std::int64_t>(run.options().chunk_bytes);
-  const auto pipeline = static_cast<std::int64_t>(run.options().pipeline_bytes);
-  const std::array<std::int64_t, 8> edges = {chunk,    2 * chunk,    3 * chunk, 5 * chunk,
-                                             pipeline, 2 * pipeline, 4096,      65536};
+  const auto args = static_cast<std::int64_t>(run.options().pipeline_bytes);
+  const std::array<std::int64_t, 8> edges = {chunk, 2 * chunk, 3 * chunk, 5 * chunk,
+                                             args,  2 * args,  4096,      65536};
   std::int64_t edge = run.global.pick(edges);
   const int shift = run.global.between(-1, 1);
   const bool whole = run.global.chance(50);

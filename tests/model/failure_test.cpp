@@ -46,30 +46,31 @@ TEST(Failure, FailingCopiesAreReportedAndCleanedUp) {
       const std::string message = run_ranks(1, options, {}, [&](Rank& rank) {
         Allreduce reduce(Place::device_a, 24, 3);
         core::CollectiveCall call;
-        core::Pipeline made;
+        core::CollArgs made;
         made.key.size_bytes = made.size_bytes = 24 * sizeof(std::int64_t);
         made.chunk_bytes = 32;
         made.ballot = core::Ballot::device;
         const auto end = [](const Buffer& buffer) {
-          core::PipelineEnd pipeline_end;
-          pipeline_end.user = buffer.data;
-          pipeline_end.runtime = &FakeDevice::get(0);
-          pipeline_end.device = 0;
-          pipeline_end.segment = {core::Typemap::contiguous(8), buffer.count, 0};
-          return pipeline_end;
+          core::CallEnd call_end;
+          call_end.user = buffer.data;
+          call_end.runtime = &FakeDevice::get(0);
+          call_end.device = 0;
+          call_end.segment = {core::Typemap::contiguous(8), buffer.count, 0};
+          return call_end;
         };
         made.in = end(reduce.args.send);
         made.out = end(reduce.args.recv);
-        made.issue_vote = [](const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
+        made.host.issue_vote = [](const core::Vote& mine, core::Vote& all,
+                                  core::HostRequest& request) {
           all = mine;
           request = kDoneRequest;
           return 0;
         };
-        made.issue_chunk = [](const void*, void*, std::size_t, core::HostRequest& request) {
+        made.host.issue_chunk = [](const void*, void*, std::size_t, core::HostRequest& request) {
           request = kDoneRequest;
           return 0;
         };
-        call.pipeline = std::move(made);
+        call.args = std::move(made);
         const auto queue = std::make_shared<core::CommQueue>();
         FakeDevice::get(0).fail_after(fail_after);
         bool repeatable = false;

@@ -112,13 +112,12 @@ class ModelShim final : public UserMpi {
   std::shared_ptr<core::CommQueue> queue_of(Comm comm);
   void drain(Comm comm);
   core::CollectiveCall describe(Form form, Comm comm, const CollectiveArgs& args);
-  std::optional<core::Pipeline> pipeline(Comm comm, const CollectiveArgs& args,
-                                         const core::CollectiveCall& call);
-  core::PipelineEnd pipeline_end(const Buffer& buffer, const core::CollectiveCall& call,
-                                 bool of_send);
-  void add_exchange(core::Pipeline& made, Comm comm, const CollectiveArgs& args);
-  void go_by_pairs(core::Pipeline& made, const CollectiveArgs& args);
-  void add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs& args);
+  std::optional<core::CollArgs> coll_args(Comm comm, const CollectiveArgs& args,
+                                          const core::CollectiveCall& call);
+  core::CallEnd call_end(const Buffer& buffer, const core::CollectiveCall& call, bool of_send);
+  void add_exchange(core::CollArgs& made, Comm comm, const CollectiveArgs& args);
+  void go_by_pairs(core::CollArgs& made, const CollectiveArgs& args);
+  void add_chunks(core::CollArgs& made, Comm comm, const CollectiveArgs& args);
   void end_queue(Comm comm);
   Request hand_over(Request request, core::StagedBuffer send, core::StagedBuffer recv);
   Request hand_over_persistent(Request request, core::StagedBuffer send, core::StagedBuffer recv);

@@ -124,7 +124,7 @@ core::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveA
   call.recv = describe_buffer(args.recv);
   describe_data(args, static_cast<std::size_t>(host_.rank_in(comm)),
                 static_cast<std::size_t>(host_.size_of(comm)), call.send, call.recv);
-  call.pipeline = pipeline(comm, args, call);
+  call.args = coll_args(comm, args, call);
   const auto with_pointers = [args](const void* send, void* recv) {
     CollectiveArgs issued = args;
     issued.send.data = const_cast<void*>(send);
@@ -160,12 +160,12 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
   const bool makes_comms = args.created != nullptr || args.kind == Collective::free;
   Request request = kNoRequest;
   if (form == Form::nonblocking) {
-    if (!staged && !call.pipeline && !engine_.busy(*queue)) {
+    if (!staged && !call.args && !engine_.busy(*queue)) {
       engine_.progress();
       return host_.collective(form, comm, args);
     }
     check(core::start_collective(engine_, requests_, queue, std::move(call), request));
-  } else if (form == Form::persistent && (staged || call.pipeline)) {
+  } else if (form == Form::persistent && (staged || call.args)) {
     check(core::init_collective(engine_, requests_, queue, std::move(call), request));
   } else if (form == Form::persistent || makes_comms) {
     drain(comm);
@@ -175,16 +175,16 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
     }
     const core::Engine::BlockingRegion region(engine_);
     request = host_.collective(form, comm, args);
-  } else if (engine_.idle() && !staged && !call.pipeline) {
+  } else if (engine_.idle() && !staged && !call.args) {
     const core::Engine::BlockingRegion region(engine_);
     (void)host_.collective(form, comm, args);
   } else {
     // As the MPI shim does with calls that it has kept; these are described anew.
-    const bool by_pairs = call.pipeline && call.pipeline->exchange &&
-                          node::goes_by_pairs(call.pipeline->exchange->kind);
+    const bool by_pairs =
+        call.args && call.args->exchange && node::goes_by_pairs(call.args->exchange->kind);
     const bool simple =
-        call.pipeline && !call.pipeline->in.shadowed && !call.pipeline->out.shadowed && !by_pairs;
-    if (auto status = simple ? core::run_again(engine_, *queue, *call.pipeline) : std::nullopt) {
+        call.args && !call.args->in.shadowed && !call.args->out.shadowed && !by_pairs;
+    if (auto status = simple ? core::run_again(engine_, *queue, *call.args) : std::nullopt) {
       check(*status);
       return request;
     }
@@ -204,10 +204,10 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
     return request;
   }
   std::optional<core::Turn> turn;
-  if (call.pipeline) {
-    turn = engine_.next_turn(*queue, call.pipeline->key);
+  if (call.args) {
+    turn = engine_.next_turn(*queue, call.args->key);
     if (is(Mutation::latest_mode)) {
-      auto& heard = latest_[{comm, call.pipeline->key.hash()}];
+      auto& heard = latest_[{comm, call.args->key.hash()}];
       if (turn->votes) {
         heard.push_back(turn->result);
       } else {

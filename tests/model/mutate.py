@@ -159,12 +159,12 @@ MARKS = {
     ],
     "direct_exchange.cpp": [
         ("if (", "plan_.form() == node::DirectForm::spread",
-         "(::accord::model::reached_direct(plan_.form(), pipeline_.exchange->kind), $)"),
+         "(::accord::model::reached_direct(plan_.form(), args_.exchange->kind), $)"),
         ("(", "next == State::declined", f"{REACHED_IF}direct_declined, $)"),
-        ("return ", "pipeline_.in_place;", f"{REACHED_IF}direct_in_place, pipeline_.in_place);"),
+        ("return ", "args_.in_place;", f"{REACHED_IF}direct_in_place, args_.in_place);"),
     ],
     "inbox_exchange.cpp": [
-        ("state_ = ", "State::unpacking", f"({REACH}inbox, pipeline_.exchange->kind), $)"),
+        ("state_ = ", "State::unpacking", f"({REACH}inbox, args_.exchange->kind), $)"),
     ],
     "inbox_pairs.cpp": [
         ("    ", "long_.emplace(",
@@ -180,15 +180,15 @@ MARKS = {
     ],
     "node_exchange.cpp": [
         ("base_ = ", "group_->take(plan_.chunks())",
-         f"({REACH}regions, pipeline_.exchange->kind), $)"),
+         f"({REACH}regions, args_.exchange->kind), $)"),
     ],
     "pairwise_exchange.cpp": [
         ("if (blocks.empty() || ", "blocks[peer].size_bytes() < from_bytes_",
          f"({REACHED_IF}pair_of_no_bytes, blocks[peer].size_bytes() == 0), $)"),
         ("slot_bytes() * node::Group::kSlots, ", "through_region.size()",
          f"({REACHED_IF}long_beside_short, ::accord::model::differ_much(through_region)), $)"),
-        ("      (", "pair.is_lent", f"{REACHED_IF}pair_through_region, !$, pipeline_.exchange->kind)"
-         f" ? region_pairs : {REACHED_IF}pair_lent, $, pipeline_.exchange->kind)"),
+        ("      (", "pair.is_lent", f"{REACHED_IF}pair_through_region, !$, args_.exchange->kind)"
+         f" ? region_pairs : {REACHED_IF}pair_lent, $, args_.exchange->kind)"),
     ],
     "descriptor_port.cpp": [
         ("sent = ", "send_parcel(ports().socket.number(), name, parcel, descriptors) >= 0",

@@ -97,8 +97,8 @@ class ReducingRank {
   int sent() const { return messages_.sent(); }
 
  private:
-  PipelineEnd end(void* memory) const {
-    PipelineEnd made;
+  CallEnd end(void* memory) const {
+    CallEnd made;
     made.user = memory;
     made.runtime = &device::host_runtime();
     made.on_device = true;

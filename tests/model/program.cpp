@@ -92,7 +92,7 @@ std::string to_text(const Program& program, const Action& action) {
 }
 
 std::string to_text(const Program& program) {
-  std::string text = fmt::format("{} ranks, threads {}, pipeline from {} bytes in chunks of {}\n",
+  std::string text = fmt::format("{} ranks, threads {}, args from {} bytes in chunks of {}\n",
                                  program.ranks, program.threads_allowed ? "allowed" : "not allowed",
                                  program.pipeline_bytes, program.chunk_bytes);
   if (const ExchangeOptions& exchange = program.exchange;

@@ -155,15 +155,15 @@ TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
 // A call on memory of the CPU alone, whose ranks learn by a vote that the host MPI is to make it.
 struct VotedPlain {
   explicit VotedPlain(stages::Story story = {}) {
-    core::Pipeline made;
+    core::CollArgs made;
     made.key.size_bytes = made.size_bytes = 64;
     made.ballot = core::Ballot::host;
-    made.issue_vote = [](const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
+    made.host.issue_vote = [](const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
       all = mine;
       request = kDoneRequest;
       return 0;
     };
-    call.pipeline = std::move(made);
+    call.args = std::move(made);
     call.story = std::move(story);
     call.block = [this](const void*, void*) {
       ++blocking;

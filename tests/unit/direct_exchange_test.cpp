@@ -98,9 +98,9 @@ TEST(DirectExchange, DifferentBlocksInPlaceGoThroughTheRegions) {
   const std::vector<std::size_t> blocks{1000, 70000};
   constexpr std::size_t kBytes = 71000;
   std::vector<std::unique_ptr<Buffer>> buffers;
-  std::vector<core::Pipeline> views(2);
+  std::vector<core::CollArgs> views(2);
   for (int rank = 0; rank < 2; ++rank) {
-    core::Pipeline& view = views[static_cast<std::size_t>(rank)];
+    core::CollArgs& view = views[static_cast<std::size_t>(rank)];
     view.exchange = make_case(Kind::reduce_scatter, 2, blocks[1]).call;
     view.exchange->blocks_bytes = blocks;
     view.exchange->spread_bytes = 1;
@@ -140,8 +140,8 @@ TEST(DirectExchange, InPlaceOnSomeRanksOnlyGoesThroughTheRegions) {
   Buffer mine(kBytes);
   Buffer yours(kBytes);
   Buffer sum(kBytes);
-  std::vector<core::Pipeline> views(2);
-  for (core::Pipeline& view : views) {
+  std::vector<core::CollArgs> views(2);
+  for (core::CollArgs& view : views) {
     view.exchange = make_case(Kind::allreduce, 2, kBytes, false, 0, 2 * kBytes).call;
     view.ways.direct = true;
   }
@@ -165,9 +165,9 @@ TEST(DirectExchange, ARankThatHasLeftACallSaysNothingOfTheNext) {
   constexpr std::size_t kBytes = 1000;
   Buffer lent(kBytes);
   Buffer gathered(2 * kBytes);
-  std::vector<core::Pipeline> views(2);
+  std::vector<core::CollArgs> views(2);
   for (int rank = 0; rank < 2; ++rank) {
-    core::Pipeline& view = views[static_cast<std::size_t>(rank)];
+    core::CollArgs& view = views[static_cast<std::size_t>(rank)];
     view.exchange = make_case(Kind::gather, 2, kBytes).call;
     view.ways.direct = true;
     view.rank = rank;
@@ -202,7 +202,7 @@ TEST(DirectExchange, ARankAheadKeepsItsRecords) {
   Buffer gathered(2 * kBytes);
   std::vector<std::unique_ptr<Buffer>> ahead;
   const auto view = [&](int rank, const Buffer* source) {
-    core::Pipeline made;
+    core::CollArgs made;
     made.exchange = make_case(Kind::gather, 2, kBytes).call;
     made.ways.direct = true;
     made.rank = rank;
@@ -214,7 +214,7 @@ TEST(DirectExchange, ARankAheadKeepsItsRecords) {
   for (int round = 0; round < 4; ++round) world.run({view(0, nullptr), view(1, &lent)}, [](int) {});
   lent.write(Bytes(kBytes, 99));
 
-  std::vector<core::Pipeline> views;
+  std::vector<core::CollArgs> views;
   views.reserve(2 * (kAhead + 1));
   std::optional<core::NodeExchange> sender;
   bool done = false;

@@ -246,16 +246,16 @@ struct JoiningWorld {
   explicit JoiningWorld(const std::vector<std::size_t>& refusing) {
     for (const std::size_t rank : refusing) runtimes[rank].refuses = true;
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      core::Pipeline& pipeline = pipelines[rank];
-      pipeline.rank = static_cast<int>(rank);
-      pipeline.exchange = node::Call{.kind = node::Kind::bcast, .size = kRanks};
-      pipeline.region_runtime = &runtimes[rank];
-      pipeline.issue_vote = [=, this](const core::Vote& mine, core::Vote& all,
-                                      core::HostRequest& request) {
+      core::CollArgs& args = all_args[rank];
+      args.rank = static_cast<int>(rank);
+      args.exchange = node::Call{.kind = node::Kind::bcast, .size = kRanks};
+      args.region_runtime = &runtimes[rank];
+      args.host.issue_vote = [=, this](const core::Vote& mine, core::Vote& all,
+                                       core::HostRequest& request) {
         return host.vote(rank, mine, all, request);
       };
-      pipeline.issue_allgather = [=, this](const void* mine, void* all, std::size_t size_bytes,
-                                           core::HostRequest& request) {
+      args.host.issue_allgather = [=, this](const void* mine, void* all, std::size_t size_bytes,
+                                            core::HostRequest& request) {
         return host.gather(rank, mine, all, size_bytes, request);
       };
     }
@@ -266,7 +266,7 @@ struct JoiningWorld {
     std::mt19937 random(seed);
     std::vector<std::unique_ptr<core::Joining>> joinings;
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      joinings.push_back(std::make_unique<core::Joining>(groups[rank], pipelines[rank],
+      joinings.push_back(std::make_unique<core::Joining>(groups[rank], all_args[rank],
                                                          node::Use{.region_bytes = region_bytes}));
       EXPECT_OK(joinings.back()->begin());
     }
@@ -288,7 +288,7 @@ struct JoiningWorld {
   Collectives host{kRanks};
   std::array<Watched, kRanks> runtimes{Watched(open_count), Watched(open_count),
                                        Watched(open_count)};
-  std::array<core::Pipeline, kRanks> pipelines;
+  std::array<core::CollArgs, kRanks> all_args;
   std::array<core::NodeGroup, kRanks> groups;
 };
 

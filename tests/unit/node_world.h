@@ -60,8 +60,8 @@ class Buffer {
   }
 
   // The first bytes of it as an end of a call.
-  core::PipelineEnd end(std::size_t bytes) const {
-    core::PipelineEnd made;
+  core::CallEnd end(std::size_t bytes) const {
+    core::CallEnd made;
     EXPECT_TRUE(device::host_runtime().classify(address_, made.memory));
     made.user = address_;
     made.runtime = made.memory.runtime;
@@ -77,7 +77,7 @@ class Buffer {
 };
 
 inline std::unique_ptr<core::Exchange> make_exchange(std::shared_ptr<node::Group> group,
-                                                     const core::Pipeline& view) {
+                                                     const core::CollArgs& view) {
   if (node::goes_by_pairs(view.exchange->kind))
     return std::make_unique<core::PairwiseExchange>(std::move(group), view);
   return std::make_unique<core::NodeExchange>(std::move(group), view);
@@ -124,7 +124,7 @@ class NodeWorld {
   // One call on all ranks, given by each rank's view of it. `ended` is called for each rank when
   // its call is. The way it went, or "?" where the ranks do not agree.
   template <class Ended>
-  std::string run(const std::vector<core::Pipeline>& views, Ended&& ended) {
+  std::string run(const std::vector<core::CollArgs>& views, Ended&& ended) {
     std::vector<std::string> ways(views.size());
     for (const Status& status : outcomes(views, ended, ways)) {
       if (status.ok()) continue;
@@ -136,7 +136,7 @@ class NodeWorld {
 
   // What the call comes to on each rank; all after the one that fails for good fail too.
   template <class Ended>
-  std::vector<Status> outcomes(const std::vector<core::Pipeline>& views, Ended&& ended,
+  std::vector<Status> outcomes(const std::vector<core::CollArgs>& views, Ended&& ended,
                                std::vector<std::string>& ways) {
     std::vector<std::unique_ptr<core::Exchange>> calls(views.size());
     std::vector<Status> statuses(views.size());

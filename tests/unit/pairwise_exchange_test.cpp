@@ -51,8 +51,8 @@ class Blocks {
   Buffer& buffer() const { return *buffer_; }
   std::size_t place(std::size_t peer, std::size_t at) const { return places_[peer] + at * step_; }
 
-  core::PipelineEnd end(const std::vector<std::size_t>& sizes) const {
-    core::PipelineEnd made = buffer_->end(0);
+  core::CallEnd end(const std::vector<std::size_t>& sizes) const {
+    core::CallEnd made = buffer_->end(0);
     for (std::size_t peer = 0; peer < sizes.size(); ++peer) {
       made.segment.count += sizes[peer];
       made.blocks.push_back({type_, sizes[peer], static_cast<std::ptrdiff_t>(places_[peer])});
@@ -91,7 +91,7 @@ class Exchange {
 
   std::vector<Status> outcomes(std::vector<std::string>& ways) {
     ++round_;
-    std::vector<core::Pipeline> views;
+    std::vector<core::CollArgs> views;
     for (int rank = 0; rank < ranks(); ++rank) {
       fill(rank);
       views.push_back(view(rank));
@@ -143,8 +143,8 @@ class Exchange {
     out.write(Bytes(out.size_bytes(), kUntouched));
   }
 
-  core::Pipeline view(int rank) {
-    core::Pipeline made;
+  core::CollArgs view(int rank) {
+    core::CollArgs made;
     made.exchange = node::Call{.kind = Kind::alltoallv, .size = ranks()};
     made.rank = rank;
     made.ways.lend_bytes = lend_bytes_;
@@ -253,7 +253,7 @@ TEST(PairwiseExchange, InPlaceSwapsWhatTheRanksHave) {
   std::vector<Blocks> blocks;
   for (const auto& row : sizes) blocks.emplace_back(row, Side());
   for (int round = 0; round < 4; ++round) {
-    std::vector<core::Pipeline> views(kRanks);
+    std::vector<core::CollArgs> views(kRanks);
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
       Bytes bytes(blocks[rank].buffer().size_bytes(), kUntouched);
       for (std::size_t peer = 0; peer < kRanks; ++peer) {
@@ -371,7 +371,7 @@ class Transfers {
                 .target = std::make_unique<Buffer>(kBytes)};
       call.source->write(Bytes(kBytes, number(calls_.size())));
       for (int rank = 0; rank < ranks; ++rank) {
-        core::Pipeline view;
+        core::CollArgs view;
         view.exchange = node::Call{.kind = Kind::alltoallv, .size = ranks};
         view.rank = rank;
         if (rank == way.sender) view.in = end(*call.source, way.receiver, ranks);
@@ -406,7 +406,7 @@ class Transfers {
   struct Call {
     std::unique_ptr<Buffer> source;
     std::unique_ptr<Buffer> target;
-    std::vector<core::Pipeline> views{};
+    std::vector<core::CollArgs> views{};
   };
   struct State {
     std::size_t ended = 0;
@@ -414,8 +414,8 @@ class Transfers {
   };
 
   static unsigned char number(std::size_t call) { return static_cast<unsigned char>(call + 1); }
-  static core::PipelineEnd end(const Buffer& buffer, int peer, int ranks) {
-    core::PipelineEnd made = buffer.end(kBytes);
+  static core::CallEnd end(const Buffer& buffer, int peer, int ranks) {
+    core::CallEnd made = buffer.end(kBytes);
     made.blocks.resize(static_cast<std::size_t>(ranks));
     made.blocks[static_cast<std::size_t>(peer)] = made.segment;
     return made;

@@ -21,6 +21,7 @@
 
 #include "coll/inter/exchange.h"
 #include "coll/inter/pairs_exchange.h"
+#include "core/team.h"
 #include "node_world.h"
 
 namespace accord::test {
@@ -180,9 +181,9 @@ class Nodes {
     for (int rank = 0; rank < placement_.ranks(); ++rank) {
       auto one = std::make_unique<Rank>();
       NodeWorld& world = *worlds_[static_cast<std::size_t>(placement_.node(rank))];
-      one->queue.regions.placement = placement_;
-      one->queue.nodes.local.group = world.shared_group(placement_.local_rank(rank));
-      one->queue.nodes.wire =
+      one->team.regions.placement = placement_;
+      one->team.nodes.local.group = world.shared_group(placement_.local_rank(rank));
+      one->team.nodes.wire =
           std::make_shared<BoardWire>(board_, rank, rank == failing ? fails_at : BoardWire::kNever);
       ranks_.push_back(std::move(one));
     }
@@ -256,10 +257,10 @@ class Nodes {
   std::size_t pairs_by_messages() const {
     std::size_t count = 0;
     for (int from = 0; from < placement_.ranks(); ++from) {
-      const core::CommQueue& queue = ranks_[static_cast<std::size_t>(from)]->queue;
+      const core::Team& team = ranks_[static_cast<std::size_t>(from)]->team;
       for (int to = 0; to < placement_.ranks(); ++to) {
         const bool is_near = placement_.node(from) == placement_.node(to);
-        const bool goes = !is_near || queue.nodes.local.group->shares_device();
+        const bool goes = !is_near || team.nodes.local.group->shares_device();
         count += goes && pair_bytes(from, to, kind_of(0)) != 0 ? 1 : 0;
       }
     }
@@ -267,7 +268,7 @@ class Nodes {
   }
   std::size_t messages() const { return board_.posted(); }
   std::uint64_t chunks_through_region(int rank) const {
-    const auto& group = ranks_[static_cast<std::size_t>(rank)]->queue.nodes.local.group;
+    const auto& group = ranks_[static_cast<std::size_t>(rank)]->team.nodes.local.group;
     return group->own_mailbox().filled.load();
   }
   std::size_t far_messages() const { return board_.posted_far(placement_); }
@@ -314,7 +315,7 @@ class Nodes {
   // One call, in which a rank can send and receive nothing any more after a number of messages: it
   // ends, whatever becomes of the others.
   void run_until_cut_off(int rank, long messages) {
-    ranks_[static_cast<std::size_t>(rank)]->queue.nodes.wire =
+    ranks_[static_cast<std::size_t>(rank)]->team.nodes.wire =
         std::make_shared<BoardWire>(board_, rank, messages, true);
     for (std::size_t peer = 0; peer < ranks_.size(); ++peer) begin(static_cast<int>(peer));
     std::vector<bool> stopping(ranks_.size());
@@ -384,11 +385,11 @@ class Nodes {
     explicit Call(std::size_t size_bytes) : in(size_bytes), out(size_bytes) {}
     Buffer in;
     Buffer out;
-    core::Pipeline pipeline;
+    core::CollArgs args;
     std::unique_ptr<core::Exchange> exchange;
   };
   struct Rank {
-    core::CommQueue queue;
+    core::Team team;
     std::unique_ptr<Call> now;
     std::size_t call = 0;
   };
@@ -412,25 +413,25 @@ class Nodes {
       call.op = device::ReduceOp::sum;
       call.element = device::Element::uint8;
     }
-    one.pipeline = core::Pipeline();
-    one.pipeline.exchange = call;
-    one.pipeline.rank = rank;
-    one.pipeline.parcel_bytes = parcel_bytes_;
-    one.pipeline.ways.leaders_max = INT_MAX;
-    one.pipeline.reduce_local = add_bytes;
+    one.args = core::CollArgs();
+    one.args.exchange = call;
+    one.args.rank = rank;
+    one.args.parcel_bytes = parcel_bytes_;
+    one.args.ways.leaders_max = INT_MAX;
+    one.args.host.reduce_local = add_bytes;
     const bool is_root = rank == kRoot;
     const bool sends = is_root || (kind != Kind::bcast && kind != Kind::scatter);
     const bool receives = kind == Kind::gather ? is_root : kind != Kind::bcast || !is_root;
-    if (sends) one.pipeline.in = one.in.end(total_bytes());
-    if (receives) one.pipeline.out = one.out.end(total_bytes());
+    if (sends) one.args.in = one.in.end(total_bytes());
+    if (receives) one.args.out = one.out.end(total_bytes());
     if (node::goes_by_pairs(kind)) {
-      one.pipeline.in_place = in_place_;
-      one.pipeline.out.blocks = blocks(rank, false, kind);
-      one.pipeline.in.blocks = blocks(rank, true, kind);
-      if (in_place_) one.pipeline.in = one.pipeline.out;
-      one.exchange = std::make_unique<core::TwoLevelPairs>(owner.queue, one.pipeline);
+      one.args.in_place = in_place_;
+      one.args.out.blocks = blocks(rank, false, kind);
+      one.args.in.blocks = blocks(rank, true, kind);
+      if (in_place_) one.args.in = one.args.out;
+      one.exchange = std::make_unique<core::TwoLevelPairs>(owner.team, one.args);
     } else {
-      one.exchange = std::make_unique<core::TwoLevelExchange>(owner.queue, one.pipeline);
+      one.exchange = std::make_unique<core::TwoLevelExchange>(owner.team, one.args);
     }
   }
   // None, a part, or all of a block; equal in both directions, unless they are to be lopsided.

@@ -40,8 +40,8 @@ std::size_t bytes_in_list(std::uint64_t word) {
   return (word & kTravels) != 0 ? aligned(static_cast<std::size_t>(word >> kMarkBits)) : 0;
 }
 
-bool is_of(node::Kind kind, const Pipeline& pipeline) {
-  return pipeline.exchange && pipeline.exchange->kind == kind;
+bool is_of(node::Kind kind, const CollArgs& args) {
+  return args.exchange && args.exchange->kind == kind;
 }
 
 std::size_t node_pairs(const Placement& placement) {
@@ -57,8 +57,8 @@ std::size_t far_pairs(const Placement& placement) {
   return pairs;
 }
 
-std::size_t block_bytes_max(const Pipeline& pipeline) {
-  return std::min({config().bundled_pair_bytes, config().packed_pair_bytes, pipeline.parcel_bytes,
+std::size_t block_bytes_max(const CollArgs& args) {
+  return std::min({config().bundled_pair_bytes, config().packed_pair_bytes, args.parcel_bytes,
                    Bundles::kBlockBytesMax});
 }
 
@@ -68,25 +68,24 @@ bool contains(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-bool Bundles::pay(const Placement& placement, const Pipeline& pipeline) {
+bool Bundles::pay(const Placement& placement, const CollArgs& args) {
   constexpr std::size_t kPairsMin = 2;  // of ranks, for each of nodes
-  return pipeline.exchange && block_bytes_max(pipeline) != 0 &&
+  return args.exchange && block_bytes_max(args) != 0 &&
          far_pairs(placement) >= kPairsMin * node_pairs(placement);
 }
 
 // With 8 and 12 ranks on other nodes it takes 0.65 to 1 times as long as the host MPI's own call
 // that is staged by hand, with 4 of them 0.9 to 1.6 times (bench/results/testbed).
-bool Bundles::pay_alone(const Placement& placement, const Pipeline& pipeline) {
+bool Bundles::pay_alone(const Placement& placement, const CollArgs& args) {
   const auto ranks = static_cast<std::size_t>(placement.ranks());
-  return pay(placement, pipeline) && far_pairs(placement) >= kFarRanksMin * ranks;
+  return pay(placement, args) && far_pairs(placement) >= kFarRanksMin * ranks;
 }
 
 // Blocks of twice that size take as long as by the host MPI's own call, and what only the root
 // sends or receives a host MPI does as fast.
-bool Bundles::take_all(const PipelineEnd& end, const Pipeline& pipeline) {
-  const bool of_all =
-      is_of(node::Kind::alltoallv, pipeline) || is_of(node::Kind::alltoallw, pipeline);
-  const std::size_t most_bytes = block_bytes_max(pipeline) / 2;
+bool Bundles::take_all(const CallEnd& end, const CollArgs& args) {
+  const bool of_all = is_of(node::Kind::alltoallv, args) || is_of(node::Kind::alltoallw, args);
+  const std::size_t most_bytes = block_bytes_max(args) / 2;
   return of_all && most_bytes != 0 && std::ranges::all_of(end.blocks, [=](const Segment& block) {
            return block.size_bytes() <= most_bytes;
          });
@@ -95,17 +94,17 @@ bool Bundles::take_all(const PipelineEnd& end, const Pipeline& pipeline) {
 std::uint64_t Bundles::messages() noexcept { return lists_begun.load(std::memory_order_relaxed); }
 
 Bundles::Bundles(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-                 const Pipeline& pipeline, Tags tags)
+                 const CollArgs& args, Tags tags)
     : wire_(wire),
       placement_(placement),
       runtime_(runtime),
-      rank_(pipeline.rank),
-      node_(placement.node(pipeline.rank)),
+      rank_(args.rank),
+      node_(placement.node(args.rank)),
       tags_(tags),
-      block_bytes_max_(block_bytes_max(pipeline)),
-      only_root_sends_(is_of(node::Kind::scatterv, pipeline)),
-      only_root_receives_(is_of(node::Kind::gatherv, pipeline)),
-      root_{pipeline.exchange->root},
+      block_bytes_max_(block_bytes_max(args)),
+      only_root_sends_(is_of(node::Kind::scatterv, args)),
+      only_root_receives_(is_of(node::Kind::gatherv, args)),
+      root_{args.exchange->root},
       arrived_(static_cast<std::size_t>(placement.ranks())) {}
 
 const std::vector<int>& Bundles::senders(int node) const {

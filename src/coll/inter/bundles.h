@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "core/placement.h"
 #include "core/wire.h"
 #include "device/staging_pool.h"
@@ -46,14 +46,14 @@ class Bundles {
 
   // Whether they are worth it in a call that goes by messages between nodes, or it goes so on their
   // account, however short all blocks are: equal on all ranks.
-  static bool pay(const Placement& placement, const Pipeline& pipeline);
-  static bool pay_alone(const Placement& placement, const Pipeline& pipeline);
+  static bool pay(const Placement& placement, const CollArgs& args);
+  static bool pay_alone(const Placement& placement, const CollArgs& args);
   // Whether the blocks of `end` are as short as that: of this rank.
-  static bool take_all(const PipelineEnd& end, const Pipeline& pipeline);
+  static bool take_all(const CallEnd& end, const CollArgs& args);
 
   // All outlive it; the runtime's page-locked memory is used.
   Bundles(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-          const Pipeline& pipeline, Tags tags);
+          const CollArgs& args, Tags tags);
 
   // Whether a block of `size_bytes` between these ranks travels so; equal on all ranks.
   bool takes(int from, int to, std::size_t size_bytes) const;

@@ -22,7 +22,7 @@ constexpr std::size_t kFlights = 4;
 constexpr std::size_t kChunksAhead = 3;
 std::atomic<std::uint64_t> calls_done{0};
 
-PipelineEnd with_parts(PipelineEnd end, const TwoLevelPlan::Parts& parts) {
+CallEnd with_parts(CallEnd end, const TwoLevelPlan::Parts& parts) {
   end.parts = parts;
   if (parts.empty()) end.segment.count = 0;
   return end;
@@ -30,16 +30,16 @@ PipelineEnd with_parts(PipelineEnd end, const TwoLevelPlan::Parts& parts) {
 
 }  // namespace
 
-TwoLevelExchange::TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline)
-    : group_(queue.nodes.local.group),
-      wire_(queue.nodes.wire),
-      pipeline_(pipeline),
-      plan_(*pipeline.exchange, queue.regions.placement, pipeline.rank, pipeline.in_place,
-            pipeline.ways.leaders_max, pipeline.parcel_bytes),
-      base_(queue.nodes.chunks),
-      lane_(queue.nodes.lane),
+TwoLevelExchange::TwoLevelExchange(Team& team, const CollArgs& args)
+    : group_(team.nodes.local.group),
+      wire_(team.nodes.wire),
+      args_(args),
+      plan_(*args.exchange, team.regions.placement, args.rank, args.in_place, args.ways.leaders_max,
+            args.parcel_bytes),
+      base_(team.nodes.chunks),
+      lane_(team.nodes.lane),
       flights_(std::min(kFlights, plan_.chunks())) {
-  queue.nodes.chunks += plan_.chunks();
+  team.nodes.chunks += plan_.chunks();
 }
 
 Status TwoLevelExchange::advance(bool& done) {
@@ -148,32 +148,30 @@ Status TwoLevelExchange::begin_up(Flight& flight) {
   device::DeviceRuntime& runtime = group_->runtime();
   ACCORD_TRY(device::staging_pool().acquire(&runtime, flight.chunk.parcel_bytes, flight.parcel));
   // What the root gathers in place lies where it ends.
-  const bool gathered_in_place =
-      pipeline_.in_place && pipeline_.exchange->kind == node::Kind::gather;
-  begin_local(flight, flight.chunk.up, gathered_in_place ? pipeline_.out : pipeline_.in,
-              parcel_end(flight), PipelineEnd::Direction::pack);
+  const bool gathered_in_place = args_.in_place && args_.exchange->kind == node::Kind::gather;
+  begin_local(flight, flight.chunk.up, gathered_in_place ? args_.out : args_.in, parcel_end(flight),
+              CallEnd::Direction::pack);
   flight.state = State::up;
   return {};
 }
 
 Status TwoLevelExchange::begin_down(Flight& flight) {
-  begin_local(flight, flight.chunk.down, parcel_end(flight), pipeline_.out,
-              PipelineEnd::Direction::unpack);
+  begin_local(flight, flight.chunk.down, parcel_end(flight), args_.out, CallEnd::Direction::unpack);
   flight.state = State::down;
   return {};
 }
 
 // Reductions give each rank its block, all else shows each rank what the others have.
-void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& local, PipelineEnd in,
-                                   PipelineEnd out, PipelineEnd::Direction direction) {
+void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& local, CallEnd in,
+                                   CallEnd out, CallEnd::Direction direction) {
   if (local.blocks_bytes.empty()) return;
-  flight.local = Pipeline();
+  flight.local = CollArgs();
   flight.local.in = with_parts(std::move(in), local.in);
   flight.local.out = with_parts(std::move(out), local.out);
   if (group_->size() == 1) {
-    const bool packs = direction == PipelineEnd::Direction::pack;
-    const PipelineEnd& user = packs ? flight.local.in : flight.local.out;
-    const PipelineEnd& parcel = packs ? flight.local.out : flight.local.in;
+    const bool packs = direction == CallEnd::Direction::pack;
+    const CallEnd& user = packs ? flight.local.in : flight.local.out;
+    const CallEnd& parcel = packs ? flight.local.out : flight.local.in;
     flight.exchange = std::make_unique<ParcelCopy>(user, parcel, direction);
     return;
   }
@@ -181,18 +179,18 @@ void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& lo
                   .size = group_->size(),
                   .block_bytes = *std::ranges::max_element(local.blocks_bytes),
                   .blocks_bytes = local.blocks_bytes,
-                  .engine_bytes = pipeline_.exchange->engine_bytes};
+                  .engine_bytes = args_.exchange->engine_bytes};
   if (local.reduces) {
-    call.op = pipeline_.exchange->op;
-    call.element = pipeline_.exchange->element;
+    call.op = args_.exchange->op;
+    call.element = args_.exchange->element;
   }
   flight.local.exchange = std::move(call);
   flight.local.rank = group_->rank();
   flight.exchange = std::make_unique<NodeExchange>(group_, flight.local);
 }
 
-PipelineEnd TwoLevelExchange::parcel_end(const Flight& flight) const {
-  PipelineEnd end;
+CallEnd TwoLevelExchange::parcel_end(const Flight& flight) const {
+  CallEnd end;
   end.user = flight.parcel.data();
   end.segment = {Typemap::contiguous(1), flight.chunk.parcel_bytes, 0};
   return end;
@@ -294,7 +292,7 @@ Status TwoLevelExchange::reduce(Flight& flight, const TwoLevelPlan::Reduction& r
   std::byte* const result = parcel + reduction.sources.back();
   for (std::size_t left = reduction.sources.size() - 1; left-- > 0;) {
     ACCORD_TRY(Status::from_host(
-        pipeline_.reduce_local(parcel + reduction.sources[left], result, reduction.length_bytes)));
+        args_.host.reduce_local(parcel + reduction.sources[left], result, reduction.length_bytes)));
   }
   std::byte* const wanted = parcel + reduction.result_bytes;
   if (wanted != result) std::memcpy(wanted, result, reduction.length_bytes);

@@ -11,7 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "coll/collective.h"
+#include "base/stages.h"
+#include "coll/coll_args.h"
 #include "coll/exchange.h"
 #include "coll/inter/plan.h"
 #include "device/staging_pool.h"
@@ -22,7 +23,7 @@ namespace accord::core {
 class TwoLevelExchange final : public Exchange {
  public:
   // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
-  TwoLevelExchange(CommQueue& queue, const Pipeline& pipeline);
+  TwoLevelExchange(Team& team, const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -42,7 +43,7 @@ class TwoLevelExchange final : public Exchange {
     std::size_t number = 0;
     TwoLevelPlan::Chunk chunk;
     device::StagingBuffer parcel;
-    Pipeline local;  // what goes on within the node, as a call of its ranks
+    CollArgs local;  // what goes on within the node, as a call of its ranks
     std::unique_ptr<Exchange> exchange;
     std::size_t round = 0;
     std::size_t begun = 0;  // of its messages, which are gone through twice: receives, sends
@@ -54,8 +55,8 @@ class TwoLevelExchange final : public Exchange {
   Status begin_steps(bool& moved);
   Status begin_up(Flight& flight);
   Status begin_down(Flight& flight);
-  void begin_local(Flight& flight, const TwoLevelPlan::Local& local, PipelineEnd in,
-                   PipelineEnd out, PipelineEnd::Direction direction);
+  void begin_local(Flight& flight, const TwoLevelPlan::Local& local, CallEnd in, CallEnd out,
+                   CallEnd::Direction direction);
   Status move(Flight& flight, bool& moved);
   Status advance_local(Flight& flight, bool& done);
   Status begin_round(Flight& flight);
@@ -66,12 +67,12 @@ class TwoLevelExchange final : public Exchange {
   void begin_what_can(Flight& flight);
   Status poll_messages(Flight& flight, bool& done);
   Status reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction);
-  PipelineEnd parcel_end(const Flight& flight) const;
+  CallEnd parcel_end(const Flight& flight) const;
   stages::Stage stage() const;
 
   std::shared_ptr<node::Group> group_;
   std::shared_ptr<Wire> wire_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   TwoLevelPlan plan_;
   std::uint64_t base_;  // number of the first chunk in the life of the lane
   unsigned lane_;

@@ -37,16 +37,15 @@ constexpr std::size_t whole_lines(std::size_t size_bytes) {
 }  // namespace
 
 FarPairs::FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-                   const Pipeline& pipeline, Tags tags, std::size_t near_bytes)
+                   const CollArgs& args, Tags tags, std::size_t near_bytes)
     : wire_(wire),
       placement_(placement),
       runtime_(runtime),
-      pipeline_(pipeline),
+      args_(args),
       tags_(tags),
-      parcel_bytes_(placement.parcel_bytes(pipeline.parcel_bytes)),
+      parcel_bytes_(placement.parcel_bytes(args.parcel_bytes)),
       near_bytes_(near_bytes) {
-  if (Bundles::pay(placement, pipeline))
-    bundles_.emplace(wire, placement, runtime, pipeline, tags.bundles);
+  if (Bundles::pay(placement, args)) bundles_.emplace(wire, placement, runtime, args, tags.bundles);
 }
 
 FarPairs::Counters FarPairs::counters() noexcept {
@@ -57,8 +56,8 @@ FarPairs::Counters FarPairs::counters() noexcept {
 // Not before the first step: only then the ends are where the bytes are.
 Status FarPairs::find_pairs() {
   if (std::exchange(began_, true)) return {};
-  outgoing_ = pairs_of(pipeline_.in, true);
-  incoming_ = pairs_of(pipeline_.out, false);
+  outgoing_ = pairs_of(args_.in, true);
+  incoming_ = pairs_of(args_.out, false);
   if (!bundles_) return {};
   std::vector<std::size_t> sizes(static_cast<std::size_t>(placement_.ranks()));
   for (const Pair& pair : outgoing_) sizes[static_cast<std::size_t>(pair.peer)] = pair.size_bytes;
@@ -68,19 +67,19 @@ Status FarPairs::find_pairs() {
 }
 
 // Those without bytes, too, where bundles tell of each pair: something may come all the same.
-std::vector<FarPairs::Pair> FarPairs::pairs_of(const PipelineEnd& end, bool sends) const {
+std::vector<FarPairs::Pair> FarPairs::pairs_of(const CallEnd& end, bool sends) const {
   std::vector<Pair> pairs;
   if (end.blocks.empty()) return pairs;
   const int ranks = placement_.ranks();
-  const std::size_t short_bytes = short_bytes_max(pipeline_);
+  const std::size_t short_bytes = short_bytes_max(args_);
   for (int round = 0; round < ranks; ++round) {
-    const int peer = (round - pipeline_.rank + ranks) % ranks;
+    const int peer = (round - args_.rank + ranks) % ranks;
     const Segment& block = end.blocks[static_cast<std::size_t>(peer)];
     const std::size_t size_bytes = block.size_bytes();
     const bool is_empty = size_bytes == 0 && (!bundles_ || is_near(peer));
     if (is_empty || (is_near(peer) && size_bytes >= near_bytes_)) continue;
-    const bool is_bundled = bundles_ && bundles_->takes(sends ? pipeline_.rank : peer,
-                                                        sends ? peer : pipeline_.rank, size_bytes);
+    const bool is_bundled = bundles_ && bundles_->takes(sends ? args_.rank : peer,
+                                                        sends ? peer : args_.rank, size_bytes);
     pairs.push_back({.peer = peer,
                      .segment = block,
                      .size_bytes = size_bytes,
@@ -115,8 +114,8 @@ std::size_t FarPairs::first_bytes_max() const noexcept {
 }
 
 // No longer than a first piece.
-std::size_t FarPairs::short_bytes_max(const Pipeline& pipeline) noexcept {
-  return std::min({kFirstBytesMax, pipeline.parcel_bytes, config().packed_pair_bytes});
+std::size_t FarPairs::short_bytes_max(const CollArgs& args) noexcept {
+  return std::min({kFirstBytesMax, args.parcel_bytes, config().packed_pair_bytes});
 }
 
 std::size_t FarPairs::piece_bytes(const Pair& pair) const noexcept {
@@ -235,7 +234,7 @@ Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
 // allocation, the parcel or a list.
 Status FarPairs::copy(Direction direction, Chunk& chunk) {
   const bool packs = direction == Direction::pack;
-  const PipelineEnd& end = packs ? pipeline_.in : pipeline_.out;
+  const CallEnd& end = packs ? args_.in : args_.out;
   constexpr int kParcel = -1;
   std::map<int, CopyBatch> by_allocation;
   for (const Piece& piece : chunk.pieces) {
@@ -338,7 +337,7 @@ Status FarPairs::poll_sends(bool& moved) {
   for (auto chunk = sending_.begin(); chunk != sending_.end();) {
     if (chunk->state == Chunk::State::copying && is_turn(*chunk)) {
       bool copied = false;
-      ACCORD_TRY(pipeline_.in.copied(chunk->ticket, copied));
+      ACCORD_TRY(args_.in.copied(chunk->ticket, copied));
       if (copied) {
         moved = true;
         for (const Piece& piece : chunk->pieces) piece.pair->copied_bytes += piece.length_bytes;
@@ -359,8 +358,7 @@ Status FarPairs::poll_receives(bool& moved) {
     if (chunk->state == Chunk::State::in_wire) ACCORD_TRY(poll_messages(*chunk, true, moved));
     if (chunk->state == Chunk::State::landed && may_unpack(*chunk))
       ACCORD_TRY(copy(Direction::unpack, *chunk));
-    if (chunk->state == Chunk::State::copying)
-      ACCORD_TRY(pipeline_.out.copied(chunk->ticket, done));
+    if (chunk->state == Chunk::State::copying) ACCORD_TRY(args_.out.copied(chunk->ticket, done));
     moved = moved || done;
     chunk = done ? receiving_.erase(chunk) : std::next(chunk);
   }
@@ -412,7 +410,7 @@ Status FarPairs::look_at_bundles() {
 // What its sender has, whatever this rank expects, decides how it comes.
 Status FarPairs::look_at(Pair& pair, const Bundles::Block& block) {
   const bool comes_by_itself = block.size_bytes != 0 && block.bytes == nullptr &&
-                               !bundles_->takes(pair.peer, pipeline_.rank, block.size_bytes);
+                               !bundles_->takes(pair.peer, args_.rank, block.size_bytes);
   const bool waits_for_it = pair.size_bytes != 0 && !pair.is_bundled;
   // Then its first piece tells all.
   if (comes_by_itself && waits_for_it) return {};
@@ -443,7 +441,7 @@ bool FarPairs::is_turn(const Chunk& chunk) const {
 
 // In place, not what this rank has yet to send.
 bool FarPairs::may_unpack(const Chunk& chunk) const {
-  if (!pipeline_.in_place) return true;
+  if (!args_.in_place) return true;
   return std::ranges::all_of(chunk.pieces, [this](const Piece& piece) {
     if (piece.pair->is_refused) return true;
     const auto sent = std::ranges::find(outgoing_, piece.pair->peer, &Pair::peer);

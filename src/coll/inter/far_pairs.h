@@ -22,7 +22,7 @@
 #include <optional>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/inter/bundles.h"
 #include "core/placement.h"
 #include "core/wire.h"
@@ -41,10 +41,10 @@ class FarPairs {
   // All but the runtime, whose page-locked memory is used, outlive it. Pairs within the node of
   // `near_bytes` or more go another way.
   FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-           const Pipeline& pipeline, Tags tags, std::size_t near_bytes);
+           const CollArgs& args, Tags tags, std::size_t near_bytes);
 
   // Up to which pairs are copied together; equal on all ranks.
-  static std::size_t short_bytes_max(const Pipeline& pipeline) noexcept;
+  static std::size_t short_bytes_max(const CollArgs& args) noexcept;
 
   // With an error beside `done` that is a mistake of the program.
   Status advance(bool& done);
@@ -62,7 +62,7 @@ class FarPairs {
   static Counters counters() noexcept;
 
  private:
-  using Direction = PipelineEnd::Direction;
+  using Direction = CallEnd::Direction;
 
   // Of long pairs under way in either direction: enough short ones for a network's latency.
   static constexpr std::size_t kPiecesUnderWayMax = 32;
@@ -106,8 +106,8 @@ class FarPairs {
   using Size = std::uint64_t;
 
   Status find_pairs();
-  bool is_near(int peer) const { return placement_.node(peer) == placement_.node(pipeline_.rank); }
-  std::vector<Pair> pairs_of(const PipelineEnd& end, bool sends) const;
+  bool is_near(int peer) const { return placement_.node(peer) == placement_.node(args_.rank); }
+  std::vector<Pair> pairs_of(const CallEnd& end, bool sends) const;
   std::size_t first_bytes_max() const noexcept;
   std::size_t piece_bytes(const Pair& pair) const noexcept;
   Piece begin_piece(Pair& pair) const noexcept;
@@ -144,7 +144,7 @@ class FarPairs {
   Wire& wire_;
   const Placement& placement_;
   device::DeviceRuntime& runtime_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   const Tags tags_;
   const std::size_t parcel_bytes_;
   const std::size_t near_bytes_;

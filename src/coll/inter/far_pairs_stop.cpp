@@ -40,7 +40,7 @@ void FarPairs::take_back(Chunk& chunk) {
 
 // What has failed has ended.
 bool FarPairs::drain(Chunk& chunk, bool receives) {
-  const PipelineEnd& end = receives ? pipeline_.out : pipeline_.in;
+  const CallEnd& end = receives ? args_.out : args_.in;
   bool ended = true;
   if (!end.copied(chunk.ticket, ended).ok()) ended = true;
   for (Piece& piece : chunk.pieces) {

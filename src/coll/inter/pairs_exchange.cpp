@@ -13,11 +13,11 @@ namespace {
 
 std::atomic<std::uint64_t> pairwise_calls_done{0};
 
-Pipeline near_pipeline(const Pipeline& pipeline, int local_rank) {
-  Pipeline near;
+CollArgs near_args(const CollArgs& args, int local_rank) {
+  CollArgs near;
   near.rank = local_rank;
-  near.in_place = pipeline.in_place;
-  near.ways.lend_bytes = pipeline.ways.lend_bytes;
+  near.in_place = args.in_place;
+  near.ways.lend_bytes = args.ways.lend_bytes;
   return near;
 }
 
@@ -29,36 +29,36 @@ FarPairs::Tags next_tags(Nodes& nodes) {
 }
 
 // The same on all ranks of the node.
-std::size_t near_bytes(const node::Group& group, const Pipeline& pipeline) {
-  return group.shares_device() ? FarPairs::short_bytes_max(pipeline) + 1 : 1;
+std::size_t near_bytes(const node::Group& group, const CollArgs& args) {
+  return group.shares_device() ? FarPairs::short_bytes_max(args) + 1 : 1;
 }
 
 }  // namespace
 
-TwoLevelPairs::TwoLevelPairs(CommQueue& queue, const Pipeline& pipeline)
-    : placement_(queue.regions.placement),
-      wire_(queue.nodes.wire),
-      pipeline_(pipeline),
-      near_bytes_(near_bytes(*queue.nodes.local.group, pipeline)),
-      near_pipeline_(near_pipeline(pipeline, placement_.local_rank(pipeline.rank))),
-      near_(queue.nodes.local.group, near_pipeline_, near_bytes_),
-      far_(*wire_, placement_, queue.nodes.local.group->runtime(), pipeline_,
-           next_tags(queue.nodes), near_bytes_) {}
+TwoLevelPairs::TwoLevelPairs(Team& team, const CollArgs& args)
+    : placement_(team.regions.placement),
+      wire_(team.nodes.wire),
+      args_(args),
+      near_bytes_(near_bytes(*team.nodes.local.group, args)),
+      near_args_(near_args(args, placement_.local_rank(args.rank))),
+      near_(team.nodes.local.group, near_args_, near_bytes_),
+      far_(*wire_, placement_, team.nodes.local.group->runtime(), args_, next_tags(team.nodes),
+           near_bytes_) {}
 
 // The blocks of this node's ranks, in their order.
-PipelineEnd TwoLevelPairs::near_end(const PipelineEnd& end) const {
-  PipelineEnd near = end;
+CallEnd TwoLevelPairs::near_end(const CallEnd& end) const {
+  CallEnd near = end;
   near.blocks.clear();
   if (end.blocks.empty()) return near;
-  for (const int rank : placement_.beside(pipeline_.rank))
+  for (const int rank : placement_.beside(args_.rank))
     near.blocks.push_back(end.blocks[static_cast<std::size_t>(rank)]);
   return near;
 }
 
 Status TwoLevelPairs::advance(bool& done) {
   if (!std::exchange(began_, true)) {
-    near_pipeline_.in = near_end(pipeline_.in);
-    near_pipeline_.out = near_end(pipeline_.out);
+    near_args_.in = near_end(args_.in);
+    near_args_.out = near_end(args_.out);
   }
   ACCORD_TRY(advance(far_, far_is_done_));
   ACCORD_TRY(advance(near_, near_is_done_));
@@ -85,14 +85,14 @@ void TwoLevelPairs::stop(bool& done) {
 }
 
 bool TwoLevelPairs::has_block_of(int peer) const {
-  const bool is_near = placement_.node(peer) == placement_.node(pipeline_.rank);
+  const bool is_near = placement_.node(peer) == placement_.node(args_.rank);
   return is_near && expected_bytes(peer) >= near_bytes_
              ? near_.has_block_of(placement_.local_rank(peer))
              : far_.has_block_of(peer);
 }
 
 std::size_t TwoLevelPairs::expected_bytes(int peer) const {
-  const std::vector<Segment>& blocks = pipeline_.out.blocks;
+  const std::vector<Segment>& blocks = args_.out.blocks;
   return blocks.empty() ? 0 : blocks[static_cast<std::size_t>(peer)].size_bytes();
 }
 

@@ -19,7 +19,7 @@ namespace accord::core {
 class TwoLevelPairs final : public Exchange {
  public:
   // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
-  TwoLevelPairs(CommQueue& queue, const Pipeline& pipeline);
+  TwoLevelPairs(Team& team, const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -30,7 +30,7 @@ class TwoLevelPairs final : public Exchange {
   static void report();
 
  private:
-  PipelineEnd near_end(const PipelineEnd& end) const;
+  CallEnd near_end(const CallEnd& end) const;
   std::size_t expected_bytes(int peer) const;
   // What is done is not asked again.
   template <class Part>
@@ -38,9 +38,9 @@ class TwoLevelPairs final : public Exchange {
 
   const Placement& placement_;
   std::shared_ptr<Wire> wire_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   const std::size_t near_bytes_;  // from which on a pair within the node goes as such
-  Pipeline near_pipeline_;        // what goes on within the node, as a call of its ranks
+  CollArgs near_args_;            // what goes on within the node, as a call of its ranks
   PairwiseExchange near_;
   FarPairs far_;
   bool began_ = false;

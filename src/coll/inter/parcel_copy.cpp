@@ -25,7 +25,7 @@ CopyBatch ParcelCopy::copies() const {
   CopyBatch batch;
   if (!user_.present() || !parcel_.present()) return batch;
   std::size_t first_bytes = 0;
-  for (const PipelineEnd::Part& part : parcel_.parts) {
+  for (const CallEnd::Part& part : parcel_.parts) {
     if (!part.nowhere())
       batch.add(user_.copies(direction_, first_bytes, part.length_bytes,
                              parcel_.address(part.first_bytes)));

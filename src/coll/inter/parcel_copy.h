@@ -6,7 +6,7 @@
 #pragma once
 
 #include "coll/exchange.h"
-#include "core/pipeline_end.h"
+#include "core/call_end.h"
 
 namespace accord::core {
 
@@ -14,8 +14,7 @@ class ParcelCopy final : public Exchange {
  public:
   // The packed form of `user`, to the parts of a parcel (pack) or from there (unpack). Both outlive
   // the copy; the parcel is host memory.
-  ParcelCopy(const PipelineEnd& user, const PipelineEnd& parcel,
-             PipelineEnd::Direction direction) noexcept
+  ParcelCopy(const CallEnd& user, const CallEnd& parcel, CallEnd::Direction direction) noexcept
       : user_(user), parcel_(parcel), direction_(direction) {}
 
   Status advance(bool& done) override;
@@ -24,9 +23,9 @@ class ParcelCopy final : public Exchange {
  private:
   CopyBatch copies() const;
 
-  const PipelineEnd& user_;
-  const PipelineEnd& parcel_;
-  PipelineEnd::Direction direction_;
+  const CallEnd& user_;
+  const CallEnd& parcel_;
+  CallEnd::Direction direction_;
   bool begun_ = false;
   device::CopyTicket ticket_;
 };

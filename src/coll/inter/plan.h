@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/pipeline_end.h"
+#include "core/call_end.h"
 #include "core/placement.h"
 #include "node/plan.h"
 
@@ -20,7 +20,7 @@ namespace accord::core {
 
 class TwoLevelPlan {
  public:
-  using Part = PipelineEnd::Part;
+  using Part = CallEnd::Part;
   using Parts = std::vector<Part>;
 
   // What goes on within this rank's node. No blocks: nothing does.

@@ -7,10 +7,11 @@
 
 #include "base/config.h"
 #include "coll/algorithm.h"
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/inter/exchange.h"
 #include "coll/inter/pairs_exchange.h"
 #include "coll/inter/plan.h"
+#include "core/team.h"
 
 namespace accord::core {
 namespace {
@@ -38,9 +39,9 @@ void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   ways.leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
 }
 
-std::unique_ptr<Exchange> make(CommQueue& queue, const Pipeline& call, Company) {
-  if (node::goes_by_pairs(call.exchange->kind)) return std::make_unique<TwoLevelPairs>(queue, call);
-  return std::make_unique<TwoLevelExchange>(queue, call);
+std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
+  if (node::goes_by_pairs(call.exchange->kind)) return std::make_unique<TwoLevelPairs>(team, call);
+  return std::make_unique<TwoLevelExchange>(team, call);
 }
 
 }  // namespace
@@ -61,8 +62,8 @@ constinit const Algorithm algorithms::two_level{
           return Variant{.algorithm = kThis, .one_leader = has_leaders && ways.leaders_max == 1};
         },
     .make = make,
-    .copier = [](CommQueue& queue, const Pipeline&) -> const node::Group* {
-      return queue.nodes.local.group.get();
+    .copier = [](Team& team, const CollArgs&) -> const node::Group* {
+      return team.nodes.local.group.get();
     },
     .what =
         "Collects within each node at its leaders, exchanges between the nodes, and hands out "

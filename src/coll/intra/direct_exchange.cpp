@@ -18,12 +18,12 @@ std::atomic<std::uint64_t> direct_calls{0};
 std::atomic<std::uint64_t> spread_calls{0};
 std::atomic<std::uint64_t> declined_calls{0};
 
-bool overlap(const PipelineEnd& a, const PipelineEnd& b) {
+bool overlap(const CallEnd& a, const CallEnd& b) {
   if (a.segment.count == 0 || b.segment.count == 0) return false;
-  const auto low = [](const PipelineEnd& end) {
+  const auto low = [](const CallEnd& end) {
     return reinterpret_cast<std::intptr_t>(end.user) + end.segment.low_bytes();
   };
-  const auto high = [](const PipelineEnd& end) {
+  const auto high = [](const CallEnd& end) {
     return reinterpret_cast<std::intptr_t>(end.user) + end.segment.high_bytes();
   };
   return low(a) < high(b) && low(b) < high(a);
@@ -31,19 +31,18 @@ bool overlap(const PipelineEnd& a, const PipelineEnd& b) {
 
 // In place and in one shot every rank would overwrite what the others still read. In shares it
 // writes only what it alone has read.
-node::Call call_of(const Pipeline& pipeline) {
-  node::Call call = *pipeline.exchange;
-  if (call.kind == node::Kind::allreduce && overlap(pipeline.in, pipeline.out))
-    call.one_shot_bytes = 0;
+node::Call call_of(const CollArgs& args) {
+  node::Call call = *args.exchange;
+  if (call.kind == node::Kind::allreduce && overlap(args.in, args.out)) call.one_shot_bytes = 0;
   return call;
 }
 
 }  // namespace
 
-DirectExchange::DirectExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
+DirectExchange::DirectExchange(std::shared_ptr<node::Group> group, const CollArgs& args)
     : group_(std::move(group)),
-      pipeline_(pipeline),
-      plan_(call_of(pipeline), group_->rank(), group_->reduces()),
+      args_(args),
+      plan_(call_of(args), group_->rank(), group_->reduces()),
       call_(group_->offers().take_call()) {}
 
 void DirectExchange::report() {
@@ -133,10 +132,10 @@ void DirectExchange::arrive() {
   node::Arrival mine;
   // Both, so that both are on offer as soon as can be.
   const bool in_lent =
-      !plan_.needs_in(pipeline_.in_place) ||
-      lend(pipeline_.in, plan_.readers_of_in(), plan_.contribution_bytes(pipeline_.in_place),
+      !plan_.needs_in(args_.in_place) ||
+      lend(args_.in, plan_.readers_of_in(), plan_.contribution_bytes(args_.in_place),
            plan_.contribution_length_bytes(), mine.in);
-  const bool out_lent = !plan_.needs_out() || lend(pipeline_.out, plan_.writers_of_out(), 0,
+  const bool out_lent = !plan_.needs_out() || lend(args_.out, plan_.writers_of_out(), 0,
                                                    plan_.result_length_bytes(), mine.out);
   mine.direct = in_lent && out_lent && reads_survive() ? 1 : 0;
   mine.form = static_cast<std::uint32_t>(plan_.form());
@@ -144,7 +143,7 @@ void DirectExchange::arrive() {
   own_board().arrived.store(call_ + 1, std::memory_order_release);
 }
 
-bool DirectExchange::lend(const PipelineEnd& end, int users, std::size_t first_bytes,
+bool DirectExchange::lend(const CallEnd& end, int users, std::size_t first_bytes,
                           std::size_t length_bytes, node::Place& place) {
   if (!end.usable_by(group_->runtime(), group_->device())) return false;
   return end.offset_in_memory(first_bytes, length_bytes, place.offset_bytes) &&
@@ -154,19 +153,19 @@ bool DirectExchange::lend(const PipelineEnd& end, int users, std::size_t first_b
 // Whether what is read of this rank's send buffer stays until it has been read, although its
 // receive buffer is written at the same time.
 bool DirectExchange::reads_survive() const {
-  if (!overlap(pipeline_.in, pipeline_.out)) return true;
+  if (!overlap(args_.in, args_.out)) return true;
   if (plan_.reduces() && group_->size() > kInPlaceRanksMax) return false;
-  const node::Kind kind = pipeline_.exchange->kind;
+  const node::Kind kind = args_.exchange->kind;
   if (kind == node::Kind::alltoall) return false;
   if (kind == node::Kind::allgather || kind == node::Kind::allgatherv)
-    return pipeline_.in_place;  // its own block, which nobody writes
+    return args_.in_place;  // its own block, which nobody writes
   if (plan_.readers_of_in() == node::kNobody) return true;
   // A share is written only once the only rank that reads it has reduced it; a block of this rank
   // alone lies where others have theirs.
   const bool in_shares =
       plan_.form() == node::DirectForm::shares || plan_.form() == node::DirectForm::spread;
   return in_shares && plan_.writers_of_out() != node::kNobody &&
-         pipeline_.in.address(0) == pipeline_.out.address(0);
+         args_.in.address(0) == args_.out.address(0);
 }
 
 bool DirectExchange::gathered(bool& direct) const {
@@ -183,12 +182,12 @@ bool DirectExchange::gathered(bool& direct) const {
 }
 
 std::byte* DirectExchange::contribution(int rank) const {
-  return rank == group_->rank() ? pipeline_.in.address(plan_.contribution_bytes(pipeline_.in_place))
+  return rank == group_->rank() ? args_.in.address(plan_.contribution_bytes(args_.in_place))
                                 : group_->offers().address(rank, record(rank).in);
 }
 
 std::byte* DirectExchange::result(int rank) const {
-  return rank == group_->rank() ? pipeline_.out.address(0)
+  return rank == group_->rank() ? args_.out.address(0)
                                 : group_->offers().address(rank, record(rank).out);
 }
 
@@ -209,7 +208,7 @@ Status DirectExchange::begin_kernel() {
   for (const int rank : plan_.sources()) sources.push_back(contribution(rank) + share.source_bytes);
   std::vector<void*> targets;
   for (const int rank : plan_.targets()) targets.push_back(result(rank) + share.result_bytes);
-  const node::Call& call = *pipeline_.exchange;
+  const node::Call& call = *args_.exchange;
   const bool reduces = plan_.reduces();
   const device::Element element = reduces ? call.element : device::Element::uint8;
   return group_->runtime().reduce_begin(
@@ -228,14 +227,14 @@ Status DirectExchange::begin_kernel() {
 Status DirectExchange::begin_copies() {
   CopyBatch own;
   CopyBatch theirs;
-  for (const node::DirectMove& move : plan_.moves(pipeline_.in_place)) {
+  for (const node::DirectMove& move : plan_.moves(args_.in_place)) {
     CopyBatch part;
     if (plan_.form() == node::DirectForm::pushes) {
       part.plain.append(result(move.peer) + move.theirs_bytes,
                         contribution(group_->rank()) + move.own_bytes, move.length_bytes);
     } else {
-      part = pipeline_.out.copies(PipelineEnd::Direction::unpack, move.own_bytes, move.length_bytes,
-                                  contribution(move.peer) + move.theirs_bytes);
+      part = args_.out.copies(CallEnd::Direction::unpack, move.own_bytes, move.length_bytes,
+                              contribution(move.peer) + move.theirs_bytes);
     }
     (move.peer == group_->rank() ? own : theirs).add(std::move(part));
   }
@@ -251,7 +250,7 @@ void DirectExchange::begin_spread() {
   if (plan_.share(group_->rank()).length_bytes > 0) {
     for (const int rank : plan_.targets()) ends.results.push_back(result(rank));
   }
-  spread_.emplace(*group_, *pipeline_.exchange, plan_, std::move(ends));
+  spread_.emplace(*group_, *args_.exchange, plan_, std::move(ends));
   spread_calls.fetch_add(1, std::memory_order_relaxed);
 }
 

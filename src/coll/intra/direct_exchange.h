@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/stages.h"
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/intra/spread_reduction.h"
 #include "node/direct_plan.h"
 #include "node/group.h"
@@ -29,7 +29,7 @@ class DirectExchange {
   enum class Outcome { pending, done, declined };
 
   // The ends outlive the exchange. To be made in the order of the communicator's calls.
-  DirectExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
+  DirectExchange(std::shared_ptr<node::Group> group, const CollArgs& args);
 
   Status advance(Outcome& outcome);
   // After an error: `done` once no copy of this rank works on anybody's buffers any more.
@@ -54,7 +54,7 @@ class DirectExchange {
   Status step();
   bool record_is_free() const;
   void arrive();
-  bool lend(const PipelineEnd& end, int users, std::size_t first_bytes, std::size_t length_bytes,
+  bool lend(const CallEnd& end, int users, std::size_t first_bytes, std::size_t length_bytes,
             node::Place& place);
   bool reads_survive() const;
   // Whether the records that decide are there; `direct`: and all say yes. One no is enough.
@@ -76,7 +76,7 @@ class DirectExchange {
   std::byte* result(int rank) const;
 
   std::shared_ptr<node::Group> group_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   node::DirectPlan plan_;
   std::uint64_t call_;
   State state_ = State::arriving;

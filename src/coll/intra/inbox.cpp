@@ -7,7 +7,8 @@
 
 #include "base/config.h"
 #include "coll/algorithm.h"
-#include "coll/collective.h"
+#include "coll/coll_args.h"
+#include "core/team.h"
 #include "coll/intra/inbox_exchange.h"
 #include "coll/intra/inbox_pairs.h"
 
@@ -37,14 +38,14 @@ void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   ways.inbox_calls = now ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
 }
 
-std::unique_ptr<Exchange> make(CommQueue& queue, const Pipeline& call, Company) {
+std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
   if (!node::goes_by_pairs(call.exchange->kind))
-    return std::make_unique<InboxExchange>(queue.inboxes.group, call);
-  return std::make_unique<InboxPairs>(queue.inboxes.group, queue.regions.group, call);
+    return std::make_unique<InboxExchange>(team.inboxes.group, call);
+  return std::make_unique<InboxPairs>(team.inboxes.group, team.regions.group, call);
 }
 
-const node::Group* copier(CommQueue& queue, const Pipeline& call) {
-  return node::goes_by_pairs(call.exchange->kind) ? queue.regions.group.get() : nullptr;
+const node::Group* copier(Team& team, const CollArgs& call) {
+  return node::goes_by_pairs(call.exchange->kind) ? team.regions.group.get() : nullptr;
 }
 
 }  // namespace
@@ -57,8 +58,8 @@ constinit const Algorithm algorithms::inbox{
     .takes = [](const Situation& s) { return s.inboxes && (s.regions || !s.by_pairs); },
     .make = make,
     .copier = copier,
-    .goes_at_once = [](CommQueue& queue,
-                       const Pipeline& call) { return copies_ends_of(copier(queue, call), call); },
+    .goes_at_once = [](Team& team,
+                       const CollArgs& call) { return copies_ends_of(copier(team, call), call); },
     .what =
         "A kernel that lingers on the device takes the call, writes this rank's data into an inbox "
         "on every peer's device, each 8 bytes with a sequence number beside them, and reduces or "

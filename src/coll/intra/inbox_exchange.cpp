@@ -19,14 +19,13 @@ std::atomic<std::uint64_t> inbox_calls_done{0};
 
 }  // namespace
 
-InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
-    : InboxExchange(std::move(group), pipeline, Undescribed()) {
+InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const CollArgs& args)
+    : InboxExchange(std::move(group), args, Undescribed()) {
   describe();
 }
 
-InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
-                             Undescribed)
-    : group_(std::move(group)), pipeline_(pipeline), number_(group_->take(1)) {
+InboxExchange::InboxExchange(std::shared_ptr<node::Group> group, const CollArgs& args, Undescribed)
+    : group_(std::move(group)), args_(args), number_(group_->take(1)) {
   device::InboxExchange& exchange = ticket_.exchange;
   exchange = group_->inbox_exchange();
   exchange.epoch = static_cast<std::uint32_t>(number_ % 0xffffffff) + 1;
@@ -39,7 +38,7 @@ std::uint64_t InboxExchange::everyone() const {
 
 // Who sends what to whom, in the terms of the server.
 void InboxExchange::describe() {
-  const node::Call& call = *pipeline_.exchange;
+  const node::Call& call = *args_.exchange;
   const std::size_t block = call.block_bytes;
   const std::size_t all = block * static_cast<std::size_t>(call.size);
   const std::uint64_t root = device::inbox_bit(call.root);
@@ -75,14 +74,13 @@ void InboxExchange::describe() {
   exchange.receive_stride_bytes = takes_blocks ? block : 0;
   if (exchange.send_to != 0) in_bytes_ = sends_blocks ? all : block;
   if (exchange.receive_from != 0) out_bytes_ = takes_blocks ? all : block;
-  if (gathers && pipeline_.in_place)
-    first_in_bytes_ = block * static_cast<std::size_t>(group_->rank());
+  if (gathers && args_.in_place) first_in_bytes_ = block * static_cast<std::size_t>(group_->rank());
 }
 
 // A root whose own block of a gather or scatter stays where it is.
 bool InboxExchange::keeps_own_block() const {
-  const Kind kind = pipeline_.exchange->kind;
-  return pipeline_.in_place && (kind == Kind::gather || kind == Kind::scatter);
+  const Kind kind = args_.exchange->kind;
+  return args_.in_place && (kind == Kind::gather || kind == Kind::scatter);
 }
 
 Status InboxExchange::advance(bool& done) {
@@ -96,7 +94,7 @@ Status InboxExchange::advance(bool& done) {
       state_ = State::packing;
       [[fallthrough]];
     case State::packing:
-      ACCORD_TRY(pipeline_.in.copied(copy_in_, ready));
+      ACCORD_TRY(args_.in.copied(copy_in_, ready));
       if (!ready || !announce()) break;
       state_ = State::arriving;
       stages::enter(stages::Stage::wait);
@@ -126,8 +124,8 @@ Status InboxExchange::advance(bool& done) {
       [[fallthrough]];
     case State::unpacking: {
       bool second_ready = false;
-      ACCORD_TRY(pipeline_.out.copied(copy_out_, ready));
-      ACCORD_TRY(pipeline_.out.copied(second_copy_out_, second_ready));
+      ACCORD_TRY(args_.out.copied(copy_out_, ready));
+      ACCORD_TRY(args_.out.copied(second_copy_out_, second_ready));
       if (!ready || !second_ready) break;
       group_->own_mailbox().drained.store(number_ + 1, std::memory_order_release);
       state_ = State::done;
@@ -150,9 +148,9 @@ void InboxExchange::stop(bool& done) {
   group_->give_up();
   done = true;
   if (state_ == State::running) group_->inbox_server().stop(ticket_, done);
-  for (auto [end, copy] : {std::pair{&pipeline_.in, &copy_in_},
-                           {&pipeline_.out, &copy_out_},
-                           {&pipeline_.out, &second_copy_out_}}) {
+  for (auto [end, copy] : {std::pair{&args_.in, &copy_in_},
+                           {&args_.out, &copy_out_},
+                           {&args_.out, &second_copy_out_}}) {
     bool copied = true;
     if (!end->copied(*copy, copied).ok()) copied = true;
     done = done && copied;
@@ -161,35 +159,34 @@ void InboxExchange::stop(bool& done) {
 
 Status InboxExchange::begin() {
   device::InboxExchange& exchange = ticket_.exchange;
-  const auto usable = [&](const PipelineEnd& end) {
+  const auto usable = [&](const CallEnd& end) {
     return end.usable_by(group_->runtime(), group_->device()) &&
            group_->inbox_server().reaches(end.memory);
   };
-  in_direct_ = in_bytes_ == 0 || usable(pipeline_.in);
-  out_direct_ = out_bytes_ == 0 || usable(pipeline_.out);
+  in_direct_ = in_bytes_ == 0 || usable(args_.in);
+  out_direct_ = out_bytes_ == 0 || usable(args_.out);
   const std::size_t in_bounce_bytes = in_direct_ ? 0 : in_bytes_;
   const std::size_t out_bounce_bytes = out_direct_ ? 0 : out_bytes_;
   if (in_bounce_bytes + out_bounce_bytes != 0)
     ACCORD_TRY(group_->bounce_memory(in_bounce_bytes + out_bounce_bytes, bounce_));
   if (out_bytes_ != 0)
-    exchange.dst = out_direct_ ? pipeline_.out.address(0) : bounce_ + in_bounce_bytes;
+    exchange.dst = out_direct_ ? args_.out.address(0) : bounce_ + in_bounce_bytes;
   exchange.dst_on_host = !out_direct_;
   if (in_bytes_ == 0) return {};
-  exchange.src = in_direct_ ? pipeline_.in.address(first_in_bytes_) : bounce_;
+  exchange.src = in_direct_ ? args_.in.address(first_in_bytes_) : bounce_;
   if (in_direct_) return {};
-  return pipeline_.in.copy(PipelineEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_,
-                           copy_in_);
+  return args_.in.copy(CallEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_, copy_in_);
 }
 
 Status InboxExchange::unpack() {
   if (out_direct_) return {};
   const auto copy = [&](std::size_t low, std::size_t high, device::CopyTicket& ticket) {
     if (low == high) return Status();
-    return pipeline_.out.copy(PipelineEnd::Direction::unpack, low, high - low,
-                              static_cast<std::byte*>(ticket_.exchange.dst) + low, ticket);
+    return args_.out.copy(CallEnd::Direction::unpack, low, high - low,
+                          static_cast<std::byte*>(ticket_.exchange.dst) + low, ticket);
   };
   if (!keeps_own_block()) return copy(0, out_bytes_, copy_out_);
-  const std::size_t block = pipeline_.exchange->block_bytes;
+  const std::size_t block = args_.exchange->block_bytes;
   const std::size_t own = block * static_cast<std::size_t>(group_->rank());
   ACCORD_TRY(copy(0, own, copy_out_));
   return copy(own + block, out_bytes_, second_copy_out_);

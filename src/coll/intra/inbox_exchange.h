@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/exchange.h"
 #include "node/group.h"
 
@@ -22,7 +22,7 @@ namespace accord::core {
 class InboxExchange : public Exchange {
  public:
   // The ends outlive the exchange.
-  InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
+  InboxExchange(std::shared_ptr<node::Group> group, const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -34,7 +34,7 @@ class InboxExchange : public Exchange {
  protected:
   // Of a call that is yet to be described: who sends what to whom.
   struct Undescribed {};
-  InboxExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline, Undescribed);
+  InboxExchange(std::shared_ptr<node::Group> group, const CollArgs& args, Undescribed);
 
   // These differ where lengths do by pair (inbox_pairs.h).
   // Finds out what kernels can use as it is, and packs the rest.
@@ -49,7 +49,7 @@ class InboxExchange : public Exchange {
   bool lanes_are_free(std::uint64_t peers) const;
 
   std::shared_ptr<node::Group> group_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   std::byte* bounce_ = nullptr;
   device::InboxTicket ticket_;
   device::CopyTicket copy_in_;

@@ -23,15 +23,15 @@ std::size_t whole_units(std::size_t size_bytes) {
 }  // namespace
 
 InboxPairs::InboxPairs(std::shared_ptr<node::Group> inboxes, std::shared_ptr<node::Group> regions,
-                       const Pipeline& pipeline)
-    : InboxExchange(std::move(inboxes), pipeline, Undescribed()),
+                       const CollArgs& args)
+    : InboxExchange(std::move(inboxes), args, Undescribed()),
       parts_(static_cast<std::size_t>(group_->size())) {
   describe();
   const std::size_t lane_bytes = ticket_.exchange.lane_bytes;
   const auto is_long = [=](const Segment& block) { return block.size_bytes() > lane_bytes; };
-  if (std::ranges::any_of(pipeline_.in.blocks, is_long) ||
-      std::ranges::any_of(pipeline_.out.blocks, is_long)) {
-    long_.emplace(std::move(regions), pipeline_, lane_bytes + 1);
+  if (std::ranges::any_of(args_.in.blocks, is_long) ||
+      std::ranges::any_of(args_.out.blocks, is_long)) {
+    long_.emplace(std::move(regions), args_, lane_bytes + 1);
   } else {
     PairwiseExchange::pass(*regions);
   }
@@ -41,8 +41,8 @@ void InboxPairs::describe() {
   device::InboxExchange& exchange = ticket_.exchange;
   for (int peer = 0; peer < group_->size(); ++peer) {
     const auto rank = static_cast<std::size_t>(peer);
-    const std::size_t sent = size_of(pipeline_.in.blocks, rank);
-    const std::size_t received = size_of(pipeline_.out.blocks, rank);
+    const std::size_t sent = size_of(args_.in.blocks, rank);
+    const std::size_t received = size_of(args_.out.blocks, rank);
     device::InboxPart& part = parts_[rank];
     if (sent <= exchange.lane_bytes) part.send_bytes = sent;
     if (received <= exchange.lane_bytes) part.receive_bytes = received;
@@ -54,8 +54,8 @@ void InboxPairs::describe() {
   const auto own = static_cast<std::size_t>(group_->rank());
   if (parts_[own].send_bytes == parts_[own].receive_bytes) return;
   exchange.send_to &= ~device::inbox_bit(group_->rank());
-  if (parts_[own].receive_bytes != 0 || size_of(pipeline_.out.blocks, own) == 0)
-    refuse(group_->rank(), size_of(pipeline_.in.blocks, own));
+  if (parts_[own].receive_bytes != 0 || size_of(args_.out.blocks, own) == 0)
+    refuse(group_->rank(), size_of(args_.in.blocks, own));
 }
 
 Status InboxPairs::advance(bool& done) {
@@ -84,14 +84,14 @@ void InboxPairs::stop(bool& done) {
 }
 
 bool InboxPairs::has_block_of(int peer) const {
-  const std::size_t size_bytes = size_of(pipeline_.out.blocks, static_cast<std::size_t>(peer));
+  const std::size_t size_bytes = size_of(args_.out.blocks, static_cast<std::size_t>(peer));
   if (size_bytes > ticket_.exchange.lane_bytes) return long_->has_block_of(peer);
   return (refused_ & device::inbox_bit(peer)) == 0;
 }
 
 // Whether kernels can use all that goes by inboxes as it lies: none of it outside the allocation
 // that the buffer is known to be in.
-bool InboxPairs::is_direct(const PipelineEnd& end, const Blocks& blocks) const {
+bool InboxPairs::is_direct(const CallEnd& end, const Blocks& blocks) const {
   if (!end.on_device || end.shadowed || end.runtime != &group_->runtime() ||
       end.device != group_->device() || !group_->inbox_server().reaches(end.memory))
     return false;
@@ -108,15 +108,15 @@ bool InboxPairs::is_direct(const PipelineEnd& end, const Blocks& blocks) const {
 
 // Packed forms lie one after the other in page-locked memory.
 Status InboxPairs::begin() {
-  const bool in_direct = is_direct(pipeline_.in, pipeline_.in.blocks);
-  const bool out_direct = is_direct(pipeline_.out, pipeline_.out.blocks);
+  const bool in_direct = is_direct(args_.in, args_.in.blocks);
+  const bool out_direct = is_direct(args_.out, args_.out.blocks);
   std::size_t bounce_bytes = 0;
   for (const device::InboxPart& part : parts_)
     bounce_bytes += (in_direct ? 0 : whole_units(part.send_bytes)) +
                     (out_direct ? 0 : whole_units(part.receive_bytes));
   if (bounce_bytes != 0) ACCORD_TRY(group_->bounce_memory(bounce_bytes, bounce_));
   std::byte* next = bounce_;
-  const auto place = [&](bool direct, const PipelineEnd& end, std::size_t rank,
+  const auto place = [&](bool direct, const CallEnd& end, std::size_t rank,
                          std::size_t size_bytes) {
     if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
     const Segment& block = end.blocks[rank];
@@ -124,22 +124,22 @@ Status InboxPairs::begin() {
                   : std::exchange(next, next + whole_units(size_bytes));
   };
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
-    parts_[rank].src = place(in_direct, pipeline_.in, rank, parts_[rank].send_bytes);
+    parts_[rank].src = place(in_direct, args_.in, rank, parts_[rank].send_bytes);
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
-    parts_[rank].dst = place(out_direct, pipeline_.out, rank, parts_[rank].receive_bytes);
+    parts_[rank].dst = place(out_direct, args_.out, rank, parts_[rank].receive_bytes);
   ticket_.exchange.dst_on_host = !out_direct;
   unpacks_ = !out_direct;
-  return in_direct ? Status() : copy(pipeline_.in, PipelineEnd::Direction::pack, copy_in_);
+  return in_direct ? Status() : copy(args_.in, CallEnd::Direction::pack, copy_in_);
 }
 
 Status InboxPairs::unpack() {
-  return unpacks_ ? copy(pipeline_.out, PipelineEnd::Direction::unpack, copy_out_) : Status();
+  return unpacks_ ? copy(args_.out, CallEnd::Direction::unpack, copy_out_) : Status();
 }
 
 // What goes by inboxes, in one batch.
-Status InboxPairs::copy(const PipelineEnd& end, PipelineEnd::Direction direction,
+Status InboxPairs::copy(const CallEnd& end, CallEnd::Direction direction,
                         device::CopyTicket& ticket) {
-  const bool packs = direction == PipelineEnd::Direction::pack;
+  const bool packs = direction == CallEnd::Direction::pack;
   CopyBatch batch;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     const device::InboxPart& part = parts_[rank];
@@ -161,7 +161,7 @@ bool InboxPairs::announce() {
   auto& entries = group_->manifest(group_->rank()).entries[exchange.turn];
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     if ((tells_ & device::inbox_bit(static_cast<int>(rank))) == 0) continue;
-    const std::size_t told = std::min<std::size_t>(size_of(pipeline_.in.blocks, rank), UINT32_MAX);
+    const std::size_t told = std::min<std::size_t>(size_of(args_.in.blocks, rank), UINT32_MAX);
     entries[rank].store(std::uint64_t{exchange.epoch} << 32 | told, std::memory_order_release);
   }
   return InboxExchange::announce();

@@ -22,7 +22,7 @@ class InboxPairs final : public InboxExchange {
   // `regions`: of the same ranks. The ends outlive the exchange; their blocks are those of the
   // ranks, in order.
   InboxPairs(std::shared_ptr<node::Group> inboxes, std::shared_ptr<node::Group> regions,
-             const Pipeline& pipeline);
+             const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -33,12 +33,12 @@ class InboxPairs final : public InboxExchange {
   using Blocks = std::vector<Segment>;
 
   void describe();
-  bool is_direct(const PipelineEnd& end, const Blocks& blocks) const;
+  bool is_direct(const CallEnd& end, const Blocks& blocks) const;
   Status begin() override;
   bool announce() override;
   void look_at_peers() override;
   Status unpack() override;
-  Status copy(const PipelineEnd& end, PipelineEnd::Direction direction, device::CopyTicket& ticket);
+  Status copy(const CallEnd& end, CallEnd::Direction direction, device::CopyTicket& ticket);
   void refuse(int peer, std::size_t sent_bytes);
 
   std::vector<device::InboxPart> parts_;  // by rank; of those that go by inboxes

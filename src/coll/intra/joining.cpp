@@ -11,30 +11,29 @@
 
 namespace accord::core {
 
-Joining::Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use,
-                 const Placement* placement)
+Joining::Joining(NodeGroup& group, const CollArgs& args, node::Use use, const Placement* placement)
     : joined_(group),
-      pipeline_(pipeline),
+      args_(args),
       use_(use),
       placement_(placement),
       // A group's memory goes only when the peers have closed it.
       group_(new node::Group, node::Group::retire),
-      records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
+      records_(static_cast<std::size_t>(args.exchange->size)) {}
 
 // A rank's memory is where its buffer is; where that is on the host, on the device that the rank
 // uses for something else. To take one that it does not use would cost its memory for nothing, of
 // the same device for all ranks that only use the CPU.
 Status Joining::begin() {
-  const PipelineEnd& end = pipeline_.in.runtime != nullptr ? pipeline_.in : pipeline_.out;
-  device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : pipeline_.region_runtime;
+  const CallEnd& end = args_.in.runtime != nullptr ? args_.in : args_.out;
+  device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : args_.region_runtime;
   if (runtime == nullptr) runtime = &device::default_runtime();
   int device = end.runtime != nullptr ? end.device : runtime->device_in_use();
   if (grows()) {  // where the rank's memory is already
     runtime = &joined_.group->runtime();
     device = joined_.group->device();
   }
-  int rank = pipeline_.rank;
-  int size = pipeline_.exchange->size;
+  int rank = args_.rank;
+  int size = args_.exchange->size;
   if (placement_ != nullptr) {
     size = static_cast<int>(placement_->beside(rank).size());
     rank = placement_->local_rank(rank);
@@ -48,7 +47,7 @@ Status Joining::begin() {
   if (!grows()) joined_.why_declined = made.message();
   joined_.asked_bytes = std::max({joined_.asked_bytes, use_.region_bytes, use_.lane_bytes});
   return Status::from_host(
-      pipeline_.issue_allgather(&record_, records_.data(), sizeof record_, request_));
+      args_.host.issue_allgather(&record_, records_.data(), sizeof record_, request_));
 }
 
 Status Joining::advance(HostPort& port, bool& done) {
@@ -103,7 +102,7 @@ Status Joining::accept() {
   if (!std::ranges::all_of(records_, [](const auto& one) { return one.ok != 0; }))
     return {StatusCode::unsupported, "node: a rank cannot take part"};
   std::vector<node::Record> here;
-  for (const int rank : placement_->beside(pipeline_.rank))
+  for (const int rank : placement_->beside(args_.rank))
     here.push_back(records_[static_cast<std::size_t>(rank)]);
   return group_->accept(here);
 }
@@ -116,9 +115,9 @@ Status Joining::send() {
 
 Status Joining::vote(const Status& mine, Step step) {
   if (!mine.ok()) decline(mine.message());
-  mine_ = Vote::cast(pipeline_.key, mine.ok() ? Ballot::neutral : Ballot::host);
+  mine_ = Vote::cast(args_.key, mine.ok() ? Ballot::neutral : Ballot::host);
   step_ = step;
-  return Status::from_host(pipeline_.issue_vote(mine_, all_, request_));
+  return Status::from_host(args_.host.issue_vote(mine_, all_, request_));
 }
 
 void Joining::decline(const std::string& why) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "core/engine.h"
 #include "core/meeting.h"
 #include "node/group.h"
@@ -23,7 +23,7 @@ class Joining final : public Meeting {
  public:
   // All outlive it. With a placement the ranks of each node join a group of theirs, on all nodes
   // or on none.
-  Joining(NodeGroup& group, const Pipeline& pipeline, node::Use use,
+  Joining(NodeGroup& group, const CollArgs& args, node::Use use,
           const Placement* placement = nullptr);
 
   Status begin() override;
@@ -46,7 +46,7 @@ class Joining final : public Meeting {
   bool grows() const noexcept { return joined_.group != nullptr; }
 
   NodeGroup& joined_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   node::Use use_;
   const Placement* placement_;
   std::shared_ptr<node::Group> group_;

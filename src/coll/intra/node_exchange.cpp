@@ -7,15 +7,15 @@
 
 namespace accord::core {
 
-NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline)
+NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const CollArgs& args)
     : group_(std::move(group)),
-      pipeline_(pipeline),
-      plan_(*pipeline.exchange, group_->slot_bytes()),
-      own_direct_(plan_.has_own_block() && usable_by_kernels(pipeline.in) &&
-                  usable_by_kernels(pipeline.out)),
-      result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(pipeline.out)) {
-  if (pipeline.ways.direct) {
-    direct_.emplace(group_, pipeline);
+      args_(args),
+      plan_(*args.exchange, group_->slot_bytes()),
+      own_direct_(plan_.has_own_block() && usable_by_kernels(args.in) &&
+                  usable_by_kernels(args.out)),
+      result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(args.out)) {
+  if (args.ways.direct) {
+    direct_.emplace(group_, args);
   } else {
     enter_regions();
   }
@@ -26,7 +26,7 @@ void NodeExchange::enter_regions() {
   flights_.resize(std::min(node::Group::kSlots, plan_.chunks()));
 }
 
-bool NodeExchange::usable_by_kernels(const PipelineEnd& end) const {
+bool NodeExchange::usable_by_kernels(const CallEnd& end) const {
   return end.usable_by(group_->runtime(), group_->device());
 }
 
@@ -130,14 +130,14 @@ stages::Stage NodeExchange::stage() const {
 
 Status NodeExchange::begin_fill(Flight& flight) {
   stages::enter(stages::Stage::move);
-  auto moves = plan_.fills(group_->rank(), pipeline_.in_place, flight.chunk);
+  auto moves = plan_.fills(group_->rank(), args_.in_place, flight.chunk);
   flight.own_skipped = own_direct_;
   flight.result_there = false;
   if (own_direct_) {
     const std::size_t own_bytes = plan_.own_block_bytes(group_->rank(), flight.chunk);
     std::erase_if(moves, [&](const node::Move& move) { return move.packed_bytes == own_bytes; });
   }
-  return copy(pipeline_.in, moves, sequence(flight), true, flight.ticket);
+  return copy(args_.in, moves, sequence(flight), true, flight.ticket);
 }
 
 Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
@@ -150,7 +150,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   const node::Share share = plan_.share(group_->rank(), flight.chunk);
   if (share.length_bytes == 0) return {};
   if (result_direct_) {
-    std::byte* const result = pipeline_.out.address(plan_.first_bytes(flight.chunk));
+    std::byte* const result = args_.out.address(plan_.first_bytes(flight.chunk));
     const Status direct = reduce(flight, share, result, sources_of(flight, share));
     flight.result_there = direct.ok();
     if (direct.code() != StatusCode::unsupported) return direct;
@@ -161,7 +161,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   if (flight.own_skipped) {
     const device::Copy block{
         .dst = own + share.offset_bytes,
-        .src = pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk)),
+        .src = args_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk)),
         .row_bytes = share.length_bytes};
     ACCORD_TRY(group_->runtime().copy(group_->device(), {&block, 1}));
     flight.own_skipped = own_direct_ = false;
@@ -177,13 +177,13 @@ std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
     sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
   if (flight.own_skipped)
     sources[static_cast<std::size_t>(group_->rank())] =
-        pipeline_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk));
+        args_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk));
   return sources;
 }
 
 Status NodeExchange::reduce(Flight& flight, const node::Share& share, void* dst,
                             const std::vector<const void*>& sources) {
-  const node::Call& call = *pipeline_.exchange;
+  const node::Call& call = *args_.exchange;
   return group_->runtime().reduce_begin(
       group_->device(),
       {.dst = dst,
@@ -196,7 +196,7 @@ Status NodeExchange::reduce(Flight& flight, const node::Share& share, void* dst,
 
 Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
   const std::uint64_t number = sequence(flight);
-  auto moves = plan_.pulls(group_->rank(), pipeline_.in_place, flight.chunk);
+  auto moves = plan_.pulls(group_->rank(), args_.in_place, flight.chunk);
   if (flight.result_there) moves.clear();
   for (const node::Move& move : moves) {
     const node::Mailbox& peer = group_->mailbox(move.peer);
@@ -210,17 +210,17 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
     const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {
       return move.peer == group_->rank();
     });
-    std::byte* const to = pipeline_.out.address(own->packed_bytes);
-    std::byte* const from = pipeline_.in.address(own->packed_bytes);
+    std::byte* const to = args_.out.address(own->packed_bytes);
+    std::byte* const from = args_.in.address(own->packed_bytes);
     if (to != from) batch.plain.append(to, from, own->length_bytes);
     moves.erase(own);
   }
-  add_copies(pipeline_.out, moves, number, false, batch);
+  add_copies(args_.out, moves, number, false, batch);
   return batch.empty() ? Status()
                        : group_->runtime().batch_begin(group_->device(), batch, flight.ticket);
 }
 
-Status NodeExchange::copy(const PipelineEnd& end, const std::vector<node::Move>& moves,
+Status NodeExchange::copy(const CallEnd& end, const std::vector<node::Move>& moves,
                           std::uint64_t sequence, bool to_region, device::CopyTicket& ticket) {
   ticket = {};
   CopyBatch batch;
@@ -228,13 +228,12 @@ Status NodeExchange::copy(const PipelineEnd& end, const std::vector<node::Move>&
   return batch.empty() ? Status() : group_->runtime().batch_begin(group_->device(), batch, ticket);
 }
 
-void NodeExchange::add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
+void NodeExchange::add_copies(const CallEnd& end, const std::vector<node::Move>& moves,
                               std::uint64_t sequence, bool to_region, CopyBatch& batch) const {
   if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
     std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
-    const auto direction =
-        to_region ? PipelineEnd::Direction::pack : PipelineEnd::Direction::unpack;
+    const auto direction = to_region ? CallEnd::Direction::pack : CallEnd::Direction::unpack;
     batch.add(end.copies(direction, move.packed_bytes, move.length_bytes, there));
   }
 }

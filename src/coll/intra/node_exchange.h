@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/exchange.h"
 #include "coll/intra/direct_exchange.h"
 #include "node/group.h"
@@ -25,7 +25,7 @@ namespace accord::core {
 class NodeExchange final : public Exchange {
  public:
   // The ends outlive the exchange.
-  NodeExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline);
+  NodeExchange(std::shared_ptr<node::Group> group, const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -47,11 +47,11 @@ class NodeExchange final : public Exchange {
   Status begin_fill(Flight& flight);
   Status begin_reduce(Flight& flight, bool& begun);
   Status begin_pull(Flight& flight, bool& begun);
-  Status copy(const PipelineEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
+  Status copy(const CallEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
               bool to_region, device::CopyTicket& ticket);
-  void add_copies(const PipelineEnd& end, const std::vector<node::Move>& moves,
-                  std::uint64_t sequence, bool to_region, CopyBatch& batch) const;
-  bool usable_by_kernels(const PipelineEnd& end) const;
+  void add_copies(const CallEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
+                  bool to_region, CopyBatch& batch) const;
+  bool usable_by_kernels(const CallEnd& end) const;
   Status reduce(Flight& flight, const node::Share& share, void* dst,
                 const std::vector<const void*>& sources);
   std::vector<const void*> sources_of(const Flight& flight, const node::Share& share) const;
@@ -62,7 +62,7 @@ class NodeExchange final : public Exchange {
   std::uint64_t sequence(const Flight& flight) const { return base_ + flight.chunk; }
 
   std::shared_ptr<node::Group> group_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   node::Plan plan_;
   // While it is not known whether all buffers can be reached directly, and where they can.
   std::optional<DirectExchange> direct_;

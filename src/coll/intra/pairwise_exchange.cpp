@@ -18,10 +18,10 @@ std::atomic<std::uint64_t> region_pairs{0};
 
 }  // namespace
 
-PairwiseExchange::PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
+PairwiseExchange::PairwiseExchange(std::shared_ptr<node::Group> group, const CollArgs& args,
                                    std::size_t from_bytes)
     : group_(std::move(group)),
-      pipeline_(pipeline),
+      args_(args),
       from_bytes_(from_bytes),
       call_(group_->offers().take_call()),
       base_(group_->take(node::Group::kSlots)) {}
@@ -77,9 +77,9 @@ stages::Stage PairwiseExchange::stage() const noexcept {
   return moves ? stages::Stage::move : stages::Stage::wait;
 }
 
-std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const PipelineEnd& end) const {
+std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const CallEnd& end) const {
   std::vector<Pair> pairs(static_cast<std::size_t>(group_->size()));
-  PipelineEnd one = end;
+  CallEnd one = end;
   const std::vector<Segment> blocks = std::exchange(one.blocks, {});
   for (std::size_t peer = 0; peer < pairs.size(); ++peer) {
     pairs[peer].peer = static_cast<int>(peer);
@@ -94,8 +94,8 @@ std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const PipelineEnd
 // Not before the first step: only then the ends are where the bytes are.
 void PairwiseExchange::choose_ways() {
   began_ = true;
-  outgoing_ = pairs_of(pipeline_.in);
-  incoming_ = pairs_of(pipeline_.out);
+  outgoing_ = pairs_of(args_.in);
+  incoming_ = pairs_of(args_.out);
   std::vector<Pair*> through_region;
   for (Pair& pair : outgoing_) {
     if (pair.size_bytes == 0) continue;
@@ -115,11 +115,9 @@ void PairwiseExchange::choose_ways() {
 
 // In place, what a peer had yet to fetch would be overwritten by what it sends.
 bool PairwiseExchange::lend(const Pair& pair, node::Place& place) const {
-  if (pipeline_.in_place || !pair.block.usable_by(group_->runtime(), group_->device()))
-    return false;
+  if (args_.in_place || !pair.block.usable_by(group_->runtime(), group_->device())) return false;
   if (pair.peer == rank()) return true;
-  const bool long_enough =
-      pipeline_.ways.lend_bytes != 0 && pair.size_bytes >= pipeline_.ways.lend_bytes;
+  const bool long_enough = args_.ways.lend_bytes != 0 && pair.size_bytes >= args_.ways.lend_bytes;
   return long_enough && pair.block.offset_in_memory(0, pair.size_bytes, place.offset_bytes) &&
          group_->offers().use(pair.block.memory, pair.peer, place.offer);
 }
@@ -247,7 +245,7 @@ bool PairwiseExchange::may_fill(Pair& pair) {
 bool PairwiseExchange::may_pull(const Pair& pair) const {
   if (group_->parcel(pair.peer, rank()).filled.load(std::memory_order_acquire) <= pair.begun)
     return false;
-  if (!pipeline_.in_place) return true;
+  if (!args_.in_place) return true;
   const Pair& sent = outgoing_[static_cast<std::size_t>(pair.peer)];
   const std::size_t end_bytes = std::min(pair.size_bytes, (pair.begun + 1) * pair.chunk_bytes);
   return sent.is_moved() || sent.moved * sent.chunk_bytes >= end_bytes;

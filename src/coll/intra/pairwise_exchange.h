@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/stages.h"
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/exchange.h"
 #include "node/group.h"
 
@@ -26,7 +26,7 @@ class PairwiseExchange final : public Exchange {
  public:
   // The ends outlive the exchange; their blocks are those of the ranks, in order. Pairs of fewer
   // bytes than `from_bytes`, on which both their ranks agree, go another way.
-  PairwiseExchange(std::shared_ptr<node::Group> group, const Pipeline& pipeline,
+  PairwiseExchange(std::shared_ptr<node::Group> group, const CollArgs& args,
                    std::size_t from_bytes = 1);
   // Instead of an exchange, by a rank that has no pair for it.
   static void pass(node::Group& group);
@@ -53,12 +53,12 @@ class PairwiseExchange final : public Exchange {
   static void report();
 
  private:
-  using Direction = PipelineEnd::Direction;
+  using Direction = CallEnd::Direction;
 
   // What this rank sends one peer, or receives from it.
   struct Pair {
     int peer = 0;
-    PipelineEnd block;
+    CallEnd block;
     std::size_t size_bytes = 0;
     bool announced = false;  // its parcel is written, or has been read
     bool is_lent = false;    // else through a lane:
@@ -84,7 +84,7 @@ class PairwiseExchange final : public Exchange {
     std::vector<Pair*> pairs;
   };
 
-  std::vector<Pair> pairs_of(const PipelineEnd& end) const;
+  std::vector<Pair> pairs_of(const CallEnd& end) const;
   void choose_ways();
   bool lend(const Pair& pair, node::Place& place) const;
   void announce();
@@ -118,7 +118,7 @@ class PairwiseExchange final : public Exchange {
   static bool all_announced(const std::vector<Pair>& pairs);
 
   std::shared_ptr<node::Group> group_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   std::size_t from_bytes_;
   std::uint64_t call_;
   std::uint64_t base_;  // of the numbers of chunks that stand for the whole region

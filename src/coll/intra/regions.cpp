@@ -8,7 +8,8 @@
 
 #include "base/config.h"
 #include "coll/algorithm.h"
-#include "coll/collective.h"
+#include "coll/coll_args.h"
+#include "core/team.h"
 #include "coll/intra/node_exchange.h"
 #include "coll/intra/pairwise_exchange.h"
 
@@ -73,10 +74,10 @@ Variant in_detail(const Question& question, const DeviceWays& ways) {
   return variant;
 }
 
-std::unique_ptr<Exchange> make(CommQueue& queue, const Pipeline& call, Company) {
+std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
   if (node::goes_by_pairs(call.exchange->kind))
-    return std::make_unique<PairwiseExchange>(queue.regions.group, call);
-  return std::make_unique<NodeExchange>(queue.regions.group, call);
+    return std::make_unique<PairwiseExchange>(team.regions.group, call);
+  return std::make_unique<NodeExchange>(team.regions.group, call);
 }
 
 }  // namespace
@@ -89,8 +90,8 @@ constinit const Algorithm algorithms::regions{
     .takes = [](const Situation& s) { return s.regions && !s.all_short; },
     .in_detail = in_detail,
     .make = make,
-    .copier = [](CommQueue& queue, const Pipeline&) -> const node::Group* {
-      return queue.regions.group.get();
+    .copier = [](Team& team, const CollArgs&) -> const node::Group* {
+      return team.regions.group.get();
     },
     .what =
         "Moves chunks through regions of device memory that the ranks of a node have open, by copy "

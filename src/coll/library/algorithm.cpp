@@ -5,18 +5,19 @@
 #include "coll/algorithm.h"
 
 #include "coll/library/exchange.h"
+#include "core/team.h"
 
 namespace accord::core {
 namespace {
 
-const node::Group* mailboxes(CommQueue& queue, const Pipeline& call) {
-  const CclGroup& group = ccl_group_of(queue, *call.ways.library);
+const node::Group* mailboxes(Team& team, const CollArgs& call) {
+  const CclGroup& group = ccl_group_of(team, *call.ways.library);
   return group.joined() ? &group.mailboxes() : nullptr;
 }
 
-std::unique_ptr<Exchange> make(CommQueue& queue, const Pipeline& call, Company company) {
+std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company company) {
   return std::make_unique<CclExchange>(
-      ccl_group_of(queue, *call.ways.library), call,
+      ccl_group_of(team, *call.ways.library), call,
       company.is_alone ? CclTurn::Company::none : CclTurn::Company::possible,
       company.is_idle ? CclTurn::Process::idle : CclTurn::Process::busy);
 }
@@ -37,9 +38,9 @@ constinit const Algorithm algorithms::library{
     .make = make,
     .copier = mailboxes,
     .goes_at_once =
-        [](CommQueue& queue, const Pipeline& call) {
+        [](Team& team, const CollArgs& call) {
           if (call.in_company || call.ways.library == nullptr) return false;
-          const node::Group* const group = mailboxes(queue, call);
+          const node::Group* const group = mailboxes(team, call);
           return group != nullptr && copies_ends_of(group, call);
         },
     .what =

@@ -7,7 +7,7 @@
 namespace accord::core {
 namespace {
 
-using Direction = PipelineEnd::Direction;
+using Direction = CallEnd::Direction;
 
 bool overlap(const std::byte* one, std::size_t one_bytes, const std::byte* other,
              std::size_t other_bytes) {
@@ -17,10 +17,10 @@ bool overlap(const std::byte* one, std::size_t one_bytes, const std::byte* other
 // A call in which all ranks know all sizes.
 class WholeCargo final : public CclCargo {
  public:
-  WholeCargo(CclGroup& group, const Pipeline& pipeline)
+  WholeCargo(CclGroup& group, const CollArgs& args)
       : CclCargo(group),
-        pipeline_(pipeline),
-        plan_(group.library, *pipeline.exchange, pipeline.rank, pipeline.in_place) {}
+        args_(args),
+        plan_(group.library, *args.exchange, args.rank, args.in_place) {}
 
   Status pack(device::CopyTicket& ticket) override;
   std::vector<ccl::Work> works() const override {
@@ -30,9 +30,9 @@ class WholeCargo final : public CclCargo {
   Status unpack(device::CopyTicket& ticket) override;
 
  private:
-  std::byte* place_of(const PipelineEnd& end, CclPlan::Range range) const;
+  std::byte* place_of(const CallEnd& end, CclPlan::Range range) const;
 
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   const CclPlan plan_;
   std::byte* in_ = nullptr;   // what the library reads,
   std::byte* out_ = nullptr;  // and writes
@@ -41,7 +41,7 @@ class WholeCargo final : public CclCargo {
 };
 
 // Null: elsewhere, or nowhere.
-std::byte* WholeCargo::place_of(const PipelineEnd& end, CclPlan::Range range) const {
+std::byte* WholeCargo::place_of(const CallEnd& end, CclPlan::Range range) const {
   const bool direct =
       range.length_bytes != 0 && is_direct(end, range.first_bytes, plan_.alignment_bytes());
   return direct ? end.address(range.first_bytes) : nullptr;
@@ -50,8 +50,8 @@ std::byte* WholeCargo::place_of(const PipelineEnd& end, CclPlan::Range range) co
 Status WholeCargo::pack(device::CopyTicket& ticket) {
   const auto in = plan_.in();
   const auto out = plan_.out();
-  in_ = place_of(pipeline_.in, in);
-  out_ = place_of(pipeline_.out, out);
+  in_ = place_of(args_.in, in);
+  out_ = place_of(args_.out, out);
   if (plan_.needs_apart() && in_ != nullptr && out_ != nullptr &&
       overlap(in_, in.length_bytes, out_, out.length_bytes))
     out_ = nullptr;
@@ -65,25 +65,24 @@ Status WholeCargo::pack(device::CopyTicket& ticket) {
   if (!out_direct_) out_ = scratch + in_bytes;
   if (!in_is_copy_) return {};
   in_ = scratch;
-  return begin(pipeline_.in.copies(Direction::pack, in.first_bytes, in.length_bytes, in_), ticket);
+  return begin(args_.in.copies(Direction::pack, in.first_bytes, in.length_bytes, in_), ticket);
 }
 
 // Only where the library takes the user's own memory on both ends.
 std::uint64_t WholeCargo::memory_mark() const {
   if (!out_direct_ || in_is_copy_) return 0;
   // All of it in the one allocation, or mapping, that the id is of.
-  const auto known = [](const PipelineEnd& end, const std::byte* place, CclPlan::Range range) {
+  const auto known = [](const CallEnd& end, const std::byte* place, CclPlan::Range range) {
     std::uint64_t offset_bytes = 0;
     return place == nullptr ||
            (end.memory.buffer_id != 0 &&
             end.offset_in_memory(range.first_bytes, range.length_bytes, offset_bytes));
   };
-  if (!known(pipeline_.in, in_, plan_.in()) || !known(pipeline_.out, out_, plan_.out())) return 0;
-  const auto id_of = [](const PipelineEnd& end, const std::byte* place) {
+  if (!known(args_.in, in_, plan_.in()) || !known(args_.out, out_, plan_.out())) return 0;
+  const auto id_of = [](const CallEnd& end, const std::byte* place) {
     return place == nullptr ? 0 : end.memory.buffer_id;
   };
-  const std::uint64_t mark =
-      id_of(pipeline_.in, in_) * 0x9e3779b97f4a7c15 + id_of(pipeline_.out, out_);
+  const std::uint64_t mark = id_of(args_.in, in_) * 0x9e3779b97f4a7c15 + id_of(args_.out, out_);
   return mark == 0 ? 1 : mark;
 }
 
@@ -94,7 +93,7 @@ Status WholeCargo::unpack(device::CopyTicket& ticket) {
   const std::size_t behind = kept.first_bytes + kept.length_bytes;
   CopyBatch batch;
   const auto add = [&](std::size_t low, std::size_t high) {
-    if (low < high) batch.add(pipeline_.out.copies(Direction::unpack, low, high - low, out_ + low));
+    if (low < high) batch.add(args_.out.copies(Direction::unpack, low, high - low, out_ + low));
   };
   add(0, kept.first_bytes);
   add(behind, plan_.out().length_bytes);
@@ -103,13 +102,12 @@ Status WholeCargo::unpack(device::CopyTicket& ticket) {
 
 }  // namespace
 
-std::unique_ptr<CclCargo> CclCargo::of(CclGroup& group, const Pipeline& pipeline) {
-  if (node::goes_by_pairs(pipeline.exchange->kind))
-    return std::make_unique<CclPairs>(group, pipeline);
-  return std::make_unique<WholeCargo>(group, pipeline);
+std::unique_ptr<CclCargo> CclCargo::of(CclGroup& group, const CollArgs& args) {
+  if (node::goes_by_pairs(args.exchange->kind)) return std::make_unique<CclPairs>(group, args);
+  return std::make_unique<WholeCargo>(group, args);
 }
 
-bool CclCargo::is_direct(const PipelineEnd& end, std::size_t first_bytes,
+bool CclCargo::is_direct(const CallEnd& end, std::size_t first_bytes,
                          std::size_t alignment_bytes) const {
   if (!end.usable_by(runtime(), device())) return false;
   return reinterpret_cast<std::uintptr_t>(end.address(first_bytes)) % alignment_bytes == 0;

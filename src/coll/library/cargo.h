@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/library/group.h"
 #include "coll/library/plan.h"
 
@@ -20,7 +20,7 @@ class CclCargo {
  public:
   // The library's function, or a group of its messages, where all ranks know all sizes; else pair
   // by pair. Both outlive it.
-  static std::unique_ptr<CclCargo> of(CclGroup& group, const Pipeline& pipeline);
+  static std::unique_ptr<CclCargo> of(CclGroup& group, const CollArgs& args);
   virtual ~CclCargo() = default;
 
   // Brings what is read to where the library can read it, and finds room for what it writes.
@@ -45,8 +45,7 @@ class CclCargo {
   device::DeviceRuntime& runtime() const noexcept { return group_.mailboxes().runtime(); }
   int device() const noexcept { return group_.mailboxes().device(); }
   // Whether the library can take bytes of the end from `first_bytes` on as they lie.
-  bool is_direct(const PipelineEnd& end, std::size_t first_bytes,
-                 std::size_t alignment_bytes) const;
+  bool is_direct(const CallEnd& end, std::size_t first_bytes, std::size_t alignment_bytes) const;
   Status begin(const CopyBatch& batch, device::CopyTicket& ticket) const;
   std::byte* for_library(std::byte* pointer) const;
 

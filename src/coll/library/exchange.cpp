@@ -20,12 +20,12 @@ std::atomic<std::uint64_t> calls_replayed{0};
 
 }  // namespace
 
-CclExchange::CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company,
+CclExchange::CclExchange(CclGroup& group, const CollArgs& args, CclTurn::Company company,
                          CclTurn::Process process)
     : group_(group),
-      size_bytes_(pipeline.size_bytes),
+      size_bytes_(args.size_bytes),
       turn_(group.make_turn(company, process)),
-      cargo_(CclCargo::of(group, pipeline)) {}
+      cargo_(CclCargo::of(group, args)) {}
 
 void CclExchange::count_other_way() noexcept {
   calls_other_way.fetch_add(1, std::memory_order_relaxed);

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/coll_args.h"
 #include "coll/exchange.h"
 #include "coll/library/cargo.h"
 #include "coll/library/group.h"
@@ -19,7 +19,7 @@ namespace accord::core {
 class CclExchange final : public Exchange {
  public:
   // Both outlive the exchange.
-  CclExchange(CclGroup& group, const Pipeline& pipeline, CclTurn::Company company,
+  CclExchange(CclGroup& group, const CollArgs& args, CclTurn::Company company,
               CclTurn::Process process = CclTurn::Process::busy);
 
   Status advance(bool& done) override;

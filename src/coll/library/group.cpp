@@ -14,11 +14,11 @@
 
 namespace accord::core {
 
-CclGroup& ccl_group_of(CommQueue& queue, ccl::Library& library) {
+CclGroup& ccl_group_of(Team& team, ccl::Library& library) {
   const auto known = std::ranges::find_if(
-      queue.ccls, [&](const auto& group) { return &group->library == &library; });
-  if (known != queue.ccls.end()) return **known;
-  return *queue.ccls.emplace_back(std::make_shared<CclGroup>(library));
+      team.libraries, [&](const auto& group) { return &group->library == &library; });
+  if (known != team.libraries.end()) return **known;
+  return *team.libraries.emplace_back(std::make_shared<CclGroup>(library));
 }
 
 CclGroup::~CclGroup() {

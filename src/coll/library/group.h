@@ -94,6 +94,6 @@ class CclGroup {
 };
 
 // That of a communicator; made where there is none yet.
-CclGroup& ccl_group_of(CommQueue& queue, ccl::Library& library);
+CclGroup& ccl_group_of(Team& team, ccl::Library& library);
 
 }  // namespace accord::core

@@ -41,11 +41,11 @@ Status accept(std::span<const CclRecord> records) {
   return {};
 }
 
-CclJoining::CclJoining(CclGroup& group, const Pipeline& pipeline)
+CclJoining::CclJoining(CclGroup& group, const CollArgs& args)
     : group_(group),
-      pipeline_(pipeline),
-      mailboxes_(group.node, pipeline, {.of_one_request = group.is_to_share()}),
-      records_(static_cast<std::size_t>(pipeline.exchange->size)) {}
+      args_(args),
+      mailboxes_(group.node, args, {.of_one_request = group.is_to_share()}),
+      records_(static_cast<std::size_t>(args.exchange->size)) {}
 
 Status CclJoining::advance(HostPort& port, bool& done) {
   done = false;
@@ -56,7 +56,7 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   if (step_ == Step::wire) {
     ACCORD_TRY(wire_meeting_->advance(port, arrived));
     if (!arrived) return {};
-    group_.connect_nodes(std::move(wire_), pipeline_.rank, pipeline_.exchange->size);
+    group_.connect_nodes(std::move(wire_), args_.rank, args_.exchange->size);
     return tell();
   }
   ACCORD_TRY(port.test(request_, arrived));
@@ -82,19 +82,19 @@ Status CclJoining::join_mailboxes(HostPort& port, bool& done) {
   ACCORD_TRY(joining.advance(port, joined));
   if (!joined) return {};
   const bool spans_nodes = group_.node.declined && group_.node.placement.nodes() > 1;
-  if (!of_node_ && spans_nodes && !group_.is_to_share() && pipeline_.issue_wire)
+  if (!of_node_ && spans_nodes && !group_.is_to_share() && args_.host.issue_wire)
     return join_across_nodes();
   done = group_.is_to_share() || !group_.node.group;
   if (!done && of_node_) {
     step_ = Step::wire;
-    wire_meeting_.emplace(pipeline_.issue_wire, wire_);
+    wire_meeting_.emplace(args_.host.issue_wire, wire_);
     return wire_meeting_->begin();
   }
   if (!done) return tell();
   if (group_.node.group) group_.share();
   if (!group_.node.declined) return {};
   decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
-  if (pipeline_.rank == 0) warn_once(group_.why_declined);
+  if (args_.rank == 0) warn_once(group_.why_declined);
   return {};
 }
 
@@ -103,7 +103,7 @@ Status CclJoining::join_across_nodes() {
   const unsigned early_attempts = group_.node.early_attempts;
   placement_ = std::exchange(group_.node, {}).placement;
   group_.node.early_attempts = early_attempts;
-  of_node_.emplace(group_.node, pipeline_, node::Use{}, &placement_);
+  of_node_.emplace(group_.node, args_, node::Use{}, &placement_);
   step_ = Step::of_node;
   return of_node_->begin();
 }
@@ -113,7 +113,7 @@ Status CclJoining::tell() {
   record_.ok = own_.ok() ? 1 : 0;
   step_ = Step::records;
   return Status::from_host(
-      pipeline_.issue_allgather(&record_, records_.data(), sizeof record_, request_));
+      args_.host.issue_allgather(&record_, records_.data(), sizeof record_, request_));
 }
 
 Status CclJoining::make_record(CclRecord& record) {
@@ -127,7 +127,7 @@ Status CclJoining::make_record(CclRecord& record) {
   record.version = description.version;
   record.found = std::hash<std::string_view>{}(description.found);
   record.device = runtime.kernel_place(group_.mailboxes().device()).device;
-  return pipeline_.rank == 0 ? library.make_id(record.id) : Status();
+  return args_.rank == 0 ? library.make_id(record.id) : Status();
 }
 
 // Where it cannot, the first rank that knows why says so: all may lack the library.
@@ -138,7 +138,7 @@ bool CclJoining::can_connect() {
   const auto speaker = failed == records_.end() ? 0 : failed - records_.begin();
   const std::string why =
       own_.ok() ? fmt::format("{}: {}", group_.library.name(), accepted.message()) : own_.message();
-  if (speaker == pipeline_.rank) warn_once(why);
+  if (speaker == args_.rank) warn_once(why);
   decline(why);
   return false;
 }
@@ -164,7 +164,7 @@ Status CclJoining::look_after_peers() {
 void CclJoining::connect() {
   connection_ = std::make_shared<Connection>();
   const auto connect = [connection = connection_, library = &group_.library, id = records_[0].id,
-                        rank = pipeline_.rank, size = pipeline_.exchange->size,
+                        rank = args_.rank, size = args_.exchange->size,
                         runtime = &group_.mailboxes().runtime(),
                         device = group_.mailboxes().device()] {
     connection->status = runtime->make_stream(device, connection->stream);
@@ -195,9 +195,9 @@ Status CclJoining::look_after_connection() {
 
 Status CclJoining::vote(const Status& mine) {
   if (!mine.ok() && !group_.declined) decline(mine.message());
-  mine_ = Vote::cast(pipeline_.key, mine.ok() ? Ballot::neutral : Ballot::host);
+  mine_ = Vote::cast(args_.key, mine.ok() ? Ballot::neutral : Ballot::host);
   step_ = Step::voting;
-  return Status::from_host(pipeline_.issue_vote(mine_, all_, request_));
+  return Status::from_host(args_.host.issue_vote(mine_, all_, request_));
 }
 
 void CclJoining::settle() {

@@ -41,7 +41,7 @@ Status accept(std::span<const CclRecord> records);
 class CclJoining final : public Meeting {
  public:
   // Both outlive it.
-  CclJoining(CclGroup& group, const Pipeline& pipeline);
+  CclJoining(CclGroup& group, const CollArgs& args);
 
   Status begin() override { return mailboxes_.begin(); }
   Status advance(HostPort& port, bool& done) override;
@@ -72,7 +72,7 @@ class CclJoining final : public Meeting {
   void decline(const std::string& why);
 
   CclGroup& group_;
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   Joining mailboxes_;
   std::optional<Joining> of_node_;
   Placement placement_;

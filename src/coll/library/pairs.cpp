@@ -21,8 +21,8 @@ void CclPairs::Block::add(const Segment& part) {
   size_bytes += part_bytes;
 }
 
-std::vector<CclPairs::Block> CclPairs::blocks_of(const PipelineEnd& end, bool may_be_direct) const {
-  PipelineEnd none = end;
+std::vector<CclPairs::Block> CclPairs::blocks_of(const CallEnd& end, bool may_be_direct) const {
+  CallEnd none = end;
   none.segment = {};
   none.blocks.clear();
   none.peers.clear();
@@ -49,8 +49,8 @@ std::size_t CclPairs::place_elsewhere(std::vector<Block>& blocks, std::byte* scr
 
 // In place, what arrives would overwrite what is yet to be sent.
 Status CclPairs::pack(device::CopyTicket& ticket) {
-  outgoing_ = blocks_of(pipeline_.in, !pipeline_.in_place);
-  incoming_ = blocks_of(pipeline_.out, true);
+  outgoing_ = blocks_of(args_.in, !args_.in_place);
+  incoming_ = blocks_of(args_.out, true);
   const std::size_t sent = place_elsewhere(outgoing_, nullptr);
   const std::size_t received = place_elsewhere(incoming_, nullptr);
   if (sent + received == 0) return {};
@@ -61,7 +61,7 @@ Status CclPairs::pack(device::CopyTicket& ticket) {
   CopyBatch batch;
   for (const Block& block : outgoing_) {
     if (block.is_direct || block.size_bytes == 0) continue;
-    batch.add(block.end.copies(PipelineEnd::Direction::pack, 0, block.size_bytes, block.place));
+    batch.add(block.end.copies(CallEnd::Direction::pack, 0, block.size_bytes, block.place));
   }
   return begin(batch, ticket);
 }
@@ -124,7 +124,7 @@ Status CclPairs::unpack(device::CopyTicket& ticket) {
   CopyBatch batch;
   for (const Block& block : incoming_) {
     if (block.is_direct || block.size_bytes == 0) continue;
-    batch.add(block.end.copies(PipelineEnd::Direction::unpack, 0, block.size_bytes, block.place));
+    batch.add(block.end.copies(CallEnd::Direction::unpack, 0, block.size_bytes, block.place));
   }
   return begin(batch, ticket);
 }

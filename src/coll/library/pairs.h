@@ -15,7 +15,7 @@ namespace accord::core {
 
 class CclPairs final : public CclCargo {
  public:
-  CclPairs(CclGroup& group, const Pipeline& pipeline) : CclCargo(group), pipeline_(pipeline) {}
+  CclPairs(CclGroup& group, const CollArgs& args) : CclCargo(group), args_(args) {}
 
   Status pack(device::CopyTicket& ticket) override;
   bool has_to_tell() const override { return true; }
@@ -32,7 +32,7 @@ class CclPairs final : public CclCargo {
   // What this rank sends one peer, or receives from it: one message, also where several blocks are
   // between the two.
   struct Block {
-    PipelineEnd end;
+    CallEnd end;
     std::size_t size_bytes = 0;
     std::size_t parts = 0;
     std::uint64_t parts_hash = 0;  // of their sizes
@@ -45,10 +45,10 @@ class CclPairs final : public CclCargo {
   };
   static constexpr std::uint64_t kSeveral = std::uint64_t{1} << 63;
 
-  std::vector<Block> blocks_of(const PipelineEnd& end, bool may_be_direct) const;
+  std::vector<Block> blocks_of(const CallEnd& end, bool may_be_direct) const;
   static std::size_t place_elsewhere(std::vector<Block>& blocks, std::byte* scratch);
 
-  const Pipeline& pipeline_;
+  const CollArgs& args_;
   std::vector<Block> outgoing_;  // by peer
   std::vector<Block> incoming_;
   Status mistake_;

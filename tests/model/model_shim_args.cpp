@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Which collectives of the model shim may go in chunks, through exchange regions or inboxes, and
-// how: what src/shim/{pipelines,exchanges}.h do over a real MPI.
+// how: what src/shim/{coll_args,exchanges}.h do over a real MPI.
 #include <algorithm>
 #include <functional>
 
@@ -18,7 +18,7 @@ bool has_sizes_by_pair(Collective kind) {
          kind == Collective::alltoallv;
 }
 
-// A call as the core's pipelines see it: what this rank puts in and gets out (no elements:
+// A call as coll sees it: what this rank puts in and gets out (no elements:
 // nothing), and the bytes that are equal on all ranks.
 struct Ends {
   Buffer in;
@@ -130,7 +130,7 @@ device::ReduceOp device_op(Op op) {
 }
 
 // As one of blocks for, or from, the ranks: of equal length, or all of it the root's.
-void divide(core::PipelineEnd& end, int size, int root, bool is_for_root, int skipped) {
+void divide(core::CallEnd& end, int size, int root, bool is_for_root, int skipped) {
   if (!end.present()) return;
   const core::Segment whole = end.segment;
   end.blocks.resize(static_cast<std::size_t>(size));
@@ -148,7 +148,7 @@ void divide(core::PipelineEnd& end, int size, int root, bool is_for_root, int sk
 }
 
 // The same where the blocks have these lengths.
-void divide_by(core::PipelineEnd& end, const std::vector<std::size_t>& blocks_bytes, int skipped) {
+void divide_by(core::CallEnd& end, const std::vector<std::size_t>& blocks_bytes, int skipped) {
   if (!end.present()) return;
   const core::Segment whole = end.segment;
   const std::size_t element_bytes = whole.type->size_bytes();
@@ -165,10 +165,10 @@ void divide_by(core::PipelineEnd& end, const std::vector<std::size_t>& blocks_by
 
 }  // namespace
 
-core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::CollectiveCall& call,
-                                          bool of_send) {
+core::CallEnd ModelShim::call_end(const Buffer& buffer, const core::CollectiveCall& call,
+                                  bool of_send) {
   const core::StagedBuffer& staged = of_send ? call.send : call.recv;
-  core::PipelineEnd end;
+  core::CallEnd end;
   end.of_send = of_send;
   if (buffer.count == 0) return end;
   end.user = buffer.data;
@@ -185,8 +185,8 @@ core::PipelineEnd ModelShim::pipeline_end(const Buffer& buffer, const core::Coll
 }
 
 // Eligible by what is equal on all ranks alone.
-std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArgs& args,
-                                                  const core::CollectiveCall& call) {
+std::optional<core::CollArgs> ModelShim::coll_args(Comm comm, const CollectiveArgs& args,
+                                                   const core::CollectiveCall& call) {
   const bool moves = args.kind >= Collective::bcast && args.kind <= Collective::alltoallv;
   const int size = host_.size_of(comm);
   if (!moves || size == 1) return std::nullopt;
@@ -197,24 +197,24 @@ std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArg
   if (ends.block_bytes == 0 || (reduction && type.block_bytes != type.stride_bytes))
     return std::nullopt;
 
-  core::Pipeline made;
+  core::CollArgs made;
   const std::size_t element_bytes = reduction ? sizeof(std::int64_t) : 1;
   made.key = {static_cast<std::uint32_t>(args.kind), static_cast<std::uint32_t>(args.op),
               reduction ? 1u : 0u, ends.block_bytes, hash_of(uneven_blocks(args))};
   made.size_bytes = ends.block_bytes;
   made.chunk_bytes = std::max<std::size_t>(1, options_.chunk_bytes / element_bytes) * element_bytes;
-  made.in = pipeline_end(ends.in, call, !ends.in_is_recv);
+  made.in = call_end(ends.in, call, !ends.in_is_recv);
   // One buffer that is both ends lies in one place.
   const bool same = ends.in_is_recv && ends.in.count != 0 && ends.out.count != 0;
-  made.out = same ? made.in : pipeline_end(ends.out, call, false);
+  made.out = same ? made.in : call_end(ends.out, call, false);
   if (same) made.out.segment = segment_of(ends.out);
   const bool any_device = made.in.runtime != nullptr || made.out.runtime != nullptr ||
                           made.in.shadowed || made.out.shadowed;
   made.ballot = any_device ? core::Ballot::device : core::Ballot::host;
   made.rank = me;
   made.in_place = ends.contributes_in_place;
-  made.issue_vote = [this, comm](const core::Vote& mine, core::Vote& all,
-                                 core::HostRequest& request) {
+  made.host.issue_vote = [this, comm](const core::Vote& mine, core::Vote& all,
+                                      core::HostRequest& request) {
     if (const int code = host_code(); code != 0) return code;
     CollectiveArgs vote{.kind = Collective::allreduce, .op = Op::min};
     const Type word{sizeof(std::int64_t), sizeof(std::int64_t)};
@@ -225,11 +225,11 @@ std::optional<core::Pipeline> ModelShim::pipeline(Comm comm, const CollectiveArg
   };
   add_exchange(made, comm, args);
   add_chunks(made, comm, args);
-  if (!made.exchange && !made.issue_chunk) return std::nullopt;
+  if (!made.exchange && !made.host.issue_chunk) return std::nullopt;
   return made;
 }
 
-void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveArgs& args) {
+void ModelShim::add_exchange(core::CollArgs& made, Comm comm, const CollectiveArgs& args) {
   static const std::map<Collective, node::Kind> kinds{
       {Collective::bcast, node::Kind::bcast},
       {Collective::reduce, node::Kind::reduce},
@@ -274,8 +274,8 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
   made.ways.lane_bytes = fits_inboxes || by_pairs ? options.lane_bytes : 0;
   made.ways.inbox_calls = options.inbox_calls;
   made.region_runtime = &FakeDevice::get(0);
-  made.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,
-                                      core::HostRequest& request) {
+  made.host.issue_allgather = [this, comm](const void* mine, void* all, std::size_t size_bytes,
+                                           core::HostRequest& request) {
     if (const int code = host_code(); code != 0) return code;
     CollectiveArgs records{.kind = Collective::allgather};
     const auto members = static_cast<std::size_t>(host_.size_of(comm));
@@ -287,7 +287,7 @@ void ModelShim::add_exchange(core::Pipeline& made, Comm comm, const CollectiveAr
 }
 
 // Those that have no other way; a gather as a gatherv, and the like.
-void ModelShim::go_by_pairs(core::Pipeline& made, const CollectiveArgs& args) {
+void ModelShim::go_by_pairs(core::CollArgs& made, const CollectiveArgs& args) {
   node::Call& call = *made.exchange;
   made.ways.lend_bytes = options_.exchange.direct ? 1 : 0;
   if (has_sizes_by_pair(args.kind)) {
@@ -318,13 +318,13 @@ void ModelShim::go_by_pairs(core::Pipeline& made, const CollectiveArgs& args) {
   divide(made.out, call.size, args.root, scatters, skipped);
 }
 
-void ModelShim::add_chunks(core::Pipeline& made, Comm comm, const CollectiveArgs& args) {
+void ModelShim::add_chunks(core::CollArgs& made, Comm comm, const CollectiveArgs& args) {
   const bool can_be_cut = args.kind == Collective::bcast || args.kind == Collective::reduce ||
                           args.kind == Collective::allreduce;
   if (!can_be_cut || made.size_bytes < options_.pipeline_bytes) return;
-  made.issue_chunk = [this, comm, kind = args.kind, op = args.op, root = args.root](
-                         const void* in, void* out, std::size_t length_bytes,
-                         core::HostRequest& request) {
+  made.host.issue_chunk = [this, comm, kind = args.kind, op = args.op, root = args.root](
+                              const void* in, void* out, std::size_t length_bytes,
+                              core::HostRequest& request) {
     if (const int code = host_code(); code != 0) return code;
     CollectiveArgs chunk{.kind = kind, .op = op, .root = root};
     chunk.in_place = in == out;

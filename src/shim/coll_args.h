@@ -88,12 +88,12 @@ core::Key key_of(const Outline& outline);
 // Whether such calls vote on the way they go.
 bool has_ways(const Outline& outline, const CommState& state);
 
-// Parts shared by all pipelines: key, vote, and the exchange where one can be.
-core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm);
+// Parts shared by all calls: key, vote, and the exchange where one can be.
+core::CollArgs common_args(const Outline& outline, const CommState& state, MPI_Comm comm);
 
 // Fills in the ballot; nothing where an end has no layout or no way is left: the host MPI shall
 // have the call.
-std::optional<core::Pipeline> finished(core::Pipeline made);
+std::optional<core::CollArgs> finished(core::CollArgs made);
 
 // Whether ranks of this communicator may move data among themselves, from or to this root.
 inline bool among_ranks(const CommState& state, int root = 0) {
@@ -101,8 +101,7 @@ inline bool among_ranks(const CommState& state, int root = 0) {
 }
 
 // One end of the call: `count` elements of a buffer that a Description knows.
-core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t count,
-                               MPI_Datatype datatype);
+core::CallEnd call_end(const core::StagedBuffer& buffer, std::size_t count, MPI_Datatype datatype);
 
 // Nothing where the call is for the host MPI alone.
 inline std::optional<Outline> movement(Kind kind, std::size_t size_bytes, int root,
@@ -153,22 +152,22 @@ std::optional<Outline> outline(const shape::Reduce<C>& call, const CommState& st
 }
 
 template <class Shape>
-std::optional<core::Pipeline> pipeline(const Shape&, const Description&, const CommState&) {
+std::optional<core::CollArgs> coll_args(const Shape&, const Description&, const CommState&) {
   return std::nullopt;
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Bcast<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = common_pipeline(*sketch, state, call.comm);
-  core::PipelineEnd& end = call.root == state.rank ? made.in : made.out;
-  end = pipeline_end(d.recv, static_cast<std::size_t>(call.count), call.datatype);
+  core::CollArgs made = common_args(*sketch, state, call.comm);
+  core::CallEnd& end = call.root == state.rank ? made.in : made.out;
+  end = call_end(d.recv, static_cast<std::size_t>(call.count), call.datatype);
   if (!sketch->chunkable) return finished(std::move(made));
-  made.issue_chunk = [root = call.root, comm = call.comm](const void* in, void* out,
-                                                          std::size_t length_bytes,
-                                                          core::HostRequest& bits) {
+  made.host.issue_chunk = [root = call.root, comm = call.comm](const void* in, void* out,
+                                                               std::size_t length_bytes,
+                                                               core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     void* buffer = in != nullptr ? const_cast<void*>(in) : out;
     const int code =
@@ -180,26 +179,26 @@ std::optional<core::Pipeline> pipeline(const shape::Bcast<C>& call, const Descri
 }
 
 template <class Call>
-core::Pipeline reduction_pipeline(const Outline& sketch, const Call& call, bool has_out,
-                                  const Description& d, const CommState& state) {
-  core::Pipeline made = common_pipeline(sketch, state, call.comm);
+core::CollArgs reduction_args(const Outline& sketch, const Call& call, bool has_out,
+                              const Description& d, const CommState& state) {
+  core::CollArgs made = common_args(sketch, state, call.comm);
   const auto count = static_cast<std::size_t>(call.count);
-  made.in = pipeline_end(shape::in_place(call.sendbuf) ? d.recv : d.send, count, call.datatype);
+  made.in = call_end(shape::in_place(call.sendbuf) ? d.recv : d.send, count, call.datatype);
   made.in.of_send = !shape::in_place(call.sendbuf);
-  if (has_out) made.out = pipeline_end(d.recv, count, call.datatype);
+  if (has_out) made.out = call_end(d.recv, count, call.datatype);
   return made;
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Allreduce<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = reduction_pipeline(*sketch, call, true, d, state);
+  core::CollArgs made = reduction_args(*sketch, call, true, d, state);
   if (!sketch->chunkable) return finished(std::move(made));
-  made.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
-                                                                   std::size_t length_bytes,
-                                                                   core::HostRequest& bits) {
+  made.host.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
+                                                                        std::size_t length_bytes,
+                                                                        core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = host::Iallreduce(in == out ? MPI_IN_PLACE : in, out,
                                       static_cast<int>(length_bytes / element_bytes), call.datatype,
@@ -211,15 +210,15 @@ std::optional<core::Pipeline> pipeline(const shape::Allreduce<C>& call, const De
 }
 
 template <class C>
-std::optional<core::Pipeline> pipeline(const shape::Reduce<C>& call, const Description& d,
-                                       const CommState& state) {
+std::optional<core::CollArgs> coll_args(const shape::Reduce<C>& call, const Description& d,
+                                        const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::Pipeline made = reduction_pipeline(*sketch, call, call.root == state.rank, d, state);
+  core::CollArgs made = reduction_args(*sketch, call, call.root == state.rank, d, state);
   if (!sketch->chunkable) return finished(std::move(made));
-  made.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
-                                                                   std::size_t length_bytes,
-                                                                   core::HostRequest& bits) {
+  made.host.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
+                                                                        std::size_t length_bytes,
+                                                                        core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = host::Ireduce(in == out ? MPI_IN_PLACE : in, out,
                                    static_cast<int>(length_bytes / element_bytes), call.datatype,

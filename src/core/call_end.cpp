@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "core/pipeline_end.h"
+#include "core/call_end.h"
 
 #include <algorithm>
 
@@ -25,8 +25,8 @@ void for_each_common(const Pieces& pieces, Size size_of, std::size_t first_bytes
 
 }  // namespace
 
-CopyBatch PipelineEnd::copies(Direction direction, std::size_t first_bytes,
-                              std::size_t length_bytes, void* packed) const {
+CopyBatch CallEnd::copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
+                          void* packed) const {
   CopyBatch batch;
   if (parts.empty()) {
     add_copies(direction, first_bytes, length_bytes, packed, batch);
@@ -42,8 +42,8 @@ CopyBatch PipelineEnd::copies(Direction direction, std::size_t first_bytes,
   return batch;
 }
 
-void PipelineEnd::add_copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
-                             void* packed, CopyBatch& batch) const {
+void CallEnd::add_copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
+                         void* packed, CopyBatch& batch) const {
   if (blocks.empty()) {
     batch.append(packed_copy(segment, user, first_bytes, length_bytes, packed, direction));
     return;
@@ -56,25 +56,25 @@ void PipelineEnd::add_copies(Direction direction, std::size_t first_bytes, std::
       });
 }
 
-bool PipelineEnd::offset_in_memory(std::size_t first_bytes, std::size_t length_bytes,
-                                   std::uint64_t& offset_bytes) const noexcept {
+bool CallEnd::offset_in_memory(std::size_t first_bytes, std::size_t length_bytes,
+                               std::uint64_t& offset_bytes) const noexcept {
   offset_bytes =
       static_cast<std::uint64_t>(address(first_bytes) - static_cast<std::byte*>(memory.base));
   return offset_bytes <= memory.size_bytes && length_bytes <= memory.size_bytes - offset_bytes;
 }
 
-Status PipelineEnd::copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
-                         void* host, device::CopyTicket& ticket) const {
+Status CallEnd::copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
+                     void* host, device::CopyTicket& ticket) const {
   return carry(copies(direction, first_bytes, length_bytes, host), ticket);
 }
 
-Status PipelineEnd::carry(const CopyBatch& batch, device::CopyTicket& ticket) const {
+Status CallEnd::carry(const CopyBatch& batch, device::CopyTicket& ticket) const {
   if (runtime != nullptr) return runtime->batch_begin(device, batch, ticket);
   device::copy_on_host(batch);
   return {};
 }
 
-Status PipelineEnd::copied(device::CopyTicket& ticket, bool& done) const {
+Status CallEnd::copied(device::CopyTicket& ticket, bool& done) const {
   done = runtime == nullptr || ticket.handle == nullptr;
   return done ? Status() : runtime->copy_done(ticket, done);
 }

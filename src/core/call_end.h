@@ -15,7 +15,7 @@
 namespace accord::core {
 
 // One end of a call on this rank: where its bytes are, in user memory.
-struct PipelineEnd {
+struct CallEnd {
   void* user = nullptr;
   device::DeviceRuntime* runtime = nullptr;  // null: the CPU may touch the bytes
   // Absolute addresses: goes through the whole shadow of the buffer it is an end of.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "shim/pipelines.h"
+#include "shim/coll_args.h"
 
 #include <algorithm>
 #include <climits>
@@ -52,35 +52,35 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size, core::De
 }
 
 // The host MPI reduces between the nodes, elements that lie as kernels leave them.
-void prepare_two_levels(core::Pipeline& made, const Outline& outline) {
+void prepare_two_levels(core::CollArgs& made, const Outline& outline) {
   if (outline.op == MPI_OP_NULL) return;
   const auto type = typemap(outline.datatype);
   if (wants_rank_order || !type || !type->dense()) {
     made.ways.leaders_max = 0;
     return;
   }
-  made.reduce_local = [op = outline.op, datatype = outline.datatype,
-                       element_bytes = outline.element_bytes](const void* in, void* inout,
-                                                              std::size_t length_bytes) {
+  made.host.reduce_local = [op = outline.op, datatype = outline.datatype,
+                            element_bytes = outline.element_bytes](const void* in, void* inout,
+                                                                   std::size_t length_bytes) {
     return host::Reduce_local(in, inout, static_cast<int>(length_bytes / element_bytes), datatype,
                               op);
   };
 }
 
 // Whether an end is worth a way from device to device. Where all ranks know the size, it is.
-bool is_long(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
-  if (!pipeline.exchange || !node::goes_by_pairs(pipeline.exchange->kind)) return true;
+bool is_long(const core::CallEnd& end, const core::CollArgs& args) {
+  if (!args.exchange || !node::goes_by_pairs(args.exchange->kind)) return true;
   return std::ranges::any_of(end.blocks, [](const core::Segment& block) {
     return block.size_bytes() >= config().node_bytes;
   });
 }
 
-core::Ballot ballot_of(const core::PipelineEnd& end, const core::Pipeline& pipeline) {
+core::Ballot ballot_of(const core::CallEnd& end, const core::CollArgs& args) {
   using core::Ballot;
-  if (is_long(end, pipeline)) return Ballot::device;
-  if (!end.present() || pipeline.ways.library != nullptr) return Ballot::host;
-  if (core::Bundles::take_all(end, pipeline)) return Ballot::device_shortest;
-  return pipeline.ways.lane_bytes != 0 ? Ballot::device_short : Ballot::host;
+  if (is_long(end, args)) return Ballot::device;
+  if (!end.present() || args.ways.library != nullptr) return Ballot::host;
+  if (core::Bundles::take_all(end, args)) return Ballot::device_shortest;
+  return args.ways.lane_bytes != 0 ? Ballot::device_short : Ballot::host;
 }
 
 }  // namespace
@@ -103,8 +103,8 @@ bool has_ways(const Outline& outline, const CommState& state) {
   return outline.chunkable || exchange_of(outline, state.size, ways);
 }
 
-core::Pipeline common_pipeline(const Outline& outline, const CommState& state, MPI_Comm comm) {
-  core::Pipeline made;
+core::CollArgs common_args(const Outline& outline, const CommState& state, MPI_Comm comm) {
+  core::CollArgs made;
   made.key = key_of(outline);
   made.asked_by = core::reason::of(outline.asked.origin);
   made.size_bytes = outline.size_bytes;
@@ -115,7 +115,7 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.parcel_bytes = config().parcel_bytes == 0
                           ? core::Placement::kParcelBytesAuto
                           : std::min<std::size_t>(config().parcel_bytes, INT_MAX);
-  made.issue_vote = [comm](const core::Vote& mine, core::Vote& all, core::HostRequest& bits) {
+  made.host.issue_vote = [comm](const core::Vote& mine, core::Vote& all, core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =
         host::Iallreduce(mine.words.data(), all.words.data(), static_cast<int>(mine.words.size()),
@@ -130,13 +130,13 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   made.rank = state.rank;
   prepare_two_levels(made, outline);
   if (has_wires() && !state.mixed_worlds)
-    made.issue_wire = [comm, size = state.size](std::shared_ptr<core::Wire>& wire,
-                                                core::HostRequest& bits) {
+    made.host.issue_wire = [comm, size = state.size](std::shared_ptr<core::Wire>& wire,
+                                                     core::HostRequest& bits) {
       return issue_wire(comm, size, wire, bits);
     };
   made.region_bytes = config().region_bytes;
-  made.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
-                                core::HostRequest& bits) {
+  made.host.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
+                                     core::HostRequest& bits) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = host::Iallgather(mine, static_cast<int>(bytes), MPI_BYTE, all,
                                       static_cast<int>(bytes), MPI_BYTE, comm, &request);
@@ -146,19 +146,18 @@ core::Pipeline common_pipeline(const Outline& outline, const CommState& state, M
   return made;
 }
 
-std::optional<core::Pipeline> finished(core::Pipeline made) {
+std::optional<core::CollArgs> finished(core::CollArgs made) {
   made.ballot = core::Ballot::host;
-  for (const core::PipelineEnd* end : {&made.in, &made.out}) {
+  for (const core::CallEnd* end : {&made.in, &made.out}) {
     if (end->segment.count != 0 && !end->segment.type) return std::nullopt;
     if (end->runtime != nullptr) made.ballot = std::max(made.ballot, ballot_of(*end, made));
   }
-  if (!made.exchange && !made.issue_chunk) return std::nullopt;
+  if (!made.exchange && !made.host.issue_chunk) return std::nullopt;
   return made;
 }
 
-core::PipelineEnd pipeline_end(const core::StagedBuffer& buffer, std::size_t count,
-                               MPI_Datatype datatype) {
-  core::PipelineEnd end;
+core::CallEnd call_end(const core::StagedBuffer& buffer, std::size_t count, MPI_Datatype datatype) {
+  core::CallEnd end;
   end.user = buffer.user();
   end.segment = {typemap(datatype), count, 0};
   end.shadowed = buffer.is_staged() && buffer.where().runtime == nullptr;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "coll/bootstrap.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "coll/inter/bundles.h"
+#include "coll/inter/plan.h"
+#include "coll/intra/joining.h"
+#include "coll/library/joining.h"
+#include "coll/library/plan.h"
+#include "coll/select/reasons.h"
+
+namespace accord::core {
+
+bool Bootstrap::by_pairs() const noexcept {
+  return args_.exchange && node::goes_by_pairs(args_.exchange->kind);
+}
+
+std::unique_ptr<Meeting> Bootstrap::next(const Vote& vote, std::uint64_t number) {
+  if (CclGroup* const group = library_to_join(vote))
+    return std::make_unique<CclJoining>(*group, args_);
+  if (has_library()) return nullptr;
+  NodeGroup* const group = group_to_join(vote, number);
+  if (group == nullptr) return next_across_nodes(vote);
+  const bool inboxes = group == &team_.inboxes;
+  return std::make_unique<Joining>(*group, args_,
+                                   node::Use{.region_bytes = inboxes ? 0 : wanted_region_bytes(),
+                                             .lane_bytes = inboxes ? wanted_lane_bytes() : 0,
+                                             .of_one_request = owner_ == Owner::request});
+}
+
+// A library.
+
+bool Bootstrap::wants_library() const noexcept {
+  return args_.ways.library != nullptr && args_.exchange.has_value();
+}
+
+CclGroup& Bootstrap::library() const { return ccl_group_of(team_, *args_.ways.library); }
+
+// What the library cannot do needs no group of its own.
+CclGroup* Bootstrap::library_to_join(const Vote& vote) const {
+  if (!joins_ || !wants_library() || vote.all_short()) return nullptr;
+  CclGroup* const group = library().to_join();
+  if (group == nullptr || !group->is_to_share()) return group;
+  return CclPlan::exists(group->library, *args_.exchange) ? group : nullptr;
+}
+
+bool Bootstrap::has_library() const {
+  return wants_library() && library().joined() &&
+         CclPlan::exists(library().library, *args_.exchange);
+}
+
+// Inboxes and regions of a node.
+
+std::size_t Bootstrap::wanted_region_bytes() const {
+  if (owner_ == Owner::request || !args_.exchange) return args_.region_bytes;
+  return std::min(args_.region_bytes, node::Group::region_bytes_for(*args_.exchange));
+}
+
+std::size_t Bootstrap::wanted_lane_bytes() const {
+  const std::size_t short_bytes = node::Group::short_lane_bytes(args_.ways.lane_bytes);
+  const bool is_short =
+      owner_ == Owner::call && !by_pairs() && args_.exchange->block_bytes <= short_bytes;
+  return is_short ? short_bytes : args_.ways.lane_bytes;
+}
+
+bool Bootstrap::is_to_join(const NodeGroup& group, std::size_t wanted_bytes) const {
+  const bool has_enough = group.group && wanted_bytes <= group.asked_bytes;
+  return joins_ && !has_enough && !group.declined && team_.regions.placement.nodes() <= 1;
+}
+
+NodeGroup* Bootstrap::group_to_join(const Vote& vote, std::uint64_t number) const {
+  const bool is_often = number >= args_.ways.inbox_calls;
+  if (by_pairs()) return group_of_pairs_to_join(vote, is_often);
+  if (args_.ways.lane_bytes != 0) {
+    if (is_often && is_to_join(team_.inboxes, wanted_lane_bytes())) return &team_.inboxes;
+    if (has_inboxes()) return nullptr;
+  }
+  const bool fits = args_.exchange && args_.exchange->fits_regions;
+  return fits && is_to_join(team_.regions, wanted_region_bytes()) ? &team_.regions : nullptr;
+}
+
+// Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
+// pairs that are too long for these.
+NodeGroup* Bootstrap::group_of_pairs_to_join(const Vote& vote, bool is_often) const {
+  if (!args_.exchange->fits_regions) return nullptr;
+  const bool wants_inboxes = args_.ways.lane_bytes != 0 && is_often && !team_.inboxes.declined;
+  const bool wants_regions = wants_inboxes || (is_often && wants_placement(vote));
+  if (vote.all_short() && !wants_regions && !team_.inboxes.group) return nullptr;
+  if (is_to_join(team_.regions, wanted_region_bytes())) return &team_.regions;
+  const bool may = wants_inboxes && team_.regions.group;
+  return may && is_to_join(team_.inboxes, wanted_lane_bytes()) ? &team_.inboxes : nullptr;
+}
+
+// Of pairs those that are longer than a lane go by regions.
+bool Bootstrap::has_inboxes() const {
+  const node::Group* const inboxes = team_.inboxes.group.get();
+  return args_.ways.lane_bytes != 0 && inboxes != nullptr &&
+         (by_pairs() || args_.exchange->block_bytes <= inboxes->lane_bytes());
+}
+
+bool Bootstrap::has_regions() const {
+  const node::Group* const regions = team_.regions.group.get();
+  if (!args_.exchange || !args_.exchange->fits_regions || regions == nullptr) return false;
+  return args_.exchange->op == device::ReduceOp::none || regions->reduces();
+}
+
+// Several nodes.
+
+// Only who joins regions learns whether there are several nodes.
+bool Bootstrap::wants_placement(const Vote& vote) const {
+  return vote.all_shortest() && args_.ways.leaders_max != 0 && args_.host.issue_wire &&
+         team_.regions.placement.ranks() == 0 && args_.exchange->size > Bundles::kFarRanksMin;
+}
+
+bool Bootstrap::wants_two_levels(const Vote& vote) const {
+  const Placement& placement = team_.regions.placement;
+  const bool may = args_.ways.leaders_max != 0 && args_.exchange && args_.host.issue_wire &&
+                   placement.nodes() > 1 && !team_.nodes.local.declined;
+  if (may && by_pairs())
+    return !vote.all_short() || (vote.all_shortest() && Bundles::pay_alone(placement, args_));
+  return may && TwoLevelPlan::fits(*args_.exchange, placement, args_.ways.leaders_max,
+                                   args_.ways.message_bytes_min);
+}
+
+bool Bootstrap::has_two_levels(const Vote& vote) const {
+  const Nodes& nodes = team_.nodes;
+  if (!wants_two_levels(vote) || !nodes.wire) return false;
+  return args_.exchange->op == device::ReduceOp::none || nodes.local.reduce;
+}
+
+// First those of each node join, then they get what to send messages by.
+std::unique_ptr<Meeting> Bootstrap::next_across_nodes(const Vote& vote) {
+  if (!wants_two_levels(vote) || !joins_) return nullptr;
+  Nodes& nodes = team_.nodes;
+  if (!nodes.local.group) {
+    constexpr std::size_t kOfLocalGroup = std::end(node::Group::kRegionSizes)[-1];
+    return std::make_unique<Joining>(
+        nodes.local, args_,
+        node::Use{.region_bytes = std::min(args_.region_bytes, kOfLocalGroup),
+                  .of_one_request = owner_ == Owner::request},
+        &team_.regions.placement);
+  }
+  if (nodes.wire) return nullptr;
+  return std::make_unique<WireMeeting>(args_.host.issue_wire, nodes.wire);
+}
+
+// What it has come to.
+
+Situation Bootstrap::situation(const Vote& vote) const {
+  return {.by_pairs = by_pairs(),
+          .all_short = vote.all_short(),
+          .library = has_library(),
+          .inboxes = has_inboxes(),
+          .regions = has_regions(),
+          .two_levels = has_two_levels(vote),
+          .chunks = args_.host.issue_chunk != nullptr};
+}
+
+const char* Bootstrap::why_no_device() const noexcept {
+  return by_pairs() ? reason::kNoLongPair : reason::kAllHost;
+}
+
+std::string Bootstrap::why(const Algorithm& algorithm, const Vote& vote) const {
+  if (&algorithm == &algorithms::library) return "";
+  if (wants_library()) return library().declined ? library().why_declined : reason::kNotByLibrary;
+  if (!algorithm.by_host) return "";
+  if (vote.all_short()) {
+    const bool declined = team_.regions.declined || team_.inboxes.declined;
+    return declined ? reason::kNoLongPair : reason::kSeldom;
+  }
+  const bool fits_regions = args_.exchange->fits_regions;
+  if (fits_regions && team_.regions.group) return reason::kNoKernels;
+  const NodeGroup& here = fits_regions ? team_.regions : team_.inboxes;
+  const NodeGroup& group = team_.nodes.local.declined ? team_.nodes.local : here;
+  return group.why_declined.empty() ? reason::kSeldom
+                                    : std::string(reason::kDeclined) + ": " + group.why_declined;
+}
+
+}  // namespace accord::core
