@@ -135,8 +135,9 @@ bool FakeDevice::classify(const void* pointer, device::PointerInfo& info) noexce
   return true;
 }
 
-// The CPU's address for `pointer`; complains about device memory that is not there.
-std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes) {
+// The CPU's address for `pointer`; complains about device memory that is not there, unless it may
+// have gone: then what stands there counts for nobody.
+std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes, Presence presence) {
   if (!contains(pointer)) {
     if (owner(pointer) != nullptr) complain("a copy was given to the wrong device runtime");
     return static_cast<std::byte*>(const_cast<void*>(pointer));
@@ -149,6 +150,7 @@ std::byte* FakeDevice::reachable(const void* pointer, std::size_t span_bytes) {
   const bool freed = exists && !is_there(found->second);
   if (!exists || freed) {
     locked.unlock();
+    if (presence == Presence::may_be_gone) return behind(pointer);
     complain(freed ? "a copy touches opened device memory that its owner has freed"
                    : "a copy touches device memory outside of the allocation");
     return behind(pointer);
@@ -165,10 +167,11 @@ void FakeDevice::move(const device::Copy& copy) {
   }
 }
 
-void FakeDevice::reduce(const device::Reduction& reduction, bool is_seen) {
+void FakeDevice::reduce(const device::Reduction& reduction, Presence presence, bool is_seen) {
   const std::size_t size_bytes = reduction.count * device::element_bytes(reduction.element);
   std::vector<const void*> sources;
-  for (const void* source : reduction.sources) sources.push_back(reachable(source, size_bytes));
+  for (const void* source : reduction.sources)
+    sources.push_back(reachable(source, size_bytes, presence));
   std::vector<void*> copies;
   for (void* copy : reduction.copies) copies.push_back(reachable(copy, size_bytes));
   device::Reduction reached = reduction;
@@ -308,12 +311,12 @@ Status FakeDevice::reduce_begin(int, const device::Reduction& reduction,
       piece.sources = sources;
       piece.copies = copies;
       if (piece.count == 0) return;
-      if (!tries) return reduce(piece, true);
+      if (!tries) return reduce(piece, Presence::must_be, true);
       // What a trial finds does not count, so that it may read what its owner is writing. Whoever
       // ends it may throw nothing; what is wrong the run knows all the same.
       const Hidden hidden;
       try {
-        if (!tries_users || !is_gone(sources[0])) reduce(piece, false);
+        reduce(piece, tries_users ? Presence::may_be_gone : Presence::must_be, false);
       } catch (const Aborted&) {
       }
     });
@@ -383,14 +386,6 @@ void FakeDevice::erase(Allocations::const_iterator allocation) {
   passes_on(bytes_ + allocation->first);
   freed_[rounded(allocation->second.size_bytes)].push_back(allocation->first);
   allocations_.erase(allocation);
-}
-
-// Of what a trial of a user's memory may find, and nothing else: a driver's free waits for kernels,
-// and memory that a peer has open outlives its owner's free.
-bool FakeDevice::is_gone(const void* pointer) const {
-  const HiddenLock locked(mutex_);
-  const auto found = find(pointer);
-  return found == allocations_.end() || !is_there(found->second);
 }
 
 // Under mutex_: whether the bytes are, those of an opened allocation too.

@@ -105,13 +105,16 @@ class FakeDevice final : public device::DeviceRuntime {
   Status add(Allocation allocation, void*& pointer);
   std::size_t take_place(std::size_t size_bytes);
   void erase(Allocations::const_iterator allocation);
-  bool is_gone(const void* pointer) const;
   bool is_there(const Allocation& allocation) const;
-  std::byte* reachable(const void* pointer, std::size_t span_bytes);
+  // May be gone: users' memory that a trial reads, and nothing else. Its owner may free it at any
+  // moment; a driver's free waits for kernels, and memory that a peer has open outlives it.
+  enum class Presence { must_be, may_be_gone };
+  std::byte* reachable(const void* pointer, std::size_t span_bytes,
+                       Presence presence = Presence::must_be);
   bool kernels_reach(const void* pointer);
   bool is_pinned(const void* pointer) const;
   void move(const device::Copy& copy);
-  void reduce(const device::Reduction& reduction, bool is_seen);
+  void reduce(const device::Reduction& reduction, Presence presence, bool is_seen);
   Status begin(std::vector<std::function<void()>> steps, device::CopyTicket& ticket);
   Status next_copy_status();
   bool has_memory() { return refuse_after_.load() < 0 || refuse_after_.fetch_sub(1) != 0; }
