@@ -72,8 +72,10 @@ size_t accord_info_json(char* buffer, size_t capacity);
 
 /* The same way, the names that ACCORD_ALGORITHM, ACCORD_TABLE and the info key "accord_algorithm"
  * know:
- * {"algorithms": [{"name", "path"}], "collectives": [name]}, where `path` is what accord_last_path
- * says of a call that went so. */
+ * {"algorithms": [{"name", "path"}], "collectives": [name], "descriptions": [...]}, where `path` is
+ * what accord_last_path says of a call that went so, and a description is an object {"name",
+ * "names", "by_host", "what", "steps", "bytes", "where", "collectives"} of each algorithm, in the
+ * order in which a call tries them. What docs/algorithms.md is made from. */
 size_t accord_algorithms_json(char* buffer, size_t capacity);
 
 /* The same way, which algorithm a collective takes where all its `ranks` have device buffers on one

@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,8 @@ class Algorithms:
     message_paths: dict[str, str]  # the same of messages within a node
     net_message_paths: dict[str, str]  # and of those between nodes
     collectives: list[str]
+    # Of each algorithm of collectives, the first choice first.
+    descriptions: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def calls(self) -> list[str]:
@@ -103,7 +105,8 @@ def read_algorithms(library: Path) -> Algorithms:
         {str(row["name"]): str(row["path"]) for row in answer[kind]}
         for kind in ("algorithms", "message_ways", "net_message_ways")
     ]
-    return Algorithms(*paths, [str(name) for name in answer["collectives"]])
+    names = [str(name) for name in answer["collectives"]]
+    return Algorithms(*paths, names, answer.get("descriptions", []))
 
 
 def explain(

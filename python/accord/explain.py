@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from accord.algorithms import NET_SEND, Question
+from accord import algorithms_page
+from accord.algorithms import NET_SEND, Question, read_algorithms
 from accord.algorithms import explain as ask
 from accord.errors import UserError
 from accord.paths import find_home
@@ -71,10 +72,23 @@ def _print_point(console: Console, point: dict[str, Any]) -> None:
     console.print(table)
 
 
+def _list_algorithms(as_json: bool, as_markdown: bool) -> None:
+    algorithms = read_algorithms(find_home().library)
+    if as_markdown:
+        print(algorithms_page.markdown(algorithms), end="")
+    elif as_json:
+        print(json.dumps(algorithms.descriptions, indent=2))
+    else:
+        Console(highlight=False).print(algorithms_page.table(algorithms))
+
+
 def explain(
     collective: Annotated[
-        str, typer.Argument(help="Such as allreduce or reduce_scatter_block; or send, net_send.")
-    ],
+        str | None,
+        typer.Argument(
+            help="Such as allreduce or reduce_scatter_block; or send, net_send. None: lists the algorithms."
+        ),
+    ] = None,
     size: Annotated[
         str,
         typer.Option(
@@ -83,7 +97,7 @@ def explain(
             help="Size of the block between two ranks: all of a broadcast or a reduction, else what "
             "one rank sends another.",
         ),
-    ],
+    ] = "8",
     ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, help="Ranks.")] = 2,
     table: Annotated[
         Path | None, typer.Option(help="This table instead of the machine's own.")
@@ -96,8 +110,11 @@ def explain(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the list of algorithms as docs/algorithms.md.")
+    ] = False,
 ) -> None:
-    """Say which algorithm a collective would take, and why.
+    """Say which algorithm a collective would take, and why; or which algorithms there are.
 
     As the library chooses it where all ranks have device buffers on one node: what ACCORD_ALGORITHM asks
     for, else the communicator's info, else a table, else the built-in rule. "send" is a message from one
@@ -105,6 +122,9 @@ def explain(
 
     [bold]accord explain allreduce --bytes 64K --ranks 4[/bold]
     """
+    if collective is None or as_markdown:
+        _list_algorithms(as_json, as_markdown)
+        return
     settings, found = _settings(table)
     question = Question(collective, ranks, parse_size(size), info)
     answer = ask(find_home().library, [question], settings)[0]
@@ -123,7 +143,7 @@ def explain(
         f"[bold]{answer['algorithm']}[/bold]{where}, {_BY[answer['origin']]}",
         soft_wrap=True,
     )
-    if answer["asked"] not in ("auto", answer["algorithm"]):
+    if answer["asked"] not in ("auto", answer["algorithm"]) and not answer.get("as_asked"):
         console.print(f"asked for was {answer['asked']}, which such a call cannot take")
     if answer["rule"] != answer["algorithm"]:
         console.print(f"the built-in rule would take {answer['rule']}")

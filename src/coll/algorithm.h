@@ -62,8 +62,10 @@ struct Asked {
 
   bool is(const Algorithm& algorithm) const noexcept { return variant.is(algorithm); }
   bool is_automatic() const noexcept { return variant.algorithm == nullptr; }
-  // By one of those that give the call to the host MPI.
+  // By one of those that give the call to the host MPI; by one that goes through regions however
+  // short the call is.
   bool for_host() const noexcept;
+  bool for_regions() const noexcept;
 };
 
 // What of a call decides.
@@ -79,6 +81,8 @@ struct Question {
 
 // What a call may try before it is left to the host MPI. Each algorithm fills in what is its own.
 struct DeviceWays {
+  // A bit for each line of algorithms.def, from the lowest. Of ways that are made by hand: all.
+  std::uint32_t offered = UINT32_MAX;
   std::size_t lane_bytes = 0;     // of inboxes; 0: none
   std::uint64_t inbox_calls = 1;  // the call of its kind with which they are made
   bool regions = false;
@@ -99,7 +103,9 @@ struct DeviceWays {
 
 // What the ranks know of a call once they have voted, and share by then. Equal on all of them.
 struct Situation {
-  bool by_pairs = false;    // each rank knows the sizes of its own pairs only
+  node::Kind kind = node::Kind::bcast;
+  std::uint32_t offered = UINT32_MAX;  // DeviceWays
+  bool by_pairs = false;               // each rank knows the sizes of its own pairs only
   bool all_short = false;   // no rank has anything on a device that is worth more than inboxes
   bool library = false;     // its communicator is there, and the library has this call
   bool inboxes = false;     // and the call fits them
@@ -124,10 +130,13 @@ struct Algorithm {
   bool by_host = false;
   // Whether there is a form of it for such a collective at all.
   bool (*has)(node::Kind kind);
-  // Before the vote: adds to `ways` what the call may try of it. Null: nothing is to be tried. Goes
-  // from the last line of algorithms.def to the first.
-  void (*offer)(const Question& question, const Asked& asked, DeviceWays& ways) = nullptr;
-  // After the vote.
+  // Calls that ask for it want no shorter way than through regions.
+  bool by_regions = false;
+  // Before the vote, of collectives that it has: whether the call may try it, and `ways` with what
+  // is its own. The last line of algorithms.def is asked first, so that it sees what simpler ones
+  // offer. Null: always.
+  bool (*offer)(const Question& question, const Asked& asked, DeviceWays& ways) = nullptr;
+  // After the vote, of what it has offered.
   bool (*takes)(const Situation& situation);
   // What `question` comes to in detail; null: there are no details.
   Variant (*in_detail)(const Question& question, const DeviceWays& ways) = nullptr;
@@ -155,6 +164,9 @@ namespace algorithms {
 // In the order of algorithms.def.
 std::span<const Algorithm* const> all_of_registry() noexcept;
 
+inline bool Asked::for_regions() const noexcept {
+  return !is_automatic() && variant.algorithm->by_regions;
+}
 inline bool Asked::for_host() const noexcept {
   return !is_automatic() && variant.algorithm->by_host;
 }

@@ -41,6 +41,7 @@ struct HostOps {
 
 // Everything but the ballot, the ends, rank and in_place is equal on all ranks.
 struct CollArgs {
+  node::Kind kind = node::Kind::bcast;
   Key key;
   Ballot ballot = Ballot::neutral;
   // Who wants it to go a certain way, one of coll/select/reasons.h; "": nobody.

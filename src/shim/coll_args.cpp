@@ -105,6 +105,7 @@ bool has_ways(const Outline& outline, const CommState& state) {
 
 core::CollArgs common_args(const Outline& outline, const CommState& state, MPI_Comm comm) {
   core::CollArgs made;
+  made.kind = outline.kind;
   made.key = key_of(outline);
   made.asked_by = core::reason::of(outline.asked.origin);
   made.size_bytes = outline.size_bytes;

@@ -252,3 +252,19 @@ def test_the_settings_page_is_up_to_date(home: Home, accord: Accord) -> None:
     done = accord("info", "--settings-markdown")
     page = REPOSITORY / "docs" / "settings.md"
     assert page.read_text() == done.stdout, f"run accord info --settings-markdown > {page}"
+
+
+def test_the_page_of_algorithms_is_up_to_date(home: Home, accord: Accord) -> None:
+    done = accord("explain", "--markdown")
+    page = REPOSITORY / "docs" / "algorithms.md"
+    assert page.read_text() == done.stdout, f"run accord explain --markdown > {page}"
+
+
+def test_explain_without_a_collective_lists_the_algorithms(home: Home, accord: Accord) -> None:
+    shown = accord("explain").stdout
+    described = json.loads(accord("explain", "--json").stdout)
+    names = [one["name"] for one in described]
+    assert names == ["library", "inbox", "two-level", "node", "staged-pipelined", "staged"]
+    assert all(name in shown for name in names)
+    known = set(json.loads(accord("info", "--json").stdout)["algorithms"])
+    assert {name for one in described if one["name"] != "library" for name in one["names"]} <= known

@@ -246,6 +246,7 @@ void ModelShim::add_exchange(core::CollArgs& made, Comm comm, const CollectiveAr
       {Collective::gatherv, node::Kind::gatherv},
       {Collective::scatterv, node::Kind::scatterv},
       {Collective::alltoallv, node::Kind::alltoallv}};
+  made.kind = kinds.at(args.kind);
   const std::vector<std::size_t> blocks_bytes = uneven_blocks(args);
   const ExchangeOptions& options = options_.exchange;
   const bool of_pairs = has_sizes_by_pair(args.kind);
@@ -255,7 +256,7 @@ void ModelShim::add_exchange(core::CollArgs& made, Comm comm, const CollectiveAr
       !of_pairs && blocks_bytes.empty() && made.size_bytes <= options.lane_bytes;
   if (!fits_regions && !fits_inboxes) return;
   made.exchange =
-      node::Call{.kind = kinds.at(args.kind),
+      node::Call{.kind = made.kind,
                  .size = host_.size_of(comm),
                  .root = args.root,
                  .block_bytes = blocks_bytes.empty() ? made.size_bytes

@@ -97,3 +97,12 @@ accord_mpi_test(NAME mpi.${flavour}.table.of_some_ranks FLAVOUR ${flavour} RANKS
   PRELOAD accord LABELS mpi TIMEOUT 120 ENVIRONMENT ${by_table})
 set_tests_properties(mpi.${flavour}.table.of_some_ranks PROPERTIES PASS_REGULAR_EXPRESSION
   "not all ranks can read the same table.*0 failures")
+# What the library says of a call is what the call does, where memory suffices for all communicators.
+math(EXPR half "${ranks} / 2")
+foreach(row IN ITEMS "node node" "nodes nodes ACCORD_NODE_SPLIT=${half}")
+  separate_arguments(row)
+  list(POP_FRONT row name which)
+  accord_mpi_test(NAME mpi.${flavour}.explained.${name} FLAVOUR ${flavour} RANKS ${ranks}
+    COMMAND accord_explained_${flavour} ${which} PRELOAD accord LABELS mpi TIMEOUT 120
+    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_INBOX_CALLS=1 ACCORD_DEVICE_BYTES=8G ${row})
+endforeach()

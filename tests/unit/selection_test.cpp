@@ -399,6 +399,49 @@ TEST(selection, among_neighbours_by_a_library_or_the_host_mpi) {
   EXPECT_EQ(outcome(question, {by_library, Origin::setting}), by_library);
 }
 
+// A bcast has all, a scan no chunks, and collectives of neighbours neither inboxes nor regions.
+TEST(selection, no_call_takes_an_algorithm_that_does_not_have_it) {
+  for (const char* collective : all_collectives()) {
+    const Kind kind = find_collective(collective).value();
+    for (const AlgorithmRow& row : all_algorithms()) {
+      for (const std::size_t size_bytes : {8 * std::size_t{1}, 64 * kKiB, 64 * kMiB}) {
+        for (const Reach reach : {Reach::node, Reach::nodes}) {
+          const Question question{.kind = kind,
+                                  .ranks = 4,
+                                  .size_bytes = size_bytes,
+                                  .longest_bytes = size_bytes,
+                                  .can_be_cut = can_be_cut(kind)};
+          const Variant variant = outcome(question, {row.value, Origin::setting}, reach);
+          EXPECT_TRUE(variant.algorithm->has(kind)) << collective << ' ' << row.name;
+          // What cannot be as asked goes by the rule.
+          const bool may = row.value.algorithm == nullptr || row.value.algorithm->has(kind);
+          const Variant expected = may ? variant : outcome(question, {}, reach);
+          EXPECT_EQ(variant, expected) << collective << ' ' << row.name;
+        }
+      }
+    }
+  }
+}
+
+// Whatever the ranks share: only what was offered is taken, and the host MPI takes the rest.
+TEST(selection, only_what_was_offered_is_taken) {
+  Situation everything{.kind = Kind::bcast,
+                       .library = true,
+                       .inboxes = true,
+                       .regions = true,
+                       .two_levels = true,
+                       .chunks = true};
+  EXPECT_EQ(&select(everything), &algorithms::library);
+  for (const Algorithm* algorithm : all_of_registry()) {
+    if (algorithm->by_host) break;
+    EXPECT_EQ(&select(everything), algorithm);
+    everything.offered &= everything.offered - 1;
+  }
+  EXPECT_EQ(&select(everything), &algorithms::chunks);
+  everything.kind = Kind::scan;
+  EXPECT_EQ(&select(everything), &algorithms::staged);
+}
+
 TEST(selection, every_algorithm_has_a_name_of_its_own) {
   for (const AlgorithmRow& one : all_algorithms()) {
     EXPECT_EQ(find_algorithm(one.name), one.value);

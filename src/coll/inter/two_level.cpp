@@ -22,7 +22,7 @@ constexpr NamedVariant kVariants[] = {
     {"two-level-single-leader", {.algorithm = kThis, .one_leader = true}},
 };
 
-void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
+bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   // Many nodes cut a message into parts that are not worth a message each: then it goes another
   // way, unless somebody has asked for this one.
   constexpr std::size_t kWorthIt = std::size_t{16} << 10;
@@ -35,8 +35,9 @@ void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   // Inboxes are of one node, and a library may turn out to be.
   const bool by_rule =
       asked.is_automatic() || asked.is(algorithms::inbox) || asked.is(algorithms::library);
-  if (!ways.regions || (!is_wanted && !(by_rule && is_long))) return;
+  if (!ways.regions || (!is_wanted && !(by_rule && is_long))) return false;
   ways.leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
+  return true;
 }
 
 std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
@@ -54,6 +55,7 @@ constinit const Algorithm algorithms::two_level{
           return !node::is_among_neighbours(kind) &&
                  (TwoLevelPlan::exists(kind) || node::goes_by_pairs(kind));
         },
+    .by_regions = true,
     .offer = offer,
     .takes = [](const Situation& s) { return s.two_levels && (s.by_pairs || !s.all_short); },
     .in_detail =
@@ -71,11 +73,11 @@ constinit const Algorithm algorithms::two_level{
         "has, each for a share (two-level-single-leader: one). Pair by pair, short blocks for "
         "another node travel together.",
     .steps =
-        "for each chunk: a collective within the node; messages between leaders (rings and trees "
-        "by size, coll/inter/plan.h); a collective within the node",
-    .bytes = "between nodes: each byte once to each node that needs it",
-    .where =
-        "ranks on several nodes; bcast, reductions, allgather, gather, scatter, alltoall and the "
-        "calls of pairs; from ACCORD_TWO_LEVEL_BYTES on"};
+        "for each chunk: a collective within the node; one or two rounds of messages between "
+        "leaders, a part of the chunk for each node; a collective within the node",
+    .bytes =
+        "a byte goes once to each node that needs it; an allreduce sends twice the vector from "
+        "each node",
+    .where = "ranks on several nodes; from ACCORD_TWO_LEVEL_BYTES on"};
 
 }  // namespace accord::core

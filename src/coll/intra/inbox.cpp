@@ -8,9 +8,9 @@
 #include "base/config.h"
 #include "coll/algorithm.h"
 #include "coll/coll_args.h"
-#include "core/team.h"
 #include "coll/intra/inbox_exchange.h"
 #include "coll/intra/inbox_pairs.h"
+#include "core/team.h"
 
 namespace accord::core {
 namespace {
@@ -28,14 +28,14 @@ std::size_t lane_bytes(const Question& question) {
   return question.longest_bytes <= whole_bytes ? whole_bytes : 0;
 }
 
-void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
-  const bool wants_regions = asked.is(algorithms::regions) || asked.is(algorithms::two_level);
+bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   // Pairs go by inboxes and regions or not at all.
   const bool lacks_regions = node::goes_by_pairs(question.kind) && !ways.regions;
-  ways.lane_bytes = wants_regions || lacks_regions ? 0 : lane_bytes(question);
+  ways.lane_bytes = asked.for_regions() || lacks_regions ? 0 : lane_bytes(question);
   // A table is for calls that come again and again, and making inboxes takes milliseconds.
   const bool now = asked.is(algorithms::inbox) && asked.origin != Origin::table;
   ways.inbox_calls = now ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
+  return ways.lane_bytes != 0;
 }
 
 std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
@@ -61,15 +61,14 @@ constinit const Algorithm algorithms::inbox{
     .goes_at_once = [](Team& team,
                        const CollArgs& call) { return copies_ends_of(copier(team, call), call); },
     .what =
-        "A kernel that lingers on the device takes the call, writes this rank's data into an inbox "
-        "on every peer's device, each 8 bytes with a sequence number beside them, and reduces or "
-        "copies what arrives. No host takes part between its start and its end.",
+        "A kernel that lingers on the device takes the call. It writes this rank's data into an "
+        "inbox on every peer's device, each 4 bytes beside a 4-byte sequence number, and reduces "
+        "or "
+        "copies what arrives there. The host only begins the call and waits for its end.",
     .steps = "one: write to all peers, then read what they have written",
     .bytes =
-        "twice the data (half of what is written are sequence numbers); reductions send all of "
-        "it to all peers",
-    .where =
-        "within a node, up to 64 ranks, up to ACCORD_INBOX_BYTES to all peers together; all "
-        "collectives but those of neighbours"};
+        "twice the data, as half of each word is its number; an allreduce sends all of it to "
+        "each peer",
+    .where = "within a node of at most 64 ranks; up to ACCORD_INBOX_BYTES to all peers together"};
 
 }  // namespace accord::core

@@ -9,9 +9,9 @@
 #include "base/config.h"
 #include "coll/algorithm.h"
 #include "coll/coll_args.h"
-#include "core/team.h"
 #include "coll/intra/node_exchange.h"
 #include "coll/intra/pairwise_exchange.h"
+#include "core/team.h"
 
 namespace accord::core {
 namespace {
@@ -47,8 +47,8 @@ std::size_t spread_bytes(Shots shots, Kind kind) {
   return shots == Shots::by_size && is_worth_it ? config().spread_bytes : SIZE_MAX;
 }
 
-void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
-  const bool is_wanted = asked.is(*kThis) || asked.is(algorithms::two_level);
+bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
+  const bool is_wanted = asked.for_regions();
   const std::size_t node_bytes = config().node_bytes;
   const std::size_t direct_bytes = config().direct_bytes;
   const bool by_pairs = node::goes_by_pairs(question.kind);
@@ -60,6 +60,7 @@ void offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   ways.lend_bytes = asked.variant.direct ? 1 : is_wanted ? 0 : pair_bytes;
   ways.one_shot_bytes = one_shot_bytes(asked.variant.shots, question.ranks);
   ways.spread_bytes = spread_bytes(asked.variant.shots, question.kind);
+  return ways.regions;
 }
 
 Variant in_detail(const Question& question, const DeviceWays& ways) {
@@ -86,6 +87,7 @@ constinit const Algorithm algorithms::regions{
     .name = "node",
     .variants = kVariants,
     .has = [](Kind kind) { return !node::is_among_neighbours(kind); },
+    .by_regions = true,
     .offer = offer,
     .takes = [](const Situation& s) { return s.regions && !s.all_short; },
     .in_detail = in_detail,
@@ -104,8 +106,6 @@ constinit const Algorithm algorithms::regions{
     .bytes =
         "what the collective has to move; through regions one more copy within the device; one "
         "shot: (ranks - 1) times the vector, two shots: twice the vector",
-    .where =
-        "within a node; all collectives but those of neighbours; from ACCORD_NODE_BYTES on, "
-        "straight from ACCORD_DIRECT_BYTES on"};
+    .where = "within a node; from ACCORD_NODE_BYTES on, straight from ACCORD_DIRECT_BYTES on"};
 
 }  // namespace accord::core

@@ -28,8 +28,11 @@ constinit const Algorithm algorithms::library{
     .name = "library",
     .variants = {},
     .has = [](node::Kind) { return true; },
-    .offer = [](const Question&, const Asked& asked,
-                DeviceWays& ways) { ways.library = asked.variant.library; },
+    .offer =
+        [](const Question&, const Asked& asked, DeviceWays& ways) {
+          ways.library = asked.variant.library;
+          return ways.library != nullptr;
+        },
     .takes = [](const Situation& s) { return s.library; },
     .in_detail =
         [](const Question&, const DeviceWays& ways) {
@@ -45,8 +48,7 @@ constinit const Algorithm algorithms::library{
         },
     .what =
         "Makes one step of the call, or of grouped sends and receives, in the communicator of a "
-        "collective library. Asked for by its name: nccl, rccl, msccl, oneccl, hccl, or a "
-        "library of yours (plugins.md).",
+        "collective library: one that Accord knows, or one of your own.",
     .steps = "one on a stream of its own, once all ranks are at this call",
     .bytes = "the library's",
     .where =

@@ -20,6 +20,33 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::vector<const char*> names_of(const Algorithm& algorithm) {
+  std::vector<const char*> names;
+  for (const NamedVariant& named : algorithm.variants) names.push_back(named.name);
+  if (algorithm.variants.empty())
+    for (const ccl::Library* library : ccl::libraries()) names.push_back(library->name());
+  return names;
+}
+
+// One object a line of algorithms.def.
+Json descriptions() {
+  Json all = Json::array();
+  for (const Algorithm* algorithm : all_of_registry()) {
+    Json collectives = Json::array();
+    for (const char* name : all_collectives())
+      if (algorithm->has(*find_collective(name))) collectives.push_back(name);
+    all.push_back({{"name", algorithm->name},
+                   {"names", names_of(*algorithm)},
+                   {"by_host", algorithm->by_host},
+                   {"what", algorithm->what},
+                   {"steps", algorithm->steps},
+                   {"bytes", algorithm->bytes},
+                   {"where", algorithm->where},
+                   {"collectives", collectives}});
+  }
+  return all;
+}
+
 std::string algorithms_text() {
   Json algorithms = Json::array();
   for (const AlgorithmRow& row : all_algorithms())
@@ -33,7 +60,8 @@ std::string algorithms_text() {
   return Json{{"algorithms", algorithms},
               {"collectives", all_collectives()},
               {"message_ways", ways},
-              {"net_message_ways", net_ways}}
+              {"net_message_ways", net_ways},
+              {"descriptions", descriptions()}}
       .dump();
 }
 
@@ -151,10 +179,12 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .size_bytes = size_bytes,
                           .longest_bytes = size_bytes,
                           .can_be_cut = can_be_cut(*kind)};
+  const Variant variant = outcome(question, asked);
   Json answer = {{"collective", collective},
                  {"ranks", ranks},
                  {"size_bytes", size_bytes},
-                 {"algorithm", name_of(outcome(question, asked))},
+                 {"algorithm", name_of(variant)},
+                 {"as_asked", asked.is_automatic() || asked.is(*variant.algorithm)},
                  {"across_nodes", name_of(outcome(question, asked, Reach::nodes))},
                  {"asked", name_of(asked.variant)},
                  {"origin", name_of(asked.origin)},

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <ranges>
 #include <string_view>
 
 #include "base/config.h"
@@ -100,21 +99,30 @@ bool worth_chunks(std::size_t size_bytes, const Asked& asked) {
   return config().pipeline_bytes != 0 && size_bytes >= config().pipeline_bytes;
 }
 
-DeviceWays device_ways(const Question& question, const Asked& asked) {
-  DeviceWays ways;
-  const bool can_be_as_asked = !asked.is(algorithms::chunks) || question.can_be_cut;
-  if (asked.for_host() && can_be_as_asked) return ways;
-  // The simplest first: the others see what it offers.
-  for (const Algorithm* algorithm : std::ranges::reverse_view(all_of_registry())) {
-    if (algorithm->offer != nullptr && algorithm->has(question.kind))
-      algorithm->offer(question, asked, ways);
+DeviceWays device_ways(const Question& question, const Asked& wish) {
+  // What cannot be as asked goes by the rule.
+  const bool has_it = wish.is_automatic() || wish.variant.algorithm->has(question.kind);
+  const bool can_be = has_it && (!wish.is(algorithms::chunks) || question.can_be_cut);
+  const Asked asked = can_be ? wish : Asked{.origin = wish.origin};
+  DeviceWays ways{.offered = 0};
+  if (asked.for_host()) return ways;
+  const auto registry = all_of_registry();
+  for (std::size_t line = registry.size(); line-- > 0;) {
+    const Algorithm& algorithm = *registry[line];
+    const bool may = algorithm.has(question.kind) &&
+                     (algorithm.offer == nullptr || algorithm.offer(question, asked, ways));
+    ways.offered |= std::uint32_t{may} << line;
   }
   return ways;
 }
 
 const Algorithm& select(const Situation& situation) noexcept {
-  for (const Algorithm* algorithm : all_of_registry())
-    if (algorithm->takes(situation)) return *algorithm;
+  const auto registry = all_of_registry();
+  for (std::size_t line = 0; line < registry.size(); ++line) {
+    const Algorithm& algorithm = *registry[line];
+    const bool is_offered = algorithm.by_host || (situation.offered >> line & 1) != 0;
+    if (is_offered && algorithm.has(situation.kind) && algorithm.takes(situation)) return algorithm;
+  }
   return algorithms::staged;
 }
 
@@ -125,7 +133,9 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
   // Pair by pair it is the longest pairs that make a call worth it.
   const bool all_short = by_pairs && question.longest_bytes < config().node_bytes;
   const Algorithm& algorithm =
-      select({.by_pairs = by_pairs,
+      select({.kind = question.kind,
+              .offered = ways.offered,
+              .by_pairs = by_pairs,
               .all_short = all_short,
               .library = ways.library != nullptr,
               .inboxes = on_node && ways.lane_bytes != 0,

@@ -36,7 +36,7 @@ bool can_be_cut(node::Kind kind);
 bool worth_chunks(std::size_t size_bytes, const Asked& asked);
 
 // Before the vote: what the call may try. None: only the host MPI's own.
-DeviceWays device_ways(const Question& question, const Asked& asked);
+DeviceWays device_ways(const Question& question, const Asked& wish);
 
 // After it: the first of the registry that takes the call.
 const Algorithm& select(const Situation& situation) noexcept;

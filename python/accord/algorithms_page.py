@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""docs/algorithms.md, and the table that `accord explain` shows without a collective: both from the library's registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from accord.algorithms import Algorithms
+
+_HEAD = """# Algorithms of collectives
+
+Made by `accord explain --markdown` from the files that `src/coll/algorithms.def` names; do not edit.
+
+A call goes by the first of these that takes it, in this order. What may be tried follows from the call's kind, size and
+number of ranks, the settings, the communicator's info and the table ([tuning.md](tuning.md)). The ranks then vote, since
+only each rank knows where its buffers are. `accord explain allreduce --bytes 64K -n 4` says what one call would take,
+`ACCORD_TRACE=1` what each call took and why ([tracing.md](tracing.md)).
+
+`ACCORD_ALGORITHM`, the info key `accord_algorithm` and tables ask for an algorithm by the names below, for all collectives
+or for one (`allreduce:inbox`). A call that cannot go as asked goes by the built-in rule.
+"""
+
+_MESSAGES = """## Messages
+
+Messages on device memory have names of their own: `send:NAME` within a node, `net_send:NAME` between nodes.
+
+| messages | names |
+| --- | --- |
+"""
+
+
+def _collectives(names: list[str], every: list[str]) -> str:
+    """In as few words as can be."""
+    left_out = [name for name in every if name not in names]
+    neighbours = [name for name in every if name.startswith("neighbor_")]
+    if not left_out:
+        return "all"
+    if left_out == neighbours:
+        return "all but those of neighbours"
+    return ", ".join(names)
+
+
+def markdown(algorithms: Algorithms) -> str:
+    """The page, with a final newline."""
+    parts = [_HEAD]
+    for one in algorithms.descriptions:
+        rows = {
+            "names": ", ".join(f"`{name}`" for name in one["names"]),
+            "steps": one["steps"],
+            "bytes": one["bytes"],
+            "where": one["where"],
+            "collectives": _collectives(one["collectives"], algorithms.collectives),
+        }
+        table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+        parts.append(f"## {one['name']}\n\n{one['what']}\n\n| | |\n| --- | --- |\n{table}\n")
+    ways = {
+        "within a node": algorithms.message_paths,
+        "between nodes": algorithms.net_message_paths,
+    }
+    rows_of_messages = "".join(
+        f"| {where} | {', '.join(f'`{name}`' for name in paths)} |\n" for where, paths in ways.items()
+    )
+    return "\n".join([*parts, _MESSAGES + rows_of_messages])
+
+
+def table(algorithms: Algorithms) -> Table:
+    """For a terminal: what each does, in the order in which a call tries them."""
+    shown = Table(title="a call takes the first that it can", title_justify="left", title_style="bold")
+    for column in ("algorithm", "names", "what it does"):
+        shown.add_column(column)
+    for one in algorithms.descriptions:
+        described: dict[str, Any] = one
+        shown.add_row(described["name"], ", ".join(described["names"]), described["what"])
+    return shown
