@@ -169,13 +169,11 @@ def sample(arguments: argparse.Namespace) -> None:
     print()
 
 
-def place_of(mistake: dict[str, Any], lines: list[str]) -> int:
-    """The index of its line, which other changes may have moved since the sample was drawn."""
+def place_of(mistake: dict[str, Any], lines: list[str]) -> int | None:
+    """The index of its line, which other changes may have moved since the sample was drawn; None: it is gone."""
     drawn_at = mistake["line"] - 1
     places = [at for at, line in enumerate(lines) if line == mistake["was"]]
-    if not places:
-        sys.exit(f"{mistake['file']}: no longer there, draw another: {mistake['was'].strip()}")
-    return min(places, key=lambda at: abs(at - drawn_at))
+    return min(places, key=lambda at: abs(at - drawn_at), default=None)
 
 
 def build(arguments: argparse.Namespace) -> None:
@@ -187,11 +185,18 @@ def build(arguments: argparse.Namespace) -> None:
         if name and (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name)
+    gone = []
     for mistake in json.loads(pathlib.Path(arguments.sample).read_text())["mistakes"]:
         path = tree / mistake["file"]
-        lines = path.read_text().splitlines()
-        lines[place_of(mistake, lines)] = mistake["is"]
+        lines = path.read_text().splitlines() if path.is_file() else []
+        place = place_of(mistake, lines)
+        if place is None:
+            gone.append(mistake["number"])
+            continue
+        lines[place] = mistake["is"]
         path.write_text("\n".join(lines) + "\n")
+    if gone:
+        print(f"in code that has changed since they were drawn, draw others: {gone}", file=sys.stderr)
     deps = ROOT / ".deps"
     flags = f"-w -include {tree}/tests/mutants/mutant.h"
     configure = ["cmake", "-S", str(tree), "-B", str(tree / "build"), "-G", "Ninja"]
