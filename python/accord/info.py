@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""`accord info`: every setting, device runtimes, collective libraries, and the MPIs of this machine."""
+"""`accord info`: settings, device runtimes, collective libraries, and the MPIs of this machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,15 @@ from accord.errors import UserError
 from accord.library import read_collective_libraries, read_info
 from accord.mpi import Installation
 from accord.paths import Home, find_home
-
-_SETTING_COLUMNS = ("name", "type", "default", "value", "origin", "scope", "text")
+from accord.settings import (
+    FILES,
+    Page,
+    is_changed,
+    markdown,
+    shown_sections,
+    shown_text,
+    shown_value,
+)
 
 
 def _rows(info: dict[str, Any], section: str) -> list[dict[str, Any]]:
@@ -44,8 +51,7 @@ def _table(title: str, rows: list[dict[str, Any]], columns: list[str]) -> Table:
     for column in columns:
         table.add_column(column.replace("_", " "), overflow="fold")
     for row in rows:
-        style = "bold" if row.get("origin") not in (None, "default") else ""
-        table.add_row(*(Text(_show(row.get(column), column)) for column in columns), style=style)
+        table.add_row(*(Text(_show(row.get(column), column)) for column in columns))
     return table
 
 
@@ -68,28 +74,6 @@ def mpi_rows(home: Home, found: list[Installation]) -> list[dict[str, Any]]:
     ]
 
 
-def _settings_markdown(rows: list[dict[str, Any]]) -> str:
-    def cell(row: dict[str, Any], column: str) -> str:
-        return _show(row.get(column)).replace("|", r"\|")
-
-    lines = [
-        "# Settings",
-        "",
-        "Environment variables, read once when the program starts. Made by",
-        "`accord info --settings-markdown` from `src/base/config.def`; do not edit.",
-        "",
-        "Scope `local`: ranks may differ. Scope `equal`: the same on all ranks, which MPI_Init checks.",
-        "",
-        "| name | type | default | scope | meaning |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        name, default = f"`{cell(row, 'name')}`", f"`{cell(row, 'default')}`"
-        cells = [name, cell(row, "type"), default, cell(row, "scope"), cell(row, "text")]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def device_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
     """The devices of all runtimes, one row each."""
     return [
@@ -99,7 +83,19 @@ def device_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _tables(answer: dict[str, Any]) -> Iterator[Table]:
+def _settings_table(title: str, rows: list[dict[str, Any]]) -> Table:
+    """Names whole, so that they can be copied; the rest shares what is left of the line."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("name", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_column("meaning", overflow="fold")
+    for row in rows:
+        cells = (_show(row.get("name")), shown_value(row), shown_text(row))
+        table.add_row(*map(Text, cells), style="bold" if is_changed(row) else "")
+    return table
+
+
+def _tables(answer: dict[str, Any], all_settings: bool) -> Iterator[Table]:
     """Single facts stand together in the first table; then one for each list of rows."""
     facts = {key: value for key, value in answer.items() if not isinstance(value, (list, dict))}
     facts = {key: value for key, value in facts.items() if value not in (None, "")}
@@ -112,6 +108,10 @@ def _tables(answer: dict[str, Any]) -> Iterator[Table]:
         ]
         sections |= {"runtimes": bare, "devices": device_rows(answer), "mpis": mpis}
     for section, value in sections.items():
+        if section == "settings":
+            for title, rows in shown_sections(_rows(answer, "settings"), all_settings):
+                yield _settings_table(title, rows)
+            continue
         title = section.replace("_", " ").capitalize()
         if isinstance(value, dict):
             yield _table(title, [{"what": k, "is": v} for k, v in value.items()], ["what", "is"])
@@ -119,28 +119,30 @@ def _tables(answer: dict[str, Any]) -> Iterator[Table]:
             yield _table("MPIs", [{"mpi": "none found on PATH or in this environment"}], ["mpi"])
         elif value:
             rows = [row if isinstance(row, dict) else {section: row} for row in value]
-            known = _SETTING_COLUMNS if section == "settings" else ()
-            columns = [c for c in known if c in _columns_of(rows)] or _columns_of(rows)
-            yield _table("MPIs" if section == "mpis" else title, rows, columns)
+            yield _table("MPIs" if section == "mpis" else title, rows, _columns_of(rows))
 
 
 def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    all_settings: Annotated[bool, typer.Option("--all", help="Show all settings.")] = False,
     settings_markdown: Annotated[
-        bool,
+        Page | None,
         typer.Option(
-            "--settings-markdown", help="Print the settings as docs/settings.md has them."
+            "--settings-markdown",
+            help="Print a page of the documents instead: "
+            + ", ".join(f"{page.value} (docs/{FILES[page]})" for page in Page),
         ),
-    ] = False,
+    ] = None,
 ) -> None:
-    """Show every setting, device runtimes, collective libraries, and the MPIs of this machine.
+    """Show settings, device runtimes, collective libraries, and the MPIs of this machine.
 
-    A setting's origin says where its value came from: its default, or the environment.
+    Of the settings: those for users, and all that differ from their default. --all shows the rest,
+    by whom they are for. --json has all of them, and says where a value came from.
     """
     home = find_home()
     told = read_info(home.library)
-    if settings_markdown:
-        print(_settings_markdown(_rows(told, "settings")))
+    if settings_markdown is not None:
+        print(markdown(_rows(told, "settings"), settings_markdown), end="")
         return
     answer: dict[str, Any] = {"library": str(home.library), "found_by": home.origin, **told}
     with suppress(UserError):  # a library of before they had names
@@ -153,5 +155,5 @@ def info(
         print(json.dumps(answer, indent=2))
     else:
         console = Console()
-        for table in _tables(answer):
+        for table in _tables(answer, all_settings):
             console.print(table)

@@ -153,6 +153,7 @@ struct SettingLine {
   std::string name;
   const char* default_text;
   SettingScope scope;
+  Audience audience;
   const char* text;
 };
 
@@ -162,10 +163,14 @@ void read_setting(const SettingLine& line, const Variables& variables, Value& va
   const std::vector<std::string> choices = choices_of(line.text);
   std::string expected;
   parse_value(line.default_text, choices, value, expected);
-  SettingRow row{line.name,         type_name(value, !choices.empty()),
-                 line.default_text, line.default_text,
-                 "default",         line.scope,
-                 line.text,         0};
+  SettingRow row{.name = line.name,
+                 .type = type_name(value, !choices.empty()),
+                 .default_value = line.default_text,
+                 .value = line.default_text,
+                 .origin = "default",
+                 .scope = line.scope,
+                 .audience = line.audience,
+                 .text = line.text};
   for (const auto& [name, given] : variables) {
     if (name != line.name || given.empty()) continue;  // empty means unset, as for most programs
     if (parse_value(given, choices, value, expected)) {
@@ -210,17 +215,30 @@ const Settings& process_settings() {
 
 }  // namespace
 
+const char* name_of(Audience audience) {
+  switch (audience) {
+    case Audience::user:
+      return "user";
+    case Audience::threshold:
+      return "threshold";
+    case Audience::expert:
+      break;
+    case Audience::test:
+      return "test";
+  }
+  return "expert";
+}
+
 Settings read_settings(const char* const* environment) {
   Settings settings;
   settings.equal_hash = 14695981039346656037ULL;
   const Variables variables = accord_variables(environment);
   std::string problems;
-#define SETTING(field, type, default_value, setting_scope, setting_text)                         \
+#define SETTING(field, type, default_value, setting_scope, setting_audience, setting_text)       \
   read_setting(SettingLine{environment_name(#field), default_value, SettingScope::setting_scope, \
-                           setting_text},                                                        \
+                           Audience::setting_audience, setting_text},                            \
                variables, settings.config.field, settings, problems);
 #include "base/config.def"
-#undef SETTING
   if (!problems.empty()) {
     settings.status = Status(StatusCode::invalid_argument, std::move(problems));
   }

@@ -21,12 +21,15 @@ using Count = std::int64_t;
 using Text = std::string;
 
 struct Config {
-#define SETTING(field, type, default_text, scope, text) type field{};
+#define SETTING(field, type, default_text, scope, audience, text) type field{};
 #include "base/config.def"
-#undef SETTING
 };
 
 enum class SettingScope { local, equal };
+
+// Whom a setting is for, as config.def explains.
+enum class Audience { user, threshold, expert, test };
+const char* name_of(Audience audience);
 
 // One row of `accord info`.
 struct SettingRow {
@@ -36,6 +39,7 @@ struct SettingRow {
   std::string value;   // as given by the user, or the default
   std::string origin;  // "default" or "environment"
   SettingScope scope = SettingScope::local;
+  Audience audience = Audience::expert;
   std::string text;
   std::uint64_t value_hash = 0;  // of what the value means: 64K is 65536
 };

@@ -199,6 +199,7 @@ Json settings_json() {
                         {"value", row.value},
                         {"origin", row.origin},
                         {"scope", row.scope == SettingScope::equal ? "equal" : "local"},
+                        {"audience", name_of(row.audience)},
                         {"text", row.text}});
   }
   return settings;

@@ -36,10 +36,9 @@ Settings read(const std::vector<std::string>& variables) {
 std::vector<std::string> values_of(const Settings& settings) {
   using namespace accord;
   std::vector<std::string> values;
-#define SETTING(field, type, default_text, scope, text) \
+#define SETTING(field, type, default_text, scope, audience, text) \
   values.push_back(fmt::format("{}", settings.config.field));
 #include "base/config.def"
-#undef SETTING
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = settings.rows[i].name + "=" + values[i];
   return values;

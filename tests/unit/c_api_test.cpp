@@ -135,6 +135,7 @@ TEST(c_api, info) {
     EXPECT_EQ("2", setting.at("value"));
     EXPECT_EQ("environment", setting.at("origin"));
     EXPECT_EQ("local", setting.at("scope"));
+    EXPECT_EQ("test", setting.at("audience"));
   }
   EXPECT_TRUE(found);
 

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "support.h"
@@ -61,6 +63,19 @@ TEST(config, names_are_unique) {
     EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
     EXPECT_EQ(0U, setting.name.find("ACCORD_"));
   }
+}
+
+// Users look at the first page only, so it has to stay short.
+TEST(config, settings_for_users_are_few) {
+  std::map<Audience, int> counts;
+  for (const SettingRow& setting : read({}).rows) ++counts[setting.audience];
+  EXPECT_LE(counts[Audience::user], 12);
+  EXPECT_EQ(14, counts[Audience::threshold]);
+  EXPECT_EQ(Audience::user, row(read({}), "ACCORD_LOG").audience);
+  EXPECT_EQ(Audience::threshold, row(read({}), "ACCORD_NODE_BYTES").audience);
+  EXPECT_EQ(Audience::expert, row(read({}), "ACCORD_REGION_BYTES").audience);
+  EXPECT_EQ(Audience::test, row(read({}), "ACCORD_NODE_SPLIT").audience);
+  EXPECT_STREQ("threshold", name_of(Audience::threshold));
 }
 
 TEST(config, flags) {
@@ -124,13 +139,16 @@ TEST(config, choices_ignore_case) {
 }
 
 TEST(config, unknown_variables_get_the_nearest_name) {
-  const Settings settings = read({"ACCORD_CHUNK_BITES=1M", "ACCORD_HOSTDEVICES=2"});
+  const Settings settings =
+      read({"ACCORD_CHUNK_BITES=1M", "ACCORD_HOSTDEVICES=2", "ACCORD_ALGORTIHM=inbox"});
   EXPECT_OK(settings.status);
-  ASSERT_EQ(2U, settings.warnings.size());
+  ASSERT_EQ(3U, settings.warnings.size());
   EXPECT_EQ("ACCORD_CHUNK_BITES is no setting; the nearest is ACCORD_CHUNK_BYTES",
             settings.warnings[0]);
   EXPECT_EQ("ACCORD_HOSTDEVICES is no setting; the nearest is ACCORD_HOST_DEVICES",
             settings.warnings[1]);
+  EXPECT_EQ("ACCORD_ALGORTIHM is no setting; the nearest is ACCORD_ALGORITHM",
+            settings.warnings[2]);
 }
 
 TEST(config, own_variables_are_no_mistakes) {

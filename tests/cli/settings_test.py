@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Settings: whom `accord info` shows which, and the pages made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from accord.paths import Home
+from accord.settings import FILES, Page, markdown
+
+from conftest import REPOSITORY, Accord
+
+COLUMNS = 80
+
+
+def row(name: str, audience: str = "user", **changed: object) -> dict[str, object]:
+    told: dict[str, object] = {"name": name, "type": "bytes", "default": "1K", "value": "1K"}
+    return {**told, "scope": "local", "text": "some|text", "audience": audience, **changed}
+
+
+def names_in(shown: str) -> list[str]:
+    """The first column of the tables."""
+    return re.findall(r"^. (ACCORD_\w+) ", shown, re.MULTILINE)
+
+
+def test_info_shows_what_users_need(home: Home, accord: Accord) -> None:
+    rows = json.loads(accord("info", "--json").stdout)["settings"]
+    users = [one["name"] for one in rows if one["audience"] == "user"]
+    done = accord("info", COLUMNS=COLUMNS)
+    assert names_in(done.stdout) == users and "--all" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= COLUMNS
+
+
+def test_info_shows_what_differs_from_its_default(home: Home, accord: Accord) -> None:
+    done = accord("info", ACCORD_REGION_BYTES="64M", ACCORD_LINGER_US="50", COLUMNS=COLUMNS)
+    shown = names_in(done.stdout)
+    assert "ACCORD_REGION_BYTES" in shown and "ACCORD_LINGER_US" not in shown
+    assert "default 128M" in " ".join(done.stdout.split()) and "64M" in done.stdout
+
+
+def test_info_shows_all_when_asked(home: Home, accord: Accord) -> None:
+    rows = json.loads(accord("info", "--json").stdout)["settings"]
+    done = accord("info", "--all", COLUMNS=COLUMNS)
+    assert Counter(names_in(done.stdout)) == Counter(one["name"] for one in rows)
+    assert max(map(len, done.stdout.splitlines())) <= COLUMNS
+
+
+def test_each_setting_is_on_the_page_of_its_audience() -> None:
+    rows = [row("ACCORD_A"), row("ACCORD_B", "threshold"), row("ACCORD_C", "expert")]
+    rows += [row("ACCORD_D", "test"), row("ACCORD_E", "of a later library")]
+    users, experts = (re.findall(r"^\| `(\w+)`", markdown(rows, page), re.M) for page in Page)
+    assert users == ["ACCORD_A", "ACCORD_B"]
+    assert experts == ["ACCORD_C", "ACCORD_E", "ACCORD_D"]
+
+
+def test_pages_link() -> None:
+    text = "see docs/multi-node.md#messages and docs/tuning.md."
+    page = markdown([row("ACCORD_A", text=text)], Page.USERS)
+    assert "see [multi-node.md](multi-node.md#messages) and [tuning.md](tuning.md)." in page
+
+
+@pytest.mark.parametrize("page", list(Page))
+def test_the_pages_are_up_to_date(page: Page, home: Home, accord: Accord) -> None:
+    done = accord("info", "--settings-markdown", page.value)
+    file = REPOSITORY / "docs" / FILES[page]
+    command = f"accord info --settings-markdown {page.value} > docs/{FILES[page]}"
+    assert file.read_text() == done.stdout, f"run {command}"
