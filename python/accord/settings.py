@@ -123,6 +123,12 @@ def markdown(rows: list[Row], page: Page) -> str:
         if chosen:
             note = [_NOTES[audience]] if audience in _NOTES else []
             parts += [f"## {TITLES[audience]}\n", *note, _table(chosen)]
+    renamed = [
+        f"| `{old}` | `{row['name']}` |\n" for row in rows for old in row.get("old_names", [])
+    ]
+    if page is Page.USERS and renamed:
+        told = "These are still read, with a warning that says the new name.\n"
+        parts += ["## Old names\n", told, "| old | new |\n| --- | --- |\n" + "".join(renamed)]
     return "\n".join(parts)
 
 

@@ -135,7 +135,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-using Variables = std::vector<std::pair<std::string_view, std::string_view>>;
+struct Variable {
+  std::string name;       // a renamed setting has its new one
+  std::string_view text;  // empty means unset, as for most programs
+  std::string_view written_name;
+};
+using Variables = std::vector<Variable>;
 
 Variables accord_variables(const char* const* environment) {
   Variables variables;
@@ -143,9 +148,51 @@ Variables accord_variables(const char* const* environment) {
     const std::string_view entry = *environment;
     const std::size_t equal = entry.find('=');
     if (equal == std::string_view::npos || !entry.starts_with(kPrefix)) continue;
-    variables.emplace_back(entry.substr(0, equal), entry.substr(equal + 1));
+    const std::string_view name = entry.substr(0, equal);
+    variables.push_back({std::string(name), entry.substr(equal + 1), name});
   }
   return variables;
+}
+
+struct Renaming {
+  std::string_view old_field;
+  std::string_view field;
+};
+
+// The address of the new field is taken only so that a name that is no setting does not compile.
+constexpr Renaming kRenamings[] = {
+#define RENAMED(old_field, field) \
+  Renaming{#old_field, (static_cast<void>(&Config::field), std::string_view(#field))},
+#include "base/config.def"
+};
+
+// Gives variables with an old name the new one, and drops those whose new name is set, too.
+void use_new_names(Variables& variables, std::vector<std::string>& warnings) {
+  for (const Renaming& renaming : kRenamings) {
+    const std::string old_name = environment_name(renaming.old_field);
+    const std::string name = environment_name(renaming.field);
+    const bool is_new_set = std::ranges::any_of(
+        variables, [&](const Variable& each) { return each.name == name && !each.text.empty(); });
+    bool is_old_set = false;
+    for (Variable& variable : variables) {
+      if (variable.name != old_name) continue;
+      is_old_set = is_old_set || !variable.text.empty();
+      variable.name = name;
+      if (is_new_set) variable.text = {};
+    }
+    if (is_old_set)
+      warnings.push_back(fmt::format("{} is called {} now{}", old_name, name,
+                                     is_new_set ? ", which is set, too, and counts" : ""));
+  }
+}
+
+std::vector<std::string> old_names_of(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Renaming& renaming : kRenamings) {
+    if (environment_name(renaming.field) == name)
+      names.push_back(environment_name(renaming.old_field));
+  }
+  return names;
 }
 
 // What one line of config.def says, for the function below.
@@ -170,15 +217,16 @@ void read_setting(const SettingLine& line, const Variables& variables, Value& va
                  .origin = "default",
                  .scope = line.scope,
                  .audience = line.audience,
-                 .text = line.text};
-  for (const auto& [name, given] : variables) {
-    if (name != line.name || given.empty()) continue;  // empty means unset, as for most programs
-    if (parse_value(given, choices, value, expected)) {
-      row.value = given;
+                 .text = line.text,
+                 .old_names = old_names_of(line.name)};
+  for (const Variable& given : variables) {
+    if (given.name != line.name || given.text.empty()) continue;
+    if (parse_value(given.text, choices, value, expected)) {
+      row.value = given.text;
       row.origin = "environment";
     } else {
-      problems += fmt::format("{}{} is \"{}\" but must be {}", problems.empty() ? "" : "; ", name,
-                              given, expected);
+      problems += fmt::format("{}{} is \"{}\" but must be {}", problems.empty() ? "" : "; ",
+                              given.written_name, given.text, expected);
     }
   }
   row.value_hash = mix(mix(14695981039346656037ULL, line.name), fmt::format("{}", value));
@@ -190,8 +238,8 @@ void read_setting(const SettingLine& line, const Variables& variables, Value& va
 }
 
 void find_unknown(const Variables& variables, Settings& settings) {
-  for (const auto& [variable, given] : variables) {
-    const std::string_view name = variable;
+  for (const Variable& variable : variables) {
+    const std::string_view name = variable.name;
     const auto has_name = [name](const SettingRow& row) { return row.name == name; };
     if (std::ranges::find(kLauncherNames, name) != std::end(kLauncherNames) ||
         name.starts_with(kTestPrefix) ||
@@ -232,7 +280,8 @@ const char* name_of(Audience audience) {
 Settings read_settings(const char* const* environment) {
   Settings settings;
   settings.equal_hash = 14695981039346656037ULL;
-  const Variables variables = accord_variables(environment);
+  Variables variables = accord_variables(environment);
+  use_new_names(variables, settings.warnings);
   std::string problems;
 #define SETTING(field, type, default_value, setting_scope, setting_audience, setting_text)       \
   read_setting(SettingLine{environment_name(#field), default_value, SettingScope::setting_scope, \

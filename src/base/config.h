@@ -41,7 +41,8 @@ struct SettingRow {
   SettingScope scope = SettingScope::local;
   Audience audience = Audience::expert;
   std::string text;
-  std::uint64_t value_hash = 0;  // of what the value means: 64K is 65536
+  std::vector<std::string> old_names;  // that are still read
+  std::uint64_t value_hash = 0;        // of what the value means: 64K is 65536
 };
 
 // The settings of this process. First use reads the environment; a bad value keeps the default and
@@ -52,7 +53,7 @@ const Config& config();
 Status config_status();
 
 // One sentence per environment variable that starts with ACCORD_ and is no setting, with the
-// nearest name.
+// nearest name, and per old name of a setting, with the new one.
 const std::vector<std::string>& config_warnings();
 
 const std::vector<SettingRow>& config_rows();

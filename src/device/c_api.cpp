@@ -200,7 +200,8 @@ Json settings_json() {
                         {"origin", row.origin},
                         {"scope", row.scope == SettingScope::equal ? "equal" : "local"},
                         {"audience", name_of(row.audience)},
-                        {"text", row.text}});
+                        {"text", row.text},
+                        {"old_names", row.old_names}});
   }
   return settings;
 }

@@ -58,7 +58,7 @@ bool QuickCopy::reaches(const void* start, std::size_t size_bytes) const noexcep
 Status QuickCopy::run(device::DeviceRuntime& runtime, int device, const device::Copy& copy,
                       bool& done) {
   done = false;
-  const std::size_t most_bytes = std::min<std::size_t>(config().quick_copy_bytes, kBytesMax);
+  const std::size_t most_bytes = std::min<std::size_t>(config().copy_kernel_bytes, kBytesMax);
   if (copy.rows != 1 || copy.row_bytes > most_bytes) return {};
   const std::lock_guard locked(mutex_);
   if (!is_opened_) {

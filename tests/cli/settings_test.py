@@ -58,10 +58,11 @@ def test_each_setting_is_on_the_page_of_its_audience() -> None:
     assert experts == ["ACCORD_C", "ACCORD_E", "ACCORD_D"]
 
 
-def test_pages_link() -> None:
+def test_pages_link_and_name_old_names() -> None:
     text = "see docs/multi-node.md#messages and docs/tuning.md."
-    page = markdown([row("ACCORD_A", text=text)], Page.USERS)
+    page = markdown([row("ACCORD_A", text=text, old_names=["ACCORD_WAS"])], Page.USERS)
     assert "see [multi-node.md](multi-node.md#messages) and [tuning.md](tuning.md)." in page
+    assert "| `ACCORD_WAS` | `ACCORD_A` |" in page
 
 
 @pytest.mark.parametrize("page", list(Page))

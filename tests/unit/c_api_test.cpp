@@ -136,6 +136,7 @@ TEST(c_api, info) {
     EXPECT_EQ("environment", setting.at("origin"));
     EXPECT_EQ("local", setting.at("scope"));
     EXPECT_EQ("test", setting.at("audience"));
+    EXPECT_TRUE(setting.at("old_names").empty());
   }
   EXPECT_TRUE(found);
 

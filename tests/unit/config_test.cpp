@@ -151,6 +151,51 @@ TEST(config, unknown_variables_get_the_nearest_name) {
             settings.warnings[2]);
 }
 
+constexpr const char* kRenamedWarning =
+    "ACCORD_QUICK_COPY_BYTES is called ACCORD_COPY_KERNEL_BYTES now";
+
+TEST(config, an_old_name_counts_and_is_told_once) {
+  const Settings settings = read({"ACCORD_QUICK_COPY_BYTES=1K"});
+  EXPECT_OK(settings.status);
+  EXPECT_EQ(std::size_t{1024}, settings.config.copy_kernel_bytes);
+  const SettingRow& renamed = row(settings, "ACCORD_COPY_KERNEL_BYTES");
+  EXPECT_EQ("1K", renamed.value);
+  EXPECT_EQ("environment", renamed.origin);
+  EXPECT_EQ(std::vector<std::string>{"ACCORD_QUICK_COPY_BYTES"}, renamed.old_names);
+  EXPECT_TRUE(row(settings, "ACCORD_LOG").old_names.empty());
+  EXPECT_EQ(std::vector<std::string>{kRenamedWarning}, settings.warnings);
+  // Twice in one environment, too.
+  EXPECT_EQ(1U, read({"ACCORD_QUICK_COPY_BYTES=1K", "ACCORD_QUICK_COPY_BYTES=2K"}).warnings.size());
+  EXPECT_TRUE(read({"ACCORD_COPY_KERNEL_BYTES=1K"}).warnings.empty());
+}
+
+TEST(config, the_new_name_counts_where_the_old_one_is_set_too) {
+  for (const bool new_first : {true, false}) {
+    const char* const is_new = "ACCORD_COPY_KERNEL_BYTES=2K";
+    const char* const is_old = "ACCORD_QUICK_COPY_BYTES=nonsense";
+    const Settings settings = new_first ? read({is_new, is_old}) : read({is_old, is_new});
+    EXPECT_OK(settings.status);
+    EXPECT_EQ(std::size_t{2048}, settings.config.copy_kernel_bytes);
+    EXPECT_EQ(
+        std::vector<std::string>{std::string(kRenamedWarning) + ", which is set, too, and counts"},
+        settings.warnings);
+  }
+}
+
+TEST(config, an_empty_name_is_unset_old_or_new) {
+  const Settings settings = read({"ACCORD_COPY_KERNEL_BYTES=", "ACCORD_QUICK_COPY_BYTES=1K"});
+  EXPECT_EQ(std::size_t{1024}, settings.config.copy_kernel_bytes);
+  EXPECT_EQ(std::vector<std::string>{kRenamedWarning}, settings.warnings);
+  EXPECT_TRUE(read({"ACCORD_QUICK_COPY_BYTES="}).warnings.empty());
+}
+
+TEST(config, a_bad_value_is_told_with_the_name_that_was_written) {
+  const Settings settings = read({"ACCORD_QUICK_COPY_BYTES=many"});
+  EXPECT_CODE(invalid_argument, settings.status);
+  EXPECT_EQ("ACCORD_QUICK_COPY_BYTES is \"many\" but must be a size such as 65536, 64K, 1.5M or 2G",
+            settings.status.message());
+}
+
 TEST(config, own_variables_are_no_mistakes) {
   EXPECT_TRUE(read({"ACCORD_HOME=/opt/accord", "ACCORD_TEST_SEED=1", "ACCORDION=1", "ACCORD=1"})
                   .warnings.empty());

@@ -82,7 +82,7 @@ std::string reason_of(Origin origin, const char* rule) {
 constexpr const char* kRuleOfCollectives =
     "ACCORD_INBOX_BYTES, ACCORD_NODE_BYTES, ACCORD_DIRECT_BYTES, ACCORD_SPREAD_BYTES, "
     "ACCORD_ONE_SHOT_BYTES, ACCORD_TWO_LEVEL_BYTES and ACCORD_PIPELINE_BYTES";
-constexpr const char* kRuleOfMessages = "ACCORD_P2P_BYTES and ACCORD_QUICK_COPY_BYTES";
+constexpr const char* kRuleOfMessages = "ACCORD_P2P_BYTES and ACCORD_COPY_KERNEL_BYTES";
 
 constexpr const char* kRuleOfNetMessages = "ACCORD_NET_DESIGN and ACCORD_NET_BYTES";
 
