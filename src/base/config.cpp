@@ -112,6 +112,8 @@ const char* type_name(Bytes, bool) { return "bytes"; }
 const char* type_name(Count, bool) { return "count"; }
 const char* type_name(const Text&, bool has_choices) { return has_choices ? "choice" : "text"; }
 
+constexpr std::uint64_t kEmptyHash = 14695981039346656037ULL;
+
 std::uint64_t mix(std::uint64_t hash, std::string_view text) {  // FNV-1a, the final NUL included
   for (std::size_t i = 0; i <= text.size(); ++i) {
     hash ^= i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -229,7 +231,7 @@ void read_setting(const SettingLine& line, const Variables& variables, Value& va
                               given.written_name, given.text, expected);
     }
   }
-  row.value_hash = mix(mix(14695981039346656037ULL, line.name), fmt::format("{}", value));
+  row.value_hash = mix(mix(kEmptyHash, line.name), fmt::format("{}", value));
   if (line.scope == SettingScope::equal) {
     settings.equal_hash = mix(settings.equal_hash, line.name);
     settings.equal_hash = mix(settings.equal_hash, fmt::format("{}", value));
@@ -279,7 +281,7 @@ const char* name_of(Audience audience) {
 
 Settings read_settings(const char* const* environment) {
   Settings settings;
-  settings.equal_hash = 14695981039346656037ULL;
+  settings.equal_hash = kEmptyHash;
   Variables variables = accord_variables(environment);
   use_new_names(variables, settings.warnings);
   std::string problems;
@@ -342,6 +344,11 @@ const Config& config() { return process_settings().config; }
 Status config_status() { return process_settings().status; }
 const std::vector<std::string>& config_warnings() { return process_settings().warnings; }
 const std::vector<SettingRow>& config_rows() { return process_settings().rows; }
+std::uint64_t config_warnings_hash() {
+  std::uint64_t hash = kEmptyHash;
+  for (const std::string& warning : config_warnings()) hash = mix(hash, warning);
+  return hash;
+}
 std::uint64_t config_equal_hash() { return process_settings().equal_hash; }
 
 }  // namespace accord

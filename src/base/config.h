@@ -55,6 +55,8 @@ Status config_status();
 // One sentence per environment variable that starts with ACCORD_ and is no setting, with the
 // nearest name, and per old name of a setting, with the new one.
 const std::vector<std::string>& config_warnings();
+// Equal on two ranks exactly when they have the same warnings.
+std::uint64_t config_warnings_hash();
 
 const std::vector<SettingRow>& config_rows();
 

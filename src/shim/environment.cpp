@@ -95,6 +95,7 @@ Status name_difference() {
 Status agree(JobFacts& facts) {
   const bool on = config().enable;
   const auto hash = static_cast<std::int64_t>(config_equal_hash() & 0x7fffffffffffffffull);
+  const auto warnings = static_cast<std::int64_t>(config_warnings_hash() >> 1);
   // Of none, too: one that a rank cannot use is no table for the others either.
   const auto table = on ? static_cast<std::int64_t>(core::configured_table().hash() >> 1) : 0;
   std::int64_t words[] = {hash,
@@ -106,7 +107,9 @@ Status agree(JobFacts& facts) {
                           ~table,
                           on && wants_partitioned() ? 0 : 1,
                           on ? 1 : 0,
-                          on ? 0 : 1};
+                          on ? 0 : 1,
+                          warnings,
+                          ~warnings};
   ACCORD_TRY(
       Status::from_host(host::Allreduce(MPI_IN_PLACE, words, static_cast<int>(std::size(words)),
                                         MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD)));
@@ -117,6 +120,7 @@ Status agree(JobFacts& facts) {
   facts.partitioned = words[7] == 0;
   facts.same_settings = words[0] == ~words[1];
   facts.enabled = words[8] != 0;
+  facts.same_warnings = words[10] == ~words[11];
   if (!facts.enabled && words[9] == 0)
     log::warn("Accord is off on all ranks, since ACCORD_ENABLE is 0 on some");
   return facts.same_settings || !facts.enabled ? Status() : name_difference();

@@ -335,7 +335,15 @@ void make_keyvals() {
                                  nullptr);
   make_info_keyval();
   make_type_keyval();
-  for (const std::string& warning : config_warnings()) log::warn("{}", warning);
+}
+
+// Once a process, and silently where another rank says the same.
+void tell_config_warnings(bool is_said_here) {
+  static std::once_flag told;
+  std::call_once(told, [is_said_here] {
+    if (!is_said_here) return;
+    for (const std::string& warning : config_warnings()) log::warn("{}", warning);
+  });
 }
 
 // What the host MPI made for us ends with it.
@@ -410,6 +418,7 @@ void start_runtime(const JobFacts& facts) {
   if (facts.partitioned) open_partitioned();
   if (facts.same_tables) core::use_table();
   if (facts.devices && facts.same_settings) join_messages();
+  tell_config_warnings(rank == 0 || !facts.same_warnings);
   // The same on all ranks, so that one says it.
   if (rank == 0) warn_of_algorithms(facts);
   if (!ccl::problem().empty()) log::warn("{}", ccl::problem());
@@ -423,6 +432,7 @@ void start_runtime(const JobFacts& facts) {
 void start_session_runtime() {
   const std::lock_guard<std::mutex> locked(runtime().life_mutex);
   make_keyvals();
+  tell_config_warnings(true);
   runtime().private_comm.open_session();
   open_sessions.fetch_add(1);
 }

@@ -121,6 +121,7 @@ struct JobFacts {
   bool program_threads = false;  // some rank's program may call from several threads
   bool same_tables = false;      // all ranks have read the same table
   bool same_settings = false;    // where they must be equal
+  bool same_warnings = false;    // of settings: one rank tells them for all
   bool partitioned = false;      // Accord carries partitioned requests
 };
 

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""Settings: whom `accord info` shows which, and the pages made of them."""
+"""Settings: whom `accord info` shows which, the pages made of them, and what a job says of wrong names."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from accord.paths import Home
 from accord.settings import FILES, Page, markdown
 
-from conftest import REPOSITORY, Accord
+from conftest import REPOSITORY, Accord, Mpi
+
+Program = Callable[[Mpi], Path]
 
 COLUMNS = 80
 
@@ -71,3 +75,32 @@ def test_the_pages_are_up_to_date(page: Page, home: Home, accord: Accord) -> Non
     file = REPOSITORY / "docs" / FILES[page]
     command = f"accord info --settings-markdown {page.value} > docs/{FILES[page]}"
     assert file.read_text() == done.stdout, f"run {command}"
+
+
+def test_a_wrong_name_is_told_once_a_job(
+    mpi: Mpi, home: Home, mpi_program: Program, accord: Accord
+) -> None:
+    if not home.shim(mpi.abi).is_file():
+        pytest.skip(f"no shim for {mpi.name} in this build")
+    program = mpi_program(mpi)
+    wrong = {"ACCORD_ALGORTIHM": "inbox", "ACCORD_QUICK_COPY_BYTES": "1K"}
+    done = accord("run", "-n", "2", program, ACCORD_RUNTIME="host", **wrong)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "ACCORD_" in line]
+    assert sorted(line.partition("[rank 0] ")[2] for line in told) == [
+        "ACCORD_ALGORTIHM is no setting; the nearest is ACCORD_ALGORITHM",
+        "ACCORD_QUICK_COPY_BYTES is called ACCORD_COPY_KERNEL_BYTES now",
+    ]
+
+
+def test_a_wrong_name_of_some_ranks_is_told_by_them(
+    mpi: Mpi, home: Home, mpi_program: Program, accord: Accord
+) -> None:
+    if not home.shim(mpi.abi).is_file():
+        pytest.skip(f"no shim for {mpi.name} in this build")
+    program = mpi_program(mpi)
+    ranks = ["-n", "1", program, ":", "-n", "1", "env", "ACCORD_LOGG=info", program]
+    done = accord("run", *ranks, ACCORD_RUNTIME="host")
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "ACCORD_LOGG" in line]
+    assert len(told) == 1 and "[rank 1] ACCORD_LOGG is no setting" in told[0]
