@@ -144,7 +144,7 @@ std::unique_ptr<Meeting> Bootstrap::next_across_nodes(const Vote& vote) {
         &team_.regions.placement);
   }
   if (nodes.wire) return nullptr;
-  return std::make_unique<WireMeeting>(args_.host.issue_wire, nodes.wire);
+  return std::make_unique<WireMeeting>(args_.host.issue_wire, nodes.local, nodes.wire);
 }
 
 // What it has come to.

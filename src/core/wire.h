@@ -8,19 +8,24 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "core/host_port.h"
 #include "core/meeting.h"
+#include "core/team.h"
 
 namespace accord::core {
 
 class Wire {
  public:
-  // Of a process at a time: host MPIs have few communicators.
+  // Of a process at a time.
   static constexpr int kMax = 128;
-  static bool exhausted() noexcept { return count_.load() >= kMax; }
+  // No other one can be made now. A fact of this process, which its peers have to be told.
+  static bool exhausted() noexcept { return count_.load() >= kMax || !has_tags_.load(); }
+  // For who gives them tags: whether some are left.
+  static void say_has_tags(bool has_tags) noexcept { has_tags_.store(has_tags); }
 
   Wire() noexcept { ++count_; }
   virtual ~Wire() { --count_; }
@@ -40,11 +45,20 @@ class Wire {
   virtual Status test(HostRequest& request, bool& done, Completion& completion) = 0;
   // Of a receive that nothing shall come for any more: ends it, whether or not something has come.
   virtual void cancel(HostRequest& request) noexcept = 0;
-  // Once the request that made it is complete, before anything is sent.
+  // The same where what comes late does no harm, since it bears a name.
+  virtual void cancel_named(HostRequest& request) noexcept { cancel(request); }
+  // Of this wire at that rank: no wire before it that had the same tags there had the same name.
+  virtual std::uint32_t name_at(int rank) const noexcept {
+    (void)rank;
+    return 0;
+  }
+  // Once the request that made it is complete, before anything is sent. The same on all ranks:
+  // where it is an error, there is no wire.
   virtual Status opened() = 0;
 
  private:
   static inline std::atomic<int> count_{0};
+  static inline std::atomic<bool> has_tags_{true};
 };
 
 // After an error, of a message that a peer waits for.
@@ -57,24 +71,33 @@ bool begins_in_two_tries(Begin begin) {
 // program has not asked for: no error of the host MPI's, which it would have raised itself.
 using IssueWire = std::function<Status(std::shared_ptr<Wire>& wire, HostRequest& request)>;
 
-// All ranks of a communicator make one, in the same call.
+// All ranks of a communicator make one, in the same call, or none does.
 class WireMeeting final : public Meeting {
  public:
-  // Both outlive it. `made` is set at the end.
-  WireMeeting(const IssueWire& issue, std::shared_ptr<Wire>& made) : issue_(issue), made_(made) {}
+  // All outlive it. At the end either `made` is set, or `local`, whose ranks would use it, has
+  // declined.
+  WireMeeting(const IssueWire& issue, NodeGroup& local, std::shared_ptr<Wire>& made)
+      : issue_(issue), local_(local), made_(made) {}
 
   Status begin() override { return issue_(wire_, request_); }
   Status advance(HostPort& port, bool& done) override {
     ACCORD_TRY(port.test(request_, done));
     if (!done) return {};
-    ACCORD_TRY(wire_->opened());
-    made_ = std::move(wire_);
+    const Status opened = wire_->opened();
+    if (opened.ok()) {
+      made_ = std::move(wire_);
+      return {};
+    }
+    local_.group.reset();
+    local_.declined = true;
+    local_.why_declined = opened.message();
     return {};
   }
   bool settled() const noexcept override { return true; }
 
  private:
   const IssueWire& issue_;
+  NodeGroup& local_;
   std::shared_ptr<Wire>& made_;
   std::shared_ptr<Wire> wire_;
   HostRequest request_ = 0;

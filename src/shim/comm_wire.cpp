@@ -3,6 +3,8 @@
 #include "shim/comm_wire.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -16,32 +18,55 @@ namespace {
 // Tags lie in ranges of core::kTags, one a wire.
 constexpr int kNoRange = -1;
 
+// ACCORD_TEST_WIRES: a process has so many, as where tags end early.
+std::size_t ranges_max() {
+  const char* const text = std::getenv("ACCORD_TEST_WIRES");
+  return text != nullptr ? std::strtoul(text, nullptr, 10)
+                         : std::numeric_limits<std::size_t>::max();
+}
+
+// That of a rank: by which it receives on a wire, and the how manieth it has taken.
+struct Range {
+  std::int32_t number = kNoRange;
+  std::uint32_t name = 0;
+};
+
 class Ranges {
  public:
   void open(int tags_max) {
     const std::lock_guard<std::mutex> locked(mutex_);
-    taken_.assign((static_cast<std::size_t>(tags_max) + 1) / core::kTags, false);
+    const std::size_t in_tags = (static_cast<std::size_t>(tags_max) + 1) / core::kTags;
+    taken_.assign(std::min(in_tags, ranges_max()), false);
+    change_left(taken_.size());
   }
   // In turn, so that one is used again as late as can be.
-  int take() {
+  Range take() {
     const std::lock_guard<std::mutex> locked(mutex_);
-    for (std::size_t i = 0; i < taken_.size(); ++i) {
+    if (left_ == 0) return {};
+    do {
       next_ = (next_ + 1) % taken_.size();
-      if (taken_[next_]) continue;
-      taken_[next_] = true;
-      return static_cast<int>(next_);
-    }
-    return kNoRange;
+    } while (taken_[next_]);
+    taken_[next_] = true;
+    change_left(left_ - 1);
+    return {.number = static_cast<std::int32_t>(next_), .name = ++names_};
   }
   void give_back(int range) {
     const std::lock_guard<std::mutex> locked(mutex_);
     taken_[static_cast<std::size_t>(range)] = false;
+    change_left(left_ + 1);
   }
 
  private:
+  void change_left(std::size_t left) {
+    left_ = left;
+    core::Wire::say_has_tags(left != 0);
+  }
+
   std::mutex mutex_;
   std::vector<bool> taken_;
   std::size_t next_ = 0;
+  std::size_t left_ = 0;
+  std::uint32_t names_ = 0;
 };
 
 struct Wires {
@@ -59,20 +84,23 @@ Wires& wires() {
 class CommWire final : public core::Wire {
  public:
   CommWire(MPI_Comm comm, int size)
-      : world_(ranks_in_world(comm, size)),
-        ranges_(world_.size(), kNoRange),
-        own_(wires().ranges.take()) {}
+      : world_(ranks_in_world(comm, size)), ranges_(world_.size()), own_(wires().ranges.take()) {}
   ~CommWire() override {
-    if (own_ != kNoRange && !is_stale_) wires().ranges.give_back(own_);
+    if (own_.number != kNoRange && !is_stale_) wires().ranges.give_back(own_.number);
   }
 
   Status issue(MPI_Comm comm, core::HostRequest& bits) {
     return Status::from_host(with_bits(bits, [&](MPI_Request* request) {
-      return host::Iallgather(&own_, 1, MPI_INT, ranges_.data(), 1, MPI_INT, comm, request);
+      constexpr int kBytes = sizeof(Range);
+      return host::Iallgather(&own_, kBytes, MPI_BYTE, ranges_.data(), kBytes, MPI_BYTE, comm,
+                              request);
     }));
   }
+  std::uint32_t name_at(int rank) const noexcept override {
+    return ranges_[static_cast<std::size_t>(rank)].name;
+  }
   Status opened() override {
-    if (std::ranges::find(ranges_, kNoRange) == ranges_.end()) return {};
+    if (std::ranges::find(ranges_, kNoRange, &Range::number) == ranges_.end()) return {};
     return {StatusCode::unsupported, "nodes: no tags are left for messages between them"};
   }
 
@@ -81,15 +109,15 @@ class CommWire final : public core::Wire {
     const auto peer = static_cast<std::size_t>(rank);
     return Status::from_host(with_bits(bits, [&](MPI_Request* request) {
       return host::Isend(bytes, static_cast<int>(size_bytes), MPI_BYTE, world_[peer],
-                         tag_in(ranges_[peer], tag), wires().comm, request);
+                         tag_in(ranges_[peer].number, tag), wires().comm, request);
     }));
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& bits) override {
     const int source = rank == kAnyRank ? MPI_ANY_SOURCE : world_[static_cast<std::size_t>(rank)];
     return Status::from_host(with_bits(bits, [&](MPI_Request* request) {
-      return host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE, source, tag_in(own_, tag),
-                         wires().comm, request);
+      return host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE, source,
+                         tag_in(own_.number, tag), wires().comm, request);
     }));
   }
   Status test(core::HostRequest& bits, bool& done, core::Completion& completion) override {
@@ -98,6 +126,9 @@ class CommWire final : public core::Wire {
   // The message may come yet: no other wire shall take it for its own.
   void cancel(core::HostRequest& bits) noexcept override {
     is_stale_ = true;
+    cancel_named(bits);
+  }
+  void cancel_named(core::HostRequest& bits) noexcept override {
     int finalized = 0;
     if (host::Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
     auto request = from_bits<MPI_Request>(bits);
@@ -119,8 +150,8 @@ class CommWire final : public core::Wire {
 
   // By rank of the communicator.
   std::vector<int> world_;
-  std::vector<int> ranges_;  // by which it receives
-  int own_;
+  std::vector<Range> ranges_;
+  Range own_;
   bool is_stale_ = false;
 };
 

@@ -88,6 +88,10 @@ void PartitionedDraft::begin() {
   plan_.rank = state->rank;
   plan_.gives = plan_.gets = true;
   plan_.processes = ranks_in_world(frame_.comm, state->size);
+  if (std::ranges::find(plan_.processes, MPI_UNDEFINED) != plan_.processes.end())
+    return refuse({StatusCode::unsupported,
+                   std::string(frame_.name) +
+                       ": the host MPI does not say who the ranks are in MPI_COMM_WORLD"});
   agree(hash_of_text(frame_.name));
   agree(static_cast<std::uint64_t>(frame_.partitions));
 }

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "shim/world_ranks.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "shim/shim.h"
@@ -18,7 +19,8 @@ std::vector<int> ranks_in_world(MPI_Comm comm, int size, Side side) {
       side == Side::local ? host::Comm_group(comm, &group) : host::Comm_remote_group(comm, &group);
   if (code == MPI_SUCCESS) {
     std::iota(ranks.begin(), ranks.end(), 0);
-    (void)host::Group_translate_ranks(group, size, ranks.data(), world, found.data());
+    if (host::Group_translate_ranks(group, size, ranks.data(), world, found.data()) != MPI_SUCCESS)
+      std::ranges::fill(found, MPI_UNDEFINED);
     (void)host::Group_free(&group);
   }
   (void)host::Group_free(&world);

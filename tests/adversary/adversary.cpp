@@ -146,11 +146,12 @@ void linger() {
   }
 }
 
-bool fault_is_due(std::string_view name) {
+bool fault_is_due(std::string_view name, Asked how) {
   Fault& asked = fault();
   if (!asked.waits.load(std::memory_order_relaxed)) return false;
   const std::lock_guard locked(asked.mutex);
-  if (!asked.waits || (!asked.function.empty() && asked.function != name)) return false;
+  const bool is_any = asked.function.empty() && how == Asked::anyhow;
+  if (!asked.waits || (!is_any && asked.function != name)) return false;
   if (--asked.calls_left > 0) return false;
   asked.waits = false;
   return true;

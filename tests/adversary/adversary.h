@@ -64,7 +64,8 @@ void linger();
 
 // The failure that was asked for, once: `name` without MPI_. A call that cannot report it as it
 // returns leaves it to the next one.
-bool fault_is_due(std::string_view name);
+enum class Asked { anyhow, by_name };
+bool fault_is_due(std::string_view name, Asked asked = Asked::anyhow);
 // Reports it on `comm` as an MPI does.
 int fail(MPI_Comm comm, const char* name);
 

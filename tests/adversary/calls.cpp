@@ -15,7 +15,15 @@ namespace {
 
 constexpr int kNone = 0;
 
-enum class Kind { blocking, collective, receiving, nonblocking, receiving_later, persistent };
+enum class Kind {
+  local,
+  blocking,
+  collective,
+  receiving,
+  nonblocking,
+  receiving_later,
+  persistent
+};
 
 constexpr bool begins(Kind kind) {
   return kind == Kind::nonblocking || kind == Kind::receiving_later;
@@ -70,7 +78,9 @@ struct Call<kind, comm_at, Name, Twin, int (*)(A...)> {
     if constexpr (kind == Kind::collective) synchronise(comm);
     if constexpr (receives(kind)) take_message(comm);
     const int code = choose<Name, Twin>()(arguments...);
-    if constexpr (begins(kind)) {
+    if constexpr (kind == Kind::local) {
+      return fault_is_due(Name::text, Asked::by_name) ? fail(comm, Name::text) : code;
+    } else if constexpr (begins(kind)) {
       begin_if(code, std::get<sizeof...(A) - 1>(all), comm, Name::text);
       linger();
     } else if constexpr (kind == Kind::persistent) {
@@ -119,6 +129,7 @@ struct Call<kind, comm_at, Name, Twin, int (*)(A...)> {
   (name, twin, kind, comm_at)                  \
       JOIN(EXPORT_IF_, IS_SET(ACCORD_HAS_##name##_c))(name##_c, twin##_c, kind, comm_at)
 
+#define LOCAL(name) EXPORT_BOTH(name, name, local, kNone)
 #define BLOCKING(name, comm_at) EXPORT_BOTH(name, name, blocking, comm_at)
 #define RECEIVING(name, comm_at) EXPORT_BOTH(name, name, receiving, comm_at)
 #define NONBLOCKING(name, comm_at) EXPORT_BOTH(name, name, nonblocking, comm_at)

@@ -6,6 +6,7 @@
 // that has seen none works. Each trial is a few calls of one kind on a communicator of its own, of
 // which one more host call than in the trial before is the one that fails.
 #include <accord/accord.h>
+#include <accord/partitioned.h>
 #include <mpi.h>
 #include <unistd.h>
 
@@ -126,6 +127,28 @@ bool try_once(const Kind& kind, std::uint64_t nth, int victim, int& wrong) {
   return fired != 0;
 }
 
+// Who the ranks are is asked of the host MPI: a partitioned collective must not begin without.
+int refuses_unknown_ranks() {
+  Calls calls;
+  MPI_Comm_dup(MPI_COMM_WORLD, &calls.comm);
+  MPI_Comm_set_errhandler(calls.comm, MPI_ERRORS_RETURN);
+  allreduce(calls);
+  const auto init = [&calls](MPI_Request& request) {
+    return MPIX_Pallreduce_init(calls.in.pointer(), calls.out.pointer(), 1, kNumbers, MPI_INT,
+                                MPI_SUM, calls.comm, MPI_INFO_NULL, &request);
+  };
+  MPI_Request request = MPI_REQUEST_NULL;
+  accord_adversary_fail(1, "Group_translate_ranks");
+  const bool refuses = init(request) != MPI_SUCCESS && request == MPI_REQUEST_NULL;
+  accord_adversary_fail(0, nullptr);
+  const bool begins = init(request) == MPI_SUCCESS;
+  if (!refuses || !begins)
+    std::fprintf(stderr, "rank %d: %s\n", rank, refuses ? "refused for good" : "not refused");
+  if (begins) MPI_Request_free(&request);
+  MPI_Comm_free(&calls.comm);
+  return refuses && begins ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,7 +156,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   std::signal(SIGALRM, tell_hang);
-  int wrong = 0;
+  int wrong = refuses_unknown_ranks();
   int faults = 0;
   for (const Kind& kind : kKinds) {
     if (argc > 1 && std::strcmp(argv[1], kind.name) != 0) continue;

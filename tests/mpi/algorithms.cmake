@@ -56,9 +56,13 @@ foreach(row IN ITEMS "two_level two-level any ACCORD_ALGORITHM=two-level"
     COMMAND accord_algorithms_${flavour} ${path} ${any} PRELOAD accord LABELS mpi TIMEOUT 120
     ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=0,1 ACCORD_REGION_BYTES=16K ACCORD_PARCEL_BYTES=4K ${row})
 endforeach()
-accord_mpi_test(NAME mpi.${flavour}.nodes.communicators FLAVOUR ${flavour} RANKS ${ranks}
-  COMMAND accord_nodes_${flavour} PRELOAD accord LABELS mpi TIMEOUT 120
-  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=0,1 ACCORD_REGION_BYTES=16K ACCORD_ALGORITHM=two-level)
+foreach(row IN ITEMS "communicators" "few_tags 3")
+  separate_arguments(row)
+  list(POP_FRONT row name)
+  accord_mpi_test(NAME mpi.${flavour}.nodes.${name} FLAVOUR ${flavour} RANKS ${ranks}
+    COMMAND accord_nodes_${flavour} ${row} PRELOAD accord LABELS mpi TIMEOUT 120
+    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=0,1 ACCORD_REGION_BYTES=16K ACCORD_ALGORITHM=two-level)
+endforeach()
 # Of one collective only, whatever is asked for of all.
 accord_mpi_test(NAME mpi.${flavour}.algorithms.of_one FLAVOUR ${flavour} RANKS 2
   COMMAND accord_algorithms_${flavour} inbox PRELOAD accord LABELS mpi TIMEOUT 120

@@ -19,6 +19,7 @@ foreach(row IN ITEMS "way way nccl" "company company"
                      "fails_persistent_on_one fails_persistent FAKE_NCCL_FAIL_CALL=7 FAKE_NCCL_FAIL_RANK=1"
                      # Between ranks that share no memory.
                      "nodes way nccl staged ACCORD_NODE_SPLIT=1" "nodes_company company ACCORD_NODE_SPLIT=1"
+                     "nodes_many many ACCORD_NODE_SPLIT=1 ACCORD_TEST_WIRES=2"
                      "nodes_replays replays ACCORD_NODE_SPLIT=1 ACCORD_CCL_GRAPH_BYTES=1M ACCORD_LOG=info"
                      "nodes_lacks lacks - staged ACCORD_NODE_SPLIT=1"
                      "nodes_refused way staged staged ACCORD_NODE_SPLIT=1 FAKE_NCCL_FAIL_INIT=1"

@@ -365,6 +365,20 @@ void check_replays() {
   });
 }
 
+// A communicator of the library takes nothing for good, however many have been before it.
+void check_many() {
+  for (int number = 0; number < 6; ++number) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const DeviceBuffer send = on_device(contribution<int>(rank));
+    const DeviceBuffer recv = on_device(std::vector<int>(kCount));
+    MPI_Allreduce(send.pointer(), recv.pointer(), kCount, MPI_INT, MPI_SUM, comm);
+    expect_path("nccl", "communicator " + std::to_string(number));
+    expect(contents<int>(recv) == sum<int>(size), "many: wrong result");
+    MPI_Comm_free(&comm);
+  }
+}
+
 // Before Accord reads its settings; by what launchers tell of the rank.
 void lose_library_of_rank_1() {
   for (const char* name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
@@ -394,6 +408,8 @@ int main(int argc, char** argv) {
 #endif
   } else if (matter == "plugin") {
     check_plugin();
+  } else if (matter == "many") {
+    check_many();
   } else if (matter == "company") {
     check_company("nccl");
   } else if (matter == "replays") {

@@ -341,6 +341,22 @@ TEST(ccl_turn, an_alarm_reaches_all_ranks_once) {
   EXPECT_TRUE(apart.post().receives.empty());
 }
 
+// An alarm that nobody heard in time, for the next wire with the same tags.
+TEST(ccl_turn, an_alarm_of_an_earlier_wire_is_none) {
+  test::Post post(1);
+  const auto alarm = [&post](int rank, std::uint32_t name) {
+    return std::make_unique<CclAlarm>(std::make_shared<test::PostWire>(post, rank, name), rank, 2);
+  };
+  alarm(0, 1)->ring();
+  const auto listening = alarm(1, 2);
+  for (int poll = 0; poll < 100 && !post.letters.empty(); ++poll) EXPECT_OK(listening->check());
+  EXPECT_TRUE(post.letters.empty());
+  EXPECT_OK(listening->check());
+  alarm(0, 2)->ring();
+  for (int poll = 0; poll < 100 && listening->check().ok(); ++poll) continue;
+  EXPECT_FALSE(listening->check().ok());
+}
+
 // As after an error in the midst of a call.
 TEST(ccl_turn, a_roll_call_that_ends_early_leaves_nothing_behind_to_write_to) {
   Apart apart(2, 1);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <list>
 #include <random>
@@ -67,7 +68,8 @@ class Post {
 
 class PostWire final : public core::Wire {
  public:
-  PostWire(Post& post, int rank) : post_(post), rank_(rank) {}
+  // `name`: of the wires of all ranks.
+  PostWire(Post& post, int rank, std::uint32_t name = 0) : post_(post), rank_(rank), name_(name) {}
 
   Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
               core::HostRequest& request) override {
@@ -94,11 +96,13 @@ class PostWire final : public core::Wire {
     std::erase_if(post_.sends, is_it);
     request = 0;
   }
+  std::uint32_t name_at(int) const noexcept override { return name_; }
   Status opened() override { return {}; }
 
  private:
   Post& post_;
   int rank_;
+  std::uint32_t name_;
 };
 
 }  // namespace accord::test

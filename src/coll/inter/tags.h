@@ -16,6 +16,8 @@ inline constexpr std::uint64_t kTagsOfCalls = 4096;
 // A persistent request has one call under way.
 inline constexpr std::uint64_t kTagsOfRequest = 16;
 inline constexpr std::uint64_t kTags = 32768;
+// Of what one rank may tell another at any time, so that it comes late: no call has it.
+inline constexpr int kAlarmTag = kTags - 1;
 
 // `lane`: of a persistent request, else 0. `chunk`: its number in the life of the lane.
 constexpr int tag_of(unsigned lane, std::uint64_t chunk) noexcept {
@@ -25,7 +27,7 @@ constexpr int tag_of(unsigned lane, std::uint64_t chunk) noexcept {
 
 // For a persistent request of the communicator; 0: no more are left. Equal on all ranks.
 inline unsigned next_lane(Nodes& nodes) noexcept {
-  constexpr auto kLanes = static_cast<unsigned>((kTags - kTagsOfCalls) / kTagsOfRequest);
+  constexpr auto kLanes = static_cast<unsigned>((kAlarmTag - kTagsOfCalls) / kTagsOfRequest);
   return nodes.lanes_given == kLanes ? 0 : ++nodes.lanes_given;
 }
 

@@ -56,6 +56,11 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   if (step_ == Step::wire) {
     ACCORD_TRY(wire_meeting_->advance(port, arrived));
     if (!arrived) return {};
+    done = wire_ == nullptr;
+    if (done) {
+      decline_for_node();
+      return {};
+    }
     group_.connect_nodes(std::move(wire_), args_.rank, args_.exchange->size);
     return tell();
   }
@@ -87,15 +92,18 @@ Status CclJoining::join_mailboxes(HostPort& port, bool& done) {
   done = group_.is_to_share() || !group_.node.group;
   if (!done && of_node_) {
     step_ = Step::wire;
-    wire_meeting_.emplace(args_.host.issue_wire, wire_);
+    wire_meeting_.emplace(args_.host.issue_wire, group_.node, wire_);
     return wire_meeting_->begin();
   }
   if (!done) return tell();
   if (group_.node.group) group_.share();
-  if (!group_.node.declined) return {};
+  if (group_.node.declined) decline_for_node();
+  return {};
+}
+
+void CclJoining::decline_for_node() {
   decline(fmt::format("{}: {}", group_.library.name(), group_.node.why_declined));
   if (args_.rank == 0) warn_once(group_.why_declined);
-  return {};
 }
 
 // What has been found is only where they are.

@@ -69,6 +69,7 @@ class CclJoining final : public Meeting {
   Status look_after_connection();
   Status vote(const Status& mine);
   void settle();
+  void decline_for_node();
   void decline(const std::string& why);
 
   CclGroup& group_;

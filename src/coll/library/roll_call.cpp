@@ -8,12 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "coll/inter/tags.h"
+
 namespace accord::core {
 namespace {
 
-constexpr int kAlarmTag = 0;
-// MPI promises tags up to there. A channel that far from another one is not in use with it.
-constexpr int kTagMax = 32767;
+// A channel that far from another one is not in use with it.
+constexpr int kChannels = kAlarmTag - 1;
 
 // Of a call that has ended early there may be a receive that nobody looks for any more.
 template <class Letter>
@@ -51,7 +52,7 @@ CclAlarm::~CclAlarm() {
 
 void CclAlarm::stop() {
   const std::lock_guard locked(mutex_);
-  if (std::exchange(listens_, false)) wire_->cancel(request_);
+  if (std::exchange(listens_, false)) wire_->cancel_named(request_);
   if (broken_.ok()) broken_ = {StatusCode::unsupported, "nobody listens to alarms any more"};
 }
 
@@ -71,11 +72,11 @@ void CclAlarm::ring() noexcept {
   const std::lock_guard locked(mutex_);
   if (!check().ok()) return;
   broken_ = {StatusCode::device_error, "this rank has given up this communicator of the library"};
-  const auto* const number = new (std::nothrow) std::int32_t(rank_);
-  if (number == nullptr) return;
   for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    const auto* const alarm = new (std::nothrow) Alarm{rank_, wire_->name_at(peer)};
     HostRequest request = 0;
-    if (peer != rank_) (void)wire_->send(peer, kAlarmTag, number, sizeof *number, request);
+    if (alarm != nullptr) (void)wire_->send(peer, kAlarmTag, alarm, sizeof *alarm, request);
   }
 }
 
@@ -87,9 +88,14 @@ Status CclAlarm::check() {
   const Status status = wire_->test(request_, done, completion);
   if (status.ok() && !done) return {};
   listens_ = false;  // the request is complete
-  broken_ = status.ok() ? Status(StatusCode::device_error,
-                                 fmt::format("rank {} has given up this communicator", heard_))
-                        : status;
+  if (!status.ok()) {
+    broken_ = status;
+  } else if (heard_.name != wire_->name_at(rank_)) {
+    listen();  // that of a wire which had these tags before, and nobody heard it there
+  } else {
+    broken_ = {StatusCode::device_error,
+               fmt::format("rank {} has given up this communicator", heard_.rank)};
+  }
   return broken_;
 }
 
@@ -97,7 +103,7 @@ CclRollCall::CclRollCall(std::shared_ptr<Wire> wire, int rank, int size, int cha
     : wire_(std::move(wire)),
       rank_(rank),
       size_(size),
-      channel_((channel - 1) % kTagMax + 1),
+      channel_((channel - 1) % kChannels + 1),
       distance_(size),
       told_(static_cast<std::size_t>(size)) {}
 

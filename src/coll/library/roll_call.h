@@ -39,6 +39,10 @@ class CclAlarm {
  private:
   struct All;
   static All& all();
+  struct Alarm {
+    std::int32_t rank = -1;  // has given up
+    std::uint32_t name = 0;  // of the wire at its receiver
+  };
 
   void listen();
   void stop();
@@ -47,7 +51,7 @@ class CclAlarm {
   const int rank_;
   const int size_;
   std::recursive_mutex mutex_;  // requests share an alarm, and may be looked after by threads
-  std::int32_t heard_ = -1;     // who has given up
+  Alarm heard_;
   bool listens_ = false;
   HostRequest request_ = 0;
   Status broken_;
