@@ -198,13 +198,13 @@ def lineage_of_made(base: str, prototype: Prototype, parents: list[str]) -> str:
 def no_twin_wrapper(prototype: Prototype) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
     comms = [name for text, name in prototype.parameters if re.match(r"^MPI_Comm\s+\w+$", text)]
-    drained = comms + [f"*{name}" for text, name in prototype.parameters if base in ("Comm_free", "Comm_disconnect")]
-    drain = f"  drain({drained[0]});\n" if drained else ""
+    ordered = comms + [f"*{name}" for text, name in prototype.parameters if base in ("Comm_free", "Comm_disconnect")]
+    order = f"  if (const int code = wait_for_turn({ordered[0]}); code != MPI_SUCCESS) return code;\n" if ordered else ""
     lineage = lineage_of_made(base, prototype, comms)
     call = f"return host::{base}({prototype.arguments});"
     if lineage:
         call = f"const int code = host::{base}({prototype.arguments});\n  if (code == MPI_SUCCESS) {lineage};\n  return code;"
-    return (f"inline int {base}({prototype.declaration}) {{\n{drain}"
+    return (f"inline int {base}({prototype.declaration}) {{\n{order}"
             f"  const Region region(engine());\n  {call}\n}}\n")
 
 

@@ -165,7 +165,10 @@ Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
   });
   if (!found.any()) found = queue.watch.look(entry);
   if (!found.any()) return status;
-  queue.watch.break_up();
+  if (found.has_left)
+    queue.watch.leave(entry);
+  else
+    queue.watch.break_up();
   return found.status.ok() ? status : found.status;
 }
 
@@ -277,8 +280,8 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
     own->team.libraries.push_back(
         std::make_shared<CclGroup>(*library, &ccl_group_of(queue->team, *library)));
   const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
-  auto operation = std::make_shared<CollectiveOperation>(std::move(call), turn, own,
-                                                         CollectiveOperation::Form::persistent);
+  auto operation = std::make_shared<CollectiveOperation>(
+      std::move(call), turn, own, CollectiveOperation::Form::persistent, queue);
   engine.submit(operation, queue);
   engine.wait(*operation);
   queue->team.nodes.wire = own->team.nodes.wire;
@@ -313,6 +316,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
   const stages::Active active(call.story);
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
+  ACCORD_TRY(queue->watch.refusal());
   const Choice choice = choose(engine, *queue, call);
   count_other_way(choice, call);
   if (choice.whole()) {
@@ -350,6 +354,7 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
                         CollectiveCall call, HostRequest& request) {
   make_one_step_without_progress(engine, call);
   const stages::Active active(call.story);
+  ACCORD_TRY(queue->watch.refusal());
   const Choice choice = choose(engine, *queue, call);
   // In this order: once the queue is not busy, nobody writes the votes any more.
   const bool busy = engine.busy(*queue);
@@ -388,6 +393,7 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
   const stages::Active active(story);
   stages::enter(stages::Stage::queue);
   engine.wait_until([&] { return !engine.busy(*queue); });
+  ACCORD_TRY(queue->watch.refusal());
   make_one_step_without_progress(engine, call);
   if (queue->watch.is_broken()) call.args.reset();
   if (call.args && call.args->exchange) {

@@ -28,8 +28,13 @@ const char* CollectiveOperation::path_of(const Algorithm& algorithm) const {
 }
 
 CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                                         std::shared_ptr<CommQueue> queue, Form form)
-    : call_(std::move(call)), turn_(std::move(turn)), queue_(std::move(queue)), form_(form) {
+                                         std::shared_ptr<CommQueue> queue, Form form,
+                                         std::shared_ptr<CommQueue> comm)
+    : call_(std::move(call)),
+      turn_(std::move(turn)),
+      queue_(std::move(queue)),
+      comm_(comm ? std::move(comm) : queue_),
+      form_(form) {
   story_ = call_.story;
 }
 
@@ -48,11 +53,12 @@ void CollectiveOperation::renew() {
 Operation::Phase CollectiveOperation::advance(HostPort& port) {
   bool pending = false;
   if (stage_ == Stage::stopping) return stop(port, {});
-  if (waits_for_peers() && patience_.is_over() && has_parted()) return stop(port, {});
+  if (waits_for_peers() && patience_.is_over() && is_in_vain() && has_parted())
+    return stop(port, {});
   if (stage_ == Stage::begin) {
     if (Status status = begin(); !status.ok()) return stop(port, std::move(status));
   }
-  while (stage_ == Stage::voting || stage_ == Stage::joining) {
+  while (stage_ == Stage::voting || stage_ == Stage::joining || stage_ == Stage::agreeing) {
     if (Status status = agree(port, pending); !status.ok()) return stop(port, std::move(status));
     if (pending) return Phase::queued;
   }
@@ -114,15 +120,23 @@ Status CollectiveOperation::copy_out_arrived() {
 
 bool CollectiveOperation::waits_for_peers() const noexcept {
   return stage_ == Stage::voting || stage_ == Stage::joining || stage_ == Stage::chunks ||
-         stage_ == Stage::exchange;
+         stage_ == Stage::exchange || stage_ == Stage::whole_in_host;
+}
+
+// Calls that differ are the host MPI's to tell of, where it has the whole of this one.
+bool CollectiveOperation::is_in_vain() const {
+  return stage_ != Stage::whole_in_host || comm_->watch.look(call_.entry).has_left;
 }
 
 // Whether the ranks have turned out to make different calls. What the host MPI has begun of this
 // one then may end at any time, or never: it keeps its memory for good.
 bool CollectiveOperation::has_parted() {
-  difference_ = queue_->watch.look(call_.entry);
+  difference_ = comm_->watch.look(call_.entry);
   if (!difference_.any()) return false;
-  queue_->watch.break_up();
+  if (difference_.has_left)
+    comm_->watch.leave(call_.entry);
+  else
+    comm_->watch.break_up();
   // Alike, but for what became of earlier ones: nothing is wrong yet where no data has moved.
   if (difference_.status.ok() && stage_ != Stage::voting)
     difference_.status = {
@@ -135,6 +149,29 @@ bool CollectiveOperation::has_parted() {
   return true;
 }
 
+// Whether the host MPI would match later calls of this rank with what its peers wait for in this
+// one. That the ranks' calls differ is known to all from the vote.
+bool CollectiveOperation::owes_host_calls() const noexcept {
+  switch (stage_) {
+    case Stage::begin:
+    case Stage::joining:
+    case Stage::agreeing:
+    case Stage::whole:
+      return true;
+    case Stage::voting:
+      return status_.code() != StatusCode::mismatch;
+    case Stage::chunks:
+      return next_issue_ < chunks_;
+    default:
+      return false;
+  }
+}
+
+// What has thrown was a call of the host MPI.
+void CollectiveOperation::abandon() noexcept {
+  if (owes_host_calls()) comm_->watch.leave(call_.entry);
+}
+
 // After an error of ours nothing more is issued (going on would hand the peers wrong data as a
 // success), but shadows that a copy or the host MPI still works on must outlive that work.
 Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
@@ -142,8 +179,10 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
   if (!status.ok() && stage_ != Stage::stopping && !difference_.any()) (void)has_parted();
   const bool has_difference = difference_.any();
   if (!is_told) keep_first(status_, difference_.status);
-  stage_ = Stage::stopping;
   keep_first(status_, std::move(status));
+  const bool follows = difference_.by_host && !is_told;
+  if (!follows && difference_.status.ok() && owes_host_calls()) comm_->watch.leave(call_.entry);
+  stage_ = Stage::stopping;
   explain(*queue_, status_);
   bool all_done = true;
   if (exchange_) exchange_->stop(all_done);
@@ -173,8 +212,10 @@ Operation::Phase CollectiveOperation::follow(HostPort& port) {
 }
 
 Status CollectiveOperation::begin() {
+  ACCORD_TRY(comm_->watch.refusal());
   if (turn_ && turn_->votes) {
     stages::enter(stages::Stage::vote);
+    vote_ = comm_->watch.begin_vote();
     mine_ = Vote::cast(call_.args->key, call_.args->ballot);
     ACCORD_TRY(Status::from_host(call_.args->host.issue_vote(mine_, all_, request_)));
     stage_ = Stage::voting;
@@ -208,6 +249,12 @@ Status CollectiveOperation::start_as(const Algorithm& algorithm) {
 // One step of what the ranks decide together before any data moves.
 Status CollectiveOperation::agree(HostPort& port, bool& pending) {
   bool done = false;
+  if (stage_ == Stage::agreeing) {
+    port.poke();
+    ACCORD_TRY(comm_->watch.is_ended(vote_, patience_.is_over(), done));
+    pending = !done;
+    return done ? proceed() : Status();
+  }
   if (stage_ == Stage::joining) {
     ACCORD_TRY(joining_->advance(port, done));
   } else {
@@ -242,19 +289,27 @@ Status CollectiveOperation::decide() {
     return joining_->begin();
   }
   const Algorithm& algorithm = on_device ? select(bootstrap_->situation(all_)) : algorithms::staged;
-  const bool is_one_host_call = &algorithm == &algorithms::staged;
   VoteResult& result = *turn_->result;
-  result.algorithm = is_one_host_call ? nullptr : &algorithm;
+  result.algorithm = &algorithm == &algorithms::staged ? nullptr : &algorithm;
   result.why = !on_device             ? bootstrap_->why_no_device()
                : call_.args->exchange ? bootstrap_->why(algorithm, all_)
                                       : call_.why_no_exchange;
   result.known = true;
   if (on_device && bootstrap_->wants_library() && &algorithm != &algorithms::library)
     CclExchange::count_other_way();
-  if (form_ == Form::persistent && !is_one_host_call) {
+  comm_->watch.end_vote(vote_);
+  stage_ = Stage::agreeing;
+  return {};
+}
+
+// All ranks know how.
+Status CollectiveOperation::proceed() {
+  const Algorithm& algorithm = algorithm_of(*turn_->result);
+  if (form_ == Form::persistent && turn_->result->algorithm != nullptr) {
     path_ = path_of(algorithm);
     if (story_) story_->took(path_, core::why(call_, turn_));
     stage_ = Stage::decided;
+    comm_ = queue_;  // its rounds are no matter of the communicator's, which need not live as long
     return {};
   }
   return start_as(algorithm);

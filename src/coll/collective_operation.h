@@ -2,9 +2,9 @@
 // Copyright 2026 The Accord authors
 //
 // A collective call that cannot be one host call at once: it waits behind others, carries a vote,
-// or goes in chunks. A state machine polled by the engine: [vote -> [join]] -> whole | chunks |
-// exchange -> done. Of a persistent call it ends once the way is decided, and each start makes the
-// exchange. Knows no mpi.h.
+// or goes in chunks. A state machine polled by the engine: [vote -> [join] -> agree] -> whole |
+// chunks | exchange -> done. Of a persistent call it ends once the way is decided, and each start
+// makes the exchange. Knows no mpi.h.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,13 @@ class CollectiveOperation final : public Operation {
   // operation makes it where that is the non-blocking one, else whoever waits for it.
   enum class Form { blocking, nonblocking, persistent };
 
-  // `queue`: the groups that it goes by.
+  // `queue`: the groups that it goes by. `comm`: whose ranks vote; the same, or null, but for
+  // persistent ones.
   CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                      std::shared_ptr<CommQueue> queue, Form form);
+                      std::shared_ptr<CommQueue> queue, Form form,
+                      std::shared_ptr<CommQueue> comm = nullptr);
   Phase advance(HostPort& port) override;
+  void abandon() noexcept override;
   const char* path() const noexcept { return path_; }
   // Once it is done without an error: the call, where its waiter is to make it.
   CollectiveCall* left_to_waiter() noexcept {
@@ -44,6 +47,7 @@ class CollectiveOperation final : public Operation {
     begin,
     voting,
     joining,
+    agreeing,  // whether the vote has ended on all ranks of the node
     decided,
     whole,
     whole_in_host,
@@ -64,7 +68,9 @@ class CollectiveOperation final : public Operation {
 
   Phase stop(HostPort& port, Status status);
   bool waits_for_peers() const noexcept;
+  bool is_in_vain() const;
   bool has_parted();
+  bool owes_host_calls() const noexcept;
   Phase follow(HostPort& port);
   Phase finish();
   Status copy_out_arrived();
@@ -73,6 +79,7 @@ class CollectiveOperation final : public Operation {
   Status agree(HostPort& port, bool& pending);
   Status count_votes();
   Status decide();
+  Status proceed();
   const char* path_of(const Algorithm& algorithm) const;
   Status start_as(const Algorithm& algorithm);
   Status open_ends(const Algorithm& algorithm);
@@ -92,6 +99,8 @@ class CollectiveOperation final : public Operation {
   CollectiveCall call_;
   std::optional<Turn> turn_;
   std::shared_ptr<CommQueue> queue_;
+  std::shared_ptr<CommQueue> comm_;
+  std::uint64_t vote_ = 0;
   const Form form_;
   std::unique_ptr<Exchange> exchange_;
   std::optional<Bootstrap> bootstrap_;  // of a call that votes

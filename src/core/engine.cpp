@@ -103,6 +103,7 @@ Operation::Phase Engine::step(Operation& operation) try {
   return operation.advance(port_);
 } catch (...) {
   if (!thrown_) thrown_ = std::current_exception();
+  operation.abandon();
   operation.status_ = Status(StatusCode::invalid_argument,
                              "a call of the host MPI has failed, and the program's error handler "
                              "has thrown an exception");

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "node/vote_board.h"
+
 namespace accord::node {
 
 // One collective call of one rank.
@@ -44,6 +46,8 @@ class CallBoard {
     entry = {values[0], values[1], values[2], values[3]};
     return entry.comm == comm && entry.number == number && values[4] == checksum(entry);
   }
+  VoteBoard& votes() noexcept { return votes_; }
+  const VoteBoard& votes() const noexcept { return votes_; }
 
  private:
   // Communicators that share a line overwrite each other: then nothing is seen.
@@ -64,6 +68,7 @@ class CallBoard {
   }
 
   std::array<std::array<Words, kCalls>, kComms> words_{};
+  VoteBoard votes_;
 };
 
 }  // namespace accord::node

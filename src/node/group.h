@@ -213,6 +213,11 @@ class Group {
   // something is written. None where the process may not have so much of it.
   std::span<std::byte> spill(int rank) const noexcept;
   CallBoard& calls(int rank) const noexcept { return calls_[rank]; }
+  // Whether the process of that rank has ended. A system call.
+  bool is_gone(int rank) const noexcept {
+    const auto& line = life_lines_[static_cast<std::size_t>(rank)];
+    return line != nullptr && line->is_cut();
+  }
 
   // This rank has made so many calls of the communicator, and may do without the group until it
   // makes another one, which takes that back by wake. False where others have made more.

@@ -84,7 +84,7 @@ void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
 }  // namespace
 
 int Comm_set_info(MPI_Comm comm, MPI_Info info) {
-  drain(comm);
+  if (const int code = wait_for_turn(comm); code != MPI_SUCCESS) return code;
   {
     const Region region(engine());
     const int code = host::Comm_set_info(comm, info);
@@ -95,7 +95,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
 }
 
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  drain(comm);
+  if (const int code = wait_for_turn(comm); code != MPI_SUCCESS) return code;
   {
     const Region region(engine());
     const int code = host::Comm_dup_with_info(comm, info, newcomm);

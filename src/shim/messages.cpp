@@ -376,7 +376,9 @@ void watch_calls(MPI_Comm comm, CommState& state) {
   node::Group& group = *node_mates().group;
   std::vector<const node::CallBoard*> peers;
   for (const int rank : state.node_ranks) peers.push_back(rank < 0 ? nullptr : &group.calls(rank));
-  state.queue->watch.attach(number, group.calls(group.rank()), std::move(peers));
+  state.queue->watch.attach(
+      number, group.calls(group.rank()), std::move(peers),
+      [&group, ranks = state.node_ranks](std::size_t rank) { return group.is_gone(ranks[rank]); });
 }
 
 int node_rank(MPI_Comm comm, int rank) {

@@ -104,6 +104,15 @@ CommState* comm_state(MPI_Comm comm);
 // core does not queue keeps its place.
 void drain(MPI_Comm comm);
 
+// The same, before a collective of the host MPI's. An error code, which has been raised, where it
+// would match the call with another one: this rank has left (core::CallWatch).
+int wait_for_turn(MPI_Comm comm);
+inline bool has_left(MPI_Comm comm) {
+  if (!core::CallWatch::has_anyone_left()) return false;
+  const CommState* const state = comm_state(comm);
+  return state != nullptr && state->queue->watch.has_left();
+}
+
 // Collectives of at least this size vote on the way they go (0: none), and where some rank has a
 // device that may be from device to device. Equal on all ranks. Set by start_runtime.
 inline std::size_t votes_from_bytes = 0;

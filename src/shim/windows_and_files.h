@@ -30,7 +30,7 @@ inline int refuse_device(MPI_Win win, const char* name, core::CallSite::Argument
 
 template <class S, class D>
 int Win_create(void* base, S size, D disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  drain(comm);
+  if (const int code = wait_for_turn(comm); code != MPI_SUCCESS) return code;
   const Region region(engine());
   const CommState* state = comm_state(comm);
   if (state != nullptr && !state->inter) {

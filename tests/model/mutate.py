@@ -153,7 +153,7 @@ MARKS = {
         ("if (", "&algorithm == &algorithms::staged", f"{REACHED_IF}staged, $)"),
         ("if (", "&algorithm == &algorithms::chunks",
          f"{REACHED_IF}pipelined, $)"),
-        ("if (", "form_ == Form::persistent && !is_one_host_call",
+        ("if (", "form_ == Form::persistent && turn_->result->algorithm != nullptr",
          f"{REACHED_IF}persistent_rounds, $)"),
         ("if (", "foreign", f"{REACHED_IF}foreign_end, $)"),
     ],

@@ -73,12 +73,18 @@ TEST(ModeTable, ForgetsTheSameKeysEverywhere) {
 // Two ranks' boards, and what the first sees.
 struct TwoBoards {
   TwoBoards() {
-    watches[0].attach(7, boards[0], {nullptr, &boards[1]});
-    watches[1].attach(7, boards[1], {&boards[0], nullptr});
+    const auto is_gone = [this](std::size_t) { return peer_is_gone; };
+    watches[0].attach(7, boards[0], {nullptr, &boards[1]}, is_gone);
+    watches[1].attach(7, boards[1], {&boards[0], nullptr}, is_gone);
   }
   node::CallEntry begin(int rank, std::size_t size_bytes, core::CallWatch::By by) {
     return watches[rank].begin(core::CallMark::of({1, 2, 3, size_bytes}), by);
   }
+  // What the first sees of its vote.
+  Status ended(std::uint64_t vote, bool& ended) const {
+    return watches[0].is_ended(vote, peer_is_gone, ended);
+  }
+  bool peer_is_gone = false;
   node::CallBoard boards[2];
   core::CallWatch watches[2];
 };
@@ -118,6 +124,92 @@ TEST(CallWatch, FindsNothingInCallsThatAreAlikeOrForgotten) {
     EXPECT_FALSE(two.watches[0].look(mine).any()) << call;
   }
   EXPECT_FALSE(core::CallWatch().look({}).any());
+}
+
+TEST(CallWatch, AVoteHasEndedOnceItHasOnAllRanks) {
+  TwoBoards two;
+  bool ended = false;
+  for (std::uint64_t vote = 1; vote < 5; ++vote) {
+    for (core::CallWatch& watch : two.watches) ASSERT_EQ(watch.begin_vote(), vote);
+    two.watches[0].end_vote(vote);
+    EXPECT_TRUE(two.ended(vote, ended).ok());
+    EXPECT_FALSE(ended);
+    two.watches[1].end_vote(vote);
+    EXPECT_TRUE(two.ended(vote, ended).ok());
+    EXPECT_TRUE(ended);
+  }
+}
+
+TEST(CallWatch, NobodyWaitsForTheVoteOfARankThatIsGone) {
+  TwoBoards two;
+  for (core::CallWatch& watch : two.watches) (void)watch.begin_vote();
+  two.watches[0].end_vote(1);
+  two.peer_is_gone = true;
+  bool ended = false;
+  EXPECT_TRUE(two.ended(1, ended).ok());
+  EXPECT_TRUE(ended);
+}
+
+TEST(CallWatch, WhoLeavesHasHadNoErrorInEarlierCalls) {
+  TwoBoards two;
+  const node::CallEntry first = two.begin(0, 64, kUs);
+  (void)two.begin(1, 64, kUs);
+  for (core::CallWatch& watch : two.watches) (void)watch.begin_vote();
+  for (core::CallWatch& watch : two.watches) watch.end_vote(1);
+  const node::CallEntry second = two.begin(0, 64, kUs);
+  const node::CallEntry left = two.begin(1, 64, kUs);
+  for (core::CallWatch& watch : two.watches) (void)watch.begin_vote();
+  two.watches[1].leave(left);
+  bool ended = false;
+  EXPECT_TRUE(two.ended(1, ended).ok());
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(two.ended(2, ended).code(), StatusCode::mismatch);
+  EXPECT_FALSE(two.watches[0].look(first).any());
+  EXPECT_TRUE(two.watches[0].look(second).has_left);
+  EXPECT_TRUE(two.watches[0].refusal().ok());
+  EXPECT_FALSE(two.watches[1].refusal().ok());
+}
+
+// The peer sees it in a call that the rank which has left never begins.
+TEST(CallWatch, SeesThatARankHasLeftInLaterCalls) {
+  TwoBoards two;
+  two.watches[1].leave(two.begin(1, 64, kUs));
+  (void)two.begin(0, 64, kUs);
+  EXPECT_TRUE(two.watches[0].look(two.begin(0, 64, kUs)).has_left);
+}
+
+// Lines of communicators that are freed are taken again, and nobody waits for what they said.
+TEST(VoteBoard, HasRoomForManyCommunicators) {
+  node::VoteBoard board;
+  for (std::uint64_t comm = 1; comm < 10000; ++comm) {
+    node::VoteLine* const line = board.take(comm);
+    ASSERT_NE(line, nullptr) << comm;
+    EXPECT_EQ(board.read(comm).votes, 0u);
+    line->votes.store(comm);
+    EXPECT_EQ(board.read(comm).votes, comm);
+    node::VoteBoard::give_back(*line);
+  }
+  EXPECT_FALSE(board.read(1).anything);
+}
+
+TEST(VoteBoard, KeepsThatARankHasLeft) {
+  node::VoteBoard board;
+  node::VoteLine* const line = board.take(3);
+  line->left_at.store(9);
+  node::VoteBoard::give_back(*line);
+  for (std::uint64_t comm = 10; comm < 10000; ++comm)
+    if (node::VoteLine* const other = board.take(comm)) node::VoteBoard::give_back(*other);
+  EXPECT_EQ(board.read(3).left_at, 9u);
+}
+
+// Without room nothing is said, and nobody waits for it.
+TEST(VoteBoard, SaysNothingOfCommunicatorsWithoutRoom) {
+  node::VoteBoard board;
+  std::uint64_t comm = 1;
+  while (board.take(comm) != nullptr) ++comm;
+  EXPECT_GT(comm, 500u);
+  EXPECT_FALSE(board.read(comm).anything);
+  EXPECT_TRUE(board.read(1).anything);
 }
 
 TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
