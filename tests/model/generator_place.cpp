@@ -88,8 +88,7 @@ void Generator::place_collective(int tick, const Tick& what) {
   const bool only_blocks =
       event.collective == Collective::split || event.collective == Collective::free ||
       (event.collective == Collective::dup && !options_.nonblocking_dup) || tick <= setup_ticks_;
-  const bool blocks =
-      !event.persistent && (only_blocks || random_.percent(40) || !options_.entangled);
+  const bool blocks = !event.persistent && (only_blocks || random_.percent(40));
   for (int index = 0; index < static_cast<int>(event.parts.size()); ++index) {
     const Ref ref{what.event, what.round, index};
     const auto rank = static_cast<std::size_t>(part_of(ref).rank);

@@ -112,7 +112,7 @@ void Generator::plan_collective(Event& event) {
   const auto& never = options_.never_in_place;
   if (std::find(never.begin(), never.end(), event.collective) != never.end())
     event.in_place = false;
-  event.persistent = random_.percent(12) && options_.persistent_collectives && options_.entangled;
+  event.persistent = random_.percent(12) && options_.persistent_collectives;
   if (random_.percent(60))
     event.rounds = 1 + static_cast<int>(random_.below(event.persistent ? 3 : storm_ ? 10 : 6));
   if (alike_) event.rounds += event.persistent ? 2 : 5;  // to be lent, and then some

@@ -165,8 +165,26 @@ int ModelShim::host_code() {
 std::shared_ptr<core::CommQueue> ModelShim::queue_of(Comm comm) {
   const std::lock_guard<std::mutex> locked(queues_mutex_);
   auto& queue = queues_[comm];
-  if (!queue) queue = std::make_shared<core::CommQueue>();
+  if (queue) return queue;
+  queue = std::make_shared<core::CommQueue>();
+  if (boards_ != nullptr) attach(queue->watch, comm);
   return queue;
+}
+
+void ModelShim::watch_calls(std::vector<node::CallBoard>& boards, FakeMpi& mpi) {
+  boards_ = &boards;
+  mpi_ = &mpi;
+}
+
+void ModelShim::attach(core::CallWatch& watch, Comm comm) {
+  const std::vector<int> members = mpi_->members(comm);
+  std::vector<const node::CallBoard*> peers;
+  for (const int member : members)
+    peers.push_back(member == host_.world_rank() ? nullptr
+                                                 : &(*boards_)[static_cast<std::size_t>(member)]);
+  watch.attach(static_cast<std::uint64_t>(comm) + 1,
+               (*boards_)[static_cast<std::size_t>(host_.world_rank())], std::move(peers),
+               [members](std::size_t rank) { return is_dead(members[rank]); });
 }
 
 // As the host MPI calls us back when a communicator is freed.

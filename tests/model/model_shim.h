@@ -98,6 +98,8 @@ class ModelShim final : public UserMpi {
   bool keep_errors = false;
   // From then on an error ends the program of this rank.
   void set_failure(const Failing& failure);
+  // The ranks have boards, by their rank in the world, as those of a node have.
+  void watch_calls(std::vector<node::CallBoard>& boards, FakeMpi& mpi);
   Status last_error;
 
  private:
@@ -110,6 +112,7 @@ class ModelShim final : public UserMpi {
   void check(const Status& status);
   int host_code();  // of the next call of the host MPI: 0 or an error
   std::shared_ptr<core::CommQueue> queue_of(Comm comm);
+  void attach(core::CallWatch& watch, Comm comm);
   void drain(Comm comm);
   core::CollectiveCall describe(Form form, Comm comm, const CollectiveArgs& args);
   std::optional<core::CollArgs> coll_args(Comm comm, const CollectiveArgs& args,
@@ -131,6 +134,8 @@ class ModelShim final : public UserMpi {
 
   Scheduler& scheduler_;
   FakeRank& host_;
+  std::vector<node::CallBoard>* boards_ = nullptr;
+  FakeMpi* mpi_ = nullptr;
   Failing failure_;
   std::atomic<long> host_calls_left_{-1};
   const ShimOptions options_;

@@ -125,6 +125,7 @@ core::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveA
   describe_data(args, static_cast<std::size_t>(host_.rank_in(comm)),
                 static_cast<std::size_t>(host_.size_of(comm)), call.send, call.recv);
   call.args = coll_args(comm, args, call);
+  if (call.args && form != Form::persistent) call.mark = core::CallMark::of(call.args->key);
   const auto with_pointers = [args](const void* send, void* recv) {
     CollectiveArgs issued = args;
     issued.send.data = const_cast<void*>(send);
@@ -158,6 +159,7 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
   const bool staged = call.send.is_staged() || call.recv.is_staged();
   auto queue = queue_of(comm);
   const bool makes_comms = args.created != nullptr || args.kind == Collective::free;
+  check(queue->watch.refusal());
   Request request = kNoRequest;
   if (form == Form::nonblocking) {
     if (!staged && !call.args && !engine_.busy(*queue)) {
@@ -169,6 +171,7 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
     check(core::init_collective(engine_, requests_, queue, std::move(call), request));
   } else if (form == Form::persistent || makes_comms) {
     drain(comm);
+    check(queue->watch.refusal());
     if (args.kind == Collective::free) {
       queue.reset();
       end_queue(comm);

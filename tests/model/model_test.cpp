@@ -49,8 +49,8 @@ void test_random_programs(const GeneratorOptions& generator, std::uint64_t perce
 }
 
 // One failure in each: whoever gets an error stops. What a call without an error has brought is
-// right, and nobody hangs but in the host MPI. Collectives block: one that has failed and not yet
-// said so would have the host MPI match the next one with it.
+// right, and nobody hangs but in the host MPI. Not entangled: the model knows a rank that is gone
+// by its rank in the world, and a program may probe for ever for a message of such a rank.
 TEST(Model, ProgramsWithAFailure) {
   const std::uint64_t first = setting("ACCORD_MODEL_SEED", 1);
   const std::uint64_t count = setting("ACCORD_MODEL_COUNT", kCountMin) / 5;

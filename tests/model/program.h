@@ -149,8 +149,7 @@ struct GeneratorOptions {
   int ranks = 0;  // exactly so many, where it is set
   int threads_max = 1;
   int length_max = 14;  // events, about
-  // Communicators have other ranks than the world, collectives of one overlap, and some messages
-  // are probed for.
+  // Communicators have other ranks than the world, and some messages are probed for.
   bool entangled = true;
   bool persistent_collectives = true;
   unsigned compose_percent = 0;  // of reductions, whose operation does not commute

@@ -32,7 +32,10 @@ FakeMpi::Options fake_options(int ranks, const RunOptions& options,
 }  // namespace
 
 World::World(int ranks, const RunOptions& options, const ShimOptions& shim_options)
-    : scheduler_(options.mode, options.seed), fails_(options.failure.kind != Failing::Kind::none) {
+    : scheduler_(options.mode, options.seed),
+      fails_(options.failure.kind != Failing::Kind::none),
+      boards_(static_cast<std::size_t>(ranks)) {
+  setenv("ACCORD_TEST_WATCH_MS", "0", 0);  // time does not pass here
   active_mutation = shim_options.mutation;
   dead_rank = -1;
   dead_ranks = 0;
@@ -57,6 +60,7 @@ World::World(int ranks, const RunOptions& options, const ShimOptions& shim_optio
     }
     auto shim = std::make_unique<ModelShim>(scheduler_, mpi_->rank(rank), shim_options);
     shim->set_failure(options.failure);
+    shim->watch_calls(boards_, *mpi_);
     shims_.push_back(shim.get());
     users_.push_back(std::move(shim));
   }

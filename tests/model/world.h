@@ -40,6 +40,7 @@ class World final : public RunHost {
 
   Scheduler scheduler_;
   const bool fails_;  // something is to fail
+  std::vector<node::CallBoard> boards_;
   std::unique_ptr<FakeMpi> mpi_;
   std::vector<std::unique_ptr<UserMpi>> users_;
   std::vector<ModelShim*> shims_;
