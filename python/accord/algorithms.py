@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.errors import UserError
+from accord.paths import importing_environment
 
 
 # What tables and settings call messages from one rank to another, of its node and of another one, and
@@ -124,7 +124,7 @@ def _ask(library: Path, request: object, settings: Mapping[str, str]) -> Any:
     done = subprocess.run(
         [sys.executable, Path(__file__), library],
         input=json.dumps(request),
-        env={**os.environ, **settings},
+        env={**importing_environment(), **settings},
         capture_output=True,
         text=True,
         errors="replace",

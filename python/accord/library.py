@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.errors import UserError
+from accord.paths import importing_environment
 
 
 def _ask(library: Path, function: str, about: str) -> Any:
@@ -23,6 +24,7 @@ def _ask(library: Path, function: str, about: str) -> Any:
     try:
         done = subprocess.run(
             [sys.executable, Path(__file__), library, function],
+            env=importing_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

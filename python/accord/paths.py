@@ -61,8 +61,29 @@ def system_library_dirs() -> list[Path]:
     return [prefix / name for prefix in prefixes for name in names]
 
 
+def installed() -> Path | None:
+    """The prefix this package lies in, if `cmake --install` put it there: PREFIX/share/accord/python."""
+    share = _PACKAGE.parent.parent
+    return share.parent.parent if (share.parent.name, share.name) == ("share", "accord") else None
+
+
+def importing_environment() -> dict[str, str]:
+    """For a Python process that shall import this package, wherever it lies."""
+    given = os.environ.get("PYTHONPATH")
+    path = f"{_PACKAGE.parent}:{given}" if given else str(_PACKAGE.parent)
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def _libraries_of_prefix(prefix: Path) -> list[Path]:
+    """Folders of a prefix that may hold libraries; Debian's packages have them in lib/x86_64-linux-gnu."""
+    return [prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-*"))]
+
+
 def _candidates() -> list[Home]:
     homes = []
+    if (prefix := installed()) is not None:
+        for lib in _libraries_of_prefix(prefix):
+            homes.append(Home(lib, prefix / "bin", "installation"))
     if (root := checkout()) is not None:
         homes.append(Home(root / "build" / "lib", root / "build" / "bin", "checkout"))
     homes.append(Home(_PACKAGE / "lib", _PACKAGE / "bin", "package"))
@@ -73,12 +94,14 @@ def _candidates() -> list[Home]:
 
 
 def find_home() -> Home:
-    """The Accord to use: ACCORD_HOME, else the checkout's build, this package's own, the system's."""
+    """The Accord to use: ACCORD_HOME, else what this package came with, else the system's."""
     if named := os.environ.get("ACCORD_HOME"):
-        home = Home(Path(named).absolute() / "lib", Path(named).absolute() / "bin", "ACCORD_HOME")
-        if not home.library.is_file():
-            raise UserError(f"ACCORD_HOME is {named}, but {home.library} does not exist")
-        return home
+        prefix = Path(named).absolute()
+        homes = [Home(lib, prefix / "bin", "ACCORD_HOME") for lib in _libraries_of_prefix(prefix)]
+        for home in homes:
+            if home.library.is_file():
+                return home
+        raise UserError(f"ACCORD_HOME is {named}, but {homes[0].library} does not exist")
     for home in _candidates():
         if home.library.is_file():
             return home

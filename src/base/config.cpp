@@ -19,7 +19,8 @@ namespace {
 constexpr std::string_view kPrefix = "ACCORD_";
 // Set by our own launcher and by test programs: neither settings nor mistakes.
 constexpr std::string_view kLauncherNames[] = {"ACCORD_HOME", "ACCORD_LIBRARY",
-                                               "ACCORD_NCCL_LIBRARY", "ACCORD_NVSHMEM_LIBRARY"};
+                                               "ACCORD_NCCL_LIBRARY", "ACCORD_NVSHMEM_LIBRARY",
+                                               "ACCORD_PYTHON"};
 constexpr std::string_view kTestPrefix = "ACCORD_TEST_";
 
 std::string lower(std::string_view text) {

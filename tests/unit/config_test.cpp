@@ -197,7 +197,8 @@ TEST(config, a_bad_value_is_told_with_the_name_that_was_written) {
 }
 
 TEST(config, own_variables_are_no_mistakes) {
-  EXPECT_TRUE(read({"ACCORD_HOME=/opt/accord", "ACCORD_TEST_SEED=1", "ACCORDION=1", "ACCORD=1"})
+  EXPECT_TRUE(read({"ACCORD_HOME=/opt/accord", "ACCORD_PYTHON=python3", "ACCORD_TEST_SEED=1",
+                    "ACCORDION=1", "ACCORD=1"})
                   .warnings.empty());
   EXPECT_EQ(1U, read({"ACCORD_HOMES=/opt/accord"}).warnings.size());
 }
