@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
+from typer.completion import completion_init
 
 from accord import __version__
 from accord.bench import BenchCommand, bench
@@ -20,6 +22,8 @@ from accord.preload import preload
 from accord.report import report
 from accord.run import run
 from accord.tune import tune
+
+COMPLETION_VARIABLE = "_ACCORD_COMPLETE"
 
 app = typer.Typer(
     name="accord",
@@ -60,6 +64,8 @@ app.command()(report)
 
 
 def main() -> None:
+    if COMPLETION_VARIABLE in os.environ:  # set by what shells load for completion
+        completion_init()
     try:
         app(prog_name="accord")
     except UserError as error:
