@@ -4,6 +4,8 @@
 # make bench   sets everything up, builds, runs four collectives on 2 ranks with verified results
 # make test    the same for the tests
 # make build   libraries, benchmark and tests in build/
+# make install PREFIX=FOLDER   libraries, command and documents below FOLDER (/usr/local), which may be moved
+# make package the same as a Debian package in build/
 # make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute, soaks for SOAK_HOURS,
 #              and records both in tests/nightly.jsonl
 # make format  formats the C++ and Python files
@@ -15,10 +17,11 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export PYTHON JOBS
 
+PREFIX ?= /usr/local
 SOAK_HOURS ?= 1
 BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --max 1M
 
-.PHONY: all build bench test nightly format tables clean distclean
+.PHONY: all build bench install package test nightly format tables clean distclean
 all: build
 
 build:
@@ -29,6 +32,16 @@ bench:
 	@scripts/setup build
 	@scripts/build bench
 	@.deps/tools/bin/accord bench $(BENCH)
+
+install:
+	@scripts/setup build
+	@scripts/build bench
+	@scripts/install "$(PREFIX)"
+
+package:
+	@scripts/setup build
+	@scripts/build bench
+	@scripts/install --package
 
 test:
 	@scripts/setup test
