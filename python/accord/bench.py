@@ -51,7 +51,8 @@ def bench(
     mpi: Annotated[
         Abi | None,
         typer.Option(
-            help="The MPI to measure with. By default MPICH, or Open MPI for more ranks than cores.",
+            help="The MPI to measure with. By default the first on PATH; of several in one folder "
+            "MPICH, or Open MPI for more ranks than cores.",
             show_default=False,
         ),
     ] = None,

@@ -71,15 +71,20 @@ def sorted_abis(installation: Installation) -> list[Abi]:
 def choose_target(home: Home, ranks: int, abi: Abi | None, mpiexec: str | None) -> Target:
     """The MPI to measure with: as the user names it, else the one that suits this many ranks.
 
-    Of several equals it is the one that the benchmark program was built with.
+    Of several equals a checkout takes the one that the benchmark program was built with. For an
+    installation that means nothing: it looks no further than where the first mpiexec of PATH is.
     """
-    usable = [target for target in targets() if home.bench(target.abi).is_file()]
+    found = targets()
+    usable = [target for target in found if home.bench(target.abi).is_file()]
     usable.sort(key=lambda target: not _is_linked_to(home.bench(target.abi), target.library))
     if ranks > core_count():
         # MPICH spins while it waits, which takes milliseconds a call when ranks share cores.
         usable.sort(key=lambda target: target.launcher.vendor is not Vendor.OPENMPI)
     else:
         usable.sort(key=lambda target: target.abi is not Abi.MPICH)
+    if home.origin != "checkout":
+        folders = list(dict.fromkeys(target.launcher.path.parent for target in found))
+        usable.sort(key=lambda target: folders.index(target.launcher.path.parent))
     if abi is not None:
         usable = [target for target in usable if target.abi is abi]
     if mpiexec is not None:
