@@ -21,9 +21,13 @@ _LINKED_MPI = re.compile(r"NEEDED.*\[libmpi(ch)?\.so")
 _PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(app LANGUAGES C)
+add_link_options(-Wl,--as-needed)
 find_package(Accord {version} REQUIRED CONFIG)
 add_executable(app program.c)
-target_link_libraries(app PRIVATE Accord::accord ${{CMAKE_DL_LIBS}})
+add_executable(barrier barrier.c)
+foreach(program app barrier)
+  target_link_libraries(${{program}} PRIVATE Accord::accord ${{CMAKE_DL_LIBS}})
+endforeach()
 """
 
 
@@ -31,10 +35,19 @@ def _dynamic(file: Path) -> str:
     return finished(tool("readelf"), "-d", file)
 
 
-def _build_by_pkg_config(prefix: Path, program: Path, *options: str) -> None:
+# Calls nothing that libaccord does not define.
+_ONLY_INTERCEPTED = """
+#include <mpi.h>
+int main(void) { MPI_Init(0, 0); MPI_Barrier(MPI_COMM_WORLD); return MPI_Finalize(); }
+"""
+
+
+def _build_by_pkg_config(prefix: Path, source: Path, program: Path) -> None:
+    """With --as-needed, as compilers of Ubuntu link: a library that nothing refers to is left out."""
     pkgconfig = prefix / "lib" / "pkgconfig"
     flags = finished(tool("pkg-config"), "--cflags", "--libs", "accord", PKG_CONFIG_PATH=pkgconfig)
-    finished(_MPICC, *options, _PROGRAM, *flags.split(), "-ldl", "-o", program)
+    options = [*flags.split(), "-ldl", "-o", program]
+    finished(_MPICC, "-Wl,--as-needed", source, *options)
 
 
 def _expect_two_ranks(prefix: Path, stdout: str) -> None:
@@ -47,9 +60,8 @@ def _expect_two_ranks(prefix: Path, stdout: str) -> None:
 
 @pytest.fixture(scope="session")
 def program(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built as the linkers of Ubuntu do it: a library that nothing refers to is left out."""
     file = tmp_path_factory.mktemp("program") / "app"
-    _build_by_pkg_config(prefix, file, "-Wl,--as-needed")
+    _build_by_pkg_config(prefix, _PROGRAM, file)
     return file
 
 
@@ -79,7 +91,6 @@ def test_nothing_leads_back_to_where_it_was_made(made: Path, prefix: Path) -> No
 def test_accord_run_of_a_program_built_by_pkg_config(
     prefix: Path, program: Path, accord: Run
 ) -> None:
-    assert _LINKED_MPI.search(_dynamic(program)), "the linker left the MPI out"
     done = accord("run", "-n", 2, program, ACCORD_RUNTIME="host")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -91,12 +102,21 @@ def test_a_linked_program_runs_without_the_command(prefix: Path, program: Path) 
     _expect_two_ranks(prefix, finished(MPI / "bin" / "mpiexec", "-n", 2, program, **settings))
 
 
+def test_linker_does_not_leave_the_mpi_out(prefix: Path, tmp_path: Path) -> None:
+    source = tmp_path / "barrier.c"
+    source.write_text(_ONLY_INTERCEPTED)
+    _build_by_pkg_config(prefix, source, tmp_path / "barrier")
+    assert _LINKED_MPI.search(_dynamic(tmp_path / "barrier"))
+
+
 def test_cmake_project_finds_it(prefix: Path, tmp_path: Path, accord: Run) -> None:
     shutil.copy(_PROGRAM, tmp_path)
+    (tmp_path / "barrier.c").write_text(_ONLY_INTERCEPTED)
     (tmp_path / "CMakeLists.txt").write_text(_PROJECT.format(version="0.1"))
     configure = [CMAKE, "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_C_COMPILER={_MPICC}"]
     finished(*configure, f"-DCMAKE_PREFIX_PATH={prefix}")
     finished(CMAKE, "--build", tmp_path / "build")
+    assert _LINKED_MPI.search(_dynamic(tmp_path / "build" / "barrier"))
     done = accord("run", "-n", 2, tmp_path / "build" / "app", ACCORD_RUNTIME="host")
     assert done.returncode == 0, done.stderr
     _expect_two_ranks(prefix, done.stdout)
