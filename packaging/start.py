@@ -8,7 +8,7 @@ Written for older Pythons too: they have to read it to say that they are too old
 import os
 import sys
 
-NEEDED = ("typer", "rich")
+OLDEST_TYPER = (0, 12)
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = os.path.join(os.path.dirname(HERE), "packages")  # those that came with the installation
 
@@ -22,6 +22,12 @@ def give_up(problem, remedy):
     sys.exit(2)
 
 
+def typer_version():
+    from importlib.metadata import version
+
+    return tuple(int(number) for number in version("typer").split(".")[:2])
+
+
 def start():
     if sys.version_info < (3, 10):
         give_up("is Python {}.{}".format(*sys.version_info[:2]), "Accord needs 3.10 or newer")
@@ -29,13 +35,16 @@ def start():
         sys.path.insert(0, PACKAGES)
     if HERE not in sys.path:
         sys.path.insert(0, HERE)
+    remedy = "install it: {} -m pip install 'typer>=0.15.4' 'rich>=13'".format(sys.executable)
     try:
+        if typer_version() < OLDEST_TYPER:
+            give_up("has an older typer than {}.{}".format(*OLDEST_TYPER), remedy)
         from accord.cli import main
-    except ImportError as error:
-        if (error.name or "").split(".")[0] not in NEEDED:
+    except ImportError as error:  # PackageNotFoundError, too
+        name = error.name or "typer"
+        if name.startswith("accord"):
             raise
-        words = "{} -m pip install 'typer>=0.15.4' 'rich>=13'".format(sys.executable)
-        give_up("has no {}".format(error.name), "install it: " + words)
+        give_up("has no " + name, remedy)
     main()
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-import typer  # noqa: E402
-import typer.main  # noqa: E402
-from typer.completion import get_completion_script  # noqa: E402
+import typer
+import typer.main
+from typer.completion import get_completion_script
 
-from accord import __version__  # noqa: E402
-from accord.cli import COMPLETION_VARIABLE, app  # noqa: E402
+from accord import __version__
+from accord.cli import COMPLETION_VARIABLE, app
 
 _SEE = (
     "All settings of the library are variables of the environment; accord info lists them. The documents lie "
@@ -49,7 +49,11 @@ def verb(name: str, command: Any) -> Iterator[str]:
     context = typer.Context(command, info_name=f"accord {name}")
     for parameter in command.params:
         record = parameter.get_help_record(context)
-        if record is not None and parameter.param_type_name == "option" and parameter.name != "help":
+        if (
+            record is not None
+            and parameter.param_type_name == "option"
+            and parameter.name != "help"
+        ):
             yield f".TP\n\\fB{roff(record[0])}\\fR\n{roff(record[1])}"
 
 

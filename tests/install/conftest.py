@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""What the tests of an installation share: a prefix that was made elsewhere and moved, and ways to use it.
+"""What the tests of an installation share: a prefix that was made elsewhere and moved, and how to use it.
 
-The build, its cmake and an MPI are named by ACCORD_TEST_BUILD, ACCORD_TEST_CMAKE and ACCORD_TEST_MPI (a prefix).
+ACCORD_TEST_BUILD, ACCORD_TEST_CMAKE and ACCORD_TEST_MPI name the build, its cmake and the prefix of an MPI.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TIMEOUT_S = 60
 
 
 def _make_python() -> Path:
-    """An interpreter with typer and rich that, other than the one that runs the tests, has no `accord` of the checkout."""
+    """An interpreter with typer and rich, but without the checkout's `accord`."""
     folder = Path(tempfile.mkdtemp(prefix="accord-python-"))
     atexit.register(shutil.rmtree, folder)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
