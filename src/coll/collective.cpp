@@ -119,8 +119,9 @@ void count_other_way(const Choice& choice, const CollectiveCall& call) {
 
 std::unique_ptr<Exchange> make_at_once(Engine& engine, CommQueue& queue, const Algorithm& algorithm,
                                        const CollArgs& args) {
-  // Before an exchange reaches into the user's buffers.
-  if (node::goes_by_pairs(args.exchange->kind)) queue.team.regions.group->offers().tend();
+  // Before an exchange reaches into the users' buffers.
+  const auto& regions = queue.team.regions.group;
+  if (regions && node::goes_by_pairs(args.exchange->kind)) regions->offers().tend();
   return algorithm.make(queue.team, args, {.is_alone = true, .is_idle = engine.idle()});
 }
 
