@@ -41,7 +41,10 @@ class TrackedOperation final : public Tracked {
       : operation_(std::move(operation)) {
     context = context_bits;
   }
-  Status finish(const Completion&) override { return operation_->status(); }
+  Status finish(const Completion&) override {
+    operation_->tell();
+    return operation_->status();
+  }
 
  private:
   std::shared_ptr<Operation> operation_;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "coll/bootstrap.h"
@@ -31,6 +32,9 @@ class CollectiveOperation final : public Operation {
                       std::shared_ptr<CommQueue> queue, Form form,
                       std::shared_ptr<CommQueue> comm = nullptr);
   Phase advance(HostPort& port) override;
+  void tell() noexcept override {
+    if (std::exchange(is_untold_, false)) comm_->watch.tell();
+  }
   void abandon() noexcept override;
   const char* path() const noexcept { return path_; }
   // Once it is done without an error: the call, where its waiter is to make it.
@@ -71,6 +75,7 @@ class CollectiveOperation final : public Operation {
   bool is_in_vain() const;
   bool has_parted();
   bool owes_host_calls() const noexcept;
+  void lag_behind() noexcept;
   Phase follow(HostPort& port);
   Phase finish();
   Status copy_out_arrived();
@@ -101,6 +106,7 @@ class CollectiveOperation final : public Operation {
   std::shared_ptr<CommQueue> queue_;
   std::shared_ptr<CommQueue> comm_;
   std::uint64_t vote_ = 0;
+  bool is_untold_ = false;  // see CallWatch::expect_telling
   const Form form_;
   std::unique_ptr<Exchange> exchange_;
   std::optional<Bootstrap> bootstrap_;  // of a call that votes

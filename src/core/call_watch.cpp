@@ -38,7 +38,7 @@ std::chrono::milliseconds Patience::limit() {
 }
 
 std::atomic<bool> CallWatch::has_boards{true};
-std::atomic<bool> CallWatch::anyone_left{false};
+std::atomic<bool> CallWatch::anyone_refused{false};
 
 CallWatch::~CallWatch() {
   if (own_line_ != nullptr && is_watched()) node::VoteBoard::give_back(*own_line_);
@@ -96,14 +96,19 @@ Status CallWatch::is_ended(std::uint64_t vote, bool looks, bool& ended) const {
 
 void CallWatch::leave(const node::CallEntry& call) noexcept {
   break_up();
-  anyone_left.store(true, std::memory_order_relaxed);
+  anyone_refused.store(true, std::memory_order_relaxed);
   if (left_.exchange(true) || !is_watched()) return;
   if (own_line_ == nullptr) own_line_ = own_->votes().take(comm_);
   if (own_line_ != nullptr) own_line_->left_at.store(call.number != 0 ? call.number : calls_ + 1);
 }
 
+void CallWatch::expect_telling() noexcept {
+  anyone_refused.store(true, std::memory_order_relaxed);
+  ++untold_;
+}
+
 Status CallWatch::refusal() const {
-  if (!has_left()) return {};
+  if (!refuses()) return {};
   return {StatusCode::mismatch,
           "an earlier collective of this communicator has failed before all ranks had their part "
           "in it: this one could be taken for it"};

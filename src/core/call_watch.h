@@ -96,9 +96,17 @@ class CallWatch {
   // From `call` on this rank has no part in calls of this communicator.
   void leave(const node::CallEntry& call) noexcept;
   bool has_left() const noexcept { return left_.load(std::memory_order_relaxed); }
-  // Any communicator of this process, so that the others cost one look.
-  static bool has_anyone_left() noexcept { return anyone_left.load(std::memory_order_relaxed); }
-  // For calls after that.
+  // A call that the host MPI has refused to begin, or that was made behind such a one: until the
+  // program has been told of all of them it has a part in no other. Then it knows as much as if the
+  // host MPI had told it at once.
+  void expect_telling() noexcept;
+  void tell() noexcept { --untold_; }
+  // Whether calls are refused, by which error.
+  bool refuses() const noexcept {
+    return has_left() || untold_.load(std::memory_order_relaxed) != 0;
+  }
+  // Any communicator of this process has, so that the others cost one look.
+  static bool anyone_refuses() noexcept { return anyone_refused.load(std::memory_order_relaxed); }
   Status refusal() const;
 
  private:
@@ -107,13 +115,14 @@ class CallWatch {
     return own_ != nullptr && has_boards.load(std::memory_order_relaxed);
   }
 
-  static std::atomic<bool> anyone_left;
+  static std::atomic<bool> anyone_refused;
 
   std::uint64_t comm_ = 0;
   std::uint64_t calls_ = 0;
   std::uint64_t votes_ = 0;
   std::atomic<bool> broken_{false};
   std::atomic<bool> left_{false};
+  std::atomic<int> untold_{0};
   node::CallBoard* own_ = nullptr;
   node::VoteLine* own_line_ = nullptr;
   std::vector<const node::CallBoard*> peers_;

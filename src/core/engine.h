@@ -55,6 +55,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   // engine's lock, and only once every earlier operation of the queue has issued all its host
   // calls. What it throws, as an error handler of the program does, has ended the operation.
   virtual Phase advance(HostPort& port) = 0;
+  // The program learns its outcome.
+  virtual void tell() noexcept {}
   // What it was about to do when it threw is left undone.
   virtual void abandon() noexcept {}
 

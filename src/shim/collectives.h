@@ -87,7 +87,7 @@ template <class Shape>
 bool passes(const Shape& call, Form form) {
   if (!engine().idle() || needs_us(send_pointer(call)) || needs_us(recv_pointer(call)))
     return false;
-  if (has_left(call.comm)) return false;
+  if (refuses_calls(call.comm)) return false;
   if constexpr (Reduction<Shape>) {
     if (wants_rank_order) return false;
   }
@@ -273,7 +273,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) {
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
-  if (has_left(call.comm)) return raise(call.comm, state->queue->watch.refusal());
+  if (refuses_calls(call.comm)) return raise(call.comm, state->queue->watch.refusal());
   if (state != nullptr) described.mark = call_mark(call, *state, Form::blocking);
   check::Call checked(name, call.comm, names_of(call));
   if (state == nullptr || !describe(call, *state, described, checked)) {
@@ -300,7 +300,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
   const stages::Active active(described.story);
   free_kept_handles();
   CommState* state = comm_state(call.comm);
-  if (has_left(call.comm)) return raise(call.comm, state->queue->watch.refusal());
+  if (refuses_calls(call.comm)) return raise(call.comm, state->queue->watch.refusal());
   if (state != nullptr) described.mark = call_mark(call, *state, Form::nonblocking);
   check::Call checked(name, call.comm, names_of(call), request);
   const bool valid =
@@ -332,7 +332,7 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
   described.story = begin_story(name);
   const stages::Active active(described.story);
   CommState* state = comm_state(call.comm);
-  if (has_left(call.comm)) return raise(call.comm, state->queue->watch.refusal());
+  if (refuses_calls(call.comm)) return raise(call.comm, state->queue->watch.refusal());
   check::Call checked(name, call.comm, names_of(call), request, check::Lifetime::persistent);
   if (request == nullptr || state == nullptr || !describe(call, *state, described, checked)) {
     hand_to_host(described.story, core::reason::kRefused);

@@ -324,7 +324,7 @@ void drain(MPI_Comm comm) {
 
 int wait_for_turn(MPI_Comm comm) {
   drain(comm);
-  return has_left(comm) ? raise(comm, comm_state(comm)->queue->watch.refusal()) : MPI_SUCCESS;
+  return refuses_calls(comm) ? raise(comm, comm_state(comm)->queue->watch.refusal()) : MPI_SUCCESS;
 }
 
 namespace {

@@ -105,12 +105,12 @@ CommState* comm_state(MPI_Comm comm);
 void drain(MPI_Comm comm);
 
 // The same, before a collective of the host MPI's. An error code, which has been raised, where it
-// would match the call with another one: this rank has left (core::CallWatch).
+// would match the call with another one: this rank lags behind in its calls (core::CallWatch).
 int wait_for_turn(MPI_Comm comm);
-inline bool has_left(MPI_Comm comm) {
-  if (!core::CallWatch::has_anyone_left()) return false;
+inline bool refuses_calls(MPI_Comm comm) {
+  if (!core::CallWatch::anyone_refuses()) return false;
   const CommState* const state = comm_state(comm);
-  return state != nullptr && state->queue->watch.has_left();
+  return state != nullptr && state->queue->watch.refuses();
 }
 
 // Collectives of at least this size vote on the way they go (0: none), and where some rank has a
