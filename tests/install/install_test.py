@@ -236,8 +236,16 @@ def test_bench_runs(accord: Run) -> None:
     assert done.returncode == 0 and " ok " in done.stdout, done.stdout + done.stderr
 
 
-def test_module_file_names_the_prefix(prefix: Path) -> None:
+@pytest.mark.parametrize("linked", ["nothing", "file", "folder"])
+def test_module_file_names_the_prefix(linked: str, prefix: Path, tmp_path: Path) -> None:
     (file,) = (prefix / "share" / "modulefiles" / "accord").iterdir()
+    if linked == "file":
+        (tmp_path / "accord").mkdir()
+        (tmp_path / "accord" / "newest").symlink_to(file)
+        file = tmp_path / "accord" / "newest"
+    elif linked == "folder":
+        (tmp_path / "accord").symlink_to(file.parent)
+        file = tmp_path / "accord" / file.name
     script = (
         "proc prepend-path {name value} { puts $name=$value }\n"
         "proc module-whatis {text} {}\nproc conflict {name} {}\n"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright 2026 The Accord authors
  *
- * What a user builds against an installed Accord: sums device memory over all ranks, and prints by which libaccord.
+ * What a user builds against an installed Accord: sums device memory over all ranks, and prints by
+ * which libaccord.
  */
 #define _GNU_SOURCE
 #include <accord/accord.h>
