@@ -15,7 +15,9 @@ constexpr long kAllActions = std::numeric_limits<long>::max();
 
 }  // namespace
 
-std::string run(const Program& program, const RunOptions& options) {
+std::string run(const Program& program, const RunOptions& given) {
+  RunOptions options = given;
+  options.watches = true;
   World world(program.ranks, options,
               {program.threads_allowed, program.pipeline_bytes, program.chunk_bytes,
                program.exchange, options.mutation});

@@ -25,6 +25,9 @@ struct RunOptions {
   std::uint64_t seed = 1;  // of the schedule
   Mutation mutation = Mutation::none;
   Failing failure{};
+  // The ranks see each other's calls at once. Always so in programs; calls that differ would be
+  // told before votes can.
+  bool watches = false;
 };
 
 // Empty: all is well. Else what went wrong.

@@ -60,7 +60,7 @@ World::World(int ranks, const RunOptions& options, const ShimOptions& shim_optio
     }
     auto shim = std::make_unique<ModelShim>(scheduler_, mpi_->rank(rank), shim_options);
     shim->set_failure(options.failure);
-    shim->watch_calls(boards_, *mpi_);
+    if (options.watches) shim->watch_calls(boards_, *mpi_);
     shims_.push_back(shim.get());
     users_.push_back(std::move(shim));
   }
