@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -75,7 +76,13 @@ struct Vote {
 
 // The outcome of one voting call, filled when its vote arrives; later calls of the key hold it too.
 struct VoteResult {
-  bool known = false;
+  VoteResult() = default;
+  VoteResult(const VoteResult& other)
+      : known(other.known.load()), algorithm(other.algorithm), why(other.why) {}
+  VoteResult& operator=(const VoteResult&) = delete;
+
+  // Written last, since a thread that begins a later call may look while another takes the vote.
+  std::atomic<bool> known{false};
   const Algorithm* algorithm = nullptr;  // null: one call of the host MPI on whole buffers
   std::string why;                       // not by a better one, for people
 };
