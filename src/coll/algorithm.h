@@ -51,6 +51,7 @@ struct Variant {
 struct NamedVariant {
   const char* name;
   Variant variant;
+  const char* path = nullptr;  // where traces say another one than the algorithm's name
 };
 
 // Who has chosen an algorithm; rule: nobody has asked for one.
@@ -105,13 +106,15 @@ struct DeviceWays {
 struct Situation {
   node::Kind kind = node::Kind::bcast;
   std::uint32_t offered = UINT32_MAX;  // DeviceWays
-  bool by_pairs = false;               // each rank knows the sizes of its own pairs only
   bool all_short = false;   // no rank has anything on a device that is worth more than inboxes
   bool library = false;     // its communicator is there, and the library has this call
   bool inboxes = false;     // and the call fits them
   bool regions = false;     // and kernels, if the call reduces
   bool two_levels = false;  // a group on each node, a wire between them, and it is worth it
   bool chunks = false;      // the host MPI's call can be cut, and it is worth it
+
+  // Each rank knows the sizes of its own pairs only.
+  bool by_pairs() const noexcept { return node::goes_by_pairs(kind); }
 };
 
 // What only the caller knows of this process.

@@ -152,7 +152,6 @@ std::unique_ptr<Meeting> Bootstrap::next_across_nodes(const Vote& vote) {
 Situation Bootstrap::situation(const Vote& vote) const {
   return {.kind = args_.kind,
           .offered = args_.ways.offered,
-          .by_pairs = by_pairs(),
           .all_short = vote.all_short(),
           .library = has_library(),
           .inboxes = has_inboxes(),

@@ -57,7 +57,7 @@ constinit const Algorithm algorithms::two_level{
         },
     .by_regions = true,
     .offer = offer,
-    .takes = [](const Situation& s) { return s.two_levels && (s.by_pairs || !s.all_short); },
+    .takes = [](const Situation& s) { return s.two_levels && (s.by_pairs() || !s.all_short); },
     .in_detail =
         [](const Question& question, const DeviceWays& ways) {
           const bool has_leaders = !node::goes_by_pairs(question.kind);

@@ -55,7 +55,7 @@ constinit const Algorithm algorithms::inbox{
     .variants = kVariants,
     .has = [](node::Kind kind) { return !node::is_among_neighbours(kind); },
     .offer = offer,
-    .takes = [](const Situation& s) { return s.inboxes && (s.regions || !s.by_pairs); },
+    .takes = [](const Situation& s) { return s.inboxes && (s.regions || !s.by_pairs()); },
     .make = make,
     .copier = copier,
     .goes_at_once = [](Team& team,

@@ -20,14 +20,21 @@ using node::Kind;
 using Shots = Variant::Shots;
 
 constexpr const Algorithm* kThis = &algorithms::regions;
+constexpr const char* kDirectPath = "node-direct";
 constexpr NamedVariant kVariants[] = {
     {"node", {.algorithm = kThis}},
     {"node-one-shot", {.algorithm = kThis, .shots = Shots::one}},
     {"node-two-shot", {.algorithm = kThis, .shots = Shots::two}},
-    {"node-direct", {.algorithm = kThis, .direct = true}},
-    {"node-direct-one-shot", {.algorithm = kThis, .shots = Shots::one, .direct = true}},
-    {"node-direct-two-shot", {.algorithm = kThis, .shots = Shots::two, .direct = true}},
-    {"node-direct-spread", {.algorithm = kThis, .shots = Shots::spread, .direct = true}},
+    {"node-direct", {.algorithm = kThis, .direct = true}, kDirectPath},
+    {"node-direct-one-shot",
+     {.algorithm = kThis, .shots = Shots::one, .direct = true},
+     kDirectPath},
+    {"node-direct-two-shot",
+     {.algorithm = kThis, .shots = Shots::two, .direct = true},
+     kDirectPath},
+    {"node-direct-spread",
+     {.algorithm = kThis, .shots = Shots::spread, .direct = true},
+     kDirectPath},
 };
 
 // For two ranks all of it is no more than an exchange of shares; the kernel alone then brings it

@@ -29,6 +29,8 @@ constexpr const Algorithm* kRegistry[] = {
 #undef ALGORITHM
 };
 
+static_assert(std::size(kRegistry) <= 32);  // bits of DeviceWays::offered
+
 constexpr const char* kAutomatic = "auto";
 
 constexpr MessageWayRow kMessageWays[] = {
@@ -167,8 +169,7 @@ const char* name_of(const NetWay& way) { return name_in(kNetWays, way); }
 std::vector<AlgorithmRow> all_algorithms() {
   std::vector<AlgorithmRow> rows{{kAutomatic, {}, ""}};
   for_each_variant([&](const Algorithm& algorithm, const NamedVariant& named) {
-    const char* const path = named.variant.direct ? "node-direct" : algorithm.name;
-    rows.push_back({named.name, named.variant, path});
+    rows.push_back({named.name, named.variant, named.path ? named.path : algorithm.name});
   });
   for (ccl::Library* library : ccl::libraries()) {
     if (library->open().ok() && library->takes(device::default_runtime().name()))

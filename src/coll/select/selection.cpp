@@ -135,7 +135,6 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
   const Algorithm& algorithm =
       select({.kind = question.kind,
               .offered = ways.offered,
-              .by_pairs = by_pairs,
               .all_short = all_short,
               .library = ways.library != nullptr,
               .inboxes = on_node && ways.lane_bytes != 0,
