@@ -309,9 +309,10 @@ void ModelShim::go_by_pairs(core::CollArgs& made, const CollectiveArgs& args) {
   const bool scatters = args.kind == Collective::scatter;
   if (!options_.exchange.pairs || (!gathers && !scatters && args.kind != Collective::alltoall))
     return;
-  call.kind = gathers    ? node::Kind::gatherv
+  made.kind = gathers    ? node::Kind::gatherv
               : scatters ? node::Kind::scatterv
                          : node::Kind::alltoallv;
+  call.kind = made.kind;
   made.in_place = args.in_place && args.kind == Collective::alltoall;
   const bool own_stays = args.in_place && (made.in_place || args.root == made.rank);
   const int skipped = own_stays ? made.rank : -1;
