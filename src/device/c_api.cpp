@@ -310,6 +310,7 @@ ACCORD_EXPORT int accord_set_device(int device) {
 }
 
 ACCORD_EXPORT int accord_device_count(void) {
+  want_memory();
   int count = 0;
   const int code = guarded([&]() -> accord::Status {
     count = default_runtime().device_count();

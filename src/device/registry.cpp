@@ -107,6 +107,8 @@ bool in_program_or_heap(std::uintptr_t address) noexcept {
 enum class Activity { unknown, none, some };
 std::atomic<Activity> activity{Activity::unknown};
 
+std::atomic<bool> wanted{false};  // want_memory
+
 // First use: makes the runtimes, which is when a vendor's driver is looked for.
 Activity find_activity() noexcept {
   Activity found = Activity::none;
@@ -163,6 +165,9 @@ DeviceRuntime& default_runtime() {
   }();
   return chosen;
 }
+
+void want_memory() noexcept { wanted.store(true, std::memory_order_relaxed); }
+bool memory_is_wanted() noexcept { return wanted.load(std::memory_order_relaxed); }
 
 PointerInfo classify(const void* pointer) noexcept {
   PointerInfo info;

@@ -17,6 +17,13 @@ std::span<DeviceRuntime* const> runtimes();
 // The runtime of accord_malloc: the first that has a device, or the one ACCORD_RUNTIME names.
 DeviceRuntime& default_runtime();
 
+// The program shows, before MPI begins, that it takes memory of accord_malloc: it is linked with
+// Accord, or has asked for its devices. Where there is no accelerator, ACCORD_RUNTIME=auto means
+// the host runtime to such a program. To any other it means that all memory is the host's: it pays
+// nothing. Thread-safe.
+void want_memory() noexcept;
+bool memory_is_wanted() noexcept;
+
 // Classifies one pointer. Costs a few ns while no runtime is active, and for addresses of this
 // thread's stack, the program's static data and the brk heap; else one query a runtime (0.1 us on
 // CUDA).
@@ -39,8 +46,8 @@ bool any_active() noexcept;
 // A runtime whose active() turns true after its first use calls this before it hands out a pointer.
 void note_active() noexcept;
 
-// Whether an accelerator may be used by this process at all (driver present, or
-// ACCORD_RUNTIME=host).
+// Whether an accelerator may be used by this process at all: a driver is present, or the host
+// runtime stands in.
 bool accelerator_present();
 
 }  // namespace accord::device

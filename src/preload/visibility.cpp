@@ -104,9 +104,13 @@ class EditableSymbols {
   bool open_ = false;
 };
 
+bool linked = false;  // as Accord was loaded; its shims, which are linked with it, come later
+
 [[gnu::constructor]] void fit_symbols_to_mpi() {
   ElfObject self;
-  if (!find_object(&accord_trampolines, self) || is_linked_with(self)) return;
+  if (!find_object(&accord_trampolines, self)) return;
+  linked = is_linked_with(self);
+  if (linked) return;
   const bool loaded = is_mpi_loaded();
   EditableSymbols symbols(self);
   if (!symbols.open()) {
@@ -123,6 +127,8 @@ class EditableSymbols {
 }
 
 }  // namespace
+
+bool is_linked() noexcept { return linked; }
 
 void* accord_symbol_address(const Trampoline* trampoline) {
   return is_in_process(*trampoline) ? trampoline->code : nullptr;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "coll/select/selection.h"
 #include "device/machine.h"
+#include "preload/bind.h"
 #include "preload/shim_abi.h"
 #include "shim/collectives.h"
 #include "shim/lineage.h"
@@ -20,6 +21,10 @@
 
 namespace accord::shim {
 namespace {
+
+void find_wants() {
+  if (preload::is_linked()) device::want_memory();
+}
 
 // A progress thread needs MPI_THREAD_MULTIPLE; without accelerators nothing ever needs the thread.
 // Asked for on all ranks of a machine or on none: barriers of MPICH 5.0 hang where the levels of
@@ -187,6 +192,7 @@ void add_memory_kinds(MPI_Info info) {
 int Init(int* argc, char*** argv) {
   int provided = MPI_THREAD_SINGLE;
   const core::CallScope scope("MPI_Init");
+  find_wants();
   const int level = wanted_level(MPI_THREAD_SINGLE);
   const int code = level == MPI_THREAD_SINGLE ? host::Init(argc, argv)
                                               : host::Init_thread(argc, argv, level, &provided);
@@ -195,6 +201,7 @@ int Init(int* argc, char*** argv) {
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
   const core::CallScope scope("MPI_Init_thread");
+  find_wants();
   int code = host::Init_thread(argc, argv, wanted_level(required), provided);
   if (code != MPI_SUCCESS) return code;
   code = after_init(required);

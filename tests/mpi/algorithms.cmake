@@ -67,6 +67,15 @@ endforeach()
 accord_mpi_test(NAME mpi.${flavour}.algorithms.of_one FLAVOUR ${flavour} RANKS 2
   COMMAND accord_algorithms_${flavour} inbox PRELOAD accord LABELS mpi TIMEOUT 120
   ENVIRONMENT ACCORD_RUNTIME=host ACCORD_ALGORITHM=allreduce:inbox,node)
+# Where there is no accelerator, auto is the host runtime to a program that is linked with Accord.
+accord_mpi_test(NAME mpi.${flavour}.algorithms.auto FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_algorithms_${flavour} node-direct LABELS mpi TIMEOUT 120 ENVIRONMENT ACCORD_RUNTIME=auto)
+# To one that is not, nothing: its calls do not even vote.
+accord_mpi_program(accord_not_linked_${flavour} ${flavour} not_linked.cpp)
+accord_mpi_test(NAME mpi.${flavour}.algorithms.auto_not_linked FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_not_linked_${flavour} PRELOAD accord LABELS mpi TIMEOUT 60
+  ENVIRONMENT ACCORD_RUNTIME=auto CUDA_VISIBLE_DEVICES= ACCORD_TRACE=1)
+set_tests_properties(mpi.${flavour}.algorithms.auto_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "votes")
 accord_mpi_test(NAME mpi.${flavour}.algorithms.unknown FLAVOUR ${flavour} RANKS 2
   COMMAND accord_turns_${flavour} PRELOAD accord LABELS mpi TIMEOUT 60
   ENVIRONMENT ACCORD_RUNTIME=host ACCORD_ALGORITHM=inbx)

@@ -3,6 +3,7 @@
 //
 // The embedded host runtime: its device memory cannot be touched, and everything else works as on a
 // GPU.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -87,6 +89,14 @@ TEST_F(HostRuntime, cpu_faults_on_device_memory) {
     EXPECT_TRUE(faults(memory + offset, Touch::read)) << offset;
     EXPECT_TRUE(faults(memory + offset, Touch::write)) << offset;
   }
+}
+
+TEST_F(HostRuntime, fault_on_device_memory_is_explained) {
+  std::byte* memory = allocate(kPageBytes);
+  const std::string touched = fmt::format("the CPU touched 0x{:016x}, device memory of the host",
+                                          reinterpret_cast<std::uintptr_t>(memory) + 7);
+  EXPECT_EXIT(memory[7] = std::byte{1}, testing::KilledBySignal(SIGSEGV), touched);
+  EXPECT_EXIT(*reinterpret_cast<volatile int*>(8) = 1, testing::KilledBySignal(SIGSEGV), "^$");
 }
 
 TEST_F(HostRuntime, system_calls_fail_on_device_memory) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "device/host/fault.h"
 #include "device/memory_file.h"
 
 namespace accord::device {
@@ -103,6 +104,7 @@ Status HostArena::reserve() {
     if (start == MAP_FAILED) continue;
     madvise(start, size, MADV_DONTDUMP);  // a wish only
     const auto address = reinterpret_cast<std::uintptr_t>(start);
+    explain_faults(address, size / 2);
     // One page less: what lies just before the first allocation is ours as well, and nobody's.
     device_ranges_.add(address + page_bytes(), size / 2 - page_bytes());
     touchable_ranges_.add(address + size / 2, size / 2);

@@ -149,7 +149,10 @@ class HostRuntime final : public DeviceRuntime {
  public:
   const char* name() const noexcept override { return "host"; }
   bool active() noexcept override { return arena_.in_use(); }
-  bool present() noexcept override { return active() || config().runtime == name(); }
+  bool present() noexcept override {
+    return active() || config().runtime == name() ||
+           (memory_is_wanted() && &default_runtime() == this);
+  }
 
   bool classify(const void* pointer, PointerInfo& info) noexcept override;
 
