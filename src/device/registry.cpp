@@ -184,6 +184,13 @@ PointerInfo classify_argument(const void* pointer) noexcept {
   return info;
 }
 
+void order_behind_program(const PointerInfo& first, const PointerInfo& second) noexcept {
+  const bool asks = needs_staging(first);
+  if (asks) first.runtime->order_behind_program(first.context);
+  const bool is_done = asks && second.runtime == first.runtime && second.context == first.context;
+  if (needs_staging(second) && !is_done) second.runtime->order_behind_program(second.context);
+}
+
 void order_behind_program() noexcept {
   if (!any_active()) return;
   for (DeviceRuntime* runtime : list()) {

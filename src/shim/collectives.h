@@ -183,8 +183,16 @@ inline void hand_to_host(const stages::Story& story, const char* why) {
   stages::enter(stages::Stage::host_mpi);
 }
 
-inline device::PointerInfo whereabouts(const void* pointer) {
-  return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify_argument(pointer);
+// Where its buffers are. What the program's synchronous calls have put there is there from now on.
+template <class Shape>
+RepeatedCalls::Places places_of(const Shape& call) {
+  const auto place = [](const void* pointer) {
+    return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify(pointer);
+  };
+  const RepeatedCalls::Places places{.send = place(send_pointer(call)),
+                                     .recv = place(recv_pointer(call))};
+  device::order_behind_program(places.send, places.recv);
+  return places;
 }
 
 // Its buffers, for errors.
@@ -239,9 +247,7 @@ bool again(const Shape& call, int& code) {
     CommState* const state = comm_state(call.comm);
     const RepeatedCalls::Call* const kept =
         state == nullptr ? nullptr : state->repeated.find(mark_of(call), call);
-    if (kept == nullptr || kept->send != whereabouts(send_pointer(call)) ||
-        kept->recv != whereabouts(recv_pointer(call)))
-      return false;
+    if (kept == nullptr || kept->places != places_of(call)) return false;
     const auto status = core::run_again(engine(), *state->queue, kept->args);
     if (status)
       code =
@@ -257,12 +263,9 @@ void keep(const char* name, const Shape& call, CommState& state, core::Collectiv
   if constexpr (std::equality_comparable<Shape>) {
     const RepeatedCalls::Mark mark = mark_of(call);
     if (!state.repeated.comes_again(mark) || !named_types(call, *went.args)) return;
-    state.repeated.keep(mark, call,
-                        {.shape = {},
-                         .function = name,
-                         .send = whereabouts(send_pointer(call)),
-                         .recv = whereabouts(recv_pointer(call)),
-                         .args = *std::move(went.args)});
+    state.repeated.keep(
+        mark, call,
+        {.shape = {}, .function = name, .places = places_of(call), .args = *std::move(went.args)});
   }
 }
 

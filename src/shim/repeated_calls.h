@@ -24,11 +24,17 @@ namespace accord::shim {
 // they are reused. Used by the one thread that may make collectives on the communicator.
 class RepeatedCalls {
  public:
+  // Of its buffers.
+  struct Places {
+    device::PointerInfo send;
+    device::PointerInfo recv;
+    bool operator==(const Places&) const = default;
+  };
+
   struct Call {
     std::any shape;
     const char* function = nullptr;  // for errors
-    device::PointerInfo send;
-    device::PointerInfo recv;
+    Places places;
     core::CollArgs args;
   };
 
