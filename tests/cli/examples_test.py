@@ -65,3 +65,23 @@ def test_cupy_example_skips_with_a_reason() -> None:
         [sys.executable, example], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 77 and done.stderr.startswith("skipped: ")
+
+
+_SAYS = {
+    "allreduce.py": "over 2 ranks: correct, by node",
+    "halo.py": "20 steps over 2 ranks: correct",
+    "pi.py": "pi is about 3.14",
+}
+
+
+def test_all_python_examples_are_run() -> None:
+    assert {path.name for path in (EXAMPLES / "python").glob("*.py")} == set(_SAYS)
+
+
+@pytest.mark.parametrize("name", _SAYS)
+def test_python_example(name: str, mpi: Mpi, home: Home, accord: Accord) -> None:
+    if mpi.python is None:
+        pytest.skip(f"no Python with mpi4py over {mpi.name}")
+    example = EXAMPLES / "python" / name
+    done = accord("run", "-n", 2, mpi.python, example, ACCORD_RUNTIME="host")
+    assert done.returncode == 0 and _SAYS[name] in done.stdout, done.stdout + done.stderr
