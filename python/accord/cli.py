@@ -14,6 +14,7 @@ from typer.completion import completion_init
 from accord import __version__
 from accord.bench import BenchCommand, bench
 from accord.doctor import doctor
+from accord.ending import unwind_when_told_to_end
 from accord.errors import USAGE_EXIT_CODE, UserError
 from accord.explain import explain
 from accord.info import info
@@ -66,6 +67,7 @@ app.command()(report)
 def main() -> None:
     if COMPLETION_VARIABLE in os.environ:  # set by what shells load for completion
         completion_init()
+    unwind_when_told_to_end()
     try:
         app(prog_name="accord")
     except UserError as error:

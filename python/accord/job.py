@@ -10,6 +10,8 @@ import subprocess
 import sys
 from typing import IO
 
+from accord.ending import ended
+
 INTERRUPTED = 130
 _END_S = 10.0
 _ERASE_LINE = b"\r\x1b[K"
@@ -20,9 +22,7 @@ def run_job(command: list[str], environment: dict[str, str], tidy: bool) -> int:
     pipe = subprocess.PIPE if tidy else None
     process = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe)
     try:
-        if process.stdout is not None and process.stderr is not None:
-            _copy_tidily(process.stdout, process.stderr)
-        code = process.wait()
+        code = _follow(process)
     except KeyboardInterrupt:
         # The launcher was interrupted, too; killing it at once would leave its ranks behind.
         try:
@@ -30,7 +30,16 @@ def run_job(command: list[str], environment: dict[str, str], tidy: bool) -> int:
         except subprocess.TimeoutExpired:
             process.kill()
         return INTERRUPTED
+    except SystemExit:  # only this process was told to end
+        with ended(process):
+            raise
     return code if code >= 0 else 128 - code
+
+
+def _follow(process: subprocess.Popen[bytes]) -> int:
+    if process.stdout is not None and process.stderr is not None:
+        _copy_tidily(process.stdout, process.stderr)
+    return process.wait()
 
 
 def _copy_tidily(output: IO[bytes], progress: IO[bytes]) -> None:

@@ -5,18 +5,18 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accord.algorithms import MEASURED_AS, NET_SEND, SEND, as_table_names, asked_as, operations_of
 from accord.benchmark import Target, bench_command, environment_for
+from accord.ending import ended
 from accord.errors import UserError
 from accord.paths import Home
 from accord.tables import OFF, VARIABLE
@@ -27,7 +27,6 @@ _GIVE_UP = 4
 # The longest that one point may take, set-up of the communicators included.
 _STALL_S = 300.0
 _POLL_S = 0.1
-_END_S = 10.0
 
 Record = dict[str, Any]
 
@@ -84,7 +83,9 @@ class State:
 
     def lacks(self, planned: Planned) -> bool:
         key, names = planned.key, {RULE, *planned.algorithms}
-        wanted = {(name, operation) for name in names for operation in operations_of(key.collective)}
+        wanted = {
+            (name, operation) for name in names for operation in operations_of(key.collective)
+        }
         done = {
             (record.get("algorithm"), record.get(MEASURED_AS, key.collective))
             for record in self.records
@@ -128,7 +129,7 @@ def measure(
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-            with _ended(process):
+            with ended(process):
                 wrong = _follow(process, file, planned, deadline_s, finished)
         # 1 is for wrong results, which the records name; but launchers end so, too.
         if process.returncode not in ((0, 1) if wrong else (0,)):
@@ -149,20 +150,6 @@ def _line_of(point: Planned) -> str:
         " ".join([operation, str(size_bytes), *names]) + "\n"
         for operation in operations_of(collective)
     )
-
-
-@contextmanager
-def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """However this ends, the launcher does too, and gets the time to end its ranks."""
-    try:
-        yield
-    except BaseException:
-        for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            process.send_signal(kind)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_END_S)
-                break
-        raise
 
 
 def _follow(

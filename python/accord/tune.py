@@ -7,13 +7,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import signal
 import sys
 import time
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -316,19 +314,14 @@ def _measure(sweep: Sweep, planned: list[Planned], paths: dict[str, str], second
     if len(missing) < len(planned):
         done = len(planned) - len(missing)
         print(f"accord: {done} points were measured before", file=sys.stderr)
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         with sweep.progress:
             if missing:
                 sweep.run("measuring", missing, seconds, _FIRST_PASS_SHARE)
             sweep.repeat(planned, paths, seconds)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         print("accord: interrupted; the same command goes on from here", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def tune(

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,16 +185,21 @@ def _run_bounded(command: list[str], environment: dict[str, str]) -> tuple[int |
     try:
         output, _ = process.communicate(timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        # The launcher ends its ranks when it is told to; what does not listen is killed.
-        for kind in (signal.SIGTERM, signal.SIGKILL):
-            os.killpg(process.pid, kind)
-            try:
-                process.communicate(timeout=5)
-                break
-            except subprocess.TimeoutExpired:
-                continue
+        _end(process)
         return None, ""
+    except BaseException:
+        _end(process)
+        raise
     return process.returncode, output
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """The launcher ends its ranks when it is told to; what does not listen is killed."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        os.killpg(process.pid, kind)
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)
+            break
 
 
 def _last_line(output: str) -> str:
