@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
+import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +25,9 @@ from accord.options import PassOnCommand
 from accord.paths import Home, find_home
 from accord.tables import apply_table
 
+# Where the benchmark's own help has the texts of its options.
+_TEXT_COLUMN = 30
+
 
 class BenchCommand(PassOnCommand):
     """Adds the benchmark program's own options to --help."""
@@ -29,8 +35,11 @@ class BenchCommand(PassOnCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         sys.stdout.flush()
-        with contextlib.suppress(UserError, OSError):
-            subprocess.run([_any_program(find_home()), "--help"], timeout=60, check=False)
+        with contextlib.suppress(UserError, OSError, subprocess.TimeoutExpired):
+            words = [_any_program(find_home()), "--help"]
+            done = subprocess.run(words, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+            for line in done.stdout.splitlines():
+                print(_broken(line, shutil.get_terminal_size().columns))
 
 
 def _any_program(home: Home) -> str:
@@ -38,6 +47,15 @@ def _any_program(home: Home) -> str:
         if home.bench(abi).is_file():
             return str(home.bench(abi))
     raise UserError(f"no benchmark program in {home.bin}; build Accord with an MPI")
+
+
+def _broken(line: str, width: int) -> str:
+    """A line of help that ends with the terminal and goes on below the place where its text began."""
+    heading = re.match(r"[a-z]+: ", line)
+    start = _TEXT_COLUMN if line.startswith("  ") else heading.end() if heading else 0
+    indent = " " * min(start, width // 2)
+    lines = textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def _wants_progress(words: list[str]) -> bool:

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from typer.completion import completion_init
@@ -54,14 +56,20 @@ def _options(
     pass
 
 
-app.command(cls=LaunchCommand, options_metavar="[OPTIONS]")(run)
-app.command()(preload)
-app.command()(info)
-app.command()(doctor)
-app.command()(tune)
-app.command()(explain)
-app.command(cls=BenchCommand, options_metavar="[OPTIONS]")(bench)
-app.command()(report)
+def _add(verb: Callable[..., None], **options: Any) -> None:
+    """Its docstring is its help, whose paragraphs break where the terminal ends."""
+    paragraphs = inspect.cleandoc(verb.__doc__ or "").split("\n\n")
+    app.command(help="\n\n".join(text.replace("\n", " ") for text in paragraphs), **options)(verb)
+
+
+_add(run, cls=LaunchCommand, options_metavar="[OPTIONS]")
+_add(preload)
+_add(info)
+_add(doctor)
+_add(tune)
+_add(explain)
+_add(bench, cls=BenchCommand, options_metavar="[OPTIONS]")
+_add(report)
 
 
 def main() -> None:

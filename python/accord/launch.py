@@ -35,15 +35,26 @@ def preload_value(home: Home, environment: Mapping[str, str]) -> str:
 
 def choose_launcher(linkage: Linkage, named: str | None) -> Launcher:
     if named is not None:
-        return named_launcher(named)
-    launcher = find_launcher(linkage.library, linkage.vendor)
-    if launcher is None:
+        launcher = named_launcher(named)
+        if launcher.vendor is not linkage.vendor:
+            raise UserError(other_vendor(launcher, f"{linkage.vendor.value}, {linkage.library}"))
+        return launcher
+    found = find_launcher(linkage.library, linkage.vendor)
+    if found is None:
         raise UserError(
             f"found no mpiexec of {linkage.vendor.value} for {linkage.library}; name it with "
             "--mpiexec, or under Slurm start the program with "
             '`LD_PRELOAD="$(accord preload)" srun ...`'
         )
-    return launcher
+    return found
+
+
+def other_vendor(launcher: Launcher, mpi: str) -> str:
+    """Why this launcher is refused: each rank would take itself for the only one."""
+    return (
+        f"{launcher.path} is the launcher of {launcher.title}, and the program's MPI is {mpi}: leave "
+        "--mpiexec out, or name a launcher of that MPI"
+    )
 
 
 def named_launcher(name: str) -> Launcher:

@@ -18,6 +18,13 @@ from functools import cache
 from pathlib import Path
 
 
+class Vendor(enum.Enum):
+    """Family of a launcher: how it takes options and forwards the environment."""
+
+    MPICH = "MPICH"
+    OPENMPI = "Open MPI"
+
+
 class Abi(enum.Enum):
     """Binary interface of an MPI library; the value is also the name of Accord's shim for it."""
 
@@ -31,12 +38,10 @@ class Abi(enum.Enum):
             self.value
         ]
 
-
-class Vendor(enum.Enum):
-    """Family of a launcher: how it takes options and forwards the environment."""
-
-    MPICH = "MPICH"
-    OPENMPI = "Open MPI"
+    @property
+    def vendor(self) -> Vendor | None:
+        """Whose launcher starts its programs; None: of either."""
+        return {"mpich": Vendor.MPICH, "openmpi": Vendor.OPENMPI}.get(self.value)
 
 
 # Cray and others put the compiler's name into the name of the library.
@@ -45,6 +50,8 @@ _ABI_PATTERNS = (
     (Abi.OPENMPI, re.compile(r"libmpi\.so\.40(\.|$)")),
     (Abi.STANDARD, re.compile(r"libmpi_abi\.so\.\d+(\.|$)")),
 )
+# Where distributions put theirs.
+_SYSTEM_FOLDERS = (Path("/usr/bin"), Path("/bin"))
 _ANY_MPI = re.compile(r"libmpi(ch|_mt|_abi)?\.so(\.\d+)*$")
 
 
@@ -164,10 +171,14 @@ def _libraries_of(launcher: Launcher, arch: str | None) -> dict[Abi, Path]:
 
 
 def discover(extra_prefixes: list[Path], arch: str | None) -> list[Installation]:
-    """Every MPI on PATH, in the current Python environment and under `extra_prefixes`, each once."""
+    """Every MPI on PATH, in the current Python environment and under `extra_prefixes`, each once.
+
+    The system's come last of PATH and environment: who has another one has got it to use it.
+    """
     folders = [*path_folders(), Path(sys.prefix) / "bin"]
     if venv := os.environ.get("VIRTUAL_ENV"):
         folders.append(Path(venv) / "bin")
+    folders.sort(key=lambda folder: folder in _SYSTEM_FOLDERS)
     folders += [prefix / "bin" for prefix in extra_prefixes]
     seen: set[tuple[Path, ...]] = set()
     installations = []

@@ -17,6 +17,7 @@ from accord.launch import (
     assemble,
     choose_launcher,
     named_launcher,
+    other_vendor,
     rank_prefix,
     root_hint,
     same_mpi,
@@ -51,6 +52,8 @@ def _find_mpi(
     for segment in segments:
         resolve_program(segment.program[0])
     launcher = named_launcher(mpiexec) if mpiexec else installation_of(mpi).launcher
+    if mpi.vendor not in (None, launcher.vendor):
+        raise UserError(other_vendor(launcher, f"{mpi.vendor.value}, as --mpi says"))
     return launcher, f"{mpi.label}, as given by --mpi"
 
 
@@ -79,6 +82,13 @@ def run(
     verbose: Annotated[
         bool, typer.Option("--explain", help="Say on stderr which MPI was found, then run.")
     ] = False,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Say on stderr which way each call on device memory goes, and why (ACCORD_TRACE=1).",
+        ),
+    ] = False,
 ) -> None:
     """Run an MPI program under Accord.
 
@@ -99,7 +109,8 @@ def run(
     table = apply_table(home, os.environ)  # mpiexec hands it on to the ranks
     if table.warning:
         print(f"accord: {table.warning}", file=sys.stderr)
-    prefix = rank_prefix(home, gpus_per_rank or int(bind_gpu), os.environ)
+    extra = {"ACCORD_TRACE": "1"} if trace else {}
+    prefix = rank_prefix(home, gpus_per_rank or int(bind_gpu), os.environ, extra)
     command = assemble(launcher, segments, prefix, os.environ)
     if verbose:
         print(f"accord: {found}; {launcher.title} ({launcher.path})", file=sys.stderr)

@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from accord.discovery import installations
+from accord.mpi import Abi
+from accord.paths import Home
+
 from conftest import Accord, Mpi
 
 Program = Callable[[Mpi], Path]
@@ -163,10 +167,45 @@ def test_missing_library(accord: Accord, tmp_path: Path) -> None:
     assert done.returncode == 2 and "ACCORD_HOME is" in done.stderr
 
 
+def test_a_launcher_of_another_vendor_is_refused(
+    mpi: Mpi, mpi_program: Program, launched: Accord
+) -> None:
+    others = [each for each in installations() if each.launcher.vendor is not mpi.vendor]
+    if not others:
+        pytest.skip("needs launchers of two vendors")
+    other = others[0].launcher
+    ways = [[], ["--mpi", mpi.abi.value]] if mpi.abi is not Abi.STANDARD else [[]]
+    for words in ways:
+        done = launched("run", *words, "--mpiexec", other.path, "-n", 2, mpi_program(mpi))
+        assert done.returncode == 2 and done.stdout == ""
+        assert f"{other.path} is the launcher of {other.title}, and" in done.stderr
+        assert f"the program's MPI is {mpi.vendor.value}" in done.stderr
+
+
+def test_trace_reaches_the_ranks_alone(mpi: Mpi, mpi_program: Program, launched: Accord) -> None:
+    words = ("-n", 2, mpi_program(mpi), "$ACCORD_TRACE")
+    assert launched("run", "--trace", *words).stdout.count("[1]") == 2
+    assert launched("run", *words).stdout.count("[unset]") == 2
+
+
+def test_a_table_that_is_not_there_is_said_once(home: Home, mpi: Mpi, accord: Accord) -> None:
+    if mpi.python is None:
+        pytest.skip(f"no Python with mpi4py over {mpi.name}")
+    program = "from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
+    done = accord("run", "-n", 2, mpi.python, "-c", program, ACCORD_TABLE="/nope", ACCORD_LOGG="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("/nope is no table") == 1, done.stderr
+    assert done.stderr.count("ACCORD_LOGG is no setting") == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 2, done.stderr
+
+
 def test_every_verb_has_help(accord: Accord) -> None:
-    verbs = ("run", "preload", "info", "doctor", "tune", "explain", "bench")
+    verbs = ("run", "preload", "info", "doctor", "tune", "explain", "bench", "report")
     assert all(verb in accord("--help").stdout for verb in verbs)
     for verb in verbs:
-        done = accord(verb, "--help")
+        done = accord(verb, "--help", COLUMNS=80)
         assert done.returncode == 0 and f"accord {verb}" in done.stdout
+        assert max(map(len, done.stdout.splitlines())) <= 80
+    told = accord("run", "--help", COLUMNS=80).stdout
+    assert "starts it with that MPI's own mpiexec" in told, "paragraphs fill their lines"
     assert accord("--version").stdout.startswith("accord 0.")
