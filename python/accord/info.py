@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""`accord info`: settings, device runtimes, collective libraries, and the MPIs of this machine."""
+"""`accord info`: the machine and its MPIs, device runtimes, collective libraries, and the settings."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accord.algorithms import MESSAGES, read_algorithms
+from accord.benchmark import core_count
 from accord.discovery import installations
 from accord.errors import UserError
 from accord.library import read_collective_libraries, read_info
@@ -25,7 +26,7 @@ from accord.settings import (
     Page,
     is_changed,
     markdown,
-    shown_sections,
+    sections_of,
     shown_text,
     shown_value,
 )
@@ -95,8 +96,42 @@ def _settings_table(title: str, rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _tables(answer: dict[str, Any], all_settings: bool) -> Iterator[Table]:
-    """Single facts stand together in the first table; then one for each list of rows."""
+def _brief_tables(answer: dict[str, Any]) -> Iterator[Table]:
+    """The machine, and what differs from the default: what fits a screen."""
+    version = f"{answer.get('version', '')} of commit {answer.get('commit') or 'unknown'}"
+    facts = {
+        "accord": version,
+        "library": f"{answer['library']} (found by {answer['found_by']})",
+        "memory of accord_malloc": answer.get("default_runtime"),
+        "cores": core_count(),
+        "problems": answer.get("problems"),
+        "warnings": "\n".join(map(str, answer.get("warnings") or [])),
+    }
+    facts |= {
+        f"problem of {row.get('name')}": row["problem"]
+        for row in [*_rows(answer, "runtimes"), *_rows(answer, "missing_runtimes")]
+        if row.get("problem")
+    }
+    rows = [{"what": name, "is": fact} for name, fact in facts.items() if fact not in (None, "")]
+    yield _table("Accord", rows, ["what", "is"])
+    devices = device_rows(answer)
+    yield _table("Devices", devices, [name for name in _columns_of(devices) if name != "uuid"])
+    mpis = answer["mpis"] or [{"mpi": "none found on PATH or in this environment"}]
+    columns = [name for name in _columns_of(mpis) if name != "mpiexec"]
+    yield _table("MPIs", mpis, columns)
+    if libraries := [row for row in _rows(answer, "collective_libraries") if row.get("usable")]:
+        yield _table("Collective libraries", libraries, ["name", "version", "path"])
+    settings = _rows(answer, "settings")
+    changed = [row for row in settings if is_changed(row)]
+    count = f"{len(settings) - len(changed)} at their defaults: --all shows them"
+    if changed:
+        yield _settings_table(f"Settings that differ ({count})", changed)
+    else:
+        yield _table("Settings", [{"which": count}], ["which"])
+
+
+def _tables(answer: dict[str, Any]) -> Iterator[Table]:
+    """All there is. Single facts stand together in the first table; then one for each list of rows."""
     facts = {key: value for key, value in answer.items() if not isinstance(value, (list, dict))}
     facts = {key: value for key, value in facts.items() if value not in (None, "")}
     yield _table("Accord", [{"what": k, "is": v} for k, v in facts.items()], ["what", "is"])
@@ -109,7 +144,7 @@ def _tables(answer: dict[str, Any], all_settings: bool) -> Iterator[Table]:
         sections |= {"runtimes": bare, "devices": device_rows(answer), "mpis": mpis}
     for section, value in sections.items():
         if section == "settings":
-            for title, rows in shown_sections(_rows(answer, "settings"), all_settings):
+            for title, rows in sections_of(_rows(answer, "settings")):
                 yield _settings_table(title, rows)
             continue
         title = section.replace("_", " ").capitalize()
@@ -124,7 +159,9 @@ def _tables(answer: dict[str, Any], all_settings: bool) -> Iterator[Table]:
 
 def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    all_settings: Annotated[bool, typer.Option("--all", help="Show all settings.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all settings, runtimes, links and libraries.")
+    ] = False,
     settings_markdown: Annotated[
         Page | None,
         typer.Option(
@@ -134,10 +171,10 @@ def info(
         ),
     ] = None,
 ) -> None:
-    """Show settings, device runtimes, collective libraries, and the MPIs of this machine.
+    """Show this machine as Accord sees it, and the settings that differ from their default.
 
-    Of the settings: those for users, and all that differ from their default. --all shows the rest,
-    by whom they are for. --json has all of them, and says where a value came from.
+    --all shows the rest: all settings by whom they are for, device runtimes and links, algorithms, and
+    the collective libraries that are not there. --json has all of it, and says where a value came from.
     """
     home = find_home()
     told = read_info(home.library)
@@ -155,5 +192,5 @@ def info(
         print(json.dumps(answer, indent=2))
     else:
         console = Console()
-        for table in _tables(answer, all_settings):
+        for table in _tables(answer) if everything else _brief_tables(answer):
             console.print(table)

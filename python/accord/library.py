@@ -21,17 +21,20 @@ from accord.paths import importing_environment
 
 def _ask(library: Path, function: str, about: str) -> Any:
     """The JSON that a function of this library gives. UserError when it cannot be called or crashes."""
+    from accord.waiting import waiting  # late: the process that is asked does without
+
     try:
-        done = subprocess.run(
-            [sys.executable, Path(__file__), library, function],
-            env=importing_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=120,
-            check=False,
-        )
+        with waiting(f"asking {library.name} for {about}"):  # drivers of many devices take seconds
+            done = subprocess.run(
+                [sys.executable, Path(__file__), library, function],
+                env=importing_environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=120,
+                check=False,
+            )
     except subprocess.TimeoutExpired as error:
         raise UserError(f"{library} does not answer") from error
     if done.returncode < 0:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from accord.errors import UserError
 from accord.mpi import Abi, Vendor, abi_of_library, is_mpi_library
+from accord.waiting import waiting
 
 _NAME_IT = "name its MPI with --mpi mpich|openmpi|abi"
 
@@ -168,16 +169,17 @@ def _detect_python(interpreter: Path) -> Linkage:
     # Accord must not be preloaded here: the question is what the program finds by itself.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
-        done = subprocess.run(
-            [interpreter, "-c", _PROBE],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=120,
-            env=environment,
-            check=False,
-        )
+        with waiting(f"asking {interpreter.name} which MPI its mpi4py loads"):
+            done = subprocess.run(
+                [interpreter, "-c", _PROBE],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=120,
+                env=environment,
+                check=False,
+            )
         answer = json.loads(done.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, IndexError, ValueError) as error:
         raise NoMpiError(

@@ -47,8 +47,8 @@ _HEADS = {
 # Settings
 
 Accord reads these environment variables once, when the program starts. Most programs need none of them.
-`accord info` shows the values that are in use. Other settings have a page of their own:
-[settings-expert.md](settings-expert.md).
+`accord info` shows those that differ from their default, `accord info --all` shows all. Other settings have
+a page of their own: [settings-expert.md](settings-expert.md).
 """,
     Page.EXPERTS: """\
 # Settings for experts
@@ -85,14 +85,8 @@ def is_changed(row: Row) -> bool:
     return bool(row.get("value") != row.get("default"))
 
 
-def shown_sections(rows: list[Row], everything: bool) -> Iterator[tuple[str, list[Row]]]:
-    """Tables for people: the users' settings and what differs from its default, or all by audience."""
-    if not everything:
-        shown = [row for row in rows if audience_of(row) is Audience.USER or is_changed(row)]
-        hidden = len(rows) - len(shown)
-        more = f" ({hidden} more are at their defaults: --all shows them)" if hidden else ""
-        yield f"Settings{more}", shown
-        return
+def sections_of(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Tables for people, by audience."""
     for audience, title in TITLES.items():
         yield f"Settings: {title[0].lower()}{title[1:]}", _of(rows, audience)
 

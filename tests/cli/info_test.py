@@ -5,9 +5,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +23,7 @@ from accord.library import read_collective_libraries, read_info
 from accord.mpi import Abi, discover
 from accord.paths import Home, multiarch
 
-from conftest import MPIS, REPOSITORY, Accord, Mpi
+from conftest import MPIS, PYTHON, REPOSITORY, Accord, Mpi
 
 Build = Callable[..., Path]
 
@@ -67,7 +72,7 @@ def stub_home(build: Build, tmp_path: Path) -> Path:
 
 
 def test_everything_the_library_says_is_shown(accord: Accord, stub_home: Path) -> None:
-    done = accord("info", ACCORD_HOME=stub_home)
+    done = accord("info", "--all", ACCORD_HOME=stub_home)
     assert done.returncode == 0, done.stderr
     words = ("9.9.9", "ACCORD_LOG", "debug", "walled", "3.0 GiB", "ACCORD_LOGG is")
     for text in (*words, "Later section", "fact"):
@@ -131,6 +136,44 @@ def test_discovery_finds_each_mpi_once(mpi: Mpi) -> None:
     mine = [each for each in found if each.launcher.path.parent == mpi.compiler.parent]
     mine = [each for each in mine if each.launcher.vendor is mpi.vendor]
     assert len(mine) == 1 and mpi.abi in mine[0].libraries
+
+
+def test_the_mpi_of_the_environment_comes_before_the_systems(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A command that is called by its path may stand in an environment that is not on PATH."""
+    for place, version in (("system", "4.0"), ("environment", "5.0"), ("module", "4.3")):
+        launcher = tmp_path / place / "bin" / "mpiexec"
+        launcher.parent.mkdir(parents=True)
+        launcher.write_text(f"#!/bin/sh\necho 'HYDRA build details: Version: {version}'\n")
+        launcher.chmod(0o755)
+        (tmp_path / place / "lib").mkdir()
+        (tmp_path / place / "lib" / "libmpi.so.12").touch()
+    system, module = tmp_path / "system" / "bin", tmp_path / "module" / "bin"
+    monkeypatch.setattr("accord.mpi._SYSTEM_FOLDERS", (system,))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.setenv("PATH", f"{system}:/nowhere")
+    assert [each.launcher.version for each in discover([], None)] == ["5.0", "4.0"]
+    monkeypatch.setenv("PATH", f"{system}:{module}")
+    assert [each.launcher.version for each in discover([], None)] == ["4.3", "5.0", "4.0"]
+
+
+def test_a_terminal_is_told_what_takes_time(home: Home) -> None:
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "accord", "info"],
+        env={**os.environ, "PYTHONPATH": str(PYTHON), "TERM": "xterm"},
+        stdout=subprocess.DEVNULL,
+        stderr=end,
+    )
+    os.close(end)
+    told = b""
+    with suppress(OSError):  # all have closed the other end
+        while data := os.read(terminal, 65536):
+            told += data
+    os.close(terminal)
+    assert process.wait(60) == 0 and b"asking libaccord.so for settings" in told
 
 
 def test_the_real_library(home: Home, accord: Accord) -> None:
