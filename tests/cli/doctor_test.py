@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import getpass
 import json
 import re
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,12 +24,13 @@ from accord import benchmark
 from accord.benchmark import targets
 from accord.checks import devices, machine, ranks
 from accord.checks.finding import State
+from accord.checks.report import write_report
 from accord.errors import UserError
 from accord.launch import preload_value
 from accord.mpi import Abi, Installation, Launcher, Vendor
 from accord.paths import Home
 
-from conftest import REPOSITORY, Accord
+from conftest import _OPENMPI, REPOSITORY, Accord
 
 
 def test_small_shared_memory_is_slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -252,3 +255,95 @@ def test_nvshmem_of_a_wheel_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert benchmark.environment_for(target, 2)["ACCORD_NVSHMEM_LIBRARY"] == "/mine.so"
     library.unlink()
     assert benchmark.nvshmem_of_wheel() is None
+
+
+# What a task of a job finds in its environment; launchers would follow it elsewhere, or hang.
+_OF_JOBS = {
+    "slurm": {
+        "SLURM_JOB_ID": "17",
+        "SLURM_JOB_NODELIST": "node7",
+        "SLURM_NODELIST": "node7",
+        "SLURM_NNODES": "1",
+        "SLURM_TASKS_PER_NODE": "1",
+        "SLURM_PROCID": "0",
+        "PMI_RANK": "0",
+        "PMI_SIZE": "1",
+        "PMI_FD": "9",
+        "PMIX_RANK": "0",
+        "PMIX_NAMESPACE": "slurm.pmix.17.0",
+    },
+    "pbs": {"PBS_JOBID": "17", "PBS_NODEFILE": "nodes", "PBS_ENVIRONMENT": "PBS_BATCH"},
+}
+
+
+@pytest.mark.parametrize("manager", _OF_JOBS)
+def test_doctor_stays_on_its_machine(
+    manager: str, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ranks, "_TIMEOUT_S", 30)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nodes").write_text("node9\n")
+    for name, value in {**_OPENMPI, **_OF_JOBS[manager]}.items():
+        monkeypatch.setenv(name, value)
+    found = list(ranks.check_ranks(home, lambda text: None))
+    if not found:
+        pytest.skip("no MPI on PATH or in .deps")
+    assert [each for each in found if each.state is State.BROKEN] == []
+
+
+def test_a_report_is_one_file(home: Home, accord: Accord, tmp_path: Path) -> None:
+    variables = {
+        "ACCORD_LOG": "info",
+        "OMPI_MCA_some": f"{tmp_path}/there",
+        "SLURM_JOB_ID": "17",
+        "CUDA_VISIBLE_DEVICES": "3",
+        "HOME": tmp_path,
+        "SLURM_JWT": "hush1",
+        "UCX_API_KEY": "hush2",
+        "MY_PASSWORD": "hush3",
+        "SLURM_JOB_USER": "hush4",
+        "PMIX_SERVER_URI": "hush5",
+        "OTHER": "hush6",
+        "OMPI_MCA_orte_hnp_uri": "hush7",
+    }
+    done = accord("doctor", "--quick", "--report", "report.json", **variables)
+    assert done.returncode == 0 and "report: report.json" in done.stdout, done.stdout
+    text = (tmp_path / "report.json").read_text()
+    report = json.loads(text)
+    assert report["format"] == "accord-report" and report["accord"]["version"]
+    assert report["machine"]["kernel"] and report["machine"]["cores"] >= 1
+    assert [row["name"] for row in report["settings_that_differ"]] == ["ACCORD_LOG"]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ok ")]
+    assert len(lines) == sum(each["state"] == "ok" for each in report["findings"])
+    assert {row["mpi"] for row in report["mpis"]} == {each.installation.title for each in targets()}
+    told = report["environment"]
+    assert (told["ACCORD_LOG"], told["SLURM_JOB_ID"]) == ("info", "17")
+    assert (told["CUDA_VISIBLE_DEVICES"], told["OMPI_MCA_some"]) == ("3", "~/there")
+    assert "hush" not in text and str(tmp_path) not in text and "uuid" not in text
+    names = {socket.gethostname(), getpass.getuser()} - {"root", "localhost"}
+    assert [name for name in names if re.search(rf"\b{re.escape(name)}\b", text)] == []
+
+
+def test_a_report_has_the_output_of_what_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    target: Any = SimpleNamespace(
+        title="an MPI", abi=Abi.MPICH, launcher=SimpleNamespace(path="x", vendor=Vendor.MPICH)
+    )
+    failed = ranks.Outcome([], "exit status 1: no", output="first\nno\n")
+    monkeypatch.setattr(ranks, "_run", lambda *words: failed)
+    (finding,) = ranks._check_target(Home(tmp_path, tmp_path, "test"), target)
+    assert finding.state is State.BROKEN and finding.output == "first\nno\n"
+    write_report(tmp_path / "report.json", None, {}, [finding])
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["findings"][0]["output"] == "first\nno\n"
+
+
+def test_a_report_of_an_accord_that_does_not_load(accord: Accord, tmp_path: Path) -> None:
+    done = accord("doctor", "--quick", "--report", "report.json", ACCORD_HOME=tmp_path)
+    assert done.returncode == 1
+    findings = json.loads((tmp_path / "report.json").read_text())["findings"]
+    assert findings[0]["state"] == "broken" and "ACCORD_HOME is" in findings[0]["text"]
+    for place in (tmp_path, "/nowhere/report.json"):
+        done = accord("doctor", "--report", place)
+        assert done.returncode == 2 and f"cannot write {place}" in done.stderr

@@ -21,3 +21,4 @@ class Finding:
     state: State
     text: str
     mend: str = ""
+    output: str = ""  # of the program that failed, for a report

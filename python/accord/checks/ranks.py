@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -38,6 +39,11 @@ _OPTIONS = [
     "--warmup",
     "5",
 ]
+_OUTPUT_MAX = 8000  # characters
+_OF_A_JOB = re.compile(
+    r"(SLURM|SRUN|PBS|PALS|FLUX|LSB|SGE|COBALT|PMI|PMI2|PMIX|HYDI|OMPI_COMM_WORLD|OMPI_UNIVERSE)_"
+    r"|(PE_HOSTFILE|MPI_LOCALRANKID|MPI_LOCALNRANKS)$"
+)
 # A host message may cost so much more under Accord than without; beyond, something is wrong.
 _OVERHEAD_MAX = 1.5
 _OVERHEAD_MAX_US = 2.0
@@ -51,9 +57,9 @@ class Outcome:
 
     records: list[dict[str, Any]]
     problem: str = ""
-    too_busy: bool = (
-        False  # the problem is, for all one can tell, that other programs took the cores
-    )
+    # The problem is, for all one can tell, that other programs took the cores.
+    too_busy: bool = False
+    output: str = ""  # of a run that failed, its end
 
     def median_us(self, operation: str, size_bytes: int, peer: str | None = None) -> float | None:
         """Time of the program's own call, or of the named peer measured with it."""
@@ -97,10 +103,12 @@ def _check_target(home: Home, target: Target) -> Iterator[Finding]:
             f"{target.title}: device memory: {device.problem}",
             "see the whole output of `accord bench allreduce latency --memory device --mpi "
             f"{target.abi.value} --mpiexec {target.launcher.path}`, with ACCORD_LOG=debug",
+            device.output,
         )
         return
     if host.problem:
-        yield Finding(State.BROKEN, f"{target.title}: host memory: {host.problem}")
+        text = f"{target.title}: host memory: {host.problem}"
+        yield Finding(State.BROKEN, text, output=host.output)
         return
     if not device.accord_at_work():
         yield Finding(
@@ -152,17 +160,25 @@ def _run(home: Home, target: Target, words: list[str]) -> Outcome:
         options = [*_OPERATIONS, *_OPTIONS, *words, "--progress", "off", "--json", str(file)]
         try:
             with bench_command(home, target, RANKS, options) as command:
-                code, output = _run_bounded(command, environment_for(target, RANKS))
+                code, output = _run_bounded(command, _of_this_machine(target))
         except UserError as error:
             return Outcome([], str(error))
         if code is None:
-            return Outcome([], f"the ranks had no result after {_TIMEOUT_S} s", _is_busy())
+            problem = f"the ranks had no result after {_TIMEOUT_S} s"
+            return Outcome([], problem, _is_busy(), output[-_OUTPUT_MAX:])
         if code != 0:
-            return Outcome([], f"exit status {code}: {_last_line(output)}")
+            problem = f"exit status {code}: {_last_line(output)}"
+            return Outcome([], problem, output=output[-_OUTPUT_MAX:])
         lines = file.read_text().splitlines() if file.exists() else []
     records = [json.loads(line) for line in lines if line.strip()]
     wrong = [f"{row['operation']}: {row['fault']}" for row in records if "fault" in row]
     return Outcome(records, f"wrong result of {wrong[0]}" if wrong else "")
+
+
+def _of_this_machine(target: Target) -> dict[str, str]:
+    """The environment without a job manager's words, by which a launcher would start the ranks elsewhere."""
+    environment = environment_for(target, RANKS)
+    return {name: value for name, value in environment.items() if not _OF_A_JOB.match(name)}
 
 
 def _is_busy() -> bool:
@@ -185,21 +201,20 @@ def _run_bounded(command: list[str], environment: dict[str, str]) -> tuple[int |
     try:
         output, _ = process.communicate(timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        _end(process)
-        return None, ""
+        return None, _end(process)
     except BaseException:
         _end(process)
         raise
     return process.returncode, output
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """The launcher ends its ranks when it is told to; what does not listen is killed."""
+def _end(process: subprocess.Popen[str]) -> str:
+    """The launcher ends its ranks when it is told to; what does not listen is killed. What they said."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         os.killpg(process.pid, kind)
         with suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=5)
-            break
+            return process.communicate(timeout=5)[0]
+    return ""
 
 
 def _last_line(output: str) -> str:
