@@ -47,7 +47,7 @@ configure_file("${accord_packaging}/modulefile.in" "${accord_made}/modulefile" @
 install(FILES "${accord_made}/modulefile" DESTINATION "${accord_modules}" RENAME "${PROJECT_VERSION}")
 
 # To read.
-install(FILES README.md LICENSE CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md DESTINATION "${accord_doc}")
+install(FILES README.md LICENSE CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md THIRD_PARTY.md DESTINATION "${accord_doc}")
 install(DIRECTORY docs examples DESTINATION "${accord_doc}")
 
 # The manual page and what shells complete are made from the command's own help, so by a Python that can run it.
