@@ -188,15 +188,12 @@ class Array:
                [5, 5]])
         """
         target = self[index]
-        if isinstance(value, Array) and (value.shape, value.dtype) == (target.shape, target.dtype):
-            source, address = value, value.address
-        else:
-            numbers = value.numpy() if isinstance(value, Array) else np.asarray(value)
-            source = np.empty(target.shape, target.dtype)
-            source[...] = numbers
-            address = source.ctypes.data
-        if target.nbytes:
-            copy(target.address, address, target.nbytes)
+        if isinstance(value, Array) and _fits(value, target):
+            copy(target.address, value.address, target.nbytes)
+            return
+        source = np.empty(target.shape, target.dtype)
+        source[...] = value.numpy() if isinstance(value, Array) else np.asarray(value)
+        copy(target.address, source.ctypes.data, target.nbytes)
 
     def numpy(self) -> NDArray[Any]:
         """A copy in host memory.
@@ -274,7 +271,7 @@ class Array:
             raise BufferError(
                 "no MPI can use this memory without Accord: start with `accord run -n 2 python ...`"
             )
-        versions = {} if max_version is None else {"max_version": max_version}
+        versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
         try:
             capsule = self._layout.__dlpack__(**versions)
         except TypeError:  # numpy of before DLPack had versions
@@ -295,6 +292,12 @@ class Array:
             "data": (self.address if self.size else 0, False),
             "version": 3,
         }
+
+
+def _fits(source: Array, target: Array) -> bool:
+    """Whether the bytes can be copied within the device as they are. Only addresses are compared."""
+    alike = (source.shape, source.dtype) == (target.shape, target.dtype)
+    return alike and not np.may_share_memory(source._layout, target._layout)
 
 
 def _tensor_in(capsule: object) -> _DeviceOfTensor:

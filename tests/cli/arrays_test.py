@@ -142,6 +142,11 @@ for b in (pickle.loads(pickle.dumps(a)), copy.deepcopy(a), a.copy()):
 a[1, 1:] = a[0, :2]
 a[0] = np.float64(9)
 np.testing.assert_array_equal(a.numpy(), [[9, 9, 9], [3, 0, 1]])
+whole = accord.array(range(100000))
+whole[1:] = whole[:-1]      # overlaps
+np.testing.assert_array_equal(whole.numpy(), [0, *range(99999)])
+with pytest.raises(ValueError):
+    whole[5:5] = [1, 2]
 """,
         LD_PRELOAD=home.library,
     )
