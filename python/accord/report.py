@@ -15,6 +15,7 @@ from accord.reporting.comparison import comparisons, summarise
 from accord.reporting.markdown import ALL, BEST, OURS, Unit, Wanted, table
 from accord.reporting.records import Section, read_sections
 from accord.sizes import parse_size
+from accord.waiting import waiting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,11 +44,13 @@ def _page_file(output: Path) -> Path:
 
 
 def _write_page(sections: list[Section], title: str, file: Path) -> None:
-    from accord.reporting.page import render
-
     _make_folder(file.parent)
+    with waiting("drawing the page"):  # matplotlib takes seconds
+        from accord.reporting.page import render
+
+        page = render(sections, title)
     try:
-        file.write_text(render(sections, title), encoding="utf-8")
+        file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror}") from error
     print(file)

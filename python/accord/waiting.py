@@ -12,7 +12,10 @@ from rich.console import Console
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """A spinner on stderr beside `text` while what is inside goes on; nothing where that is no terminal."""
+    """A spinner on stderr beside `text` while what is inside goes on; nothing where that is no terminal.
+
+    What is inside must not print: it would come out on stderr.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

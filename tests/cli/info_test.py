@@ -159,10 +159,20 @@ def test_the_mpi_of_the_environment_comes_before_the_systems(
     assert [each.launcher.version for each in discover([], None)] == ["4.3", "5.0", "4.0"]
 
 
-def test_a_terminal_is_told_what_takes_time(home: Home) -> None:
+_SECONDS = [
+    (["info"], b"asking libaccord.so for settings"),
+    (["report", REPOSITORY / "bench/results/4xh200-node.jsonl"], b"drawing the page"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), _SECONDS, ids=["info", "report"])
+def test_a_terminal_is_told_what_takes_time(
+    words: list[str], message: bytes, home: Home, libraries: None, tmp_path: Path
+) -> None:
     terminal, end = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "accord", "info"],
+        [sys.executable, "-m", "accord", *words],
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(PYTHON), "TERM": "xterm"},
         stdout=subprocess.DEVNULL,
         stderr=end,
@@ -173,7 +183,7 @@ def test_a_terminal_is_told_what_takes_time(home: Home) -> None:
         while data := os.read(terminal, 65536):
             told += data
     os.close(terminal)
-    assert process.wait(60) == 0 and b"asking libaccord.so for settings" in told
+    assert process.wait(60) == 0 and message in told
 
 
 def test_the_real_library(home: Home, accord: Accord) -> None:
