@@ -302,4 +302,5 @@ def test_the_guides_program(mpi: Mpi, home: Home, accord: Accord, tmp_path: Path
     program = tmp_path / "program.py"
     program.write_text(guide.split("```python\n")[1].split("```")[0])
     done = accord("run", "-n", 2, mpi.python, program, ACCORD_RUNTIME="host")
-    assert done.stdout.count("[4. 6.] staged") == 2, done.stdout + done.stderr
+    for word in ("[4. 6.]", "staged"):  # a launcher may mix the lines of ranks
+        assert done.stdout.count(word) == 2, done.stdout + done.stderr
