@@ -98,10 +98,10 @@ class Description {
       valid = valid && count == 0;
       return {};
     }
-    // Absolute addresses: each may be on a device. A null pointer with a predefined type is the
-    // user's mistake.
+    // Absolute addresses, in the type or as a displacement: each may be on a device. A null pointer
+    // with a predefined type and no displacement is the user's mistake.
     if (buffer.user() == MPI_BOTTOM && !buffer.is_staged() && datatype != MPI_DATATYPE_NULL &&
-        !is_named(datatype)) {
+        (offset_bytes != 0 || !is_named(datatype))) {
       device::order_behind_program();
       buffer = core::StagedBuffer::absolute(buffer.user());
     }

@@ -281,6 +281,39 @@ void check_disagreement() {
   MPI_Comm_free(&made.comm);
 }
 
+// Blocks of a predefined type whose displacements are their addresses: an int to and from each side
+// of a ring.
+void check_addresses() {
+  const Topology ring = grid("ring", {size}, {1});
+  const Numbers mine{2 * rank, 2 * rank + 1};
+  const int before = (rank + size - 1) % size;
+  const int after = (rank + 1) % size;
+  const Numbers expected{2 * before + 1, 2 * after};
+  const Numbers ones{1, 1};
+  const std::vector<MPI_Datatype> ints(2, MPI_INT);
+  for (const bool blocks : {true, false}) {
+    const DeviceBuffer send = on_device(mine);
+    const DeviceBuffer receive = on_device(Numbers{-1, -1});
+    MPI_Aint from[2] = {};
+    MPI_Aint to[2] = {};
+    for (int side = 0; side < 2; ++side) {
+      MPI_Get_address(static_cast<int*>(send.pointer()) + side, &from[side]);
+      MPI_Get_address(static_cast<int*>(receive.pointer()) + side, &to[side]);
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (blocks)
+      MPI_Neighbor_alltoallw(MPI_BOTTOM, ones.data(), from, ints.data(), MPI_BOTTOM, ones.data(),
+                             to, ints.data(), ring.comm);
+    else
+      MPI_Ineighbor_alltoallw(MPI_BOTTOM, ones.data(), from, ints.data(), MPI_BOTTOM, ones.data(),
+                              to, ints.data(), ring.comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect(contents(receive) == expected, "neighbor_alltoallw of addresses: wrong result");
+  }
+  MPI_Comm ended = ring.comm;
+  MPI_Comm_free(&ended);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -306,6 +339,7 @@ int main(int argc, char** argv) {
     MPI_Comm_free(&topology.comm);
   }
   if (by_library) check_disagreement();
+  check_addresses();
   int all_failures = 0;
   MPI_Allreduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) std::printf("%d failures\n", all_failures);
