@@ -416,7 +416,7 @@ void goes_on_in_collectives(Pair& pair, int round) {
   pair.check(round, "beside a collective");
 }
 
-// Without an accelerator, and nobody named: who carries it, and that it does.
+// Nobody named: who carries it, and that it does.
 void by_default(bool by_accord) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   Pair pair({.sends = 6, .receives = 4, .ints = 120});
