@@ -53,6 +53,30 @@ ACCORD_HOST_DEVICE constexpr std::size_t inbox_word_offset(int lane, std::size_t
                                                            std::size_t unit, std::size_t word) {
   return inbox_lane_offset(lane, lane_bytes) + word * lane_bytes + unit * sizeof(InboxWord);
 }
+
+// Where devices store and load 16 bytes as one, a lane may carry packets instead of words: 12 bytes
+// of data and the epoch. A bundle is three units in four packets: each of the first three has three
+// quarters of one unit, the last has the fourth quarters of all. The units of a bundle lie a third
+// of the block apart, its packets a row apart, so that threads side by side access whole lines. What
+// a lane carried before may look like the epoch of a word, except in its last quarter.
+constexpr std::size_t kInboxUnitsPerBundle = 3;
+constexpr std::size_t kInboxPacketsPerBundle = 4;
+constexpr std::size_t kInboxLaneBytesOfPackets = 2 * kInboxUnitBytes;  // of data, at least
+struct alignas(16) InboxPacket {
+  std::uint32_t data[kInboxUnitsPerBundle];
+  std::uint32_t epoch;
+};
+static_assert(sizeof(InboxPacket) == sizeof(InboxWord));
+
+ACCORD_HOST_DEVICE constexpr unsigned inbox_bundles(std::size_t block_bytes) {
+  constexpr std::size_t kBytes = kInboxUnitsPerBundle * kInboxUnitBytes;
+  return static_cast<unsigned>((block_bytes + kBytes - 1) / kBytes);
+}
+ACCORD_HOST_DEVICE constexpr std::size_t inbox_packet_offset(int lane, std::size_t lane_bytes,
+                                                             std::size_t bundles, std::size_t row,
+                                                             std::size_t bundle) {
+  return inbox_lane_offset(lane, lane_bytes) + (row * bundles + bundle) * sizeof(InboxPacket);
+}
 constexpr std::size_t inbox_bytes(int ranks, std::size_t lane_bytes) {
   return inbox_lane_offset(ranks * kInboxLanesPerRank, lane_bytes);
 }
@@ -80,6 +104,7 @@ struct InboxExchange {
   int rank = 0;
   std::uint32_t epoch = 0;  // of the call, never 0; equal on all ranks
   unsigned turn = 0;        // which lanes it goes through; equal on all ranks
+  bool in_packets = false;  // equal on all ranks; not with parts
   const void* src = nullptr;
   void* dst = nullptr;
   bool dst_on_host = false;

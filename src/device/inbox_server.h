@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "device/inbox.h"
 #include "device/kernel_place.h"
+#include "device/packet_reach.h"
 
 namespace accord::device {
 
@@ -36,6 +37,9 @@ class InboxServer {
   // Ranks whose kernels take turns must not both have servers, since one that waits keeps the other
   // from running.
   virtual KernelPlace kernel_place() const = 0;
+
+  // Whose inboxes it may write in packets, and may write its own.
+  virtual PacketReach packet_reach() const { return {}; }
 
   // Whether its kernel stays on the device for a while after an exchange, so that the next one
   // begins sooner than a copy does.

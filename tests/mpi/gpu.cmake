@@ -31,4 +31,17 @@ if(ACCORD_NVCC_WORKS AND ACCORD_CUDART)
         "${PROJECT_SOURCE_DIR}/examples/partitioned_${name}.cpp" "${PROJECT_SOURCE_DIR}/examples/blocks.h")
     endforeach()
   endforeach()
+  # Without MPI: whether packets of inboxes are ever seen torn.
+  accord_cuda_flags(flags)
+  list(REMOVE_ITEM flags -fatbin)
+  set(source "${CMAKE_CURRENT_SOURCE_DIR}/torn_packets_gpu.cu")
+  add_custom_command(
+    OUTPUT torn_packets_gpu.o
+    COMMAND "${ACCORD_NVCC}" ${flags} -I "${PROJECT_SOURCE_DIR}/src" -c -o torn_packets_gpu.o "${source}"
+    DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/src/device/cuda/inbox_packets.h"
+    COMMENT "Compiling torn_packets_gpu.cu for GPUs"
+    VERBATIM)
+  add_executable(accord_torn_packets_gpu EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/torn_packets_gpu.o")
+  set_target_properties(accord_torn_packets_gpu PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(accord_torn_packets_gpu PRIVATE "${ACCORD_CUDART}" Threads::Threads ${CMAKE_DL_LIBS} rt)
 endif()

@@ -93,11 +93,13 @@ struct Shape {
   bool in_place = false;
   ReduceOp op = ReduceOp::none;
   Element element = Element::none;
+  bool in_packets = false;
 
   std::string text() const {
     return "kind " + std::to_string(static_cast<int>(kind)) + ", " + std::to_string(ranks) +
            " ranks, root " + std::to_string(root) + ", " + std::to_string(block_bytes) +
-           " bytes at " + std::to_string(shift) + (in_place ? ", in place" : "");
+           " bytes at " + std::to_string(shift) + (in_place ? ", in place" : "") +
+           (in_packets ? ", in packets" : "");
   }
 };
 
@@ -146,6 +148,7 @@ class Node {
     }
     made.op = shape_.op;
     made.element = shape_.element;
+    made.in_packets = shape_.in_packets;
     return made;
   }
 
@@ -273,13 +276,25 @@ void run_calls(const Shape& shape) {
   for (const std::uint32_t epoch : {1u, 2u, 3u}) run_call(node, shape, epoch);
 }
 
+// Where the CPU has packets, in these as well.
+std::vector<bool> formats() {
+  std::vector<bool> all{false};
+  if (cpu_keeps_packets_whole()) all.push_back(true);
+  return all;
+}
+
 std::vector<Shape> shapes_of(Kind kind, std::size_t block_bytes, std::size_t shift) {
   std::vector<Shape> shapes;
   const bool has_root = kind <= Kind::scatter || kind == Kind::reduce;  // the first three
   for (int ranks = 1; ranks <= 5; ++ranks) {
     for (int root = 0; root < (has_root ? ranks : 1); ++root)
-      shapes.push_back(
-          {.kind = kind, .ranks = ranks, .root = root, .block_bytes = block_bytes, .shift = shift});
+      for (const bool in_packets : formats())
+        shapes.push_back({.kind = kind,
+                          .ranks = ranks,
+                          .root = root,
+                          .block_bytes = block_bytes,
+                          .shift = shift,
+                          .in_packets = in_packets});
   }
   return shapes;
 }
@@ -328,7 +343,8 @@ TEST(HostInbox, source_and_destination_may_be_one_buffer) {
 }
 
 TEST(HostInbox, data_of_another_call_is_never_taken) {
-  const Shape shape{.kind = Kind::allgather, .ranks = 3, .block_bytes = 100};
+  Shape shape{.kind = Kind::allgather, .ranks = 3, .block_bytes = 100};
+  shape.in_packets = formats().back();
   // Older ones, newer ones, and such as differ in one bit only.
   for (const std::uint32_t sent : {1u, 6u, 8u, 9u, 0x80000007u, 0xffffffffu}) {
     Node node(shape);

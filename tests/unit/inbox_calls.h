@@ -44,15 +44,23 @@ class InboxCalls {
   using Bytes = std::vector<unsigned char>;
 
   enum class Call { bcast, gather, allgather, alltoall, allreduce, alltoallv };
-  static constexpr Call kCalls[] = {Call::bcast,    Call::gather,    Call::allgather,
-                                    Call::alltoall, Call::alltoallv, Call::allreduce};
-  static constexpr std::size_t kSizes[] = {8, 100, 5000, 8192, 8196, 100000};
+  struct CallAndFormat {
+    Call call;
+    bool in_packets;
+  };
+  static constexpr CallAndFormat kCallsAndFormats[] = {
+      {Call::bcast, false},    {Call::bcast, true},      {Call::gather, true},
+      {Call::gather, false},   {Call::allgather, true},  {Call::allgather, false},
+      {Call::alltoall, false}, {Call::alltoall, true},   {Call::alltoallv, false},
+      {Call::allreduce, true}, {Call::allreduce, false}, {Call::allreduce, true}};
+  static constexpr std::size_t kSizes[] = {8, 100, 5000, 8192, 8196, 100000, kLaneBytes};
 
   struct Exchange {
     Call call;
     int ranks;
     int root;
     std::size_t block_bytes;  // of alltoallv at most
+    bool in_packets;
 
     std::size_t length(int from, int to) const {
       if (call != Call::alltoallv) return block_bytes;
@@ -95,6 +103,13 @@ class InboxCalls {
     return result;
   }
 
+  // Calls in words and in packets take turns, so that each finds what the other left in the lanes.
+  bool may_go_in_packets(Call call) const {
+    std::vector<device::PacketReach> reach;
+    for (const InboxRank& one : all_) reach.push_back(one.server().packet_reach());
+    return call != Call::alltoallv && device::all_take_packets(reach);
+  }
+
   // Every rank makes the same calls. A lane is written again once its reader is through with the
   // last call, which is the caller's business.
   template <class Wait>
@@ -103,8 +118,10 @@ class InboxCalls {
     const auto ranks = static_cast<int>(all_.size());
     int number = 0;
     for (const std::size_t block_bytes : kSizes) {
-      for (const Call call : kCalls) {
-        const Exchange exchange{call, ranks, number % ranks, block_bytes};
+      for (const auto [call, in_packets] : kCallsAndFormats) {
+        if (in_packets && !may_go_in_packets(call)) continue;
+        if (block_bytes == kLaneBytes && !in_packets) continue;  // nothing new
+        const Exchange exchange{call, ranks, number % ranks, block_bytes, in_packets};
         ++number;
         const Bytes data =
             pattern(block_bytes * static_cast<std::size_t>(ranks), seed(number, rank));
@@ -117,8 +134,9 @@ class InboxCalls {
         const Bytes result = expected(exchange, number, rank);
         Bytes seen(result.size());
         EXPECT_OK(own.copy(seen.data(), own.dst(), seen.size()));
-        EXPECT_TRUE(result == seen) << "rank " << rank << " of " << ranks << ", call "
-                                    << static_cast<int>(call) << ", " << block_bytes << " bytes";
+        EXPECT_TRUE(result == seen)
+            << "rank " << rank << " of " << ranks << ", call " << static_cast<int>(call) << ", "
+            << block_bytes << " bytes" << (in_packets ? " in packets" : "");
         wait();
       }
     }
@@ -126,6 +144,7 @@ class InboxCalls {
 
   static InboxTicket ticket_of(InboxRank& own, const Exchange& exchange, int rank) {
     InboxTicket ticket = own.ticket(exchange.block_bytes);
+    ticket.exchange.in_packets = exchange.in_packets;
     for (int peer = 0; peer < exchange.ranks; ++peer) {
       if (exchange.sends(rank, peer) && exchange.length(rank, peer) != 0)
         ticket.exchange.send_to |= device::inbox_bit(peer);

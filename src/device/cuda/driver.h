@@ -66,9 +66,14 @@ enum class PointerAttribute : unsigned {
 
 enum class DeviceAttribute : unsigned {
   multiprocessors = 16,  // as far as this process may use them (MPS)
-  mps_enabled = 133,     // none in drivers before 12.4
+  compute_capability_major = 75,
+  mps_enabled = 133,  // none in drivers before 12.4
 };
-enum class P2pAttribute : unsigned { performance_rank = 1, access_supported = 2 };
+enum class P2pAttribute : unsigned {
+  performance_rank = 1,
+  access_supported = 2,
+  native_atomics = 3
+};
 enum class HandleType : unsigned { posix_file_descriptor = 1 };
 enum class CaptureMode : unsigned { global = 0, thread_local_ = 1, relaxed = 2 };
 enum class CaptureStatus : unsigned { none = 0, active = 1, invalidated = 2 };

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -130,7 +131,8 @@ InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
       (exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
       (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
       (own_from_source ? kInboxOwnFromSource : 0) | (exchange.dst_on_host ? kInboxToHost : 0) |
-      (exchange.turn != 0 ? kInboxSecondLanes : 0) | (exchange.parts.empty() ? 0 : kInboxInPieces) |
+      (exchange.turn != 0 ? kInboxSecondLanes : 0) | (exchange.in_packets ? kInboxInPackets : 0) |
+      (exchange.parts.empty() ? 0 : kInboxInPieces) |
       (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
   return command;
 }
@@ -307,6 +309,30 @@ class Kernel {
   unsigned misses_ = 0;          // calls in a row that came after the kernel had left
 };
 
+// Devices from this generation on (tests/mpi/torn_packets_gpu.cu): this one, and those that NVLink
+// links to it, which unlike PCIe has atomics between devices. A process sees only the devices that
+// it may use.
+PacketReach reach_of_packets(const Driver& driver, Device device, const KernelPlace& place) {
+  constexpr int kGenerationLeast = 9;
+  int generation = 0;
+  int count = 0;
+  if (driver.device_get_attribute(&generation, DeviceAttribute::compute_capability_major, device) !=
+          Result::success ||
+      generation < kGenerationLeast || driver.device_get_count(&count) != Result::success)
+    return {};
+  PacketReach reach{.own = place.device};
+  std::size_t found = 0;
+  for (Device peer = 0; peer < count && found < reach.peers.size(); ++peer) {
+    int atomics = 0;
+    if (peer != device &&
+        driver.device_get_p2p_attribute(&atomics, P2pAttribute::native_atomics, device, peer) ==
+            Result::success &&
+        atomics != 0)
+      reach.peers[found++] = device_number(driver, peer);
+  }
+  return reach;
+}
+
 class CudaInboxServer final : public InboxServer {
  public:
   Status open(const KnownContext& context, const KernelPlace& place) {
@@ -315,21 +341,32 @@ class CudaInboxServer final : public InboxServer {
     place_ = place;
     context_ = context.context;
     Module module = nullptr;
-    Function function = nullptr;
+    Function in_words = nullptr;
+    Function in_packets = nullptr;
     ACCORD_TRY(status_of(driver, driver.module_load_data(&module, driver.images.inbox),
                          symbol::module_load_data));
-    ACCORD_TRY(status_of(driver, driver.module_get_function(&function, module, "accord_inbox"),
+    ACCORD_TRY(status_of(driver, driver.module_get_function(&in_words, module, "accord_inbox"),
                          symbol::module_get_function));
     Device device = 0;
     if (driver.context_get_device(&device) != Result::success ||
         driver.device_get_attribute(&multiprocessors_, DeviceAttribute::multiprocessors, device) !=
             Result::success)
       multiprocessors_ = kMultiprocessorsLeast;
-    for (Kernel& kernel : kernels_) ACCORD_TRY(kernel.open(context, function));
+    for (std::size_t width = 0; width < kWidthCount; ++width)
+      ACCORD_TRY(kernels_[width].open(context, in_words));
+    // nvcc before 12.4 cannot make it.
+    const PacketReach reach = reach_of_packets(driver, device, place);
+    if (reach.own == 0 ||
+        driver.module_get_function(&in_packets, module, "accord_inbox_packets") != Result::success)
+      return {};
+    for (std::size_t width = 0; width < kWidthCount; ++width)
+      ACCORD_TRY(kernels_[kWidthCount + width].open(context, in_packets));
+    packet_reach_ = reach;
     return {};
   }
 
   KernelPlace kernel_place() const override { return place_; }
+  PacketReach packet_reach() const override { return packet_reach_; }
   // Memory of another context would make the kernel fault, and take the program's context with it.
   bool reaches(const PointerInfo& memory) const override {
     return memory.context == nullptr || memory.context == context_;
@@ -379,15 +416,20 @@ class CudaInboxServer final : public InboxServer {
     std::size_t width = 0;
     while (size_bytes > kWidths[width].bytes_max && kWidths[width + 1].blocks <= blocks_max)
       ++width;
-    return width;
+    return ticket.exchange.in_packets ? kWidthCount + width : width;
   }
 
   KernelPlace place_;
   int multiprocessors_ = 0;
   std::atomic<int> processes_{1};
   Context context_ = nullptr;
-  std::array<Kernel, std::size(kWidths)> kernels_{
-      {Kernel(kWidths[0].blocks), Kernel(kWidths[1].blocks), Kernel(kWidths[2].blocks)}};
+  PacketReach packet_reach_;
+  // By width, for words; then those for packets.
+  static constexpr std::size_t kWidthCount = std::size(kWidths);
+  static_assert(kWidthCount == 3);
+  std::array<Kernel, 2 * kWidthCount> kernels_{
+      {Kernel(kWidths[0].blocks), Kernel(kWidths[1].blocks), Kernel(kWidths[2].blocks),
+       Kernel(kWidths[0].blocks), Kernel(kWidths[1].blocks), Kernel(kWidths[2].blocks)}};
 };
 
 // Never destroyed: at exit the driver may be gone before us. By the id of the context, since a new
@@ -402,6 +444,13 @@ struct Servers {
 };
 
 }  // namespace
+
+std::uint64_t device_number(const Driver& driver, int device) {
+  Uuid uuid{};
+  if (driver.device_get_uuid(&uuid, device) != Result::success) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
+  return std::hash<std::string_view>{}(bytes) | 1;
+}
 
 Status inbox_server(const Driver& driver, const ContextScope& scope, const KernelPlace& place,
                     InboxServer*& server) {

@@ -11,6 +11,9 @@
 
 namespace accord::device::cuda {
 
+// Differs for devices that are different, in all processes of the machine; 0: not known.
+std::uint64_t device_number(const Driver& driver, int device);
+
 // The server of the entered context. unsupported where the kernel cannot run there.
 Status inbox_server(const Driver& driver, const ContextScope& scope, const KernelPlace& place,
                     InboxServer*& server);

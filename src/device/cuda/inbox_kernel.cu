@@ -1,129 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The resident kernel of inbox exchanges (device/inbox.h). Everything that others write while it
-// runs (doorbells, the program's buffers, words of the inbox) is loaded past the L1 cache.
-#include <cstring>
-
-#include "device/cuda/inbox_kernel.h"
-#include "device/inbox.h"
-#include "device/reduce_functions.h"
+// The resident kernel of inbox exchanges (device/inbox.h).
+#include "device/cuda/inbox_packets.h"
+#include "device/cuda/inbox_units.h"
 
 namespace accord::device::cuda {
 namespace {
-
-__device__ std::uint64_t now_ns() {
-  std::uint64_t time;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-  return time;
-}
-
-// What the host and the peers did before is seen after it: cheaper than a fence (0.7 us, H200).
-__device__ std::uint64_t load_acquire(const std::uint64_t* address) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
-  return value;
-}
-
-__device__ void store_release(std::uint64_t* address, std::uint64_t value) {
-  asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
-}
-
-// After what the block wrote to its own device, but not after what it sent: peers see that by
-// itself, and to wait for it would take most of a microsecond.
-__device__ void store_after_device(std::uint64_t* address, std::uint64_t value) {
-  __threadfence();
-  asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
-}
-
-__device__ uint4 load_past_l1(const void* address) {
-  uint4 value;
-  asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(address)
-               : "memory");
-  return value;
-}
-
-__device__ void store_word(void* address, std::uint32_t low, std::uint32_t high,
-                           std::uint32_t epoch) {
-  asm volatile("st.volatile.v4.u32 [%0], {%1, %2, %3, %4};"
-               :
-               : "l"(address), "r"(low), "r"(epoch), "r"(high), "r"(epoch)
-               : "memory");
-}
-
-// The bytes of a unit one by one, which takes a microsecond for each few of them.
-__device__ __noinline__ uint4 load_bytes(const char* address, unsigned length) {
-  std::uint32_t words[4] = {};
-#pragma unroll
-  for (unsigned at = 0; at < kInboxUnitBytes; ++at) {
-    if (at < length) {
-      const auto byte = *reinterpret_cast<const volatile unsigned char*>(address + at);
-      words[at / 4] |= static_cast<std::uint32_t>(byte) << (at % 4 * 8);
-    }
-  }
-  return {words[0], words[1], words[2], words[3]};
-}
-
-// Up to a unit of the program's memory, at any address. Loads do not wait for one another.
-__device__ uint4 load_unit(const char* address, unsigned length) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address);
-  if (bits % kInboxUnitBytes == 0 && length == kInboxUnitBytes) return load_past_l1(address);
-  if (bits % 4 != 0 || length % 4 != 0) return load_bytes(address, length);
-  std::uint32_t words[4] = {};
-#pragma unroll
-  for (unsigned i = 0; i < 4; ++i) {
-    if (i * 4 < length) words[i] = reinterpret_cast<const volatile std::uint32_t*>(address)[i];
-  }
-  return {words[0], words[1], words[2], words[3]};
-}
-
-__device__ void store_unit(char* address, unsigned length, uint4 value) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address);
-  if (bits % kInboxUnitBytes == 0 && length == kInboxUnitBytes) {
-    *reinterpret_cast<uint4*>(address) = value;
-    return;
-  }
-  const std::uint32_t words[4] = {value.x, value.y, value.z, value.w};
-  const bool whole_words = bits % 4 == 0 && length % 4 == 0;
-#pragma unroll
-  for (unsigned at = 0; at < kInboxUnitBytes; ++at) {
-    if (at >= length) continue;
-    if (!whole_words) address[at] = static_cast<char>(words[at / 4] >> (at % 4 * 8));
-    if (whole_words && at % 4 == 0) *reinterpret_cast<std::uint32_t*>(address + at) = words[at / 4];
-  }
-}
-
-template <class T, ReduceOp op>
-__device__ uint4 combine_as(uint4 left, uint4 right) {
-  constexpr unsigned kElements = kInboxUnitBytes / sizeof(T);
-  T a[kElements];
-  T b[kElements];
-  memcpy(a, &left, sizeof a);
-  memcpy(b, &right, sizeof b);
-#pragma unroll
-  for (unsigned i = 0; i < kElements; ++i) a[i] = combine<op>(a[i], b[i]);
-  memcpy(&left, a, sizeof a);
-  return left;
-}
-
-__device__ constexpr unsigned code_of(ReduceOp op, Element element) {
-  return static_cast<unsigned>(op) << 8 | static_cast<unsigned>(element);
-}
-
-// Not inlined: there is one of these in the kernel, with a case for each pair.
-__device__ __noinline__ uint4 combine_units(unsigned code, uint4 left, uint4 right) {
-  switch (code) {
-#define ACCORD_CASE(element, type, op)          \
-  case code_of(ReduceOp::op, Element::element): \
-    return combine_as<type, ReduceOp::op>(left, right);
-    ACCORD_REDUCTIONS(ACCORD_CASE)
-#undef ACCORD_CASE
-    default:
-      return left;
-  }
-}
 
 // What the threads of a block share.
 struct Block {
@@ -154,44 +37,6 @@ __device__ bool await_command(const InboxDoorbell& doorbell, std::uint64_t launc
     const bool late = now_ns() - start_ns >= linger_ns || (!has_word && word != launch);
     if (__any_sync(0xffffffff, late)) return false;
   }
-}
-
-__device__ unsigned units_of(const InboxCommand& command) {
-  return (command.block_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes;
-}
-
-__device__ unsigned length_of(const InboxCommand& command, unsigned unit) {
-  return min(static_cast<unsigned>(kInboxUnitBytes),
-             command.block_bytes - unit * static_cast<unsigned>(kInboxUnitBytes));
-}
-
-// Where the first word of a unit is; the second lies lane_bytes behind it.
-__device__ char* words_of(char* inbox, const InboxCommand& command, int rank, unsigned unit) {
-  const unsigned turn = (command.flags & kInboxSecondLanes) != 0 ? 1 : 0;
-  return inbox + inbox_word_offset(inbox_lane(rank, turn), command.lane_bytes, unit, 0);
-}
-
-// The next rank of a set, taken out of it. Starts behind this rank, so that not all write to the
-// same one at once.
-__device__ int take_peer(std::uint64_t& ranks, int after) {
-  const std::uint64_t later = ranks & ~((std::uint64_t{2} << after) - 1);
-  const int rank = __ffsll(static_cast<long long>(later != 0 ? later : ranks)) - 1;
-  ranks &= ~(std::uint64_t{1} << rank);
-  return rank;
-}
-
-// A thread's units lie `step` apart; several are handled at once, so that their loads are under way
-// together: each takes most of a microsecond.
-struct Units {
-  unsigned first;
-  unsigned step;
-  __device__ unsigned operator[](unsigned i) const { return first + i * step; }
-};
-
-__device__ const char* source_of(const InboxCommand& command, int peer, unsigned unit) {
-  const std::size_t stride = (command.flags & kInboxSendStride) != 0 ? command.block_bytes : 0;
-  return reinterpret_cast<const char*>(command.src) + static_cast<std::size_t>(peer) * stride +
-         unit * kInboxUnitBytes;
 }
 
 template <unsigned kUnits>
@@ -409,11 +254,14 @@ __device__ bool execute(Block& block, const InboxPiece* pieces) {
   return __syncthreads_and(all) != 0;
 }
 
-}  // namespace
+__device__ bool execute_in_packets(Block& block, const InboxPiece*) {
+  const InboxCommand command = block.command;
+  learn_inboxes(block, command);
+  return execute_packets(command, block.inboxes);
+}
 
-extern "C" __global__ void __launch_bounds__(kInboxThreads)
-    accord_inbox(const __grid_constant__ InboxLaunch launch) {
-  __shared__ Block block;
+template <bool (*kExecute)(Block&, const InboxPiece*)>
+__device__ void serve(const InboxLaunch& launch, Block& block) {
   InboxControl& control = *launch.control;
   std::uint64_t& answer = control.answers[blockIdx.x];
   std::uint64_t number = 0;  // of the last command; known to the first warp
@@ -430,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     __syncthreads();
     if (block.leaving) break;
     linger_ns = block.command.linger_us * 1000u;
-    const bool all = execute(block, control.pieces[blockIdx.x]);
+    const bool all = kExecute(block, control.pieces[blockIdx.x]);
     if (threadIdx.x == 0) {
       const std::uint64_t word = number << 1 | (all ? 0 : 1);
       if ((block.command.flags & kInboxToHost) != 0) {
@@ -441,6 +289,21 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     }
   }
   if (threadIdx.x == 0) store_release(&control.left[blockIdx.x], launch.number);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kInboxThreads)
+    accord_inbox(const __grid_constant__ InboxLaunch launch) {
+  __shared__ Block block;
+  serve<execute>(launch, block);
+}
+
+// A kernel of its own, so that neither format costs the other registers.
+extern "C" __global__ void __launch_bounds__(kInboxThreads)
+    accord_inbox_packets(const __grid_constant__ InboxLaunch launch) {
+  __shared__ Block block;
+  serve<execute_in_packets>(launch, block);
 }
 
 }  // namespace accord::device::cuda

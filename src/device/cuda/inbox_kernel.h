@@ -23,6 +23,7 @@ constexpr std::uint32_t kInboxOwnFromSource = 8;  // what it gives itself is sti
 constexpr std::uint32_t kInboxSend = 4;  // not set: nothing to send, or all has been sent already
 constexpr std::uint32_t kInboxSecondLanes = 32;  // InboxExchange::turn
 constexpr std::uint32_t kInboxInPieces = 64;     // lengths differ by pair: see InboxPiece
+constexpr std::uint32_t kInboxInPackets = 128;   // InboxExchange::in_packets
 
 // An InboxExchange, as a doorbell carries it.
 struct InboxCommand {

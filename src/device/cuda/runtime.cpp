@@ -289,13 +289,10 @@ Status CudaRuntime::keep_primary(cuda::Device device) {
 }
 
 KernelPlace CudaRuntime::kernel_place(int device) {
-  cuda::Uuid uuid{};
-  if (!check_device(device).ok() ||
-      vendor_.driver()->device_get_uuid(&uuid, device) != Result::success)
-    return {};
-  const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
-  return {.device = std::hash<std::string_view>{}(bytes) | 1,
-          .server = cuda::mps_server(*vendor_.driver(), device)};
+  if (!check_device(device).ok()) return {};
+  const std::uint64_t number = cuda::device_number(*vendor_.driver(), device);
+  if (number == 0) return {};
+  return {.device = number, .server = cuda::mps_server(*vendor_.driver(), device)};
 }
 
 Status CudaRuntime::inbox_server(int device, InboxServer*& server) {

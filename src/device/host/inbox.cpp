@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstring>
 
 #include "device/reduce_on_host.h"
 
 namespace accord::device {
 namespace {
+
+using PacketBits [[gnu::vector_size(16)]] = std::uint32_t;
 
 using Unit = std::array<std::byte, kInboxUnitBytes>;
 
@@ -54,9 +57,81 @@ std::size_t length(std::size_t size_bytes, std::size_t unit) {
   return std::min(kInboxUnitBytes, size_bytes - unit * kInboxUnitBytes);
 }
 
+// Packets, in the same lanes: stored and loaded by one access, of which a CPU with AVX sees all or
+// nothing. By instructions of our own, since to a compiler it would be a data race.
+void store_packet(InboxPacket* address, InboxPacket packet) {
+#ifdef __x86_64__
+  asm volatile("movdqa %1, %0"
+               : "=m"(*address)
+               : "x"(std::bit_cast<PacketBits>(packet))
+               : "memory");
+#endif
+}
+
+InboxPacket load_packet(const InboxPacket* address) {
+  PacketBits bits{};
+#ifdef __x86_64__
+  asm volatile("movdqa %1, %0" : "=x"(bits) : "m"(*address) : "memory");
+#endif
+  return std::bit_cast<InboxPacket>(bits);
+}
+
+InboxPacket* packet_at(std::byte* inbox, const InboxExchange& exchange, int sender, std::size_t row,
+                       std::size_t bundle) {
+  return reinterpret_cast<InboxPacket*>(
+      inbox + inbox_packet_offset(lane_of(exchange, sender), exchange.lane_bytes,
+                                  inbox_bundles(exchange.block_bytes), row, bundle));
+}
+
+void send_packets(const InboxExchange& exchange, std::byte* inbox, const std::byte* block) {
+  const std::size_t bundles = inbox_bundles(exchange.block_bytes);
+  const std::size_t count = units(exchange.block_bytes);
+  for (std::size_t bundle = 0; bundle < bundles; ++bundle) {
+    InboxPacket packets[kInboxPacketsPerBundle] = {};
+    for (std::size_t row = 0; row < kInboxUnitsPerBundle; ++row) {
+      const std::size_t unit = row * bundles + bundle;
+      std::uint32_t data[kQuarters] = {};
+      if (unit < count)
+        std::memcpy(data, block + unit * kInboxUnitBytes, length(exchange.block_bytes, unit));
+      std::copy_n(data, kInboxUnitsPerBundle, packets[row].data);
+      packets[kInboxUnitsPerBundle].data[row] = data[kInboxUnitsPerBundle];
+    }
+    for (std::size_t row = 0; row < kInboxPacketsPerBundle; ++row) {
+      packets[row].epoch = exchange.epoch;
+      store_packet(packet_at(inbox, exchange, exchange.rank, row, bundle), packets[row]);
+    }
+  }
+}
+
+bool packets_arrived(const InboxExchange& exchange, int sender) {
+  for (std::size_t row = 0; row < kInboxPacketsPerBundle; ++row)
+    for (std::size_t bundle = 0; bundle < inbox_bundles(exchange.block_bytes); ++bundle)
+      if (load_packet(packet_at(exchange.inbox, exchange, sender, row, bundle)).epoch !=
+          exchange.epoch)
+        return false;
+  return true;
+}
+
+Unit take_of_packets(const InboxExchange& exchange, int sender, std::size_t unit) {
+  const std::size_t bundles = inbox_bundles(exchange.block_bytes);
+  const std::size_t row = unit / bundles;
+  const auto packet = [&](std::size_t of_row) {
+    return load_packet(packet_at(exchange.inbox, exchange, sender, of_row, unit % bundles));
+  };
+  Unit result;
+  const InboxPacket first = packet(row);
+  const InboxPacket last = packet(kInboxUnitsPerBundle);
+  std::memcpy(result.data(), first.data, sizeof first.data);
+  std::memcpy(result.data() + sizeof first.data, &last.data[row], sizeof last.data[row]);
+  return result;
+}
+
+// The last half of a word first: what packets left in a lane may look like an epoch, but not where
+// theirs was, and a sender writes that half of a word last.
 bool arrived(const InboxExchange& exchange, int sender) {
+  if (exchange.in_packets) return packets_arrived(exchange, sender);
   for (std::size_t unit = 0; unit < units(exchange.receive_bytes(sender)); ++unit) {
-    for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
+    for (std::size_t quarter = kQuarters; quarter-- > 0;) {
       auto* address =
           cell(exchange.inbox, lane_of(exchange, sender), exchange.lane_bytes, unit, quarter);
       if (load_quarter(address).epoch != exchange.epoch) return false;
@@ -66,6 +141,7 @@ bool arrived(const InboxExchange& exchange, int sender) {
 }
 
 Unit take(const InboxExchange& exchange, int sender, std::size_t unit) {
+  if (exchange.in_packets) return take_of_packets(exchange, sender, unit);
   Unit result;
   for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
     const Quarter got = load_quarter(
@@ -121,12 +197,24 @@ void reduce(const InboxExchange& exchange) {
 
 }  // namespace
 
+bool cpu_keeps_packets_whole() noexcept {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx") != 0;
+#else
+  return false;
+#endif
+}
+
 void inbox_send(const InboxExchange& exchange, std::span<std::byte* const> inboxes) {
   for (int peer = 0; peer < kInboxRanksMax; ++peer) {
     if (!has(exchange.send_to, peer)) continue;
     std::byte* const inbox = inboxes[static_cast<std::size_t>(peer)];
     const std::byte* const block = exchange.source(peer);
     const std::size_t size_bytes = exchange.send_bytes(peer);
+    if (exchange.in_packets) {
+      send_packets(exchange, inbox, block);
+      continue;
+    }
     for (std::size_t unit = 0; unit < units(size_bytes); ++unit) {
       Unit data{};
       std::memcpy(data.data(), block + unit * kInboxUnitBytes, length(size_bytes, unit));

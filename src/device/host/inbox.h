@@ -12,6 +12,10 @@
 
 namespace accord::device {
 
+// Whether packets can be sent and received here: 16 bytes at an aligned address are accessed at
+// once by CPUs with AVX (said by Intel, AMD and Zhaoxin).
+bool cpu_keeps_packets_whole() noexcept;
+
 // Writes this rank's blocks into the inboxes, by rank; only those it sends to are looked at.
 void inbox_send(const InboxExchange& exchange, std::span<std::byte* const> inboxes);
 

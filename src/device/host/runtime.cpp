@@ -101,6 +101,7 @@ class HostInboxServer final : public InboxServer {
  public:
   explicit HostInboxServer(const HostArena& arena) : arena_(arena) {}
   KernelPlace kernel_place() const override { return host_place(); }
+  PacketReach packet_reach() const override { return {.own = cpu_keeps_packets_whole() ? 1U : 0U}; }
   bool reaches(const PointerInfo&) const override { return true; }
   Status begin(InboxTicket& ticket) override;
   Status poll(InboxTicket& ticket, bool& done) override;
