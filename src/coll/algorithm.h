@@ -109,6 +109,7 @@ struct Situation {
   bool all_short = false;   // no rank has anything on a device that is worth more than inboxes
   bool library = false;     // its communicator is there, and the library has this call
   bool inboxes = false;     // and the call fits them
+  bool packets = false;     // and goes through them in packets as well
   bool regions = false;     // and kernels, if the call reduces
   bool two_levels = false;  // a group on each node, a wire between them, and it is worth it
   bool chunks = false;      // the host MPI's call can be cut, and it is worth it

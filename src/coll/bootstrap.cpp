@@ -155,6 +155,7 @@ Situation Bootstrap::situation(const Vote& vote) const {
           .all_short = vote.all_short(),
           .library = has_library(),
           .inboxes = has_inboxes(),
+          .packets = has_inboxes() && team_.inboxes.group->takes_packets(),
           .regions = has_regions(),
           .two_levels = has_two_levels(vote),
           .chunks = args_.host.issue_chunk != nullptr};

@@ -118,6 +118,7 @@ Status Group::prepare_inbox(Record& mine) {
   ACCORD_TRY(runtime_->inbox_server(device_, inbox_server_));
   inbox_number_ = ++last_number;
   mine.inbox_kernels = inbox_server_->kernel_place();
+  mine.packet_reach = inbox_server_->packet_reach();
   const std::vector<std::byte> zeros(device::inbox_bytes(size_, use_.lane_bytes));
   const device::Copy clear{.dst = regions_[static_cast<std::size_t>(rank_)],
                            .src = zeros.data(),
@@ -188,10 +189,10 @@ Status Group::accept(std::span<const Record> records) {
       return {StatusCode::unsupported, "node: the ranks do not share memory"};
     reduces_ = reduces_ && record.reduces != 0;
   }
-  const auto of_all = [&](device::KernelPlace Record::*kernels) {
-    std::vector<device::KernelPlace> places;
-    for (const Record& record : records) places.push_back(record.*kernels);
-    return places;
+  const auto of_all = [&](auto Record::*member) {
+    std::vector<std::remove_cvref_t<decltype(records[0].*member)>> all;
+    for (const Record& record : records) all.push_back(record.*member);
+    return all;
   };
   if (device::take_turns(of_all(&Record::inbox_kernels)))
     return {StatusCode::unsupported, "node: ranks share a device, where kernels must not wait"};
@@ -202,6 +203,8 @@ Status Group::accept(std::span<const Record> records) {
   for (const Record& record : records)
     own_bytes = std::min<std::size_t>(own_bytes, record.granted_bytes);
   if (use_.region_bytes == 0) own_bytes = std::min(own_bytes, lane_bytes_where_shared(sharers));
+  takes_packets_ = use_.lane_bytes >= device::kInboxLaneBytesOfPackets &&
+                   device::all_take_packets(of_all(&Record::packet_reach));
   if (use_.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size_)) return too_small();
   if (!std::ranges::all_of(records, [&](const Record& record) { return is_sound(record); }))
     return {StatusCode::unsupported, "node: a rank's memory cannot be where it says"};

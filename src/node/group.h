@@ -43,6 +43,7 @@ struct Record {
   static constexpr std::size_t kHandleBytesMax = 192;
   std::uint64_t node = 0;             // equal on ranks that can share memory
   device::KernelPlace inbox_kernels;  // of its server; inboxes only
+  device::PacketReach packet_reach;   // the same
   device::KernelPlace kernels;
   PortAddress port;
   std::uint64_t network = 0;                   // DescriptorPort::network
@@ -178,6 +179,9 @@ class Group {
             .rank = rank_};
   }
 
+  // What goes through inboxes may go in packets.
+  bool takes_packets() const noexcept { return takes_packets_; }
+
   // Page-locked memory for one exchange at a time: what kernels cannot use themselves passes
   // through it. Kept, and made anew where it is too small.
   Status bounce_memory(std::size_t size_bytes, std::byte*& memory);
@@ -304,6 +308,7 @@ class Group {
   std::size_t bounce_bytes_ = 0;
   bool reduces_ = false;
   bool shares_device_ = false;
+  bool takes_packets_ = false;
   bool shown_ = false;                                       // peers may have opened the region
   std::vector<Record> records_;                              // by rank, until all is open
   std::vector<std::byte*> regions_;                          // by rank

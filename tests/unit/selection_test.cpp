@@ -423,11 +423,32 @@ TEST(selection, no_call_takes_an_algorithm_that_does_not_have_it) {
   }
 }
 
+// Nobody gets packets by the rule unless ACCORD_PACKET_BYTES is set; where devices have none,
+// words.
+TEST(selection, packets_are_for_who_asks_and_go_by_words_elsewhere) {
+  const Question question{.kind = Kind::allreduce,
+                          .ranks = 2,
+                          .size_bytes = 256 * kKiB,
+                          .longest_bytes = 256 * kKiB,
+                          .element_bytes = 4};
+  EXPECT_EQ(outcome(question, {}), named("inbox"));
+  EXPECT_EQ(outcome(question, {named("inbox"), Origin::setting}), named("inbox"));
+  EXPECT_EQ(outcome(question, {named("packets"), Origin::setting}), named("packets"));
+  const DeviceWays ways = device_ways(question, {named("packets"), Origin::setting});
+  EXPECT_EQ(ways.inbox_calls, 1U);
+  Situation without{.kind = Kind::allreduce, .offered = ways.offered, .inboxes = true};
+  EXPECT_EQ(&select(without), &algorithms::inbox);
+  Question long_one = question;
+  long_one.size_bytes = long_one.longest_bytes = 64 * kMiB;
+  EXPECT_EQ(outcome(long_one, {named("packets"), Origin::setting}), outcome(long_one, {}));
+}
+
 // Whatever the ranks share: only what was offered is taken, and the host MPI takes the rest.
 TEST(selection, only_what_was_offered_is_taken) {
   Situation everything{.kind = Kind::bcast,
                        .library = true,
                        .inboxes = true,
+                       .packets = true,
                        .regions = true,
                        .two_levels = true,
                        .chunks = true};

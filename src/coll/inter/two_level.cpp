@@ -33,8 +33,8 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
       config().two_level_bytes != 0 &&
       (node::goes_by_pairs(question.kind) || question.size_bytes >= config().two_level_bytes);
   // Inboxes are of one node, and a library may turn out to be.
-  const bool by_rule =
-      asked.is_automatic() || asked.is(algorithms::inbox) || asked.is(algorithms::library);
+  const bool by_rule = asked.is_automatic() || asked.is(algorithms::inbox) ||
+                       asked.is(algorithms::packets) || asked.is(algorithms::library);
   if (!ways.regions || (!is_wanted && !(by_rule && is_long))) return false;
   ways.leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
   return true;

@@ -33,7 +33,8 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   const bool lacks_regions = node::goes_by_pairs(question.kind) && !ways.regions;
   ways.lane_bytes = asked.for_regions() || lacks_regions ? 0 : lane_bytes(question);
   // A table is for calls that come again and again, and making inboxes takes milliseconds.
-  const bool now = asked.is(algorithms::inbox) && asked.origin != Origin::table;
+  const bool is_wanted = asked.is(algorithms::inbox) || asked.is(algorithms::packets);
+  const bool now = is_wanted && asked.origin != Origin::table;
   ways.inbox_calls = now ? 1 : static_cast<std::uint64_t>(config().inbox_calls);
   return ways.lane_bytes != 0;
 }

@@ -16,6 +16,7 @@ using node::Kind;
 // Polls between two looks after the peers.
 constexpr unsigned kPollsPerInboxCheck = 64;
 std::atomic<std::uint64_t> inbox_calls_done{0};
+std::atomic<std::uint64_t> packet_calls_done{0};
 
 }  // namespace
 
@@ -130,6 +131,7 @@ Status InboxExchange::advance(bool& done) {
       group_->own_mailbox().drained.store(number_ + 1, std::memory_order_release);
       state_ = State::done;
       inbox_calls_done.fetch_add(1, std::memory_order_relaxed);
+      if (ticket_.exchange.in_packets) packet_calls_done.fetch_add(1, std::memory_order_relaxed);
       [[fallthrough]];
     }
     case State::done:
@@ -140,8 +142,9 @@ Status InboxExchange::advance(bool& done) {
 }
 
 void InboxExchange::report() {
-  log::info("node: {} collectives through inboxes",
-            inbox_calls_done.load(std::memory_order_relaxed));
+  log::info("node: {} collectives through inboxes, {} of them in packets",
+            inbox_calls_done.load(std::memory_order_relaxed),
+            packet_calls_done.load(std::memory_order_relaxed));
 }
 
 void InboxExchange::stop(bool& done) {

@@ -138,6 +138,7 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
               .all_short = all_short,
               .library = ways.library != nullptr,
               .inboxes = on_node && ways.lane_bytes != 0,
+              .packets = on_node && ways.lane_bytes != 0,
               .regions = on_node && ways.regions,
               .two_levels = !on_node && ways.leaders_max != 0 && !all_short,
               .chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked)});
