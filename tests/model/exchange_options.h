@@ -26,6 +26,7 @@ struct ExchangeOptions {
   unsigned refused_percent = 0;
   unsigned lending_refused_percent = 0;  // the same of the program's own memory
   unsigned kernels_percent = 100;        // of ranks whose device can reduce
+  bool packets = false;                  // through inboxes in packets, where the CPU has these
   unsigned exclusive_percent = 0;        // whose inbox server must be the only one on their device
   bool descriptors = false;              // a handle of device memory needs one
   // Of buffers in device memory, one in so many goes by its whole shadow; 0: none.

@@ -64,6 +64,10 @@ device::KernelPlace FakeInboxServer::kernel_place() const {
   return {.device = is_exclusive ? std::uint64_t{1} : 0};
 }
 
+device::PacketReach FakeInboxServer::packet_reach() const {
+  return {.own = device_.options_.packets && device::cpu_keeps_packets_whole() ? 1U : 0U};
+}
+
 Status FakeInboxServer::begin(InboxTicket& ticket) {
   yield();
   if (ticket.state != InboxTicket::State::idle && ticket.state != InboxTicket::State::late)
@@ -130,7 +134,8 @@ void FakeInboxServer::send_some(const InboxExchange& exchange, const Inboxes& in
   std::uint64_t receivers = unsent_;
   for (; skipped > 0; --skipped) receivers &= receivers - 1;
   some.send_to = receivers & ~(receivers - 1);
-  if (device_.random(3) == 0) {
+  // Where packets lie depends on the length of the whole block.
+  if (device_.random(3) == 0 && !exchange.in_packets) {
     if (!some.parts.empty()) return send_part(some, inboxes);
     some.block_bytes = part_of(exchange.block_bytes);
   } else {
@@ -158,6 +163,7 @@ void FakeInboxServer::send_part(InboxExchange some, const Inboxes& inboxes) {
 }
 
 void FakeInboxServer::receive_some(const InboxExchange& exchange) {
+  if (exchange.in_packets) return;
   InboxExchange some = exchange;
   std::vector<device::InboxPart> parts(some.parts.begin(), some.parts.end());
   for (device::InboxPart& part : parts) {

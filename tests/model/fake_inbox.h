@@ -30,6 +30,7 @@ class FakeInboxServer final : public device::InboxServer {
   bool idle() const;
 
   device::KernelPlace kernel_place() const override;
+  device::PacketReach packet_reach() const override;
   bool reaches(const device::PointerInfo&) const override { return true; }
   Status begin(device::InboxTicket& ticket) override;
   Status poll(device::InboxTicket& ticket, bool& done) override;

@@ -252,6 +252,8 @@ void Generator::plan_inboxes() {
   if (random_.percent(30)) exchange.node_bytes = 0;
   exchange.lane_bytes = random_.pick(std::vector<std::size_t>{64, 512, 8192, 8192});
   exchange.inbox_calls = 1 + random_.below(2);
+  exchange.packets =
+      exchange.inbox_calls == 2;  // half of them, and no program is another one for it
   if (random_.percent(20)) exchange.exclusive_percent = 50;
 }
 

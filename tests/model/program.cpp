@@ -99,7 +99,7 @@ std::string to_text(const Program& program) {
       exchange.node_bytes > 0 || exchange.lane_bytes > 0) {
     text += fmt::format(
         "exchange from {} bytes through regions of {}, one shot to {}{}{}{}; to {} bytes through "
-        "inboxes "
+        "inboxes{} "
         "from call {} on; {} % refused, {} % to lend, {} % of ranks with kernels, {} % with "
         "exclusive devices; "
         "memory of pools made anew in {} %{}{}; {} kinds of calls, {} of {} known allocations "
@@ -108,9 +108,10 @@ std::string to_text(const Program& program) {
         exchange.node_bytes, exchange.region_bytes, exchange.one_shot_bytes,
         exchange.direct ? ", directly where possible" : "",
         exchange.spread ? ", spread by engines" : "", exchange.pairs ? ", pair by pair" : "",
-        exchange.lane_bytes, exchange.inbox_calls, exchange.refused_percent,
-        exchange.lending_refused_percent, exchange.kernels_percent, exchange.exclusive_percent,
-        program.churn_percent, exchange.descriptors ? ", with descriptors" : "",
+        exchange.lane_bytes, exchange.packets ? " in packets" : "", exchange.inbox_calls,
+        exchange.refused_percent, exchange.lending_refused_percent, exchange.kernels_percent,
+        exchange.exclusive_percent, program.churn_percent,
+        exchange.descriptors ? ", with descriptors" : "",
         exchange.knobs.late_trials ? ", late trials" : "", exchange.knobs.keys_max,
         exchange.knobs.offers_max, exchange.knobs.known_max, exchange.knobs.idle_calls,
         exchange.knobs.full_percent);

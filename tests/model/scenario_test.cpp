@@ -10,6 +10,7 @@
 #include "coll/collective.h"
 #include "coll/intra/direct_exchange.h"
 #include "coll/intra/pairwise_exchange.h"
+#include "device/host/inbox.h"
 
 namespace accord::model {
 namespace {
@@ -249,6 +250,32 @@ TEST(Scenario, ShortPairsGoByInboxes) {
       }
     });
     ASSERT_EQ(message, "") << "seed " << seed;
+  }
+}
+
+// Blocks that fill no bundle, one, and more.
+TEST(Scenario, InboxesTakePacketsWhereAllDevicesDo) {
+  for (const bool packets : {false, true}) {
+    if (packets && !device::cpu_keeps_packets_whole()) GTEST_SKIP() << "not by this CPU";
+    ShimOptions shim;
+    shim.exchange.lane_bytes = 2048;
+    shim.exchange.packets = packets;
+    const std::string expected = packets ? "packets" : "inbox";
+    for (std::uint64_t seed = 1; seed <= kSchedules; ++seed) {
+      RunOptions options;
+      options.seed = seed;
+      const std::string message = run_ranks(3, options, shim, [&](Rank& rank) {
+        for (const std::size_t elements : {1, 5, 6, 40, 256}) {
+          Allreduce reduce(Place::device_a, elements, 0);
+          (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
+          if (core::last_path() != expected) rank.scheduler.fail("another way");
+          std::vector<std::int64_t> sums = numbers(elements, 0);
+          for (std::int64_t& value : sums) value *= 3;
+          expect(rank, reduce.recv, sums);
+        }
+      });
+      ASSERT_EQ(message, "") << "seed " << seed;
+    }
   }
 }
 

@@ -216,6 +216,7 @@ class Shrinker {
     simple.refused_percent = simple.lending_refused_percent = 0;
     simple.kernels_percent = 100;
     simple.exclusive_percent = 0;
+    simple.packets = false;
     ExchangeOptions without_inboxes = best_.program.exchange;
     without_inboxes.lane_bytes = 0;
     ExchangeOptions without_regions = best_.program.exchange;
