@@ -19,7 +19,8 @@ using namespace accord::device::cuda;
 
 constexpr unsigned kBlocks = 32;
 constexpr unsigned kThreads = 512;
-constexpr unsigned kLines = 64;  // packets of each pair of threads
+constexpr unsigned kLines = 64;                          // packets of each pair of threads
+constexpr unsigned long long kLimitNs = 20'000'000'000;  // of a reader whose writer never ends
 
 struct Seen {
   unsigned long long read;     // packets
@@ -37,6 +38,12 @@ __device__ uint4 packet_of_number(std::uint32_t number) {
   return {number * 2654435761u, ~number, number ^ 0x5a5a5a5au, number};
 }
 
+__device__ unsigned long long now_ns() {
+  unsigned long long now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
 template <bool kWhole>
 __device__ void store(uint4* at, uint4 packet) {
   if (kWhole) return store_packet(at, packet.x, packet.y, packet.z, packet.w);
@@ -52,7 +59,7 @@ __device__ void store(uint4* at, uint4 packet) {
 
 // Neighbours write neighbouring packets, as exchanges do; every fourth round alone, with gaps.
 template <bool kWhole>
-__global__ void write(uint4* packets, std::uint32_t rounds, int* done) {
+__global__ void __launch_bounds__(kThreads) write(uint4* packets, std::uint32_t rounds, int* done) {
   const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
   for (std::uint32_t number = 1; number <= rounds; ++number) {
     const bool alone = number % 4 == 0 && threadIdx.x % 3 != 0;
@@ -64,12 +71,15 @@ __global__ void write(uint4* packets, std::uint32_t rounds, int* done) {
   if (threadIdx.x == 0) atomicAdd_system(done, 1);
 }
 
-__global__ void read(const uint4* packets, const int* done, Seen* seen) {
+__global__ void __launch_bounds__(kThreads)
+    read(const uint4* packets, const int* done, Seen* seen) {
   const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
   Seen mine{};
   std::uint32_t last[kLines] = {};
+  const unsigned long long start = now_ns();
   for (bool over = false; !over;) {
-    over = *reinterpret_cast<const volatile int*>(done) == static_cast<int>(kBlocks);
+    over = *reinterpret_cast<const volatile int*>(done) == static_cast<int>(kBlocks) ||
+           now_ns() - start > kLimitNs;
     for (unsigned line = 0; line < kLines; ++line) {
       const uint4 got = load_packet(packets + line * kBlocks * kThreads + thread);
       const uint4 whole = packet_of_number(got.w);
@@ -101,10 +111,12 @@ Seen run(int writer, int reader, std::uint32_t rounds) {
   check(cudaMemset(seen, 0, sizeof *seen), "seen");
   check(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking), "stream");
   check(cudaDeviceSynchronize(), "ready");
+  check(cudaSetDevice(writer), "device");
+  check(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking), "stream");
+  check(cudaSetDevice(reader), "device");
   read<<<kBlocks, kThreads, 0, streams[0]>>>(packets, done, seen);
   check(cudaGetLastError(), "reader");
   check(cudaSetDevice(writer), "device");
-  check(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking), "stream");
   write<kWhole><<<kBlocks, kThreads, 0, streams[1]>>>(packets, rounds, done);
   check(cudaGetLastError(), "writer");
   check(cudaStreamSynchronize(streams[1]), "writer");
@@ -135,6 +147,9 @@ bool passes(int writer, int reader, std::uint32_t rounds) {
 int main(int argc, char** argv) {
   const double packets = argc > 1 ? std::atof(argv[1]) : 1e9;
   const auto rounds = static_cast<std::uint32_t>(packets / (kBlocks * kThreads) * 6 / 5) + 1;
+  // A kernel that is loaded at its first launch waits for the device, on which the reader waits for
+  // it.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return 77;
   bool all = passes(0, 0, rounds);

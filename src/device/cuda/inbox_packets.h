@@ -160,6 +160,13 @@ __device__ bool receive_packets(const InboxCommand& command, unsigned bundles, U
   const unsigned code = static_cast<unsigned>(command.op) << 8 | command.element;
   const bool own_from_source = (command.flags & kInboxOwnFromSource) != 0;
   uint4 sums[kBundles][kInboxUnitsPerBundle] = {};
+  // Under way together with the first packets: in registers of its own, or it would be waited for.
+  uint4 own[kBundles][kInboxUnitsPerBundle];
+  if (own_from_source) {
+#pragma unroll
+    for (unsigned i = 0; i < kBundles; ++i)
+      load_bundle<kWhole>(command, command.rank, bundles, mine[i], own[i]);
+  }
   bool first = true;
   for (std::uint64_t left = command.receive_from; left != 0;) {
     int peers[kAll];    // -1: none left
@@ -170,14 +177,11 @@ __device__ bool receive_packets(const InboxCommand& command, unsigned bundles, U
     for (unsigned k = 0; k < kPeers; ++k) {
       const int peer = __ffsll(static_cast<long long>(left)) - 1;
       left &= left - 1;
-      const bool from_source = own_from_source && peer == command.rank;
 #pragma unroll
       for (unsigned i = 0; i < kBundles; ++i) {
         peers[k * kBundles + i] = peer;
-        senders[k * kBundles + i] = from_source ? -1 : peer;
+        senders[k * kBundles + i] = own_from_source && peer == command.rank ? -1 : peer;
         at[k * kBundles + i] = mine[i];
-        if (from_source)
-          load_bundle<kWhole>(command, peer, bundles, mine[i], packets[k * kBundles + i]);
       }
     }
     if (!await_packets<kAll>(command, bundles, senders, at, deadline_ns, packets)) return false;
@@ -187,7 +191,12 @@ __device__ bool receive_packets(const InboxCommand& command, unsigned bundles, U
 #pragma unroll
       for (unsigned i = 0; i < kBundles; ++i) {
         uint4* const units = packets[k * kBundles + i];
-        if (senders[k * kBundles + i] >= 0) open_packets(units);
+        if (senders[k * kBundles + i] >= 0) {
+          open_packets(units);
+        } else {
+#pragma unroll
+          for (unsigned n = 0; n < kInboxUnitsPerBundle; ++n) units[n] = own[i][n];
+        }
         if (command.op == 0) {
           store_bundle<kWhole>(command, peers[k * kBundles + i], bundles, mine[i], units);
           continue;
