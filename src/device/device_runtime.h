@@ -157,6 +157,10 @@ class DeviceRuntime {
   // is (null: of none, or any). Waits for kernels at most where the vendor offers nothing else.
   virtual void order_behind_program(const void* /*context*/) noexcept {}
 
+  // From now on such calls return when what they do to this allocation is done, for as long as it
+  // lives: it needs no order_behind_program any more. False where the vendor cannot have that.
+  virtual bool keep_in_order(const PointerInfo& /*memory*/) noexcept { return false; }
+
   // Runs all copies as one batch on `device` and waits once, for the copies only.
   virtual Status copy(int device, std::span<const Copy> copies) = 0;
 

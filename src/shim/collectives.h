@@ -183,16 +183,12 @@ inline void hand_to_host(const stages::Story& story, const char* why) {
   stages::enter(stages::Stage::host_mpi);
 }
 
-// Where its buffers are. What the program's synchronous calls have put there is there from now on.
 template <class Shape>
 RepeatedCalls::Places places_of(const Shape& call) {
   const auto place = [](const void* pointer) {
     return pointer == MPI_IN_PLACE ? device::PointerInfo() : device::classify(pointer);
   };
-  const RepeatedCalls::Places places{.send = place(send_pointer(call)),
-                                     .recv = place(recv_pointer(call))};
-  device::order_behind_program(places.send, places.recv);
-  return places;
+  return {.send = place(send_pointer(call)), .recv = place(recv_pointer(call))};
 }
 
 // Its buffers, for errors.
@@ -248,6 +244,7 @@ bool again(const Shape& call, int& code) {
     const RepeatedCalls::Call* const kept =
         state == nullptr ? nullptr : state->repeated.find(mark_of(call), call);
     if (kept == nullptr || kept->places != places_of(call)) return false;
+    if (!kept->stays_in_order) device::order_behind_program(kept->places.send, kept->places.recv);
     const auto status = core::run_again(engine(), *state->queue, kept->args);
     if (status)
       code =
@@ -263,9 +260,16 @@ void keep(const char* name, const Shape& call, CommState& state, core::Collectiv
   if constexpr (std::equality_comparable<Shape>) {
     const RepeatedCalls::Mark mark = mark_of(call);
     if (!state.repeated.comes_again(mark) || !named_types(call, *went.args)) return;
-    state.repeated.keep(
-        mark, call,
-        {.shape = {}, .function = name, .places = places_of(call), .args = *std::move(went.args)});
+    const RepeatedCalls::Places places = places_of(call);
+    const auto stays = [](const device::PointerInfo& place) {
+      return !device::needs_staging(place) || place.runtime->keep_in_order(place);
+    };
+    state.repeated.keep(mark, call,
+                        {.shape = {},
+                         .function = name,
+                         .places = places,
+                         .stays_in_order = stays(places.send) && stays(places.recv),
+                         .args = *std::move(went.args)});
   }
 }
 

@@ -35,6 +35,7 @@ class RepeatedCalls {
     std::any shape;
     const char* function = nullptr;  // for errors
     Places places;
+    bool stays_in_order = false;  // what the program copies there is there when the call is made
     core::CollArgs args;
   };
 

@@ -96,6 +96,8 @@ static_assert(same_value(MemoryType::unified, CU_MEMORYTYPE_UNIFIED));
 static_assert(same_value(PointerAttribute::context, CU_POINTER_ATTRIBUTE_CONTEXT));
 static_assert(same_value(PointerAttribute::memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE));
 static_assert(same_value(PointerAttribute::device_pointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER));
+static_assert(same_value(PointerAttribute::sync_memory_operations,
+                         CU_POINTER_ATTRIBUTE_SYNC_MEMOPS));
 static_assert(same_value(PointerAttribute::buffer_id, CU_POINTER_ATTRIBUTE_BUFFER_ID));
 static_assert(same_value(PointerAttribute::is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED));
 static_assert(same_value(PointerAttribute::device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL));

@@ -117,6 +117,30 @@ TEST_F(ProgramOrderTest, flags_that_the_program_changes) {
   EXPECT_EQ(kBlockingSync | cuda::kContextSyncMemoryOperations, flags);
 }
 
+// Memory that is kept in order: whoever calls with it again asks the driver nothing.
+TEST_F(ProgramOrderTest, kept_memory_needs_no_question) {
+  const auto info = classify(buffer_);
+  ASSERT_TRUE(info.runtime->keep_in_order(info));
+  for (const unsigned seed : {1U, 2U}) {
+    ASSERT_CUDA(driver().primary_context_set_flags(0, 0));
+    const auto data = pattern(kBytes, seed);
+    ASSERT_CUDA(program().copy_to_device(at(buffer_), data.data(), kBytes));
+    EXPECT_EQ(data, contents(buffer_, kBytes));
+    ASSERT_CUDA(program().fill(at(buffer_) + kBytes / 2, 7, kBytes / 2));
+    EXPECT_EQ(7, contents(buffer_, kBytes).back());
+  }
+  EXPECT_FALSE(is_flagged());
+}
+
+// Its block stays when it goes to somebody else.
+TEST_F(ProgramOrderTest, pooled_memory_is_not_kept) {
+  DevicePointer pooled = 0;
+  ASSERT_CUDA(program().memory_allocate_async(&pooled, kBytes, nullptr));
+  const auto info = classify(test::pointer_to(pooled));
+  EXPECT_FALSE(info.runtime->keep_in_order(info));
+  EXPECT_CUDA(program().memory_free_async(pooled, nullptr));
+}
+
 TEST_F(ProgramOrderTest, a_context_of_the_programs_own) {
   Context own = nullptr;
   ASSERT_CUDA(program().context_create(&own, 0, 0));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The fake driver's synchronous calls, which only programs make, and the context flag that decides
-// when they return. As on a GPU a copy to memory of the device and a memset return before they have
-// landed, unless their context has the flag; here they land as late as they may: when somebody
-// waits for the default stream or the context, asks often, or copies to the host.
-// FAKE_CUDA_NO_FLAG: a driver that takes no such flag.
+// The fake driver's synchronous calls, which only programs make, and what decides when they return:
+// the flag of a context, the attribute of an allocation. As on a GPU a copy to memory of the device
+// and a memset return before they have landed, unless one of the two is set; here they land as late
+// as they may: when somebody waits for the default stream or the context, asks often, or copies to
+// the host. FAKE_CUDA_NO_FLAG: a driver that takes no such flag.
 #include "fake_cuda_program.h"
 
 #include <condition_variable>
@@ -30,9 +30,15 @@ bool is_flagged(const ContextHandle& context) {
   return (context.flags & kContextSyncMemoryOperations) != 0;
 }
 
-Result run(std::function<void()> work) {
+bool is_synchronous(DevicePointer address) {
+  const auto entry = find(static_cast<std::uintptr_t>(address));
+  return entry != state.allocations.end() && entry->second.is_synchronous;
+}
+
+Result run(DevicePointer dst, std::function<void()> work) {
   const Result result = enqueue(resolved(nullptr), std::move(work));
-  if (result == Result::success && is_flagged(*current())) land(*current());
+  if (result == Result::success && (is_flagged(*current()) || is_synchronous(dst)))
+    land(*current());
   return result;
 }
 
@@ -70,22 +76,33 @@ Result cuCtxSetFlags(unsigned flags) {
   return set_flags(lock, *current(), flags);
 }
 
+Result cuPointerSetAttribute(const void* value, PointerAttribute attribute, DevicePointer address) {
+  const std::lock_guard lock(state.mutex);
+  if (const Result result = check_unsafe(); result != Result::success) return result;
+  const auto entry = find(static_cast<std::uintptr_t>(address));
+  if (attribute != PointerAttribute::sync_memory_operations || entry == state.allocations.end())
+    return Result::invalid_value;
+  if (entry->second.physical != 0) return Result::not_supported;
+  entry->second.is_synchronous = *static_cast<const unsigned*>(value) != 0;
+  return Result::success;
+}
+
 Result cuMemcpyHtoD_v2(DevicePointer dst, const void* src, std::size_t size_bytes) {
   const std::lock_guard lock(state.mutex);
   const auto* const bytes = static_cast<const unsigned char*>(src);
-  return run([dst, sent = std::vector<unsigned char>(bytes, bytes + size_bytes)] {
+  return run(dst, [dst, sent = std::vector<unsigned char>(bytes, bytes + size_bytes)] {
     std::memcpy(reinterpret_cast<void*>(dst), sent.data(), sent.size());
   });
 }
 Result cuMemcpyDtoD_v2(DevicePointer dst, DevicePointer src, std::size_t size_bytes) {
   const std::lock_guard lock(state.mutex);
-  return run([=] {
+  return run(dst, [=] {
     std::memmove(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), size_bytes);
   });
 }
 Result cuMemsetD8_v2(DevicePointer dst, unsigned char value, std::size_t size_bytes) {
   const std::lock_guard lock(state.mutex);
-  return run([=] { std::memset(reinterpret_cast<void*>(dst), value, size_bytes); });
+  return run(dst, [=] { std::memset(reinterpret_cast<void*>(dst), value, size_bytes); });
 }
 Result cuMemcpyDtoH_v2(void* dst, DevicePointer src, std::size_t size_bytes) {
   const std::lock_guard lock(state.mutex);

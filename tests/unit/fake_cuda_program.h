@@ -11,5 +11,8 @@ extern "C" {
 accord::device::cuda::Result cuDevicePrimaryCtxSetFlags_v2(accord::device::cuda::Device, unsigned);
 accord::device::cuda::Result cuCtxGetFlags(unsigned*);
 accord::device::cuda::Result cuCtxSetFlags(unsigned);
+accord::device::cuda::Result cuPointerSetAttribute(const void*,
+                                                   accord::device::cuda::PointerAttribute,
+                                                   accord::device::cuda::DevicePointer);
 // NOLINTEND
 }

@@ -113,6 +113,7 @@ struct Allocation {
   Device device = 0;
   MemoryType type = MemoryType::device;
   bool managed = false;
+  bool is_synchronous = false;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   bool registered = false;  // not ours to unmap
   bool opened = false;
   int file = -1;
@@ -353,6 +354,9 @@ inline bool give_attribute(void* data, PointerAttribute attribute, std::uintptr_
       return true;
     case PointerAttribute::device_ordinal:
       give(data, allocation.device);
+      return true;
+    case PointerAttribute::sync_memory_operations:
+      give(data, static_cast<unsigned>(allocation.is_synchronous));
       return true;
     case PointerAttribute::is_legacy_ipc_capable:
       give(data, allocation.context != nullptr && allocation.type == MemoryType::device &&

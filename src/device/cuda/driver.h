@@ -51,6 +51,7 @@ enum class PointerAttribute : unsigned {
   context = 1,
   memory_type = 2,
   device_pointer = 3,
+  sync_memory_operations = 6,
   buffer_id = 7,
   is_managed = 8,
   device_ordinal = 9,

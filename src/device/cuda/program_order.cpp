@@ -141,6 +141,21 @@ void ProgramOrder::order(const Driver& driver, Context owner) noexcept {
     set_flags(driver, owner);
 }
 
+bool ProgramOrder::keep(const Driver& driver, const PointerInfo& memory) noexcept {
+  if (memory.kind != MemoryKind::device || memory.context == nullptr || memory.is_mapping)
+    return false;
+  const DevicePointer address = address_of(memory.base);
+  unsigned is_capable = 0;  // of sharing by handle, as no memory of a pool is
+  if (driver.pointer_get_attribute(&is_capable, PointerAttribute::is_legacy_ipc_capable, address) !=
+          Result::success ||
+      is_capable == 0)
+    return false;
+  const RelaxedCapture relaxed(driver);
+  const unsigned yes = 1;
+  return driver.pointer_set_attribute(&yes, PointerAttribute::sync_memory_operations, address) ==
+         Result::success;
+}
+
 void ProgramOrder::set_flags(const Driver& driver, Context owner) noexcept {
   const std::lock_guard lock(mutex_);
   if (setting_) {

@@ -21,6 +21,7 @@
 
 #include "device/cuda/copy.h"
 #include "device/cuda/driver.h"
+#include "device/device_runtime.h"
 
 namespace accord::device::cuda {
 
@@ -29,6 +30,11 @@ class ProgramOrder {
   // As DeviceRuntime::order_behind_program: `owner` is the context of the buffer at hand, or null.
   // Thread-safe; the calling thread's current context stays.
   void order(const Driver& driver, Context owner) noexcept;
+
+  // As DeviceRuntime::keep_in_order: by CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which no call of the
+  // program clears, unlike the flag. For memory of cuMemAlloc alone: a mapping takes none, and what
+  // lies in a pool changes hands while its block stays.
+  static bool keep(const Driver& driver, const PointerInfo& memory) noexcept;
 
  private:
   static constexpr int kDevicesMost = 64;

@@ -54,6 +54,10 @@ class CudaRuntime final : public DeviceRuntime {
   bool classify(const void* pointer, PointerInfo& info) noexcept override;
   bool must_stage(const void* pointer) noexcept override;
   void order_behind_program(const void* context) noexcept override;
+  bool keep_in_order(const PointerInfo& memory) noexcept override {
+    const Driver* driver = vendor_.driver();
+    return driver != nullptr && cuda::ProgramOrder::keep(*driver, memory);
+  }
 
   Status copy(int device, std::span<const Copy> copies) override;
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
