@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "device/kernel_place.h"
+#include "device/packet_reach.h"
 #include "device/reduction.h"
 
 namespace accord::device {
@@ -191,6 +192,9 @@ class DeviceRuntime {
   virtual Status inbox_server(int /*device*/, InboxServer*& /*server*/) {
     return Status(StatusCode::unsupported, "inbox exchanges: not on this runtime");
   }
+
+  // What that server says of packets, told without making it.
+  virtual PacketReach packet_reach(int /*device*/) { return {}; }
 
   // Who does this rank's part of such a reduction on `device`; unsupported where nobody can. All
   // memory that it names stays where it is as long as the reducer lives; `arrived` are

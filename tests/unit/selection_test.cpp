@@ -299,8 +299,8 @@ std::string by_rule(Kind kind, int ranks, std::size_t size_bytes) {
 // KiB, ACCORD_ONE_SHOT_BYTES 4 MiB of two.
 TEST(selection, the_rule_goes_by_size_and_ranks) {
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 8), "inbox");
-  EXPECT_EQ(by_rule(Kind::allreduce, 2, 1536 * kKiB), "inbox");
-  EXPECT_EQ(by_rule(Kind::allreduce, 4, 512 * kKiB), "inbox");
+  EXPECT_EQ(by_rule(Kind::allreduce, 2, 1536 * kKiB), "packets");
+  EXPECT_EQ(by_rule(Kind::allreduce, 4, 512 * kKiB), "packets");
   EXPECT_EQ(by_rule(Kind::allreduce, 4, 512 * kKiB + 16), "node-direct-two-shot");
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 4 * kMiB), "node-direct-one-shot");
   EXPECT_EQ(by_rule(Kind::allreduce, 2, 4 * kMiB + 4), "node-direct-two-shot");
@@ -340,7 +340,7 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
                             .size_bytes = size_bytes,
                             .longest_bytes = size_bytes,
                             .can_be_cut = can_be_cut(kind)};
-    return std::string(name_of(outcome(question, {variant, Origin::setting}, Reach::nodes)));
+    return std::string(name_of(outcome(question, {variant, Origin::setting}, {.one_node = false})));
   };
   EXPECT_EQ(across(Kind::allreduce, 256 * kKiB), "two-level");
   EXPECT_EQ(across(Kind::allreduce, 256 * kKiB - 4), "staged");
@@ -405,7 +405,7 @@ TEST(selection, no_call_takes_an_algorithm_that_does_not_have_it) {
     const Kind kind = find_collective(collective).value();
     for (const AlgorithmRow& row : all_algorithms()) {
       for (const std::size_t size_bytes : {8 * std::size_t{1}, 64 * kKiB, 64 * kMiB}) {
-        for (const Reach reach : {Reach::node, Reach::nodes}) {
+        for (const Reach reach : {Reach{}, Reach{.one_node = false}}) {
           const Question question{.kind = kind,
                                   .ranks = 4,
                                   .size_bytes = size_bytes,
@@ -423,9 +423,8 @@ TEST(selection, no_call_takes_an_algorithm_that_does_not_have_it) {
   }
 }
 
-// Nobody gets packets by the rule unless ACCORD_PACKET_BYTES is set; where devices have none,
-// words.
-TEST(selection, packets_are_for_who_asks_and_go_by_words_elsewhere) {
+// By the rule from ACCORD_PACKET_BYTES on, and for who asks; where devices have none, words.
+TEST(selection, packets_are_for_long_blocks_and_who_asks) {
   const Question question{.kind = Kind::allreduce,
                           .ranks = 2,
                           .size_bytes = 256 * kKiB,
@@ -439,6 +438,10 @@ TEST(selection, packets_are_for_who_asks_and_go_by_words_elsewhere) {
   Situation without{.kind = Kind::allreduce, .offered = ways.offered, .inboxes = true};
   EXPECT_EQ(&select(without), &algorithms::inbox);
   Question long_one = question;
+  long_one.size_bytes = long_one.longest_bytes = 512 * kKiB;
+  EXPECT_EQ(outcome(long_one, {}), named("packets"));
+  EXPECT_EQ(outcome(long_one, {}, {.packets = false}), named("inbox"));
+  EXPECT_EQ(outcome(long_one, {named("inbox"), Origin::setting}), named("inbox"));
   long_one.size_bytes = long_one.longest_bytes = 64 * kMiB;
   EXPECT_EQ(outcome(long_one, {named("packets"), Origin::setting}), outcome(long_one, {}));
 }

@@ -9,11 +9,14 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "accord/accord.h"
 #include "base/config.h"
 #include "coll/select/selection.h"
 #include "device/machine.h"
+#include "device/packet_reach.h"
+#include "device/registry.h"
 
 namespace accord::core {
 namespace {
@@ -159,6 +162,15 @@ std::string explain_message(std::size_t size_bytes, const char* info) {
   return text_of(answer);
 }
 
+// Of all devices here, as if each had a rank.
+bool devices_take_packets() {
+  device::DeviceRuntime& runtime = device::default_runtime();
+  std::vector<device::PacketReach> of_all;
+  for (int device = 0; device < runtime.device_count(); ++device)
+    of_all.push_back(runtime.packet_reach(device));
+  return device::all_take_packets(of_all);
+}
+
 std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
                          const char* info) {
   if (collective == kMessages) return explain_message(size_bytes, info);
@@ -179,24 +191,25 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .size_bytes = size_bytes,
                           .longest_bytes = size_bytes,
                           .can_be_cut = can_be_cut(*kind)};
-  const Variant variant = outcome(question, asked);
+  const Reach node{.packets = devices_take_packets()};
+  const Variant variant = outcome(question, asked, node);
   Json answer = {{"collective", collective},
                  {"ranks", ranks},
                  {"size_bytes", size_bytes},
                  {"algorithm", name_of(variant)},
                  {"as_asked", asked.is_automatic() || asked.is(*variant.algorithm)},
-                 {"across_nodes", name_of(outcome(question, asked, Reach::nodes))},
+                 {"across_nodes", name_of(outcome(question, asked, {.one_node = false}))},
                  {"asked", name_of(asked.variant)},
                  {"origin", name_of(asked.origin)},
                  {"reason", reason_of(asked.origin, kRuleOfCollectives)},
-                 {"rule", name_of(outcome(question, Asked{}))},
+                 {"rule", name_of(outcome(question, Asked{}, node))},
                  {"table", config().table}};
   add_problems(answer, problem);
   // Which operations and types a library has, only the call itself tells.
   if (asked.variant.library != nullptr) {
     Asked without = asked;
     without.variant = {};
-    answer["otherwise"] = name_of(outcome(question, without));
+    answer["otherwise"] = name_of(outcome(question, without, node));
   }
   add_range(answer, table.find(*kind, ranks, size_bytes));
   return text_of(answer);

@@ -128,7 +128,6 @@ const Algorithm& select(const Situation& situation) noexcept {
 
 Variant outcome(const Question& question, const Asked& asked, Reach reach) {
   const DeviceWays ways = device_ways(question, asked);
-  const bool on_node = reach == Reach::node;
   const bool by_pairs = node::goes_by_pairs(question.kind);
   // Pair by pair it is the longest pairs that make a call worth it.
   const bool all_short = by_pairs && question.longest_bytes < config().node_bytes;
@@ -137,10 +136,10 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
               .offered = ways.offered,
               .all_short = all_short,
               .library = ways.library != nullptr,
-              .inboxes = on_node && ways.lane_bytes != 0,
-              .packets = on_node && ways.lane_bytes != 0,
-              .regions = on_node && ways.regions,
-              .two_levels = !on_node && ways.leaders_max != 0 && !all_short,
+              .inboxes = reach.one_node && ways.lane_bytes != 0,
+              .packets = reach.one_node && reach.packets && ways.lane_bytes != 0,
+              .regions = reach.one_node && ways.regions,
+              .two_levels = !reach.one_node && ways.leaders_max != 0 && !all_short,
               .chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked)});
   return algorithm.in_detail != nullptr ? algorithm.in_detail(question, ways)
                                         : Variant{.algorithm = &algorithm};

@@ -43,8 +43,11 @@ const Algorithm& select(const Situation& situation) noexcept;
 
 // What `question` comes to, by these two, where all ranks have device buffers, can join whatever
 // there is, and share a node, or are on several.
-enum class Reach { node, nodes };
-Variant outcome(const Question& question, const Asked& asked, Reach reach = Reach::node);
+struct Reach {
+  bool one_node = true;
+  bool packets = true;  // between all devices (device/packet_reach.h)
+};
+Variant outcome(const Question& question, const Asked& asked, Reach reach = {});
 
 // The same of messages from a device to a rank of its node: what is asked for, and what that comes
 // to where both ends are device memory in one piece.

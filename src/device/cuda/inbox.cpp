@@ -309,30 +309,6 @@ class Kernel {
   unsigned misses_ = 0;          // calls in a row that came after the kernel had left
 };
 
-// Devices from this generation on (tests/mpi/torn_packets_gpu.cu): this one, and those that NVLink
-// links to it, which unlike PCIe has atomics between devices. A process sees only the devices that
-// it may use.
-PacketReach reach_of_packets(const Driver& driver, Device device, const KernelPlace& place) {
-  constexpr int kGenerationLeast = 9;
-  int generation = 0;
-  int count = 0;
-  if (driver.device_get_attribute(&generation, DeviceAttribute::compute_capability_major, device) !=
-          Result::success ||
-      generation < kGenerationLeast || driver.device_get_count(&count) != Result::success)
-    return {};
-  PacketReach reach{.own = place.device};
-  std::size_t found = 0;
-  for (Device peer = 0; peer < count && found < reach.peers.size(); ++peer) {
-    int atomics = 0;
-    if (peer != device &&
-        driver.device_get_p2p_attribute(&atomics, P2pAttribute::native_atomics, device, peer) ==
-            Result::success &&
-        atomics != 0)
-      reach.peers[found++] = device_number(driver, peer);
-  }
-  return reach;
-}
-
 class CudaInboxServer final : public InboxServer {
  public:
   Status open(const KnownContext& context, const KernelPlace& place) {
@@ -355,7 +331,7 @@ class CudaInboxServer final : public InboxServer {
     for (std::size_t width = 0; width < kWidthCount; ++width)
       ACCORD_TRY(kernels_[width].open(context, in_words));
     // nvcc before 12.4 cannot make it.
-    const PacketReach reach = reach_of_packets(driver, device, place);
+    const PacketReach reach = reach_of_packets(driver, device);
     if (reach.own == 0 ||
         driver.module_get_function(&in_packets, module, "accord_inbox_packets") != Result::success)
       return {};
@@ -450,6 +426,27 @@ std::uint64_t device_number(const Driver& driver, int device) {
   if (driver.device_get_uuid(&uuid, device) != Result::success) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
   return std::hash<std::string_view>{}(bytes) | 1;
+}
+
+PacketReach reach_of_packets(const Driver& driver, Device device) {
+  constexpr int kGenerationLeast = 9;
+  int generation = 0;
+  int count = 0;
+  if (driver.device_get_attribute(&generation, DeviceAttribute::compute_capability_major, device) !=
+          Result::success ||
+      generation < kGenerationLeast || driver.device_get_count(&count) != Result::success)
+    return {};
+  PacketReach reach{.own = device_number(driver, device)};
+  std::size_t found = 0;
+  for (Device peer = 0; peer < count && found < reach.peers.size(); ++peer) {
+    int atomics = 0;
+    if (peer != device &&
+        driver.device_get_p2p_attribute(&atomics, P2pAttribute::native_atomics, device, peer) ==
+            Result::success &&
+        atomics != 0)
+      reach.peers[found++] = device_number(driver, peer);
+  }
+  return reach;
 }
 
 Status inbox_server(const Driver& driver, const ContextScope& scope, const KernelPlace& place,

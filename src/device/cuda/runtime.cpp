@@ -69,6 +69,7 @@ class CudaRuntime final : public DeviceRuntime {
   Status reduce_begin(int device, const Reduction& reduction, CopyTicket& ticket) override;
 
   Status inbox_server(int device, InboxServer*& server) override;
+  PacketReach packet_reach(int device) override;
   Status make_partition_reducer(int device, const PartitionReduction& reduction,
                                 std::uint32_t* arrived,
                                 std::unique_ptr<PartitionReducer>& reducer) override;
@@ -308,6 +309,12 @@ Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
   if (driver.images.launched_inbox != nullptr)
     return cuda::launched_inbox_server(driver, scope, *this, device, server);
   return cuda::inbox_server(driver, scope, kernel_place(device), server);
+}
+
+PacketReach CudaRuntime::packet_reach(int device) {
+  const Driver* driver = vendor_.driver();
+  if (driver == nullptr || driver->images.launched_inbox != nullptr) return {};
+  return reach_of_packets(*driver, device);
 }
 
 Status CudaRuntime::make_partition_reducer(int device, const PartitionReduction& reduction,

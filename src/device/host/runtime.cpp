@@ -171,6 +171,7 @@ class HostRuntime final : public DeviceRuntime {
   void* address_for_library(void* pointer) noexcept override;
   KernelPlace kernel_place(int /*device*/) override { return host_place(); }
 
+  PacketReach packet_reach(int) override { return inbox_server_.packet_reach(); }
   Status inbox_server(int device, InboxServer*& server) override {
     server = &inbox_server_;
     return check_device(device);
