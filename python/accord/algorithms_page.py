@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from accord.algorithms import Algorithms
+from accord.algorithms import NET_SEND, SEND, Algorithms, Question, explain
+from accord.sizes import parse_size
+from accord.tables import OFF, VARIABLE
 
 _HEAD = """# Algorithms of collectives
 
@@ -31,6 +34,36 @@ Messages on device memory have names of their own: `send:NAME` within a node, `n
 | --- | --- |
 """
 
+_RULE = """## What the built-in rule takes
+
+Among {ranks} ranks, with all buffers on devices, no table, and no setting but the defaults. Sizes are
+those of the block between two ranks. Where ranks lack what an algorithm needs, the next one takes the
+call. Calls in which each pair of ranks has a size of its own go by pairs (`node-pairs` and
+`two-level-pairs` in traces).
+
+"""
+_SIZES = ("8", "64K", "1M", "64M")
+_RANKS = 4
+# Nobody asks for anything.
+_UNASKED = {"ACCORD_ALGORITHM": "auto", VARIABLE: OFF}
+
+
+def _by_rule(algorithms: Algorithms, library: Path) -> str:
+    """A table of what each collective, and each message, goes by at some sizes."""
+    calls = algorithms.calls
+    asked = [Question(call, _RANKS, parse_size(size)) for call in calls for size in _SIZES]
+    answers = explain(library, asked, _UNASKED)
+    calls_by_way: dict[tuple[str, ...], list[str]] = {}
+    for at, call in enumerate(calls):
+        own = answers[at * len(_SIZES) : (at + 1) * len(_SIZES)]
+        within = ["" if call == NET_SEND else one["algorithm"] for one in own]
+        across = own[-1]["algorithm" if call == NET_SEND else "across_nodes"]
+        way = (*within, "" if call == SEND else across)
+        calls_by_way.setdefault(way, []).append(f"`{call}`")
+    rows = [("calls", *_SIZES, f"{_SIZES[-1]}, several nodes"), ("---",) * (len(_SIZES) + 2)]
+    rows += [(", ".join(names), *way) for way, names in calls_by_way.items()]
+    return _RULE.format(ranks=_RANKS) + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
 
 def _collectives(names: list[str], every: list[str]) -> str:
     """In as few words as can be."""
@@ -43,7 +76,7 @@ def _collectives(names: list[str], every: list[str]) -> str:
     return ", ".join(names)
 
 
-def markdown(algorithms: Algorithms) -> str:
+def markdown(algorithms: Algorithms, library: Path) -> str:
     """The page, with a final newline."""
     parts = [_HEAD]
     for one in algorithms.descriptions:
@@ -61,14 +94,17 @@ def markdown(algorithms: Algorithms) -> str:
         "between nodes": algorithms.net_message_paths,
     }
     rows_of_messages = "".join(
-        f"| {where} | {', '.join(f'`{name}`' for name in paths)} |\n" for where, paths in ways.items()
+        f"| {where} | {', '.join(f'`{name}`' for name in paths)} |\n"
+        for where, paths in ways.items()
     )
-    return "\n".join([*parts, _MESSAGES + rows_of_messages])
+    return "\n".join([*parts, _MESSAGES + rows_of_messages, _by_rule(algorithms, library)])
 
 
 def table(algorithms: Algorithms) -> Table:
     """For a terminal: what each does, in the order in which a call tries them."""
-    shown = Table(title="a call takes the first that it can", title_justify="left", title_style="bold")
+    shown = Table(
+        title="a call takes the first that it can", title_justify="left", title_style="bold"
+    )
     for column in ("algorithm", "names", "what it does"):
         shown.add_column(column)
     for one in algorithms.descriptions:

@@ -73,9 +73,10 @@ def _print_point(console: Console, point: dict[str, Any]) -> None:
 
 
 def _list_algorithms(as_json: bool, as_markdown: bool) -> None:
-    algorithms = read_algorithms(find_home().library)
+    library = find_home().library
+    algorithms = read_algorithms(library)
     if as_markdown:
-        print(algorithms_page.markdown(algorithms), end="")
+        print(algorithms_page.markdown(algorithms, library), end="")
     elif as_json:
         print(json.dumps(algorithms.descriptions, indent=2))
     else:

@@ -48,6 +48,11 @@ _VALUES_OF = {
 _FILE_OPTIONS = ("app", "configfile")
 
 
+def launcher_options() -> frozenset[str]:
+    """The options of MPICH's and Open MPI's mpiexec that are known, with one dash and with two."""
+    return frozenset(f"{dashes}{name}" for name in _VALUES_OF for dashes in ("-", "--"))
+
+
 @dataclass
 class Segment:
     """One program of the command (an MPMD command has several, separated by `:`)."""
