@@ -17,7 +17,7 @@ import pytest
 
 from accord.paths import Home
 
-from conftest import PYTHON, REPOSITORY, Accord, Mpi
+from conftest import PYTHON, Accord, Mpi
 
 pytest.importorskip("numpy", reason="no numpy in this Python environment")
 
@@ -293,14 +293,3 @@ def test_mpi4py_takes_arrays(mpi: Mpi, home: Home, accord: Accord, tmp_path: Pat
     program.write_text(_PROGRAM)
     done = accord("run", "-n", 2, mpi.python, program, ACCORD_RUNTIME="host")
     assert done.returncode == 0 and done.stdout.count("well") == 2, done.stdout + done.stderr
-
-
-def test_the_guides_program(mpi: Mpi, home: Home, accord: Accord, tmp_path: Path) -> None:
-    if mpi.python is None:
-        pytest.skip(f"no Python with mpi4py over {mpi.name}")
-    guide = (REPOSITORY / "docs" / "guide.md").read_text()
-    program = tmp_path / "program.py"
-    program.write_text(guide.split("```python\n")[1].split("```")[0])
-    done = accord("run", "-n", 2, mpi.python, program, ACCORD_RUNTIME="host")
-    for word in ("[4. 6.]", "staged"):  # a launcher may mix the lines of ranks
-        assert done.stdout.count(word) == 2, done.stdout + done.stderr

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Tables that say which way calls go say what the library says. That of docs/algorithms.md is made by it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from accord.algorithms import Algorithms, Question, explain, read_algorithms
+from accord.errors import UserError
+from accord.paths import find_home
+
+from documents import REPOSITORY
+
+_LONG_BYTES = 64 << 20
+_RANKS = 4
+_UNASKED = {"ACCORD_ALGORITHM": "auto", "ACCORD_TABLE": "off"}
+_WORDS = {"broadcast": "bcast"}
+
+
+@pytest.fixture(scope="module")
+def algorithms() -> Algorithms:
+    try:
+        return read_algorithms(find_home().library)
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+def _rows(document: str, head: str) -> dict[str, list[str]]:
+    """The table of a document under the row `head`: its first cell, and the others."""
+    text = (REPOSITORY / "docs" / document).read_text(encoding="utf-8")
+    start = text.index(f"\n{head}\n") + 1
+    lines = text[start:].split("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return {row[0]: row[1:] for row in rows}
+
+
+def _collectives(words: str) -> set[str]:
+    """`allgather(v), alltoall(v, w)` as the library names them."""
+    found: set[str] = set()
+    for base, more in re.findall(r"([a-z]+(?:_[a-z]+)*)(?:\(([^)]*)\))?", words):
+        name = _WORDS.get(base, base)
+        found |= {name, *(f"{name}{suffix.strip()}" for suffix in more.split(",") if suffix)}
+    return found
+
+
+def _long(algorithms: Algorithms, answer: str) -> dict[str, str]:
+    asked = [Question(name, _RANKS, _LONG_BYTES) for name in algorithms.collectives]
+    answers = explain(find_home().library, asked, _UNASKED)
+    return {name: one[answer] for name, one in zip(algorithms.collectives, answers, strict=True)}
+
+
+def test_guide_names_what_goes_between_devices(algorithms: Algorithms) -> None:
+    rows = _rows("guide.md", "| calls | within a node |")
+    (words,) = (cell for cell in rows if cell.startswith("broadcast"))
+    ways = _long(algorithms, "algorithm")
+    assert _collectives(words.split(";")[0]) == {name for name in ways if ways[name] != "staged"}
+    assert rows["neighbourhood collectives"][0].startswith("staged")
+    assert all(way != "staged" or name.startswith("neighbor_") for name, way in ways.items())
+
+
+def test_page_of_nodes_names_what_goes_in_two_levels(algorithms: Algorithms) -> None:
+    words = _rows("multi-node.md", "| | |")["which"][0]
+    words = words.split("; blocking")[0].replace("scan and exscan", "scan, exscan")
+    ways = _long(algorithms, "across_nodes")
+    named = _collectives(re.sub(r" if all .*", "", words))
+    assert named == {name for name in ways if ways[name] != "staged"}
+
+
+def _names(rows: dict[str, list[str]]) -> set[str]:
+    return {name for cell in rows for name in re.findall(r"`([\w-]+)`", cell)}
+
+
+def test_page_of_traces_names_all_paths(algorithms: Algorithms) -> None:
+    named = _names(_rows("tracing.md", "| path | the data goes |"))
+    libraries = set(algorithms.descriptions[0]["names"])
+    told = set(algorithms.paths.values()) - {""} - libraries
+    assert named - libraries == told | {"node-pairs", "two-level-pairs", "host"}
+    sources = "".join(file.read_text() for file in (REPOSITORY / "src").rglob("*.[hc]*"))
+    assert all(f'"{name}"' in sources for name in named - told - libraries)
+
+
+def test_page_of_traces_names_reasons_that_there_are() -> None:
+    reasons = (REPOSITORY / "src" / "coll" / "select" / "reasons.h").read_text()
+    words = [
+        part.strip("…: ")
+        for cell in _rows("tracing.md", "| why | meaning |")
+        for part in re.findall(r"`([^`]+)`", cell)
+    ]
+    assert [part for part in words if part.removeprefix(", ") not in reasons] == []
+
+
+def test_page_of_tuning_names_the_ways_of_messages(algorithms: Algorithms) -> None:
+    named = _names(_rows("tuning.md", "| way of a message | |"))
+    assert named == set(algorithms.message_paths) - {"auto"}
+
+
+def test_page_of_nodes_names_all_designs(algorithms: Algorithms) -> None:
+    named = _names(_rows("multi-node.md", "| design | how a message goes |"))
+    assert named == set(algorithms.net_message_paths) - {"auto", "staged"}
