@@ -6,8 +6,8 @@
 # make build   libraries, benchmark and tests in build/
 # make install PREFIX=FOLDER   libraries, command and documents below FOLDER (/usr/local), which may be moved
 # make package the same as a Debian package in build/
-# make nightly what takes too long for each change: fuzzes each target of tests/fuzz for a minute, soaks for SOAK_HOURS,
-#              and records both in tests/nightly.jsonl
+# make nightly what takes too long for each change: runs all blocks of the documents, fuzzes each target of tests/fuzz for
+#              a minute, soaks for SOAK_HOURS, and records all in tests/nightly.jsonl
 # make format  formats the C++ and Python files
 # make tables  makes the tables of the documents anew from the records in bench/results
 # make clean   removes build/;  make distclean also .deps/

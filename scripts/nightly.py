@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""One line of tests/nightly.jsonl, from what scripts/fuzz and scripts/soak leave in the build folder."""
+"""One line of tests/nightly.jsonl, from what tests/documents, scripts/fuzz and scripts/soak leave in the build."""
 
 import datetime
 import json
@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,18 @@ def outcome(file: Path) -> dict[str, Any] | str:
     return json.loads(file.read_text()) if file.exists() else "did not run"
 
 
+def documents(file: Path) -> dict[str, Any] | str:
+    """How many tests of documents ran, and which failed."""
+    if not file.exists():
+        return "did not run"
+    cases = list(ET.parse(file).iter("testcase"))
+    failed = [
+        one for one in cases if one.find("failure") is not None or one.find("error") is not None
+    ]
+    skipped = sum(one.find("skipped") is not None for one in cases)
+    return {"tests": len(cases) - skipped, "failures": [one.get("name") for one in failed]}
+
+
 def main() -> None:
     """Prints the line."""
     build = Path(sys.argv[1])
@@ -36,6 +49,7 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
         "machine": machine(),
+        "documents": documents(build / "documents.xml"),
         "fuzz": outcome(build / "fuzz/outcome.json"),
         "soak": outcome(build / "soak/outcome.json"),
     }
