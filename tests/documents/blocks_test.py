@@ -17,7 +17,7 @@ import pytest
 
 import shell
 from conftest import Folder
-from documents import DOCUMENTS, RECORD, REPOSITORY, SHELL, Block, blocks
+from documents import DOCUMENTS, RECORD, REPOSITORY, SHELL, Block, blocks, inline_code
 from marks import FILE, FRAME, IN_FILE, NEEDS, OUTPUT, wrong_mark
 from named import wrong_words
 
@@ -97,6 +97,24 @@ def test_commands_run(block: Block, folder_of: Folder, request: pytest.FixtureRe
     pairs = zip(stated, printed, strict=True)
     wrong = [one for lines, got in pairs if lines for one in shell.differences(lines, got)]
     assert wrong == [], "\n".join(printed)
+
+
+# Commands within sentences that lack nothing, over few ranks.
+_COMPLETE = re.compile(
+    r"(?:LD_PRELOAD=\$\(accord preload\) )?(?:mpiexec|accord (?:run|explain)) "
+    r"(?!.*(?: -x |nsys|…)).*-n [1-4]\b.*"
+)
+_SENTENCES = [
+    (document, code)
+    for document in DOCUMENTS
+    for code in dict.fromkeys(inline_code(document))
+    if _COMPLETE.fullmatch(code)
+]
+
+
+@pytest.mark.parametrize(("document", "command"), _SENTENCES)
+def test_commands_of_sentences_run(document: Path, command: str, folder_of: Folder) -> None:
+    shell.run(document.name, [], [command], folder_of(document))
 
 
 def _collapsed(text: str) -> str:

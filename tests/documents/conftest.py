@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 import shell
-from documents import REPOSITORY, blocks
+from documents import REPOSITORY
 
 Folder = Callable[[Path], Path]
 
@@ -45,7 +45,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     def folder(document: Path) -> Path:
         if document not in made:
             made[document] = tmp_path_factory.mktemp(document.stem)
-            shell.make_folder(made[document], blocks(document))
+            shell.make_folder(made[document], document)
         return made[document]
 
     return folder

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from accord.algorithms import Algorithms, Question, explain, read_algorithms
 from accord.errors import UserError
 from accord.paths import find_home
 
+import shell
 from documents import REPOSITORY
 
 _LONG_BYTES = 64 << 20
@@ -67,6 +70,30 @@ def test_page_of_nodes_names_what_goes_in_two_levels(algorithms: Algorithms) -> 
     ways = _long(algorithms, "across_nodes")
     named = _collectives(re.sub(r" if all .*", "", words))
     assert named == {name for name in ways if ways[name] != "staged"}
+
+
+def test_page_of_plugins_names_what_a_library_carries(
+    algorithms: Algorithms, tmp_path: Path
+) -> None:
+    """As calls go that ask for a stand-in of NCCL."""
+    stand_in = REPOSITORY / "build" / "tests" / "ccl" / "libfake_nccl.so"
+    if not shell.MPI.is_dir() or not stand_in.is_file():
+        pytest.skip("needs MPICH, and the stand-in for NCCL")
+    rows = _rows("plugins.md", "| collective | by NCCL's |")
+    named = {name: how[0] for cell, how in rows.items() for name in _collectives(cell)}
+    measured = [name for name in algorithms.collectives if not name.startswith("neighbor_")]
+    assert {"scan", "exscan"} <= {name for name, how in named.items() if how == "not"}
+    command = (
+        f"ACCORD_RUNTIME=host ACCORD_CCL_LIBRARIES=nccl:{stand_in} ACCORD_ALGORITHM=nccl accord bench "
+        f"{' '.join(measured)} -n 2 --memory device --min 64K --max 64K --iterations 8 --json records"
+    )
+    (tmp_path / "home").mkdir()
+    shell.run("plugins.md", [], [command], tmp_path)
+    records = map(json.loads, (tmp_path / "records").read_text().splitlines())
+    paths = {record["operation"]: record["path"] for record in records}
+    by_library = {name for name in measured if named.get(name, "not") != "not"}
+    assert {name for name, path in paths.items() if path == "nccl"} == by_library
+    assert paths.keys() == set(measured)
 
 
 def _names(rows: dict[str, list[str]]) -> set[str]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from documents import REPOSITORY, SHELL, Block
+from documents import REPOSITORY, blocks
 from marks import FILE, NIGHTLY
 
 TIMEOUT_S = 3600 if NIGHTLY in os.environ else 120
@@ -31,7 +31,7 @@ def _compile(source: Path, program: Path) -> None:
     subprocess.run([*command, *options], check=True, timeout=TIMEOUT_S)
 
 
-def make_folder(folder: Path, blocks: list[Block]) -> None:
+def make_folder(folder: Path, document: Path) -> None:
     """A reader's folder: the checkout, the reader's programs, and the blocks that are files."""
     for name in _CHECKOUT:
         if (REPOSITORY / name).exists():
@@ -41,11 +41,11 @@ def make_folder(folder: Path, blocks: list[Block]) -> None:
     shutil.copy(REPOSITORY / "examples" / "allreduce_device.c", folder / "app.c")
     shutil.copy(_PROGRAMS / "train.py", folder)
     (folder / "job.sh").write_text("./app\n")
-    commands = "".join(block.text for block in blocks if block.language in SHELL)
+    text = document.read_text(encoding="utf-8")
     for source in (folder / "app.c", *_PROGRAMS.glob("*.c")):
-        if f"./{source.stem}" in commands:
+        if f"./{source.stem}" in text or source.stem == "app":
             _compile(source, folder / source.stem)
-    for block in blocks:
+    for block in blocks(document):
         if block.mark == FILE:
             (folder / block.about).write_text(block.text, encoding="utf-8")
 
