@@ -300,7 +300,7 @@ def test_documents_are_there(prefix: Path) -> None:
 def test_what_the_document_says_removes_all(prefix: Path, tmp_path: Path) -> None:
     shutil.copytree(prefix, tmp_path / "prefix", symlinks=True)
     text = (REPOSITORY / "docs" / "install.md").read_text()
-    (block,) = re.findall(r"^```\n(cd \$PREFIX\n.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (block,) = re.findall(r"^```sh\n(cd \$PREFIX\n.*?)^```$", text, re.MULTILINE | re.DOTALL)
     finished(tool("bash"), "-ec", block, PREFIX=tmp_path / "prefix")
     assert [file for file in (tmp_path / "prefix").rglob("*") if not file.is_dir()] == []
 
