@@ -207,7 +207,7 @@ void explain(CommQueue& queue, const Status& status) noexcept {
 
 Status CollectiveCall::open() {
   ACCORD_TRY(recv.open());
-  return same_address ? Status() : send.open();
+  return same_address ? Status() : send.open(&recv);
 }
 
 Status CollectiveCall::copy_in() {

@@ -263,8 +263,9 @@ Status CollectiveOperation::open_ends(const Algorithm& algorithm) {
     }
     if (!end->shadowed) continue;
     stages::enter(stages::Stage::copy_in);
-    StagedBuffer& buffer = end->of_send && !call_.same_address ? call_.send : call_.recv;
-    ACCORD_TRY(buffer.open());
+    const bool is_send = end->of_send && !call_.same_address;
+    StagedBuffer& buffer = is_send ? call_.send : call_.recv;
+    ACCORD_TRY(buffer.open(is_send ? &call_.recv : &call_.send));
     ACCORD_TRY(buffer.copy_in());
     end->user = buffer.host();
   }

@@ -121,9 +121,9 @@ void StagedBuffer::absorb(const StagedBuffer& other) {
   writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());
 }
 
-Status StagedBuffer::open() {
+Status StagedBuffer::open(const StagedBuffer* other) {
   if (!staged_ || origin_ != nullptr) return {};
-  if (absolute_) return open_absolute();
+  if (absolute_) return open_absolute(other == nullptr ? nullptr : other->host());
   std::ptrdiff_t low = std::numeric_limits<std::ptrdiff_t>::max();
   std::ptrdiff_t high = std::numeric_limits<std::ptrdiff_t>::min();
   std::size_t payload_bytes = 0;
@@ -163,7 +163,7 @@ Status StagedBuffer::open() {
 // Where no piece is on a device the host MPI gets MPI_BOTTOM itself. Else pieces may be most of the
 // address space apart, more than can be mapped: tried are distances at which what there is of them
 // finds room, far ones first, since close ones hold what may grow.
-Status StagedBuffer::open_absolute() {
+Status StagedBuffer::open_absolute(const void* unlike) {
   std::vector<Pages> pages;
   const bool reads_device = pages_of(reads_, user_, pages);
   const bool writes_device = pages_of(writes_, user_, pages);
@@ -174,8 +174,9 @@ Status StagedBuffer::open_absolute() {
   for (int power = kLargest; power >= kSmallest; --power) {
     const std::intptr_t step = std::intptr_t{1} << power;
     for (const std::intptr_t distance_bytes : {step, -step}) {
-      if (!map_at(islands, distance_bytes, islands_)) continue;
-      origin_ = at(user_, distance_bytes);
+      std::byte* const origin = at(user_, distance_bytes);
+      if (origin == unlike || !map_at(islands, distance_bytes, islands_)) continue;
+      origin_ = origin;
       return {};
     }
   }

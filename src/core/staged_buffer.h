@@ -51,8 +51,10 @@ class StagedBuffer {
   // Takes over what `other`, a buffer at the same address, declared.
   void absorb(const StagedBuffer& other);
 
-  // Takes shadow memory for everything declared. No effect on an untouched buffer.
-  Status open();
+  // Takes shadow memory for everything declared. No effect on an untouched buffer. The host MPI
+  // gets another pointer than that of `other`, the call's other buffer if it is open already: equal
+  // ones mean a call in place to some (Open MPI 5.0), which reads what it shall write.
+  Status open(const StagedBuffer* other = nullptr);
 
   // Copies what the call reads to the shadow, resp. the first `limit_bytes` (in typemap order) of
   // what it wrote back to the user's memory. Both wait for the copies only.
@@ -71,7 +73,7 @@ class StagedBuffer {
   using Direction = LayoutCopy::Direction;
   CopyBatch batch_of(const std::vector<Segment>& segments, Direction direction,
                      std::size_t limit_bytes) const;
-  Status open_absolute();
+  Status open_absolute(const void* unlike);
   Status copy(const std::vector<Segment>& segments, Direction direction, std::size_t limit_bytes);
   Status copy_absolute(const std::vector<Segment>& segments, Direction direction,
                        std::size_t limit_bytes);

@@ -23,7 +23,7 @@ int run_local(MPI_Comm comm, Description d, Call call, Limit limit) {
   if (!d.valid) return call(d.send.user(), d.recv.user());
   core::set_last_path("staged");
   Status status = d.send.open();
-  if (status.ok()) status = d.recv.open();
+  if (status.ok()) status = d.recv.open(&d.send);
   if (status.ok()) status = d.send.copy_in();
   if (status.ok()) status = d.recv.copy_in();
   if (!status.ok()) return raise(comm, status);
