@@ -57,6 +57,37 @@ def test_c_example_linked_needs_no_preload(allreduce_device: Path, accord: Accor
     assert done.returncode == 0 and "over 1 ranks: correct" in done.stdout, done.stderr
 
 
+@pytest.fixture
+def fortran_example(mpi: Mpi, home: Home, tmp_path: Path) -> Path:
+    wrapper = mpi.compiler.with_name(mpi.compiler.name.replace("mpicc", "mpif90"))
+    if not wrapper.is_file():
+        pytest.skip(f"no Fortran compiler for {mpi.name}")
+    if not home.shim(mpi.abi).is_file():
+        pytest.skip(f"Accord is built without a shim for the {mpi.abi.label}")
+    program = tmp_path / "allreduce_device"
+    sources = [
+        REPOSITORY / "include" / "accord" / "accord.f90",
+        EXAMPLES / "allreduce_device.f90",
+    ]
+    link = ["-Wl,--no-as-needed", "-L", home.lib, "-laccord", f"-Wl,-rpath,{home.lib}"]
+    made = subprocess.run(
+        [wrapper, *sources, "-o", program, *link],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert made.returncode == 0 and not made.stderr, made.stderr
+    return program
+
+
+def test_fortran_example(fortran_example: Path, accord: Accord) -> None:
+    done = accord("run", "-n", 2, fortran_example)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "over 2 ranks: correct" in done.stdout
+
+
 def test_cupy_example_skips_with_a_reason() -> None:
     if shutil.which("nvidia-smi"):
         pytest.skip("concerns machines without a GPU")

@@ -319,6 +319,23 @@ def test_all_name_the_same_version(prefix: Path) -> None:
     assert (prefix / "share" / "modulefiles" / "accord" / version).is_file()
 
 
+def test_fortran_module_says_what_the_header_says(prefix: Path) -> None:
+    folder = prefix / "include" / "accord"
+    header = (folder / "accord.h").read_text()
+    module = (folder / "accord.f90").read_text()
+    constant = r"(ACCORD_(?:OK|ERROR_\w+|MEMORY_\w+)) (?:= )?(\d+)"
+    assert re.findall(constant, header) == re.findall(constant, module)
+    functions = set(re.findall(r"\b(accord_\w+)\([^)]*\);", header))
+    public = re.findall(r"^  public :: (.*)$", module, re.MULTILINE)
+    shown = {name for line in public for name in line.split(", ")}
+    assert shown == {name for name in functions if not name.endswith("_json")}
+
+
+def test_fortran_module_is_standard_fortran(prefix: Path, tmp_path: Path) -> None:
+    source = prefix / "include" / "accord" / "accord.f90"
+    finished(tool("gfortran"), "-std=f2003", "-Wall", "-Werror", "-c", source, cwd=tmp_path)
+
+
 def test_debian_package_unpacks_and_runs(tmp_path: Path, program: Path) -> None:
     """The package of the same files; cpack needs nothing of a machine but dpkg."""
     tool("dpkg-deb")
