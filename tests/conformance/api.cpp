@@ -82,6 +82,14 @@ std::string fill(const Lookup& lookup, Api& api) {
   return missing;
 }
 
+// Open MPI 4 has the persistent collectives as MPIX_X.
+std::string symbol(void* host, const std::string& prefix, const std::string& name) {
+  const bool renamed = name.ends_with("_init") &&
+                       dlsym(host, ("PMPI_" + name).c_str()) == nullptr &&
+                       dlsym(host, ("PMPIX_" + name).c_str()) != nullptr;
+  return prefix + (renamed ? "X_" : "_") + name;
+}
+
 std::string object_of(const void* address) {
   Dl_info info{};
   return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "?";
@@ -107,15 +115,16 @@ std::string load_api(ApiSet& set) {
   if (host == nullptr) return "cannot open " + set.host_library + " a second time";
 
   const Lookup oracle = [host](const std::string& name) {
-    return dlsym(host, ("PMPI_" + name).c_str());
+    return dlsym(host, symbol(host, "PMPI", name).c_str());
   };
-  const auto visible = [](const char* prefix) -> Lookup {
-    return
-        [prefix](const std::string& name) { return dlsym(RTLD_DEFAULT, (prefix + name).c_str()); };
+  const auto visible = [host](const char* prefix) -> Lookup {
+    return [host, prefix](const std::string& name) {
+      return dlsym(RTLD_DEFAULT, symbol(host, prefix, name).c_str());
+    };
   };
   std::string missing = fill(oracle, set.oracle);
-  if (missing.empty()) missing = fill(visible("MPI_"), set.tested);
-  if (missing.empty()) missing = fill(visible("PMPI_"), set.tested_pmpi);
+  if (missing.empty()) missing = fill(visible("MPI"), set.tested);
+  if (missing.empty()) missing = fill(visible("PMPI"), set.tested_pmpi);
   if (!missing.empty()) return "function " + missing + " is missing";
 
   const std::string oracle_object = object_of(reinterpret_cast<const void*>(set.oracle.Wait));

@@ -30,7 +30,7 @@ contains
     call reduced_in_place()
     call reduced_types()
     call nonblocking()
-#if MPI_STANDARD >= 4
+#if MPI_STANDARD >= 4 || defined(EXTENSIONS)
     call persistent()
 #endif
   end subroutine
@@ -154,11 +154,13 @@ contains
     call discard(numbers)
   end subroutine
 
-#if MPI_STANDARD >= 4
+#if MPI_STANDARD >= 4 || defined(EXTENSIONS)
   subroutine persistent()
+    USE_PERSISTENT
     REQUEST_T :: request
     real(real64), pointer :: from(:), to(:)
     integer :: round
+    DECLARE_PERSISTENT
     from => doubles(halves * (rank + 1))
     to => doubles(0 * halves)
     call MPI_Allreduce_init(from, to, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, request, ierror)

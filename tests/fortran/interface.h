@@ -3,6 +3,23 @@
 !
 ! The three Fortran interfaces of MPI differ in where their names come from and in the types of
 ! handles. USE_MPI and DECLARE_MPI stand at the two places of a procedure where one of them may be.
+! Open MPI 4 has persistent collectives by names of its own, in modules of its own: USE_PERSISTENT.
+#if defined(EXTENSIONS)
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#if defined(INTERFACE_F08)
+#define USE_PERSISTENT use mpi_f08_ext
+#define DECLARE_PERSISTENT
+#elif defined(INTERFACE_MPI)
+#define USE_PERSISTENT use mpi_ext
+#define DECLARE_PERSISTENT
+#else
+#define USE_PERSISTENT
+#define DECLARE_PERSISTENT include 'mpif-ext.h'
+#endif
+#else
+#define USE_PERSISTENT
+#define DECLARE_PERSISTENT
+#endif
 #if defined(INTERFACE_F08)
 #define USE_MPI use mpi_f08
 #define DECLARE_MPI

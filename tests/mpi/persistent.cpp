@@ -17,7 +17,15 @@
 
 #include "device_buffer.h"
 
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+// Open MPI 4 has them by names of its own.
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#define MPI_Alltoallv_init MPIX_Alltoallv_init
+#define MPI_Bcast_init MPIX_Bcast_init
+#endif
+
+#if MPI_VERSION >= 4 || defined(OMPI_MAJOR_VERSION)
 
 namespace {
 
