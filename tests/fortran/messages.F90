@@ -30,6 +30,9 @@ contains
     call matched()
     call buffered()
     call packed()
+#if MPI_STANDARD >= 4
+    call partitioned()
+#endif
   end subroutine
 
   subroutine received(array, what)
@@ -165,4 +168,28 @@ contains
     call discard(from)
     call discard(pack)
   end subroutine
+#if MPI_STANDARD >= 4
+  subroutine partitioned()
+    integer, parameter :: partitions = 4
+    integer(MPI_COUNT_KIND), parameter :: each = n / partitions
+    REQUEST_T :: requests(2)
+    integer, pointer :: from(:), to(:)
+    integer :: round, part
+    from => integers(ramp + 1000 * rank)
+    to => integers(0 * ramp)
+    call MPI_Precv_init(to, partitions, each, MPI_INTEGER, previous, 9, MPI_COMM_WORLD, MPI_INFO_NULL, requests(1), ierror)
+    call MPI_Psend_init(from, partitions, each, MPI_INTEGER, next, 9, MPI_COMM_WORLD, MPI_INFO_NULL, requests(2), ierror)
+    do round = 1, 2
+      call MPI_Startall(2, requests, ierror)
+      do part = partitions - 1, 0, -1
+        call MPI_Pready(part, requests(2), ierror)
+      end do
+      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, ierror)
+    end do
+    call MPI_Request_free(requests(1), ierror)
+    call MPI_Request_free(requests(2), ierror)
+    call received(to, "MPI_Psend_init, MPI_Precv_init")
+    call discard(from)
+  end subroutine
+#endif
 end module

@@ -28,6 +28,7 @@ contains
       call every_third()
       call part_of_matrix()
       call in_collectives()
+      call kept_for_later()
     end if
 #if MPI_STANDARD >= 4
     call large_counts()
@@ -78,6 +79,31 @@ contains
     end associate
     call discard(from)
     call discard(to)
+  end subroutine
+
+  ! What the binding makes of a section is freed before the request is complete.
+  subroutine kept_for_later()
+    type(MPI_Request) :: requests(3)
+    integer, pointer :: from(:), to(:), all_of(:)
+    integer :: round
+    from => integers(ramp + 10000 * rank)
+    to => integers(0 * ramp)
+    all_of => integers(ramp * merge(1, 0, rank == ranks - 1))
+    call MPI_Recv_init(to(2::4), n / 4, MPI_INTEGER, previous, 3, MPI_COMM_WORLD, requests(1))
+    call MPI_Send_init(from(1::4), n / 4, MPI_INTEGER, next, 3, MPI_COMM_WORLD, requests(2))
+    do round = 1, 3
+      call MPI_Ibcast(all_of(round::3), n / 3, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, requests(3))
+      call MPI_Startall(2, requests)
+      call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE)
+    end do
+    call MPI_Request_free(requests(1))
+    call MPI_Request_free(requests(2))
+    call expect(all(contents(to) == [(merge(i - 1 + 10000 * previous, 0, mod(i, 4) == 2), i = 1, n)]), &
+                "sections of persistent requests")
+    call expect(all(contents(all_of) == ramp), "sections of MPI_Ibcast")
+    call discard(from)
+    call discard(to)
+    call discard(all_of)
   end subroutine
 
 #if MPI_STANDARD >= 4
