@@ -81,7 +81,8 @@ def mistakes_of(lines: list[str], number: int) -> list[tuple[str, str]]:
         head, condition, tail = match[1], match[2], match[3]
         found.append(("turned round", f"{head}{on} != static_cast<bool>({condition}){tail}"))
         sides = COMPARISON.match(condition)
-        if sides and "&&" not in condition and "||" not in condition and is_balanced(sides[1]):
+        is_one = not any(word in condition for word in ("&&", "||", "?"))
+        if sides and is_one and is_balanced(sides[1]):
             left, sign, right = sides.groups()
             found.append(
                 (
@@ -196,7 +197,9 @@ def build(arguments: argparse.Namespace) -> None:
         lines[place] = mistake["is"]
         path.write_text("\n".join(lines) + "\n")
     if gone:
-        print(f"in code that has changed since they were drawn, draw others: {gone}", file=sys.stderr)
+        print(
+            f"in code that has changed since they were drawn, draw others: {gone}", file=sys.stderr
+        )
     deps = ROOT / ".deps"
     flags = f"-w -include {tree}/tests/mutants/mutant.h"
     configure = ["cmake", "-S", str(tree), "-B", str(tree / "build"), "-G", "Ninja"]
