@@ -142,6 +142,8 @@ def test_framed_code_compiles(
     block: Block, folder_of: Folder, request: pytest.FixtureRequest
 ) -> None:
     """A frame's first line has the command, in which FILE is the block in its frame."""
+    if block.language == "fortran" and shutil.which("mpif90") is None:
+        pytest.skip("no mpif90")
     frame = (_FRAMES / f"{block.about}.in").read_text(encoding="utf-8")
     head, _, text = frame.partition("\n")
     before, found, after = text.partition(f"{_PLACE}\n")

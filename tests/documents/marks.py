@@ -48,6 +48,7 @@ NEEDS = {
     "pypi": Need(
         f"packages of PyPI: scripts/nightly runs it ({NIGHTLY}=1)", lambda: NIGHTLY in os.environ
     ),
+    "fortran": Need("an MPI with Fortran bindings on PATH"),
     "jq": Need("jq", lambda: shutil.which("jq") is not None),
     "installed": Need("an Accord that is installed", (BUILD / "cmake_install.cmake").exists),
     "level_zero": _built("tests/level_zero/libaccord_ze_driver.so"),
@@ -71,6 +72,7 @@ MARKS = {
     "c": (IN_FILE, FRAME, "needs"),
     "cpp": (IN_FILE, FRAME, "needs"),
     "cmake": (IN_FILE, FRAME),
+    "fortran": (FRAME, "needs"),
 }
 RUN_WITHOUT = ("sh", "console", "mermaid")
 

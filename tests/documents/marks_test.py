@@ -75,7 +75,7 @@ def test_document_is_taken_apart(tmp_path: Path) -> None:
         (_block("sh", "needs", "time"), "known needs are"),
         (_block("sh", "output"), "mark output"),
         (_block(""), "language missing"),
-        (_block("fortran"), "language fortran"),
+        (_block("pascal"), "language pascal"),
         (_block("text"), "needs a mark"),
         (_block("cpp"), "needs a mark"),
         (_block("cpp", "in", "src/base/log.h"), None),
