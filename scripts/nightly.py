@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""One line of tests/nightly.jsonl, from what tests/documents, scripts/fuzz and scripts/soak leave in the build."""
+"""One line of tests/nightly.jsonl, from what its tests, scripts/fuzz and scripts/soak leave in the build."""
 
 import datetime
 import json
@@ -30,8 +30,8 @@ def outcome(file: Path) -> dict[str, Any] | str:
     return json.loads(file.read_text()) if file.exists() else "did not run"
 
 
-def documents(file: Path) -> dict[str, Any] | str:
-    """How many tests of documents ran, and which failed."""
+def of_pytest(file: Path) -> dict[str, Any] | str:
+    """How many tests ran, and which failed."""
     if not file.exists():
         return "did not run"
     cases = list(ET.parse(file).iter("testcase"))
@@ -49,7 +49,8 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
         "machine": machine(),
-        "documents": documents(build / "documents.xml"),
+        "documents": of_pytest(build / "documents.xml"),
+        "third_party": of_pytest(build / "third-party.xml"),
         "fuzz": outcome(build / "fuzz/outcome.json"),
         "soak": outcome(build / "soak/outcome.json"),
     }
