@@ -30,14 +30,14 @@ _ENDINGS = "h c cpp cu cuh def py json jsonl md cmake S yaml".split()
 _PATH = re.compile(r"[\w.*{},+-]+(?:/[\w.*{},+-]+)*/?")
 # What is the reader's, another project's, or in an installation (tests/install compares those).
 _NOT_OURS = {
-    *("app.c", "train.py", "t.json", "net.json", "report.json", "all.json", "mpi.h"),
+    *("app.c", "train.py", "t.json", "net.json", "report.json", "all.json", "mpi.h", "mpif.h"),
     *("sums.py", "prefix.*.json", "outcome.json"),
     "packages/accord/package.py",
     "src/rma",  # a room that there is not
 }
 _PLACEHOLDER = re.compile(r"(?:^|/)(?:[A-Z]{2,}|xyz)(?:\.\w+)?(?:/|$)(?<!README\.md)")
 _TEST = re.compile(
-    r"(?:unit|model|preload|mpi|conformance|programs|faults|cli|hosts|ccl|documents)(?:\.[\w*]+)+"
+    r"(?:unit|model|preload|mpi|conformance|programs|faults|cli|hosts|ccl|documents|fortran)(?:\.[\w*]+)+"
 )
 _COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
