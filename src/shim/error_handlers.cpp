@@ -22,7 +22,9 @@ Guard::Guard() noexcept { ++depth; }
 Guard::~Guard() { --depth; }
 
 void Guard::end() {
-  if (kept) std::rethrow_exception(std::exchange(kept, nullptr));
+  if (!kept) return;
+  ++thrown;
+  std::rethrow_exception(std::exchange(kept, nullptr));
 }
 
 bool Guard::keep() noexcept {
@@ -44,15 +46,20 @@ constexpr std::size_t kFunctionsMax = 64;
 std::array<Function, kFunctionsMax> functions{};
 
 // An error handler may do what it likes, also where a call that completes requests has called it.
+// What its own calls throw is its own.
 class Outside {
  public:
-  Outside() noexcept : completions_(std::exchange(host::completions, 0)) {}
-  ~Outside() { host::completions = completions_; }
+  Outside() noexcept : completions_(std::exchange(host::completions, 0)), thrown_(host::thrown) {}
+  ~Outside() {
+    host::completions = completions_;
+    host::thrown = thrown_;
+  }
   Outside(const Outside&) = delete;
   Outside& operator=(const Outside&) = delete;
 
  private:
   int completions_;
+  int thrown_;
 };
 
 template <std::size_t number>

@@ -12,6 +12,10 @@ namespace accord::host {
 // Whether the program has made an error handler. Without one all this costs a look at memory.
 inline bool has_handlers = false;
 
+// How many exceptions of error handlers this thread has thrown on. std::uncaught_exceptions() may
+// not know of them: the program and the shim may have a C++ library each.
+inline thread_local int thrown = 0;
+
 // One call of the host MPI by this thread.
 class Guard {
  public:

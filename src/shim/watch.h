@@ -43,7 +43,7 @@ class Watch {
   // Those that were not completed are anybody's again. Where the program's error handler has
   // thrown, what its call has completed is through: the host MPI gives the handle out again.
   ~Watch() {
-    const bool has_thrown = std::uncaught_exceptions() > exceptions_;
+    const bool has_thrown = host::thrown != thrown_ || std::uncaught_exceptions() > exceptions_;
     for (const Watched& one : watched_) {
       if (has_thrown && to_bits(handles_[one.index]) != one.bits) {
         core::Completion failed;
@@ -87,6 +87,7 @@ class Watch {
 
  private:
   const MPI_Request* handles_;
+  int thrown_ = host::thrown;
   int exceptions_ = std::uncaught_exceptions();
   std::vector<Watched> watched_;
 };
