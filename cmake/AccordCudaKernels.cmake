@@ -6,11 +6,17 @@
 option(ACCORD_CUDA_KERNELS "compile the CUDA kernels where nvcc is found" ON)
 set(ACCORD_CUDA_ARCHITECTURES "90-real;75-virtual" CACHE STRING
     "what the CUDA kernels are compiled for, written as for CMAKE_CUDA_ARCHITECTURES")
+set(ACCORD_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}" CACHE FILEPATH
+    "the C++ compiler that nvcc works with, where it does not know the one that compiles all else")
+option(ACCORD_CUDA_COMPRESS "make the CUDA kernels as small as nvcc can: for many architectures" OFF)
 find_program(ACCORD_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
 
 # -real is machine code for one generation, -virtual is PTX for it and all later ones, a bare number both.
 function(accord_cuda_flags result)
-  set(flags -fatbin -std=c++20 -O3 --fmad=false -ccbin "${CMAKE_CXX_COMPILER}" -allow-unsupported-compiler)
+  set(flags -fatbin -std=c++20 -O3 --fmad=false -ccbin "${ACCORD_CUDA_HOST_COMPILER}" -allow-unsupported-compiler)
+  if(ACCORD_CUDA_COMPRESS)
+    list(APPEND flags --compress-mode=size)
+  endif()
   foreach(entry IN LISTS ACCORD_CUDA_ARCHITECTURES)
     if(NOT entry MATCHES "^([0-9]+[af]?)(-real|-virtual)?$")
       message(FATAL_ERROR "ACCORD_CUDA_ARCHITECTURES: ${entry} is no architecture")

@@ -47,7 +47,7 @@ macro(accord_add_mpi_prefix flavour abi prefix header library)
       set(accord_mpi_defines MPI_ABI)
     endif()
     accord_add_mpi(${flavour} ABI ${abi} MPIEXEC "${prefix}/bin/mpiexec" INCLUDE "${prefix}/include"
-                   LINK "${accord_mpi_library};-Wl,-rpath,${prefix}/lib" DEFINES ${accord_mpi_defines})
+                   LINK "${accord_mpi_library}" DEFINES ${accord_mpi_defines})
     set(ACCORD_MPI_${flavour}_HEADER "${prefix}/include/${header}")
     set(ACCORD_MPI_${flavour}_PREFIX "${prefix}")
   endif()

@@ -3,6 +3,9 @@
 #
 # cmake -D source=FOLDER -D output=FILE [-D commit=NAME] -P WriteCommit.cmake: the commit of the sources as a C++ file.
 # Every build runs it, since only git knows; what did not change stays untouched, so that nothing is compiled anew.
+if(NOT commit AND EXISTS "${source}/COMMIT")  # a source distribution
+  file(STRINGS "${source}/COMMIT" commit LIMIT_COUNT 1)
+endif()
 if(NOT commit AND EXISTS "${source}/.git")
   find_program(git git)
   if(git)
