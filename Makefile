@@ -6,8 +6,9 @@
 # make build   libraries, benchmark and tests in build/
 # make install PREFIX=FOLDER   libraries, command and documents below FOLDER (/usr/local), which may be moved
 # make package the same as a Debian package in build/
-# make nightly what takes too long for each change: runs all blocks of the documents, fuzzes each target of tests/fuzz for
-#              a minute, soaks for SOAK_HOURS, and records all in tests/nightly.jsonl
+# make wheel   the same as a wheel for pip in dist/, which any x86 Linux of the last years takes, and its sources
+# make nightly what takes too long for each change: runs all blocks of the documents and tests of others, fuzzes each target
+#              of tests/fuzz for a minute, soaks for SOAK_HOURS, tests a wheel, and records all in tests/nightly.jsonl
 # make format  formats the C++ and Python files
 # make tables  makes the tables of the documents anew from the records in bench/results
 # make clean   removes build/;  make distclean also .deps/
@@ -21,7 +22,7 @@ PREFIX ?= /usr/local
 SOAK_HOURS ?= 1
 BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --max 1M
 
-.PHONY: all build bench install package test nightly format tables clean distclean
+.PHONY: all build bench install package wheel test nightly format tables clean distclean
 all: build
 
 build:
@@ -43,6 +44,10 @@ package:
 	@scripts/build bench
 	@scripts/install --package
 
+wheel:
+	@scripts/setup wheel
+	@.deps/wheel/bin/python -m build --sdist --wheel --outdir dist .
+
 test:
 	@scripts/setup test
 	@scripts/build all
@@ -61,7 +66,7 @@ tables:
 	@.deps/tools/bin/python scripts/tables.py
 
 clean:
-	rm -rf build
+	rm -rf build dist
 
 distclean: clean
 	rm -rf .deps

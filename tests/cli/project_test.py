@@ -28,12 +28,17 @@ def test_the_notices_name_all_that_is_used() -> None:
     notices = (REPOSITORY / "THIRD_PARTY.md").read_text()
     setup = (REPOSITORY / "scripts" / "setup").read_text()
     packages = " ".join(re.findall(r"_packages=\(([^)]*)\)", setup))
-    used = set(packages.split())
+    used = {re.split("[=<>]", word.strip("'"))[0] for word in packages.split()}
     for words in re.findall(r"^make_environment \w+ (.*) ?", setup, re.MULTILINE):
         used |= set(re.findall(r"(?<![\w$(/.-])[a-z]\w+(?=[ '>])", words))
-    project = (REPOSITORY / "python" / "pyproject.toml").read_text()
+    project = (REPOSITORY / "pyproject.toml").read_text()
     for words in re.findall(r"^(?:requires|dependencies|\w+) = \[(.*)\]$", project, re.MULTILINE):
-        used |= set(re.findall(r'"([a-z]\w+)(?=[">=])', words)) - {"accord", "conftest", "version"}
+        used |= set(re.findall(r'"([a-z]\w+)(?=[">=])', words)) - {
+            "accord",
+            "binaries",
+            "conftest",
+            "version",
+        }
     plugins = (REPOSITORY / "src" / "ccl" / "plugins.def").read_text()
     used |= set(re.findall(r"^PLUGIN\((\w+)", plugins, re.MULTILINE))
     missing = [name for name in sorted(used) if not re.search(rf"\b{name}\b", notices)]
