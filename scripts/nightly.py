@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""One line of tests/nightly.jsonl, from what its tests, scripts/fuzz and scripts/soak leave in the build."""
+"""One line of tests/nightly.jsonl, from what the parts of scripts/nightly leave in the build folder."""
 
 import datetime
 import json
@@ -8,9 +8,11 @@ import os
 import re
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
+
+DID_NOT_RUN = "did not run"
 
 
 def commit() -> str:
@@ -27,19 +29,30 @@ def machine() -> str:
 
 def outcome(file: Path) -> dict[str, Any] | str:
     """What a script left; a sentence where it left nothing."""
-    return json.loads(file.read_text()) if file.exists() else "did not run"
+    return json.loads(file.read_text()) if file.exists() else DID_NOT_RUN
 
 
 def of_pytest(file: Path) -> dict[str, Any] | str:
     """How many tests ran, and which failed."""
     if not file.exists():
-        return "did not run"
-    cases = list(ET.parse(file).iter("testcase"))
+        return DID_NOT_RUN
+    cases = list(ElementTree.parse(file).iter("testcase"))
     failed = [
-        one for one in cases if one.find("failure") is not None or one.find("error") is not None
+        case.get("name")
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
     ]
-    skipped = sum(one.find("skipped") is not None for one in cases)
-    return {"tests": len(cases) - skipped, "failures": [one.get("name") for one in failed]}
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    return {"tests": len(cases) - skipped, "failures": failed}
+
+
+def wheel(folder: Path) -> dict[str, Any] | str:
+    """The same of the tests of the wheel, and how long it is."""
+    tests = of_pytest(folder / "results.xml")
+    files = list((folder / "dist").glob("*.whl"))
+    if isinstance(tests, str) or len(files) != 1:
+        return tests
+    return {"file": files[0].name, "bytes": files[0].stat().st_size, **tests}
 
 
 def main() -> None:
@@ -50,9 +63,10 @@ def main() -> None:
         "commit": commit(),
         "machine": machine(),
         "documents": of_pytest(build / "documents.xml"),
-        "third_party": of_pytest(build / "third-party.xml"),
+        "third_party": of_pytest(build / "third_party.xml"),
         "fuzz": outcome(build / "fuzz/outcome.json"),
         "soak": outcome(build / "soak/outcome.json"),
+        "wheel": wheel(build / "wheel-tests"),
     }
     print(json.dumps(record))
 
