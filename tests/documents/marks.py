@@ -49,6 +49,7 @@ NEEDS = {
         f"packages of PyPI: scripts/nightly runs it ({NIGHTLY}=1)", lambda: NIGHTLY in os.environ
     ),
     "fortran": Need("an MPI with Fortran bindings on PATH"),
+    "wheel": Need("minutes and two compilers of PyPI: scripts/test_wheel does the same"),
     "jq": Need("jq", lambda: shutil.which("jq") is not None),
     "installed": Need("an Accord that is installed", (BUILD / "cmake_install.cmake").exists),
     "level_zero": _built("tests/level_zero/libaccord_ze_driver.so"),

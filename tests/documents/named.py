@@ -30,7 +30,17 @@ _ENDINGS = "h c cpp cu cuh def py json jsonl md cmake S yaml".split()
 _PATH = re.compile(r"[\w.*{},+-]+(?:/[\w.*{},+-]+)*/?")
 # What is the reader's, another project's, or in an installation (tests/install compares those).
 _NOT_OURS = {
-    *("app.c", "train.py", "t.json", "net.json", "report.json", "all.json", "mpi.h", "mpif.h"),
+    *(
+        "app.c",
+        "app.py",
+        "train.py",
+        "t.json",
+        "net.json",
+        "report.json",
+        "all.json",
+        "mpi.h",
+        "mpif.h",
+    ),
     *("sums.py", "prefix.*.json", "outcome.json"),
     "packages/accord/package.py",
     "src/rma",  # a room that there is not
