@@ -20,7 +20,7 @@ export PYTHON JOBS
 
 PREFIX ?= /usr/local
 SOAK_HOURS ?= 1
-BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --max 1M
+BENCH ?= bcast allreduce allgather alltoall -n 2 --memory device --peer staged --max 1M
 
 .PHONY: all build bench install package wheel test nightly format tables clean distclean
 all: build

@@ -38,6 +38,11 @@ std::unique_ptr<AccordLibrary> AccordLibrary::find(const std::string& path, std:
   return library;
 }
 
+void AccordLibrary::want_device_memory() {
+  decltype(&accord_device_count) device_count = nullptr;
+  if (find_function(RTLD_DEFAULT, "accord_device_count", device_count)) (void)device_count();
+}
+
 int AccordLibrary::use_device_of(int local_rank) {
   const int count = device_count_();
   if (count <= 0) return -1;

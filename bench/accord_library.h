@@ -19,6 +19,11 @@ class AccordLibrary {
   // one.
   static std::unique_ptr<AccordLibrary> find(const std::string& path, std::string& why_not);
 
+  // To be called before MPI_Init by who will use device memory: without an accelerator a preloaded
+  // Accord then takes the host runtime's for it in all calls, as it does in programs that are
+  // linked with it.
+  static void want_device_memory();
+
   // Whether Accord stands between this program and MPI.
   bool intercepts() const { return intercepts_; }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/accord_library.h"
 #include "bench/environment.h"
 #include "bench/measure.h"
 #include "bench/options.h"
@@ -182,6 +184,8 @@ int main(int argc, char** argv) {
   if (const std::string conflict = nccl_conflict(parsed.options.peers); !conflict.empty())
     return leave_with("accord_bench: " + conflict + "\n", kExitUsage);
   set_nccl_environment(parsed.options.peers);
+  const Memory memories[] = {parsed.options.send_memory, parsed.options.recv_memory};
+  if (std::ranges::count(memories, Memory::host) != 2) AccordLibrary::want_device_memory();
   if (MPI_Init(&argc, &argv) != MPI_SUCCESS) return kExitUsage;
   const int exit_code = run(parsed.options);
   MPI_Finalize();

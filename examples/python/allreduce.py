@@ -9,10 +9,10 @@ On a machine without a GPU set ACCORD_RUNTIME=host, so that calls go the ways th
 
 import sys
 
+import accord  # before mpi4py.MPI, which starts MPI
+
 import numpy as np
 from mpi4py import MPI
-
-import accord
 
 COUNT = 1 << 20
 

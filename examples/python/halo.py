@@ -11,10 +11,10 @@ cupy.from_dlpack(plate). Rank 0 compares the result with the same steps on the w
 
 import sys
 
+import accord  # before mpi4py.MPI, which starts MPI
+
 import numpy as np
 from mpi4py import MPI
-
-import accord
 
 ROWS, COLUMNS, STEPS = 64, 256, 20  # rows of each rank
 

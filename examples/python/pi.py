@@ -7,10 +7,10 @@ accord run -n 2 python examples/python/pi.py
 
 import sys
 
+import accord  # before mpi4py.MPI, which starts MPI
+
 import numpy as np
 from mpi4py import MPI
-
-import accord
 
 ROUNDS, DARTS = 16, 50_000
 

@@ -9,6 +9,8 @@
 array([0., 5., 6., 0.], dtype=float32)
 """
 
+import ctypes
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,6 +40,21 @@ __all__ = [
     "set_device",
     "zeros",
 ]
+
+
+def _want_device_memory() -> None:
+    """Says so to a preloaded Accord, as linked programs do, best before mpi4py.MPI is imported.
+
+    Without an accelerator, memory of the host runtime then stands in for a device's in all MPI calls. With
+    one this changes nothing, and would start its driver, with which a process may no longer fork.
+    """
+    library = ctypes.CDLL(None)
+    drivers = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
+    if hasattr(library, "accord_device_count") and not any(file.exists() for file in drivers):
+        library.accord_device_count()
+
+
+_want_device_memory()
 
 
 def __getattr__(name: str) -> object:

@@ -293,3 +293,41 @@ def test_mpi4py_takes_arrays(mpi: Mpi, home: Home, accord: Accord, tmp_path: Pat
     program.write_text(_PROGRAM)
     done = accord("run", "-n", 2, mpi.python, program, ACCORD_RUNTIME="host")
     assert done.returncode == 0 and done.stdout.count("well") == 2, done.stdout + done.stderr
+
+
+# Without an accelerator, and nobody has named the host runtime: what uses device memory goes as on a GPU.
+_NO_DEVICES = {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "-1"}
+
+
+def test_arrays_go_from_device_to_device_by_default(
+    mpi: Mpi, home: Home, accord: Accord, tmp_path: Path
+) -> None:
+    if mpi.python is None:
+        pytest.skip(f"no Python with mpi4py over {mpi.name}")
+    program = tmp_path / "program.py"
+    program.write_text("""
+import accord
+from mpi4py import MPI
+
+a = accord.ones(1 << 16)
+for _ in range(3):
+    MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, a)
+if MPI.COMM_WORLD.rank == 0:
+    print(f"{accord.runtime_name()} {accord.last_path()} {a.numpy()[-1]}")
+""")
+    done = accord("run", "-n", 2, mpi.python, program, **_NO_DEVICES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runtime, path, total = done.stdout.split()
+    if runtime != "host":
+        pytest.skip("an accelerator")
+    # The last once the buffer is lent.
+    assert path in ("node", "node-direct") and total == "8.0", done.stdout + done.stderr
+
+
+def test_the_benchmark_goes_from_device_to_device_by_default(home: Home, accord: Accord) -> None:
+    shape = ("--min", "8", "--max", "8", "--seconds", "0.01")
+    done = accord("bench", "allreduce", "-n", 2, "--memory", "device", *shape, **_NO_DEVICES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if "runtime host" not in done.stdout:
+        pytest.skip("an accelerator")
+    assert "ok inbox" in done.stdout, done.stdout + done.stderr
