@@ -88,9 +88,10 @@ def test_every_algorithm_that_a_call_can_take_is_planned(accord: Accord) -> None
         "staged-pipelined",
         *shots,
         "node-direct-spread",
+        "packets",
     ]
     # Inboxes are the rule's own there, and an allgather is neither cut into chunks nor in shots.
-    assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct"]
+    assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct", "packets"]
     assert len(rows) == 4
     done = accord("tune", *words, **{**SETTINGS, "ACCORD_INBOX_BYTES": "0"})
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
