@@ -38,12 +38,6 @@ __device__ uint4 packet_of_number(std::uint32_t number) {
   return {number * 2654435761u, ~number, number ^ 0x5a5a5a5au, number};
 }
 
-__device__ unsigned long long now_ns() {
-  unsigned long long now = 0;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
 template <bool kWhole>
 __device__ void store(uint4* at, uint4 packet) {
   if (kWhole) return store_packet(at, packet.x, packet.y, packet.z, packet.w);
