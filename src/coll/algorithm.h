@@ -18,7 +18,7 @@
 #include <span>
 
 #include "ccl/library.h"
-#include "node/plan.h"
+#include "node/call.h"
 
 namespace accord::node {
 class Group;

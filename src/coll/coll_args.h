@@ -15,7 +15,7 @@
 #include "core/call_end.h"
 #include "core/host_port.h"
 #include "core/wire.h"
-#include "node/plan.h"
+#include "node/call.h"
 
 namespace accord::core {
 
@@ -59,7 +59,7 @@ struct CollArgs {
   // The program may have several collectives of one process under way, also where this one blocks.
   bool in_company = false;
   int rank = 0;
-  bool in_place = false;  // as node::Plan means it; pair by pair: both ends are one
+  bool in_place = false;  // as node::Geometry means it; pair by pair: both ends are one
   CallEnd in;             // what this rank puts in; no elements: nothing
   CallEnd out;            // what it gets out
   HostOps host;

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "base/config.h"
+#include "base/rounding.h"
 #include "device/own_memory.h"
 
 namespace accord::node {
@@ -33,10 +34,6 @@ constexpr std::size_t kGroupParts = 7;
 constexpr std::size_t kParts = 64;
 constexpr std::size_t kShortBytes = kMi;
 constexpr std::size_t kLongBytes = 64 * kMi;
-
-std::size_t round_up(std::size_t bytes, std::size_t granule_bytes) {
-  return (bytes + granule_bytes - 1) / granule_bytes * granule_bytes;
-}
 
 }  // namespace
 

@@ -11,26 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "node/plan.h"
+#include "node/call.h"
 
 namespace accord::node {
-
-// Bytes [theirs, theirs + length) of what `peer` contributes to [own, own + length) of the own
-// receive buffer, or of the own contribution to those of the peer's; all in packed form.
-struct DirectMove {
-  int peer = 0;
-  std::size_t theirs_bytes = 0;
-  std::size_t own_bytes = 0;
-  std::size_t length_bytes = 0;
-};
-
-// The part that the kernel of one rank makes: at the same place of every contribution, and at the
-// same place of every receive buffer that it goes to.
-struct DirectShare {
-  std::size_t source_bytes = 0;
-  std::size_t result_bytes = 0;
-  std::size_t length_bytes = 0;
-};
 
 // What all ranks must do alike. As a number it is part of a record (offers.h).
 enum class DirectForm : std::uint32_t {
@@ -51,7 +34,7 @@ class DirectPlan {
   bool by_kernel() const noexcept {
     return form_ == DirectForm::own_result || form_ == DirectForm::shares;
   }
-  bool reduces() const noexcept { return call_.op != device::ReduceOp::none; }
+  bool reduces() const noexcept { return geometry_.pattern().reduces; }
 
   // Whether the buffers of `rank` have a say in how all ranks go.
   bool decides(int rank) const noexcept;
@@ -65,42 +48,45 @@ class DirectPlan {
   bool needs_out() const noexcept;
 
   // Where in its packed send buffer this rank's contribution begins, and how long it is.
-  std::size_t contribution_bytes(bool in_place) const noexcept;
-  std::size_t contribution_length_bytes() const noexcept;
-  std::size_t result_length_bytes() const noexcept;
+  Range contribution(bool in_place) const noexcept {
+    return geometry_.contribution(rank_, in_place);
+  }
+  // Its receive buffer begins with what it gets.
+  std::size_t result_length_bytes() const noexcept {
+    return geometry_.result(rank_, false).length_bytes;
+  }
 
   // The kernel of a rank, if it has one: its share, of whose contributions in the order of the
   // ranks, for whose receive buffers, the nearest first.
-  DirectShare share(int rank) const;
+  Share share(int rank) const;
   std::vector<int> sources() const;
   std::vector<int> targets() const;
   // Every share of the result is for all ranks.
   bool shares_result() const noexcept { return call_.kind == Kind::allreduce; }
   // Shares that are parts of one result are whole ones of these: whole lines of whole elements.
-  std::size_t granule_bytes() const noexcept;
-  // The copies of this rank, in or out. It copies its own block too, from one of its buffers to the
-  // other.
-  std::vector<DirectMove> moves(bool in_place) const;
+  std::size_t granule_bytes() const noexcept { return node::granule_bytes(call_); }
+  // The copies of this rank: in out of what peers contribute, or out into what they get. It copies
+  // its own block too, from one of its buffers to the other.
+  std::vector<Move> moves(bool in_place) const;
 
  private:
   DirectForm choose_form(bool has_kernels) const noexcept;
   bool is_root() const noexcept { return rank_ == call_.root; }
   bool is_spread() const noexcept { return form_ == DirectForm::spread; }
-  bool scatters_result() const noexcept {
-    return call_.kind == Kind::reduce_scatter_block || call_.kind == Kind::reduce_scatter;
-  }
+  bool scatters_result() const noexcept { return geometry_.pattern().scatters_result(); }
   // Bcast, and reduce among more than two: the root leaves the shares to the others. Its links
   // have enough to do with what all send it, or fetch from it. Of a reduce among two it makes all:
   // the other's contribution has to come to it in any case.
   bool spares_root() const noexcept;
   bool burdens_root() const noexcept { return call_.kind == Kind::reduce && call_.size == 2; }
-  DirectShare equal_share(int rank) const;
-  bool has_result(int rank) const noexcept;
+  Share equal_share(int rank) const;
+  bool has_result(int rank) const noexcept {
+    return geometry_.gets_out(rank) && geometry_.length(rank) > 0;
+  }
   bool has_own_move(bool in_place) const noexcept;
-  std::size_t first_bytes_of(int rank) const noexcept;
-  std::size_t block_bytes_of(int rank) const noexcept;
 
   Call call_;
+  Geometry geometry_;
   int rank_;
   DirectForm form_;
 };

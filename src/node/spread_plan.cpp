@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
+
 namespace accord::node {
 namespace {
 
@@ -13,8 +15,6 @@ constexpr std::size_t kShareInTwoBytes = std::size_t{24} << 20;
 
 // Where nothing is stored by engines, nothing hides the reduction of the last piece.
 constexpr std::size_t kLonePieceBytes = std::size_t{32} << 20;
-
-constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -36,13 +36,13 @@ SpreadPlan::SpreadPlan(const DirectPlan& plan, int rank, std::size_t region_byte
   const std::size_t most_bytes =
       plan.shares_result() ? room_bytes : std::min(room_bytes, kLonePieceBytes);
   pieces_ = std::max(pieces_min, divide_up(longest_bytes, most_bytes));
-  step_bytes_ = divide_up(divide_up(longest_bytes, pieces_), granule_bytes) * granule_bytes;
+  step_bytes_ = round_up(divide_up(longest_bytes, pieces_), granule_bytes);
 }
 
-DirectShare SpreadPlan::part(std::size_t piece) const {
-  const std::size_t low = std::min(share_.length_bytes, piece * step_bytes_);
-  const std::size_t high = std::min(share_.length_bytes, low + step_bytes_);
-  return {share_.source_bytes + low, share_.result_bytes + low, high - low};
+Share SpreadPlan::part(std::size_t piece) const {
+  const Range part = part_of(share_.length_bytes, piece, step_bytes_);
+  return {share_.source_bytes + part.first_bytes, share_.result_bytes + part.first_bytes,
+          part.length_bytes};
 }
 
 std::size_t SpreadPlan::slot_bytes(std::size_t piece) const {

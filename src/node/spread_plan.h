@@ -28,13 +28,13 @@ class SpreadPlan {
   bool fetches() const noexcept { return size_ == 2; }
   std::size_t pieces() const noexcept { return pieces_; }
   // Of this rank's share; of shorter shares the last pieces are empty.
-  DirectShare part(std::size_t piece) const;
+  Share part(std::size_t piece) const;
   // Where in the region lies what is fetched for it.
   std::size_t slot_bytes(std::size_t piece) const;
 
  private:
   int size_;
-  DirectShare share_;
+  Share share_;
   std::size_t step_bytes_ = 0;  // of the share, in all pieces but its last
   std::size_t pieces_ = 0;
 };

@@ -24,7 +24,7 @@ struct Ends {
   Buffer in;
   Buffer out;
   bool in_is_recv = false;
-  bool contributes_in_place = false;  // as node::Plan means it
+  bool contributes_in_place = false;  // as node::Geometry means it
   std::size_t block_bytes = 0;
 };
 

@@ -80,14 +80,14 @@ MUTATIONS = {
             "call_.kind == Kind::exscan ? rank + 1 : call_.size",
         ),
         "pull_own_length": (
-            "{peer, 0, block(peer) + at, ",
-            "length(peer, chunk)",
-            "std::min(bytes, length(peer, chunk))",
+            "geometry_.place_out(peer) + at,\n                       ",
+            "length(has_lanes ? rank : peer, chunk)",
+            "std::min(length(rank, chunk), length(peer, chunk))",
         ),
         "reduce_overwritten": (
             "return ",
-            "blocks_.empty() && (call_.kind == Kind::alltoall || scatters_result())",
-            "call_.kind == Kind::alltoall || scatters_result()",
+            "call_.blocks_bytes.empty() && pattern.blocks_in && !pattern.from_root",
+            "pattern.blocks_in && !pattern.from_root",
         ),
     },
     "direct_exchange.cpp": {

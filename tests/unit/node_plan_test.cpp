@@ -150,10 +150,10 @@ class World {
   void fill(int rank, std::size_t chunk) {
     for (const Move& move : plan_.fills(rank, case_.in_place, chunk)) {
       ASSERT_EQ(rank, move.peer) << name(case_);
-      ASSERT_LE(move.offset_bytes + move.length_bytes, case_.slot_bytes) << name(case_);
-      ASSERT_LE(move.packed_bytes + move.length_bytes, in_[at(rank)].size()) << name(case_);
-      std::memcpy(slots_[at(rank)].data() + move.offset_bytes,
-                  in_[at(rank)].data() + move.packed_bytes, move.length_bytes);
+      ASSERT_LE(move.theirs_bytes + move.length_bytes, case_.slot_bytes) << name(case_);
+      ASSERT_LE(move.own_bytes + move.length_bytes, in_[at(rank)].size()) << name(case_);
+      std::memcpy(slots_[at(rank)].data() + move.theirs_bytes,
+                  in_[at(rank)].data() + move.own_bytes, move.length_bytes);
     }
   }
   void reduce(int rank, std::size_t chunk) {
@@ -162,16 +162,16 @@ class World {
     for (std::size_t i = 0; i < share.length_bytes; ++i) {
       unsigned total = 0;
       for (int source = 0; source < plan_.sources(rank); ++source)
-        total += slots_[at(source)][share.offset_bytes + i];
+        total += slots_[at(source)][share.source_bytes + i];
       slots_[at(rank)][share.result_bytes + i] = static_cast<unsigned char>(total);
     }
   }
   void pull(int rank, std::size_t chunk) {
     for (const Move& move : plan_.pulls(rank, case_.in_place, chunk)) {
-      ASSERT_LE(move.offset_bytes + move.length_bytes, case_.slot_bytes) << name(case_);
-      ASSERT_LE(move.packed_bytes + move.length_bytes, out_[at(rank)].size()) << name(case_);
-      std::memcpy(out_[at(rank)].data() + move.packed_bytes,
-                  slots_[at(move.peer)].data() + move.offset_bytes, move.length_bytes);
+      ASSERT_LE(move.theirs_bytes + move.length_bytes, case_.slot_bytes) << name(case_);
+      ASSERT_LE(move.own_bytes + move.length_bytes, out_[at(rank)].size()) << name(case_);
+      std::memcpy(out_[at(rank)].data() + move.own_bytes,
+                  slots_[at(move.peer)].data() + move.theirs_bytes, move.length_bytes);
     }
   }
 
@@ -181,6 +181,44 @@ class World {
   std::vector<Bytes> out_;
   std::vector<Bytes> slots_;
 };
+
+// Whatever the kind, what a rank has for another one lies inside what it puts in, and what it gets
+// from different ranks lies side by side.
+TEST(Geometry, blocks_lie_within_their_ends) {
+  for (auto number = static_cast<std::uint32_t>(Kind::bcast); !goes_by_pairs(Kind{number});
+       ++number) {
+    const Kind kind{number};
+    Call call{.kind = kind, .size = 3, .root = 1, .block_bytes = 8};
+    const bool may_differ = kind == Kind::allgatherv || kind == Kind::reduce_scatter;
+    if (may_differ) call.blocks_bytes = {8, 0, 5};
+    const Geometry geometry(call);
+    for (int to = 0; to < call.size; ++to) {
+      std::size_t got_bytes = 0;
+      for (int from = 0; from < call.size; ++from) {
+        if (!geometry.moves(from, to)) continue;
+        const std::size_t length_bytes = geometry.length(from, to);
+        EXPECT_LE(geometry.place_in(to) + length_bytes,
+                  geometry.contribution(from, false).length_bytes);
+        EXPECT_EQ(geometry.place_out(from), geometry.pattern().blocks_out ? got_bytes : 0);
+        got_bytes = geometry.pattern().blocks_out ? got_bytes + length_bytes : length_bytes;
+      }
+      EXPECT_EQ(geometry.result(to, false).length_bytes, got_bytes) << number << " " << to;
+    }
+  }
+}
+
+TEST(Geometry, even_shares_are_whole_granules_and_cover_all) {
+  for (const std::size_t bytes : {0, 1, 255, 256, 257, 1000, 3072}) {
+    std::size_t next = 0;
+    for (int number = 0; number < 5; ++number) {
+      const Range share = even_share(bytes, number, 5, 256);
+      EXPECT_EQ(share.first_bytes, next);
+      next += share.length_bytes;
+      EXPECT_TRUE(next == bytes || share.length_bytes % 256 == 0);
+    }
+    EXPECT_EQ(next, bytes);
+  }
+}
 
 TEST(NodePlan, every_collective_in_chunks) {
   for (Kind kind : {Kind::bcast, Kind::reduce, Kind::allreduce, Kind::allgather, Kind::alltoall,
@@ -245,8 +283,8 @@ TEST(NodePlan, shares_cover_a_chunk_once_and_start_aligned) {
       std::size_t next = 0;
       for (int rank = 0; rank < size; ++rank) {
         const Share share = plan.share(rank, 0);
-        EXPECT_EQ(next, share.offset_bytes);
-        EXPECT_TRUE(share.length_bytes == 0 || share.offset_bytes % 256 == 0);
+        EXPECT_EQ(next, share.source_bytes);
+        EXPECT_TRUE(share.length_bytes == 0 || share.source_bytes % 256 == 0);
         next += share.length_bytes;
       }
       EXPECT_EQ(bytes, next);
@@ -291,7 +329,7 @@ TEST(NodePlan, elements_stay_whole) {
           EXPECT_EQ(0U, plan.first_bytes(chunk) % bytes);
           for (int rank = 0; rank < size; ++rank) {
             const Share share = plan.share(rank, chunk);
-            EXPECT_TRUE(share.length_bytes == 0 || share.offset_bytes % 256 == 0);
+            EXPECT_TRUE(share.length_bytes == 0 || share.source_bytes % 256 == 0);
             EXPECT_TRUE(share.length_bytes == 0 || share.result_bytes % 256 == 0);
             EXPECT_EQ(0U, share.length_bytes % bytes);
             EXPECT_LE(share.result_bytes + share.length_bytes, slot_bytes);

@@ -109,7 +109,7 @@ class World {
 
   void fetch(const SpreadPlan& plan, int rank, std::size_t piece) {
     if (!plan.fetches()) return;
-    const DirectShare part = plan.part(piece);
+    const Share part = plan.part(piece);
     const std::size_t slot = plan.slot_bytes(piece);
     ASSERT_EQ(0u, slot % 256) << name(case_);
     ASSERT_LE(slot + part.length_bytes, case_.region_bytes) << name(case_);
@@ -118,7 +118,7 @@ class World {
   }
 
   void reduce(const SpreadPlan& plan, int rank, std::size_t piece) {
-    const DirectShare part = plan.part(piece);
+    const Share part = plan.part(piece);
     Bytes sum(part.length_bytes);
     for (std::size_t i = 0; i < part.length_bytes; ++i) {
       for (int sender = 0; sender < case_.call.size; ++sender) {

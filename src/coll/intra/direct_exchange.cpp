@@ -131,22 +131,20 @@ bool DirectExchange::record_is_free() const {
 void DirectExchange::arrive() {
   node::Arrival mine;
   // Both, so that both are on offer as soon as can be.
+  const node::Range given = plan_.contribution(args_.in_place);
   const bool in_lent =
-      !plan_.needs_in(args_.in_place) ||
-      lend(args_.in, plan_.readers_of_in(), plan_.contribution_bytes(args_.in_place),
-           plan_.contribution_length_bytes(), mine.in);
-  const bool out_lent = !plan_.needs_out() || lend(args_.out, plan_.writers_of_out(), 0,
-                                                   plan_.result_length_bytes(), mine.out);
+      !plan_.needs_in(args_.in_place) || lend(args_.in, plan_.readers_of_in(), given, mine.in);
+  const bool out_lent = !plan_.needs_out() || lend(args_.out, plan_.writers_of_out(),
+                                                   {0, plan_.result_length_bytes()}, mine.out);
   mine.direct = in_lent && out_lent && reads_survive() ? 1 : 0;
   mine.form = static_cast<std::uint32_t>(plan_.form());
   record(group_->rank()) = mine;
   own_board().arrived.store(call_ + 1, std::memory_order_release);
 }
 
-bool DirectExchange::lend(const CallEnd& end, int users, std::size_t first_bytes,
-                          std::size_t length_bytes, node::Place& place) {
+bool DirectExchange::lend(const CallEnd& end, int users, node::Range range, node::Place& place) {
   if (!end.usable_by(group_->runtime(), group_->device())) return false;
-  return end.offset_in_memory(first_bytes, length_bytes, place.offset_bytes) &&
+  return end.offset_in_memory(range.first_bytes, range.length_bytes, place.offset_bytes) &&
          group_->offers().use(end.memory, users, place.offer);
 }
 
@@ -182,7 +180,7 @@ bool DirectExchange::gathered(bool& direct) const {
 }
 
 std::byte* DirectExchange::contribution(int rank) const {
-  return rank == group_->rank() ? args_.in.address(plan_.contribution_bytes(args_.in_place))
+  return rank == group_->rank() ? args_.in.address(plan_.contribution(args_.in_place).first_bytes)
                                 : group_->offers().address(rank, record(rank).in);
 }
 
@@ -202,7 +200,7 @@ Status DirectExchange::begin() {
 // In the order of the ranks, as through the regions. Without an operation there is one source,
 // which is copied as it is.
 Status DirectExchange::begin_kernel() {
-  const node::DirectShare share = plan_.share(group_->rank());
+  const node::Share share = plan_.share(group_->rank());
   if (share.length_bytes == 0) return {};
   std::vector<const void*> sources;
   for (const int rank : plan_.sources()) sources.push_back(contribution(rank) + share.source_bytes);
@@ -227,7 +225,7 @@ Status DirectExchange::begin_kernel() {
 Status DirectExchange::begin_copies() {
   CopyBatch own;
   CopyBatch theirs;
-  for (const node::DirectMove& move : plan_.moves(args_.in_place)) {
+  for (const node::Move& move : plan_.moves(args_.in_place)) {
     CopyBatch part;
     if (plan_.form() == node::DirectForm::pushes) {
       part.plain.append(result(move.peer) + move.theirs_bytes,

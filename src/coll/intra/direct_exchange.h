@@ -54,8 +54,7 @@ class DirectExchange {
   Status step();
   bool record_is_free() const;
   void arrive();
-  bool lend(const CallEnd& end, int users, std::size_t first_bytes, std::size_t length_bytes,
-            node::Place& place);
+  bool lend(const CallEnd& end, int users, node::Range range, node::Place& place);
   bool reads_survive() const;
   // Whether the records that decide are there; `direct`: and all say yes. One no is enough.
   bool gathered(bool& direct) const;

@@ -135,7 +135,7 @@ Status NodeExchange::begin_fill(Flight& flight) {
   flight.result_there = false;
   if (own_direct_) {
     const std::size_t own_bytes = plan_.own_block_bytes(group_->rank(), flight.chunk);
-    std::erase_if(moves, [&](const node::Move& move) { return move.packed_bytes == own_bytes; });
+    std::erase_if(moves, [&](const node::Move& move) { return move.own_bytes == own_bytes; });
   }
   return copy(args_.in, moves, sequence(flight), true, flight.ticket);
 }
@@ -160,7 +160,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
   std::byte* const own = group_->slot(group_->rank(), number);
   if (flight.own_skipped) {
     const device::Copy block{
-        .dst = own + share.offset_bytes,
+        .dst = own + share.source_bytes,
         .src = args_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk)),
         .row_bytes = share.length_bytes};
     ACCORD_TRY(group_->runtime().copy(group_->device(), {&block, 1}));
@@ -174,7 +174,7 @@ std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
                                                   const node::Share& share) const {
   std::vector<const void*> sources;
   for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer)
-    sources.push_back(group_->slot(peer, sequence(flight)) + share.offset_bytes);
+    sources.push_back(group_->slot(peer, sequence(flight)) + share.source_bytes);
   if (flight.own_skipped)
     sources[static_cast<std::size_t>(group_->rank())] =
         args_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk));
@@ -210,8 +210,8 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
     const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {
       return move.peer == group_->rank();
     });
-    std::byte* const to = args_.out.address(own->packed_bytes);
-    std::byte* const from = args_.in.address(own->packed_bytes);
+    std::byte* const to = args_.out.address(own->own_bytes);
+    std::byte* const from = args_.in.address(own->own_bytes);
     if (to != from) batch.plain.append(to, from, own->length_bytes);
     moves.erase(own);
   }
@@ -232,9 +232,9 @@ void NodeExchange::add_copies(const CallEnd& end, const std::vector<node::Move>&
                               std::uint64_t sequence, bool to_region, CopyBatch& batch) const {
   if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
-    std::byte* there = group_->slot(move.peer, sequence) + move.offset_bytes;
+    std::byte* there = group_->slot(move.peer, sequence) + move.theirs_bytes;
     const auto direction = to_region ? CallEnd::Direction::pack : CallEnd::Direction::unpack;
-    batch.add(end.copies(direction, move.packed_bytes, move.length_bytes, there));
+    batch.add(end.copies(direction, move.own_bytes, move.length_bytes, there));
   }
 }
 

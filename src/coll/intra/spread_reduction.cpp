@@ -70,7 +70,7 @@ Status SpreadReduction::begin_fetch(std::size_t piece) {
 
 // In the order of the ranks, as on every other way.
 Status SpreadReduction::begin_reduce(std::size_t piece) {
-  const node::DirectShare part = plan_.part(piece);
+  const node::Share part = plan_.part(piece);
   std::vector<const void*> sources;
   for (int rank = 0; rank < group_.size(); ++rank) {
     const bool fetched = plan_.fetches() && rank != group_.rank();
@@ -89,7 +89,7 @@ Status SpreadReduction::begin_reduce(std::size_t piece) {
 
 // Where there are several results the first one is this rank's own.
 Status SpreadReduction::begin_store(std::size_t piece) {
-  const node::DirectShare part = plan_.part(piece);
+  const node::Share part = plan_.part(piece);
   std::vector<device::Copy> copies;
   for (std::size_t other = 1; other < ends_.results.size(); ++other) {
     copies.push_back({.dst = ends_.results[other] + part.result_bytes,
