@@ -14,7 +14,7 @@
 
 #include "core/call_end.h"
 #include "core/placement.h"
-#include "node/plan.h"
+#include "node/call.h"
 
 namespace accord::core {
 
@@ -64,8 +64,8 @@ class TwoLevelPlan {
   static bool fits(const node::Call& call, const Placement& placement, int leaders_max,
                    std::size_t message_bytes_min);
 
-  // `call` is that of all ranks. In place as node::Plan means it. `leaders_max`: leaders a node;
-  // `parcel_bytes`: of a parcel, about, or kParcelBytesAuto. They outlive the plan.
+  // `call` is that of all ranks. In place as node::Geometry means it. `leaders_max`: leaders a
+  // node; `parcel_bytes`: of a parcel, about, or kParcelBytesAuto. They outlive the plan.
   TwoLevelPlan(const node::Call& call, const Placement& placement, int rank, bool in_place,
                int leaders_max, std::size_t parcel_bytes);
 
@@ -79,9 +79,9 @@ class TwoLevelPlan {
     std::size_t low = 0;
     std::size_t high = 0;
   };
-  enum class Shape { whole, blocks, pairs, prefixes };
 
-  static Shape shape_of(node::Kind kind) noexcept;
+  const node::Pattern& pattern() const noexcept { return geometry_.pattern(); }
+  bool of_pairs() const noexcept { return pattern().blocks_in && pattern().blocks_out; }
   std::size_t parcel_bytes_max(std::size_t parcel_bytes) const;  // as large as it may grow
   std::size_t volume() const;         // bytes of parcels for each byte of a block
   std::size_t message_bytes() const;  // between two leaders, of all chunks
@@ -89,8 +89,11 @@ class TwoLevelPlan {
   std::size_t length(int block, Cut cut) const;
   std::size_t length_on(int node, Cut cut) const;  // of all blocks of its ranks
   std::size_t length_before(int node, Cut cut) const;
-  std::size_t length_of_all(Cut cut) const { return length_before(placement_.nodes(), cut); }
+  std::size_t length_of_all(Cut cut) const {
+    return pattern().is_whole() ? length(0, cut) : length_before(placement_.nodes(), cut);
+  }
   Part piece(int block, Cut cut) const;
+  void append_all(Parts& parts, Cut cut) const;
   bool is_on_root_node() const { return node_ == placement_.node(call_.root); }
   bool is_leader() const noexcept { return local_rank_ < leaders_; }
   int leader_on(int node) const {
@@ -101,24 +104,24 @@ class TwoLevelPlan {
   Local shown_up(std::size_t chunk) const;
   Local spread_up(std::size_t chunk) const;
   Local pairs_up(std::size_t chunk) const;
-  Local prefixes_up(std::size_t chunk) const;
   Local up(std::size_t chunk) const;
-  Local shares_down(std::size_t chunk) const;
   Local all_down(std::size_t chunk) const;
   Local own_down(std::size_t chunk) const;
   Local pairs_down(std::size_t chunk) const;
   Local prefixes_down(std::size_t chunk) const;
   Local down(std::size_t chunk) const;
 
-  Part share_of_node(int node, Cut whole) const;
-  Round reduction(const std::vector<Part>& shares, std::size_t parcel_end) const;
+  Round reduction(const std::vector<node::Range>& shares, std::size_t parcel_end) const;
   std::vector<Round> rounds(std::size_t chunk, std::size_t& parcel_bytes) const;
   std::vector<Round> reduction_rounds(Cut own, std::size_t& parcel_bytes) const;
   std::vector<Round> bcast_rounds(Cut own) const;
   std::vector<Round> pair_rounds(Cut own, std::size_t& parcel_bytes) const;
+  node::Range blocks_of(int node, Cut cut) const {
+    return {length_before(node, cut), length_on(node, cut)};
+  }
   std::vector<Round> block_rounds(Cut own) const;
   std::vector<Round> prefix_rounds(Cut own, std::size_t& parcel_bytes) const;
-  void exchange(Round& round, int node, Part sent, Part received) const;
+  void exchange(Round& round, int node, node::Range sent, node::Range received) const;
 
   const node::Call& call_;
   const Placement& placement_;
@@ -127,8 +130,8 @@ class TwoLevelPlan {
   int local_rank_;
   bool in_place_;
   int leaders_;
-  std::vector<std::size_t> blocks_;  // where each begins in the packed form, if they differ
-  std::size_t granule_bytes_ = 1;
+  node::Geometry geometry_;
+  std::size_t granule_bytes_;
   std::size_t share_bytes_ = 0;  // of a leader, of each block, in all chunks but the last
   std::size_t chunks_ = 0;
 };

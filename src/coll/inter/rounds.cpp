@@ -10,31 +10,19 @@
 
 namespace accord::core {
 
-using node::Kind;
+using node::Range;
 
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds(std::size_t chunk,
                                                       std::size_t& parcel_bytes) const {
   const Cut own = cut(chunk, local_rank_);
-  parcel_bytes = shape_of(call_.kind) == Shape::whole ? length(0, own) : length_of_all(own);
-  switch (call_.kind) {
-    case Kind::bcast:
-      return bcast_rounds(own);
-    case Kind::alltoall:
-      return pair_rounds(own, parcel_bytes);
-    case Kind::scan:
-    case Kind::exscan:
-      return prefix_rounds(own, parcel_bytes);
-    case Kind::allgather:
-    case Kind::allgatherv:
-    case Kind::gather:
-    case Kind::scatter:
-      return block_rounds(own);
-    default:
-      return reduction_rounds(own, parcel_bytes);
-  }
+  parcel_bytes = length_of_all(own);
+  if (of_pairs()) return pair_rounds(own, parcel_bytes);
+  if (pattern().is_prefix) return prefix_rounds(own, parcel_bytes);
+  if (pattern().reduces) return reduction_rounds(own, parcel_bytes);
+  return pattern().is_whole() ? bcast_rounds(own) : block_rounds(own);
 }
 
-void TwoLevelPlan::exchange(Round& round, int node, Part sent, Part received) const {
+void TwoLevelPlan::exchange(Round& round, int node, Range sent, Range received) const {
   const int peer = leader_on(node);
   if (received.length_bytes != 0)
     round.messages.push_back({peer, false, received.first_bytes, received.length_bytes});
@@ -42,20 +30,10 @@ void TwoLevelPlan::exchange(Round& round, int node, Part sent, Part received) co
     round.messages.push_back({peer, true, sent.first_bytes, sent.length_bytes});
 }
 
-// Of a message that is one for all ranks: the part that this node's leader reduces.
-TwoLevelPlan::Part TwoLevelPlan::share_of_node(int node, Cut whole) const {
-  const std::size_t bytes = length(0, whole);
-  const auto nodes = static_cast<std::size_t>(placement_.nodes());
-  const std::size_t even = (bytes + nodes - 1) / nodes;
-  const std::size_t step = (even + granule_bytes_ - 1) / granule_bytes_ * granule_bytes_;
-  const std::size_t low = std::min(bytes, static_cast<std::size_t>(node) * step);
-  return {low, std::min(bytes, low + step) - low};
-}
-
 // Each node gets its share from all others and reduces it.
-TwoLevelPlan::Round TwoLevelPlan::reduction(const std::vector<Part>& shares,
+TwoLevelPlan::Round TwoLevelPlan::reduction(const std::vector<Range>& shares,
                                             std::size_t parcel_end) const {
-  const Part own = shares[static_cast<std::size_t>(node_)];
+  const Range own = shares[static_cast<std::size_t>(node_)];
   Round round;
   Reduction made{.sources = {}, .result_bytes = own.first_bytes, .length_bytes = own.length_bytes};
   for (int node = 0; node < placement_.nodes(); ++node) {
@@ -73,23 +51,24 @@ TwoLevelPlan::Round TwoLevelPlan::reduction(const std::vector<Part>& shares,
 
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::reduction_rounds(Cut own,
                                                                 std::size_t& parcel_bytes) const {
-  const bool whole = shape_of(call_.kind) == Shape::whole;
-  std::vector<Part> shares;
-  for (int node = 0; node < placement_.nodes(); ++node)
-    shares.push_back(whole ? share_of_node(node, own)
-                           : Part{length_before(node, own), length_on(node, own)});
-  const Part mine = shares[static_cast<std::size_t>(node_)];
+  const bool whole = pattern().is_whole();
+  const int nodes = placement_.nodes();
+  std::vector<Range> shares;
+  for (int node = 0; node < nodes; ++node)
+    shares.push_back(whole ? node::even_share(parcel_bytes, node, nodes, granule_bytes_)
+                           : blocks_of(node, own));
+  const Range mine = shares[static_cast<std::size_t>(node_)];
   std::vector<Round> made{reduction(shares, parcel_bytes)};
   parcel_bytes += mine.length_bytes * (shares.size() - 1);
   if (!whole) return made;
   // The results, to all nodes or to that of the root.
   Round results;
   for (int node = 0; node < placement_.nodes(); ++node) {
-    const bool all = call_.kind == Kind::allreduce;
+    const bool all = !pattern().to_root;
     if (node == node_) continue;
-    const Part theirs = shares[static_cast<std::size_t>(node)];
-    exchange(results, node, all || node == placement_.node(call_.root) ? mine : Part(),
-             all || is_on_root_node() ? theirs : Part());
+    const Range theirs = shares[static_cast<std::size_t>(node)];
+    exchange(results, node, all || node == placement_.node(call_.root) ? mine : Range(),
+             all || is_on_root_node() ? theirs : Range());
   }
   made.push_back(std::move(results));
   return made;
@@ -99,12 +78,9 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::reduction_rounds(Cut own,
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::bcast_rounds(Cut own) const {
   const int root_node = placement_.node(call_.root);
   const std::size_t bytes = length(0, own);
-  const auto others = static_cast<std::size_t>(placement_.nodes() - 1);
-  const std::size_t step = (bytes + others - 1) / others;
-  const auto part_of = [&](int node) -> Part {
-    const auto index = static_cast<std::size_t>(node < root_node ? node : node - 1);
-    const std::size_t low = std::min(bytes, index * step);
-    return {low, std::min(bytes, low + step) - low};
+  const auto part_of = [&](int node) {
+    const int index = node < root_node ? node : node - 1;
+    return node::even_share(bytes, index, placement_.nodes() - 1, 1);
   };
   std::vector<Round> made(2);
   for (int node = 0; node < placement_.nodes(); ++node) {
@@ -157,21 +133,19 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::prefix_rounds(Cut own,
 
 // Those of a node's ranks, to all nodes, to that of the root or from there.
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::block_rounds(Cut own) const {
-  const auto of_node = [&](int node) {
-    return Part{length_before(node, own), length_on(node, own)};
-  };
+  const auto of_node = [&](int node) { return blocks_of(node, own); };
   const int root_node = placement_.node(call_.root);
   std::vector<Round> made(1);
   for (int node = 0; node < placement_.nodes(); ++node) {
     if (node == node_) continue;
-    if (call_.kind == Kind::scatter) {
-      exchange(made[0], node, is_on_root_node() ? of_node(node) : Part(),
-               node == root_node ? of_node(node_) : Part());
+    if (pattern().from_root) {
+      exchange(made[0], node, is_on_root_node() ? of_node(node) : Range(),
+               node == root_node ? of_node(node_) : Range());
       continue;
     }
-    const bool all = call_.kind != Kind::gather;
-    exchange(made[0], node, all || node == root_node ? of_node(node_) : Part(),
-             all || is_on_root_node() ? of_node(node) : Part());
+    const bool all = !pattern().to_root;
+    exchange(made[0], node, all || node == root_node ? of_node(node_) : Range(),
+             all || is_on_root_node() ? of_node(node) : Range());
   }
   return made;
 }
