@@ -151,11 +151,12 @@ std::byte given(int rank, std::size_t i) {
   return static_cast<std::byte>(static_cast<unsigned>(rank) * 50 + i + 1);
 }
 
-std::vector<Side> sides_of(const Call& call, bool in_place) {
+std::vector<Side> sides_of(const Call& call, bool in_place,
+                           const ccl::Library& by = library("nccl")) {
   std::vector<Side> sides(static_cast<std::size_t>(call.size));
   for (int rank = 0; rank < call.size; ++rank) {
     Side& side = sides[static_cast<std::size_t>(rank)];
-    const CclPlan plan(library("nccl"), call, rank, in_place);
+    const CclPlan plan(by, call, rank, in_place);
     side.in.resize(plan.in().length_bytes);
     side.out.resize(plan.out().length_bytes, std::byte{0xee});
     for (std::size_t i = 0; i < side.in.size(); ++i) side.in[i] = given(rank, i);
@@ -212,6 +213,48 @@ TEST(ccl_plan, alltoall_of_messages) {
   for (std::size_t rank = 0; rank < 4; ++rank)
     for (std::size_t i = 0; i < 12; ++i)
       EXPECT_EQ(sides[rank].out[i], given(static_cast<int>(i / 3), rank * 3 + i % 3));
+}
+
+// A user's library may have nothing else.
+ccl::Library& library_of_messages() {
+  static const accord_ccl_plugin plugin = [] {
+    accord_ccl_plugin made{};
+    made.name = "messages";
+    made.open = [](const char*, void** opened, accord_ccl_error*) {
+      static int any;
+      *opened = &any;
+      return 0;
+    };
+    made.describe = [](void*, accord_ccl_description*) {};
+    made.supports = [](void*, accord_ccl_call call, accord_ccl_type, accord_ccl_op) {
+      return call == ACCORD_CCL_SEND || call == ACCORD_CCL_RECV ? 1 : 0;
+    };
+    return made;
+  }();
+  static ccl::Library made({.plugin = &plugin, .paths = {nullptr}});
+  EXPECT_OK(made.open());
+  return made;
+}
+
+TEST(ccl_plan, a_library_of_messages_alone) {
+  const Call bcast{.kind = Kind::bcast, .size = 3, .root = 1, .block_bytes = 5};
+  ASSERT_TRUE(CclPlan::exists(library_of_messages(), bcast));
+  auto sides = sides_of(bcast, false, library_of_messages());
+  exchange(sides);
+  for (const std::size_t rank : {0, 2})
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(sides[rank].out[i], given(1, i));
+  for (const bool in_place : {false, true}) {
+    sides = sides_of({.kind = Kind::allgather, .size = 3, .block_bytes = 5}, in_place,
+                     library_of_messages());
+    exchange(sides);
+    for (int rank = 0; rank < 3; ++rank) {
+      for (std::size_t i = 0; i < 15; ++i) {
+        const int from = static_cast<int>(i / 5);
+        EXPECT_EQ(sides[static_cast<std::size_t>(rank)].out[i],
+                  in_place && from == rank ? std::byte{0xee} : given(from, i % 5));
+      }
+    }
+  }
 }
 
 TEST(ccl_plan, blocks_that_differ) {

@@ -81,10 +81,6 @@ std::optional<accord_ccl_call> whole_call(const node::Call& call) {
   }
 }
 
-bool scatters_result(Kind kind) {
-  return kind == Kind::reduce_scatter || kind == Kind::reduce_scatter_block;
-}
-
 }  // namespace
 
 bool CclPlan::exists(const ccl::Library& library, const node::Call& call) {
@@ -98,7 +94,7 @@ bool CclPlan::exists(const ccl::Library& library, const node::Call& call) {
 }
 
 CclPlan::CclPlan(const ccl::Library& library, const node::Call& call, int rank, bool in_place)
-    : library_(library), call_(call), rank_(rank) {
+    : library_(library), call_(call), geometry_(call), rank_(rank) {
   find_type();
   find_ranges(in_place);
 }
@@ -113,58 +109,19 @@ void CclPlan::find_type() {
 }
 
 void CclPlan::find_ranges(bool in_place) {
-  const bool is_root = rank_ == call_.root;
-  const auto whole = [this] { return Range{0, block_first(call_.size)}; };
-  const auto own = [this] { return Range{block_first(rank_), block_bytes(rank_)}; };
-  const Range first{0, block_bytes(rank_)};
-  switch (call_.kind) {
-    case Kind::bcast:
-      (is_root ? in_ : out_) = first;
-      break;
-    case Kind::reduce:
-      in_ = first;
-      if (is_root) out_ = first;
-      break;
-    case Kind::allreduce:
-      in_ = out_ = first;
-      break;
-    case Kind::allgather:
-    case Kind::allgatherv:
-      in_ = in_place ? own() : first;
-      out_ = whole();
-      // The library's own call writes that too, with what is there.
-      if (in_place && !whole_call(call_)) kept_ = own();
-      break;
-    case Kind::alltoall:
-      in_ = out_ = whole();
-      needs_apart_ = true;
-      break;
-    case Kind::gather:
-      if (!(is_root && in_place)) in_ = first;
-      if (is_root) out_ = whole();
-      if (is_root && in_place) kept_ = own();
-      break;
-    case Kind::scatter:
-      if (is_root) in_ = whole();
-      if (!(is_root && in_place)) out_ = first;
-      break;
-    default:  // reduce_scatter, reduce_scatter_block
-      in_ = whole();
-      out_ = first;
-      needs_apart_ = true;
-  }
+  const node::Pattern& pattern = geometry_.pattern();
+  in_ = geometry_.contribution(rank_, in_place);
+  out_ = geometry_.result(rank_, in_place);
+  keeps_own_ = geometry_.keeps_own_block(rank_, in_place);
+  // The library's own call writes that of an allgather, too, with what is there.
+  if (keeps_own_ && (pattern.to_root || (pattern.blocks_out && is_composed())))
+    kept_ = geometry_.block(rank_);
+  needs_apart_ = pattern.blocks_in && !pattern.from_root;
 }
 
-// Of the packed whole, where there are blocks; else of every rank.
-std::size_t CclPlan::block_bytes(int rank) const {
-  return call_.blocks_bytes.empty() ? call_.block_bytes
-                                    : call_.blocks_bytes[static_cast<std::size_t>(rank)];
-}
-
-std::size_t CclPlan::block_first(int rank) const {
-  std::size_t first = 0;
-  for (int before = 0; before < rank; ++before) first += block_bytes(before);
-  return first;
+bool CclPlan::is_composed() const {
+  const auto whole = whole_call(call_);
+  return !whole || !library_.supports(*whole, type_, op_);
 }
 
 ccl::Work CclPlan::work(accord_ccl_call call, const std::byte* send, std::byte* recv,
@@ -173,40 +130,31 @@ ccl::Work CclPlan::work(accord_ccl_call call, const std::byte* send, std::byte* 
 }
 
 std::vector<ccl::Work> CclPlan::works(const std::byte* in, std::byte* out) const {
-  const auto whole = whole_call(call_);
-  const bool composed = !whole || !library_.supports(*whole, type_, op_);
-  if (composed && scatters_result(call_.kind)) return block_reductions(in, out);
-  if (composed) return messages(in, out);
+  if (is_composed())
+    return geometry_.pattern().reduces ? block_reductions(in, out) : messages(in, out);
   if (call_.kind == Kind::bcast) {
     if (rank_ == call_.root) out = const_cast<std::byte*>(in);
     in = out;
   }
   // A root in place has its own block among the others, where it is to stay.
-  if (call_.kind == Kind::gather && in == nullptr) in = out + block_first(rank_);
+  if (call_.kind == Kind::gather && in == nullptr) in = out + geometry_.first(rank_);
   if (call_.kind == Kind::scatter && out == nullptr)
-    out = const_cast<std::byte*>(in) + block_first(rank_);
-  return {work(*whole, in, out, call_.block_bytes, call_.root)};
+    out = const_cast<std::byte*>(in) + geometry_.first(rank_);
+  return {work(*whole_call(call_), in, out, call_.block_bytes, call_.root)};
 }
 
 // To and from whom, block by block; what a rank sends itself comes by the same way.
 std::vector<ccl::Work> CclPlan::messages(const std::byte* in, std::byte* out) const {
-  const Kind kind = call_.kind;
-  const bool blocks_in = kind == Kind::alltoall || kind == Kind::scatter;
-  const bool blocks_out = kind != Kind::scatter;
   std::vector<ccl::Work> made;
   for (int peer = 0; peer < call_.size; ++peer) {
-    const bool to = kind != Kind::gather || peer == call_.root;
-    const bool from = kind != Kind::scatter || peer == call_.root;
-    const bool keeps =
-        peer == rank_ && (kept_.length_bytes != 0 || in == nullptr || out == nullptr);
-    const std::size_t sent = block_bytes(blocks_in ? peer : rank_);
-    const std::size_t received = block_bytes(blocks_out ? peer : rank_);
-    if (to && !keeps && in != nullptr && sent != 0)
+    if (peer == rank_ && keeps_own_) continue;
+    const std::size_t sent = geometry_.length(rank_, peer);
+    const std::size_t received = geometry_.length(peer, rank_);
+    if (geometry_.moves(rank_, peer) && sent != 0)
+      made.push_back(work(ACCORD_CCL_SEND, in + geometry_.place_in(peer), nullptr, sent, peer));
+    if (geometry_.moves(peer, rank_) && received != 0)
       made.push_back(
-          work(ACCORD_CCL_SEND, in + (blocks_in ? block_first(peer) : 0), nullptr, sent, peer));
-    if (from && !keeps && out != nullptr && received != 0)
-      made.push_back(work(ACCORD_CCL_RECV, nullptr, out + (blocks_out ? block_first(peer) : 0),
-                          received, peer));
+          work(ACCORD_CCL_RECV, nullptr, out + geometry_.place_out(peer), received, peer));
   }
   return made;
 }
@@ -215,9 +163,10 @@ std::vector<ccl::Work> CclPlan::messages(const std::byte* in, std::byte* out) co
 std::vector<ccl::Work> CclPlan::block_reductions(const std::byte* in, std::byte* out) const {
   std::vector<ccl::Work> made;
   for (int peer = 0; peer < call_.size; ++peer) {
-    if (block_bytes(peer) == 0) continue;
-    made.push_back(work(ACCORD_CCL_REDUCE, in + block_first(peer), peer == rank_ ? out : nullptr,
-                        block_bytes(peer), peer));
+    const node::Range block = geometry_.block(peer);
+    if (block.length_bytes == 0) continue;
+    made.push_back(work(ACCORD_CCL_REDUCE, in + block.first_bytes, peer == rank_ ? out : nullptr,
+                        block.length_bytes, peer));
   }
   return made;
 }

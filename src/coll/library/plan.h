@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ccl/library.h"
-#include "node/plan.h"
+#include "node/call.h"
 
 namespace accord::core {
 
@@ -19,14 +19,11 @@ class CclPlan {
   // Whether the library can do it; equal on all ranks.
   static bool exists(const ccl::Library& library, const node::Call& call);
 
-  // Where that is so. In place as node::Plan means it.
+  // Where that is so. In place as node::Geometry means it.
   CclPlan(const ccl::Library& library, const node::Call& call, int rank, bool in_place);
 
   // Bytes of the packed forms of this rank's ends.
-  struct Range {
-    std::size_t first_bytes = 0;
-    std::size_t length_bytes = 0;
-  };
+  using Range = node::Range;
   Range in() const noexcept { return in_; }
   Range out() const noexcept { return out_; }
   // Part of out() that stays as it is.
@@ -42,8 +39,7 @@ class CclPlan {
  private:
   void find_ranges(bool in_place);
   void find_type();
-  std::size_t block_bytes(int rank) const;
-  std::size_t block_first(int rank) const;
+  bool is_composed() const;
   ccl::Work work(accord_ccl_call call, const std::byte* send, std::byte* recv,
                  std::size_t length_bytes, int peer = 0) const;
   std::vector<ccl::Work> messages(const std::byte* in, std::byte* out) const;
@@ -51,10 +47,12 @@ class CclPlan {
 
   const ccl::Library& library_;
   const node::Call& call_;
+  node::Geometry geometry_;
   int rank_;
   Range in_;
   Range out_;
   Range kept_;
+  bool keeps_own_ = false;  // its own block stays where it is
   bool needs_apart_ = false;
   std::size_t alignment_bytes_ = 1;
   accord_ccl_type type_ = ACCORD_CCL_UINT8;
