@@ -44,17 +44,16 @@ void InboxExchange::describe() {
   const std::size_t all = block * static_cast<std::size_t>(call.size);
   const std::uint64_t root = device::inbox_bit(call.root);
   const bool is_root = call.root == group_->rank();
+  const node::Pattern pattern = node::pattern_of(call.kind);
   const std::uint64_t own = device::inbox_bit(group_->rank());
   device::InboxExchange& exchange = ticket_.exchange;
   exchange.block_bytes = block;
   exchange.op = call.op;
   exchange.element = call.element;
-  const bool to_root = call.kind == Kind::gather || call.kind == Kind::reduce;
-  const bool from_root = call.kind == Kind::scatter || call.kind == Kind::bcast;
-  exchange.send_to = to_root ? root : from_root && !is_root ? 0 : everyone();
-  exchange.receive_from = from_root ? root : to_root && !is_root ? 0 : everyone();
-  // A prefix: from the ranks before this one, for those behind it.
-  if (call.kind == Kind::scan || call.kind == Kind::exscan) {
+  exchange.send_to = pattern.to_root ? root : pattern.from_root && !is_root ? 0 : everyone();
+  exchange.receive_from = pattern.from_root ? root : pattern.to_root && !is_root ? 0 : everyone();
+  // From the ranks before this one, for those behind it.
+  if (pattern.is_prefix) {
     const std::uint64_t before = own - 1;
     exchange.receive_from = call.kind == Kind::scan ? before | own : before;
     exchange.send_to = everyone() & ~(call.kind == Kind::scan ? before : before | own);
@@ -66,16 +65,12 @@ void InboxExchange::describe() {
     exchange.send_to &= ~own;
     exchange.receive_from &= ~own;
   }
-  const bool gathers = call.kind == Kind::allgather || call.kind == Kind::allgatherv;
-  const bool sends_blocks = call.kind == Kind::alltoall || call.kind == Kind::scatter ||
-                            call.kind == Kind::reduce_scatter ||
-                            call.kind == Kind::reduce_scatter_block;
-  const bool takes_blocks = gathers || call.kind == Kind::alltoall || call.kind == Kind::gather;
-  exchange.send_stride_bytes = sends_blocks ? block : 0;
-  exchange.receive_stride_bytes = takes_blocks ? block : 0;
-  if (exchange.send_to != 0) in_bytes_ = sends_blocks ? all : block;
-  if (exchange.receive_from != 0) out_bytes_ = takes_blocks ? all : block;
-  if (gathers && args_.in_place) first_in_bytes_ = block * static_cast<std::size_t>(group_->rank());
+  exchange.send_stride_bytes = pattern.blocks_in ? block : 0;
+  exchange.receive_stride_bytes = pattern.blocks_out ? block : 0;
+  if (exchange.send_to != 0) in_bytes_ = pattern.blocks_in ? all : block;
+  if (exchange.receive_from != 0) out_bytes_ = pattern.blocks_out ? all : block;
+  if (pattern.gathers_to_all() && args_.in_place)
+    first_in_bytes_ = block * static_cast<std::size_t>(group_->rank());
 }
 
 // A root whose own block of a gather or scatter stays where it is.
