@@ -4,7 +4,10 @@
 // What one rank does for each partition of a partitioned collective, step by step: from whom it
 // takes something and what becomes of that, and what it gives to whom. The same for all partitions,
 // which go through it independently. Pure: follows from the ranks and the counts alone, so that
-// the schedules of all ranks fit together. Knows no MPI and no memory.
+// the schedules of all ranks fit together. Knows no MPI and no memory. Apart from the plans of
+// other collectives (node/call.h): a step begins as soon as its partition has come, and where
+// something is lies with the datatypes of both ends, so places are elements of blocks instead of
+// packed bytes.
 #pragma once
 
 #include <cstddef>
