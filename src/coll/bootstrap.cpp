@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <iterator>
 
-#include "coll/inter/bundles.h"
 #include "coll/inter/plan.h"
 #include "coll/intra/joining.h"
 #include "coll/library/joining.h"
 #include "coll/library/plan.h"
+#include "coll/pairs/bundles.h"
 #include "coll/select/reasons.h"
 
 namespace accord::core {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "coll/inter/bundles.h"
+#include "coll/pairs/bundles.h"
 #include "core/placement.h"
 #include "shim/comm_wire.h"
 

@@ -9,7 +9,7 @@
 
 #include "coll/collective.h"
 #include "coll/intra/direct_exchange.h"
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/pairs/pairwise_exchange.h"
 #include "device/host/inbox.h"
 
 namespace accord::model {

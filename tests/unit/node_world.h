@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "coll/intra/node_exchange.h"
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/pairs/pairwise_exchange.h"
 #include "device/registry.h"
 #include "support.h"
 

@@ -4,7 +4,7 @@
 // Calls in which every pair of ranks has a size of its own: each pair gets its bytes, straight
 // where its sender's buffer can be lent and through a lane of its region where not, whatever the
 // other pairs do; and ranks that disagree get an error, not each other's memory.
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/pairs/pairwise_exchange.h"
 
 #include <functional>
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "coll/inter/exchange.h"
-#include "coll/inter/pairs_exchange.h"
+#include "coll/pairs/two_level_pairs.h"
 #include "core/team.h"
 #include "node_world.h"
 

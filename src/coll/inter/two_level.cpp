@@ -2,15 +2,15 @@
 // Copyright 2026 The Accord authors
 //
 // Calls whose ranks are on several nodes: up to the leaders of each node, between the nodes, and
-// down (exchange.h); pair by pair pairs_exchange.h.
+// down (exchange.h); pair by pair coll/pairs/two_level_pairs.h.
 #include <climits>
 
 #include "base/config.h"
 #include "coll/algorithm.h"
 #include "coll/coll_args.h"
 #include "coll/inter/exchange.h"
-#include "coll/inter/pairs_exchange.h"
 #include "coll/inter/plan.h"
+#include "coll/pairs/two_level_pairs.h"
 #include "core/team.h"
 
 namespace accord::core {

@@ -2,14 +2,14 @@
 // Copyright 2026 The Accord authors
 //
 // Short calls within a node: kernels write into the peers' inboxes (inbox_exchange.h; pair by pair
-// inbox_pairs.h).
+// coll/pairs/inbox_pairs.h).
 #include "device/inbox.h"
 
 #include "base/config.h"
 #include "coll/algorithm.h"
 #include "coll/coll_args.h"
 #include "coll/intra/inbox_exchange.h"
-#include "coll/intra/inbox_pairs.h"
+#include "coll/pairs/inbox_pairs.h"
 #include "core/team.h"
 
 namespace accord::core {

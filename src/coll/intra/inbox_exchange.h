@@ -36,7 +36,7 @@ class InboxExchange : public Exchange {
   struct Undescribed {};
   InboxExchange(std::shared_ptr<node::Group> group, const CollArgs& args, Undescribed);
 
-  // These differ where lengths do by pair (inbox_pairs.h).
+  // These differ where lengths do by pair (coll/pairs/inbox_pairs.h).
   // Finds out what kernels can use as it is, and packs the rest.
   virtual Status begin();
   // Tells the peers that this rank is in the call. False: not yet.

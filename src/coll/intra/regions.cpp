@@ -3,14 +3,14 @@
 //
 // Longer calls within a node: through device memory that its ranks share (node_exchange.h), or
 // straight between the users' buffers where these are lent (direct_exchange.h); pair by pair
-// pairwise_exchange.h.
+// coll/pairs/pairwise_exchange.h.
 #include <algorithm>
 
 #include "base/config.h"
 #include "coll/algorithm.h"
 #include "coll/coll_args.h"
 #include "coll/intra/node_exchange.h"
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/pairs/pairwise_exchange.h"
 #include "core/team.h"
 
 namespace accord::core {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/inter/pairs_exchange.h"
+#include "coll/pairs/two_level_pairs.h"
 
 #include <atomic>
 #include <utility>

@@ -3,7 +3,7 @@
 //
 // A collective in which every pair of ranks has a size of its own (alltoallv, alltoallw, gatherv,
 // scatterv) of a communicator that spans nodes: pairs within a node from device to device
-// (coll/intra/pairwise_exchange.h), the others by messages (far_pairs.h), both at once. Where ranks
+// (coll/pairs/pairwise_exchange.h), the others by messages (far_pairs.h), both at once. Where ranks
 // of the node share a device its short pairs go by messages, too: with those for other nodes they
 // are one copy from the device and one to it, instead of several for which the ranks take turns.
 #pragma once
@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "coll/exchange.h"
-#include "coll/inter/far_pairs.h"
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/pairs/far_pairs.h"
+#include "coll/pairs/pairwise_exchange.h"
 
 namespace accord::core {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "coll/intra/inbox_exchange.h"
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/pairs/pairwise_exchange.h"
 
 namespace accord::core {
 

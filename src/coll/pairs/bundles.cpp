@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/inter/bundles.h"
+#include "coll/pairs/bundles.h"
 
 #include <algorithm>
 #include <atomic>

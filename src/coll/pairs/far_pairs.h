@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "coll/coll_args.h"
-#include "coll/inter/bundles.h"
+#include "coll/pairs/bundles.h"
 #include "core/placement.h"
 #include "core/wire.h"
 #include "device/staging_pool.h"

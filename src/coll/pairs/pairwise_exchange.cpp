@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/intra/pairwise_exchange.h"
+#include "coll/pairs/pairwise_exchange.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "coll/inter/far_pairs.h"
+#include "coll/pairs/far_pairs.h"
 
 namespace accord::core {
 

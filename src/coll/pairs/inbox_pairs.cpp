@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/intra/inbox_pairs.h"
+#include "coll/pairs/inbox_pairs.h"
 
 #include <fmt/format.h>
 
