@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Collectives in which no size is common to all ranks (alltoallv and its like) go pair by pair:
-// each sender tells each receiver where the bytes of that pair are, in a record of their own, and
-// nobody else need know. They lie in the sender's own buffer, where that is lent (offers.h), or
-// pass chunk by chunk through a lane of its exchange region. Shared memory and plain arithmetic.
+// Collectives in which no size is common to all ranks (coll/pairs/pair.h) go pair by pair: each
+// sender tells each receiver where the bytes of that pair are, in a record of their own, and nobody
+// else need know. They lie in the sender's own buffer, where that is lent (offers.h), or pass chunk
+// by chunk through a lane of its exchange region. Shared memory and plain arithmetic.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // The collectives in which every pair of ranks has a size of its own, known to these two alone:
-// they go pair by pair (coll/pairs/pairwise_exchange.h). All such calls of a communicator and kind
+// they go pair by pair (coll/pairs/pair.h). All such calls of a communicator and kind
 // count together, whatever they move.
 #pragma once
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/config.h"
+#include "base/rounding.h"
 
 namespace accord::core {
 namespace {
@@ -24,7 +25,7 @@ constexpr unsigned kMarkBits = 2;
 std::atomic<std::uint64_t> lists_begun{0};
 
 constexpr std::size_t aligned(std::size_t size_bytes) {
-  return (size_bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
+  return round_up(size_bytes, kBlockAlignment);
 }
 
 constexpr std::size_t head_bytes(std::size_t blocks) {

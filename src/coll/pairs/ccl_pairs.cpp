@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "coll/pairs/pair.h"
+
 namespace accord::core {
 
 void CclPairs::Block::add(const Segment& part) {
@@ -22,11 +24,8 @@ void CclPairs::Block::add(const Segment& part) {
 }
 
 std::vector<CclPairs::Block> CclPairs::blocks_of(const CallEnd& end, bool may_be_direct) const {
-  CallEnd none = end;
-  none.segment = {};
-  none.blocks.clear();
-  none.peers.clear();
-  std::vector<Block> blocks(static_cast<std::size_t>(group_.size()), Block{.end = none});
+  std::vector<Block> blocks(static_cast<std::size_t>(group_.size()),
+                            Block{.end = without_blocks(end)});
   for (std::size_t i = 0; i < end.blocks.size(); ++i)
     blocks[static_cast<std::size_t>(end.peer_of(i))].add(end.blocks[i]);
   for (Block& block : blocks) {
@@ -72,8 +71,7 @@ Status disagreement(int peer, std::uint64_t sent, std::uint64_t received, std::u
   if (((sent | received) & several) != 0)
     return {StatusCode::mismatch,
             fmt::format("rank {} sends other blocks than this rank receives from it", peer)};
-  return {sent > received ? StatusCode::truncated : StatusCode::mismatch,
-          fmt::format("rank {} sends {} bytes where this rank receives {}", peer, sent, received)};
+  return sends_other(peer, sent, received);
 }
 
 }  // namespace
@@ -95,10 +93,7 @@ void CclPairs::look_at_peers() {
       received.size_bytes = 0;
     }
     if (is_expected != sent.told()) {
-      keep_first(mistake_,
-                 {StatusCode::mismatch,
-                  fmt::format("rank {} does not receive the {} bytes that this rank sends", peer,
-                              sent.size_bytes)});
+      keep_first(mistake_, not_received(peer, sent.size_bytes));
       sent.size_bytes = 0;
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A collective in which only the two ranks of a pair know what they exchange, as one group of a
-// library's messages. Each rank tells each other one what it sends and what it expects; a pair that
-// does not agree is an error of these two, who leave it out and do the rest.
+// A collective that goes pair by pair, as one group of a library's messages. Each rank tells each
+// other one what it sends and what it expects; a pair that does not agree is an error of these two,
+// who leave it out and do the rest.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class CclPairs final : public CclCargo {
 
  private:
   // What this rank sends one peer, or receives from it: one message, also where several blocks are
-  // between the two.
+  // between the two (neighbours), so it is an end of its own instead of a Pair.
   struct Block {
     CallEnd end;
     std::size_t size_bytes = 0;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/config.h"
-#include "coll/pairs/pairwise_exchange.h"
+#include "base/rounding.h"
 
 namespace accord::core {
 namespace {
@@ -31,7 +31,7 @@ std::atomic<std::uint64_t> messages_begun{0};
 std::atomic<std::uint64_t> copies_begun{0};
 
 constexpr std::size_t whole_lines(std::size_t size_bytes) {
-  return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(size_bytes, kAlignment);
 }
 
 }  // namespace
@@ -74,18 +74,14 @@ std::vector<FarPairs::Pair> FarPairs::pairs_of(const CallEnd& end, bool sends) c
   const std::size_t short_bytes = short_bytes_max(args_);
   for (int round = 0; round < ranks; ++round) {
     const int peer = (round - args_.rank + ranks) % ranks;
-    const Segment& block = end.blocks[static_cast<std::size_t>(peer)];
-    const std::size_t size_bytes = block.size_bytes();
-    const bool is_empty = size_bytes == 0 && (!bundles_ || is_near(peer));
-    if (is_empty || (is_near(peer) && size_bytes >= near_bytes_)) continue;
-    const bool is_bundled = bundles_ && bundles_->takes(sends ? args_.rank : peer,
-                                                        sends ? peer : args_.rank, size_bytes);
-    pairs.push_back({.peer = peer,
-                     .segment = block,
-                     .size_bytes = size_bytes,
-                     .is_short = is_bundled || size_bytes <= short_bytes,
-                     .is_bundled = is_bundled,
-                     .is_known = sends});
+    Pair pair{pair_of(end, peer)};
+    const bool is_empty = pair.size_bytes == 0 && (!bundles_ || is_near(peer));
+    if (is_empty || !takes(peer, pair.size_bytes)) continue;
+    pair.is_bundled = bundles_ && bundles_->takes(sends ? args_.rank : peer,
+                                                  sends ? peer : args_.rank, pair.size_bytes);
+    pair.is_short = pair.is_bundled || pair.size_bytes <= short_bytes;
+    pair.is_known = sends;
+    pairs.push_back(std::move(pair));
   }
   return pairs;
 }
@@ -241,8 +237,7 @@ Status FarPairs::copy(Direction direction, Chunk& chunk) {
     if (piece.pair->is_refused) continue;
     const int peer = piece.pair->peer;
     by_allocation[piece.is_bundled ? bundles_->list_of(peer, packs) : kParcel].append(
-        packed_copy(piece.pair->segment, end.user, piece.first_bytes, piece.length_bytes,
-                    piece.bytes, direction));
+        copy_of(end, *piece.pair, direction, piece.first_bytes, piece.length_bytes, piece.bytes));
   }
   CopyBatch batch;
   for (auto& [allocation, copies] : by_allocation) batch.add(std::move(copies));
@@ -384,7 +379,7 @@ void FarPairs::learn_size(const Piece& piece) {
 }
 
 void FarPairs::refuse(Pair& pair, std::size_t sent_bytes, bool comes_by_itself) {
-  keep_first(mistake_, PairwiseExchange::mismatch(pair.peer, sent_bytes, pair.size_bytes));
+  keep_first(mistake_, sends_other(pair.peer, sent_bytes, pair.size_bytes));
   pair.is_refused = true;
   pair.is_known = true;
   pair.is_short = false;

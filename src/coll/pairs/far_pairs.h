@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What ranks send each other by messages in a collective in which every pair of ranks has a size of
-// its own: chunk by chunk through page-locked host memory, copies and messages of several chunks at
-// once. The first chunk of a pair is short and says how much comes. Pairs of no more than that are
-// copied together, in one batch from the device and in one to it, since a copy takes longer to
-// begin and to await than to run, and a device that processes share takes turns. The shortest of
-// these have no messages of their own, but travel with those of the other ranks of their node
-// (bundles.h). A rank that expects something else than it is sent gets an error, and does its other
-// pairs all the same.
+// What ranks send each other by messages in a collective that goes pair by pair (pair.h): chunk by
+// chunk through page-locked host memory, copies and messages of several chunks at once. The first
+// chunk of a pair is short and says how much comes. Pairs of no more than that are copied together,
+// in one batch from the device and in one to it, since a copy takes longer to begin and to await
+// than to run, and a device that processes share takes turns. The shortest of these have no
+// messages of their own, but travel with those of the other ranks of their node (bundles.h). A rank
+// that expects something else than it is sent gets an error, and does its other pairs all the same.
 //
 // Each rank goes through its peers by rounds, in each of which any two ranks are each other's peer,
 // and begins its chunks in that order, those of short pairs and those of long ones, but for a few
@@ -24,6 +23,7 @@
 
 #include "coll/coll_args.h"
 #include "coll/pairs/bundles.h"
+#include "coll/pairs/pair.h"
 #include "core/placement.h"
 #include "core/wire.h"
 #include "device/staging_pool.h"
@@ -43,6 +43,10 @@ class FarPairs {
   FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
            const CollArgs& args, Tags tags, std::size_t near_bytes);
 
+  // Whether a pair of this rank's goes this way; the others go within the node.
+  bool takes(int peer, std::size_t size_bytes) const {
+    return !is_near(peer) || size_bytes < near_bytes_;
+  }
   // Up to which pairs are copied together; equal on all ranks.
   static std::size_t short_bytes_max(const CollArgs& args) noexcept;
 
@@ -67,11 +71,7 @@ class FarPairs {
   // Of long pairs under way in either direction: enough short ones for a network's latency.
   static constexpr std::size_t kPiecesUnderWayMax = 32;
 
-  // What this rank sends one peer, or receives from it.
-  struct Pair {
-    int peer = 0;
-    Segment segment;
-    std::size_t size_bytes = 0;
+  struct Pair : core::Pair {
     bool is_short = false;         // copied together with others,
     bool is_bundled = false;       // and in no message of its own
     std::size_t begun_bytes = 0;   // of pieces that have been begun

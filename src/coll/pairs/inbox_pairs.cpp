@@ -2,22 +2,17 @@
 // Copyright 2026 The Accord authors
 #include "coll/pairs/inbox_pairs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/rounding.h"
 
 namespace accord::core {
 namespace {
 
-std::size_t size_of(const std::vector<Segment>& blocks, std::size_t rank) {
-  return blocks.empty() ? 0 : blocks[rank].size_bytes();
-}
-
 // In page-locked memory every part begins with a unit: kernels load others byte by byte.
 std::size_t whole_units(std::size_t size_bytes) {
-  return (size_bytes + device::kInboxUnitBytes - 1) / device::kInboxUnitBytes *
-         device::kInboxUnitBytes;
+  return round_up(size_bytes, device::kInboxUnitBytes);
 }
 
 }  // namespace
@@ -41,8 +36,8 @@ void InboxPairs::describe() {
   device::InboxExchange& exchange = ticket_.exchange;
   for (int peer = 0; peer < group_->size(); ++peer) {
     const auto rank = static_cast<std::size_t>(peer);
-    const std::size_t sent = size_of(args_.in.blocks, rank);
-    const std::size_t received = size_of(args_.out.blocks, rank);
+    const std::size_t sent = pair_bytes(args_.in, peer);
+    const std::size_t received = pair_bytes(args_.out, peer);
     device::InboxPart& part = parts_[rank];
     if (sent <= exchange.lane_bytes) part.send_bytes = sent;
     if (received <= exchange.lane_bytes) part.receive_bytes = received;
@@ -54,8 +49,8 @@ void InboxPairs::describe() {
   const auto own = static_cast<std::size_t>(group_->rank());
   if (parts_[own].send_bytes == parts_[own].receive_bytes) return;
   exchange.send_to &= ~device::inbox_bit(group_->rank());
-  if (parts_[own].receive_bytes != 0 || size_of(args_.out.blocks, own) == 0)
-    refuse(group_->rank(), size_of(args_.in.blocks, own));
+  if (parts_[own].receive_bytes != 0 || pair_bytes(args_.out, group_->rank()) == 0)
+    refuse(group_->rank(), pair_bytes(args_.in, group_->rank()));
 }
 
 Status InboxPairs::advance(bool& done) {
@@ -64,9 +59,8 @@ Status InboxPairs::advance(bool& done) {
   if (!short_done_) return {};
   bool long_done = true;
   if (long_) {
-    Status status = long_->advance(long_done);
-    if (!status.ok() && !long_done) return status;
-    keep_first(mistake_, std::move(status));
+    long_done = false;
+    ACCORD_TRY(advance_part(*long_, long_done, mistake_));
   }
   done = ended_ = long_done;
   return done ? mistake_ : Status();
@@ -84,7 +78,7 @@ void InboxPairs::stop(bool& done) {
 }
 
 bool InboxPairs::has_block_of(int peer) const {
-  const std::size_t size_bytes = size_of(args_.out.blocks, static_cast<std::size_t>(peer));
+  const std::size_t size_bytes = pair_bytes(args_.out, peer);
   if (size_bytes > ticket_.exchange.lane_bytes) return long_->has_block_of(peer);
   return (refused_ & device::inbox_bit(peer)) == 0;
 }
@@ -98,8 +92,7 @@ bool InboxPairs::is_direct(const CallEnd& end, const Blocks& blocks) const {
   return std::ranges::all_of(blocks, [&](const Segment& block) {
     const std::size_t size_bytes = block.size_bytes();
     if (size_bytes == 0 || size_bytes > ticket_.exchange.lane_bytes) return true;
-    const auto first = reinterpret_cast<std::uintptr_t>(end.user) +
-                       static_cast<std::uintptr_t>(block.offset_bytes + block.type->low_bytes());
+    const auto first = reinterpret_cast<std::uintptr_t>(address_of(end, block));
     const auto base = reinterpret_cast<std::uintptr_t>(end.memory.base);
     return block.type->dense() && first >= base && first - base <= end.memory.size_bytes &&
            size_bytes <= end.memory.size_bytes - (first - base);
@@ -120,8 +113,7 @@ Status InboxPairs::begin() {
                          std::size_t size_bytes) {
     if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
     const Segment& block = end.blocks[rank];
-    return direct ? at(end.user, block.offset_bytes + block.type->low_bytes())
-                  : std::exchange(next, next + whole_units(size_bytes));
+    return direct ? address_of(end, block) : std::exchange(next, next + whole_units(size_bytes));
   };
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
     parts_[rank].src = place(in_direct, args_.in, rank, parts_[rank].send_bytes);
@@ -160,8 +152,9 @@ bool InboxPairs::announce() {
   const device::InboxExchange& exchange = ticket_.exchange;
   auto& entries = group_->manifest(group_->rank()).entries[exchange.turn];
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
-    if ((tells_ & device::inbox_bit(static_cast<int>(rank))) == 0) continue;
-    const std::size_t told = std::min<std::size_t>(size_of(args_.in.blocks, rank), UINT32_MAX);
+    const int peer = static_cast<int>(rank);
+    if ((tells_ & device::inbox_bit(peer)) == 0) continue;
+    const std::size_t told = std::min<std::size_t>(pair_bytes(args_.in, peer), UINT32_MAX);
     entries[rank].store(std::uint64_t{exchange.epoch} << 32 | told, std::memory_order_release);
   }
   return InboxExchange::announce();
@@ -183,7 +176,7 @@ void InboxPairs::look_at_peers() {
 // It is neither awaited nor unpacked any more.
 void InboxPairs::refuse(int peer, std::size_t sent_bytes) {
   device::InboxPart& part = parts_[static_cast<std::size_t>(peer)];
-  keep_first(mistake_, PairwiseExchange::mismatch(peer, sent_bytes, part.receive_bytes));
+  keep_first(mistake_, sends_other(peer, sent_bytes, part.receive_bytes));
   part.receive_bytes = 0;
   refused_ |= device::inbox_bit(peer);
   ticket_.exchange.receive_from &= ~device::inbox_bit(peer);

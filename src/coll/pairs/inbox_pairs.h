@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A collective in which every pair of ranks has a size of its own, where the ranks have inboxes:
-// what fits into a lane goes by these, all in one step, and longer pairs pair by pair behind it
+// A collective that goes pair by pair (pair.h) within a node, where the ranks have inboxes: what
+// fits into a lane goes by these, all in one step, and longer pairs pair by pair behind it
 // (pairwise_exchange.h). Both ranks of a pair know which way it goes by its size. Each rank writes
 // down what it sends whom, so that ranks which disagree get an error like that of a
 // PairwiseExchange instead of waiting; but nobody looks for what comes from a rank of which nothing

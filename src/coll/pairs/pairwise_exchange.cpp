@@ -2,8 +2,6 @@
 // Copyright 2026 The Accord authors
 #include "coll/pairs/pairwise_exchange.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -79,14 +77,11 @@ stages::Stage PairwiseExchange::stage() const noexcept {
 
 std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const CallEnd& end) const {
   std::vector<Pair> pairs(static_cast<std::size_t>(group_->size()));
-  CallEnd one = end;
-  const std::vector<Segment> blocks = std::exchange(one.blocks, {});
+  const std::vector<Segment>& blocks = end.blocks;
   for (std::size_t peer = 0; peer < pairs.size(); ++peer) {
     pairs[peer].peer = static_cast<int>(peer);
     if (blocks.empty() || blocks[peer].size_bytes() < from_bytes_) continue;
-    one.segment = blocks[peer];
-    pairs[peer].block = one;
-    pairs[peer].size_bytes = one.segment.size_bytes();
+    static_cast<core::Pair&>(pairs[peer]) = pair_of(end, static_cast<int>(peer));
   }
   return pairs;
 }
@@ -97,9 +92,10 @@ void PairwiseExchange::choose_ways() {
   outgoing_ = pairs_of(args_.in);
   incoming_ = pairs_of(args_.out);
   std::vector<Pair*> through_region;
+  CallEnd end = without_blocks(args_.in);
   for (Pair& pair : outgoing_) {
     if (pair.size_bytes == 0) continue;
-    pair.is_lent = lend(pair, pair.place);
+    pair.is_lent = lend(pair, end, pair.place);
     if (!pair.is_lent) through_region.push_back(&pair);
     if (pair.peer != rank())
       (pair.is_lent ? lent_pairs : region_pairs).fetch_add(1, std::memory_order_relaxed);
@@ -114,12 +110,13 @@ void PairwiseExchange::choose_ways() {
 }
 
 // In place, what a peer had yet to fetch would be overwritten by what it sends.
-bool PairwiseExchange::lend(const Pair& pair, node::Place& place) const {
-  if (args_.in_place || !pair.block.usable_by(group_->runtime(), group_->device())) return false;
+bool PairwiseExchange::lend(const Pair& pair, CallEnd& end, node::Place& place) const {
+  end.segment = pair.block;
+  if (args_.in_place || !end.usable_by(group_->runtime(), group_->device())) return false;
   if (pair.peer == rank()) return true;
   const bool long_enough = args_.ways.lend_bytes != 0 && pair.size_bytes >= args_.ways.lend_bytes;
-  return long_enough && pair.block.offset_in_memory(0, pair.size_bytes, place.offset_bytes) &&
-         group_->offers().use(pair.block.memory, pair.peer, place.offer);
+  return long_enough && end.offset_in_memory(0, pair.size_bytes, place.offset_bytes) &&
+         group_->offers().use(end.memory, pair.peer, place.offer);
 }
 
 // A parcel may be written anew once its receiver reads none of earlier calls.
@@ -167,19 +164,8 @@ void PairwiseExchange::read(Pair& pair, const node::Parcel& parcel) {
 }
 
 void PairwiseExchange::refuse(Pair& pair, std::uint64_t sent_bytes) {
-  keep_first(mistake_, mismatch(pair.peer, sent_bytes, pair.size_bytes));
+  keep_first(mistake_, sends_other(pair.peer, sent_bytes, pair.size_bytes));
   pair.give_up();
-}
-
-Status PairwiseExchange::mismatch(int peer, std::size_t sent_bytes, std::size_t expected_bytes) {
-  if (sent_bytes == 0) {
-    return {StatusCode::mismatch,
-            fmt::format("rank {} does not send the {} bytes that this rank receives", peer,
-                        expected_bytes)};
-  }
-  return {sent_bytes > expected_bytes ? StatusCode::truncated : StatusCode::mismatch,
-          fmt::format("rank {} sends {} bytes where this rank receives {}", peer, sent_bytes,
-                      expected_bytes)};
 }
 
 // All in one batch, awaited once; the own block beside it.
@@ -191,9 +177,11 @@ Status PairwiseExchange::fetch_lent() {
     const Pair& pair = turn(incoming_, step);
     if (pair.size_bytes == 0 || !pair.is_lent) continue;
     const bool own = pair.peer == rank();
-    std::byte* const from =
-        own ? turn(outgoing_, 0).block.address(0) : group_->offers().address(pair.peer, pair.place);
-    batches[own ? 1 : 0].add(pair.block.copies(Direction::unpack, 0, pair.size_bytes, from));
+    std::byte* const from = own ? address_of(args_.in, turn(outgoing_, 0).block)
+                                : group_->offers().address(pair.peer, pair.place);
+    CopyBatch one;
+    one.append(copy_of(args_.out, pair, Direction::unpack, 0, pair.size_bytes, from));
+    batches[own ? 1 : 0].add(std::move(one));
   }
   for (std::size_t i = 0; i < batches.size(); ++i) {
     if (batches[i].empty()) continue;
@@ -255,7 +243,10 @@ void PairwiseExchange::add_chunk(const Pair& pair, Direction direction, CopyBatc
   const std::size_t first_bytes = pair.begun * pair.chunk_bytes;
   const std::size_t length_bytes = std::min(pair.chunk_bytes, pair.size_bytes - first_bytes);
   std::byte* const slot = pair.lane + node::Lanes::chunk_first_bytes(pair.begun, pair.chunk_bytes);
-  batch.add(pair.block.copies(direction, first_bytes, length_bytes, slot));
+  const CallEnd& end = direction == Direction::pack ? args_.in : args_.out;
+  CopyBatch one;
+  one.append(copy_of(end, pair, direction, first_bytes, length_bytes, slot));
+  batch.add(std::move(one));
 }
 
 // Once nobody reads what earlier calls have put there.
@@ -291,9 +282,7 @@ bool PairwiseExchange::has_fetched(Pair& pair) {
 
 // It expects something else, and has said so to its own program.
 void PairwiseExchange::learn_refused(Pair& pair) {
-  keep_first(mistake_, {StatusCode::mismatch,
-                        fmt::format("rank {} does not receive the {} bytes that this rank sends",
-                                    pair.peer, pair.size_bytes)});
+  keep_first(mistake_, not_received(pair.peer, pair.size_bytes));
   pair.give_up();
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A collective in which every pair of ranks has a size of its own (alltoallv, alltoallw, gatherv,
-// scatterv), within a node. Each sender decides for each pair whether the receiver reaches into its
-// user's buffer or finds the bytes, chunk by chunk, in a lane of its exchange region
-// (node/pairs.h): a host buffer or derived type costs the other pairs nothing. Receivers fetch,
-// what is lent in one batch. Pairs of no bytes take no part. A rank whose call differs from what
-// its peer expects gets an error at the end of the call, which does its other pairs all the same;
-// so does a sender, unless what it sends lies in its region and it need not wait for the receiver.
+// A collective that goes pair by pair (pair.h), within a node. Each sender decides for each pair
+// whether the receiver reaches into its user's buffer or finds the bytes, chunk by chunk, in a lane
+// of its exchange region (node/pairs.h): a host buffer or derived type costs the other pairs
+// nothing. Receivers fetch, what is lent in one batch. Pairs of no bytes take no part. A rank whose
+// call differs from what its peer expects gets an error at the end of the call, which does its
+// other pairs all the same; so does a sender, unless what it sends lies in its region and it need
+// not wait for the receiver.
 #pragma once
 
 #include <array>
@@ -18,6 +18,7 @@
 #include "base/stages.h"
 #include "coll/coll_args.h"
 #include "coll/exchange.h"
+#include "coll/pairs/pair.h"
 #include "node/group.h"
 
 namespace accord::core {
@@ -30,8 +31,6 @@ class PairwiseExchange final : public Exchange {
                    std::size_t from_bytes = 1);
   // Instead of an exchange, by a rank that has no pair for it.
   static void pass(node::Group& group);
-  // Where a rank sends this one something else than it expects.
-  static Status mismatch(int peer, std::size_t sent_bytes, std::size_t expected_bytes);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -55,11 +54,7 @@ class PairwiseExchange final : public Exchange {
  private:
   using Direction = CallEnd::Direction;
 
-  // What this rank sends one peer, or receives from it.
-  struct Pair {
-    int peer = 0;
-    CallEnd block;
-    std::size_t size_bytes = 0;
+  struct Pair : core::Pair {
     bool announced = false;  // its parcel is written, or has been read
     bool is_lent = false;    // else through a lane:
     node::Place place;
@@ -86,7 +81,8 @@ class PairwiseExchange final : public Exchange {
 
   std::vector<Pair> pairs_of(const CallEnd& end) const;
   void choose_ways();
-  bool lend(const Pair& pair, node::Place& place) const;
+  // `end`: args_.in without blocks; becomes that of the pair alone.
+  bool lend(const Pair& pair, CallEnd& end, node::Place& place) const;
   void announce();
   void look();
   void read(Pair& pair, const node::Parcel& parcel);

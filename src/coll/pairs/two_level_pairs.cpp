@@ -47,8 +47,7 @@ TwoLevelPairs::TwoLevelPairs(Team& team, const CollArgs& args)
 
 // The blocks of this node's ranks, in their order.
 CallEnd TwoLevelPairs::near_end(const CallEnd& end) const {
-  CallEnd near = end;
-  near.blocks.clear();
+  CallEnd near = without_blocks(end);
   if (end.blocks.empty()) return near;
   for (const int rank : placement_.beside(args_.rank))
     near.blocks.push_back(end.blocks[static_cast<std::size_t>(rank)]);
@@ -60,20 +59,11 @@ Status TwoLevelPairs::advance(bool& done) {
     near_args_.in = near_end(args_.in);
     near_args_.out = near_end(args_.out);
   }
-  ACCORD_TRY(advance(far_, far_is_done_));
-  ACCORD_TRY(advance(near_, near_is_done_));
+  ACCORD_TRY(advance_part(far_, far_is_done_, mistake_));
+  ACCORD_TRY(advance_part(near_, near_is_done_, mistake_));
   done = near_is_done_ && far_is_done_;
   if (done) pairwise_calls_done.fetch_add(1, std::memory_order_relaxed);
   return done ? mistake_ : Status();
-}
-
-template <class Part>
-Status TwoLevelPairs::advance(Part& part, bool& done) {
-  if (done) return {};
-  Status status = part.advance(done);
-  if (!done) return status;
-  keep_first(mistake_, std::move(status));
-  return {};
 }
 
 void TwoLevelPairs::stop(bool& done) {
@@ -85,15 +75,9 @@ void TwoLevelPairs::stop(bool& done) {
 }
 
 bool TwoLevelPairs::has_block_of(int peer) const {
-  const bool is_near = placement_.node(peer) == placement_.node(args_.rank);
-  return is_near && expected_bytes(peer) >= near_bytes_
-             ? near_.has_block_of(placement_.local_rank(peer))
-             : far_.has_block_of(peer);
-}
-
-std::size_t TwoLevelPairs::expected_bytes(int peer) const {
-  const std::vector<Segment>& blocks = args_.out.blocks;
-  return blocks.empty() ? 0 : blocks[static_cast<std::size_t>(peer)].size_bytes();
+  return far_.takes(peer, pair_bytes(args_.out, peer))
+             ? far_.has_block_of(peer)
+             : near_.has_block_of(placement_.local_rank(peer));
 }
 
 void TwoLevelPairs::report() {

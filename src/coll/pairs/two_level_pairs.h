@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A collective in which every pair of ranks has a size of its own (alltoallv, alltoallw, gatherv,
-// scatterv) of a communicator that spans nodes: pairs within a node from device to device
-// (coll/pairs/pairwise_exchange.h), the others by messages (far_pairs.h), both at once. Where ranks
-// of the node share a device its short pairs go by messages, too: with those for other nodes they
-// are one copy from the device and one to it, instead of several for which the ranks take turns.
+// A collective that goes pair by pair (pair.h) on a communicator that spans nodes: pairs within a
+// node from device to device (pairwise_exchange.h), the others by messages (far_pairs.h), both at
+// once. Where ranks of the node share a device its short pairs go by messages, too: with those for
+// other nodes they are one copy from the device and one to it, instead of several for which the
+// ranks take turns.
 #pragma once
 
 #include <memory>
@@ -31,10 +31,6 @@ class TwoLevelPairs final : public Exchange {
 
  private:
   CallEnd near_end(const CallEnd& end) const;
-  std::size_t expected_bytes(int peer) const;
-  // What is done is not asked again.
-  template <class Part>
-  Status advance(Part& part, bool& done);
 
   const Placement& placement_;
   std::shared_ptr<Wire> wire_;

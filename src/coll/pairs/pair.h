@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// Collectives in which only the two ranks of a pair know what they exchange (alltoallv, alltoallw,
+// gatherv, scatterv, and those of neighbours): no size is common to all ranks. Each algorithm for
+// them is a file of this folder.
+// - pairwise_exchange.h: within a node, between the users' buffers or through regions.
+// - inbox_pairs.h: within a node, short pairs by inboxes and the others by a PairwiseExchange.
+// - two_level_pairs.h: on several nodes, a PairwiseExchange within the node and far_pairs.h for the
+//   rest, which puts the shortest together (bundles.h).
+// - ccl_pairs.h: by a collective library.
+// Here is what they share: how a pair is described, and what becomes of a mistake of the program,
+// which ends one pair but not the call. Their state machines differ: within a node a receiver reads
+// its peer's record and fetches; between nodes all is messages, and a rank goes on for others.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "base/status.h"
+#include "core/call_end.h"
+
+namespace accord::core {
+
+// What this rank sends one peer, or receives from it. Algorithms add how far it has come.
+struct Pair {
+  int peer = 0;
+  Segment block;  // at the user's address of its end
+  std::size_t size_bytes = 0;
+};
+
+// Of an end whose blocks are those of the ranks, in order. No blocks: nothing for anybody.
+inline std::size_t pair_bytes(const CallEnd& end, int peer) noexcept {
+  return end.blocks.empty() ? 0 : end.blocks[static_cast<std::size_t>(peer)].size_bytes();
+}
+inline Pair pair_of(const CallEnd& end, int peer) {
+  if (end.blocks.empty()) return {.peer = peer, .block = {}};
+  const Segment& block = end.blocks[static_cast<std::size_t>(peer)];
+  return {peer, block, block.size_bytes()};
+}
+// What all blocks of an end have in common.
+CallEnd without_blocks(const CallEnd& end);
+// Where a block begins that has no gaps.
+inline std::byte* address_of(const CallEnd& end, const Segment& block) noexcept {
+  return at(end.user, block.offset_bytes + block.type->low_bytes());
+}
+// What moves bytes [first, first + length) of a pair to `packed` or from there.
+LayoutCopy copy_of(const CallEnd& end, const Pair& pair, CallEnd::Direction direction,
+                   std::size_t first_bytes, std::size_t length_bytes, void* packed);
+
+// The peer sends something else than this rank expects; it has its own error, not_received().
+Status sends_other(int peer, std::size_t sent_bytes, std::size_t expected_bytes);
+Status not_received(int peer, std::size_t sent_bytes);
+
+// Goes on with a part of a call unless it is `done`. What a part ends with is a mistake of the
+// program, kept for the end of the call; before its end it is an error.
+template <class Part>
+Status advance_part(Part& part, bool& done, Status& mistake) {
+  if (done) return {};
+  Status status = part.advance(done);
+  if (!done) return status;
+  keep_first(mistake, std::move(status));
+  return {};
+}
+
+}  // namespace accord::core
