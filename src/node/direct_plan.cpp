@@ -44,27 +44,14 @@ bool DirectPlan::spares_root() const noexcept {
 }
 
 bool DirectPlan::decides(int rank) const noexcept {
-  const bool from_root =
-      call_.kind == Kind::scatter || (call_.kind == Kind::bcast && form_ == DirectForm::copies);
-  return !from_root || rank == call_.root;
+  return form_ != DirectForm::copies || geometry_.puts_in(rank);
 }
 
 int DirectPlan::readers_of_in() const noexcept {
-  switch (call_.kind) {
-    case Kind::bcast:
-    case Kind::scatter:
-      return is_root() ? kEveryone : kNobody;
-    case Kind::gather:
-      return is_root() ? kNobody : call_.root;
-    case Kind::reduce:
-      if (form_ == DirectForm::shares || is_spread()) return kEveryone;
-      return is_root() ? kNobody : call_.root;
-    case Kind::allgather:
-    case Kind::alltoall:
-      return kNobody;
-    default:
-      return kEveryone;
-  }
+  const Pattern& pattern = geometry_.pattern();
+  if (!geometry_.puts_in(rank_) || stores_own()) return kNobody;
+  if (!pattern.to_root || form_ == DirectForm::shares || is_spread()) return kEveryone;
+  return is_root() ? kNobody : call_.root;
 }
 
 int DirectPlan::writers_of_out() const noexcept {
@@ -82,8 +69,7 @@ bool DirectPlan::is_touched_by(int peer) const noexcept {
 
 bool DirectPlan::needs_in(bool in_place) const noexcept {
   if (contribution(in_place).length_bytes == 0) return false;
-  return reduces() || readers_of_in() != kNobody || has_own_move(in_place) ||
-         call_.kind == Kind::allgather;
+  return reduces() || readers_of_in() != kNobody || has_own_move(in_place) || stores_own();
 }
 
 // Copies go to any memory, kernels do not.

@@ -73,6 +73,11 @@ class DirectPlan {
   DirectForm choose_form(bool has_kernels) const noexcept;
   bool is_root() const noexcept { return rank_ == call_.root; }
   bool is_spread() const noexcept { return form_ == DirectForm::spread; }
+  // What a rank puts in it brings to the others itself.
+  bool stores_own() const noexcept {
+    return form_ == DirectForm::pushes ||
+           (form_ == DirectForm::shares && geometry_.pattern().gathers_to_all());
+  }
   bool scatters_result() const noexcept { return geometry_.pattern().scatters_result(); }
   // Bcast, and reduce among more than two: the root leaves the shares to the others. Its links
   // have enough to do with what all send it, or fetch from it. Of a reduce among two it makes all:
