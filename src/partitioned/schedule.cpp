@@ -168,6 +168,23 @@ Schedule direct_schedule(int rank, const std::vector<Outgoing>& outgoing,
   return schedule;
 }
 
+// Not all to, or from, the same rank at once.
+Schedule block_schedule(const node::Call& call, int rank, bool keeps_own) {
+  const node::Geometry geometry(call);
+  const node::Pattern& pattern = geometry.pattern();
+  std::vector<Outgoing> outgoing;
+  std::vector<Incoming> incoming;
+  for (int i = keeps_own ? 1 : 0; i < call.size; ++i) {
+    const int to = (rank + i) % call.size;
+    if (geometry.moves(rank, to))
+      outgoing.push_back({to, {.area = Area::contribution, .block = pattern.blocks_in ? to : 0}});
+    const int from = (rank + call.size - i) % call.size;
+    if (geometry.moves(from, rank))
+      incoming.push_back({from, {.area = Area::result, .block = pattern.blocks_out ? from : 0}});
+  }
+  return direct_schedule(rank, outgoing, incoming);
+}
+
 Schedule broadcast_schedule(int rank, int size, int root) {
   Schedule schedule;
   append_broadcast(schedule, rank, {size, root}, kContribution, kResult);

@@ -4,15 +4,17 @@
 // What one rank does for each partition of a partitioned collective, step by step: from whom it
 // takes something and what becomes of that, and what it gives to whom. The same for all partitions,
 // which go through it independently. Pure: follows from the ranks and the counts alone, so that
-// the schedules of all ranks fit together. Knows no MPI and no memory. Apart from the plans of
-// other collectives (node/call.h): a step begins as soon as its partition has come, and where
-// something is lies with the datatypes of both ends, so places are elements of blocks instead of
-// packed bytes.
+// the schedules of all ranks fit together. Knows no MPI and no memory. Whose block goes to whom is
+// that of other collectives (node/call.h). Their plans are apart: here a step begins as soon as its
+// partition has come, and where something lies is known with the datatypes of both ends, so places
+// are elements of blocks instead of packed bytes.
 #pragma once
 
 #include <cstddef>
 #include <limits>
 #include <vector>
+
+#include "node/call.h"
 
 namespace accord::core {
 
@@ -69,6 +71,10 @@ using Schedule = std::vector<Step>;
 // of both lists.
 Schedule direct_schedule(int rank, const std::vector<Outgoing>& outgoing,
                          const std::vector<Incoming>& incoming);
+
+// The blocks of a collective straight from rank to rank, as its pattern has it; but for what a rank
+// has for itself, if that is in its place.
+Schedule block_schedule(const node::Call& call, int rank, bool keeps_own);
 
 // Down a binomial tree: the root's contribution to the others' results.
 Schedule broadcast_schedule(int rank, int size, int root);

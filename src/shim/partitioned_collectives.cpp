@@ -15,6 +15,7 @@ using core::Area;
 using core::Incoming;
 using core::Outgoing;
 using core::Place;
+using node::Kind;
 using Draft = PartitionedDraft;
 using Frame = PartitionedDraft::Frame;
 using Ranks = device::PartitionShape::Ranks;
@@ -43,14 +44,8 @@ core::Schedule allgather(Draft& draft, const Cells& send, const Cells& receive) 
   } else {
     draft.contributes(send);
   }
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  for (int i = own_is_there ? 1 : 0; i < draft.size(); ++i) {
-    outgoing.push_back({(draft.rank() + i) % draft.size(), contribution(0)});
-    const int from = (draft.rank() + draft.size() - i) % draft.size();
-    incoming.push_back({from, result(from)});
-  }
-  return direct_schedule(draft.rank(), outgoing, incoming);
+  return core::block_schedule({.kind = Kind::allgather, .size = draft.size()}, draft.rank(),
+                              own_is_there);
 }
 
 core::Schedule alltoall(Draft& draft, const Cells& send, const Cells& receive) {
@@ -58,15 +53,8 @@ core::Schedule alltoall(Draft& draft, const Cells& send, const Cells& receive) {
   const bool all_is_there = in_place(send.buffer);
   draft.by_kernels({.givers = Ranks::own, .in_pairs = true}, !all_is_there);
   draft.contributes(all_is_there ? receive : send);
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  for (int i = all_is_there ? 1 : 0; i < draft.size(); ++i) {
-    const int to = (draft.rank() + i) % draft.size();
-    outgoing.push_back({to, contribution(to)});
-    const int from = (draft.rank() + draft.size() - i) % draft.size();
-    incoming.push_back({from, result(from)});
-  }
-  return direct_schedule(draft.rank(), outgoing, incoming);
+  return core::block_schedule({.kind = Kind::alltoall, .size = draft.size()}, draft.rank(),
+                              all_is_there);
 }
 
 // `at_root` is asked at the root only, where alone its arguments mean something.
@@ -78,17 +66,13 @@ core::Schedule gather(Draft& draft, const Cells& send, int root, AtRoot at_root)
   draft.by_kernels({.givers = Ranks::own, .getters = Ranks::root, .root = root});
   const bool own_is_there = is_root && in_place(send.buffer);
   if (!own_is_there) draft.contributes(send);
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  if (!own_is_there) outgoing.push_back({root, contribution(0)});
   if (is_root) {
     draft.results(at_root());
-    for (int from = 0; from < draft.size(); ++from)
-      if (from != root || !own_is_there) incoming.push_back({from, result(from)});
   } else {
     draft.gets_nothing();
   }
-  return direct_schedule(draft.rank(), outgoing, incoming);
+  return core::block_schedule({.kind = Kind::gather, .size = draft.size(), .root = root},
+                              draft.rank(), own_is_there);
 }
 
 template <class AtRoot>
@@ -99,17 +83,13 @@ core::Schedule scatter(Draft& draft, AtRoot at_root, const Cells& receive, int r
   draft.by_kernels({.givers = Ranks::root, .getters = Ranks::own, .root = root});
   const bool own_stays = is_root && in_place(receive.buffer);
   if (!own_stays) draft.results(receive);
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  if (!own_stays) incoming.push_back({root, result(0)});
   if (is_root) {
     draft.contributes(at_root());
-    for (int to = 0; to < draft.size(); ++to)
-      if (to != root || !own_stays) outgoing.push_back({to, contribution(to)});
   } else {
     draft.gives_nothing();
   }
-  return direct_schedule(draft.rank(), outgoing, incoming);
+  return core::block_schedule({.kind = Kind::scatter, .size = draft.size(), .root = root},
+                              draft.rank(), own_stays);
 }
 
 // Blocks in the order of the neighbours, of which those beyond the edge of a grid have none.

@@ -340,5 +340,41 @@ TEST(partitioned_schedule, direct) {
   }
 }
 
+// What a rank keeps stays as it is.
+TEST(partitioned_schedule, blocks) {
+  constexpr int kSize = 3;
+  constexpr int kRoot = 1;
+  for (const node::Kind kind :
+       {node::Kind::allgather, node::Kind::alltoall, node::Kind::gather, node::Kind::scatter}) {
+    for (const bool keeps_own : {false, true}) {
+      const bool blocks_in = kind == node::Kind::alltoall || kind == node::Kind::scatter;
+      const bool blocks_out = kind != node::Kind::scatter;
+      std::vector<Rank> ranks;
+      for (int rank = 0; rank < kSize; ++rank) {
+        Rank one;
+        one.schedule =
+            block_schedule({.kind = kind, .size = kSize, .root = kRoot}, rank, keeps_own);
+        for (int block = 0; block < kSize; ++block) {
+          one.contribution.push_back(words(rank, 2, static_cast<std::size_t>(block)));
+          one.result.push_back(Words(2, "?"));
+        }
+        ranks.push_back(std::move(one));
+      }
+      World world(std::move(ranks));
+      ASSERT_TRUE(world.run());
+      for (int to = 0; to < kSize; ++to) {
+        for (int from = 0; from < kSize; ++from) {
+          if (!blocks_out && from != kRoot) continue;
+          const bool gets =
+              (kind != node::Kind::gather || to == kRoot) && !(keeps_own && to == from);
+          const std::size_t sent = blocks_in ? static_cast<std::size_t>(to) : 0;
+          EXPECT_EQ(world.rank(to).result[blocks_out ? static_cast<std::size_t>(from) : 0],
+                    gets ? words(from, 2, sent) : Words(2, "?"));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace accord::core
