@@ -18,7 +18,6 @@
 #include <string>
 
 #include "device/machine.h"
-#include "node/handle_cache.h"
 #include "node/shared_mapping.h"
 
 namespace accord::node {
@@ -154,8 +153,8 @@ bool Group::is_sound(const Record& record) const noexcept {
   if (!use_.of_memory()) return true;
   const std::size_t used_bytes =
       use_.region_bytes != 0 ? use_.region_bytes : device::inbox_bytes(size_, use_.lane_bytes);
-  return record.handle_bytes <= Record::kHandleBytesMax && used_bytes <= record.size_bytes &&
-         record.offset_bytes <= record.size_bytes - used_bytes;
+  return used_bytes <= record.memory.size_bytes &&
+         record.offset_bytes <= record.memory.size_bytes - used_bytes;
 }
 
 namespace {
@@ -241,9 +240,9 @@ Status Group::find_meeting_place() {
 }
 
 // In the order in which open_peer expects them.
-std::vector<int> Group::descriptors_to_send() const {
+std::vector<int> Group::descriptors_to_send() {
   std::vector<int> numbers;
-  for (const Descriptor* one : {&mailbox_descriptor_, &memory_descriptor_}) {
+  for (const Descriptor* one : {&mailbox_descriptor_, &registration_.descriptor()}) {
     if (one->is_open()) numbers.push_back(one->number());
   }
   return numbers;
@@ -273,7 +272,7 @@ Status Group::send(bool& done) {
 }
 
 Status Group::open() {
-  memory_descriptor_.close();
+  registration_.descriptor().close();
   mailbox_descriptor_.close();
   port_.close_path();
   std::vector<PortAddress> ports;
@@ -312,24 +311,21 @@ void Group::attach(device::DeviceRuntime& runtime, int device) {
 Status Group::open_peer(std::size_t peer) {
   const Record& record = records_[peer];
   std::vector<Descriptor> descriptors;
-  const std::size_t expected = 2 + (peer == 0 ? 1 : 0) + (record.with_descriptor != 0 ? 1 : 0);
+  const std::size_t expected =
+      2 + (peer == 0 ? 1 : 0) + (record.memory.with_descriptor != 0 ? 1 : 0);
   if (!port_.take({static_cast<std::int32_t>(peer), kJoinItem, 0}, descriptors) ||
       descriptors.size() != expected)
     return {StatusCode::unsupported, fmt::format("node: no descriptors came from rank {}", peer)};
   life_lines_[peer] = life_line_of(record.port.process, std::move(descriptors.back()));
   descriptors.pop_back();
   ACCORD_TRY(bell_of(record.port.process, descriptors.back(), bells_[peer]));
+  descriptors.pop_back();
   if (peer == 0) ACCORD_TRY(map_mailboxes(descriptors[0]));
   if (!use_.of_memory()) return {};
-  const PeerMemory memory{
-      .process = record.port.process,
-      .descriptor = record.with_descriptor != 0 ? descriptors[descriptors.size() - 2].number() : -1,
-      .base = record.base,
-      .buffer_id = record.buffer_id,
-      .size_bytes = record.size_bytes,
-      .handle = {record.handle, record.handle_bytes}};
-  ACCORD_TRY(handle_cache().open(*runtime_, device_, memory, opened_[peer]));
-  regions_[peer] = static_cast<std::byte*>(opened_[peer]) + record.offset_bytes;
+  Descriptor of_memory;
+  if (record.memory.with_descriptor != 0) of_memory = std::move(descriptors.back());
+  ACCORD_TRY(opened_[peer].open(*runtime_, device_, record.memory, of_memory));
+  regions_[peer] = opened_[peer].start() + record.offset_bytes;
   return {};
 }
 
@@ -360,10 +356,7 @@ Group::~Group() {
 Status Group::close_peers() noexcept {
   offers_.close();
   if (!trial_.ended()) return Trial::unended();
-  for (void*& peer : opened_) {
-    if (peer != nullptr) (void)handle_cache().close(peer);
-    peer = nullptr;
-  }
+  for (PeerMemory& peer : opened_) peer.close();
   if (mailboxes_ == nullptr || own_mailbox().closed.exchange(1, std::memory_order_acq_rel) != 0)
     return {};
   for (const auto& bell : bells_)

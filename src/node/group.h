@@ -34,13 +34,13 @@
 #include "node/outbox.h"
 #include "node/pairs.h"
 #include "node/plan.h"
+#include "node/registration.h"
 #include "node/trial.h"
 
 namespace accord::node {
 
 // What a rank tells the others when a group is joined: plain bytes.
 struct Record {
-  static constexpr std::size_t kHandleBytesMax = 192;
   std::uint64_t node = 0;             // equal on ranks that can share memory
   device::KernelPlace inbox_kernels;  // of its server; inboxes only
   device::PacketReach packet_reach;   // the same
@@ -51,16 +51,12 @@ struct Record {
   std::int32_t ok = 0;                         // this rank can take part
   std::int32_t without_device = 0;             // but not yet: it uses no device so far
   std::int32_t reduces = 0;
-  std::int32_t has_rdma = 0;          // its node, an adapter that does
-  std::uint32_t with_descriptor = 0;  // one belongs to the handle
-  std::uint32_t handle_bytes = 0;
+  std::int32_t has_rdma = 0;  // its node, an adapter that does
+  // The allocation that its memory is a part of, from where on, and how much of a region or lane it
+  // has.
+  MemoryHandle memory;
   std::uint64_t offset_bytes = 0;
-  // The allocation that its memory is a part of, and how much of a region or lane it has.
-  std::uint64_t base = 0;
-  std::uint64_t buffer_id = 0;
-  std::uint64_t size_bytes = 0;
   std::uint64_t granted_bytes = 0;
-  std::byte handle[kHandleBytesMax]{};
 };
 
 // One a rank, written by it alone. Counts chunks since the group was made; never reset.
@@ -277,7 +273,7 @@ class Group {
   Status try_to_reduce();
   bool is_sound(const Record& record) const noexcept;
   Status find_meeting_place();
-  std::vector<int> descriptors_to_send() const;
+  std::vector<int> descriptors_to_send();
   Status make_mailbox_file();
   Status map_mailboxes(const Descriptor& descriptor);
   Status open_peer(std::size_t peer);
@@ -312,7 +308,7 @@ class Group {
   bool shown_ = false;                                       // peers may have opened the region
   std::vector<Record> records_;                              // by rank, until all is open
   std::vector<std::byte*> regions_;                          // by rank
-  std::vector<void*> opened_;                                // by rank, null: none
+  std::vector<PeerMemory> opened_;                           // by rank
   std::vector<std::shared_ptr<const LifeLine>> life_lines_;  // by rank, null: not known yet
   std::vector<std::shared_ptr<const Bell>> bells_;           // by rank, the same
   Mailbox* mailboxes_ = nullptr;
@@ -328,7 +324,7 @@ class Group {
   std::vector<PortAddress> ports_;  // by rank; groups of messages
   Offers offers_;                   // its boards lie behind the parcels
   Trial trial_;
-  Descriptor memory_descriptor_;
+  Registration registration_;  // of the own memory
   Descriptor mailbox_descriptor_;
   int sent_to_ = 0;  // peers, from the next rank on
   std::chrono::steady_clock::time_point give_up_;

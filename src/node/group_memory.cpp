@@ -4,7 +4,6 @@
 // The device memory of a group: how much of it there should be, its lease, and what peers need to
 // open it.
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <vector>
 
@@ -54,19 +53,11 @@ Status Group::lease_inbox() {
 
 // Tells the peers where the own memory is.
 Status Group::share_memory(Record& mine) {
-  device::ExportedMemory exported;
-  ACCORD_TRY(runtime_->export_memory(memory_.data(), exported));
-  memory_descriptor_ = Descriptor(exported.file_descriptor);
-  if (exported.bytes.size() > Record::kHandleBytesMax)
-    return {StatusCode::unsupported, "node: a memory handle is too long"};
-  std::memcpy(mine.handle, exported.bytes.data(), exported.bytes.size());
-  mine.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
-  mine.offset_bytes = exported.offset_bytes;
-  mine.with_descriptor = memory_descriptor_.is_open() ? 1 : 0;
   const device::PointerInfo& segment = memory_.segment();
-  mine.base = reinterpret_cast<std::uint64_t>(segment.base);
-  mine.buffer_id = segment.buffer_id;
-  mine.size_bytes = segment.size_bytes;
+  ACCORD_TRY(registration_.make(*runtime_, segment, mine.port.process));
+  mine.memory = registration_.handle();
+  mine.offset_bytes =
+      static_cast<std::uint64_t>(memory_.data() - static_cast<std::byte*>(segment.base));
   mine.granted_bytes = use_.region_bytes != 0 ? use_.region_bytes : use_.lane_bytes;
   return {};
 }

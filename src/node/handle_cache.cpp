@@ -8,51 +8,44 @@
 
 namespace accord::node {
 
-Status HandleCache::open(device::DeviceRuntime& runtime, int device, const PeerMemory& memory,
-                         void*& start) {
-  const Key key{&runtime, device, memory.process, memory.base, memory.buffer_id};
+Status HandleCache::open(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
+                         const Descriptor& descriptor, Opening opening, std::byte*& start) {
+  const Key key{&runtime, device, handle.process, handle.base, handle.buffer_id};
   const std::lock_guard lock(mutex_);
-  if (reuse_locked(key, start)) return {};
+  if (const auto known = mappings_.find(key); known != mappings_.end()) {
+    ++counters_.hits;
+    ++known->second.users;
+    start = known->second.start;
+    return {};
+  }
+  if (opening == Opening::no)
+    return {StatusCode::unsupported, "node: memory that is not open is not to be opened now"};
   ++counters_.misses;
-  Mapping mapping{nullptr, memory.size_bytes, 1};
+  void* opened = nullptr;
   Status status;
   if (mappings_.size() >= limits_.handles ||
-      memory.size_bytes > limits_.mapped_bytes - mapped_bytes_) {
+      handle.size_bytes > limits_.mapped_bytes - mapped_bytes_) {
     status = {StatusCode::unsupported, "node: enough memory of other processes is open"};
   } else {
-    const device::ExportedMemory exported{.bytes = {memory.handle.begin(), memory.handle.end()},
-                                          .file_descriptor = memory.descriptor};
-    status = runtime.open_memory(device, exported, mapping.start);
+    const std::span<const std::byte> told = handle.told();
+    const device::ExportedMemory exported{.bytes = {told.begin(), told.end()},
+                                          .file_descriptor = descriptor.number()};
+    status = runtime.open_memory(device, exported, opened);
   }
   ++(status.ok() ? counters_.opens : counters_.refusals);
   ACCORD_TRY(status);
-  mapped_bytes_ += mapping.size_bytes;
-  start = mapping.start;
-  mappings_.emplace(key, mapping);
+  mapped_bytes_ += handle.size_bytes;
+  start = static_cast<std::byte*>(opened);
+  mappings_.emplace(key, Mapping{start, handle.size_bytes, 1});
   return {};
 }
 
-bool HandleCache::reuse(device::DeviceRuntime& runtime, int device, const PeerMemory& memory,
-                        void*& start) {
-  const std::lock_guard lock(mutex_);
-  return reuse_locked({&runtime, device, memory.process, memory.base, memory.buffer_id}, start);
-}
-
-bool HandleCache::reuse_locked(const Key& key, void*& start) {
-  const auto known = mappings_.find(key);
-  if (known == mappings_.end()) return false;
-  ++counters_.hits;
-  ++known->second.users;
-  start = known->second.start;
-  return true;
-}
-
-Status HandleCache::close(void* start) {
+Status HandleCache::close(std::byte* start) {
   const std::lock_guard lock(mutex_);
   const auto mapping = std::find_if(mappings_.begin(), mappings_.end(),
                                     [&](const auto& known) { return known.second.start == start; });
   if (mapping == mappings_.end())
-    return {StatusCode::invalid_argument, fmt::format("node: {} is not open", start)};
+    return {StatusCode::invalid_argument, fmt::format("node: {} is not open", fmt::ptr(start))};
   if (--mapping->second.users > 0) return {};
   device::DeviceRuntime& runtime = *mapping->first.runtime;
   mapped_bytes_ -= mapping->second.size_bytes;

@@ -5,7 +5,7 @@
 // communicators use it: opening takes milliseconds. An allocation is known by its process, its
 // address and its buffer id, so that one freed and made anew at the same address is another one.
 // Closed with its last user, never kept: an open mapping keeps memory that its owner has freed.
-// Knows no MPI and no vendor. Thread-safe.
+// Its users are PeerMemory objects (registration.h). Knows no MPI and no vendor. Thread-safe.
 #pragma once
 
 #include <compare>
@@ -13,22 +13,12 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <span>
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "node/registration.h"
 
 namespace accord::node {
-
-// An allocation of another process as it was exported there.
-struct PeerMemory {
-  std::uint64_t process = 0;  // PortAddress::process
-  int descriptor = -1;        // as it came from there, where the handle needs one; not owned
-  std::uint64_t base = 0;     // its address there
-  std::uint64_t buffer_id = 0;
-  std::uint64_t size_bytes = 0;
-  std::span<const std::byte> handle;
-};
 
 class HandleCache {
  public:
@@ -47,11 +37,11 @@ class HandleCache {
   HandleCache() = default;
   explicit HandleCache(const Limits& limits) : limits_(limits) {}
 
-  // `start` becomes where the allocation lies here, until close() of the same place.
-  Status open(device::DeviceRuntime& runtime, int device, const PeerMemory& memory, void*& start);
-  Status close(void* start);
-  // The same as open where the allocation is open already; else does nothing and says no.
-  bool reuse(device::DeviceRuntime& runtime, int device, const PeerMemory& memory, void*& start);
+  // `start` becomes where the allocation lies here, until close() of the same place. As
+  // PeerMemory::open.
+  Status open(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
+              const Descriptor& descriptor, Opening opening, std::byte*& start);
+  Status close(std::byte* start);
 
   Counters counters() const;
   std::size_t handles() const;
@@ -67,12 +57,10 @@ class HandleCache {
     auto operator<=>(const Key&) const = default;
   };
   struct Mapping {
-    void* start = nullptr;
+    std::byte* start = nullptr;
     std::uint64_t size_bytes = 0;
     std::size_t users = 0;
   };
-
-  bool reuse_locked(const Key& key, void*& start);
 
   Limits limits_;
   mutable std::mutex mutex_;

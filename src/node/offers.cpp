@@ -3,7 +3,6 @@
 #include "node/offers.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -100,19 +99,16 @@ void Offers::tidy() {
 
 bool Offers::retract(const device::PointerInfo& memory) {
   const std::lock_guard lock(mutex_);
-  const auto base = reinterpret_cast<std::uint64_t>(memory.base);
-  const auto is_it = [&](const auto& one) {
-    return one.base == base && one.buffer_id == memory.buffer_id;
-  };
   for (const Slot& slot : slots_)
-    if (slot.live && is_it(slot) && slot.holders != 0) return false;
+    if (slot.live && slot.registration.is_of(memory) && slot.holders != 0) return false;
   std::erase_if(own_, [&](Own& own) {
-    if (!is_it(own)) return false;
+    if (!own.is_of(memory)) return false;
     if (own.offer >= 0) withdraw(own);
     return true;
   });
   reclaim();
-  return std::ranges::none_of(slots_, [&](const Slot& slot) { return slot.held && is_it(slot); });
+  return std::ranges::none_of(slots_,
+                              [&](const Slot& slot) { return slot.registration.is_of(memory); });
 }
 
 // Finds what was freed although nothing new is used. What peers are about to offer is taken, so
@@ -123,12 +119,11 @@ void Offers::look_at_next() {
   for (std::size_t looks = 0; looks < slots_.size(); ++looks) {
     const auto slot = static_cast<std::int32_t>(next_look_);
     next_look_ = (next_look_ + 1) % slots_.size();
-    const auto own = std::find_if(own_.begin(), own_.end(),
-                                  [&](const Own& known) { return known.offer == slot; });
+    const auto own = std::ranges::find(own_, slot, &Own::offer);
     if (own == own_.end()) continue;
-    if (!exists(*own)) {
+    if (is_freed(*own)) {
       withdraw(*own);
-      keep_account(slots_[static_cast<std::size_t>(slot)], *own);
+      keep_account(slots_[static_cast<std::size_t>(slot)]);
       own_.erase(own);
     }
     return;
@@ -159,10 +154,7 @@ bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& o
 
 // A buffer not seen before: others may have been freed to make room for it.
 Offers::Own& Offers::known(const device::PointerInfo& memory) {
-  const auto base = reinterpret_cast<std::uint64_t>(memory.base);
-  const auto found = std::find_if(own_.begin(), own_.end(), [&](const Own& own) {
-    return own.base == base && own.buffer_id == memory.buffer_id;
-  });
+  const auto found = std::ranges::find_if(own_, [&](const Own& own) { return own.is_of(memory); });
   if (found != own_.end()) return *found;
   withdraw_freed();
   if (own_.size() >= kKnownMax) {
@@ -170,25 +162,21 @@ Offers::Own& Offers::known(const device::PointerInfo& memory) {
       return std::pair(a.offer >= 0, a.last_call) < std::pair(b.offer >= 0, b.last_call);
     }));
   }
-  Own own;
-  own.base = base;
-  own.buffer_id = memory.buffer_id;
-  own.size_bytes = memory.size_bytes;
-  return own_.emplace_back(own);
+  return own_.emplace_back(
+      Own{.base = memory.base, .buffer_id = memory.buffer_id, .size_bytes = memory.size_bytes});
 }
 
-bool Offers::exists(const Own& own) const noexcept {
-  device::PointerInfo now;
-  return runtime_->classify(reinterpret_cast<const void*>(own.base), now) &&
-         reinterpret_cast<std::uint64_t>(now.base) == own.base && now.buffer_id == own.buffer_id;
+// Of what is on offer alone.
+bool Offers::is_freed(const Own& own) const noexcept {
+  return own.offer >= 0 && !slots_[static_cast<std::size_t>(own.offer)].registration.exists();
 }
 
 void Offers::withdraw_freed() {
   std::erase_if(own_, [&](Own& own) {
-    if (own.offer < 0 || exists(own)) return false;
+    if (!is_freed(own)) return false;
     Slot& slot = slots_[static_cast<std::size_t>(own.offer)];
     withdraw(own);
-    keep_account(slot, own);
+    keep_account(slot);
     return true;
   });
 }
@@ -202,16 +190,17 @@ void Offers::withdraw(Own& own) noexcept {
   if (std::exchange(slot.live, false))
     detail::things_to_look_after.fetch_sub(1, std::memory_order_relaxed);
   slot.withdrawn = boards_[rank_].posted.load(std::memory_order_relaxed);
-  slot.descriptor.close();  // those that shall open it have been sent it
+  slot.registration.descriptor().close();  // those that shall open it have been sent it
   own.offer = -1;
   for (const auto& bell : bells_)
     if (bell != nullptr) bell->ring();
 }
 
 // The allocation of an offer that has been withdrawn is freed.
-void Offers::keep_account(Slot& slot, const Own& own) {
+void Offers::keep_account(Slot& slot) {
+  const MemoryHandle& memory = slot.registration.handle();
   slot.is_kept = true;
-  ledger().enter({device_, own.base, own.buffer_id}, own.size_bytes);
+  ledger().enter({device_, memory.base, memory.buffer_id}, memory.size_bytes);
 }
 
 bool Offers::is_free(const Slot& slot) const noexcept {
@@ -226,7 +215,7 @@ bool Offers::is_free(const Slot& slot) const noexcept {
 
 void Offers::reclaim() noexcept {
   for (Slot& slot : slots_) {
-    if (slot.held && is_free(slot)) release(slot);
+    if (slot.registration.is_made() && is_free(slot)) release(slot);
   }
 }
 
@@ -234,9 +223,9 @@ void Offers::reclaim() noexcept {
 void Offers::release(Slot& slot) noexcept {
   if (std::exchange(slot.live, false))
     detail::things_to_look_after.fetch_sub(1, std::memory_order_relaxed);
-  if (std::exchange(slot.is_kept, false)) ledger().leave({device_, slot.base, slot.buffer_id});
-  slot.held = false;
-  slot.descriptor.close();
+  const MemoryHandle& memory = slot.registration.handle();
+  if (std::exchange(slot.is_kept, false)) ledger().leave({device_, memory.base, memory.buffer_id});
+  slot.registration = {};
 }
 
 // What kernels cannot address (memory of another context) must show now, while the call can still
@@ -262,19 +251,16 @@ bool Offers::trial_ended() noexcept {
 
 bool Offers::is_trial_ended() noexcept {
   if (!trial_.ended()) return false;
-  if (tried_.start != nullptr) end_tried();
+  if (tried_.memory.is_open()) end_tried();
   return true;
 }
 
 // What a late trial has shown of an import counts as long as its owner offers the same.
 void Offers::end_tried() noexcept {
-  const Tried tried = std::exchange(tried_, {});
+  Tried tried = std::exchange(tried_, {});
   Import& import = imports_[static_cast<std::size_t>(tried.owner)][tried.number];
-  if (import.generation != tried.generation || !trial_.outcome().ok()) {
-    (void)handle_cache().close(tried.start);
-    return;
-  }
-  import.start = tried.start;
+  if (import.generation != tried.generation || !trial_.outcome().ok()) return;
+  import.memory = std::move(tried.memory);
   answers(rank_, tried.owner)
       .opened[tried.number]
       .store(tried.generation, std::memory_order_release);
@@ -283,26 +269,13 @@ void Offers::end_tried() noexcept {
 // Makes an offer, for show. Without a place for it nothing happens: there may be one in a later
 // call.
 Status Offers::lend(Own& own, const device::PointerInfo& memory) {
-  const int number = take_place(own);
+  const int number = find_place();
   if (number < 0) return {};
   Slot& slot = slots_[static_cast<std::size_t>(number)];
   Offer& shown = boards_[rank_].offers[number];
-  device::ExportedMemory exported;
-  Status made = runtime_->export_memory(memory.base, exported);
-  slot.descriptor = Descriptor(exported.file_descriptor);
-  if (made.ok() && exported.bytes.size() > Offer::kHandleBytesMax)
-    made = {StatusCode::unsupported, "node: a memory handle is too long"};
-  if (!made.ok()) {
-    release(slot);
-    return made;
-  }
+  ACCORD_TRY(slot.registration.make(*runtime_, memory, port_->address().process));
   shown.readers.store(kNobody, std::memory_order_relaxed);
-  shown.with_descriptor = slot.descriptor.is_open() ? 1 : 0;
-  shown.base = own.base;
-  shown.buffer_id = own.buffer_id;
-  shown.size_bytes = own.size_bytes;
-  shown.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
-  std::memcpy(shown.handle, exported.bytes.data(), exported.bytes.size());
+  shown.memory = slot.registration.handle();
   slot.live = true;
   slot.sent.assign(static_cast<std::size_t>(size_), false);
   ++slot.generation;
@@ -314,23 +287,23 @@ Status Offers::lend(Own& own, const device::PointerInfo& memory) {
 // Lets `readers` see it, and everyone once different ones ask for it. Where one of them has no room
 // for the descriptor, a later call does it.
 Status Offers::show(const Own& own, int readers) {
-  const Slot& slot = slots_[static_cast<std::size_t>(own.offer)];
+  const std::uint32_t generation = slots_[static_cast<std::size_t>(own.offer)].generation;
   Offer& shown = boards_[rank_].offers[own.offer];
   const int before = shown.readers.load(std::memory_order_relaxed);
   if (before == readers || before == kEveryone) return {};
   const int now = before == kNobody ? readers : kEveryone;
   bool sent = true;
-  if (slot.descriptor.is_open()) ACCORD_TRY(send_descriptor(own.offer, now, sent));
+  if (shown.memory.with_descriptor != 0) ACCORD_TRY(send_descriptor(own.offer, now, sent));
   if (!sent) return {};
   shown.readers.store(now, std::memory_order_relaxed);
-  shown.generation.store(slot.generation, std::memory_order_release);
+  shown.generation.store(generation, std::memory_order_release);
   post();
   return {};
 }
 
 Status Offers::send_descriptor(std::int32_t offer, int readers, bool& sent) {
   Slot& slot = slots_[static_cast<std::size_t>(offer)];
-  const int descriptor = slot.descriptor.number();
+  const int descriptor = slot.registration.descriptor().number();
   for (int reader = 0; reader < size_; ++reader) {
     const auto index = static_cast<std::size_t>(reader);
     if (reader == rank_ || (readers != kEveryone && readers != reader) || slot.sent[index])
@@ -342,18 +315,13 @@ Status Offers::send_descriptor(std::int32_t offer, int readers, bool& sent) {
   return {};
 }
 
-// A free slot, now held, or -1. Where there is none, what has long been idle gives way; its slot is
+// A free slot, or -1. Where there is none, what has long been idle gives way; its slot is
 // free once the peers have closed it.
-int Offers::take_place(const Own& own) {
+int Offers::find_place() {
   if (ledger().bytes(device_) > kept_bytes_max_) return -1;
   const auto slot = std::find_if(slots_.begin(), slots_.end(),
-                                 [](const Slot& candidate) { return !candidate.held; });
-  if (slot != slots_.end()) {
-    slot->held = true;
-    slot->base = own.base;
-    slot->buffer_id = own.buffer_id;
-    return static_cast<int>(slot - slots_.begin());
-  }
+                                 [](const Slot& one) { return !one.registration.is_made(); });
+  if (slot != slots_.end()) return static_cast<int>(slot - slots_.begin());
   Own* idle = nullptr;
   for (Own& other : own_) {
     if (other.offer < 0 || slots_[static_cast<std::size_t>(other.offer)].holders != 0) continue;
@@ -394,7 +362,7 @@ void Offers::close_withdrawn(int owner) {
     const std::uint32_t generation = theirs.offers[i].generation.load(std::memory_order_acquire);
     drop_withdrawn(owner, i, imports[i]);
     if (imports[i].generation == generation) continue;
-    has_closed = has_closed || imports[i].start != nullptr;
+    has_closed = has_closed || imports[i].memory.is_open();
     mine.opened[i].store(0, std::memory_order_relaxed);
     close(imports[i]);
   }
@@ -443,19 +411,13 @@ void Offers::drop_withdrawn(int owner, std::size_t number, Import& import) {
 
 Status Offers::open(int owner, std::size_t number, Import& import) {
   const Offer& offer = boards_[owner].offers[number];
-  if (offer.with_descriptor != 0 && !import.is_refused) {
+  if (offer.memory.with_descriptor != 0 && !import.is_refused) {
     // Where none has come, the runtime refuses the handle.
     std::vector<Descriptor> descriptors;
     (void)port_->take({owner, static_cast<std::int32_t>(number), import.generation}, descriptors);
     if (!descriptors.empty()) import.descriptor = std::move(descriptors[0]);
   }
-  const PeerMemory memory{.process = ports_[static_cast<std::size_t>(owner)].process,
-                          .descriptor = import.descriptor.number(),
-                          .base = offer.base,
-                          .buffer_id = offer.buffer_id,
-                          .size_bytes = offer.size_bytes,
-                          .handle = {offer.handle, offer.handle_bytes}};
-  const Status opened = handle_cache().open(*runtime_, device_, memory, import.start);
+  const Status opened = import.memory.open(*runtime_, device_, offer.memory, import.descriptor);
   import.is_refused = !opened.ok();
   if (import.is_refused) {
     has_refused_ = true;
@@ -465,20 +427,16 @@ Status Offers::open(int owner, std::size_t number, Import& import) {
   }
   ACCORD_TRY(opened);
   bool known = false;
-  Status reached = try_kernels(import.start, known);
+  Status reached = try_kernels(import.memory.start(), known);
   if (known && reached.ok()) return {};
-  void* const start = std::exchange(import.start, nullptr);
-  if (!known) {
-    tried_ = {owner, number, import.generation, start};
-    return Trial::unended();
-  }
-  (void)handle_cache().close(start);
-  return reached;
+  PeerMemory memory = std::move(import.memory);
+  if (known) return reached;
+  tried_ = {owner, number, import.generation, std::move(memory)};
+  return Trial::unended();
 }
 
 void Offers::close(Import& import) noexcept {
-  if (import.start != nullptr) (void)handle_cache().close(import.start);
-  import.start = nullptr;
+  import.memory.close();
   import.generation = 0;
   import.is_refused = false;
   import.descriptor.close();
@@ -489,14 +447,14 @@ const std::byte* Offers::find(int owner, const Place& place,
   const std::lock_guard lock(mutex_);
   const Import& import =
       imports_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(place.offer)];
-  if (import.start == nullptr || import.generation != generation) return nullptr;
-  return static_cast<const std::byte*>(import.start) + place.offset_bytes;
+  if (!import.memory.is_open() || import.generation != generation) return nullptr;
+  return import.memory.start() + place.offset_bytes;
 }
 
 std::byte* Offers::address(int owner, const Place& place) const noexcept {
   const Import& import =
       imports_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(place.offer)];
-  return static_cast<std::byte*>(import.start) + place.offset_bytes;
+  return import.memory.start() + place.offset_bytes;
 }
 
 }  // namespace accord::node

@@ -24,6 +24,7 @@
 #include "device/device_runtime.h"
 #include "node/bell.h"
 #include "node/descriptor_port.h"
+#include "node/registration.h"
 #include "node/trial.h"
 
 namespace accord::node {
@@ -34,16 +35,10 @@ inline constexpr int kEveryone = -1;
 
 // An allocation on offer, written by its owner only while `generation` is 0 and nobody reads it.
 struct Offer {
-  static constexpr std::size_t kHandleBytesMax = 192;
   std::atomic<std::uint32_t> generation{0};  // of this slot, never the same again; 0: withdrawn
   std::atomic<std::int32_t> readers{kNobody};
   std::atomic<std::uint32_t> withdrawn{0};  // the last generation that was
-  std::uint32_t with_descriptor = 0;        // which its readers have been sent before it was shown
-  std::uint64_t base = 0;
-  std::uint64_t buffer_id = 0;
-  std::uint64_t size_bytes = 0;
-  std::uint32_t handle_bytes = 0;
-  std::byte handle[kHandleBytesMax]{};
+  MemoryHandle memory;
 };
 
 // Where a buffer begins: in which of its owner's offers, how far from the allocation's start.
@@ -149,7 +144,7 @@ class Offers {
  private:
   // An allocation of this rank that calls have used.
   struct Own {
-    std::uint64_t base = 0;
+    void* base = nullptr;
     std::uint64_t buffer_id = 0;
     std::uint64_t size_bytes = 0;
     unsigned uses = 0;
@@ -158,26 +153,26 @@ class Offers {
     bool reachable = false;
     bool refused = false;  // it cannot be exported
     std::int32_t offer = -1;
+    bool is_of(const device::PointerInfo& memory) const noexcept {
+      return base == memory.base && buffer_id == memory.buffer_id;
+    }
   };
-  // The owner's side of one of its offers. Held from the offer on until all peers have closed what
-  // was withdrawn.
+  // The owner's side of one of its offers. Registered from the offer on until all peers have closed
+  // what was withdrawn.
   struct Slot {
     std::uint32_t generation = 0;  // the last one given
     bool live = false;             // not withdrawn
     int holders = 0;
     std::uint64_t withdrawn = 0;  // Board::posted then
-    bool held = false;
-    std::uint64_t base = 0;
-    std::uint64_t buffer_id = 0;
-    bool is_kept = false;  // freed, but open still
-    Descriptor descriptor;
-    std::vector<bool> sent;  // to these ranks
+    bool is_kept = false;         // freed, but open still
+    Registration registration;
+    std::vector<bool> sent;  // its descriptor, to these ranks
   };
-  // A peer's offer that was looked at: `start` null where it could not be opened, or is on trial.
+  // A peer's offer that was looked at: not open where it could not be, or is on trial.
   struct Import {
     std::uint32_t generation = 0;
     std::uint32_t withdrawn = 0;  // no parcel up to this generation is kept
-    void* start = nullptr;
+    PeerMemory memory;
     bool is_refused = false;  // by the runtime, or since too much is open
     Descriptor descriptor;    // kept for another try
   };
@@ -187,14 +182,14 @@ class Offers {
     int owner = -1;
     std::size_t number = 0;
     std::uint32_t generation = 0;
-    void* start = nullptr;
+    PeerMemory memory;
   };
 
   Answers& answers(int reader, int owner) const noexcept {
     return answers_[reader * size_ + owner];
   }
   Own& known(const device::PointerInfo& memory);
-  bool exists(const Own& own) const noexcept;
+  bool is_freed(const Own& own) const noexcept;
   void withdraw_freed();
   void withdraw(Own& own) noexcept;
   void look_at_own();
@@ -205,8 +200,8 @@ class Offers {
   Status lend(Own& own, const device::PointerInfo& memory);
   Status show(const Own& own, int readers);
   Status send_descriptor(std::int32_t offer, int readers, bool& sent);
-  int take_place(const Own& own);
-  void keep_account(Slot& slot, const Own& own);
+  int find_place();
+  void keep_account(Slot& slot);
   bool is_free(const Slot& slot) const noexcept;
   bool opened_by(std::int32_t offer, int readers) const noexcept;
   void post() noexcept;

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "device/registry.h"
-#include "node/handle_cache.h"
 #include "partitioned/request.h"
 
 namespace accord::core {
@@ -64,10 +63,7 @@ NodeReduction::~NodeReduction() {
 // What was opened of the others' words stays open: it is cut from slabs that they keep.
 void NodeReduction::close() noexcept {
   reducer_.reset();
-  for (Rank& rank : ranks_) {
-    for (void* const start : rank.opened) (void)node::handle_cache().close(start);
-    rank.opened.clear();
-  }
+  for (Rank& rank : ranks_) rank.opened.clear();
   descriptors_.clear();
 }
 
@@ -176,7 +172,6 @@ wire::NodeMeet NodeReduction::own_meet() {
                       .port = table_.port().address(),
                       .item = item_};
   if (!terms_.able || !table_.has_port() || !try_alone().ok()) return meet;
-  meet.vendor = std::hash<std::string_view>{}(runtime().name());
   meet.kernels = runtime().kernel_place(terms_.device);
   meet.able = 1;
   return meet;
@@ -216,8 +211,7 @@ bool NodeReduction::can_be() const {
          !device::take_turns(kernels) && std::ranges::all_of(ranks_, [&](const Rank& rank) {
            const wire::NodeMeet& meet = *rank.meet;
            return meet.able != 0 && meet.fingerprint == first.fingerprint &&
-                  meet.node == first.node && meet.network == first.network &&
-                  meet.vendor == first.vendor;
+                  meet.node == first.node && meet.network == first.network;
          });
 }
 
@@ -336,19 +330,12 @@ Status NodeReduction::lend(const void* first, std::size_t size_bytes, wire::Node
                                                      static_cast<const std::byte*>(info.base));
   if (info.base == nullptr || size_bytes > info.size_bytes - offset_bytes)
     return {StatusCode::unsupported, "partitioned: a buffer in several allocations"};
-  device::ExportedMemory exported;
-  ACCORD_TRY(runtime().export_memory(info.base, exported));
-  node::Descriptor descriptor(exported.file_descriptor);
-  if (exported.bytes.size() > wire::NodeMemory::kHandleBytesMax)
-    return {StatusCode::unsupported, "partitioned: a memory handle is too long"};
-  std::ranges::copy(exported.bytes, memory.handle);
-  memory.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
-  memory.base = reinterpret_cast<std::uint64_t>(info.base);
-  memory.buffer_id = info.buffer_id;
-  memory.size_bytes = info.size_bytes;
-  memory.offset_bytes = exported.offset_bytes + offset_bytes;
-  memory.with_descriptor = descriptor.is_open() ? 1 : 0;
-  if (descriptor.is_open()) descriptors_.push_back(std::move(descriptor));
+  node::Registration registration;
+  ACCORD_TRY(registration.make(runtime(), info, table_.port().address().process));
+  memory.memory = registration.handle();
+  memory.offset_bytes = offset_bytes;
+  if (registration.descriptor().is_open())
+    descriptors_.push_back(std::move(registration.descriptor()));
   return {};
 }
 
@@ -378,18 +365,15 @@ Status NodeReduction::open_all() {
 Status NodeReduction::open_rank(std::size_t rank) {
   const wire::NodeLend& lent = *ranks_[rank].lend;
   std::vector<node::Descriptor> parcel;
-  const std::uint32_t expected =
-      lent.source.with_descriptor + lent.target.with_descriptor + lent.words.with_descriptor;
+  std::uint32_t expected = 0;
+  for (const auto* one : {&lent.source, &lent.target, &lent.words})
+    expected += one->memory.with_descriptor;
   const node::ParcelLabel label{.from = terms_.processes[rank], .item = item_, .generation = 1};
   if (expected != 0 && (!table_.port().take(label, parcel) || parcel.size() != expected))
     return {StatusCode::unsupported, "partitioned: the descriptors of a rank have not come"};
-  std::reverse(parcel.begin(), parcel.end());
+  auto come = parcel.begin();
   const auto next = [&](const wire::NodeMemory& memory) {
-    node::Descriptor descriptor;
-    if (memory.with_descriptor == 0) return descriptor;
-    descriptor = std::move(parcel.back());
-    parcel.pop_back();
-    return descriptor;
+    return memory.memory.with_descriptor == 0 ? node::Descriptor() : std::move(*come++);
   };
   const node::Descriptor of_source = next(lent.source);
   const node::Descriptor of_target = next(lent.target);
@@ -426,24 +410,15 @@ Status NodeReduction::open_block(std::size_t rank, const wire::NodeMemory& memor
 Status NodeReduction::open_memory(std::size_t rank, const wire::NodeMemory& memory,
                                   const node::Descriptor& descriptor, bool keep,
                                   std::byte*& address) {
-  const std::uint64_t process = ranks_[rank].meet->port.process;
-  if (process == table_.port().address().process) {
-    address = reinterpret_cast<std::byte*>(memory.base + memory.offset_bytes);
-    return {};
+  node::PeerMemory opened;
+  if (memory.memory.process == table_.port().address().process) {
+    opened.refer(memory.memory);
+  } else {
+    ACCORD_TRY(opened.open(runtime(), terms_.device, memory.memory, descriptor));
   }
-  void* start = nullptr;
-  ACCORD_TRY(node::handle_cache().open(
-      runtime(), terms_.device,
-      {.process = process,
-       .descriptor = descriptor.number(),
-       .base = memory.base,
-       .buffer_id = memory.buffer_id,
-       .size_bytes = memory.size_bytes,
-       .handle = {memory.handle,
-                  std::min<std::size_t>(memory.handle_bytes, wire::NodeMemory::kHandleBytesMax)}},
-      start));
-  if (!keep) ranks_[rank].opened.push_back(start);
-  address = static_cast<std::byte*>(start) + memory.offset_bytes;
+  address = opened.start() + memory.offset_bytes;
+  if (keep) opened.keep();
+  ranks_[rank].opened.push_back(std::move(opened));
   return {};
 }
 

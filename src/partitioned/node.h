@@ -61,8 +61,7 @@ class NodeReduction {
   void take(int process, wire::Kind kind, std::span<const std::byte> body);
   // That the process goes by messages in a round.
   void note_messages(int process, std::uint32_t round);
-  // Whether the driver may be asked for what it might let wait for kernels.
-  enum class Opening { allowed, no };
+  using Opening = node::Opening;
   // Goes on as far as it can. `round`: the first one of this rank whose way is still open.
   Status join(std::uint32_t round, Opening opening);
   // Of the first round whose way is open, after join. Unknown: the other ranks have yet to say.
@@ -86,7 +85,7 @@ class NodeReduction {
     std::uint32_t by_messages = 0;  // the last round in which it went that way
     bool sent = false;              // its descriptors
     bool parted = false;            // no kernel of its writes here any more
-    std::vector<void*> opened;
+    std::vector<node::PeerMemory> opened;
   };
 
   std::size_t size() const noexcept { return ranks_.size(); }

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
 #include <utility>
 
 namespace accord::core {
@@ -122,8 +120,7 @@ Status PartitionedReceive::welcome() {
       welcome_.with_pages = table_.knows_pages(process, slot.pages_number()) ? 0 : 1;
     }
     if (welcome_.has_board == 0 || hello_.dense == 0) {
-      welcome_.has_memory = welcome_.with_descriptor = 0;
-      memory_descriptor_.close();
+      welcome_.has_memory = welcome_.memory.with_descriptor = 0;
     }
     has_board_.store(true, std::memory_order_release);
     connect_prequest();
@@ -132,7 +129,7 @@ Status PartitionedReceive::welcome() {
   bool sent = true;
   if (welcome_.has_board != 0) ACCORD_TRY(send_descriptors(sent));
   if (!sent) return {};
-  memory_descriptor_.close();
+  registration_.descriptor().close();
   if (welcome_.has_board != 0) board_.share();
   board_.set_ready(round());
   welcomed_ = true;
@@ -145,7 +142,8 @@ Status PartitionedReceive::welcome() {
 Status PartitionedReceive::send_descriptors(bool& sent) {
   std::vector<int> descriptors;
   if (welcome_.with_pages != 0) descriptors.push_back(board_.slot().pages()->descriptor().number());
-  if (welcome_.with_descriptor != 0) descriptors.push_back(memory_descriptor_.number());
+  if (welcome_.memory.with_descriptor != 0)
+    descriptors.push_back(registration_.descriptor().number());
   if (descriptors.empty()) return {};
   const node::ParcelLabel label{.from = table_.own_process(),
                                 .item = static_cast<std::int32_t>(hello_.sender),
@@ -162,30 +160,16 @@ Status PartitionedReceive::send_descriptors(bool& sent) {
 // Once, before the sender is known: to ask the driver for it may wait for kernels.
 void PartitionedReceive::lend_buffer() {
   if (std::exchange(tried_to_lend_, true) || !has_peer() || !table_.has_port()) return;
-  welcome_.has_memory = fill_lent(welcome_, memory_descriptor_).ok() ? 1 : 0;
+  welcome_.has_memory = register_buffer().ok() ? 1 : 0;
+  welcome_.memory = registration_.handle();
 }
 
-Status PartitionedReceive::fill_lent(wire::Welcome& welcome, node::Descriptor& descriptor) const {
+Status PartitionedReceive::register_buffer() {
   const CallEnd& end = call_.end;
-  std::uint64_t offset_bytes = 0;
   if (runtime() == nullptr || !end.present() || !end.contiguous() ||
-      !end.offset_in_memory(0, own_bytes(), offset_bytes))
+      !end.offset_in_memory(0, own_bytes(), welcome_.offset_bytes))
     return {StatusCode::unsupported, "partitioned: no buffer that can be lent"};
-  device::ExportedMemory exported;
-  ACCORD_TRY(runtime()->export_memory(end.memory.base, exported));
-  descriptor = node::Descriptor(exported.file_descriptor);
-  if (exported.bytes.size() > wire::Welcome::kHandleBytesMax)
-    return {StatusCode::unsupported, "partitioned: a memory handle is too long"};
-  std::memcpy(welcome.handle, exported.bytes.data(), exported.bytes.size());
-  welcome.handle_bytes = static_cast<std::uint32_t>(exported.bytes.size());
-  welcome.with_descriptor = descriptor.is_open() ? 1 : 0;
-  welcome.vendor = std::hash<std::string_view>{}(runtime()->name());
-  welcome.process = table_.port().address().process;
-  welcome.base = reinterpret_cast<std::uint64_t>(end.memory.base);
-  welcome.buffer_id = end.memory.buffer_id;
-  welcome.size_bytes = end.memory.size_bytes;
-  welcome.offset_bytes = exported.offset_bytes + offset_bytes;
-  return {};
+  return registration_.make(*runtime(), end.memory, table_.port().address().process);
 }
 
 // The sender cannot map the board: it is told of rounds by messages.

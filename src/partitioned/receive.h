@@ -58,7 +58,7 @@ class PartitionedReceive final : public Partitioned {
   void show_board();
   Status welcome();
   void lend_buffer();
-  Status fill_lent(wire::Welcome& welcome, node::Descriptor& descriptor) const;
+  Status register_buffer();
   Status send_descriptors(bool& sent);
   Status tell_ready();
   Status unpack();
@@ -72,7 +72,7 @@ class PartitionedReceive final : public Partitioned {
   bool prepared_welcome_ = false;
   bool tried_to_lend_ = false;
   wire::Welcome welcome_;
-  node::Descriptor memory_descriptor_;
+  node::Registration registration_;
   node::PartitionBoard
       board_;  // where it is not shared, nobody but this side's kernels looks at it
   std::atomic<bool> has_board_{false};

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <utility>
 
 #include "device/registry.h"
-#include "node/handle_cache.h"
 
 namespace accord::core {
 namespace {
@@ -40,7 +38,6 @@ PartitionedSend::PartitionedSend(PartitionedTable& table, PartitionedCall call)
 
 PartitionedSend::~PartitionedSend() {
   const std::lock_guard<std::mutex> locked(table_.mutex());
-  if (opened_ != nullptr) (void)node::handle_cache().close(opened_);
   table_.leave(*this, call_.envelope);
 }
 
@@ -176,7 +173,7 @@ Status PartitionedSend::welcomed(const wire::Welcome& welcome, std::uint32_t rou
 
 Status PartitionedSend::open_board(const wire::Welcome& welcome) {
   std::vector<node::Descriptor> parcel;
-  const std::size_t wanted = welcome.with_pages + welcome.with_descriptor;
+  const std::size_t wanted = welcome.with_pages + welcome.memory.with_descriptor;
   const node::ParcelLabel label{
       .from = call_.envelope.process, .item = static_cast<std::int32_t>(number_), .generation = 1};
   if (wanted != 0 && (!table_.port().take(label, parcel) || parcel.size() != wanted))
@@ -188,9 +185,8 @@ Status PartitionedSend::open_board(const wire::Welcome& welcome) {
   ACCORD_TRY(
       board_.map(std::move(pages), welcome.board_bytes, static_cast<std::int32_t>(transfers_)));
   lent_ = welcome;
-  if (welcome.with_descriptor != 0) lent_descriptor_ = std::move(parcel.back());
-  is_lent_ = welcome.has_memory != 0 && runtime() != nullptr && call_.end.contiguous() &&
-             welcome.vendor == std::hash<std::string_view>{}(runtime()->name());
+  if (welcome.memory.with_descriptor != 0) lent_descriptor_ = std::move(parcel.back());
+  is_lent_ = welcome.has_memory != 0 && runtime() != nullptr && call_.end.contiguous();
   return {};
 }
 
@@ -213,25 +209,17 @@ void PartitionedSend::reach(Opening opening, std::uint32_t from_round) {
 }
 
 bool PartitionedSend::find_memory(Opening opening) {
-  if (lent_.process == table_.port().address().process) {
-    memory_ = reinterpret_cast<std::byte*>(lent_.base + lent_.offset_bytes);
+  const node::MemoryHandle& lent = lent_.memory;
+  kernels_reach_ = true;
+  if (lent.process == table_.port().address().process) {
+    opened_.refer(lent);
     // Copy engines reach any of this process's devices, kernels only where one has peer access to
     // the other.
-    kernels_reach_ = device::classify(memory_).device == call_.end.device;
-    return true;
-  }
-  const node::PeerMemory memory{.process = lent_.process,
-                                .descriptor = lent_descriptor_.number(),
-                                .base = lent_.base,
-                                .buffer_id = lent_.buffer_id,
-                                .size_bytes = lent_.size_bytes,
-                                .handle = {lent_.handle, lent_.handle_bytes}};
-  auto& cache = node::handle_cache();
-  if (!cache.reuse(*runtime(), call_.end.device, memory, opened_) &&
-      (opening == Opening::no || !cache.open(*runtime(), call_.end.device, memory, opened_).ok()))
+    kernels_reach_ = device::classify(opened_.start()).device == call_.end.device;
+  } else if (!opened_.open(*runtime(), call_.end.device, lent, lent_descriptor_, opening).ok()) {
     return false;
-  memory_ = static_cast<std::byte*>(opened_) + lent_.offset_bytes;
-  kernels_reach_ = true;
+  }
+  memory_ = opened_.start() + lent_.offset_bytes;
   return true;
 }
 

@@ -67,7 +67,7 @@ class PartitionedSend final : public Partitioned {
   bool has_arrived(std::size_t transfer) const noexcept;
 
   Status open_board(const wire::Welcome& welcome);
-  enum class Opening { allowed, no };
+  using Opening = node::Opening;
   void reach(Opening opening, std::uint32_t from_round);
   bool find_memory(Opening opening);
   bool is_marked(std::size_t transfer) const noexcept;
@@ -94,7 +94,7 @@ class PartitionedSend final : public Partitioned {
   bool is_lent_ = false;  // its buffer can be opened, as soon as that is allowed
   wire::Welcome lent_;
   node::Descriptor lent_descriptor_;
-  void* opened_ = nullptr;            // in the handle cache
+  node::PeerMemory opened_;
   std::byte* memory_ = nullptr;       // its buffer, here; null: by messages
   std::atomic<bool> reaches_{false};  // memory_ is there
   bool kernels_reach_ = false;

@@ -10,6 +10,7 @@
 
 #include "device/kernel_place.h"
 #include "node/descriptor_port.h"
+#include "node/registration.h"
 
 namespace accord::core::wire {
 
@@ -59,7 +60,6 @@ struct Hello {
 };
 
 struct Welcome {
-  static constexpr std::size_t kHandleBytesMax = 192;
   std::uint32_t receiver = 0;   // number of the request there
   std::uint32_t truncated = 0;  // there is no room for the message: nothing shall be sent
   std::uint32_t has_board = 0;  // at this place of these pages of the receiver's
@@ -67,16 +67,9 @@ struct Welcome {
   std::uint32_t with_pages = 0;  // their descriptor is the parcel's first: the first time that they
                                  // are named to this process
   std::uint32_t has_memory = 0;
-  std::uint32_t with_descriptor = 0;  // the memory's is the parcel's last
-  std::uint32_t handle_bytes = 0;
-  std::uint64_t board_bytes = 0;  // from the start of the pages
-  std::uint64_t vendor = 0;       // of the memory: its runtime's name, hashed
-  std::uint64_t process = 0;
-  std::uint64_t base = 0;
-  std::uint64_t buffer_id = 0;
-  std::uint64_t size_bytes = 0;
+  std::uint64_t board_bytes = 0;   // from the start of the pages
   std::uint64_t offset_bytes = 0;  // of the first byte received, in the allocation
-  std::byte handle[kHandleBytesMax]{};
+  node::MemoryHandle memory;       // whose descriptor is the parcel's last
 };
 
 // Of a collective that kernels may do within a node (partitioned/node.h): what a rank is.
@@ -85,25 +78,18 @@ struct NodeMeet {
   std::uint64_t node = 0;
   std::uint64_t network = 0;
   node::PortAddress port;
-  std::uint64_t vendor = 0;     // its runtime's name, hashed
   device::KernelPlace kernels{};  // which take no turns
-  std::int32_t item = 0;        // of the parcel that it gets
+  std::int32_t item = 0;          // of the parcel that it gets
   std::uint32_t able = 0;
 };
 
 // Memory of a rank for the others.
 struct NodeMemory {
-  static constexpr std::size_t kHandleBytesMax = 192;
-  std::uint32_t handle_bytes = 0;
-  std::uint32_t with_descriptor = 0;  // the next one of the parcel
-  std::uint64_t base = 0;
-  std::uint64_t buffer_id = 0;
-  std::uint64_t size_bytes = 0;
+  node::MemoryHandle memory;  // whose descriptor is the next one of the parcel
   // What is lent to this rank: where it begins, and how much of it each partition has.
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::uint64_t offset_bytes = 0;
   std::uint64_t partition_bytes = kNothing;
-  std::byte handle[kHandleBytesMax]{};
 };
 
 // To each rank one of its own.

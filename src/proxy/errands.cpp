@@ -8,7 +8,6 @@
 #include "device/registry.h"
 #include "net/carriage.h"
 #include "net/landing.h"
-#include "node/handle_cache.h"
 
 namespace accord::proxy {
 namespace {
@@ -47,42 +46,32 @@ Status find_device(device::DeviceRuntime& runtime, const std::string& name, int&
 
 // `memory` becomes where the message is here.
 Status open_memory(std::uint64_t guest, const Packet& packet, const ErrandWords& words, Body& body,
-                   net::Memory& memory, void*& opened) {
+                   net::Memory& memory, node::PeerMemory& opened) {
   if (words.offset_bytes > words.allocation_bytes ||
       words.size_bytes > words.allocation_bytes - words.offset_bytes)
     return {StatusCode::invalid_argument, "proxy: a message that is not in its allocation"};
   device::DeviceRuntime& runtime = device::default_runtime();
   int device = -1;
-  const net::Bytes handle = body.take(words.handle_bytes);
+  node::MemoryHandle handle{.process = guest,
+                            .vendor = node::MemoryHandle::vendor_of(runtime),
+                            .base = words.base,
+                            .buffer_id = words.buffer_id,
+                            .size_bytes = words.allocation_bytes};
+  ACCORD_TRY(handle.put(body.take(words.handle_bytes)));
   ACCORD_TRY(find_device(runtime, net::text_of(body.take(words.device_bytes)), device));
-  const Status status = node::handle_cache().open(runtime, device,
-                                                  {.process = guest,
-                                                   .descriptor = packet.descriptor.number(),
-                                                   .base = words.base,
-                                                   .buffer_id = words.buffer_id,
-                                                   .size_bytes = words.allocation_bytes,
-                                                   .handle = handle},
-                                                  opened);
+  const Status status = opened.open(runtime, device, handle, packet.descriptor);
   if (!status.ok()) return {StatusCode::unsupported, status.message()};
-  memory = {.start = static_cast<std::byte*>(opened) + words.offset_bytes,
+  memory = {.start = opened.start() + words.offset_bytes,
             .size_bytes = words.size_bytes,
             .where = {.kind = device::MemoryKind::device,
                       .runtime = &runtime,
                       .device = device,
-                      .base = opened,
+                      .base = opened.start(),
                       .size_bytes = words.allocation_bytes}};
   return {};
 }
 
 }  // namespace
-
-Errands::~Errands() {
-  for (Errand& errand : errands_) {
-    errand.work.reset();
-    (void)node::handle_cache().close(errand.opened);
-  }
-  while (!idle_.empty()) close_oldest();
-}
 
 Status Errands::begin(std::uint64_t guest, const Packet& packet) {
   const ErrandWords words = errand_words(packet);
@@ -107,14 +96,9 @@ Status Errands::begin(std::uint64_t guest, const Packet& packet) {
   return {};
 }
 
-void Errands::set_aside(const Errand& errand) {
-  idle_.push_back({errand.guest, errand.opened, Clock::now()});
-  if (idle_.size() > kIdleMax) close_oldest();
-}
-
-void Errands::close_oldest() noexcept {
-  (void)node::handle_cache().close(idle_.front().opened);
-  idle_.pop_front();
+void Errands::set_aside(Errand& errand) {
+  idle_.push_back({errand.guest, std::move(errand.opened), Clock::now()});
+  if (idle_.size() > kIdleMax) idle_.pop_front();
 }
 
 void Errands::advance(std::vector<Ended>& ended) {
@@ -127,7 +111,7 @@ void Errands::advance(std::vector<Ended>& ended) {
     ended.push_back({errand.guest, errand.number, std::move(status)});
     return true;
   });
-  while (!idle_.empty() && Clock::now() - idle_.front().since >= kOpen) close_oldest();
+  while (!idle_.empty() && Clock::now() - idle_.front().since >= kOpen) idle_.pop_front();
 }
 
 void Errands::drop(std::uint64_t guest, std::uint64_t number) noexcept {
@@ -143,10 +127,7 @@ bool Errands::must_be_polled() const noexcept {
 void Errands::forget(std::uint64_t guest) noexcept {
   for (Errand& errand : errands_)
     if (errand.guest == guest) errand.work->stop();
-  std::erase_if(idle_, [&](const Idle& idle) {
-    if (idle.guest == guest) (void)node::handle_cache().close(idle.opened);
-    return idle.guest == guest;
-  });
+  std::erase_if(idle_, [&](const Idle& idle) { return idle.guest == guest; });
 }
 
 }  // namespace accord::proxy

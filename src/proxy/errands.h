@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "net/design.h"
 #include "net/freight.h"
+#include "node/registration.h"
 #include "proxy/packet.h"
 
 namespace accord::proxy {
@@ -30,7 +31,6 @@ class Errands {
   };
 
   explicit Errands(net::Freight& freight) : freight_(freight) {}
-  ~Errands();
 
   // As a packet of the kinds `carry` and `land` says, for the rank `guest`. After an error there is
   // no such message; unsupported: the memory cannot be opened.
@@ -51,17 +51,16 @@ class Errands {
   struct Errand {
     std::uint64_t guest = 0;
     std::uint64_t number = 0;
-    void* opened = nullptr;
+    node::PeerMemory opened;
     std::unique_ptr<net::Transfer> work;
   };
   // Memory that no message is in any more.
   struct Idle {
     std::uint64_t guest = 0;
-    void* opened = nullptr;
+    node::PeerMemory opened;
     std::chrono::steady_clock::time_point since;
   };
-  void set_aside(const Errand& errand);
-  void close_oldest() noexcept;
+  void set_aside(Errand& errand);
 
   net::Freight& freight_;
   std::list<Errand> errands_;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device/registry.h"
+#include "node/registration.h"
 
 namespace accord::proxy {
 
@@ -104,28 +105,29 @@ Status Port::give(Kind kind, const net::Memory& memory, const Target& to, std::u
   device::DeviceRuntime& runtime = *memory.where.runtime;
   ACCORD_TRY(await(Service::carrying, &runtime, is_here));
   if (!is_here) return {};
-  device::ExportedMemory exported;
-  const Status shared = runtime.export_memory(memory.start, exported);
+  node::Registration registration;
+  const Status shared = registration.make(runtime, memory.where, 0);  // it knows which process
   if (!shared.ok()) return {StatusCode::unsupported, shared.message()};
+  const node::MemoryHandle& handle = registration.handle();
   Packet packet;
   packet.kind = kind;
-  packet.descriptor = node::Descriptor(exported.file_descriptor);
+  packet.descriptor = std::move(registration.descriptor());
   device::DeviceDescription device;
   ACCORD_TRY(runtime.describe(memory.where.device, device));
   put_words({.number = last_number_ + 1,
-             .base = reinterpret_cast<std::uintptr_t>(memory.where.base),
-             .buffer_id = memory.where.buffer_id,
-             .allocation_bytes = memory.where.size_bytes,
-             .offset_bytes = exported.offset_bytes,
+             .base = handle.base,
+             .buffer_id = handle.buffer_id,
+             .allocation_bytes = handle.size_bytes,
+             .offset_bytes = reinterpret_cast<std::uint64_t>(memory.start) - handle.base,
              .size_bytes = memory.size_bytes,
              .landing = to.landing,
-             .handle_bytes = exported.bytes.size(),
+             .handle_bytes = handle.told().size(),
              .device_bytes = device.uuid.size(),
              .worker_bytes = to.worker.size(),
              .name_bytes = to.name.size()},
             packet);
-  for (const net::Bytes part : {net::Bytes(exported.bytes), std::as_bytes(std::span(device.uuid)),
-                                to.worker, std::as_bytes(std::span(to.name))})
+  for (const net::Bytes part : {handle.told(), std::as_bytes(std::span(device.uuid)), to.worker,
+                                std::as_bytes(std::span(to.name))})
     packet.body.insert(packet.body.end(), part.begin(), part.end());
   bool sent = false;
   if (const Status given = client_->give(packet, sent); !given.ok())

@@ -6,75 +6,34 @@
 #include "node/handle_cache.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <memory>
 
+#include "shared_allocation.h"
 #include "support.h"
-
-namespace accord::device {
-DeviceRuntime& host_runtime();
-}
 
 namespace accord::node {
 namespace {
 
-constexpr std::size_t kBytes = 10000;
+using test::first_byte;
+using test::SharedAllocation;
 
-// An allocation and what its owner tells of it.
-class Exported {
- public:
-  Exported() {
-    EXPECT_OK(device::host_runtime().allocate(0, device::MemoryKind::device, kBytes, address_));
-    device::PointerInfo info;
-    EXPECT_TRUE(device::host_runtime().classify(address_, info));
-    EXPECT_OK(device::host_runtime().export_memory(address_, exported_));
-    memory_ = {1,
-               exported_.file_descriptor,
-               reinterpret_cast<std::uint64_t>(address_),
-               info.buffer_id,
-               kBytes,
-               exported_.bytes};
-  }
-  ~Exported() {
-    ::close(exported_.file_descriptor);
-    EXPECT_OK(device::host_runtime().free(address_));
-  }
-  Exported(const Exported&) = delete;
-  Exported& operator=(const Exported&) = delete;
+constexpr std::size_t kBytes = SharedAllocation::kBytes;
 
-  const PeerMemory& memory() const { return memory_; }
-  void put(unsigned char value) { copy(address_, &value); }
-
-  static void copy(void* dst, const void* src) {
-    const device::Copy one{dst, src, 1};
-    EXPECT_OK(device::host_runtime().copy(0, {&one, 1}));
-  }
-
- private:
-  void* address_ = nullptr;
-  device::ExportedMemory exported_;
-  PeerMemory memory_;
-};
-
-int first_byte(const void* start) {
-  unsigned char value = 0;
-  Exported::copy(&value, start);
-  return value;
-}
-
-Status open(HandleCache& cache, const Exported& exported, void*& start) {
-  return cache.open(device::host_runtime(), 0, exported.memory(), start);
+Status open(HandleCache& cache, const SharedAllocation& shared, std::byte*& start,
+            Opening opening = Opening::allowed) {
+  return cache.open(device::host_runtime(), 0, shared.handle(), shared.descriptor(), opening,
+                    start);
 }
 
 TEST(HandleCache, OpensOnceAndClosesWithTheLastUser) {
   HandleCache cache;
-  Exported exported;
-  exported.put(42);
-  void* first = nullptr;
-  void* second = nullptr;
-  ASSERT_OK(open(cache, exported, first));
-  ASSERT_OK(open(cache, exported, second));
+  SharedAllocation shared;
+  shared.put(42);
+  std::byte* first = nullptr;
+  std::byte* second = nullptr;
+  ASSERT_OK(open(cache, shared, first));
+  ASSERT_OK(open(cache, shared, second));
   EXPECT_EQ(first, second);
   EXPECT_EQ(42, first_byte(first));
   EXPECT_EQ(1u, cache.handles());
@@ -98,13 +57,13 @@ TEST(HandleCache, OpensOnceAndClosesWithTheLastUser) {
 // Where nothing may be opened: only what others have open is to be had, and counts as used.
 TEST(HandleCache, ReusesWhatIsOpenAndOpensNothing) {
   HandleCache cache;
-  Exported exported;
-  void* first = nullptr;
-  void* second = nullptr;
-  EXPECT_FALSE(cache.reuse(device::host_runtime(), 0, exported.memory(), second));
+  SharedAllocation shared;
+  std::byte* first = nullptr;
+  std::byte* second = nullptr;
+  EXPECT_CODE(unsupported, open(cache, shared, second, Opening::no));
   EXPECT_EQ(cache.handles(), 0u);
-  EXPECT_OK(open(cache, exported, first));
-  EXPECT_TRUE(cache.reuse(device::host_runtime(), 0, exported.memory(), second));
+  EXPECT_OK(open(cache, shared, first));
+  EXPECT_OK(open(cache, shared, second, Opening::no));
   EXPECT_EQ(first, second);
   EXPECT_OK(cache.close(first));
   EXPECT_EQ(cache.handles(), 1u);
@@ -114,16 +73,16 @@ TEST(HandleCache, ReusesWhatIsOpenAndOpensNothing) {
 
 TEST(HandleCache, AnAddressUsedAgainIsAnotherAllocation) {
   HandleCache cache;
-  auto before = std::make_unique<Exported>();
-  const std::uint64_t address = before->memory().base;
+  auto before = std::make_unique<SharedAllocation>();
+  const std::uint64_t address = before->handle().base;
   before->put(1);
-  void* old = nullptr;
+  std::byte* old = nullptr;
   ASSERT_OK(open(cache, *before, old));
   before.reset();
-  Exported after;
-  ASSERT_EQ(address, after.memory().base);
+  SharedAllocation after;
+  ASSERT_EQ(address, after.handle().base);
   after.put(2);
-  void* now = nullptr;
+  std::byte* now = nullptr;
   ASSERT_OK(open(cache, after, now));
   EXPECT_EQ(2, first_byte(now));
   EXPECT_EQ(1, first_byte(old));
@@ -137,8 +96,8 @@ TEST(HandleCache, KeepsItsLimits) {
   for (const HandleCache::Limits& limits :
        {HandleCache::Limits{.handles = 2}, HandleCache::Limits{.mapped_bytes = 2 * kBytes}}) {
     HandleCache cache(limits);
-    const Exported a, b, c;
-    void* starts[3] = {};
+    const SharedAllocation a, b, c;
+    std::byte* starts[3] = {};
     ASSERT_OK(open(cache, a, starts[0]));
     ASSERT_OK(open(cache, b, starts[1]));
     EXPECT_CODE(unsupported, open(cache, c, starts[2]));
@@ -152,14 +111,14 @@ TEST(HandleCache, KeepsItsLimits) {
 
 TEST(HandleCache, WhatCannotBeOpenedIsRefusedAndForgotten) {
   HandleCache cache;
-  const Exported exported;
-  PeerMemory wrong = exported.memory();
-  wrong.descriptor = 1 << 20;
-  void* start = nullptr;
-  EXPECT_FALSE(cache.open(device::host_runtime(), 0, wrong, start).ok());
+  const SharedAllocation shared;
+  std::byte* start = nullptr;
+  EXPECT_FALSE(
+      cache.open(device::host_runtime(), 0, shared.handle(), Descriptor(), Opening::allowed, start)
+          .ok());
   EXPECT_EQ(1u, cache.counters().refusals);
   EXPECT_EQ(0u, cache.handles());
-  EXPECT_OK(open(cache, exported, start));
+  EXPECT_OK(open(cache, shared, start));
   EXPECT_OK(cache.close(start));
 }
 
