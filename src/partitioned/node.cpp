@@ -8,7 +8,6 @@
 #include <cstring>
 #include <functional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "device/registry.h"
