@@ -87,6 +87,7 @@ struct DeviceWays {
   std::size_t lane_bytes = 0;     // of inboxes; 0: none
   std::uint64_t inbox_calls = 1;  // the call of its kind with which they are made
   bool regions = false;
+  bool in_turns = true;  // by regions also where ranks take turns on a device
   bool direct = false;
   // Of calls that go pair by pair: what a pair must have to reach into the other's buffer; 0: none
   // does.

@@ -104,6 +104,7 @@ bool Bootstrap::has_inboxes() const {
 bool Bootstrap::has_regions() const {
   const node::Group* const regions = team_.regions.group.get();
   if (!args_.exchange || !args_.exchange->fits_regions || regions == nullptr) return false;
+  if (!args_.ways.in_turns && regions->shares_device()) return false;
   return args_.exchange->op == device::ReduceOp::none || regions->reduces();
 }
 

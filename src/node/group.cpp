@@ -193,9 +193,14 @@ Status Group::accept(std::span<const Record> records) {
     for (const Record& record : records) all.push_back(record.*member);
     return all;
   };
+  shares_device_ = device::take_turns(of_all(&Record::kernels));
+  const auto in_turns_with_mine = [&](const Record& record) {
+    return &record != &records[static_cast<std::size_t>(rank_)] &&
+           device::takes_turns(record.kernels, records[static_cast<std::size_t>(rank_)].kernels);
+  };
+  if (std::ranges::any_of(records, in_turns_with_mine)) runtime_->expect_turns(device_);
   if (device::take_turns(of_all(&Record::inbox_kernels)))
     return {StatusCode::unsupported, "node: ranks share a device, where kernels must not wait"};
-  shares_device_ = device::take_turns(of_all(&Record::kernels));
   const std::size_t sharers = most_on_one_device(records);
   if (inbox_server_ != nullptr) inbox_server_->share_with(static_cast<int>(sharers));
   std::size_t& own_bytes = use_.region_bytes != 0 ? use_.region_bytes : use_.lane_bytes;

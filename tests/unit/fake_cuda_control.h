@@ -24,6 +24,7 @@ struct FakeCuda {
   unsigned (*residents)() = nullptr;  // that have not left
   unsigned (*blocks)() = nullptr;     // of the resident kernel that was launched last
   unsigned (*slices)() = nullptr;     // of the reduction of partitions that was launched last
+  unsigned (*turns)() = nullptr;  // copies and kernels that would wait for one on a shared device
 };
 
 // Null where the driver is a real one, or missing.
@@ -44,7 +45,7 @@ inline const FakeCuda* fake_cuda() {
            find(found.departing, "fake_cuda_departing") &&
            find(found.launches, "fake_cuda_launches") &&
            find(found.residents, "fake_cuda_residents") && find(found.blocks, "fake_cuda_blocks") &&
-           find(found.slices, "fake_cuda_slices") &&
+           find(found.slices, "fake_cuda_slices") && find(found.turns, "fake_cuda_turns") &&
            find(found.begin_kernel, "fake_cuda_begin_kernel") &&
            find(found.end_kernel, "fake_cuda_end_kernel");
   }();

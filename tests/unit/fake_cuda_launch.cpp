@@ -72,6 +72,7 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsig
   std::unique_lock lock(state.mutex);
   if (const Result result = check_context(); result != Result::success) return result;
   if (!usable(function)) return kInvalidHandle;
+  ++state.turns;
   if (function->of_partitions) {
     if (grid_y * grid_z * block_y * block_z != 1 || extra != nullptr) return Result::invalid_value;
     return launch_partitions(function, blocks, threads, stream, parameters[0]);

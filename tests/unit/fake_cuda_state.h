@@ -137,6 +137,7 @@ struct DriverState {
   std::array<PoolHandle, kDevices> default_pools{};
   int global_captures = 0;
   bool capture_ended = false;  // by a call that waits for the context
+  unsigned turns = 0;          // copies and kernels that wait for their turn on a shared device
 };
 
 inline DriverState& state = *new DriverState;

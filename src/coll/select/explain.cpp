@@ -171,6 +171,16 @@ bool devices_take_packets() {
   return device::all_take_packets(of_all);
 }
 
+// So many ranks on the devices here.
+bool take_turns(int ranks) {
+  device::DeviceRuntime& runtime = device::default_runtime();
+  const int devices = runtime.device_count();
+  std::vector<device::KernelPlace> places;
+  for (int rank = 0; rank < ranks && devices != 0; ++rank)
+    places.push_back(runtime.kernel_place(rank % devices));
+  return device::take_turns(places);
+}
+
 std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
                          const char* info) {
   if (collective == kMessages) return explain_message(size_bytes, info);
@@ -191,7 +201,7 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .size_bytes = size_bytes,
                           .longest_bytes = size_bytes,
                           .can_be_cut = can_be_cut(*kind)};
-  const Reach node{.packets = devices_take_packets()};
+  const Reach node{.packets = devices_take_packets(), .in_turns = take_turns(ranks)};
   const Variant variant = outcome(question, asked, node);
   Json answer = {{"collective", collective},
                  {"ranks", ranks},

@@ -136,9 +136,9 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
               .offered = ways.offered,
               .all_short = all_short,
               .library = ways.library != nullptr,
-              .inboxes = reach.one_node && ways.lane_bytes != 0,
-              .packets = reach.one_node && reach.packets && ways.lane_bytes != 0,
-              .regions = reach.one_node && ways.regions,
+              .inboxes = reach.one_node && !reach.in_turns && ways.lane_bytes != 0,
+              .packets = reach.one_node && !reach.in_turns && reach.packets && ways.lane_bytes != 0,
+              .regions = reach.one_node && ways.regions && (ways.in_turns || !reach.in_turns),
               .two_levels = !reach.one_node && ways.leaders_max != 0 && !all_short,
               .chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked)});
   return algorithm.in_detail != nullptr ? algorithm.in_detail(question, ways)

@@ -45,7 +45,8 @@ const Algorithm& select(const Situation& situation) noexcept;
 // there is, and share a node, or are on several.
 struct Reach {
   bool one_node = true;
-  bool packets = true;  // between all devices (device/packet_reach.h)
+  bool packets = true;    // between all devices (device/packet_reach.h)
+  bool in_turns = false;  // are ranks of one node at work on their device (device/kernel_place.h)
 };
 Variant outcome(const Question& question, const Asked& asked, Reach reach = {});
 

@@ -327,14 +327,19 @@ Status enqueue_copies(const Driver& driver, std::span<const Copy> copies, Stream
   return status_of(driver, enqueue_all(driver, copies, stream), symbol::copy_async);
 }
 
-Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
-                  CopyTicket& ticket) {
+Status begin_copies(const Driver& driver, Device device, std::span<const Copy> copies,
+                    const std::function<Status(Stream)>& enqueue, CopyTicket& ticket) {
   ticket.handle = nullptr;
   if (copies.empty()) return Status();
   ContextScope scope(driver);
   ACCORD_TRY(status_of(driver, enter_for_copies(driver, device, copies, scope), "copy: context"));
-  const auto enqueue = [&](Stream stream) { return enqueue_copies(driver, copies, stream); };
   return begin_work(driver, scope, enqueue, ticket);
+}
+
+Status copy_begin(const Driver& driver, Device device, std::span<const Copy> copies,
+                  CopyTicket& ticket) {
+  const auto enqueue = [&](Stream stream) { return enqueue_copies(driver, copies, stream); };
+  return begin_copies(driver, device, copies, enqueue, ticket);
 }
 
 Status copy_done(const Driver& driver, CopyTicket& ticket, bool& done) {

@@ -88,6 +88,10 @@ Status copy_begin(const Driver& driver, Device device, std::span<const Copy> cop
                   CopyTicket& ticket);
 Status copy_done(const Driver& driver, CopyTicket& ticket, bool& done);
 
+// As copy_begin, for who puts these copies on the stream in a way of its own.
+Status begin_copies(const Driver& driver, Device device, std::span<const Copy> copies,
+                    const std::function<Status(Stream)>& enqueue, CopyTicket& ticket);
+
 // Puts copies on a stream of the current context.
 Status enqueue_copies(const Driver& driver, std::span<const Copy> copies, Stream stream);
 

@@ -16,7 +16,6 @@
 #include <string_view>
 
 #include "device/cuda/copy.h"
-#include "device/cuda/copy_list.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/host_memory.h"
 #include "device/cuda/inbox.h"
@@ -28,6 +27,7 @@
 #include "device/cuda/reduce.h"
 #include "device/cuda/share.h"
 #include "device/cuda/stream.h"
+#include "device/cuda/turn_copies.h"
 #include "device/device_runtime.h"
 
 namespace accord::device {
@@ -77,6 +77,7 @@ class CudaRuntime final : public DeviceRuntime {
   Status run_on(int device, const std::function<Status()>& work) override;
   Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
   KernelPlace kernel_place(int device) override;
+  void expect_turns(int device) noexcept override { turn_copies_.expect(device); }
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
@@ -111,6 +112,7 @@ class CudaRuntime final : public DeviceRuntime {
 
   const cuda::Vendor& vendor_;
   cuda::HostMemory host_memory_;
+  cuda::TurnCopies turn_copies_{host_memory_};
   cuda::OpenedMemory opened_memory_;
   cuda::ProgramOrder program_order_;
   std::once_flag init_once_;
@@ -226,17 +228,17 @@ void CudaRuntime::order_behind_program(const void* context) noexcept {
 
 Status CudaRuntime::copy(int device, std::span<const Copy> copies) {
   const Driver* driver = vendor_.driver();
-  return driver == nullptr ? no_driver() : cuda::copy_list(*driver, device, copies);
+  return driver == nullptr ? no_driver() : turn_copies_.copy(*driver, device, copies);
 }
 
 Status CudaRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
   const Driver* driver = vendor_.driver();
-  return driver == nullptr ? no_driver() : cuda::copy_list_begin(*driver, device, copies, ticket);
+  return driver == nullptr ? no_driver() : turn_copies_.begin(*driver, device, copies, ticket);
 }
 
 Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
   const Driver* driver = vendor_.driver();
-  return driver == nullptr ? no_driver() : cuda::copy_done(*driver, ticket, done);
+  return driver == nullptr ? no_driver() : turn_copies_.done(*driver, ticket, done);
 }
 
 Status CudaRuntime::copy_batch(int device, const CopyBatch& batch) {

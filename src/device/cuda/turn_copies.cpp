@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "device/cuda/turn_copies.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "device/cuda/copy_list.h"
+
+namespace accord::device::cuda {
+namespace {
+
+// From there on the driver leaves a copy from the host to an engine by itself.
+constexpr std::size_t kRowsBytesMax = std::size_t{32} << 10;
+
+// What a turn takes, each of two copies by way of the host, and what goes both ways in a
+// microsecond while others copy, too (one H100).
+constexpr std::size_t kTurnUs = 150;
+constexpr std::size_t kCopyUs = 4;
+constexpr std::size_t kBytesPerUs = 20'000;
+// More is not kept page-locked, and to page-lock it takes longer than a turn.
+constexpr std::size_t kBounceBytesMin = std::size_t{4} << 10;
+constexpr std::size_t kBounceBytesMax = std::size_t{1} << 20;
+
+std::size_t size_of(const Copy& copy) { return copy.rows * copy.row_bytes; }
+
+bool is_run(const Copy& copy) {
+  return copy.rows == 1 ||
+         (copy.dst_pitch_bytes == copy.row_bytes && copy.src_pitch_bytes == copy.row_bytes);
+}
+
+bool is_on(const Driver& driver, Device device, const void* pointer) {
+  auto type = MemoryType::none;
+  int ordinal = -1;
+  const auto ask = [&](PointerAttribute attribute, auto& value) {
+    return driver.pointer_get_attribute(&value, attribute, address_of(pointer)) == Result::success;
+  };
+  return ask(PointerAttribute::memory_type, type) && type == MemoryType::device &&
+         ask(PointerAttribute::device_ordinal, ordinal) && ordinal == device;
+}
+
+Result enqueue_two_rows(const Driver& driver, const void* src, void* dst, std::size_t row_bytes,
+                        Stream stream) {
+  Copy2d rows{};
+  rows.src_type = MemoryType::unified;
+  rows.src_device = address_of(src);
+  rows.src_pitch_bytes = row_bytes;
+  rows.dst_type = MemoryType::unified;
+  rows.dst_device = address_of(dst);
+  rows.dst_pitch_bytes = row_bytes;
+  rows.width_bytes = row_bytes;
+  rows.height = 2;
+  return driver.copy_2d_async(&rows, stream);
+}
+
+// An odd number of bytes goes as two rectangles that overlap.
+Result enqueue_short(const Driver& driver, const Copy& copy, Stream stream) {
+  const std::size_t row_bytes = size_of(copy) / 2;
+  Result result = enqueue_two_rows(driver, copy.src, copy.dst, row_bytes, stream);
+  if (result == Result::success && size_of(copy) % 2 != 0)
+    result = enqueue_two_rows(driver, static_cast<const std::byte*>(copy.src) + 1,
+                              static_cast<std::byte*>(copy.dst) + 1, row_bytes, stream);
+  return result;
+}
+
+Status enqueue(const Driver& driver, std::span<const Copy> copies, Stream stream) {
+  for (const Copy& copy : copies) {
+    const std::size_t size_bytes = size_of(copy);
+    if (is_run(copy) && size_bytes > 1 && size_bytes < kRowsBytesMax) {
+      ACCORD_TRY(status_of(driver, enqueue_short(driver, copy, stream), symbol::copy_2d_async));
+    } else {
+      ACCORD_TRY(enqueue_copies(driver, {&copy, 1}, stream));
+    }
+  }
+  return Status();
+}
+
+// What stays within a device, in two steps: to `bounce` and from there.
+std::vector<Copy> by_way_of(std::byte* bounce, std::span<const Copy> copies,
+                            const std::vector<bool>& stays) {
+  std::vector<Copy> steps;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    Copy first = copies[i];
+    if (stays[i]) {
+      Copy second = first;
+      first.dst = bounce;
+      first.dst_pitch_bytes = first.row_bytes;
+      second.src = bounce;
+      second.src_pitch_bytes = second.row_bytes;
+      steps.push_back(first);
+      first = second;
+      bounce += size_of(second);
+    }
+    steps.push_back(first);
+  }
+  return steps;
+}
+
+}  // namespace
+
+void TurnCopies::expect(Device device) noexcept {
+  const auto index = static_cast<std::size_t>(device);
+  if (index < expected_.size()) expected_[index].store(true, std::memory_order_relaxed);
+}
+
+bool TurnCopies::are_taken(Device device) const noexcept {
+  const auto index = static_cast<std::size_t>(device);
+  return index < expected_.size() && expected_[index].load(std::memory_order_relaxed);
+}
+
+Status TurnCopies::copy(const Driver& driver, Device device, std::span<const Copy> copies) {
+  if (!are_taken(device)) return copy_list(driver, device, copies);
+  CopyTicket ticket;
+  ACCORD_TRY(begin(driver, device, copies, ticket));
+  for (bool is_done = false; !is_done;) ACCORD_TRY(done(driver, ticket, is_done));
+  return Status();
+}
+
+Status TurnCopies::begin(const Driver& driver, Device device, std::span<const Copy> copies,
+                         CopyTicket& ticket) {
+  if (are_taken(device)) {
+    bool begun = false;
+    const Status status = begin_by_engines(driver, device, copies, ticket, begun);
+    if (begun || !status.ok()) return status;
+  }
+  return copy_list_begin(driver, device, copies, ticket);
+}
+
+// `begun` says no where kernels are sooner, and nothing has been copied.
+Status TurnCopies::begin_by_engines(const Driver& driver, Device device,
+                                    std::span<const Copy> copies, CopyTicket& ticket, bool& begun) {
+  begun = false;
+  std::vector<bool> stays;
+  std::size_t count = 0;
+  Bounce bounce;
+  for (const Copy& copy : copies) {
+    stays.push_back(size_of(copy) != 0 && is_on(driver, device, copy.src) &&
+                    is_on(driver, device, copy.dst));
+    if (!stays.back()) continue;
+    ++count;
+    bounce.size_bytes += size_of(copy);
+  }
+  if (bounce.size_bytes > kBounceBytesMax ||
+      2 * kCopyUs * count + bounce.size_bytes / kBytesPerUs > kTurnUs)
+    return Status();
+  if (count != 0) {
+    bounce.size_bytes = std::bit_ceil(std::max(bounce.size_bytes, kBounceBytesMin));
+    ACCORD_TRY(host_memory_.allocate(&driver, bounce.size_bytes, bounce.memory));
+  }
+  const std::vector<Copy> steps = by_way_of(static_cast<std::byte*>(bounce.memory), copies, stays);
+  begun = true;
+  const Status status = begin_copies(
+      driver, device, copies, [&](Stream stream) { return enqueue(driver, steps, stream); },
+      ticket);
+  if (bounce.memory == nullptr) return status;
+  if (ticket.handle == nullptr) {
+    free(driver, bounce);
+    return status;
+  }
+  pending_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  bounces_.emplace(ticket.handle, bounce);
+  return status;
+}
+
+// Its bounce is looked up before the handle may become another ticket's.
+Status TurnCopies::done(const Driver& driver, CopyTicket& ticket, bool& done) {
+  if (pending_.load(std::memory_order_relaxed) == 0) return copy_done(driver, ticket, done);
+  std::unique_lock lock(mutex_);
+  auto bounce = bounces_.extract(ticket.handle);
+  lock.unlock();
+  const Status status = copy_done(driver, ticket, done);
+  if (bounce.empty()) return status;
+  if (!done) {
+    lock.lock();
+    bounces_.insert(std::move(bounce));
+    return status;
+  }
+  pending_.fetch_sub(1, std::memory_order_relaxed);
+  free(driver, bounce.mapped());
+  return status;
+}
+
+void TurnCopies::free(const Driver& driver, const Bounce& bounce) noexcept {
+  host_memory_.free(&driver, bounce.memory, bounce.size_bytes);
+}
+
+}  // namespace accord::device::cuda
