@@ -18,9 +18,32 @@ bool Outbox::attach(device::DeviceRuntime& runtime, int device) {
   const std::lock_guard locked(mutex_);
   if (!is_attached()) {
     group_->attach(runtime, device);
+    const device::KernelPlace kernels = runtime.kernel_place(device);
+    OutboxBoard& board = group_->outbox(group_->rank());
+    board.kernel_server.store(kernels.server, std::memory_order_relaxed);
+    board.kernel_device.store(kernels.device, std::memory_order_relaxed);
+    group_->outbox(0).attached.fetch_add(1, std::memory_order_acq_rel);
     attached_.store(true, std::memory_order_release);
   }
   return &group_->runtime() == &runtime && group_->device() == device;
+}
+
+void Outbox::look_for_turns() noexcept {
+  const std::uint32_t attached = group_->outbox(0).attached.load(std::memory_order_acquire);
+  if (attached == known_attached_.load(std::memory_order_relaxed)) return;
+  known_attached_.store(attached, std::memory_order_relaxed);
+  const auto place = [&](int rank) {
+    const OutboxBoard& board = group_->outbox(rank);
+    return device::KernelPlace{.device = board.kernel_device.load(std::memory_order_relaxed),
+                               .server = board.kernel_server.load(std::memory_order_relaxed)};
+  };
+  const device::KernelPlace mine = place(group_->rank());
+  for (int rank = 0; rank < group_->size(); ++rank) {
+    if (rank == group_->rank() || !device::takes_turns(mine, place(rank))) continue;
+    takes_turns_.store(true, std::memory_order_relaxed);
+    runtime().expect_turns(device());
+    return;
+  }
 }
 
 device::DeviceRuntime& Outbox::runtime() const noexcept { return group_->runtime(); }
@@ -317,7 +340,9 @@ bool Outbox::kernel_is_worth_it(std::size_t size_bytes) noexcept {
 }
 
 Status Outbox::copy_quickly(const device::Copy& copy, Fetch how, bool& done) {
-  if (how == Fetch::by_engine || !kernel_is_worth_it(copy.row_bytes)) return {};
+  if (how == Fetch::by_engine || takes_turns_.load(std::memory_order_relaxed) ||
+      !kernel_is_worth_it(copy.row_bytes))
+    return {};
   ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
   if (done) quick_.fetch_add(1, std::memory_order_relaxed);
   return {};

@@ -138,6 +138,8 @@ struct alignas(128) OutboxBoard {
   std::array<std::uint64_t, 2> cookie{};        // rank 0's is everybody's
   // Rank 0's counts what all ranks have changed of what they lend.
   alignas(64) std::atomic<std::uint64_t> news{0};
+  // Rank 0's: how many ranks are attached.
+  std::atomic<std::uint32_t> attached{0};
   alignas(64) OutboxSlot slots[kSlots];
   // By receiver: this rank sends it headers.
   alignas(64) std::atomic<bool> sends_headers[kRanksMax] = {};
@@ -150,6 +152,9 @@ struct alignas(128) OutboxBoard {
   alignas(64) std::atomic<std::uint32_t> waits{0};
   std::atomic<std::uint32_t> posted{0};
   std::atomic<std::uint64_t> looks{0};
+  // Where its kernels run (device::KernelPlace), once it is attached.
+  std::atomic<std::uint64_t> kernel_server{0};
+  std::atomic<std::uint64_t> kernel_device{0};
 };
 
 class Outbox final : public Lender {
@@ -165,6 +170,9 @@ class Outbox final : public Lender {
   // there. False where it uses another one for them already.
   bool attach(device::DeviceRuntime& runtime, int device);
   bool is_attached() const noexcept { return attached_.load(std::memory_order_acquire); }
+  // Of an attached rank: tells the runtime where its kernels take turns with those of a rank that
+  // has attached since. Costs a load where none has.
+  void look_for_turns() noexcept;
   device::DeviceRuntime& runtime() const noexcept;
   int device() const noexcept;
 
@@ -349,6 +357,8 @@ class Outbox final : public Lender {
   std::vector<Own> own_;
   WaitingByPlace lent_out_;  // or spilled: each has room in the spill
   QuickCopy quick_copy_;
+  std::atomic<std::uint32_t> known_attached_{0};
+  std::atomic<bool> takes_turns_{false};  // on its device, with another rank of the node
   std::atomic<Clock::rep> last_wish_{0};  // for a quick copy
   std::vector<std::uint16_t> kept_;       // in their slots
   std::vector<std::uint16_t> free_slots_;

@@ -293,6 +293,7 @@ void attend(const core::StagedBuffer& buffer) {
   if (node_joined && !outbox().is_attached() && buffer.is_staged() &&
       where.kind == device::MemoryKind::device && where.runtime != nullptr)
     (void)outbox().attach(*where.runtime, where.device);
+  if (node_joined && outbox().is_attached()) outbox().look_for_turns();
   attend();
 }
 

@@ -313,6 +313,36 @@ TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
 }
 
 // What many receives have got goes to the device by one wait for it.
+// As where two processes share a GPU without a server for their kernels.
+class SharedRuntime final : public ForwardingRuntime {
+ public:
+  explicit SharedRuntime(std::uint64_t device) : place_{.device = device} {}
+
+  device::KernelPlace kernel_place(int) override { return place_; }
+  void expect_turns(int device) noexcept override { expected_ = device; }
+  int expected() const { return expected_; }
+
+ private:
+  device::KernelPlace place_;
+  int expected_ = -1;
+};
+
+TEST(Outbox, TellsTheRuntimeOfTurnsOnItsDevice) {
+  Processes processes(3);
+  SharedRuntime first(7);
+  SharedRuntime second(8);
+  SharedRuntime third(7);
+  ASSERT_TRUE(processes[0].attach(first, 0));
+  ASSERT_TRUE(processes[1].attach(second, 1));
+  for (int rank = 0; rank < 2; ++rank) processes[rank].look_for_turns();
+  EXPECT_EQ(-1, first.expected());
+  ASSERT_TRUE(processes[2].attach(third, 2));
+  for (int rank = 0; rank < 3; ++rank) processes[rank].look_for_turns();
+  EXPECT_EQ(0, first.expected());
+  EXPECT_EQ(-1, second.expected());
+  EXPECT_EQ(2, third.expected());
+}
+
 TEST(CopyOuts, BringAllTogether) {
   constexpr std::size_t kPartBytes = 40;
   constexpr std::size_t kParts = 16;

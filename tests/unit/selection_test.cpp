@@ -423,6 +423,24 @@ TEST(selection, no_call_takes_an_algorithm_that_does_not_have_it) {
   }
 }
 
+// Where ranks take turns on a device nothing waits there for a peer, and a turn takes longer than
+// to stage what is short.
+TEST(selection, short_calls_are_staged_where_ranks_take_turns) {
+  const Reach turns{.in_turns = true};
+  for (const Kind kind : {Kind::allreduce, Kind::alltoall, Kind::allgather, Kind::bcast}) {
+    Question question{.kind = kind, .ranks = 4};
+    for (const std::size_t size_bytes : {std::size_t{8}, 64 * kKiB}) {
+      question.size_bytes = question.longest_bytes = size_bytes;
+      EXPECT_STREQ("staged", name_of(outcome(question, {}, turns)));
+      EXPECT_STREQ("inbox", name_of(outcome(question, {})));
+      EXPECT_TRUE(
+          outcome(question, {named("node"), Origin::setting}, turns).is(algorithms::regions));
+    }
+    question.size_bytes = question.longest_bytes = 4 * kMiB;
+    EXPECT_TRUE(outcome(question, {}, turns).is(algorithms::regions));
+  }
+}
+
 // By the rule from ACCORD_PACKET_BYTES on, and for who asks; where devices have none, words.
 TEST(selection, packets_are_for_long_blocks_and_who_asks) {
   const Question question{.kind = Kind::allreduce,

@@ -114,6 +114,8 @@ constinit const Algorithm algorithms::regions{
     .bytes =
         "what the collective has to move; through regions one more copy within the device; one "
         "shot: (ranks - 1) times the vector, two shots: twice the vector",
-    .where = "within a node; from ACCORD_NODE_BYTES on, straight from ACCORD_DIRECT_BYTES on"};
+    .where =
+        "within a node; from ACCORD_NODE_BYTES on (from ACCORD_TURN_BYTES on where ranks take "
+        "turns on a device), straight from ACCORD_DIRECT_BYTES on"};
 
 }  // namespace accord::core
