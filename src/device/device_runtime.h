@@ -167,6 +167,12 @@ class DeviceRuntime {
 
   // The same, without waiting. `done` is set when the bytes have arrived; the ticket is then spent.
   virtual Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) = 0;
+  // Of copies that more will follow at once: they may wait for a turn (expect_turns), since what
+  // comes in the meantime then goes together.
+  virtual Status copy_begin_patiently(int device, std::span<const Copy> copies,
+                                      CopyTicket& ticket) {
+    return copy_begin(device, copies, ticket);
+  }
   virtual Status copy_done(CopyTicket& ticket, bool& done) = 0;
 
   // Copies of which some follow a layout (layout_copy.h), in the same two forms. A runtime without

@@ -98,10 +98,10 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
     mine.ok = 1;
     return {};
   }
+  mine.kernels = runtime.kernel_place(device);
   ACCORD_TRY(inboxes ? lease_inbox() : lease_region());
   regions_[static_cast<std::size_t>(rank)] = memory_.data();
   if (inboxes) ACCORD_TRY(prepare_inbox(mine));
-  mine.kernels = runtime.kernel_place(device);
   // One for all: a runtime has all kernels or none. Asked now that the device is in use for sure.
   mine.reduces = runtime.can_reduce(device::ReduceOp::sum, device::Element::float32) ? 1 : 0;
   ACCORD_TRY(share_memory(mine));
@@ -180,7 +180,20 @@ std::size_t lane_bytes_where_shared(std::size_t ranks) {
 
 }  // namespace
 
+// Also of ranks that cannot be a group for it.
+void Group::look_for_turns(std::span<const Record> records) noexcept {
+  const device::KernelPlace& mine = records[static_cast<std::size_t>(rank_)].kernels;
+  for (const Record& one : records) {
+    for (const Record& other : records)
+      shares_device_ =
+          shares_device_ || (&one < &other && device::takes_turns(one.kernels, other.kernels));
+    if (&one != &records[static_cast<std::size_t>(rank_)] && device::takes_turns(one.kernels, mine))
+      runtime_->expect_turns(device_);
+  }
+}
+
 Status Group::accept(std::span<const Record> records) {
+  look_for_turns(records);
   reduces_ = true;
   for (const Record& record : records) {
     if (record.ok == 0) return {StatusCode::unsupported, "node: a rank cannot take part"};
@@ -193,12 +206,6 @@ Status Group::accept(std::span<const Record> records) {
     for (const Record& record : records) all.push_back(record.*member);
     return all;
   };
-  shares_device_ = device::take_turns(of_all(&Record::kernels));
-  const auto in_turns_with_mine = [&](const Record& record) {
-    return &record != &records[static_cast<std::size_t>(rank_)] &&
-           device::takes_turns(record.kernels, records[static_cast<std::size_t>(rank_)].kernels);
-  };
-  if (std::ranges::any_of(records, in_turns_with_mine)) runtime_->expect_turns(device_);
   if (device::take_turns(of_all(&Record::inbox_kernels)))
     return {StatusCode::unsupported, "node: ranks share a device, where kernels must not wait"};
   const std::size_t sharers = most_on_one_device(records);

@@ -272,6 +272,7 @@ class Group {
   Status address_inboxes();
   Status try_to_reduce();
   bool is_sound(const Record& record) const noexcept;
+  void look_for_turns(std::span<const Record> records) noexcept;
   Status find_meeting_place();
   std::vector<int> descriptors_to_send();
   Status make_mailbox_file();

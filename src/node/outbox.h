@@ -328,6 +328,7 @@ class Outbox final : public Lender {
   Stage stage(const MessageHeader& header) const noexcept;
   std::uint64_t ticket_of(const MessageHeader& header) const noexcept;
   bool waits_for_us(const MessageHeader& header) const noexcept;
+  bool is_window() const noexcept;
   bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "device/cuda/copy.h"
+#include "device/cuda/copy_list.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/host_memory.h"
 #include "device/cuda/inbox.h"
@@ -61,6 +62,8 @@ class CudaRuntime final : public DeviceRuntime {
 
   Status copy(int device, std::span<const Copy> copies) override;
   Status copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) override;
+  Status copy_begin_patiently(int device, std::span<const Copy> copies,
+                              CopyTicket& ticket) override;
   Status copy_done(CopyTicket& ticket, bool& done) override;
   Status copy_batch(int device, const CopyBatch& batch) override;
   Status batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) override;
@@ -236,6 +239,12 @@ Status CudaRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTic
   return driver == nullptr ? no_driver() : turn_copies_.begin(*driver, device, copies, ticket);
 }
 
+Status CudaRuntime::copy_begin_patiently(int device, std::span<const Copy> copies,
+                                         CopyTicket& ticket) {
+  const Driver* driver = vendor_.driver();
+  return driver == nullptr ? no_driver() : cuda::copy_list_begin(*driver, device, copies, ticket);
+}
+
 Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
   const Driver* driver = vendor_.driver();
   return driver == nullptr ? no_driver() : turn_copies_.done(*driver, ticket, done);
@@ -243,12 +252,17 @@ Status CudaRuntime::copy_done(CopyTicket& ticket, bool& done) {
 
 Status CudaRuntime::copy_batch(int device, const CopyBatch& batch) {
   const Driver* driver = vendor_.driver();
-  return driver == nullptr ? no_driver() : cuda::copy_batch(*driver, device, batch);
+  if (driver == nullptr) return no_driver();
+  if (batch.laid_out.empty()) return turn_copies_.copy(*driver, device, batch.plain.copies());
+  return cuda::copy_batch(*driver, device, batch);
 }
 
 Status CudaRuntime::batch_begin(int device, const CopyBatch& batch, CopyTicket& ticket) {
   const Driver* driver = vendor_.driver();
-  return driver == nullptr ? no_driver() : cuda::batch_begin(*driver, device, batch, ticket);
+  if (driver == nullptr) return no_driver();
+  if (batch.laid_out.empty())
+    return turn_copies_.begin(*driver, device, batch.plain.copies(), ticket);
+  return cuda::batch_begin(*driver, device, batch, ticket);
 }
 
 bool CudaRuntime::can_reduce(ReduceOp op, Element element) {
