@@ -60,7 +60,9 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   const std::size_t direct_bytes = config().direct_bytes;
   const bool by_pairs = node::goes_by_pairs(question.kind);
   ways.regions = is_wanted || (node_bytes != 0 && (by_pairs || question.size_bytes >= node_bytes));
-  ways.in_turns = is_wanted || by_pairs || question.longest_bytes >= config().turn_bytes;
+  // Only the root of a gather copies, so nobody waits for its turn.
+  ways.in_turns = is_wanted || by_pairs || question.kind == Kind::gather ||
+                  question.longest_bytes >= config().turn_bytes;
   const bool is_long = direct_bytes != 0 && question.longest_bytes >= direct_bytes;
   ways.direct = asked.variant.direct || (!is_wanted && is_long);
   // Lanes of a region take twice the time of a buffer that is reached directly.
