@@ -145,7 +145,7 @@ struct Algorithm {
   bool (*takes)(const Situation& situation);
   // What `question` comes to in detail; null: there are no details.
   Variant (*in_detail)(const Question& question, const DeviceWays& ways) = nullptr;
-  // Null: calls of the host MPI, for coll/collective_operation. Both outlive what is made.
+  // Null: calls of the host MPI, for coll/run/collective_operation. Both outlive what is made.
   std::unique_ptr<Exchange> (*make)(Team& team, const CollArgs& call, Company company) = nullptr;
   // Whose runtime alone copies a call's ends; null: any does.
   const node::Group* (*copier)(Team& team, const CollArgs& call) = nullptr;

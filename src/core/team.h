@@ -3,8 +3,8 @@
 //
 // What the ranks of a communicator share: who is on which node, device memory that they have open,
 // a wire between nodes, communicators of collective libraries. Each is made on first need, by all
-// ranks in the same call (coll/bootstrap.h); what is made or declined is equal on all ranks. Knows
-// no algorithm and no mpi.h.
+// ranks in the same call (coll/run/bootstrap.h); what is made or declined is equal on all ranks.
+// Knows no algorithm and no mpi.h.
 #pragma once
 
 #include <cstddef>

@@ -26,10 +26,6 @@ Binding binding();
 // The directory of libaccord.so, where its shims and modules are. Empty when it cannot be told.
 const std::string& library_directory();
 
-// Whether the program, or a library that was loaded with it, is linked with libaccord.so: it uses
-// accord.h. Others have Accord preloaded.
-bool is_linked() noexcept;
-
 // Whether a function is Accord's own: libaccord has it whatever the MPI has.
 bool is_provided_by_accord(std::string_view name) noexcept;
 

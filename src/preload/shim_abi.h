@@ -40,6 +40,10 @@ namespace accord::preload {
 // job learn of it: from now on every call goes to the host MPI.
 void forward_all() noexcept;
 
+// Whether the program, or a library that was loaded with it, is linked with libaccord.so: it uses
+// accord.h. Others have Accord preloaded.
+bool is_linked() noexcept;
+
 }  // namespace accord::preload
 #endif
 #endif

@@ -31,6 +31,7 @@
 #include "preload/bind.h"
 #include "preload/elf_objects.h"
 #include "preload/host_mpi.h"
+#include "preload/shim_abi.h"
 #include "preload/trampolines.h"
 
 namespace accord::preload {

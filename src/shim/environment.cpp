@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "coll/select/selection.h"
 #include "device/machine.h"
-#include "preload/bind.h"
 #include "preload/shim_abi.h"
 #include "shim/collectives.h"
 #include "shim/lineage.h"

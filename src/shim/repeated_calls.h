@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/run/collective.h"
 #include "device/device_runtime.h"
 
 namespace accord::shim {

@@ -15,7 +15,7 @@
 
 #include "base/config.h"
 #include "base/status.h"
-#include "coll/collective.h"
+#include "coll/run/collective.h"
 #include "coll/select/names.h"
 #include "core/engine.h"
 #include "core/requests.h"

@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "any_collective.h"
-#include "coll/collective.h"
+#include "coll/run/collective.h"
 #include "fake_device.h"
 #include "scenario.h"
 

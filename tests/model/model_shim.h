@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "coll/collective.h"
+#include "coll/run/collective.h"
 #include "core/engine.h"
 #include "core/requests.h"
 #include "exchange_options.h"

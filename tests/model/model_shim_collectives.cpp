@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // The collectives of the model shim: what src/shim/{shapes,collectives}.h do over a real MPI.
-#include "coll/collective_operation.h"
+#include "coll/run/collective_operation.h"
 #include "fake_device.h"
 #include "model_shim.h"
 

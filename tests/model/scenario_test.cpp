@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "coll/collective.h"
 #include "coll/intra/direct_exchange.h"
 #include "coll/pairs/pairwise_exchange.h"
+#include "coll/run/collective.h"
 #include "device/host/inbox.h"
 
 namespace accord::model {

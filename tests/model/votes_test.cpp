@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/stages.h"
-#include "coll/collective.h"
+#include "coll/run/collective.h"
 #include "coll/select/reasons.h"
 #include "scenario.h"
 

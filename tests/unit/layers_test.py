@@ -3,9 +3,11 @@
 # Copyright 2026 The Accord authors
 """The rooms of src/ include only rooms below them, and only the shim includes mpi.h.
 
-Only a device runtime includes the files of its folder.
+Only a device runtime includes the files of its folder. Within a room no folders include each other in a circle, nor
+do headers.
 """
 
+import graphlib
 import re
 import sys
 from pathlib import Path
@@ -76,6 +78,32 @@ def faults_of(source: Path, path: Path, runtimes: set[str]) -> list[str]:
     return faults
 
 
+def includes_of(source: Path, top: Path) -> list[Path]:
+    """The files of src/ that one includes, relative to it."""
+    found = re.findall(r'^\s*#\s*include\s+"([^"]+)"', source.read_text(), re.MULTILINE)
+    return [Path(header) for header in found if (top / header).exists()]
+
+
+def circles_of(sources: list[Path], top: Path) -> list[str]:
+    """Where folders of one room include each other in a circle, or headers do."""
+    folders: dict[str, set[str]] = {}
+    headers: dict[str, set[str]] = {}
+    for source in sources:
+        path = source.relative_to(top)
+        for header in includes_of(source, top):
+            if header.parts[0] == path.parts[0] and header.parent != path.parent:
+                folders.setdefault(str(path.parent), set()).add(str(header.parent))
+            if path.suffix == ".h" and header != path:
+                headers.setdefault(str(path), set()).add(str(header))
+    faults = []
+    for graph in (folders, headers):
+        try:
+            graphlib.TopologicalSorter(graph).prepare()
+        except graphlib.CycleError as error:
+            faults.append(f"a circle: {' includes '.join(reversed(error.args[1]))}")
+    return faults
+
+
 def main() -> int:
     top = Path(__file__).resolve().parents[2] / "src"
     runtimes = runtimes_of(top)
@@ -85,6 +113,7 @@ def main() -> int:
     faults = [
         fault for file in sources for fault in faults_of(file, file.relative_to(top), runtimes)
     ]
+    faults += circles_of(sources, top)
     faults += [
         f"device/{name} has no runtime.cpp"
         for name in runtimes

@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "coll/library/cargo.h"
 
-#include "coll/pairs/ccl_pairs.h"
+#include "coll/library/pairs.h"
 
 namespace accord::core {
 namespace {

@@ -2,13 +2,13 @@
 // Copyright 2026 The Accord authors
 //
 // Collectives in which only the two ranks of a pair know what they exchange (alltoallv, alltoallw,
-// gatherv, scatterv, and those of neighbours): no size is common to all ranks. Each algorithm for
-// them is a file of this folder.
+// gatherv, scatterv, and those of neighbours): no size is common to all ranks. Each way of them is
+// a file of this folder.
 // - pairwise_exchange.h: within a node, between the users' buffers or through regions.
 // - inbox_pairs.h: within a node, short pairs by inboxes and the others by a PairwiseExchange.
 // - two_level_pairs.h: on several nodes, a PairwiseExchange within the node and far_pairs.h for the
 //   rest, which puts the shortest together (bundles.h).
-// - ccl_pairs.h: by a collective library.
+// - library/pairs.h, beside what it goes by: by a collective library.
 // Here is what they share: how a pair is described, and what becomes of a mistake of the program,
 // which ends one pair but not the call. Their state machines differ: within a node a receiver reads
 // its peer's record and fetches; between nodes all is messages, and a rank goes on for others.

@@ -3,7 +3,6 @@
 //
 // Calls by a collective library, NCCL or its like (exchange.h).
 #include "coll/algorithm.h"
-
 #include "coll/library/exchange.h"
 #include "core/team.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/collective_operation.h"
+#include "coll/run/collective_operation.h"
 
 #include <algorithm>
 #include <utility>

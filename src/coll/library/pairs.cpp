@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/pairs/ccl_pairs.h"
+#include "coll/library/pairs.h"
 
 #include <fmt/format.h>
 

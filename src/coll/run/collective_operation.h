@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "coll/bootstrap.h"
-#include "coll/collective.h"
 #include "coll/exchange.h"
+#include "coll/run/bootstrap.h"
+#include "coll/run/collective.h"
 #include "core/engine.h"
 #include "core/meeting.h"
 

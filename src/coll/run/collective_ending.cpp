@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "coll/collective_operation.h"
+#include "coll/run/collective_operation.h"
 
 namespace accord::core {
 
@@ -97,10 +97,8 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
       done = false;
       polled = port.test(slot.request, done);
     }
-    if (slot.state == Slot::State::copying_in)
-      polled = call_.args->in.copied(slot.ticket, done);
-    if (slot.state == Slot::State::copying_out)
-      polled = call_.args->out.copied(slot.ticket, done);
+    if (slot.state == Slot::State::copying_in) polled = call_.args->in.copied(slot.ticket, done);
+    if (slot.state == Slot::State::copying_out) polled = call_.args->out.copied(slot.ticket, done);
     if (done || !polled.ok()) slot.state = Slot::State::empty;
     all_done = all_done && slot.state == Slot::State::empty;
   }

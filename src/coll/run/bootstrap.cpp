@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/bootstrap.h"
+#include "coll/run/bootstrap.h"
 
 #include <algorithm>
 #include <iterator>

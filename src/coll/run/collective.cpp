@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "coll/collective.h"
+#include "coll/run/collective.h"
 
 #include <accord/accord.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "coll/collective_operation.h"
 #include "coll/inter/tags.h"
 #include "coll/library/exchange.h"
+#include "coll/run/collective_operation.h"
 #include "device/inbox.h"
 #include "node/housekeeping.h"
 
