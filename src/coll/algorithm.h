@@ -25,10 +25,13 @@ class Group;
 }
 
 namespace accord::core {
+struct Team;
+}
+
+namespace accord::coll {
 
 class Exchange;
 struct Algorithm;
-struct Team;
 struct CollArgs;
 
 // An algorithm and how it is run, as a name such as "node-direct-two-shot" asks for it. Default: by
@@ -146,12 +149,13 @@ struct Algorithm {
   // What `question` comes to in detail; null: there are no details.
   Variant (*in_detail)(const Question& question, const DeviceWays& ways) = nullptr;
   // Null: calls of the host MPI, for coll/run/collective_operation. Both outlive what is made.
-  std::unique_ptr<Exchange> (*make)(Team& team, const CollArgs& call, Company company) = nullptr;
+  std::unique_ptr<Exchange> (*make)(core::Team& team, const CollArgs& call,
+                                    Company company) = nullptr;
   // Whose runtime alone copies a call's ends; null: any does.
-  const node::Group* (*copier)(Team& team, const CollArgs& call) = nullptr;
+  const node::Group* (*copier)(core::Team& team, const CollArgs& call) = nullptr;
   // Whether a blocking call is so short that it may be polled at once, without an operation. Null:
   // never.
-  bool (*goes_at_once)(Team& team, const CollArgs& call) = nullptr;
+  bool (*goes_at_once)(core::Team& team, const CollArgs& call) = nullptr;
 
   // For people: docs/algorithms.md.
   const char* what;
@@ -179,4 +183,4 @@ inline bool Asked::for_host() const noexcept {
 // Whether memory of an end may be copied by `group`'s runtime; null: by any.
 bool copies_ends_of(const node::Group* group, const CollArgs& call);
 
-}  // namespace accord::core
+}  // namespace accord::coll

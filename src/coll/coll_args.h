@@ -17,22 +17,25 @@
 #include "core/wire.h"
 #include "node/call.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // On the communicator and with the datatypes of the call. Each starts something and returns the
 // host MPI's error code; what they are given lives until `request` is complete. Thread-safe as the
 // host MPI is.
 struct HostOps {
   // An element-wise minimum of the four words.
-  std::function<int(const Vote& mine, Vote& all, HostRequest& request)> issue_vote;
+  std::function<int(const core::Vote& mine, core::Vote& all, core::HostRequest& request)>
+      issue_vote;
   // An exchange of `size_bytes` bytes of each rank, in the order of the ranks.
-  std::function<int(const void* mine, void* all, std::size_t size_bytes, HostRequest& request)>
+  std::function<int(const void* mine, void* all, std::size_t size_bytes,
+                    core::HostRequest& request)>
       issue_allgather;
   // Empty where the ranks have no wires.
-  IssueWire issue_wire;
+  core::IssueWire issue_wire;
   // Empty where chunks of the host MPI's call are no use. Starts it on `length_bytes` bytes; `in`
   // or `out` is null where this rank has no such end, and in == out means in place.
-  std::function<int(const void* in, void* out, std::size_t length_bytes, HostRequest& request)>
+  std::function<int(const void* in, void* out, std::size_t length_bytes,
+                    core::HostRequest& request)>
       issue_chunk;
   // Of reductions: inout = in op inout, of elements in host memory; done when it returns. Empty
   // where no host may reduce.
@@ -42,8 +45,8 @@ struct HostOps {
 // Everything but the ballot, the ends, rank and in_place is equal on all ranks.
 struct CollArgs {
   node::Kind kind = node::Kind::bcast;
-  Key key;
-  Ballot ballot = Ballot::neutral;
+  core::Key key;
+  core::Ballot ballot = core::Ballot::neutral;
   // Who wants it to go a certain way, one of coll/select/reasons.h; "": nobody.
   const char* asked_by = "";
   DeviceWays ways;  // what it may try
@@ -60,9 +63,9 @@ struct CollArgs {
   bool in_company = false;
   int rank = 0;
   bool in_place = false;  // as node::Geometry means it; pair by pair: both ends are one
-  CallEnd in;             // what this rank puts in; no elements: nothing
-  CallEnd out;            // what it gets out
+  core::CallEnd in;       // what this rank puts in; no elements: nothing
+  core::CallEnd out;      // what it gets out
   HostOps host;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

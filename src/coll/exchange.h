@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class Exchange {
  public:
@@ -32,4 +32,4 @@ class Exchange {
   virtual const char* path() const noexcept { return nullptr; }
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

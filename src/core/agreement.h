@@ -21,6 +21,11 @@
 #include <unordered_map>
 #include <vector>
 
+namespace accord::coll {
+// What a vote chooses between: coll/algorithm.h.
+struct Algorithm;
+}  // namespace accord::coll
+
 namespace accord::core {
 
 // What MPI makes equal on all ranks of a communicator for one call.
@@ -53,9 +58,6 @@ struct CallMark {
 // nodes on which blocks travel together.
 enum class Ballot { neutral, host, device_shortest, device_short, device };
 
-// What a vote chooses between: coll/algorithm.h.
-struct Algorithm;
-
 // The 32 bytes that are combined by an element-wise minimum over all ranks.
 struct Vote {
   std::array<std::int64_t, 4> words{};
@@ -83,8 +85,8 @@ struct VoteResult {
 
   // Written last, since a thread that begins a later call may look while another takes the vote.
   std::atomic<bool> known{false};
-  const Algorithm* algorithm = nullptr;  // null: one call of the host MPI on whole buffers
-  std::string why;                       // not by a better one, for people
+  const coll::Algorithm* algorithm = nullptr;  // null: one call of the host MPI on whole buffers
+  std::string why;                             // not by a better one, for people
 };
 
 struct Turn {
@@ -107,7 +109,7 @@ class ModeTable {
   // no lock while nothing of this communicator is under way: then nobody else has to do with its
   // table.
   template <class Accepts>
-  std::optional<const Algorithm*> next_if(const Key& key, Accepts accepts) {
+  std::optional<const coll::Algorithm*> next_if(const Key& key, Accepts accepts) {
     const auto found = rests_ ? entries_.end() : entries_.find(key);
     if (found == entries_.end() || votes(found->second.calls + 1)) return std::nullopt;
     const VoteResult& result = *found->second.latest;
@@ -117,7 +119,7 @@ class ModeTable {
     return result.algorithm;
   }
   bool next_is_of_host(const Key& key) {
-    return next_if(key, [](const Algorithm* voted) { return voted == nullptr; }).has_value();
+    return next_if(key, [](const coll::Algorithm* voted) { return voted == nullptr; }).has_value();
   }
 
   // Every key votes anew.

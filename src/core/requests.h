@@ -23,6 +23,10 @@
 #include "core/host_port.h"
 #include "core/staged_buffer.h"
 
+namespace accord::p2p {
+class SharedBatch;
+}
+
 namespace accord::core {
 
 // What the status of a request shall say of the message, where the host MPI's request does not
@@ -34,8 +38,6 @@ struct MessageInfo {
   bool has_origin = true;  // else the host MPI knows source and tag
   bool is_cancelled = false;
 };
-
-class SharedBatch;
 
 class Tracked {
  public:
@@ -52,7 +54,7 @@ class Tracked {
   // one that the host MPI has completed so, into a batch that is begun afterwards.
   virtual bool may_fetch_early() const noexcept { return false; }
   virtual void fetch_early(const Completion& /*completion*/,
-                           const std::shared_ptr<SharedBatch>& /*batch*/) {}
+                           const std::shared_ptr<p2p::SharedBatch>& /*batch*/) {}
   // Whether what has come for it may be copied out together with others.
   virtual bool copies_out() const noexcept { return false; }
   // Whether it has yet to arrive by that batch.

@@ -19,9 +19,12 @@ namespace accord::node {
 class Group;
 }
 
+namespace accord::coll {
+class CclGroup;
+}
+
 namespace accord::core {
 
-class CclGroup;
 class Wire;
 
 // A group of the ranks of a node that have device memory of each other open.
@@ -52,7 +55,8 @@ struct Team {
   NodeGroup regions;  // for long calls
   NodeGroup inboxes;  // for short ones
   Nodes nodes;
-  std::vector<std::shared_ptr<CclGroup>> libraries;  // one a library that calls have asked for
+  std::vector<std::shared_ptr<coll::CclGroup>>
+      libraries;  // one a library that calls have asked for
 };
 
 }  // namespace accord::core

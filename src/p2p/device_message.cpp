@@ -8,46 +8,48 @@
 
 #include "device/staging_pool.h"
 
-namespace accord::core {
+namespace accord::p2p {
 namespace {
 
 using node::MessageHeader;
-using Direction = LayoutCopy::Direction;
+using Direction = core::LayoutCopy::Direction;
 
-bool is_on(const node::Outbox& outbox, const StagedBuffer& buffer) {
+bool is_on(const node::Outbox& outbox, const core::StagedBuffer& buffer) {
   return buffer.is_staged() && buffer.where().kind == device::MemoryKind::device &&
          buffer.where().runtime == &outbox.runtime() && buffer.where().device == outbox.device();
 }
 
 // A scattered buffer that no kernel reaches: by way of host memory in one piece, since copies of
 // its rows take a microsecond each.
-Status scatter(node::Outbox& outbox, const Segment& segment, void* host, const std::byte* packed,
-               std::size_t size_bytes) {
+Status scatter(node::Outbox& outbox, const core::Segment& segment, void* host,
+               const std::byte* packed, std::size_t size_bytes) {
   device::StagingBuffer whole;
   ACCORD_TRY(device::staging_pool().acquire(&outbox.runtime(), size_bytes, whole));
   const device::Copy copy{.dst = whole.data(), .src = packed, .row_bytes = size_bytes};
   ACCORD_TRY(outbox.runtime().copy(outbox.device(), {&copy, 1}));
-  device::copy_on_host(packed_copies(segment, host, size_bytes, whole.data(), Direction::unpack));
+  device::copy_on_host(
+      core::packed_copies(segment, host, size_bytes, whole.data(), Direction::unpack));
   return {};
 }
 
 // One that lies in host memory.
-Status unpack_from_host(const Segment& segment, StagedBuffer& buffer, const std::byte* packed,
-                        std::size_t size_bytes) {
-  device::copy_on_host(packed_copies(segment, buffer.host(), size_bytes,
-                                     const_cast<std::byte*>(packed), Direction::unpack));
+Status unpack_from_host(const core::Segment& segment, core::StagedBuffer& buffer,
+                        const std::byte* packed, std::size_t size_bytes) {
+  device::copy_on_host(core::packed_copies(segment, buffer.host(), size_bytes,
+                                           const_cast<std::byte*>(packed), Direction::unpack));
   return buffer.copy_out(size_bytes);
 }
 
-std::byte* start_of(const Segment& segment, const StagedBuffer& buffer) {
+std::byte* start_of(const core::Segment& segment, const core::StagedBuffer& buffer) {
   return static_cast<std::byte*>(buffer.user()) + segment.offset_bytes + segment.type->low_bytes();
 }
 
-Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
+Status unpack(node::Outbox& outbox, const core::Segment& segment, core::StagedBuffer& buffer,
               const std::byte* packed, std::size_t size_bytes, node::Fetch how) {
   const bool direct = is_on(outbox, buffer);
-  const CopyBatch batch = packed_copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
-                                        const_cast<std::byte*>(packed), Direction::unpack);
+  const core::CopyBatch batch =
+      core::packed_copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
+                          const_cast<std::byte*>(packed), Direction::unpack);
   const bool is_one_run = batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
                           batch.plain.copies()[0].rows == 1;
   if (direct && is_one_run) {
@@ -62,8 +64,9 @@ Status unpack(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer
 
 }  // namespace
 
-Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
-                    int receiver, MessageHeader& header, Posted& posted, bool again) {
+Status post_message(node::Outbox& outbox, const core::Segment& segment,
+                    const core::StagedBuffer& buffer, int receiver, MessageHeader& header,
+                    Posted& posted, bool again) {
   posted = Posted::no;
   const device::PointerInfo& where = buffer.where();
   if (!buffer.is_staged() || where.kind != device::MemoryKind::device || where.runtime == nullptr ||
@@ -71,40 +74,41 @@ Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBu
     return {};
   const std::size_t size_bytes = segment.size_bytes();
   const node::Outbox::Room room = outbox.reserve(
-      receiver, size_bytes, {.start = run_of(segment, buffer.user(), size_bytes), .memory = where},
-      header, again);
+      receiver, size_bytes,
+      {.start = core::run_of(segment, buffer.user(), size_bytes), .memory = where}, header, again);
   if (room.is_full) posted = Posted::later;
   if (room.start == nullptr && !room.is_lent) return {};
   posted = Posted::yes;
   if (room.is_lent) return {};
-  const CopyBatch batch =
-      packed_copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
+  const core::CopyBatch batch =
+      core::packed_copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
   const Status copied = outbox.runtime().copy_batch(outbox.device(), batch);
   if (!copied.ok()) outbox.fail(header);
   return copied;
 }
 
-bool find_header(const node::Lender& lender, const Segment& segment, void* host,
+bool find_header(const node::Lender& lender, const core::Segment& segment, void* host,
                  std::size_t received_bytes, MessageHeader& header) {
   constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
   if ((received_bytes != sizeof header && received_bytes != kUnknown) ||
       segment.size_bytes() < sizeof header)
     return false;
-  device::copy_on_host(packed_copies(segment, host, sizeof header, &header, Direction::pack));
+  device::copy_on_host(core::packed_copies(segment, host, sizeof header, &header, Direction::pack));
   return lender.recognises(header);
 }
 
-std::optional<std::uint64_t> cut_off_ticket(const Segment& segment, void* host) {
+std::optional<std::uint64_t> cut_off_ticket(const core::Segment& segment, void* host) {
   std::uint64_t ticket = 0;
   const std::size_t room_bytes = segment.size_bytes();
   if (room_bytes < sizeof ticket || room_bytes >= sizeof(MessageHeader)) return std::nullopt;
-  device::copy_on_host(packed_copies(segment, host, sizeof ticket, &ticket, Direction::pack));
+  device::copy_on_host(core::packed_copies(segment, host, sizeof ticket, &ticket, Direction::pack));
   return ticket;
 }
 
-void wipe_header(const Segment& segment, void* host) {
+void wipe_header(const core::Segment& segment, void* host) {
   MessageHeader nothing;
-  device::copy_on_host(packed_copies(segment, host, sizeof nothing, &nothing, Direction::unpack));
+  device::copy_on_host(
+      core::packed_copies(segment, host, sizeof nothing, &nothing, Direction::unpack));
 }
 
 void FetchBatch::add(const MessageHeader& header, const device::Copy& copy) {
@@ -141,7 +145,7 @@ bool SharedBatch::poll() {
   return is_done_;
 }
 
-Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
+Status fetch_message(node::Outbox& outbox, const core::Segment& segment, core::StagedBuffer& buffer,
                      const MessageHeader& header, FetchBatch* batch) {
   Status status;
   if (header.size_bytes <= segment.size_bytes()) {
@@ -173,4 +177,4 @@ Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer&
   return status;
 }
 
-}  // namespace accord::core
+}  // namespace accord::p2p

@@ -14,26 +14,27 @@
 #include "core/staged_buffer.h"
 #include "node/outbox.h"
 
-namespace accord::core {
+namespace accord::p2p {
 
 // Readies `segment` of a buffer in device memory for `receiver`: lends it or packs it. Unless
 // `posted` says yes the message cannot go that way, or not yet, and there is no header. After an
 // error there is one all the same, which brings the receiver an error, too. `again`: after `later`.
 enum class Posted { yes, no, later };
-Status post_message(node::Outbox& outbox, const Segment& segment, const StagedBuffer& buffer,
-                    int receiver, node::MessageHeader& header, Posted& posted, bool again = false);
+Status post_message(node::Outbox& outbox, const core::Segment& segment,
+                    const core::StagedBuffer& buffer, int receiver, node::MessageHeader& header,
+                    Posted& posted, bool again = false);
 
 // Whether what the host MPI has received is a header for this rank. `host`: the pointer that it was
 // given for `segment`.
-bool find_header(const node::Lender& lender, const Segment& segment, void* host,
+bool find_header(const node::Lender& lender, const core::Segment& segment, void* host,
                  std::size_t received_bytes, node::MessageHeader& header);
 
 // What the host MPI has received into a buffer with no room for a header may be the beginning of
 // one: its ticket (MessageHeader), unless there was room for less than that.
-std::optional<std::uint64_t> cut_off_ticket(const Segment& segment, void* host);
+std::optional<std::uint64_t> cut_off_ticket(const core::Segment& segment, void* host);
 
 // After an error no header stays behind in the user's memory, where it might be taken for one anew.
-void wipe_header(const Segment& segment, void* host);
+void wipe_header(const core::Segment& segment, void* host);
 
 // Messages that have been matched, and that are copied together: one after the other, each copy
 // would wait for the device by itself. Several batches may be under way at a time, so that the
@@ -80,7 +81,7 @@ class SharedBatch {
 // Puts the message where the user wants it; truncated where it does not fit. The sender has its
 // memory back whatever comes of it. Where that is one piece of device memory, it is left to the
 // batch, if there is one.
-Status fetch_message(node::Outbox& outbox, const Segment& segment, StagedBuffer& buffer,
+Status fetch_message(node::Outbox& outbox, const core::Segment& segment, core::StagedBuffer& buffer,
                      const node::MessageHeader& header, FetchBatch* batch = nullptr);
 
-}  // namespace accord::core
+}  // namespace accord::p2p

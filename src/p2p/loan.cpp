@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace accord::core {
+namespace accord::p2p {
 Status LoanEnd::poll(bool& done) {
   const Status status = step(done);
   if (done || !status.ok()) end_wait();
@@ -60,9 +60,9 @@ Status LoanEnd::step(bool& done) {
   return {};
 }
 
-Operation::Phase LoanOperation::advance(HostPort& port) {
+core::Operation::Phase LoanOperation::advance(core::HostPort& port) {
   if (!is_sent_) {
-    Completion completion;
+    core::Completion completion;
     if (is_unwanted_.exchange(false)) port.cancel(sending_);
     status_ = port.test_message(sending_, is_sent_, completion);
     is_cancelled_ = is_sent_ && completion.cancelled;
@@ -80,4 +80,4 @@ Operation::Phase LoanOperation::advance(HostPort& port) {
   return done ? Phase::done : Phase::issued;
 }
 
-}  // namespace accord::core
+}  // namespace accord::p2p

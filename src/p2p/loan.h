@@ -16,7 +16,7 @@
 #include "core/requests.h"
 #include "node/outbox.h"
 
-namespace accord::core {
+namespace accord::p2p {
 
 class LoanEnd {
  public:
@@ -50,7 +50,7 @@ class LoanEnd {
 };
 
 // The same of a non-blocking send: entered once its user asks for its completion.
-class LoanOperation final : public Operation {
+class LoanOperation final : public core::Operation {
  public:
   // A synchronous send is complete once its receiver has received it, too.
   enum class Until { returned, received };
@@ -63,18 +63,18 @@ class LoanOperation final : public Operation {
 
   const node::MessageHeader& header() const noexcept { return header_; }
   // Of the header, in the host MPI.
-  void is_sent_by(HostRequest request) noexcept { sending_ = request; }
+  void is_sent_by(core::HostRequest request) noexcept { sending_ = request; }
   // Its user no longer wants it: nor does the receiver get it where the host MPI takes the header
   // back, which is known when the operation is done.
   void cancel() noexcept { is_unwanted_.store(true); }
   bool is_cancelled() const noexcept { return is_cancelled_; }
-  Phase advance(HostPort& port) override;
+  Phase advance(core::HostPort& port) override;
 
  private:
   node::Lender& lender_;
   const node::MessageHeader header_;
   LoanEnd end_;
-  HostRequest sending_ = 0;
+  core::HostRequest sending_ = 0;
   bool is_sent_ = false;
   bool is_received_;  // or need not be
   std::atomic<bool> is_unwanted_{false};
@@ -82,9 +82,9 @@ class LoanOperation final : public Operation {
 };
 
 // What the user holds of it.
-class TrackedLoan final : public Tracked {
+class TrackedLoan final : public core::Tracked {
  public:
-  TrackedLoan(std::uint64_t comm, Engine& engine, std::shared_ptr<LoanOperation> operation)
+  TrackedLoan(std::uint64_t comm, core::Engine& engine, std::shared_ptr<LoanOperation> operation)
       : engine_(engine), operation_(std::move(operation)) {
     context = comm;
   }
@@ -95,15 +95,16 @@ class TrackedLoan final : public Tracked {
     operation_->cancel();
     return true;
   }
-  Status finish(const Completion&) override {
-    if (operation_->is_cancelled()) facts = MessageInfo{.has_origin = false, .is_cancelled = true};
+  Status finish(const core::Completion&) override {
+    if (operation_->is_cancelled())
+      facts = core::MessageInfo{.has_origin = false, .is_cancelled = true};
     return operation_->status();
   }
 
  private:
-  Engine& engine_;
+  core::Engine& engine_;
   std::shared_ptr<LoanOperation> operation_;
   bool is_wanted_ = false;
 };
 
-}  // namespace accord::core
+}  // namespace accord::p2p

@@ -6,29 +6,31 @@
 
 #include "base/config.h"
 
-namespace accord::core {
+namespace accord::p2p {
 namespace {
 
 using node::MessageHeader;
-using Direction = LayoutCopy::Direction;
+using Direction = core::LayoutCopy::Direction;
 
-bool has_runtime(const StagedBuffer& buffer) {
+bool has_runtime(const core::StagedBuffer& buffer) {
   return buffer.is_staged() && buffer.where().runtime != nullptr;
 }
 
-Status unpack(const Segment& segment, StagedBuffer& buffer, void* packed, std::size_t size_bytes) {
+Status unpack(const core::Segment& segment, core::StagedBuffer& buffer, void* packed,
+              std::size_t size_bytes) {
   if (has_runtime(buffer))
     return buffer.where().runtime->copy_batch(
         buffer.where().device,
-        packed_copies(segment, buffer.user(), size_bytes, packed, Direction::unpack));
+        core::packed_copies(segment, buffer.user(), size_bytes, packed, Direction::unpack));
   device::copy_on_host(
-      packed_copies(segment, buffer.host(), size_bytes, packed, Direction::unpack));
+      core::packed_copies(segment, buffer.host(), size_bytes, packed, Direction::unpack));
   return buffer.copy_out(size_bytes);
 }
 
 }  // namespace
 
-void NetBatch::add(std::shared_ptr<net::Mail::Fetch> fetch, const Segment& segment, void* host) {
+void NetBatch::add(std::shared_ptr<net::Mail::Fetch> fetch, const core::Segment& segment,
+                   void* host) {
   begun_.push_back({std::move(fetch), segment, host});
 }
 
@@ -42,8 +44,9 @@ std::vector<Status> NetBatch::run() {
   return outcomes;
 }
 
-Status NetMessages::post(const Segment& segment, const StagedBuffer& buffer, std::uint32_t receiver,
-                         const net::Design& wanted, MessageHeader& header, Posted& posted) {
+Status NetMessages::post(const core::Segment& segment, const core::StagedBuffer& buffer,
+                         std::uint32_t receiver, const net::Design& wanted, MessageHeader& header,
+                         Posted& posted) {
   posted = Posted::no;
   if (!has_runtime(buffer) || !mail_.may_send_to(receiver)) return {};
   const device::PointerInfo& where = buffer.where();
@@ -52,7 +55,7 @@ Status NetMessages::post(const Segment& segment, const StagedBuffer& buffer, std
   if (usable == nullptr) return {};
   const net::Design& design = *usable;
   header = {.cookie = cookie_[1], .size_bytes = size_bytes};
-  if (void* const run = run_of(segment, buffer.user(), size_bytes);
+  if (void* const run = core::run_of(segment, buffer.user(), size_bytes);
       run != nullptr && mail_.takes(design, where)) {
     const auto number = mail_.post(receiver, design, {run, size_bytes, where});
     put_ticket(number.value_or(0), header);
@@ -64,7 +67,7 @@ Status NetMessages::post(const Segment& segment, const StagedBuffer& buffer, std
   if (room.empty()) return {};
   const Status packed = where.runtime->copy_batch(
       where.device,
-      packed_copies(segment, buffer.user(), size_bytes, room.data(), Direction::pack));
+      core::packed_copies(segment, buffer.user(), size_bytes, room.data(), Direction::pack));
   const std::uint32_t number = mail_.post_kept(receiver, design, std::move(room));
   put_ticket(number, header);
   if (!packed.ok()) mail_.fail(number);
@@ -72,7 +75,7 @@ Status NetMessages::post(const Segment& segment, const StagedBuffer& buffer, std
   return packed;
 }
 
-Status NetMessages::receive(const Segment& segment, StagedBuffer& buffer,
+Status NetMessages::receive(const core::Segment& segment, core::StagedBuffer& buffer,
                             const MessageHeader& header, NetBatch* batch) {
   const std::uint32_t sender = sender_of(header.ticket);
   const std::uint32_t number = number_of(header.ticket);
@@ -80,7 +83,7 @@ Status NetMessages::receive(const Segment& segment, StagedBuffer& buffer,
   const net::Design& design = *net::Mail::design_of(number);
   const device::PointerInfo where = has_runtime(buffer) ? buffer.where() : device::PointerInfo();
   const bool is_host_or_device = has_runtime(buffer) || !buffer.is_staged();
-  if (void* const run = run_of(segment, buffer.user(), size_bytes);
+  if (void* const run = core::run_of(segment, buffer.user(), size_bytes);
       run != nullptr && is_host_or_device && mail_.takes(design, where)) {
     const net::Memory to{run, size_bytes, where};
     if (batch == nullptr) return mail_.fetch(sender, number, to);
@@ -100,8 +103,8 @@ Status NetMessages::receive(const Segment& segment, StagedBuffer& buffer,
   return unpack(segment, buffer, whole.data(), size_bytes);
 }
 
-Status NetMessages::fetch(const Segment& segment, StagedBuffer& buffer, const MessageHeader& header,
-                          NetBatch* batch) {
+Status NetMessages::fetch(const core::Segment& segment, core::StagedBuffer& buffer,
+                          const MessageHeader& header, NetBatch* batch) {
   Status status;
   if (header.size_bytes <= segment.size_bytes()) {
     status = receive(segment, buffer, header, batch);
@@ -177,4 +180,4 @@ Status NetMessages::move(const MessageHeader& header) {
   return mail_.keep(number_of(header.ticket));
 }
 
-}  // namespace accord::core
+}  // namespace accord::p2p

@@ -18,7 +18,7 @@
 #include "node/outbox.h"
 #include "p2p/device_message.h"
 
-namespace accord::core {
+namespace accord::p2p {
 
 // Messages of other nodes that have been matched, and that are on their way together.
 class NetBatch {
@@ -28,7 +28,7 @@ class NetBatch {
   NetBatch& operator=(const NetBatch&) = delete;
 
   // `host`: where the header lies in the user's memory; null: it does not.
-  void add(std::shared_ptr<net::Mail::Fetch> fetch, const Segment& segment, void* host);
+  void add(std::shared_ptr<net::Mail::Fetch> fetch, const core::Segment& segment, void* host);
   std::size_t size() const noexcept { return begun_.size(); }
   // Waits for all; what has become of each, in their order.
   std::vector<Status> run();
@@ -36,7 +36,7 @@ class NetBatch {
  private:
   struct Begun {
     std::shared_ptr<net::Mail::Fetch> fetch;
-    Segment segment;
+    core::Segment segment;
     void* host;
   };
   net::Mail& mail_;
@@ -51,17 +51,18 @@ class NetMessages final : public node::Lender {
       : mail_(mail), cookie_(cookie), rank_(rank), ranks_(ranks) {}
 
   // Whether a buffer is one that the network reads itself.
-  bool reaches(const StagedBuffer& buffer) const { return mail_.reaches(buffer.where()); }
+  bool reaches(const core::StagedBuffer& buffer) const { return mail_.reaches(buffer.where()); }
   // Readies `segment` of a buffer for `receiver`, by this design if it can be, or says no: then
   // there is no header. After an error there may be one all the same, which brings the receiver an
   // error, too.
-  Status post(const Segment& segment, const StagedBuffer& buffer, std::uint32_t receiver,
-              const net::Design& design, node::MessageHeader& header, Posted& posted);
+  Status post(const core::Segment& segment, const core::StagedBuffer& buffer,
+              std::uint32_t receiver, const net::Design& design, node::MessageHeader& header,
+              Posted& posted);
   // Puts the message where the user wants it; truncated where it does not fit. Waits for its
   // sender's process, never for its program. One run of bytes is left to the batch, if there is
   // one.
-  Status fetch(const Segment& segment, StagedBuffer& buffer, const node::MessageHeader& header,
-               NetBatch* batch = nullptr);
+  Status fetch(const core::Segment& segment, core::StagedBuffer& buffer,
+               const node::MessageHeader& header, NetBatch* batch = nullptr);
   // What a header that was cut off stands for, if it is one of ours, nobody will fetch.
   void dismiss(std::uint64_t ticket) noexcept;
   // From now on no send waits for a receiver that has not taken its header.
@@ -95,8 +96,8 @@ class NetMessages final : public node::Lender {
     header.ticket = cookie_[0] ^ (std::uint64_t{rank_} << 32 | number);
   }
   bool is_of_peer(std::uint64_t ticket) const noexcept;
-  Status receive(const Segment& segment, StagedBuffer& buffer, const node::MessageHeader& header,
-                 NetBatch* batch);
+  Status receive(const core::Segment& segment, core::StagedBuffer& buffer,
+                 const node::MessageHeader& header, NetBatch* batch);
 
   net::Mail& mail_;
   const Cookie cookie_;
@@ -106,4 +107,4 @@ class NetMessages final : public node::Lender {
   std::atomic<Clock::rep> awaited_{0};  // what all that are waited for take
 };
 
-}  // namespace accord::core
+}  // namespace accord::p2p

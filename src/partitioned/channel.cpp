@@ -9,7 +9,7 @@
 #include "base/config.h"
 #include "device/registry.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // Messages that one poll accepts: others have work to do, too.
@@ -92,4 +92,4 @@ Status PartitionedChannel::poll(const Deliver& deliver) {
   return status;
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -19,18 +19,19 @@
 #include "device/staging_pool.h"
 #include "partitioned/wire.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 // What it takes of the host MPI; the shim's. Processes are ranks of MPI_COMM_WORLD.
 class MessagePort {
  public:
   virtual ~MessagePort() = default;
-  virtual Status send(int process, std::span<const std::byte> bytes, HostRequest& request) = 0;
+  virtual Status send(int process, std::span<const std::byte> bytes,
+                      core::HostRequest& request) = 0;
   // The next message of any process, if one has come; then it must be received.
   virtual Status probe(bool& found, int& process, std::size_t& size_bytes,
                        std::uint64_t& message) = 0;
   virtual Status receive(std::uint64_t message, std::span<std::byte> bytes,
-                         HostRequest& request) = 0;
+                         core::HostRequest& request) = 0;
 };
 
 // Of data in one message: its count fits an int, with the header.
@@ -43,7 +44,8 @@ constexpr std::uint64_t kTogetherBytes = 256 << 10;
 
 class PartitionedChannel {
  public:
-  PartitionedChannel(MessagePort& messages, HostPort& host) : messages_(messages), host_(host) {}
+  PartitionedChannel(MessagePort& messages, core::HostPort& host)
+      : messages_(messages), host_(host) {}
 
   // A header and what belongs to it.
   template <class Record>
@@ -54,7 +56,7 @@ class PartitionedChannel {
   Status post(int process, const wire::Header& header, std::span<const std::byte> body = {});
 
   // Data: `bytes` stay where they are until `request` is complete, and begin with the header.
-  Status post_data(int process, std::span<const std::byte> bytes, HostRequest& request) {
+  Status post_data(int process, std::span<const std::byte> bytes, core::HostRequest& request) {
     return messages_.send(process, bytes, request);
   }
 
@@ -74,7 +76,7 @@ class PartitionedChannel {
 
   // Keeps what has been sent until the host MPI has it: after an error nobody waits for that, since
   // the receiver may not look for messages any more.
-  void keep(Letter letter, HostRequest request) {
+  void keep(Letter letter, core::HostRequest request) {
     abandoned_.push_back({std::move(letter), request});
   }
 
@@ -86,27 +88,27 @@ class PartitionedChannel {
  private:
   struct Outgoing {
     std::vector<std::byte> bytes;
-    HostRequest request;
+    core::HostRequest request;
   };
   struct Abandoned {
     Letter letter;
-    HostRequest request;
+    core::HostRequest request;
   };
   struct Incoming {
     int process;
     std::size_t size_bytes;
     Letter letter;
-    HostRequest request;
+    core::HostRequest request;
   };
 
   Status take_in();
 
   MessagePort& messages_;
-  HostPort& host_;
+  core::HostPort& host_;
   std::deque<Outgoing> outgoing_;
   std::deque<Incoming> incoming_;
   std::vector<Abandoned> abandoned_;
   bool kernels_may_run_ = false;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -10,7 +10,7 @@
 
 #include "device/registry.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 PartitionedCollective::PartitionedCollective(PartitionedTable& table, PartitionedCall call,
                                              CollectivePlan plan)
     : Partitioned(table, std::move(call)), plan_(std::move(plan)), tracks_(partitions()) {
@@ -100,7 +100,7 @@ Status PartitionedCollective::reserve() {
   if (way_ == NodeReduction::Way::kernels) return {};
   keep_staging(longest_message_);
   while (work_.on_device() && scraps_.size() < kScraps) {
-    DeviceScrap& scrap = scraps_.emplace_back();
+    core::DeviceScrap& scrap = scraps_.emplace_back();
     ACCORD_TRY(scrap.take(*work_.area().end.runtime, work_.area().end.device, longest_message_));
   }
   return {};
@@ -203,7 +203,7 @@ void PartitionedCollective::take(int process, const wire::Header& header,
   }
 }
 
-Status PartitionedCollective::step(HostPort& host, bool& done) {
+Status PartitionedCollective::step(core::HostPort& host, bool& done) {
   if (way_ == NodeReduction::Way::unknown) ACCORD_TRY(choose_way(opening()));
   switch (way_) {
     case NodeReduction::Way::unknown:
@@ -216,7 +216,7 @@ Status PartitionedCollective::step(HostPort& host, bool& done) {
   return step_by_messages(host, done);
 }
 
-Status PartitionedCollective::step_by_messages(HostPort& host, bool& done) {
+Status PartitionedCollective::step_by_messages(core::HostPort& host, bool& done) {
   if (told_round_ != round())
     ACCORD_TRY(tell_peers(wire::Kind::collective_ready, told_round_ = round()));
   if (!peers_.empty()) ACCORD_TRY(table_.poll());
@@ -238,7 +238,7 @@ Status PartitionedCollective::complaint() const {
   return {};
 }
 
-CallEnd PartitionedCollective::part(const Place& place, Run run) const {
+core::CallEnd PartitionedCollective::part(const Place& place, Run run) const {
   switch (place.area) {
     case Area::contribution:
       return plan_.contribution.at(place, run.first, run.count);
@@ -346,7 +346,7 @@ void PartitionedCollective::queue(Run run, const Outgoing& outgoing) {
   for (Run rest = run; rest.count > 0;) {
     const Run now{rest.first, std::min(rest.count, together)};
     rest = {now.end(), rest.count - now.count};
-    const CallEnd end = part(outgoing.place, now);
+    const core::CallEnd end = part(outgoing.place, now);
     const std::uint64_t element = end.segment.type->size_bytes();
     const std::uint64_t total = end.segment.size_bytes();
     const std::uint64_t piece = std::max(longest_piece() / element * element, element);
@@ -374,4 +374,4 @@ void PartitionedCollective::end_steps(bool& any) {
   }
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

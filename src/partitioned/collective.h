@@ -25,7 +25,7 @@
 #include "partitioned/request.h"
 #include "partitioned/work.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 struct CollectivePlan {
   CollectiveName name;
@@ -104,7 +104,7 @@ class PartitionedCollective final : public Partitioned {
     std::uint64_t each_bytes = 0;   // of each partition
     std::vector<Arrived> pieces;    // one after the other
     Stage stage = Stage::landing;
-    DeviceScrap lifted;
+    core::DeviceScrap lifted;
     device::DeviceRuntime* mover = nullptr;
     device::CopyTicket ticket;
   };
@@ -113,15 +113,15 @@ class PartitionedCollective final : public Partitioned {
     int peer = 0;
     std::uint64_t first_bytes = 0;  // of what the step gives
     std::uint64_t length_bytes = 0;
-    CallEnd end;
+    core::CallEnd end;
     PartitionedChannel::Letter letter;
     device::CopyTicket packing;
     bool sent = false;
-    HostRequest request = 0;
+    core::HostRequest request = 0;
   };
 
-  Status step(HostPort& host, bool& done) override;
-  bool drained(HostPort& host) override;
+  Status step(core::HostPort& host, bool& done) override;
+  bool drained(core::HostPort& host) override;
   void begin_round() override;
   Status reserve() override;
   void describe(accord_prequest& prequest) const override;
@@ -138,8 +138,8 @@ class PartitionedCollective final : public Partitioned {
   }
   int process_of(int rank) const { return plan_.processes[static_cast<std::size_t>(rank)]; }
   device::DeviceRuntime& staging_runtime() const;
-  CallEnd part(const Place& place, Run run) const;
-  CallEnd part(const Place& place, std::int32_t partition) const {
+  core::CallEnd part(const Place& place, Run run) const;
+  core::CallEnd part(const Place& place, std::int32_t partition) const {
     return part(place, {partition, 1});
   }
   std::span<Track> tracks_of(Run run) {
@@ -159,7 +159,7 @@ class PartitionedCollective final : public Partitioned {
   }
   Status choose_way(NodeReduction::Opening opening);
   Status step_on_node(bool& done);
-  Status step_by_messages(HostPort& host, bool& done);
+  Status step_by_messages(core::HostPort& host, bool& done);
 
   void note_ready(int process, const wire::Header& header);
   Status tell_peers(wire::Kind kind, std::uint32_t round);
@@ -185,10 +185,10 @@ class PartitionedCollective final : public Partitioned {
   Status advance_moves(bool& any);
   Status advance(Move& move, bool& done);
   Status put(Move& move);
-  bool take_scrap(DeviceScrap& scrap);
+  bool take_scrap(core::DeviceScrap& scrap);
   void end(Move& move);
 
-  Status send(HostPort& host);
+  Status send(core::HostPort& host);
   Status pack(Message& message);
   Status post(Message& message);
 
@@ -200,7 +200,7 @@ class PartitionedCollective final : public Partitioned {
   bool mismatch_ = false;
 
   // For what comes while kernels may run: more might have to wait for them.
-  std::vector<DeviceScrap> scraps_;
+  std::vector<core::DeviceScrap> scraps_;
   bool kernels_told_ = false;  // that they tell the ranks of the node themselves
   unsigned steps_on_node_ = 0;
 
@@ -218,4 +218,4 @@ class PartitionedCollective final : public Partitioned {
   std::list<Move> moves_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

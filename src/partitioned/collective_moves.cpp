@@ -12,7 +12,7 @@
 #include "device/registry.h"
 #include "partitioned/collective.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 bool PartitionedCollective::may_take(std::int32_t partition) const {
   const Track& track = tracks_[static_cast<std::size_t>(partition)];
@@ -88,8 +88,8 @@ Status PartitionedCollective::take_own(Move& move, Run rest) {
   const Step& step = *move.step;
   move.each_bytes = tracks_of(rest).front().wanted_bytes;
   move.run.count = step.own.whole() ? std::min(rest.count, together(step, move.each_bytes)) : 1;
-  const CallEnd from = part(step.own, move.run);
-  const CallEnd to = part(step.into, move.run);
+  const core::CallEnd from = part(step.own, move.run);
+  const core::CallEnd to = part(step.into, move.run);
   const std::size_t length = to.segment.size_bytes();
   if (from.segment.size_bytes() != length)
     return {StatusCode::truncated,
@@ -100,7 +100,7 @@ Status PartitionedCollective::take_own(Move& move, Run rest) {
   if (step.combine == Combine::store && from.contiguous() && to.contiguous() && one_runtime) {
     move.stage = Move::Stage::moving;
     if (from.address(0) == to.address(0)) return {};
-    const CallEnd& with = to.runtime != nullptr ? to : from;
+    const core::CallEnd& with = to.runtime != nullptr ? to : from;
     move.mover = with.runtime;
     const device::Copy copy{.dst = to.address(0), .src = from.address(0), .row_bytes = length};
     if (with.runtime != nullptr)
@@ -114,7 +114,7 @@ Status PartitionedCollective::take_own(Move& move, Run rest) {
   ACCORD_TRY(table_.channel().take_memory(&staging_runtime(), length, *own.letter));
   own.bytes = own.letter->data();
   move.mover = from.runtime;
-  return from.copy(CallEnd::Direction::pack, 0, length, own.bytes, move.ticket);
+  return from.copy(core::CallEnd::Direction::pack, 0, length, own.bytes, move.ticket);
 }
 
 Status PartitionedCollective::advance_moves(bool& any) {
@@ -161,7 +161,7 @@ Status PartitionedCollective::advance(Move& move, bool& done) {
 // Stays where it is as long as no memory is to be had for it.
 Status PartitionedCollective::put(Move& move) {
   const Step& step = *move.step;
-  const CallEnd into = part(step.into, move.run);
+  const core::CallEnd into = part(step.into, move.run);
   move.mover = into.runtime;
   if (lifts(step)) {
     if (!take_scrap(move.lifted)) return {};
@@ -178,14 +178,15 @@ Status PartitionedCollective::put(Move& move) {
   device::CopyBatch batch;
   std::uint64_t first = move.first_bytes;
   for (const Arrived& piece : move.pieces) {
-    batch.add(into.copies(CallEnd::Direction::unpack, first, piece.length_bytes, piece.bytes));
+    batch.add(
+        into.copies(core::CallEnd::Direction::unpack, first, piece.length_bytes, piece.bytes));
     first += piece.length_bytes;
   }
   return into.carry(batch, move.ticket);
 }
 
 // While kernels may run only what has been taken before is given out, else any.
-bool PartitionedCollective::take_scrap(DeviceScrap& scrap) {
+bool PartitionedCollective::take_scrap(core::DeviceScrap& scrap) {
   if (!has_prequest()) return true;
   if (scraps_.empty()) return false;
   scrap = std::move(scraps_.back());
@@ -201,4 +202,4 @@ void PartitionedCollective::end(Move& move) {
   if (move.lifted.data() != nullptr && has_prequest()) scraps_.push_back(std::move(move.lifted));
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

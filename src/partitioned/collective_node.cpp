@@ -9,7 +9,7 @@
 
 #include "partitioned/collective.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // Messages say no more than that another rank has given up, and to look for them takes longer than
@@ -23,7 +23,7 @@ bool list_blocks(const PartitionArea& area, const NodeReduction::Terms& terms,
                  std::vector<NodeReduction::Block>& blocks) {
   blocks.resize(terms.processes.size());
   for (std::size_t i = 0; i < blocks.size() && !area.blocks.empty(); ++i) {
-    CallEnd end = area.end;
+    core::CallEnd end = area.end;
     end.segment = area.blocks[area.blocks.size() == 1 ? 0 : i];
     const std::size_t bytes = end.segment.size_bytes();
     const std::size_t element_bytes = device::element_bytes(terms.element);
@@ -108,4 +108,4 @@ Status PartitionedCollective::step_on_node(bool& done) {
   return node_->reducer().progress();
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

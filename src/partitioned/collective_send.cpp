@@ -9,7 +9,7 @@
 
 #include "partitioned/collective.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // Messages on their way by the host MPI at once, each with staging memory of its own.
@@ -17,7 +17,7 @@ constexpr std::size_t kMessagesOnTheirWay = 16;
 
 }  // namespace
 
-Status PartitionedCollective::send(HostPort& host) {
+Status PartitionedCollective::send(core::HostPort& host) {
   for (auto next = queued_.begin();
        next != queued_.end() && messages_.size() < kMessagesOnTheirWay;) {
     const auto message = next++;
@@ -57,7 +57,7 @@ Status PartitionedCollective::pack(Message& message) {
                                           message.letter));
   std::byte* const bytes = message.letter.data();
   std::memcpy(bytes, &header, sizeof header);
-  return message.end.copy(CallEnd::Direction::pack, message.first_bytes, message.length_bytes,
+  return message.end.copy(core::CallEnd::Direction::pack, message.first_bytes, message.length_bytes,
                           bytes + sizeof header, message.packing);
 }
 
@@ -71,7 +71,7 @@ Status PartitionedCollective::post(Message& message) {
 }
 
 // What has been handed to a device ends by itself, but its memory is in use.
-bool PartitionedCollective::drained(HostPort&) {
+bool PartitionedCollective::drained(core::HostPort&) {
   queued_.clear();
   std::erase_if(moves_, [&](Move& move) {
     bool done = move.ticket.handle == nullptr;
@@ -86,4 +86,4 @@ bool PartitionedCollective::drained(HostPort&) {
   return moves_.empty() && messages_.empty();
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

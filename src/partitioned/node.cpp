@@ -13,7 +13,7 @@
 #include "device/registry.h"
 #include "partitioned/request.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 static_assert(ACCORD_PARTITION_RANKS_MAX == device::kPartitionRanksMax);
@@ -431,4 +431,4 @@ void NodeReduction::describe(accord_prequest::accord_partition_node& shown) cons
   }
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -21,7 +21,7 @@
 #include "device/partition_shape.h"
 #include "partitioned/table.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 class NodeReduction {
  public:
@@ -134,7 +134,7 @@ class NodeReduction {
   Phase phase_ = Phase::meeting;
   bool has_lent_ = false;  // the others know its memory
   std::vector<Rank> ranks_;
-  DeviceScrap words_;
+  core::DeviceScrap words_;
   std::size_t words_bytes_ = 0;
   std::vector<node::Descriptor> descriptors_;
   device::PartitionPlaces places_;
@@ -142,4 +142,4 @@ class NodeReduction {
   std::unique_ptr<device::PartitionReducer> reducer_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

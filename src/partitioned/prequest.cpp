@@ -15,7 +15,7 @@
 
 #include "node/shared_pages.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // Places of one size on one device, cut from slabs that are never given back. A place is as good as
@@ -173,4 +173,4 @@ void DevicePrequest::progress() {
   if (!runtime_.copy_begin(device_, copies, ticket_).ok()) ticket_ = {};
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "device/device_runtime.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 class DevicePrequest {
  public:
@@ -55,4 +55,4 @@ class DevicePrequest {
   std::optional<accord_prequest> next_;  // of the other ranks, once the copy is through
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

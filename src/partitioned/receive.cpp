@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace accord::core {
+namespace accord::partitioned {
 
 PartitionedReceive::PartitionedReceive(PartitionedTable& table, PartitionedCall call)
     : Partitioned(table, std::move(call)) {}
@@ -165,7 +165,7 @@ void PartitionedReceive::lend_buffer() {
 }
 
 Status PartitionedReceive::register_buffer() {
-  const CallEnd& end = call_.end;
+  const core::CallEnd& end = call_.end;
   if (runtime() == nullptr || !end.present() || !end.contiguous() ||
       !end.offset_in_memory(0, own_bytes(), welcome_.offset_bytes))
     return {StatusCode::unsupported, "partitioned: no buffer that can be lent"};
@@ -195,7 +195,7 @@ void PartitionedReceive::tell_failure(std::uint32_t failed) {
                               {.kind = wire::Kind::failed, .to = hello_.sender, .round = failed});
 }
 
-Status PartitionedReceive::step(HostPort&, bool& done) {
+Status PartitionedReceive::step(core::HostPort&, bool& done) {
   if (!has_peer()) {
     prepared_.store(round(), std::memory_order_release);
     done = true;
@@ -241,8 +241,8 @@ Status PartitionedReceive::take(const wire::Header& header, std::span<const std:
                  .letter = std::move(letter),
                  .ticket = {}};
   if (part.length_bytes > 0)
-    ACCORD_TRY(call_.end.copy(CallEnd::Direction::unpack, header.first_bytes, part.length_bytes,
-                              const_cast<std::byte*>(body.data()), part.ticket));
+    ACCORD_TRY(call_.end.copy(core::CallEnd::Direction::unpack, header.first_bytes,
+                              part.length_bytes, const_cast<std::byte*>(body.data()), part.ticket));
   unpacking_.push_back(std::move(part));
   return {};
 }
@@ -288,9 +288,9 @@ stages::Stage PartitionedReceive::stage() const {
   return met_ && first_missing_ == got_bytes_.size() ? stages::Stage::finish : stages::Stage::wait;
 }
 
-bool PartitionedReceive::drained(HostPort&) {
+bool PartitionedReceive::drained(core::HostPort&) {
   (void)unpack();
   return unpacking_.empty();
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

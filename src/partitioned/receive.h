@@ -12,7 +12,7 @@
 #include "node/partition_board.h"
 #include "partitioned/request.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 class PartitionedReceive final : public Partitioned {
  public:
@@ -41,8 +41,8 @@ class PartitionedReceive final : public Partitioned {
     device::CopyTicket ticket;
   };
 
-  Status step(HostPort& host, bool& done) override;
-  bool drained(HostPort& host) override;
+  Status step(core::HostPort& host, bool& done) override;
+  bool drained(core::HostPort& host) override;
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return 0; }
@@ -85,4 +85,4 @@ class PartitionedReceive final : public Partitioned {
   bool by_messages_ = false;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -11,7 +11,7 @@
 #include "device/staging_pool.h"
 #include "partitioned/prequest.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // The control takes the place of the first words.
@@ -72,7 +72,7 @@ void Partitioned::renew() {
   started_.store(true, std::memory_order_release);
 }
 
-Operation::Phase Partitioned::advance(HostPort& host) {
+core::Operation::Phase Partitioned::advance(core::HostPort& host) {
   const std::lock_guard<std::mutex> locked(table_.mutex());
   bool done = false;
   if (prequest_ != nullptr) prequest_->progress();
@@ -192,7 +192,7 @@ void Partitioned::connect_prequest() {
   if (shown.state >= ACCORD_PARTITION_STATE_CONNECTED) prequest_->connect(shown);
 }
 
-TrackedPartitions::TrackedPartitions(Engine& engine, std::shared_ptr<Partitioned> request,
+TrackedPartitions::TrackedPartitions(core::Engine& engine, std::shared_ptr<Partitioned> request,
                                      std::uint64_t context_bits)
     : engine_(engine), request_(std::move(request)) {
   context = context_bits;
@@ -214,22 +214,23 @@ void TrackedPartitions::started() {
   if (config().progress_thread == "on") meanwhile_.emplace(engine_);
 }
 
-Status TrackedPartitions::finish(const Completion&) {
+Status TrackedPartitions::finish(const core::Completion&) {
   meanwhile_.reset();
   return request_->outcome();
 }
 
-bool TrackedPartitions::message(MessageInfo& info) const {
+bool TrackedPartitions::message(core::MessageInfo& info) const {
   info = {request_->peer_rank(), request_->tag(), request_->received_bytes()};
   return true;
 }
 
-Status hold_partitioned(Engine& engine, Requests& requests, std::shared_ptr<Partitioned> request,
-                        std::uint64_t context_bits, HostRequest& held) {
+Status hold_partitioned(core::Engine& engine, core::Requests& requests,
+                        std::shared_ptr<Partitioned> request, std::uint64_t context_bits,
+                        core::HostRequest& held) {
   ACCORD_TRY(engine.hold(*request, held));
   requests.track(held,
                  std::make_shared<TrackedPartitions>(engine, std::move(request), context_bits));
   return {};
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -26,7 +26,7 @@
 #include "node/shared_pages.h"
 #include "partitioned/table.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 class DevicePrequest;
 
@@ -43,7 +43,7 @@ constexpr bool is_before(std::uint32_t round, std::uint32_t other) noexcept {
 enum class PartitionCopy { automatic, kernel, engine };
 
 struct PartitionedCall {
-  CallEnd end;
+  core::CallEnd end;
   Envelope envelope;
   std::int32_t partitions = 0;
   std::uint64_t partition_bytes = 0;
@@ -54,7 +54,7 @@ struct PartitionedCall {
   PartitionCopy copy = PartitionCopy::automatic;
 };
 
-class Partitioned : public Operation {
+class Partitioned : public core::Operation {
  public:
   ~Partitioned() override;
 
@@ -62,7 +62,7 @@ class Partitioned : public Operation {
 
   // A round begins: before the operation is submitted.
   void renew();
-  Phase advance(HostPort& host) override;
+  Phase advance(core::HostPort& host) override;
   // What went wrong in the round that has ended.
   Status outcome();
 
@@ -92,9 +92,9 @@ class Partitioned : public Operation {
   Partitioned(PartitionedTable& table, PartitionedCall call);
 
   // Under the table's lock. `done`: this side is through with the round.
-  virtual Status step(HostPort& host, bool& done) = 0;
+  virtual Status step(core::HostPort& host, bool& done) = 0;
   // After an error: nothing is under way any more.
-  virtual bool drained(HostPort& host) = 0;
+  virtual bool drained(core::HostPort& host) = 0;
   virtual void begin_round() = 0;
   // That it has given up round `round`, where that is not the peer's own doing.
   virtual void tell_failure(std::uint32_t round) = 0;
@@ -168,9 +168,9 @@ class Partitioned : public Operation {
 };
 
 // How the `Requests` table sees it.
-class TrackedPartitions final : public Tracked {
+class TrackedPartitions final : public core::Tracked {
  public:
-  TrackedPartitions(Engine& engine, std::shared_ptr<Partitioned> request,
+  TrackedPartitions(core::Engine& engine, std::shared_ptr<Partitioned> request,
                     std::uint64_t context_bits);
   ~TrackedPartitions() override { engine_.let_go(*request_); }
   TrackedPartitions(const TrackedPartitions&) = delete;
@@ -178,21 +178,22 @@ class TrackedPartitions final : public Tracked {
 
   Status start() override;
   void started() override;
-  Status finish(const Completion&) override;
+  Status finish(const core::Completion&) override;
   bool may_be_freed_active() const noexcept override { return false; }
-  bool message(MessageInfo& info) const override;
+  bool message(core::MessageInfo& info) const override;
 
   Partitioned& request() const noexcept { return *request_; }
 
  private:
-  Engine& engine_;
+  core::Engine& engine_;
   std::shared_ptr<Partitioned> request_;
   // While a round is under way, where the progress thread shall serve it between calls too.
-  std::optional<Engine::BlockingRegion> meanwhile_;
+  std::optional<core::Engine::BlockingRegion> meanwhile_;
 };
 
 // The user's request for one; tracked.
-Status hold_partitioned(Engine& engine, Requests& requests, std::shared_ptr<Partitioned> request,
-                        std::uint64_t context_bits, HostRequest& held);
+Status hold_partitioned(core::Engine& engine, core::Requests& requests,
+                        std::shared_ptr<Partitioned> request, std::uint64_t context_bits,
+                        core::HostRequest& held);
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

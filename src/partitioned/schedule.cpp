@@ -6,7 +6,7 @@
 #include <deque>
 #include <utility>
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // From here on the bytes of a partition matter more than the steps it takes.
@@ -261,4 +261,4 @@ Schedule reduce_scatter_schedule(int rank, int size, bool in_place) {
   return schedule;
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -16,7 +16,7 @@
 
 #include "node/call.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 // Memory of a partition. `work` is the library's own, for reductions, of one block.
 enum class Area { contribution, result, work };
@@ -101,4 +101,4 @@ Schedule exscan_schedule(const ReductionOutline& outline);
 // all and reduces it in rank order. `in_place`: results overwrite contributions of any partition.
 Schedule reduce_scatter_schedule(int rank, int size, bool in_place);
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -11,7 +11,7 @@
 
 #include "device/registry.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // Pieces on their way by the host MPI at once, each with staging memory of its own; fewer where
@@ -232,7 +232,7 @@ void PartitionedSend::tell_failure(std::uint32_t failed) {
   }
 }
 
-Status PartitionedSend::step(HostPort& host, bool& done) {
+Status PartitionedSend::step(core::HostPort& host, bool& done) {
   // Once there is a board, nothing more comes by messages.
   if (!dropped_ && !board_.mapped()) ACCORD_TRY(table_.poll());
   // What kernels have moved has arrived whatever the receiver does now: it may be a round ahead.
@@ -394,7 +394,7 @@ Status PartitionedSend::finish_batches() {
   return status;
 }
 
-Status PartitionedSend::send_pieces(HostPort& host) {
+Status PartitionedSend::send_pieces(core::HostPort& host) {
   const std::size_t most = has_prequest() ? kMessagesWithKernels : kMessagesMax;
   while (!pieces_.empty() && messages_.size() < most) ACCORD_TRY(send_piece());
   Status status;
@@ -422,13 +422,13 @@ Status PartitionedSend::send_piece() {
   std::byte* const bytes = message.letter.data();
   std::memcpy(bytes, &header, sizeof header);
   if (piece.length_bytes > 0)
-    ACCORD_TRY(call_.end.copy(CallEnd::Direction::pack, piece.first_bytes, piece.length_bytes,
+    ACCORD_TRY(call_.end.copy(core::CallEnd::Direction::pack, piece.first_bytes, piece.length_bytes,
                               bytes + sizeof header, message.packing));
   messages_.push_back(std::move(message));
   return {};
 }
 
-Status PartitionedSend::progress_message(HostPort& host, Message& message, bool& done) {
+Status PartitionedSend::progress_message(core::HostPort& host, Message& message, bool& done) {
   if (!message.sent) {
     bool packed = false;
     ACCORD_TRY(call_.end.copied(message.packing, packed));
@@ -441,7 +441,7 @@ Status PartitionedSend::progress_message(HostPort& host, Message& message, bool&
 }
 
 // What has been handed to a device ends by itself, but its memory is in use.
-bool PartitionedSend::drained(HostPort&) {
+bool PartitionedSend::drained(core::HostPort&) {
   pieces_.clear();
   (void)finish_batches();
   std::erase_if(messages_, [&](Message& message) {
@@ -455,4 +455,4 @@ bool PartitionedSend::drained(HostPort&) {
   return true;
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

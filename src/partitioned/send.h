@@ -15,7 +15,7 @@
 #include "node/partition_board.h"
 #include "partitioned/request.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 class PartitionedSend final : public Partitioned {
  public:
@@ -43,12 +43,12 @@ class PartitionedSend final : public Partitioned {
     PartitionedChannel::Letter letter;
     std::size_t size_bytes = 0;
     device::CopyTicket packing;
-    HostRequest request = 0;
+    core::HostRequest request = 0;
     bool sent = false;
   };
 
-  Status step(HostPort& host, bool& done) override;
-  bool drained(HostPort& host) override;
+  Status step(core::HostPort& host, bool& done) override;
+  bool drained(core::HostPort& host) override;
   void begin_round() override;
   void describe(accord_prequest& prequest) const override;
   std::size_t transfers() const noexcept override { return transfers_; }
@@ -80,9 +80,9 @@ class PartitionedSend final : public Partitioned {
   void queue_pieces(const std::vector<std::size_t>& ready);
   Status copy(const std::vector<std::size_t>& ready);
   Status finish_batches();
-  Status send_pieces(HostPort& host);
+  Status send_pieces(core::HostPort& host);
   Status send_piece();
-  Status progress_message(HostPort& host, Message& message, bool& done);
+  Status progress_message(core::HostPort& host, Message& message, bool& done);
 
   const std::size_t transfers_;
   // What the receiver has said.
@@ -131,4 +131,4 @@ class PartitionedSend final : public Partitioned {
   std::vector<std::size_t> marked_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -14,7 +14,7 @@
 #include "partitioned/receive.h"
 #include "partitioned/send.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 template <class Record>
@@ -33,7 +33,7 @@ bool test_asks_for(std::string_view what) {
 
 }  // namespace
 
-PartitionedTable::PartitionedTable(MessagePort& messages, HostPort& host, int own_process)
+PartitionedTable::PartitionedTable(MessagePort& messages, core::HostPort& host, int own_process)
     : own_process_(own_process),
       channel_(messages, host),
       has_port_(!test_asks_for("messages") && port_.open().ok()),
@@ -164,7 +164,7 @@ Status PartitionedTable::deliver(int process, const wire::Header& header,
 }
 
 void PartitionedTable::keep_until_parted(const CollectiveName& name, std::set<int> writers,
-                                         DeviceScrap words) {
+                                         core::DeviceScrap words) {
   if (!writers.empty()) parting_[name] = {std::move(writers), std::move(words)};
 }
 
@@ -225,4 +225,4 @@ Partitioned* PartitionedTable::owner_of(const void* prequest) {
   return found == prequests_.end() ? nullptr : found->second;
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

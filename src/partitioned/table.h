@@ -23,7 +23,7 @@
 #include "node/shared_pages.h"
 #include "partitioned/channel.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 class Partitioned;
 class PartitionedCollective;
@@ -46,7 +46,7 @@ struct CollectiveName {
 
 class PartitionedTable {
  public:
-  PartitionedTable(MessagePort& messages, HostPort& host, int own_process);
+  PartitionedTable(MessagePort& messages, core::HostPort& host, int own_process);
   PartitionedTable(const PartitionedTable&) = delete;
   PartitionedTable& operator=(const PartitionedTable&) = delete;
 
@@ -70,7 +70,8 @@ class PartitionedTable {
   bool is_closed() const noexcept { return closed_; }
   // Words of a collective that has been freed here, which kernels of these processes may still
   // write: nobody gets them again before all of these have freed it, too.
-  void keep_until_parted(const CollectiveName& name, std::set<int> writers, DeviceScrap words);
+  void keep_until_parted(const CollectiveName& name, std::set<int> writers,
+                         core::DeviceScrap words);
 
   // Pages of another process, which names them to this one: by the descriptor the first time.
   Status pages_of(int process, std::uint32_t number, const node::Descriptor* descriptor,
@@ -154,10 +155,10 @@ class PartitionedTable {
   std::map<CollectiveName, std::vector<Early>> early_;
   struct Parting {
     std::set<int> writers;
-    DeviceScrap words;
+    core::DeviceScrap words;
   };
   std::map<CollectiveName, Parting> parting_;
   std::unordered_map<const void*, Partitioned*> prequests_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -12,7 +12,7 @@
 #include "node/descriptor_port.h"
 #include "node/registration.h"
 
-namespace accord::core::wire {
+namespace accord::partitioned::wire {
 
 enum class Kind : std::uint32_t {
   hello = 1,  // sender to receiver: a Hello; at MPI_Psend_init
@@ -101,4 +101,4 @@ struct NodeLend {
   NodeMemory words;
 };
 
-}  // namespace accord::core::wire
+}  // namespace accord::partitioned::wire

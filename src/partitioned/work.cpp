@@ -6,11 +6,12 @@
 #include <cstring>
 #include <utility>
 
-namespace accord::core {
+namespace accord::partitioned {
 
-CallEnd PartitionArea::at(const Place& place, std::int32_t partition, std::int32_t count) const {
-  const Segment& block = blocks[static_cast<std::size_t>(place.block)];
-  CallEnd part = end;
+core::CallEnd PartitionArea::at(const Place& place, std::int32_t partition,
+                                std::int32_t count) const {
+  const core::Segment& block = blocks[static_cast<std::size_t>(place.block)];
+  core::CallEnd part = end;
   part.segment = block;
   if (!part.present()) return part;
   const auto elements = static_cast<std::ptrdiff_t>(block.count) * partition +
@@ -37,9 +38,9 @@ Status PartitionWork::open(PartitionReduction reduction, std::int32_t partitions
     area_ = result;
     return {};
   }
-  const Segment piece{reduction_.type, reduction_.count, 0};
+  const core::Segment piece{reduction_.type, reduction_.count, 0};
   area_.blocks = {piece};
-  Segment all = piece;
+  core::Segment all = piece;
   all.count *= static_cast<std::size_t>(partitions);
   std::byte* origin = nullptr;
   ACCORD_TRY(reserve(staging_runtime, all, memory_, origin));
@@ -53,7 +54,7 @@ Status PartitionWork::open(PartitionReduction reduction, std::int32_t partitions
 
 // Elements are aligned as any type may want it, and a predefined one may be written with the gap at
 // its end.
-Status PartitionWork::reserve(device::DeviceRuntime& runtime, const Segment& segment,
+Status PartitionWork::reserve(device::DeviceRuntime& runtime, const core::Segment& segment,
                               device::StagingBuffer& buffer, std::byte*& origin) const {
   constexpr std::ptrdiff_t kAlignment = alignof(std::max_align_t);
   if (segment.size_bytes() == 0) return {};
@@ -68,7 +69,7 @@ Status PartitionWork::reserve(device::DeviceRuntime& runtime, const Segment& seg
   return {};
 }
 
-Status PartitionWork::lift(std::span<const Came> came, DeviceScrap& scrap,
+Status PartitionWork::lift(std::span<const Came> came, core::DeviceScrap& scrap,
                            device::CopyTicket& ticket) const {
   device::DeviceRuntime& runtime = *area_.end.runtime;
   std::size_t total_bytes = 0;
@@ -83,9 +84,9 @@ Status PartitionWork::lift(std::span<const Came> came, DeviceScrap& scrap,
   return runtime.copy_begin(area_.end.device, copies, ticket);
 }
 
-Status PartitionWork::combine_lifted(Combine combine, const CallEnd& there, std::size_t first_bytes,
-                                     const DeviceScrap& scrap, std::size_t length_bytes,
-                                     device::CopyTicket& ticket) const {
+Status PartitionWork::combine_lifted(Combine combine, const core::CallEnd& there,
+                                     std::size_t first_bytes, const core::DeviceScrap& scrap,
+                                     std::size_t length_bytes, device::CopyTicket& ticket) const {
   void* const target = there.address(first_bytes);
   const void* const lower = combine == Combine::before ? scrap.data() : target;
   const void* const higher = combine == Combine::before ? target : scrap.data();
@@ -101,15 +102,15 @@ Status PartitionWork::combine_lifted(Combine combine, const CallEnd& there, std:
 }
 
 // The later operand is the one that is overwritten.
-Status PartitionWork::combine(Combine combine, const CallEnd& there, std::size_t first_bytes,
+Status PartitionWork::combine(Combine combine, const core::CallEnd& there, std::size_t first_bytes,
                               std::byte* came, std::size_t length_bytes) {
-  using Direction = CallEnd::Direction;
+  using Direction = core::CallEnd::Direction;
   const std::size_t count = length_bytes / element_bytes();
   const bool dense = there.segment.type->dense();
   const std::size_t first = first_bytes / element_bytes();
   std::byte* const target =
-      at(there.user, there.segment.offset_bytes +
-                         static_cast<std::ptrdiff_t>(first) * there.segment.type->extent_bytes());
+      core::at(there.user, there.segment.offset_bytes + static_cast<std::ptrdiff_t>(first) *
+                                                            there.segment.type->extent_bytes());
   std::byte* const source =
       dense ? came - there.segment.type->low_bytes() : static_cast<std::byte*>(spread_.user);
   device::CopyTicket none;
@@ -121,4 +122,4 @@ Status PartitionWork::combine(Combine combine, const CallEnd& there, std::size_t
   return there.copy(Direction::unpack, first_bytes, length_bytes, came, none);
 }
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -18,21 +18,21 @@
 #include "device/staging_pool.h"
 #include "partitioned/schedule.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 // The piece of partition 0 of each block; those of the others follow it.
 struct PartitionArea {
-  CallEnd end;  // whose memory it is; its own segment says nothing
-  std::vector<Segment> blocks;
+  core::CallEnd end;  // whose memory it is; its own segment says nothing
+  std::vector<core::Segment> blocks;
 
   // Of `count` partitions from that one on; of several only a whole place.
-  CallEnd at(const Place& place, std::int32_t partition, std::int32_t count = 1) const;
+  core::CallEnd at(const Place& place, std::int32_t partition, std::int32_t count = 1) const;
 };
 
 struct PartitionReduction {
-  std::shared_ptr<const Typemap> type;  // null: the collective reduces nothing
-  std::size_t count = 0;                // of elements of a partition
-  bool commutative = true;              // to the last bit
+  std::shared_ptr<const core::Typemap> type;  // null: the collective reduces nothing
+  std::size_t count = 0;                      // of elements of a partition
+  bool commutative = true;                    // to the last bit
   // inout = in op inout, for elements of the type as they lie in memory.
   std::function<Status(const void* in, void* inout, std::size_t count)> reduce;
   // The same on a device; none where kernels do not do it.
@@ -55,18 +55,19 @@ class PartitionWork {
   // On a device: brings what has come there, one after the other, and combines it with what is at
   // `there`.
   using Came = std::span<const std::byte>;
-  Status lift(std::span<const Came> came, DeviceScrap& scrap, device::CopyTicket& ticket) const;
-  Status combine_lifted(Combine combine, const CallEnd& there, std::size_t first_bytes,
-                        const DeviceScrap& scrap, std::size_t length_bytes,
+  Status lift(std::span<const Came> came, core::DeviceScrap& scrap,
+              device::CopyTicket& ticket) const;
+  Status combine_lifted(Combine combine, const core::CallEnd& there, std::size_t first_bytes,
+                        const core::DeviceScrap& scrap, std::size_t length_bytes,
                         device::CopyTicket& ticket) const;
   // On the host: what has come (packed, and to be overwritten) with what is at `there` from
   // `first_bytes` on.
-  Status combine(Combine combine, const CallEnd& there, std::size_t first_bytes, std::byte* came,
-                 std::size_t length_bytes);
+  Status combine(Combine combine, const core::CallEnd& there, std::size_t first_bytes,
+                 std::byte* came, std::size_t length_bytes);
 
  private:
   bool fits(const PartitionArea& result) const;
-  Status reserve(device::DeviceRuntime& runtime, const Segment& segment,
+  Status reserve(device::DeviceRuntime& runtime, const core::Segment& segment,
                  device::StagingBuffer& buffer, std::byte*& origin) const;
 
   PartitionReduction reduction_;
@@ -74,7 +75,7 @@ class PartitionWork {
   device::StagingBuffer memory_;
   // What has come, laid out as the type has it; where it has gaps.
   device::StagingBuffer spread_memory_;
-  CallEnd spread_;
+  core::CallEnd spread_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -13,10 +13,10 @@ namespace accord::shim {
 
 namespace {
 
-core::DeviceWays ways_of(const Outline& outline, const node::Call& call) {
+coll::DeviceWays ways_of(const Outline& outline, const node::Call& call) {
   const auto element_bytes =
       call.op == device::ReduceOp::none ? 1 : device::element_bytes(call.element);
-  return core::device_ways({.kind = call.kind,
+  return coll::device_ways({.kind = call.kind,
                             .ranks = call.size,
                             .size_bytes = outline.size_bytes,
                             .longest_bytes = call.block_bytes,
@@ -28,7 +28,7 @@ core::DeviceWays ways_of(const Outline& outline, const node::Call& call) {
 
 // The call as one from device to device; nothing where it is too short for that, or kernels do not
 // do it.
-std::optional<node::Call> exchange_of(const Outline& outline, int size, core::DeviceWays& ways) {
+std::optional<node::Call> exchange_of(const Outline& outline, int size, coll::DeviceWays& ways) {
   if (!devices_in_job) return std::nullopt;
   node::Call call{
       .kind = outline.kind, .size = size, .root = outline.root, .block_bytes = outline.size_bytes};
@@ -52,7 +52,7 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size, core::De
 }
 
 // The host MPI reduces between the nodes, elements that lie as kernels leave them.
-void prepare_two_levels(core::CollArgs& made, const Outline& outline) {
+void prepare_two_levels(coll::CollArgs& made, const Outline& outline) {
   if (outline.op == MPI_OP_NULL) return;
   const auto type = typemap(outline.datatype);
   if (wants_rank_order || !type || !type->dense()) {
@@ -68,18 +68,18 @@ void prepare_two_levels(core::CollArgs& made, const Outline& outline) {
 }
 
 // Whether an end is worth a way from device to device. Where all ranks know the size, it is.
-bool is_long(const core::CallEnd& end, const core::CollArgs& args) {
+bool is_long(const core::CallEnd& end, const coll::CollArgs& args) {
   if (!args.exchange || !node::goes_by_pairs(args.exchange->kind)) return true;
   return std::ranges::any_of(end.blocks, [](const core::Segment& block) {
     return block.size_bytes() >= config().node_bytes;
   });
 }
 
-core::Ballot ballot_of(const core::CallEnd& end, const core::CollArgs& args) {
+core::Ballot ballot_of(const core::CallEnd& end, const coll::CollArgs& args) {
   using core::Ballot;
   if (is_long(end, args)) return Ballot::device;
   if (!end.present() || args.ways.library != nullptr) return Ballot::host;
-  if (core::Bundles::take_all(end, args)) return Ballot::device_shortest;
+  if (coll::Bundles::take_all(end, args)) return Ballot::device_shortest;
   return args.ways.lane_bytes != 0 ? Ballot::device_short : Ballot::host;
 }
 
@@ -99,15 +99,15 @@ std::uint64_t hash_of(const std::vector<std::size_t>& blocks_bytes) {
 }
 
 bool has_ways(const Outline& outline, const CommState& state) {
-  core::DeviceWays ways;
+  coll::DeviceWays ways;
   return outline.chunkable || exchange_of(outline, state.size, ways);
 }
 
-core::CollArgs common_args(const Outline& outline, const CommState& state, MPI_Comm comm) {
-  core::CollArgs made;
+coll::CollArgs common_args(const Outline& outline, const CommState& state, MPI_Comm comm) {
+  coll::CollArgs made;
   made.kind = outline.kind;
   made.key = key_of(outline);
-  made.asked_by = core::reason::of(outline.asked.origin);
+  made.asked_by = coll::reason::of(outline.asked.origin);
   made.size_bytes = outline.size_bytes;
   // A chunk is a whole number of elements and its count fits an int.
   const std::size_t wanted_bytes = std::min<std::size_t>(config().chunk_bytes, INT_MAX);
@@ -147,7 +147,7 @@ core::CollArgs common_args(const Outline& outline, const CommState& state, MPI_C
   return made;
 }
 
-std::optional<core::CollArgs> finished(core::CollArgs made) {
+std::optional<coll::CollArgs> finished(coll::CollArgs made) {
   made.ballot = core::Ballot::host;
   for (const core::CallEnd* end : {&made.in, &made.out}) {
     if (end->segment.count != 0 && !end->segment.type) return std::nullopt;

@@ -74,7 +74,7 @@ struct Outline {
   MPI_Op op = MPI_OP_NULL;
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
   int root = 0;  // 0 where there is none
-  core::Asked asked = {};
+  coll::Asked asked = {};
   bool chunkable = false;  // chunks of the host MPI's call are one of the ways
   // By rank, where blocks differ; size_bytes then is their mean.
   std::vector<std::size_t> blocks_bytes = {};
@@ -89,11 +89,11 @@ core::Key key_of(const Outline& outline);
 bool has_ways(const Outline& outline, const CommState& state);
 
 // Parts shared by all calls: key, vote, and the exchange where one can be.
-core::CollArgs common_args(const Outline& outline, const CommState& state, MPI_Comm comm);
+coll::CollArgs common_args(const Outline& outline, const CommState& state, MPI_Comm comm);
 
 // Fills in the ballot; nothing where an end has no layout or no way is left: the host MPI shall
 // have the call.
-std::optional<core::CollArgs> finished(core::CollArgs made);
+std::optional<coll::CollArgs> finished(coll::CollArgs made);
 
 // Whether ranks of this communicator may move data among themselves, from or to this root.
 inline bool among_ranks(const CommState& state, int root = 0) {
@@ -107,11 +107,11 @@ core::CallEnd call_end(const core::StagedBuffer& buffer, std::size_t count, MPI_
 inline std::optional<Outline> movement(Kind kind, std::size_t size_bytes, int root,
                                        const CommState& state) {
   if (size_bytes == 0 || !among_ranks(state, root)) return std::nullopt;
-  const auto sources = core::sources_with(state.algorithms.get());
+  const auto sources = coll::sources_with(state.algorithms.get());
   return Outline{.kind = kind,
                  .size_bytes = size_bytes,
                  .root = root,
-                 .asked = core::asked_for(sources, kind, state.size, size_bytes)};
+                 .asked = coll::asked_for(sources, kind, state.size, size_bytes)};
 }
 // Reductions: only predefined operations on predefined types, both equal on all ranks. Packed,
 // since kernels take elements without gaps; the host MPI, which gets chunks in the user's datatype,
@@ -126,9 +126,9 @@ inline std::optional<Outline> reduction(Kind kind, std::size_t size_bytes, MPI_O
   made->op = op;
   made->datatype = datatype;
   // The host MPI shall refuse what MPI does not define as the program's own call.
-  made->chunkable = core::can_be_cut(kind) && type->dense() &&
+  made->chunkable = coll::can_be_cut(kind) && type->dense() &&
                     may_be_defined(op, datatype, made->element_bytes) &&
-                    core::worth_chunks(made->size_bytes, made->asked);
+                    coll::worth_chunks(made->size_bytes, made->asked);
   return made;
 }
 
@@ -139,7 +139,7 @@ std::optional<Outline> outline(const Shape&, const CommState&) {
 template <class C>
 std::optional<Outline> outline(const shape::Bcast<C>& call, const CommState& state) {
   auto made = movement(Kind::bcast, pipeline_bytes(call), call.root, state);
-  if (made) made->chunkable = core::worth_chunks(made->size_bytes, made->asked);
+  if (made) made->chunkable = coll::worth_chunks(made->size_bytes, made->asked);
   return made;
 }
 template <class C>
@@ -152,16 +152,16 @@ std::optional<Outline> outline(const shape::Reduce<C>& call, const CommState& st
 }
 
 template <class Shape>
-std::optional<core::CollArgs> coll_args(const Shape&, const Description&, const CommState&) {
+std::optional<coll::CollArgs> coll_args(const Shape&, const Description&, const CommState&) {
   return std::nullopt;
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Bcast<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Bcast<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   core::CallEnd& end = call.root == state.rank ? made.in : made.out;
   end = call_end(d.recv, static_cast<std::size_t>(call.count), call.datatype);
   if (!sketch->chunkable) return finished(std::move(made));
@@ -179,9 +179,9 @@ std::optional<core::CollArgs> coll_args(const shape::Bcast<C>& call, const Descr
 }
 
 template <class Call>
-core::CollArgs reduction_args(const Outline& sketch, const Call& call, bool has_out,
+coll::CollArgs reduction_args(const Outline& sketch, const Call& call, bool has_out,
                               const Description& d, const CommState& state) {
-  core::CollArgs made = common_args(sketch, state, call.comm);
+  coll::CollArgs made = common_args(sketch, state, call.comm);
   const auto count = static_cast<std::size_t>(call.count);
   made.in = call_end(shape::in_place(call.sendbuf) ? d.recv : d.send, count, call.datatype);
   made.in.of_send = !shape::in_place(call.sendbuf);
@@ -190,11 +190,11 @@ core::CollArgs reduction_args(const Outline& sketch, const Call& call, bool has_
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Allreduce<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Allreduce<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = reduction_args(*sketch, call, true, d, state);
+  coll::CollArgs made = reduction_args(*sketch, call, true, d, state);
   if (!sketch->chunkable) return finished(std::move(made));
   made.host.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
                                                                         std::size_t length_bytes,
@@ -210,11 +210,11 @@ std::optional<core::CollArgs> coll_args(const shape::Allreduce<C>& call, const D
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Reduce<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Reduce<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = reduction_args(*sketch, call, call.root == state.rank, d, state);
+  coll::CollArgs made = reduction_args(*sketch, call, call.root == state.rank, d, state);
   if (!sketch->chunkable) return finished(std::move(made));
   made.host.issue_chunk = [call, element_bytes = sketch->element_bytes](const void* in, void* out,
                                                                         std::size_t length_bytes,

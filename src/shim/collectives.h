@@ -119,7 +119,7 @@ constexpr check::Names names_of(const Shape& call) {
 
 // The call as the core wants it; false when an argument is wrong, which the host MPI shall report.
 template <class Shape>
-bool describe(const Shape& call, CommState& state, core::CollectiveCall& described,
+bool describe(const Shape& call, CommState& state, coll::CollectiveCall& described,
               check::Call& checked) {
   Description d;
   d.send = Description::buffer(send_pointer(call));
@@ -161,7 +161,7 @@ std::shared_ptr<RankOrderReduction> make_rank_order(const Shape& call, const Com
   return ordered ? std::make_shared<RankOrderReduction>(*std::move(ordered)) : nullptr;
 }
 
-inline void put_in_rank_order(core::CollectiveCall& described,
+inline void put_in_rank_order(coll::CollectiveCall& described,
                               std::shared_ptr<RankOrderReduction> ordered,
                               decltype(&RankOrderReduction::start) issue) {
   described.block = [ordered](const void* send, void* recv) { return ordered->block(send, recv); };
@@ -172,7 +172,7 @@ inline void put_in_rank_order(core::CollectiveCall& described,
 }
 
 // One that the host MPI gets as it is, but others may not.
-inline void count_by_host(CommState* state, const core::CollectiveCall& described) {
+inline void count_by_host(CommState* state, const coll::CollectiveCall& described) {
   if (state != nullptr && described.mark)
     (void)state->queue->watch.begin(*described.mark, core::CallWatch::By::host);
 }
@@ -212,7 +212,7 @@ core::CallSite::Argument recv_argument(const Shape& call) {
 // Whether the handles of the types that this rank moves are never reused for others. The others
 // mean nothing here, and may be anything.
 template <class Shape>
-bool named_types(const Shape& call, const core::CollArgs& args) {
+bool named_types(const Shape& call, const coll::CollArgs& args) {
   if constexpr (requires { call.datatype; }) {
     return is_named(call.datatype);
   } else {
@@ -245,7 +245,7 @@ bool again(const Shape& call, int& code) {
         state == nullptr ? nullptr : state->repeated.find(mark_of(call), call);
     if (kept == nullptr || kept->places != places_of(call)) return false;
     if (!kept->stays_in_order) device::order_behind_program(kept->places.send, kept->places.recv);
-    const auto status = core::run_again(engine(), *state->queue, kept->args);
+    const auto status = coll::run_again(engine(), *state->queue, kept->args);
     if (status)
       code =
           raise(call.comm, *status, {kept->function, {send_argument(call), recv_argument(call)}});
@@ -256,7 +256,7 @@ bool again(const Shape& call, int& code) {
 }
 
 template <class Shape>
-void keep(const char* name, const Shape& call, CommState& state, core::CollectiveCall& went) {
+void keep(const char* name, const Shape& call, CommState& state, coll::CollectiveCall& went) {
   if constexpr (std::equality_comparable<Shape>) {
     const RepeatedCalls::Mark mark = mark_of(call);
     if (!state.repeated.comes_again(mark) || !named_types(call, *went.args)) return;
@@ -275,7 +275,7 @@ void keep(const char* name, const Shape& call, CommState& state, core::Collectiv
 
 template <class Shape, class Block, class Issue>
 int blocking(const char* name, const Shape& call, Block block, Issue issue) {
-  core::CollectiveCall described;
+  coll::CollectiveCall described;
   const core::CallScope scope(name, send_argument(call), recv_argument(call));
   described.story = begin_story(name);
   const stages::Active active(described.story);
@@ -285,7 +285,7 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) {
   check::Call checked(name, call.comm, names_of(call));
   if (state == nullptr || !describe(call, *state, described, checked)) {
     count_by_host(state, described);
-    hand_to_host(described.story, core::reason::kRefused);
+    hand_to_host(described.story, coll::reason::kRefused);
     return block(send_pointer(call), const_cast<void*>(recv_pointer(call)));
   }
   const auto issue_bits = with_bits(issue);
@@ -294,14 +294,14 @@ int blocking(const char* name, const Shape& call, Block block, Issue issue) {
   if (auto ordered = make_rank_order(call, *state))
     put_in_rank_order(described, std::move(ordered), &RankOrderReduction::start);
   bool repeatable = false;
-  const Status status = core::run_collective(engine(), state->queue, described, repeatable);
+  const Status status = coll::run_collective(engine(), state->queue, described, repeatable);
   if (repeatable) keep(name, call, *state, described);
   return raise(call.comm, status);
 }
 
 template <class Shape, class Issue>
 int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* request) {
-  core::CollectiveCall described;
+  coll::CollectiveCall described;
   const core::CallScope scope(name, send_argument(call), recv_argument(call));
   described.story = begin_story(name);
   const stages::Active active(described.story);
@@ -316,7 +316,7 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
   if (!valid || (!ordered && !described.send.is_staged() && !described.recv.is_staged() &&
                  !described.args && !engine().busy(*state->queue))) {
     count_by_host(state, described);
-    hand_to_host(described.story, valid ? core::reason::kNothingStaged : core::reason::kRefused);
+    hand_to_host(described.story, valid ? coll::reason::kNothingStaged : coll::reason::kRefused);
     engine().progress();
     return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
@@ -327,14 +327,14 @@ int nonblocking(const char* name, const Shape& call, Issue issue, MPI_Request* r
   if (ordered) put_in_rank_order(described, std::move(ordered), &RankOrderReduction::start);
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =
-      core::start_collective(engine(), requests(), state->queue, std::move(described), bits);
+      coll::start_collective(engine(), requests(), state->queue, std::move(described), bits);
   *request = from_bits<MPI_Request>(bits);
   return raise(call.comm, status);
 }
 
 template <class Shape, class Issue>
 int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* request) {
-  core::CollectiveCall described;
+  coll::CollectiveCall described;
   const core::CallScope scope(name, send_argument(call), recv_argument(call));
   described.story = begin_story(name);
   const stages::Active active(described.story);
@@ -342,12 +342,12 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
   if (refuses_calls(call.comm)) return raise(call.comm, state->queue->watch.refusal());
   check::Call checked(name, call.comm, names_of(call), request, check::Lifetime::persistent);
   if (request == nullptr || state == nullptr || !describe(call, *state, described, checked)) {
-    hand_to_host(described.story, core::reason::kRefused);
+    hand_to_host(described.story, coll::reason::kRefused);
     return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
   auto ordered = make_rank_order(call, *state);
   if (!ordered && !described.send.is_staged() && !described.recv.is_staged() && !described.args) {
-    hand_to_host(described.story, core::reason::kNothingStaged);
+    hand_to_host(described.story, coll::reason::kNothingStaged);
     if (const int code = wait_for_turn(call.comm); code != MPI_SUCCESS) return code;
     return issue(call, send_pointer(call), const_cast<void*>(recv_pointer(call)), request);
   }
@@ -357,7 +357,7 @@ int persistent(const char* name, const Shape& call, Issue issue, MPI_Request* re
   if (ordered) put_in_rank_order(described, std::move(ordered), &RankOrderReduction::init);
   core::HostRequest bits = to_bits(MPI_REQUEST_NULL);
   const Status status =
-      core::init_collective(engine(), requests(), state->queue, std::move(described), bits);
+      coll::init_collective(engine(), requests(), state->queue, std::move(described), bits);
   *request = from_bits<MPI_Request>(bits);
   return raise(call.comm, status);
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kAlgorithmKey = "accord_algorithm";
 
 // An attribute, so that the host MPI hands it on where a communicator is duplicated.
-using Choice = std::shared_ptr<const core::AlgorithmChoice>;
+using Choice = std::shared_ptr<const coll::AlgorithmChoice>;
 int choice_keyval = MPI_KEYVAL_INVALID;
 
 int copy_choice(MPI_Comm, int, void*, void* given, void* copy, int* copied) {
@@ -68,7 +68,7 @@ void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
   if (state == nullptr || state->inter || state->mixed_worlds) return;
   const std::optional<std::string> value = value_in(info);
   std::string problem;
-  const auto parsed = core::AlgorithmChoice::parse(value.value_or("auto"), problem);
+  const auto parsed = coll::AlgorithmChoice::parse(value.value_or("auto"), problem);
   if (!same_on_all(comm, value ? parsed.hash() : 0)) {
     if (state->rank == 0)
       log::warn("the ranks of a communicator give different values of {}; none counts",
@@ -78,7 +78,7 @@ void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
   }
   if (state->rank == 0 && !problem.empty()) log::warn("{}: {}", kAlgorithmKey, problem);
   if (!value && !(replaces && state->algorithms)) return;
-  keep(comm, *state, value ? std::make_shared<core::AlgorithmChoice>(parsed) : nullptr);
+  keep(comm, *state, value ? std::make_shared<coll::AlgorithmChoice>(parsed) : nullptr);
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   return MPI_SUCCESS;
 }
 
-std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm) {
+std::shared_ptr<const coll::AlgorithmChoice> inherited_algorithms(MPI_Comm comm) {
   void* value = nullptr;
   int found = 0;
   if (choice_keyval == MPI_KEYVAL_INVALID ||

@@ -18,7 +18,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info);
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm);
 
 // What `comm` got with its duplication, or null.
-std::shared_ptr<const core::AlgorithmChoice> inherited_algorithms(MPI_Comm comm);
+std::shared_ptr<const coll::AlgorithmChoice> inherited_algorithms(MPI_Comm comm);
 
 // With the runtime.
 void make_info_keyval();

@@ -15,7 +15,7 @@
 namespace accord::shim {
 namespace {
 
-// Tags lie in ranges of core::kTags, one a wire.
+// Tags lie in ranges of coll::kTags, one a wire.
 constexpr int kNoRange = -1;
 
 // ACCORD_TEST_WIRES: a process has so many, as where tags end early.
@@ -35,7 +35,7 @@ class Ranges {
  public:
   void open(int tags_max) {
     const std::lock_guard<std::mutex> locked(mutex_);
-    const std::size_t in_tags = (static_cast<std::size_t>(tags_max) + 1) / core::kTags;
+    const std::size_t in_tags = (static_cast<std::size_t>(tags_max) + 1) / coll::kTags;
     taken_.assign(std::min(in_tags, ranges_max()), false);
     change_left(taken_.size());
   }
@@ -145,7 +145,7 @@ class CommWire final : public core::Wire {
     return code;
   }
   static int tag_in(int range, int tag) noexcept {
-    return range * static_cast<int>(core::kTags) + tag;
+    return range * static_cast<int>(coll::kTags) + tag;
   }
 
   // By rank of the communicator.

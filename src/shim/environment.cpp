@@ -101,7 +101,7 @@ Status agree(JobFacts& facts) {
   const auto hash = static_cast<std::int64_t>(config_equal_hash() & 0x7fffffffffffffffull);
   const auto warnings = static_cast<std::int64_t>(config_warnings_hash() >> 1);
   // Of none, too: one that a rank cannot use is no table for the others either.
-  const auto table = on ? static_cast<std::int64_t>(core::configured_table().hash() >> 1) : 0;
+  const auto table = on ? static_cast<std::int64_t>(coll::configured_table().hash() >> 1) : 0;
   std::int64_t words[] = {hash,
                           ~hash,
                           facts.threads ? 1 : 0,

@@ -82,11 +82,11 @@ std::optional<Outline> outline(const shape::Exscan<C>& call, const CommState& st
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Allgather<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Allgather<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = call_end(d.recv, blocks(state, call.recvcount), call.recvtype);
   made.in = made.in_place
@@ -97,11 +97,11 @@ std::optional<core::CollArgs> coll_args(const shape::Allgather<C>& call, const D
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Alltoall<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Alltoall<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   made.out = call_end(d.recv, blocks(state, call.recvcount), call.recvtype);
   made.in = in_place ? made.out : call_end(d.send, blocks(state, call.sendcount), call.sendtype);
@@ -110,11 +110,11 @@ std::optional<core::CollArgs> coll_args(const shape::Alltoall<C>& call, const De
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Gather<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Gather<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   if (!made.in_place)
     made.in = call_end(d.send, static_cast<std::size_t>(call.sendcount), call.sendtype);
@@ -125,11 +125,11 @@ std::optional<core::CollArgs> coll_args(const shape::Gather<C>& call, const Desc
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Scatter<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Scatter<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.recvbuf);
   if (call.root == state.rank)
     made.in = call_end(d.send, blocks(state, call.sendcount), call.sendtype);
@@ -140,11 +140,11 @@ std::optional<core::CollArgs> coll_args(const shape::Scatter<C>& call, const Des
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Reduce_scatter_block<C>& call,
+std::optional<coll::CollArgs> coll_args(const shape::Reduce_scatter_block<C>& call,
                                         const Description& d, const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   made.in = call_end(in_place ? d.recv : d.send, blocks(state, call.recvcount), call.datatype);
   made.in.of_send = !in_place;
@@ -153,7 +153,7 @@ std::optional<core::CollArgs> coll_args(const shape::Reduce_scatter_block<C>& ca
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Scan<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Scan<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
@@ -162,7 +162,7 @@ std::optional<core::CollArgs> coll_args(const shape::Scan<C>& call, const Descri
 
 // Rank 0 receives nothing: what lies in its receive buffer stays.
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Exscan<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Exscan<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;

@@ -35,7 +35,7 @@ bool pack_on_device(const Packing& call, MPI_Count& position, Status& status) {
   batch.append(core::packed_copy({type, static_cast<std::size_t>(call.count), 0},
                                  const_cast<void*>(call.elements), 0, size_bytes,
                                  bounces ? bounce.data() : packed, call.direction));
-  core::set_last_path(bounces ? "staged" : "device");
+  coll::set_last_path(bounces ? "staged" : "device");
   if (!batch.empty()) status = where.runtime->copy_batch(where.device, batch);
   if (bounces && packs && status.ok() && size > 0) std::memcpy(packed, bounce.data(), size_bytes);
   position = call.position + size;

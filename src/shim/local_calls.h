@@ -21,7 +21,7 @@ namespace accord::shim {
 template <class Call, class Limit>
 int run_local(MPI_Comm comm, Description d, Call call, Limit limit) {
   if (!d.valid) return call(d.send.user(), d.recv.user());
-  core::set_last_path("staged");
+  coll::set_last_path("staged");
   Status status = d.send.open();
   if (status.ok()) status = d.recv.open(&d.send);
   if (status.ok()) status = d.send.copy_in();

@@ -112,7 +112,7 @@ class Looks {
     Copies copies;
     std::vector<Collected> collected;
   };
-  using Near = Batch<core::FetchBatch>;
+  using Near = Batch<p2p::FetchBatch>;
   using Staged = Batch<core::CopyOuts>;
 
   template <class Some>
@@ -136,7 +136,7 @@ class Looks {
   std::optional<Staged> staged_{std::in_place};
   std::list<Near> near_under_way_;
   std::list<Staged> staged_under_way_;
-  std::optional<core::NetBatch> far_;
+  std::optional<p2p::NetBatch> far_;
   std::vector<Collected> fetched_;
 };
 

@@ -170,7 +170,7 @@ int first_of(MPI_Comm node) {
 }  // namespace
 
 void join_messages() {
-  const bool may_be_far = core::may_go_by_design(core::sources_with(nullptr));
+  const bool may_be_far = coll::may_go_by_design(coll::sources_with(nullptr));
   if (config().p2p_bytes == 0 && !may_be_far) return;
   NodeMates& here = node_mates();
   Status joined = find_neighbours(here.comm);
@@ -238,9 +238,9 @@ node::Lender& lender_of(const node::MessageHeader& header) {
 
 node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t received_bytes,
                           node::MessageHeader& header) {
-  if (node_joined && core::find_header(outbox(), segment, host, received_bytes, header))
+  if (node_joined && p2p::find_header(outbox(), segment, host, received_bytes, header))
     return &outbox();
-  if (net_joined && core::find_header(net_messages(), segment, host, received_bytes, header))
+  if (net_joined && p2p::find_header(net_messages(), segment, host, received_bytes, header))
     return &net_messages();
   return nullptr;
 }
@@ -297,27 +297,27 @@ void attend(const core::StagedBuffer& buffer) {
   attend();
 }
 
-core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) {
+coll::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes) {
   const CommState* const state = comm_state(comm);
-  const core::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
-  return core::outcome(size_bytes, core::asked_for_message(core::sources_with(info), size_bytes));
+  const coll::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
+  return coll::outcome(size_bytes, coll::asked_for_message(coll::sources_with(info), size_bytes));
 }
 
 const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& buffer,
                                      std::size_t size_bytes) {
   const CommState* const state = comm_state(comm);
-  const core::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
-  const auto asked = core::asked_for_net_message(core::sources_with(info), size_bytes);
-  const core::NetWay way = core::outcome(size_bytes, asked,
+  const coll::AlgorithmChoice* const info = state != nullptr ? state->algorithms.get() : nullptr;
+  const auto asked = coll::asked_for_net_message(coll::sources_with(info), size_bytes);
+  const coll::NetWay way = coll::outcome(size_bytes, asked,
                                          {.is_reached = net_messages().reaches(buffer),
                                           .has_rdma = device::rdma_adapter_on_machine(),
                                           .has_idle_core = has_idle_core});
-  return way.way == core::NetWay::Way::design ? net::design_at(way.design) : nullptr;
+  return way.way == coll::NetWay::Way::design ? net::design_at(way.design) : nullptr;
 }
 
 // Headers that the host MPI has yet to bring to the receivers go on meanwhile.
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
-                    core::MessageWay way, node::MessageHeader& header, bool& posted) {
+                    coll::MessageWay way, node::MessageHeader& header, bool& posted) {
   using Clock = std::chrono::steady_clock;
   attend(buffer);
   // Who waits for this rank need not wait for the end of a window of sends.
@@ -325,13 +325,13 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
   const auto end =
       Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
   for (bool again = false;;) {
-    auto outcome = core::Posted::no;
+    auto outcome = p2p::Posted::no;
     const Status status =
-        core::post_message(outbox(), segment, buffer, receiver, header, outcome, again);
+        p2p::post_message(outbox(), segment, buffer, receiver, header, outcome, again);
     again = true;
-    posted = outcome == core::Posted::yes;
-    if (posted && way == core::MessageWay::engine) header.fetch = node::Fetch::by_engine;
-    if (outcome != core::Posted::later) return status;
+    posted = outcome == p2p::Posted::yes;
+    if (posted && way == coll::MessageWay::engine) header.fetch = node::Fetch::by_engine;
+    if (outcome != p2p::Posted::later) return status;
     if (Clock::now() >= end) {
       outbox().give_up();
       return {};
@@ -345,10 +345,10 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
 Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
                         int receiver, const net::Design& design, node::MessageHeader& header,
                         bool& posted) {
-  auto outcome = core::Posted::no;
+  auto outcome = p2p::Posted::no;
   const Status status = net_messages().post(segment, buffer, static_cast<std::uint32_t>(receiver),
                                             design, header, outcome);
-  posted = outcome == core::Posted::yes;
+  posted = outcome == p2p::Posted::yes;
   return status;
 }
 
@@ -356,7 +356,7 @@ Status end_message(const node::MessageHeader& header, const Status& posted,
                    Synchronous synchronous) {
   ACCORD_TRY(posted);
   node::Lender& lender = lender_of(header);
-  core::LoanEnd loan(lender, header);
+  p2p::LoanEnd loan(lender, header);
   const core::Engine::Waiting waiting(engine());
   for (bool is_received = synchronous == Synchronous::no;;) {
     bool done = false;

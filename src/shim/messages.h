@@ -126,7 +126,7 @@ Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datat
 // After a receive of less than a header that has failed: the message may have been too long for it.
 inline void give_up_cut_off(Landing landing, void* host) {
   if (!messages_joined || !landing.may_cut_header_off()) return;
-  const auto ticket = core::cut_off_ticket(landing.segment(), host);
+  const auto ticket = p2p::cut_off_ticket(landing.segment(), host);
   if (ticket && node_joined) outbox().dismiss(*ticket);
   if (ticket && net_joined) net_messages().dismiss(*ticket);
 }
@@ -148,7 +148,7 @@ class Unsent {
 };
 
 // Which way a message of that communicator goes.
-core::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes);
+coll::MessageWay way_of_message(MPI_Comm comm, std::size_t size_bytes);
 // The same to a rank of another node; null: in messages of the host MPI.
 const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& buffer,
                                      std::size_t size_bytes);
@@ -156,7 +156,7 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
 // Packs `segment` of a buffer for a rank of this node, which is to get it that way. Where there is
 // no room, it waits for receivers to make some, but no longer than staging takes.
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
-                    core::MessageWay way, node::MessageHeader& header, bool& posted);
+                    coll::MessageWay way, node::MessageHeader& header, bool& posted);
 
 // The same for a rank of another node.
 Status post_net_message(const core::StagedBuffer& buffer, const core::Segment& segment,
@@ -174,8 +174,8 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   posted = false;
   if (!messages_joined || !buffer.is_staged() || open_sessions.load() != 0) return {};
   const core::Segment segment = segment_of(count, datatype);
-  const core::MessageWay way = way_of_message(comm, segment.size_bytes());
-  const bool can_be_near = way != core::MessageWay::staged;
+  const coll::MessageWay way = way_of_message(comm, segment.size_bytes());
+  const bool can_be_near = way != coll::MessageWay::staged;
   if (const int near = can_be_near ? node_rank(comm, dest) : -1; near >= 0)
     return takes_header(datatype) ? post_message(buffer, segment, near, way, header, posted)
                                   : Status();

@@ -90,11 +90,11 @@ core::CallEnd end_of_edges(const core::StagedBuffer& buffer,
 }
 
 template <AmongNeighbours Shape>
-std::optional<core::CollArgs> coll_args(const Shape& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const Shape& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch || !has_ways(*sketch, state)) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   const Neighbours neighbours(call.comm);
   made.in = end_of_edges(d.send, neighbours.out(), [&](int i) { return sent_block(call, i); });
   made.in.of_send = true;

@@ -25,7 +25,7 @@ struct Net {
   bool speaks = false;  // for all ranks, of what keeps them from joining
   std::optional<proxy::Port> proxy;
   std::optional<net::Mail> mail;
-  std::optional<core::NetMessages> messages;
+  std::optional<p2p::NetMessages> messages;
 };
 
 // Never destroyed: MPI may be called from destructors of the program.
@@ -55,7 +55,7 @@ Status gather(net::Bytes mine, std::vector<std::vector<std::byte>>& all) {
   return {};
 }
 
-Status choose_cookie(core::NetMessages::Cookie& cookie) {
+Status choose_cookie(p2p::NetMessages::Cookie& cookie) {
   std::random_device random;
   for (std::uint64_t& word : cookie) word = std::uint64_t{random()} << 32 | random();
   constexpr int kBytes = sizeof cookie;
@@ -63,7 +63,7 @@ Status choose_cookie(core::NetMessages::Cookie& cookie) {
 }
 
 // The proxy of this node, which starts once a message wants it. Its name is no secret.
-void stand_at_proxy(Net& here, const core::NetMessages::Cookie& cookie) {
+void stand_at_proxy(Net& here, const p2p::NetMessages::Cookie& cookie) {
   const std::string& program = config().proxy_program;
   proxy::Meeting meeting{.cookie = cookie[0] * 0x9e3779b97f4a7c15U ^ cookie[1],
                          .node = node::node_number(),
@@ -109,7 +109,7 @@ Status join(Net& here) {
   if (lacking != addresses.end()) here.speaks = lacking - addresses.begin() == here.rank;
   ACCORD_TRY(opened);
   if (lacking != addresses.end()) return {StatusCode::unsupported, "another rank cannot take part"};
-  core::NetMessages::Cookie cookie{};
+  p2p::NetMessages::Cookie cookie{};
   ACCORD_TRY(choose_cookie(cookie));
   const auto ranks = static_cast<std::uint32_t>(addresses.size());
   const auto rank = static_cast<std::uint32_t>(here.rank);
@@ -173,7 +173,7 @@ void leave_net_messages() {
   here.proxy.reset();
 }
 
-core::NetMessages& net_messages() { return *net().messages; }
+p2p::NetMessages& net_messages() { return *net().messages; }
 net::Mail& net_mail() { return *net().mail; }
 
 int net_rank(MPI_Comm comm, int rank) {

@@ -23,7 +23,7 @@ void join_net_messages(int node);
 void leave_net_messages();
 
 // Only where net_joined.
-core::NetMessages& net_messages();
+p2p::NetMessages& net_messages();
 net::Mail& net_mail();
 
 // The rank in MPI_COMM_WORLD of a rank of `comm` (of the remote group: none) on another node, or

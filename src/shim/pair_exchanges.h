@@ -123,11 +123,11 @@ core::CallEnd end_by_types(const core::StagedBuffer& buffer, const CommState& st
 }
 
 template <class C, class D>
-std::optional<core::CollArgs> coll_args(const shape::Gatherv<C, D>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Gatherv<C, D>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   if (!in_place)
     made.in = end_at_root(d.send, state, call.root, block(call.sendcount, call.sendtype, 0));
@@ -139,11 +139,11 @@ std::optional<core::CollArgs> coll_args(const shape::Gatherv<C, D>& call, const 
 }
 
 template <class C, class D>
-std::optional<core::CollArgs> coll_args(const shape::Scatterv<C, D>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Scatterv<C, D>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.recvbuf);
   if (call.root == state.rank)
     made.in = end_by_counts(d.send, state, call.sendcounts, call.displs, call.sendtype,
@@ -156,11 +156,11 @@ std::optional<core::CollArgs> coll_args(const shape::Scatterv<C, D>& call, const
 
 // In place a rank has what it sends where it receives; its own block stays.
 template <class C, class D>
-std::optional<core::CollArgs> coll_args(const shape::Alltoallv<C, D>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Alltoallv<C, D>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = end_by_counts(d.recv, state, call.recvcounts, call.rdispls, call.recvtype,
                            made.in_place ? state.rank : kNone);
@@ -172,11 +172,11 @@ std::optional<core::CollArgs> coll_args(const shape::Alltoallv<C, D>& call, cons
 }
 
 template <class C, class D>
-std::optional<core::CollArgs> coll_args(const shape::Alltoallw<C, D>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Alltoallw<C, D>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = end_by_types(d.recv, state, call.recvcounts, call.rdispls, call.recvtypes,
                           made.in_place ? state.rank : kNone);

@@ -21,11 +21,11 @@
 namespace accord::shim {
 namespace {
 
-using core::Partitioned;
-using core::TrackedPartitions;
+using partitioned::Partitioned;
+using partitioned::TrackedPartitions;
 
 // Messages of both ends over a communicator of Accord's own.
-class Messages final : public core::MessagePort {
+class Messages final : public partitioned::MessagePort {
  public:
   explicit Messages(MPI_Comm comm) : comm_(comm) {
     int processes = 0;
@@ -87,7 +87,7 @@ class Messages final : public core::MessagePort {
 struct Service {
   Service(MPI_Comm comm, int process) : messages(comm), table(messages, engine().port(), process) {}
   Messages messages;
-  core::PartitionedTable table;
+  partitioned::PartitionedTable table;
   bool closed = false;
 };
 
@@ -163,20 +163,20 @@ void read_number(MPI_Info info, const char* key, Number& number) {
   }
 }
 
-core::PartitionCopy copy_named(std::string_view name, core::PartitionCopy otherwise) {
-  if (name == "kernel") return core::PartitionCopy::kernel;
-  if (name == "engine") return core::PartitionCopy::engine;
-  return name == "auto" ? core::PartitionCopy::automatic : otherwise;
+partitioned::PartitionCopy copy_named(std::string_view name, partitioned::PartitionCopy otherwise) {
+  if (name == "kernel") return partitioned::PartitionCopy::kernel;
+  if (name == "engine") return partitioned::PartitionCopy::engine;
+  return name == "auto" ? partitioned::PartitionCopy::automatic : otherwise;
 }
 
 }  // namespace
 
-core::PartitionedTable* partitioned_table() {
+partitioned::PartitionedTable* partitioned_table() {
   return service == nullptr ? nullptr : &service->table;
 }
 
-Status read_info(MPI_Info info, core::PartitionedCall& call) {
-  call.copy = copy_named(config().partitioned_copy, core::PartitionCopy::automatic);
+Status read_info(MPI_Info info, partitioned::PartitionedCall& call) {
+  call.copy = copy_named(config().partitioned_copy, partitioned::PartitionCopy::automatic);
   if (info == MPI_INFO_NULL) return {};
   read_number(info, "accord_marks", call.marks);
   if (call.marks > ACCORD_PARTITION_MARKS_MAX)
@@ -208,7 +208,7 @@ struct Arguments {
 };
 
 // How many partitions go together.
-void read_transfer(MPI_Info info, core::PartitionedCall& call) {
+void read_transfer(MPI_Info info, partitioned::PartitionedCall& call) {
   if (info == MPI_INFO_NULL) return;
   read_number(info, "accord_transfer_partitions", call.transfer_partitions);
   call.transfer_partitions = std::clamp(call.transfer_partitions, 1, std::max(call.partitions, 1));
@@ -231,7 +231,7 @@ int process_of(MPI_Comm comm, bool inter, int rank) {
 
 // Whether Accord carries the request, with all there is to say of it. Where an argument is wrong
 // the host MPI shall say so.
-bool describe(const Arguments& given, core::PartitionedCall& call) {
+bool describe(const Arguments& given, partitioned::PartitionedCall& call) {
   if (service == nullptr || service->closed || given.partitions < 0 || given.count < 0 ||
       given.tag < 0 || given.request == nullptr)
     return false;
@@ -283,7 +283,7 @@ int give_to_host(const Arguments& given, Native native) {
 template <class End, class Native>
 int init(const Arguments& given, Native native) {
   const core::CallScope scope(given.name, {"buf", given.buffer});
-  core::PartitionedCall call;
+  partitioned::PartitionedCall call;
   if (!describe(given, call)) return give_to_host(given, native);
   if (const Status status = read_info(given.info, call); !status.ok())
     return raise(given.comm, status);
@@ -292,7 +292,8 @@ int init(const Arguments& given, Native native) {
   core::HostRequest held = 0;
   Status status = request->open();
   if (status.ok())
-    status = core::hold_partitioned(engine(), requests(), request, to_bits(given.comm), held);
+    status =
+        partitioned::hold_partitioned(engine(), requests(), request, to_bits(given.comm), held);
   if (status.ok()) *given.request = from_bits<MPI_Request>(held);
   return raise(given.comm, status);
 }
@@ -318,7 +319,7 @@ int mark(const char* name, const std::shared_ptr<TrackedPartitions>& work, Each 
 
 int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return init<core::PartitionedSend>(
+  return init<partitioned::PartitionedSend>(
       {"MPI_Psend_init", buf, partitions, count, datatype, dest, tag, comm, info, request}, [&] {
         return host::Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
       });
@@ -326,7 +327,7 @@ int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype da
 
 int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
                int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return init<core::PartitionedReceive>(
+  return init<partitioned::PartitionedReceive>(
       {"MPI_Precv_init", buf, partitions, count, datatype, source, tag, comm, info, request}, [&] {
         return host::Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request);
       });

@@ -11,10 +11,10 @@
 #include "accord/partitioned_layout.h"
 #include "shim/shim.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 class PartitionedTable;
 struct PartitionedCall;
-}  // namespace accord::core
+}  // namespace accord::partitioned
 
 namespace accord::shim {
 
@@ -23,9 +23,9 @@ void open_partitioned();
 void close_partitioned();
 
 // The requests of this process; null where Accord carries none.
-core::PartitionedTable* partitioned_table();
+partitioned::PartitionedTable* partitioned_table();
 // What kernels are to do for a request, as the setting and its info say.
-Status read_info(MPI_Info info, core::PartitionedCall& call);
+Status read_info(MPI_Info info, partitioned::PartitionedCall& call);
 
 #ifdef ACCORD_HAS_Psend_init
 int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,

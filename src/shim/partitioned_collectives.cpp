@@ -11,11 +11,11 @@
 namespace accord::shim {
 namespace {
 
-using core::Area;
-using core::Incoming;
-using core::Outgoing;
-using core::Place;
 using node::Kind;
+using partitioned::Area;
+using partitioned::Incoming;
+using partitioned::Outgoing;
+using partitioned::Place;
 using Draft = PartitionedDraft;
 using Frame = PartitionedDraft::Frame;
 using Ranks = device::PartitionShape::Ranks;
@@ -30,12 +30,12 @@ template <class Describe>
 int make(const Frame& frame, Describe describe) {
   Draft draft(frame);
   if (!draft.good()) return draft.fail();
-  core::Schedule schedule = describe(draft);
+  partitioned::Schedule schedule = describe(draft);
   return draft.finish(std::move(schedule));
 }
 
 // One block to all; a block of each.
-core::Schedule allgather(Draft& draft, const Cells& send, const Cells& receive) {
+partitioned::Schedule allgather(Draft& draft, const Cells& send, const Cells& receive) {
   draft.results(receive);
   draft.by_kernels({.givers = Ranks::own});
   const bool own_is_there = in_place(send.buffer);
@@ -44,22 +44,22 @@ core::Schedule allgather(Draft& draft, const Cells& send, const Cells& receive) 
   } else {
     draft.contributes(send);
   }
-  return core::block_schedule({.kind = Kind::allgather, .size = draft.size()}, draft.rank(),
-                              own_is_there);
+  return partitioned::block_schedule({.kind = Kind::allgather, .size = draft.size()}, draft.rank(),
+                                     own_is_there);
 }
 
-core::Schedule alltoall(Draft& draft, const Cells& send, const Cells& receive) {
+partitioned::Schedule alltoall(Draft& draft, const Cells& send, const Cells& receive) {
   draft.results(receive);
   const bool all_is_there = in_place(send.buffer);
   draft.by_kernels({.givers = Ranks::own, .in_pairs = true}, !all_is_there);
   draft.contributes(all_is_there ? receive : send);
-  return core::block_schedule({.kind = Kind::alltoall, .size = draft.size()}, draft.rank(),
-                              all_is_there);
+  return partitioned::block_schedule({.kind = Kind::alltoall, .size = draft.size()}, draft.rank(),
+                                     all_is_there);
 }
 
 // `at_root` is asked at the root only, where alone its arguments mean something.
 template <class AtRoot>
-core::Schedule gather(Draft& draft, const Cells& send, int root, AtRoot at_root) {
+partitioned::Schedule gather(Draft& draft, const Cells& send, int root, AtRoot at_root) {
   draft.check_root(root);
   if (!draft.good()) return {};
   const bool is_root = draft.rank() == root;
@@ -71,12 +71,12 @@ core::Schedule gather(Draft& draft, const Cells& send, int root, AtRoot at_root)
   } else {
     draft.gets_nothing();
   }
-  return core::block_schedule({.kind = Kind::gather, .size = draft.size(), .root = root},
-                              draft.rank(), own_is_there);
+  return partitioned::block_schedule({.kind = Kind::gather, .size = draft.size(), .root = root},
+                                     draft.rank(), own_is_there);
 }
 
 template <class AtRoot>
-core::Schedule scatter(Draft& draft, AtRoot at_root, const Cells& receive, int root) {
+partitioned::Schedule scatter(Draft& draft, AtRoot at_root, const Cells& receive, int root) {
   draft.check_root(root);
   if (!draft.good()) return {};
   const bool is_root = draft.rank() == root;
@@ -88,15 +88,15 @@ core::Schedule scatter(Draft& draft, AtRoot at_root, const Cells& receive, int r
   } else {
     draft.gives_nothing();
   }
-  return core::block_schedule({.kind = Kind::scatter, .size = draft.size(), .root = root},
-                              draft.rank(), own_stays);
+  return partitioned::block_schedule({.kind = Kind::scatter, .size = draft.size(), .root = root},
+                                     draft.rank(), own_stays);
 }
 
 // Blocks in the order of the neighbours, of which those beyond the edge of a grid have none.
 // send(count) and receive(count) give the cells of so many.
 template <class Send, class Receive>
-core::Schedule among_neighbours(Draft& draft, MPI_Comm comm, Send send, Receive receive,
-                                bool one_for_all) {
+partitioned::Schedule among_neighbours(Draft& draft, MPI_Comm comm, Send send, Receive receive,
+                                       bool one_for_all) {
   const Neighbours neighbours(comm);
   if (!neighbours.out().empty()) draft.contributes(send(neighbours.out_count()));
   if (!neighbours.in().empty()) draft.results(receive(neighbours.in_count()));
@@ -119,8 +119,8 @@ struct Reduced {
 };
 
 template <class Scheduled>
-core::Schedule reduction(Draft& draft, const Reduced& call, bool has_result, Draft::Made made,
-                         Scheduled scheduled) {
+partitioned::Schedule reduction(Draft& draft, const Reduced& call, bool has_result,
+                                Draft::Made made, Scheduled scheduled) {
   draft.agree_on_bytes(call.count, call.datatype);
   draft.contributes(
       draft.one(in_place(call.send) ? call.receive : call.send, call.count, call.datatype));
@@ -128,13 +128,13 @@ core::Schedule reduction(Draft& draft, const Reduced& call, bool has_result, Dra
   if (!draft.good()) return {};
   const auto outline =
       draft.reduces(static_cast<std::size_t>(call.count), call.datatype, call.op, made);
-  return draft.good() ? scheduled(outline) : core::Schedule();
+  return draft.good() ? scheduled(outline) : partitioned::Schedule();
 }
 
 // A block for each rank, of so many elements.
-core::Schedule reduce_scatter(Draft& draft, const void* sendbuf, void* recvbuf,
-                              const std::vector<MPI_Count>& counts, MPI_Datatype datatype,
-                              MPI_Op op) {
+partitioned::Schedule reduce_scatter(Draft& draft, const void* sendbuf, void* recvbuf,
+                                     const std::vector<MPI_Count>& counts, MPI_Datatype datatype,
+                                     MPI_Op op) {
   const MPI_Count own = counts[static_cast<std::size_t>(draft.rank())];
   for (const MPI_Count count : counts) draft.agree_on_bytes(count, datatype);
   draft.contributes(draft.consecutive(in_place(sendbuf) ? recvbuf : sendbuf, counts, datatype));
@@ -143,7 +143,7 @@ core::Schedule reduce_scatter(Draft& draft, const void* sendbuf, void* recvbuf,
   if (!draft.good()) return {};
   (void)draft.reduces(static_cast<std::size_t>(own), datatype, op,
                       in_place(sendbuf) ? Draft::Made::apart : Draft::Made::in_result);
-  return core::reduce_scatter_schedule(draft.rank(), draft.size(), in_place(sendbuf));
+  return partitioned::reduce_scatter_schedule(draft.rank(), draft.size(), in_place(sendbuf));
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI
   return make({"MPIX_Pallreduce_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.by_kernels({});
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
-                     core::allreduce_schedule);
+                     partitioned::allreduce_schedule);
   });
 }
 
@@ -225,7 +225,7 @@ int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype
       draft.results(cells);
       draft.gives_nothing();
     }
-    return core::broadcast_schedule(draft.rank(), draft.size(), root);
+    return partitioned::broadcast_schedule(draft.rank(), draft.size(), root);
   });
 }
 
@@ -235,7 +235,7 @@ int MPIX_Pexscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
   return make({"MPIX_Pexscan_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.by_kernels({.givers = Ranks::before_own, .getters = Ranks::own}, !in_place(sendbuf));
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, draft.rank() > 0,
-                     Draft::Made::apart, core::exscan_schedule);
+                     Draft::Made::apart, partitioned::exscan_schedule);
   });
 }
 
@@ -270,13 +270,14 @@ int MPIX_Preduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
                       MPI_Request* request) {
   return make({"MPIX_Preduce_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.check_root(root);
-    if (!draft.good()) return core::Schedule();
+    if (!draft.good()) return partitioned::Schedule();
     const bool is_root = draft.rank() == root;
     draft.by_kernels({.getters = Ranks::root, .root = root});
     if (!is_root) draft.gets_nothing();
-    return reduction(draft, {sendbuf, is_root ? recvbuf : MPI_IN_PLACE, count, datatype, op},
-                     is_root, is_root ? Draft::Made::in_result : Draft::Made::apart,
-                     [root](const auto& outline) { return core::reduce_schedule(outline, root); });
+    return reduction(
+        draft, {sendbuf, is_root ? recvbuf : MPI_IN_PLACE, count, datatype, op}, is_root,
+        is_root ? Draft::Made::in_result : Draft::Made::apart,
+        [root](const auto& outline) { return partitioned::reduce_schedule(outline, root); });
   });
 }
 
@@ -305,7 +306,7 @@ int MPIX_Pscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Coun
   return make({"MPIX_Pscan_init", partitions, comm, info, request}, [&](Draft& draft) {
     draft.by_kernels({.givers = Ranks::up_to_own, .getters = Ranks::own}, !in_place(sendbuf));
     return reduction(draft, {sendbuf, recvbuf, count, datatype, op}, true, Draft::Made::in_result,
-                     core::scan_schedule);
+                     partitioned::scan_schedule);
   });
 }
 

@@ -73,7 +73,7 @@ void PartitionedDraft::begin() {
     if (error_ == MPI_SUCCESS) error_ = MPI_ERR_COMM;
     return;
   }
-  core::PartitionedTable* const table = partitioned_table();
+  partitioned::PartitionedTable* const table = partitioned_table();
   const std::uint64_t lineage = lineage_of(frame_.comm);
   if (state->inter) return refuse(MPI_ERR_COMM);
   if (table == nullptr || lineage == 0)
@@ -127,7 +127,7 @@ Cells PartitionedDraft::by_counts(const void* buffer, int blocks, const int coun
   return made;
 }
 
-void PartitionedDraft::fill(core::PartitionArea& area, const Cells& cells) {
+void PartitionedDraft::fill(partitioned::PartitionArea& area, const Cells& cells) {
   std::size_t total_bytes = 0;
   for (const Cell& cell : cells.cells) {
     if (cell.count < 0) return refuse(MPI_ERR_COUNT);
@@ -168,8 +168,8 @@ void PartitionedDraft::check_operation(MPI_Datatype datatype, MPI_Op op) {
     refuse(MPI_ERR_OP);
 }
 
-core::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype datatype,
-                                                 MPI_Op op, Made made) {
+partitioned::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype datatype,
+                                                        MPI_Op op, Made made) {
   check_operation(datatype, op);
   if (!good()) return {};
   int commutes = 0;
@@ -198,10 +198,10 @@ core::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_Datatype
           .in_rank_order = wants_rank_order};
 }
 
-int PartitionedDraft::finish(core::Schedule schedule) {
+int PartitionedDraft::finish(partitioned::Schedule schedule) {
   if (!good()) return fail();
   plan_.schedule = std::move(schedule);
-  core::PartitionedCall call;
+  partitioned::PartitionedCall call;
   call.end = plan_.contribution.end.on_device ? plan_.contribution.end : plan_.result.end;
   call.partitions = frame_.partitions;
   call.peer_rank = MPI_ANY_SOURCE;
@@ -210,13 +210,14 @@ int PartitionedDraft::finish(core::Schedule schedule) {
     refuse(std::move(status));
     return fail();
   }
-  const auto request = std::make_shared<core::PartitionedCollective>(
+  const auto request = std::make_shared<partitioned::PartitionedCollective>(
       *partitioned_table(), std::move(call), std::move(plan_));
   progress_from_host();
   core::HostRequest held = 0;
   Status status = request->open();
   if (status.ok())
-    status = core::hold_partitioned(engine(), requests(), request, to_bits(frame_.comm), held);
+    status =
+        partitioned::hold_partitioned(engine(), requests(), request, to_bits(frame_.comm), held);
   if (status.ok()) *frame_.request = from_bits<MPI_Request>(held);
   return raise(frame_.comm, status);
 }

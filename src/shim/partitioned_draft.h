@@ -73,7 +73,8 @@ class PartitionedDraft {
   // A reduction of blocks of `count` elements of a partition; whether it may be made where the
   // result shall be.
   enum class Made { apart, in_result };
-  core::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op, Made made);
+  partitioned::ReductionOutline reduces(std::size_t count, MPI_Datatype datatype, MPI_Op op,
+                                        Made made);
 
   // Within a node kernels may do it; `can`: with this rank's buffers.
   void by_kernels(const device::PartitionShape& shape, bool can = true) {
@@ -82,12 +83,12 @@ class PartitionedDraft {
   }
 
   // Makes the request.
-  int finish(core::Schedule schedule);
+  int finish(partitioned::Schedule schedule);
   // Raises what is wrong.
   int fail();
 
  private:
-  void fill(core::PartitionArea& area, const Cells& cells);
+  void fill(partitioned::PartitionArea& area, const Cells& cells);
   void check_operation(MPI_Datatype datatype, MPI_Op op);
   void begin();
   void refuse(int error_class) {
@@ -100,7 +101,7 @@ class PartitionedDraft {
   Frame frame_;
   int error_ = MPI_SUCCESS;  // a class of the host MPI's
   Status status_;
-  core::CollectivePlan plan_;
+  partitioned::CollectivePlan plan_;
 };
 
 }  // namespace accord::shim

@@ -28,21 +28,21 @@ namespace accord::shim {
 // A message is staged, or there is nothing to stage; its shadows are filled next.
 inline void begin_message(const stages::Story& story, const Description& d) {
   const bool staged = d.send.is_staged() || d.recv.is_staged();
-  if (staged) core::set_last_path("staged");
+  if (staged) coll::set_last_path("staged");
   if (!story) return;
   tell(story, d);
   story->took(staged ? "staged" : "host",
-              staged ? core::reason::kPointToPoint : core::reason::kNothingStaged);
+              staged ? coll::reason::kPointToPoint : coll::reason::kNothingStaged);
   stages::enter(stages::Stage::copy_in);
 }
 
 // A message waits in device memory; its header is sent next.
 inline void begin_header(const stages::Story& story, const Description& d,
                          const node::MessageHeader& header) {
-  core::set_last_path(path_of(header));
+  coll::set_last_path(path_of(header));
   if (!story) return;
   tell(story, d);
-  story->took(path_of(header), core::reason::kByHeader);
+  story->took(path_of(header), coll::reason::kByHeader);
   stages::enter(stages::Stage::host_mpi);
 }
 
@@ -139,7 +139,7 @@ int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Hand
   if (!d.valid || request == nullptr ||
       (!looked_after && !d.send.is_staged() && !d.recv.is_staged())) {
     tell(story, d);
-    hand_to_host(story, core::reason::kNothingStaged);
+    hand_to_host(story, coll::reason::kNothingStaged);
     if (!engine().idle()) engine().progress();
     return make(d.send.user(), d.recv.user());
   }
@@ -198,8 +198,8 @@ Description description_of_recv(void* buf, C count, MPI_Datatype datatype,
 template <class C, class Make>
 int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* request, Mode mode,
                Make make) {
-  using Until = core::LoanOperation::Until;
-  const auto operation = std::make_shared<core::LoanOperation>(
+  using Until = p2p::LoanOperation::Until;
+  const auto operation = std::make_shared<p2p::LoanOperation>(
       lender_of(header), header, mode == Mode::synchronous ? Until::received : Until::returned);
   Unsent unsent(header);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
@@ -217,7 +217,7 @@ int start_loan(MPI_Comm comm, const node::MessageHeader& header, MPI_Request* re
     *request = before;
     return raise(comm, promised);
   }
-  requests().track(bits, std::make_shared<core::TrackedLoan>(to_bits(comm), engine(), operation));
+  requests().track(bits, std::make_shared<p2p::TrackedLoan>(to_bits(comm), engine(), operation));
   *request = from_bits<MPI_Request>(bits);
   return MPI_SUCCESS;
 }

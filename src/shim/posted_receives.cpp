@@ -48,7 +48,7 @@ class Looking final : public core::Operation {
 
   void look() {
     const Clock::time_point begun = Clock::now();
-    const auto batch = std::make_shared<core::SharedBatch>(outbox());
+    const auto batch = std::make_shared<p2p::SharedBatch>(outbox());
     requests().look_at_each([&](core::HostRequest bits, core::Tracked& work) {
       MPI_Status status;
       int flag = 0;

@@ -36,7 +36,7 @@ class RepeatedCalls {
     const char* function = nullptr;  // for errors
     Places places;
     bool stays_in_order = false;  // what the program copies there is there when the call is made
-    core::CollArgs args;
+    coll::CollArgs args;
   };
 
   // Anything that tells calls apart, for the most part.

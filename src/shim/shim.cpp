@@ -386,9 +386,9 @@ void enter_node(int rank) {
 }
 
 void warn_of_algorithms(const JobFacts& facts) {
-  if (!core::algorithm_problem().empty()) log::warn("{}", core::algorithm_problem());
-  if (!core::table_problem().empty()) {
-    log::warn("{}", core::table_problem());
+  if (!coll::algorithm_problem().empty()) log::warn("{}", coll::algorithm_problem());
+  if (!coll::table_problem().empty()) {
+    log::warn("{}", coll::table_problem());
   } else if (!facts.same_tables) {
     log::warn(
         "ACCORD_TABLE: not all ranks can read the same table; none is used, the built-in rule "
@@ -421,7 +421,7 @@ void start_runtime(const JobFacts& facts) {
   enter_node(rank);
   if (facts.devices && size > 1) open_wires();
   if (facts.partitioned) open_partitioned();
-  if (facts.same_tables) core::use_table();
+  if (facts.same_tables) coll::use_table();
   if (facts.devices && facts.same_settings) join_messages();
   tell_config_warnings(rank == 0 || !facts.same_warnings);
   // The same on all ranks, so that one says it.
@@ -468,15 +468,15 @@ void stop_runtime() {
   stop_messages();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
-  core::CclAlarm::stop_all();
+  coll::CclAlarm::stop_all();
   int rank = 0;
   if (host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS) stages::finish(rank);
-  core::InboxExchange::report();
-  core::DirectExchange::report();
-  core::PairwiseExchange::report();
-  core::CclExchange::report();
-  core::TwoLevelExchange::report();
-  core::TwoLevelPairs::report();
+  coll::InboxExchange::report();
+  coll::DirectExchange::report();
+  coll::PairwiseExchange::report();
+  coll::CclExchange::report();
+  coll::TwoLevelExchange::report();
+  coll::TwoLevelPairs::report();
   leave_messages();
   here.port.world_model = false;
   close_partitioned();

@@ -87,7 +87,7 @@ struct CommState {
   // agreed.
   bool mixed_worlds = false;
   // As its info asks for them, or null; see comm_info.h.
-  std::shared_ptr<const core::AlgorithmChoice> algorithms;
+  std::shared_ptr<const coll::AlgorithmChoice> algorithms;
   LastCollective last;
   RepeatedCalls repeated;
   std::once_flag node_ranks_known;

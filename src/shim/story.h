@@ -50,8 +50,8 @@ void tell(const stages::Story& story, const Shape& call, const Description& d,
 // coll/select/reasons.h.
 template <class Shape>
 const char* why_no_exchange(const Shape& call, const CommState& state,
-                            const std::optional<core::CollArgs>& made) {
-  namespace reason = core::reason;
+                            const std::optional<coll::CollArgs>& made) {
+  namespace reason = coll::reason;
   if (made && made->exchange) return "";
   if (state.inter) return reason::kIntercommunicator;
   if (state.mixed_worlds) return reason::kNotOneWorld;

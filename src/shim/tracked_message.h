@@ -47,8 +47,8 @@ enum class Amount { by_status, whole };
 // null: it brings each at once. Taken by that receive, not by those of functions of the program's
 // called meanwhile.
 struct Collected {
-  core::FetchBatch* of_node = nullptr;
-  core::NetBatch* of_others = nullptr;
+  p2p::FetchBatch* of_node = nullptr;
+  p2p::NetBatch* of_others = nullptr;
   core::CopyOuts* of_host = nullptr;
 };
 inline thread_local Collected collected_fetches;
@@ -81,9 +81,9 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   const Status status =
       net_joined && lender == &net_messages()
           ? net_messages().fetch(segment, d.recv, header, collected.of_others)
-          : core::fetch_message(outbox(), segment, d.recv, header, collected.of_node);
-  core::set_last_path(path);
-  if (story) story->took(path, core::reason::kByHeader);
+          : p2p::fetch_message(outbox(), segment, d.recv, header, collected.of_node);
+  coll::set_last_path(path);
+  if (story) story->took(path, coll::reason::kByHeader);
   return status;
 }
 
@@ -122,20 +122,20 @@ class TrackedMessage : public core::Tracked {
   }
   // Only of a rank of this node, and by a copy of ours: nothing else is brought without waiting.
   void fetch_early(const core::Completion& completion,
-                   const std::shared_ptr<core::SharedBatch>& batch) override {
+                   const std::shared_ptr<p2p::SharedBatch>& batch) override {
     node::MessageHeader header;
     if (completion.cancelled || !description_.landing.may_hold_header(completion.received_bytes))
       return;
     const core::Segment segment = description_.landing.segment();
-    if (segment.type == nullptr || !core::find_header(outbox(), segment, description_.recv.host(),
-                                                      completion.received_bytes, header))
+    if (segment.type == nullptr || !p2p::find_header(outbox(), segment, description_.recv.host(),
+                                                     completion.received_bytes, header))
       return;
-    const char* const path = core::last_path();
+    const char* const path = coll::last_path();
     const std::size_t size = batch->fetches.size();
     early_fetch_ =
         finish_receive(description_, completion, facts, nullptr, {.of_node = &batch->fetches});
     if (batch->fetches.size() != size) batch_ = batch;
-    core::set_last_path(path);
+    coll::set_last_path(path);
     posted_.reset();
   }
 
@@ -146,7 +146,7 @@ class TrackedMessage : public core::Tracked {
 
  private:
   Status end_early_fetch() {
-    core::set_last_path("node-p2p");
+    coll::set_last_path("node-p2p");
     while (batch_ && !batch_->poll()) engine().port().pause();
     if (batch_) keep_first(*early_fetch_, batch_->status());
     return *early_fetch_;
@@ -154,8 +154,8 @@ class TrackedMessage : public core::Tracked {
 
   Amount amount_;
   std::optional<PostedReceive> posted_;
-  std::optional<Status> early_fetch_;         // what has come of it so far
-  std::shared_ptr<core::SharedBatch> batch_;  // or comes with that
+  std::optional<Status> early_fetch_;        // what has come of it so far
+  std::shared_ptr<p2p::SharedBatch> batch_;  // or comes with that
 };
 
 // A persistent receive. One whose message is held already when it is started gets it by a request

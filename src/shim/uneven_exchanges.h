@@ -95,11 +95,11 @@ std::optional<Outline> outline(const shape::Allgatherv<C, D>& call, const CommSt
 }
 
 template <class C>
-std::optional<core::CollArgs> coll_args(const shape::Reduce_scatter<C>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Reduce_scatter<C>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   const bool in_place = shape::in_place(call.sendbuf);
   const auto total = std::accumulate(call.recvcounts, call.recvcounts + state.size, std::size_t{0});
   made.in = call_end(in_place ? d.recv : d.send, total, call.datatype);
@@ -135,11 +135,11 @@ core::CallEnd gathered_end(const shape::Allgatherv<C, D>& call, const Descriptio
 }
 
 template <class C, class D>
-std::optional<core::CollArgs> coll_args(const shape::Allgatherv<C, D>& call, const Description& d,
+std::optional<coll::CollArgs> coll_args(const shape::Allgatherv<C, D>& call, const Description& d,
                                         const CommState& state) {
   const auto sketch = outline(call, state);
   if (!sketch) return std::nullopt;
-  core::CollArgs made = common_args(*sketch, state, call.comm);
+  coll::CollArgs made = common_args(*sketch, state, call.comm);
   made.in_place = shape::in_place(call.sendbuf);
   made.out = gathered_end(call, d, state);
   made.in = made.in_place

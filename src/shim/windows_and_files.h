@@ -124,7 +124,7 @@ int start_transfer(MPI_File fh, Description d, MPI_Request* request, Call call) 
     if (!engine().idle()) engine().progress();
     return call(d.recv.user());
   }
-  core::set_last_path("staged");
+  coll::set_last_path("staged");
   if (const Status opened = open_transfer(d); !opened.ok()) return raise_on_file(fh, opened);
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   const int code = call(d.recv.host());

@@ -10,7 +10,7 @@
 
 namespace {
 
-using accord::core::Table;
+using accord::coll::Table;
 
 // Whatever the file holds, what is said of it is a line, and not a long one.
 void check_message(const std::string& message) {
@@ -21,8 +21,8 @@ void check_message(const std::string& message) {
 // Where it says anything of a call, it does of that call with any size.
 void check_ranges(const Table& table) {
   const std::size_t sizes[] = {0, 1, 4096, SIZE_MAX};
-  for (const char* name : accord::core::all_collectives()) {
-    const auto kind = accord::core::find_collective(name);
+  for (const char* name : accord::coll::all_collectives()) {
+    const auto kind = accord::coll::find_collective(name);
     if (!kind) continue;
     for (const int ranks : {0, 2, 8}) {
       const auto* const first = table.find(*kind, ranks, 0);

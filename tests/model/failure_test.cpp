@@ -45,8 +45,8 @@ TEST(Failure, FailingCopiesAreReportedAndCleanedUp) {
       // One rank suffices: a communicator of its own, cut into chunks by hand.
       const std::string message = run_ranks(1, options, {}, [&](Rank& rank) {
         Allreduce reduce(Place::device_a, 24, 3);
-        core::CollectiveCall call;
-        core::CollArgs made;
+        coll::CollectiveCall call;
+        coll::CollArgs made;
         made.key.size_bytes = made.size_bytes = 24 * sizeof(std::int64_t);
         made.chunk_bytes = 32;
         made.ballot = core::Ballot::device;
@@ -74,7 +74,7 @@ TEST(Failure, FailingCopiesAreReportedAndCleanedUp) {
         const auto queue = std::make_shared<core::CommQueue>();
         FakeDevice::get(0).fail_after(fail_after);
         bool repeatable = false;
-        const Status status = core::run_collective(rank.shim->engine(), queue, call, repeatable);
+        const Status status = coll::run_collective(rank.shim->engine(), queue, call, repeatable);
         FakeDevice::get(0).fail_after(-1);
         failed = !status.ok();
         if (failed && status.code() != StatusCode::device_error)

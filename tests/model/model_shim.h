@@ -114,17 +114,17 @@ class ModelShim final : public UserMpi {
   std::shared_ptr<core::CommQueue> queue_of(Comm comm);
   void attach(core::CallWatch& watch, Comm comm);
   void drain(Comm comm);
-  core::CollectiveCall describe(Form form, Comm comm, const CollectiveArgs& args);
-  std::optional<core::CollArgs> coll_args(Comm comm, const CollectiveArgs& args,
-                                          const core::CollectiveCall& call);
-  core::CallEnd call_end(const Buffer& buffer, const core::CollectiveCall& call, bool of_send);
-  void add_exchange(core::CollArgs& made, Comm comm, const CollectiveArgs& args);
-  void go_by_pairs(core::CollArgs& made, const CollectiveArgs& args);
-  void add_chunks(core::CollArgs& made, Comm comm, const CollectiveArgs& args);
+  coll::CollectiveCall describe(Form form, Comm comm, const CollectiveArgs& args);
+  std::optional<coll::CollArgs> coll_args(Comm comm, const CollectiveArgs& args,
+                                          const coll::CollectiveCall& call);
+  core::CallEnd call_end(const Buffer& buffer, const coll::CollectiveCall& call, bool of_send);
+  void add_exchange(coll::CollArgs& made, Comm comm, const CollectiveArgs& args);
+  void go_by_pairs(coll::CollArgs& made, const CollectiveArgs& args);
+  void add_chunks(coll::CollArgs& made, Comm comm, const CollectiveArgs& args);
   void end_queue(Comm comm);
   Request hand_over(Request request, core::StagedBuffer send, core::StagedBuffer recv);
   Request hand_over_persistent(Request request, core::StagedBuffer send, core::StagedBuffer recv);
-  Request run_mutated(Form form, Comm comm, core::CollectiveCall call);
+  Request run_mutated(Form form, Comm comm, coll::CollectiveCall call);
   std::vector<Watched> watch(const std::vector<Request>& requests);
   void unwatch(const std::vector<Watched>& watched);
   void settle(const Watched& one, const MessageStatus& status);

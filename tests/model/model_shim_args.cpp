@@ -165,7 +165,7 @@ void divide_by(core::CallEnd& end, const std::vector<std::size_t>& blocks_bytes,
 
 }  // namespace
 
-core::CallEnd ModelShim::call_end(const Buffer& buffer, const core::CollectiveCall& call,
+core::CallEnd ModelShim::call_end(const Buffer& buffer, const coll::CollectiveCall& call,
                                   bool of_send) {
   const core::StagedBuffer& staged = of_send ? call.send : call.recv;
   core::CallEnd end;
@@ -185,8 +185,8 @@ core::CallEnd ModelShim::call_end(const Buffer& buffer, const core::CollectiveCa
 }
 
 // Eligible by what is equal on all ranks alone.
-std::optional<core::CollArgs> ModelShim::coll_args(Comm comm, const CollectiveArgs& args,
-                                                   const core::CollectiveCall& call) {
+std::optional<coll::CollArgs> ModelShim::coll_args(Comm comm, const CollectiveArgs& args,
+                                                   const coll::CollectiveCall& call) {
   const bool moves = args.kind >= Collective::bcast && args.kind <= Collective::alltoallv;
   const int size = host_.size_of(comm);
   if (!moves || size == 1) return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<core::CollArgs> ModelShim::coll_args(Comm comm, const CollectiveAr
   if (ends.block_bytes == 0 || (reduction && type.block_bytes != type.stride_bytes))
     return std::nullopt;
 
-  core::CollArgs made;
+  coll::CollArgs made;
   const std::size_t element_bytes = reduction ? sizeof(std::int64_t) : 1;
   made.key = {static_cast<std::uint32_t>(args.kind), static_cast<std::uint32_t>(args.op),
               reduction ? 1u : 0u, ends.block_bytes, hash_of(uneven_blocks(args))};
@@ -229,7 +229,7 @@ std::optional<core::CollArgs> ModelShim::coll_args(Comm comm, const CollectiveAr
   return made;
 }
 
-void ModelShim::add_exchange(core::CollArgs& made, Comm comm, const CollectiveArgs& args) {
+void ModelShim::add_exchange(coll::CollArgs& made, Comm comm, const CollectiveArgs& args) {
   static const std::map<Collective, node::Kind> kinds{
       {Collective::bcast, node::Kind::bcast},
       {Collective::reduce, node::Kind::reduce},
@@ -288,7 +288,7 @@ void ModelShim::add_exchange(core::CollArgs& made, Comm comm, const CollectiveAr
 }
 
 // Those that have no other way; a gather as a gatherv, and the like.
-void ModelShim::go_by_pairs(core::CollArgs& made, const CollectiveArgs& args) {
+void ModelShim::go_by_pairs(coll::CollArgs& made, const CollectiveArgs& args) {
   node::Call& call = *made.exchange;
   made.ways.lend_bytes = options_.exchange.direct ? 1 : 0;
   if (has_sizes_by_pair(args.kind)) {
@@ -320,7 +320,7 @@ void ModelShim::go_by_pairs(core::CollArgs& made, const CollectiveArgs& args) {
   divide(made.out, call.size, args.root, scatters, skipped);
 }
 
-void ModelShim::add_chunks(core::CollArgs& made, Comm comm, const CollectiveArgs& args) {
+void ModelShim::add_chunks(coll::CollArgs& made, Comm comm, const CollectiveArgs& args) {
   const bool can_be_cut = args.kind == Collective::bcast || args.kind == Collective::reduce ||
                           args.kind == Collective::allreduce;
   if (!can_be_cut || made.size_bytes < options_.pipeline_bytes) return;

@@ -118,8 +118,8 @@ class TrackedOutcome final : public core::Tracked {
 
 }  // namespace
 
-core::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveArgs& args) {
-  core::CollectiveCall call;
+coll::CollectiveCall ModelShim::describe(Form form, Comm comm, const CollectiveArgs& args) {
+  coll::CollectiveCall call;
   call.send = describe_buffer(args.send);
   call.recv = describe_buffer(args.recv);
   describe_data(args, static_cast<std::size_t>(host_.rank_in(comm)),
@@ -152,7 +152,7 @@ void ModelShim::drain(Comm comm) {
 }
 
 Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) {
-  core::CollectiveCall call = describe(form, comm, args);
+  coll::CollectiveCall call = describe(form, comm, args);
   if (is(Mutation::skip_queue) || is(Mutation::latest_mode) || is(Mutation::local_form)) {
     return run_mutated(form, comm, std::move(call));
   }
@@ -166,9 +166,9 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
       engine_.progress();
       return host_.collective(form, comm, args);
     }
-    check(core::start_collective(engine_, requests_, queue, std::move(call), request));
+    check(coll::start_collective(engine_, requests_, queue, std::move(call), request));
   } else if (form == Form::persistent && (staged || call.args)) {
-    check(core::init_collective(engine_, requests_, queue, std::move(call), request));
+    check(coll::init_collective(engine_, requests_, queue, std::move(call), request));
   } else if (form == Form::persistent || makes_comms) {
     drain(comm);
     check(queue->watch.refusal());
@@ -187,23 +187,23 @@ Request ModelShim::collective(Form form, Comm comm, const CollectiveArgs& args) 
         call.args && call.args->exchange && node::goes_by_pairs(call.args->exchange->kind);
     const bool simple =
         call.args && !call.args->in.shadowed && !call.args->out.shadowed && !by_pairs;
-    if (auto status = simple ? core::run_again(engine_, *queue, *call.args) : std::nullopt) {
+    if (auto status = simple ? coll::run_again(engine_, *queue, *call.args) : std::nullopt) {
       check(*status);
       return request;
     }
     bool repeatable = false;
-    check(core::run_collective(engine_, queue, call, repeatable));
+    check(coll::run_collective(engine_, queue, call, repeatable));
   }
   return request;
 }
 
 // The same with one mistake: see Mutation.
-Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) {
+Request ModelShim::run_mutated(Form form, Comm comm, coll::CollectiveCall call) {
   const auto queue = queue_of(comm);
   Request request = kNoRequest;
-  using CoreForm = core::CollectiveOperation::Form;
+  using CoreForm = coll::CollectiveOperation::Form;
   if (form == Form::persistent) {
-    check(core::init_collective(engine_, requests_, queue, std::move(call), request));
+    check(coll::init_collective(engine_, requests_, queue, std::move(call), request));
     return request;
   }
   std::optional<core::Turn> turn;
@@ -225,7 +225,7 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
   if (form == Form::blocking) {
     const bool native = is(Mutation::skip_queue) ? !turn : whole && engine_.idle();
     if (is(Mutation::latest_mode)) drain(comm);
-    const auto call_host = [&](core::CollectiveCall& left) {
+    const auto call_host = [&](coll::CollectiveCall& left) {
       check(left.open());
       check(left.copy_in());
       {
@@ -238,18 +238,18 @@ Request ModelShim::run_mutated(Form form, Comm comm, core::CollectiveCall call) 
       call_host(call);
       return request;
     }
-    auto operation = std::make_shared<core::CollectiveOperation>(
+    auto operation = std::make_shared<coll::CollectiveOperation>(
         std::move(call), turn, queue, whole ? CoreForm::nonblocking : CoreForm::blocking);
     engine_.submit(operation, queue);
     engine_.wait(*operation);
     check(operation->status());
-    if (core::CollectiveCall* left = operation->left_to_waiter()) call_host(*left);
+    if (coll::CollectiveCall* left = operation->left_to_waiter()) call_host(*left);
     return request;
   }
   // skip_queue: an operation that is on its own, so that nothing holds it back.
   const auto order =
       is(Mutation::skip_queue) && !turn ? std::make_shared<core::CommQueue>() : queue;
-  auto operation = std::make_shared<core::CollectiveOperation>(std::move(call), turn, queue,
+  auto operation = std::make_shared<coll::CollectiveOperation>(std::move(call), turn, queue,
                                                                CoreForm::nonblocking);
   check(engine_.submit(operation, order, request));
   requests_.track(request, std::make_shared<TrackedOutcome>(std::move(operation)));

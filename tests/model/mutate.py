@@ -144,7 +144,7 @@ MARKS = {
         ("", "entries_.erase(loser)", f"({REACH}key_displaced), $)"),
     ],
     "collective.cpp": [
-        ("CallWatch::Difference found;\n    Status status = ",
+        ("core::CallWatch::Difference found;\n    Status status = ",
          "run_exchange(engine, *queue, *exchange, call.entry, found)",
          f"({REACH}in_one_step), $)"),
         ("set_last_path(", "exchange->path()", f"({REACH}run_again), $)"),

@@ -18,7 +18,7 @@ namespace accord::device {
 DeviceRuntime& host_runtime();
 }
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // A rank of an allreduce of sums, partitions of which kernels and threads of the host mark and
@@ -97,8 +97,8 @@ class ReducingRank {
   int sent() const { return messages_.sent(); }
 
  private:
-  CallEnd end(void* memory) const {
-    CallEnd made;
+  core::CallEnd end(void* memory) const {
+    core::CallEnd made;
     made.user = memory;
     made.runtime = &device::host_runtime();
     made.on_device = true;
@@ -112,8 +112,8 @@ class ReducingRank {
     return made;
   }
   CollectivePlan plan() {
-    const auto type = Typemap::contiguous(sizeof(int));
-    const std::vector<Segment> blocks = {{type, kPartitionInts, 0}};
+    const auto type = core::Typemap::contiguous(sizeof(int));
+    const std::vector<core::Segment> blocks = {{type, kPartitionInts, 0}};
     CollectivePlan made;
     made.name = table_.next_collective(1);
     made.rank = own_;
@@ -162,7 +162,7 @@ class ReducingRank {
   ThreadMessages messages_;
   ThreadHost host_;
   PartitionedTable table_;
-  Engine engine_;
+  core::Engine engine_;
   void* from_ = nullptr;
   void* to_ = nullptr;
   std::shared_ptr<PartitionedCollective> request_;
@@ -201,4 +201,4 @@ TEST_F(PartitionedCollectiveThreads, neighbours_go_in_one_message) {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::partitioned

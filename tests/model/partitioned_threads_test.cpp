@@ -28,7 +28,7 @@ namespace accord::device {
 DeviceRuntime& host_runtime();
 }
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 // One send and one receive request in plain memory, as two hosts would have set them up.
@@ -291,13 +291,13 @@ class Rank {
     made.end.on_device = true;
     made.end.device = 0;
     made.end.memory = device::classify(memory);
-    made.end.segment = {Typemap::contiguous(sizeof(int)), kInts, 0};
+    made.end.segment = {core::Typemap::contiguous(sizeof(int)), kInts, 0};
     made.envelope = {.process = 1 - own_, .lineage = 1, .tag = 3};
     made.partitions = partitions;
     made.partition_bytes = kInts / static_cast<std::size_t>(partitions) * sizeof(int);
     return made;
   }
-  void start(Partitioned& request, std::shared_ptr<Operation> operation) {
+  void start(Partitioned& request, std::shared_ptr<core::Operation> operation) {
     request.renew();
     engine_.submit(std::move(operation), nullptr);
   }
@@ -324,7 +324,7 @@ class Rank {
   ThreadMessages messages_;
   ThreadHost host_;
   PartitionedTable table_;
-  Engine engine_;
+  core::Engine engine_;
   void* from_ = nullptr;
   void* to_ = nullptr;
   std::shared_ptr<PartitionedSend> send_;
@@ -372,13 +372,13 @@ double seconds_of_round(int partitions) {
   ThreadMessages messages(mail, 0);
   ThreadHost host;
   PartitionedTable table(messages, host, 0);
-  Engine engine(host);
+  core::Engine engine(host);
   std::vector<int> from(static_cast<std::size_t>(partitions));
   std::vector<int> to(from.size());
   const auto call = [&](std::vector<int>& memory) {
     PartitionedCall made;
     made.end.user = memory.data();
-    made.end.segment = {Typemap::contiguous(sizeof(int)), memory.size(), 0};
+    made.end.segment = {core::Typemap::contiguous(sizeof(int)), memory.size(), 0};
     made.envelope = {.process = 0, .lineage = 1, .tag = 3};
     made.partitions = partitions;
     made.partition_bytes = sizeof(int);
@@ -418,4 +418,4 @@ TEST(partitioned_threads, work_grows_with_the_number_of_partitions) {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -68,7 +68,7 @@ std::string reach_report() {
     for (int kind = 1; kind < kKinds; ++kind) {
       const std::uint64_t count = counts[row][static_cast<std::size_t>(kind)].load();
       if (count != 0)
-        text += fmt::format("  {} {}", core::name_of(static_cast<node::Kind>(kind)), count);
+        text += fmt::format("  {} {}", coll::name_of(static_cast<node::Kind>(kind)), count);
     }
     text += "\n";
   }
@@ -83,7 +83,7 @@ std::string never_reached() {
       const bool is_due = (kRows[row].kinds & bit(static_cast<node::Kind>(kind))) != 0;
       if (is_due && counts[row][static_cast<std::size_t>(kind)].load() == 0)
         missing += fmt::format("{} of {}\n", kRows[row].name,
-                               core::name_of(static_cast<node::Kind>(kind)));
+                               coll::name_of(static_cast<node::Kind>(kind)));
     }
   }
   return missing + missing_in(named_counts());

@@ -158,7 +158,7 @@ TEST(Scenario, CollectivesOnTheSameBuffersGoStraightBetweenThem) {
                          Way{3000, 0, true, false, 3}, Way{3000, 0, true, true, 3}}) {
     shim.exchange.one_shot_bytes = way.one_shot_bytes;
     shim.exchange.spread = way.spread;
-    const auto before = core::DirectExchange::counters();
+    const auto before = coll::DirectExchange::counters();
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       RunOptions options;
       options.seed = seed;
@@ -177,7 +177,7 @@ TEST(Scenario, CollectivesOnTheSameBuffersGoStraightBetweenThem) {
                              << (way.spread ? ", spread" : "") << (way.in_place ? ", in place" : "")
                              << ", " << way.ranks << " ranks";
     }
-    const auto after = core::DirectExchange::counters();
+    const auto after = coll::DirectExchange::counters();
     EXPECT_GT(after.direct, before.direct + 100);
     EXPECT_EQ(after.spread > before.spread, way.spread);
   }
@@ -190,7 +190,7 @@ TEST(Scenario, PairsOnTheSameBuffersGoStraightBetweenThem) {
   shim.exchange.node_bytes = 1;
   shim.exchange.direct = true;
   shim.exchange.pairs = true;
-  const auto before = core::PairwiseExchange::counters();
+  const auto before = coll::PairwiseExchange::counters();
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     RunOptions options;
     options.seed = seed;
@@ -214,7 +214,7 @@ TEST(Scenario, PairsOnTheSameBuffersGoStraightBetweenThem) {
     });
     ASSERT_EQ(message, "") << "seed " << seed;
   }
-  EXPECT_GT(core::PairwiseExchange::counters().lent, before.lent + 200);
+  EXPECT_GT(coll::PairwiseExchange::counters().lent, before.lent + 200);
 }
 
 // What fits into a lane goes by inboxes, what does not pair by pair, and the one does not keep the
@@ -238,7 +238,7 @@ TEST(Scenario, ShortPairsGoByInboxes) {
         send.fill(numbers(elements, rank.world_rank + round));
         (void)rank.mpi.collective(Form::blocking, kWorld, gather);
         const bool has_long = elements == 300;
-        if (core::last_path() != std::string(has_long ? "node-pairs" : "inbox"))
+        if (coll::last_path() != std::string(has_long ? "node-pairs" : "inbox"))
           rank.scheduler.fail("another way");
         if (rank.world_rank != gather.root) continue;
         std::vector<std::int64_t> all;
@@ -268,7 +268,7 @@ TEST(Scenario, InboxesTakePacketsWhereAllDevicesDo) {
         for (const std::size_t elements : {1, 5, 6, 40, 256}) {
           Allreduce reduce(Place::device_a, elements, 0);
           (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
-          if (core::last_path() != expected) rank.scheduler.fail("another way");
+          if (coll::last_path() != expected) rank.scheduler.fail("another way");
           std::vector<std::int64_t> sums = numbers(elements, 0);
           for (std::int64_t& value : sums) value *= 3;
           expect(rank, reduce.recv, sums);
@@ -295,7 +295,7 @@ TEST(Scenario, RanksThatDeclineInboxesJoinRegionsInTheSameCall) {
         for (int call = 0; call < 3; ++call) {
           Allreduce reduce(Place::device_a, 40, 0);
           (void)rank.mpi.collective(Form::blocking, kWorld, reduce.args);
-          if (core::last_path() != expected) rank.scheduler.fail("another way");
+          if (coll::last_path() != expected) rank.scheduler.fail("another way");
           std::vector<std::int64_t> sums = numbers(40, 0);
           for (std::int64_t& value : sums) value *= 3;
           expect(rank, reduce.recv, sums);

@@ -18,7 +18,7 @@
 #include "core/host_port.h"
 #include "partitioned/channel.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 
 inline std::vector<std::thread> launch(int threads, const std::function<void(int)>& body) {
   std::vector<std::thread> all;
@@ -59,7 +59,7 @@ class ThreadMessages final : public MessagePort {
  public:
   ThreadMessages(Mail& mail, int own)
       : mail_(mail), own_(own), random_(static_cast<unsigned>(own)) {}
-  Status send(int process, std::span<const std::byte> bytes, HostRequest& request) override {
+  Status send(int process, std::span<const std::byte> bytes, core::HostRequest& request) override {
     request = 1;
     ++sent_;
     mail_.put(process, {own_, static_cast<int>(random_() % 4), {bytes.begin(), bytes.end()}});
@@ -74,7 +74,7 @@ class ThreadMessages final : public MessagePort {
     size_bytes = letter_.bytes.size();
     return {};
   }
-  Status receive(std::uint64_t, std::span<std::byte> bytes, HostRequest& request) override {
+  Status receive(std::uint64_t, std::span<std::byte> bytes, core::HostRequest& request) override {
     request = 1;
     std::ranges::copy(letter_.bytes, bytes.begin());
     return {};
@@ -89,19 +89,19 @@ class ThreadMessages final : public MessagePort {
 };
 
 // Every other test of a request says not yet.
-class ThreadHost final : public HostPort {
+class ThreadHost final : public core::HostPort {
  public:
-  Status test(HostRequest&, bool& done) override {
+  Status test(core::HostRequest&, bool& done) override {
     done = ++tests_ % 2 == 0;
     return {};
   }
-  Status peek(HostRequest, bool& done) override {
+  Status peek(core::HostRequest, bool& done) override {
     done = true;
     return {};
   }
-  Status grequest_start(HostRequest&) override { return {}; }
-  void grequest_complete(HostRequest) override {}
-  Status placeholder_init(HostRequest&, int&) override { return {}; }
+  Status grequest_start(core::HostRequest&) override { return {}; }
+  void grequest_complete(core::HostRequest) override {}
+  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
   void placeholder_complete(int) override {}
   void placeholder_release(int) override {}
   void pause() override { std::this_thread::yield(); }
@@ -110,4 +110,4 @@ class ThreadHost final : public HostPort {
   unsigned tests_ = 0;
 };
 
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -247,7 +247,7 @@ TEST(Vote, MinimumTellsAgreementAndWhoHasWhat) {
 // A call on memory of the CPU alone, whose ranks learn by a vote that the host MPI is to make it.
 struct VotedPlain {
   explicit VotedPlain(stages::Story story = {}) {
-    core::CollArgs made;
+    coll::CollArgs made;
     made.key.size_bytes = made.size_bytes = 64;
     made.ballot = core::Ballot::host;
     made.host.issue_vote = [](const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
@@ -267,7 +267,7 @@ struct VotedPlain {
       return 0;
     };
   }
-  core::CollectiveCall call;
+  coll::CollectiveCall call;
   int blocking = 0;
   int nonblocking = 0;
 };
@@ -280,15 +280,15 @@ TEST(Vote, ABlockingCallIsMadeByTheBlockingForm) {
       VotedPlain voted;
       bool repeatable = false;
       const Status status =
-          core::run_collective(rank.shim->engine(), queue, voted.call, repeatable);
+          coll::run_collective(rank.shim->engine(), queue, voted.call, repeatable);
       if (!status.ok() || voted.blocking != 1 || voted.nonblocking != 0)
         rank.scheduler.fail("call " + std::to_string(call) + " went by another form");
-      if (core::last_path() != std::string("staged")) rank.scheduler.fail("another way");
+      if (coll::last_path() != std::string("staged")) rank.scheduler.fail("another way");
     }
     VotedPlain voted;
     core::Requests requests;
     core::HostRequest request = kNoRequest;
-    const Status status = core::start_collective(rank.shim->engine(), requests, queue,
+    const Status status = coll::start_collective(rank.shim->engine(), requests, queue,
                                                  std::move(voted.call), request);
     MessageStatus ended;
     rank.mpi.wait(request, ended);
@@ -306,7 +306,7 @@ TEST(Vote, TheStoryOfACallGoesOnAfterIt) {
     VotedPlain voted(std::make_shared<stages::Call>(recorder, "allreduce"));
     const auto queue = std::make_shared<core::CommQueue>();
     bool repeatable = false;
-    if (!core::run_collective(rank.shim->engine(), queue, voted.call, repeatable).ok())
+    if (!coll::run_collective(rank.shim->engine(), queue, voted.call, repeatable).ok())
       rank.scheduler.fail("an error");
   });
   stages::listening = false;
@@ -323,12 +323,12 @@ TEST(Vote, TellsWhyACallGoesTheWayItDoes) {
     VotedPlain voted(std::make_shared<stages::Call>(recorder, "allreduce"));
     const auto queue = std::make_shared<core::CommQueue>();
     bool repeatable = false;
-    if (!core::run_collective(rank.shim->engine(), queue, voted.call, repeatable).ok())
+    if (!coll::run_collective(rank.shim->engine(), queue, voted.call, repeatable).ok())
       rank.scheduler.fail("an error");
   });
   const std::string lines = testing::internal::GetCapturedStderr();
   EXPECT_EQ(message, "");
-  const std::string reason = fmt::format("this call votes: {}", core::reason::kAllHost);
+  const std::string reason = fmt::format("this call votes: {}", coll::reason::kAllHost);
   EXPECT_NE(std::string::npos, lines.find(reason)) << lines;
 }
 

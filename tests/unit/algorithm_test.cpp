@@ -9,7 +9,7 @@
 
 #include "coll/select/names.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using node::Kind;
@@ -112,4 +112,4 @@ TEST(algorithm, a_wrong_setting_is_named_and_a_right_one_is_not) {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::coll

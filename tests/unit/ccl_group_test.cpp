@@ -47,10 +47,10 @@ TEST(CclGroup, leaves_the_library_with_its_device_current) {
   ccl::Library library({&plugin, {}});
   NodeWorld world(1, 64 << 10, 1, runtime);
   {
-    core::CclGroup group(library);
+    coll::CclGroup group(library);
     group.node.group = world.shared_group(0);
     group.communicator = std::make_shared<ccl::Communicator>(plugin, &plugin);
-    group.replays = std::make_unique<core::CclReplays>();
+    group.replays = std::make_unique<coll::CclReplays>();
     group.replays->keep(0, {}, 0, std::make_unique<Recorded>());
     EXPECT_OK(group.scratch(1000, runtime.scratch));
     events.clear();

@@ -16,7 +16,7 @@
 namespace accord::test {
 namespace {
 
-using core::CclPlan;
+using coll::CclPlan;
 using device::Element;
 using device::ReduceOp;
 using node::Call;

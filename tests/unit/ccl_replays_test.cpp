@@ -15,7 +15,7 @@
 namespace accord::test {
 namespace {
 
-using core::CclReplays;
+using coll::CclReplays;
 using Way = CclReplays::Way;
 
 // Remembers what it was made of.

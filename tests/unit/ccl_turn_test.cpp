@@ -21,12 +21,12 @@
 namespace accord::test {
 namespace {
 
-using core::CclAlarm;
-using core::CclFarTurn;
-using core::CclNodeTurn;
-using core::CclPlace;
-using core::CclRollCall;
-using core::CclTurn;
+using coll::CclAlarm;
+using coll::CclFarTurn;
+using coll::CclNodeTurn;
+using coll::CclPlace;
+using coll::CclRollCall;
+using coll::CclTurn;
 using Company = CclTurn::Company;
 
 // To be asked again and again.
@@ -306,7 +306,7 @@ TEST(ccl_turn, across_nodes_all_learn_what_all_have_told) {
       const std::uint64_t cleared = ((std::uint64_t{1} << size) - 1) << calls[rank];
       EXPECT_EQ(turns[rank]->told_by_all(), ~cleared) << size << " ranks";
       for (int peer = 0; peer < size; ++peer)
-        EXPECT_EQ(mine.told_by(peer), (core::CclWords{static_cast<unsigned>(peer) * 100 + rank,
+        EXPECT_EQ(mine.told_by(peer), (coll::CclWords{static_cast<unsigned>(peer) * 100 + rank,
                                                       static_cast<unsigned>(calls[rank])}));
       turns[rank]->started();
       turns[rank].reset();

@@ -72,7 +72,7 @@ TEST_P(SpreadTest, IsRightInPiecesAndWithOtherCallsInBetween) {
           c.call.spread_bytes = 1;
           Collective collective(world, c);
           std::string way;
-          const std::uint64_t before = core::DirectExchange::counters().spread;
+          const std::uint64_t before = coll::DirectExchange::counters().spread;
           for (int round = 0; round < 6; ++round) {
             way = collective.run();
             if (round % 2 == 0) {
@@ -80,7 +80,7 @@ TEST_P(SpreadTest, IsRightInPiecesAndWithOtherCallsInBetween) {
             }
           }
           EXPECT_EQ(can_be_direct(c) ? kDirect : "node", way) << name(c);
-          EXPECT_EQ(core::DirectExchange::counters().spread > before, can_be_direct(c)) << name(c);
+          EXPECT_EQ(coll::DirectExchange::counters().spread > before, can_be_direct(c)) << name(c);
           if (HasFailure()) return;
         }
       }
@@ -98,9 +98,9 @@ TEST(DirectExchange, DifferentBlocksInPlaceGoThroughTheRegions) {
   const std::vector<std::size_t> blocks{1000, 70000};
   constexpr std::size_t kBytes = 71000;
   std::vector<std::unique_ptr<Buffer>> buffers;
-  std::vector<core::CollArgs> views(2);
+  std::vector<coll::CollArgs> views(2);
   for (int rank = 0; rank < 2; ++rank) {
-    core::CollArgs& view = views[static_cast<std::size_t>(rank)];
+    coll::CollArgs& view = views[static_cast<std::size_t>(rank)];
     view.exchange = make_case(Kind::reduce_scatter, 2, blocks[1]).call;
     view.exchange->blocks_bytes = blocks;
     view.exchange->spread_bytes = 1;
@@ -140,8 +140,8 @@ TEST(DirectExchange, InPlaceOnSomeRanksOnlyGoesThroughTheRegions) {
   Buffer mine(kBytes);
   Buffer yours(kBytes);
   Buffer sum(kBytes);
-  std::vector<core::CollArgs> views(2);
-  for (core::CollArgs& view : views) {
+  std::vector<coll::CollArgs> views(2);
+  for (coll::CollArgs& view : views) {
     view.exchange = make_case(Kind::allreduce, 2, kBytes, false, 0, 2 * kBytes).call;
     view.ways.direct = true;
   }
@@ -165,9 +165,9 @@ TEST(DirectExchange, ARankThatHasLeftACallSaysNothingOfTheNext) {
   constexpr std::size_t kBytes = 1000;
   Buffer lent(kBytes);
   Buffer gathered(2 * kBytes);
-  std::vector<core::CollArgs> views(2);
+  std::vector<coll::CollArgs> views(2);
   for (int rank = 0; rank < 2; ++rank) {
-    core::CollArgs& view = views[static_cast<std::size_t>(rank)];
+    coll::CollArgs& view = views[static_cast<std::size_t>(rank)];
     view.exchange = make_case(Kind::gather, 2, kBytes).call;
     view.ways.direct = true;
     view.rank = rank;
@@ -178,17 +178,17 @@ TEST(DirectExchange, ARankThatHasLeftACallSaysNothingOfTheNext) {
   for (int round = 0; round < 6; ++round) world.run(views, [](int) {});
 
   bool done = false;
-  core::NodeExchange left(world.shared_group(1), views[1]);
+  coll::NodeExchange left(world.shared_group(1), views[1]);
   while (!done) left.stop(done);
-  core::NodeExchange next(world.shared_group(1), views[1]);
+  coll::NodeExchange next(world.shared_group(1), views[1]);
   EXPECT_FALSE(next.advance(done).ok());
-  core::NodeExchange root(world.shared_group(0), views[0]);
+  coll::NodeExchange root(world.shared_group(0), views[0]);
   Status status;
   bool root_done = false;
   for (int polls = 0; polls < 1000 && status.ok() && !root_done; ++polls)
     status = root.advance(root_done);
   EXPECT_FALSE(status.ok());
-  for (core::NodeExchange* one : {&next, &root})
+  for (coll::NodeExchange* one : {&next, &root})
     for (done = false; !done;) one->stop(done);
 }
 
@@ -202,7 +202,7 @@ TEST(DirectExchange, ARankAheadKeepsItsRecords) {
   Buffer gathered(2 * kBytes);
   std::vector<std::unique_ptr<Buffer>> ahead;
   const auto view = [&](int rank, const Buffer* source) {
-    core::CollArgs made;
+    coll::CollArgs made;
     made.exchange = make_case(Kind::gather, 2, kBytes).call;
     made.ways.direct = true;
     made.rank = rank;
@@ -214,9 +214,9 @@ TEST(DirectExchange, ARankAheadKeepsItsRecords) {
   for (int round = 0; round < 4; ++round) world.run({view(0, nullptr), view(1, &lent)}, [](int) {});
   lent.write(Bytes(kBytes, 99));
 
-  std::vector<core::CollArgs> views;
+  std::vector<coll::CollArgs> views;
   views.reserve(2 * (kAhead + 1));
-  std::optional<core::NodeExchange> sender;
+  std::optional<coll::NodeExchange> sender;
   bool done = false;
   for (unsigned call = 0; call <= kAhead; ++call) {
     ahead.push_back(std::make_unique<Buffer>(kBytes, device::MemoryKind::pinned));
@@ -228,7 +228,7 @@ TEST(DirectExchange, ARankAheadKeepsItsRecords) {
     ASSERT_EQ(call < kAhead, done);
   }
   for (unsigned call = 0; call <= kAhead; ++call) {
-    core::NodeExchange root(world.shared_group(0), views.emplace_back(view(0, nullptr)));
+    coll::NodeExchange root(world.shared_group(0), views.emplace_back(view(0, nullptr)));
     bool root_done = false;
     for (int polls = 0; polls < 1000 && !root_done; ++polls) {
       ASSERT_OK(root.advance(root_done));

@@ -50,7 +50,7 @@ class Told final : public node::Lender {
 TEST(LoanEnd, IsPatientAnewWithAReceiverThatHasBeenAtWork) {
   Told lender;
   const MessageHeader header;
-  core::LoanEnd end(lender, header);
+  p2p::LoanEnd end(lender, header);
   const auto poll = [&] {
     bool done = false;
     EXPECT_OK(end.poll(done));
@@ -75,7 +75,7 @@ TEST(LoanEnd, EndsWithTheMove) {
   Told lender;
   lender.is_moved_at_once = true;
   const MessageHeader header;
-  core::LoanEnd end(lender, header);
+  p2p::LoanEnd end(lender, header);
   bool done = false;
   EXPECT_OK(end.poll(done));
   ::usleep(60000);
@@ -89,7 +89,7 @@ TEST(LoanEnd, EndsWithTheMove) {
 TEST(LoanEnd, IsMorePatientOnceAMoveTakesLonger) {
   Told lender;
   const MessageHeader header;
-  core::LoanEnd end(lender, header);
+  p2p::LoanEnd end(lender, header);
   bool done = false;
   EXPECT_OK(end.poll(done));
   lender.patience_now *= 2;
@@ -107,7 +107,7 @@ TEST(LoanEnd, IsMorePatientOnceAMoveTakesLonger) {
 TEST(LoanEnd, WaitsForAReceiverThatLooks) {
   Told lender;
   const MessageHeader header;
-  core::LoanEnd end(lender, header);
+  p2p::LoanEnd end(lender, header);
   const auto poll_after_patience = [&] {
     ::usleep(60000);
     bool done = false;
@@ -118,7 +118,7 @@ TEST(LoanEnd, WaitsForAReceiverThatLooks) {
   lender.attention.is_looking = true;  // but busy with something else
   for (int i = 0; i < 3; ++i) poll_after_patience();
   EXPECT_EQ(0, lender.moves);
-  lender.attention = {.is_looking = false, .looks = core::LoanEnd::kLooks - 1};  // and has left
+  lender.attention = {.is_looking = false, .looks = p2p::LoanEnd::kLooks - 1};  // and has left
   poll_after_patience();
   EXPECT_EQ(0, lender.moves);
   poll_after_patience();
@@ -128,10 +128,10 @@ TEST(LoanEnd, WaitsForAReceiverThatLooks) {
 TEST(LoanEnd, DoesNotWaitForAReceiverThatHasLookedInVain) {
   Told lender;
   const MessageHeader header;
-  core::LoanEnd end(lender, header);
+  p2p::LoanEnd end(lender, header);
   bool done = false;
   EXPECT_OK(end.poll(done));
-  lender.attention = {.is_looking = true, .looks = core::LoanEnd::kLooks};
+  lender.attention = {.is_looking = true, .looks = p2p::LoanEnd::kLooks};
   ::usleep(60000);
   EXPECT_OK(end.poll(done));
   EXPECT_EQ(1, lender.moves);
@@ -141,11 +141,11 @@ TEST(LoanEnd, DoesNotWaitForAReceiverThatHasLookedInVain) {
 TEST(LoanEnd, DoesNotWaitForEver) {
   Told lender;
   const MessageHeader header;
-  core::LoanEnd end(lender, header);
+  p2p::LoanEnd end(lender, header);
   lender.attention.is_looking = true;
   const auto begin = Told::Clock::now();
   for (bool done = false; lender.moves == 0; ::usleep(1000)) EXPECT_OK(end.poll(done));
-  EXPECT_GE(Told::Clock::now() - begin, core::LoanEnd::kLookTime);
+  EXPECT_GE(Told::Clock::now() - begin, p2p::LoanEnd::kLookTime);
 }
 
 }  // namespace

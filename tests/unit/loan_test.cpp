@@ -49,9 +49,9 @@ class Loan : public ::testing::Test {
   }
 
   void lend_again() {
-    auto posted = core::Posted::no;
-    ASSERT_OK(core::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
-    ASSERT_EQ(core::Posted::yes, posted);
+    auto posted = p2p::Posted::no;
+    ASSERT_OK(p2p::post_message(ranks_[0], segment_, staged(from_, segment_), 1, header_, posted));
+    ASSERT_EQ(p2p::Posted::yes, posted);
     ASSERT_TRUE(ranks_[0].is_lent(header_));
   }
 
@@ -62,7 +62,7 @@ class Loan : public ::testing::Test {
   }
   void fetch() {
     core::StagedBuffer buffer = staged(to_, segment_);
-    EXPECT_OK(core::fetch_message(ranks_[1], segment_, buffer, header_));
+    EXPECT_OK(p2p::fetch_message(ranks_[1], segment_, buffer, header_));
   }
   // All of the outbox, that is, no message is left.
   void expect_all_room() {
@@ -92,7 +92,7 @@ TEST_F(Loan, IsReadWhereItLies) {
 TEST_F(Loan, EndsWithAnErrorWhereItsReceiverNoLongerReachesIt) {
   ranks_[1].close();
   core::StagedBuffer buffer = staged(to_, segment_);
-  EXPECT_CODE(device_error, core::fetch_message(ranks_[1], segment_, buffer, header_));
+  EXPECT_CODE(device_error, p2p::fetch_message(ranks_[1], segment_, buffer, header_));
   auto loan = node::Outbox::Loan::being_read;
   EXPECT_CODE(device_error, ranks_[0].look(header_, loan));
 }
@@ -122,7 +122,7 @@ TEST_F(Loan, IsNotReceivedWhileItsHeaderHasBeenProbedOnly) {
 TEST_F(Loan, OfASynchronousSendIsWaitedForUntilItIsReceived) {
   using Phase = core::Operation::Phase;
   HeaderPort port;
-  core::LoanOperation operation(ranks_[0], header_, core::LoanOperation::Until::received);
+  p2p::LoanOperation operation(ranks_[0], header_, p2p::LoanOperation::Until::received);
   ranks_[1].begin_reading(0);
   ranks_[1].is_probed(header_);
   port.is_taken = true;
@@ -149,9 +149,9 @@ TEST_F(Loan, IsNoneWhereTheMessageIsKept) {
     core::StagedBuffer on_device = staged(to_, segment);
     std::array<std::byte, sizeof(MessageHeader)> here{};
     auto on_host = core::StagedBuffer::untouched(here.data());
-    core::FetchBatch batch(ranks_[1]);
+    p2p::FetchBatch batch(ranks_[1]);
     EXPECT_OK(
-        core::fetch_message(ranks_[1], segment, i % 2 == 0 ? on_device : on_host, header, &batch));
+        p2p::fetch_message(ranks_[1], segment, i % 2 == 0 ? on_device : on_host, header, &batch));
     EXPECT_EQ(0u, batch.size());
     EXPECT_EQ(Bytes(sent.size(), 42), i % 2 == 0 ? to_.read(sent.size()) : Bytes(sent.size(), 42));
     if (i % 2 != 0) {
@@ -222,9 +222,9 @@ TEST_F(Loan, IsMovedToHostMemoryWhereTheOutboxIsFull) {
     auto on_host = core::StagedBuffer::untouched(here.data());
     core::StagedBuffer on_device = staged(to_, segment_);
     // No kernel reads it from there.
-    core::FetchBatch batch(ranks_[1]);
-    EXPECT_OK(core::fetch_message(ranks_[1], segment_, is_received_on_host ? on_host : on_device,
-                                  header_, &batch));
+    p2p::FetchBatch batch(ranks_[1]);
+    EXPECT_OK(p2p::fetch_message(ranks_[1], segment_, is_received_on_host ? on_host : on_device,
+                                 header_, &batch));
     EXPECT_EQ(0u, batch.size());
     EXPECT_EQ(counted(1), is_received_on_host ? here : to_.read(kMessageBytes));
     ranks_[0].withdraw(other);
@@ -243,16 +243,16 @@ TEST_F(Loan, MayBeLongerThanTheOutbox) {
   const core::Segment segment = bytes(kLongBytes);
   for (const bool is_moved : {false, true}) {
     from.write(counted(1, kLongBytes));
-    auto posted = core::Posted::no;
+    auto posted = p2p::Posted::no;
     MessageHeader header;
-    ASSERT_OK(core::post_message(ranks_[0], segment, staged(from, segment), 1, header, posted));
+    ASSERT_OK(p2p::post_message(ranks_[0], segment, staged(from, segment), 1, header, posted));
     ASSERT_TRUE(ranks_[0].is_lent(header));
     if (is_moved) {
       EXPECT_OK(ranks_[0].move(header));
       from.write(counted(2, kLongBytes));
     }
     core::StagedBuffer buffer = staged(to, segment);
-    EXPECT_OK(core::fetch_message(ranks_[1], segment, buffer, header));
+    EXPECT_OK(p2p::fetch_message(ranks_[1], segment, buffer, header));
     EXPECT_EQ(counted(1, kLongBytes), to.read(kLongBytes));
   }
 }
@@ -342,8 +342,8 @@ TEST_F(Loan, IsSentFromTheOutboxOnceItIsMoved) {
 
 TEST_F(Loan, IsBeingReadUntilItsBatchIsDone) {
   core::StagedBuffer buffer = staged(to_, segment_);
-  core::FetchBatch batch(ranks_[1]);
-  EXPECT_OK(core::fetch_message(ranks_[1], segment_, buffer, header_, &batch));
+  p2p::FetchBatch batch(ranks_[1]);
+  EXPECT_OK(p2p::fetch_message(ranks_[1], segment_, buffer, header_, &batch));
   EXPECT_EQ(1u, batch.size());
   EXPECT_EQ(node::Outbox::Loan::being_read, look());
   batch.begin();
@@ -354,7 +354,7 @@ TEST_F(Loan, IsBeingReadUntilItsBatchIsDone) {
 }
 
 TEST_F(Loan, EndsByItselfAfterAWhile) {
-  core::LoanEnd end(ranks_[0], header_);
+  p2p::LoanEnd end(ranks_[0], header_);
   bool done = false;
   EXPECT_OK(end.poll(done));
   EXPECT_FALSE(done);
@@ -367,8 +367,8 @@ TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
   for (const bool is_taken : {true, false}) {
     HeaderPort port;
     core::Engine engine(port);
-    const auto operation = std::make_shared<core::LoanOperation>(ranks_[0], header_);
-    core::TrackedLoan request(0, engine, operation);
+    const auto operation = std::make_shared<p2p::LoanOperation>(ranks_[0], header_);
+    p2p::TrackedLoan request(0, engine, operation);
     EXPECT_EQ(Phase::issued, operation->advance(port));
     port.is_taken = is_taken;
     EXPECT_TRUE(request.cancel());
@@ -388,7 +388,7 @@ TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
 TEST_F(Loan, IsNotWaitedForByARankThatLeaves) {
   using Phase = core::Operation::Phase;
   HeaderPort port;
-  core::LoanOperation operation(ranks_[0], header_);
+  p2p::LoanOperation operation(ranks_[0], header_);
   EXPECT_EQ(Phase::issued, operation.advance(port));
   ranks_[0].leave();
   EXPECT_EQ(Phase::done, operation.advance(port));
@@ -410,7 +410,7 @@ TEST_F(Loan, BothEndsLearnThatItCouldNotBeRead) {
 TEST_F(Loan, EndsWhereTheMessageIsTooLong) {
   const core::Segment room = bytes(kMessageBytes - 1);
   core::StagedBuffer buffer = staged(to_, room);
-  EXPECT_EQ(StatusCode::truncated, core::fetch_message(ranks_[1], room, buffer, header_).code());
+  EXPECT_EQ(StatusCode::truncated, p2p::fetch_message(ranks_[1], room, buffer, header_).code());
   EXPECT_EQ(node::Outbox::Loan::ended, look());
   expect_all_room();
 }
@@ -455,7 +455,7 @@ TEST(Loans, EachGetsTimeForTheOnesBeforeIt) {
 
 TEST_F(Loan, IsNotCountedOnceItIsOver) {
   using Clock = node::Outbox::Clock;
-  core::LoanEnd end(ranks_[0], header_);
+  p2p::LoanEnd end(ranks_[0], header_);
   bool done = false;
   EXPECT_OK(end.poll(done));
   EXPECT_FALSE(done);

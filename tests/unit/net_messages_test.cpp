@@ -14,7 +14,7 @@ namespace {
 using node::MessageHeader;
 
 constexpr std::size_t kRoomBytes = 8 * kLong;
-constexpr core::NetMessages::Cookie kCookie{0x1234567890abcdef, 0xfedcba0987654321};
+constexpr p2p::NetMessages::Cookie kCookie{0x1234567890abcdef, 0xfedcba0987654321};
 
 class Buffer : public DeviceBytes {
  public:
@@ -35,13 +35,13 @@ class Rank : public MailRank {
     messages.emplace(*mail, kCookie, number, 2);
   }
   bool post(const Buffer& buffer, MessageHeader& header) {
-    auto posted = core::Posted::no;
+    auto posted = p2p::Posted::no;
     EXPECT_OK(messages->post(buffer.segment(), buffer.staged(), other, net::fallback_design(),
                              header, posted));
-    return posted == core::Posted::yes;
+    return posted == p2p::Posted::yes;
   }
   Status end_of(const MessageHeader& header) {
-    core::LoanEnd end(*messages, header);
+    p2p::LoanEnd end(*messages, header);
     Status status;
     bool done = false;
     (void)wait([&] {
@@ -55,7 +55,7 @@ class Rank : public MailRank {
     return MailRank::hear<T>();
   }
 
-  std::optional<core::NetMessages> messages;
+  std::optional<p2p::NetMessages> messages;
 };
 
 using NetMessages = TwoProcesses;
@@ -86,7 +86,7 @@ TEST_F(NetMessages, those_of_a_batch_are_asked_for_before_any_is_waited_for) {
         for (int i = 0; i < kMessages; ++i) headers.push_back(rank.hear());
         const auto sender = rank.hear<pid_t>();
         ::kill(sender, SIGSTOP);
-        core::NetBatch batch(*rank.mail);
+        p2p::NetBatch batch(*rank.mail);
         for (const MessageHeader& header : headers) {
           // The last is too long for its receiver, which is known at once.
           const bool fits = buffers.size() + 1 < headers.size();
@@ -160,7 +160,7 @@ TEST_F(NetMessages, who_leaves_waits_for_nobody_to_take_a_header) {
         MessageHeader header;
         ASSERT_TRUE(rank.post(buffer, header));
         NobodyReceives port;
-        core::LoanOperation loan(*rank.messages, header);
+        p2p::LoanOperation loan(*rank.messages, header);
         EXPECT_EQ(core::Operation::Phase::issued, loan.advance(port));
         rank.messages->leave();
         EXPECT_EQ(core::Operation::Phase::done, loan.advance(port));

@@ -8,7 +8,7 @@
 #include "base/config.h"
 #include "coll/select/selection.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 constexpr std::size_t kLong = 65536;
@@ -63,4 +63,4 @@ TEST(net_selection, host_is_for_all) {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -87,7 +87,7 @@ class Collective {
 
   std::string run() {
     ++round_;
-    std::vector<core::CollArgs> views;
+    std::vector<coll::CollArgs> views;
     for (int rank = 0; rank < case_.call.size; ++rank) {
       fill(rank);
       views.push_back(view(rank));
@@ -125,7 +125,7 @@ class Collective {
     out.write(own);
   }
 
-  core::CollArgs view(int rank) {
+  coll::CollArgs view(int rank) {
     const node::Call& call = case_.call;
     const bool is_root = rank == call.root;
     const bool root_sends = call.kind == Kind::bcast || call.kind == Kind::scatter;
@@ -133,7 +133,7 @@ class Collective {
     const std::size_t all = call.block_bytes * static_cast<std::size_t>(call.size);
     const std::size_t out_bytes = receives_blocks(call.kind) ? all : call.block_bytes;
     const bool whole = sends_blocks(call.kind) || (case_.in_place && gathers_all(call.kind));
-    core::CollArgs made;
+    coll::CollArgs made;
     made.exchange = call;
     made.ways.direct = true;
     made.rank = rank;

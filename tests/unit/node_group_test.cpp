@@ -246,7 +246,7 @@ struct JoiningWorld {
   explicit JoiningWorld(const std::vector<std::size_t>& refusing) {
     for (const std::size_t rank : refusing) runtimes[rank].refuses = true;
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      core::CollArgs& args = all_args[rank];
+      coll::CollArgs& args = all_args[rank];
       args.rank = static_cast<int>(rank);
       args.exchange = node::Call{.kind = node::Kind::bcast, .size = kRanks};
       args.region_runtime = &runtimes[rank];
@@ -264,9 +264,9 @@ struct JoiningWorld {
   // In the order of `random`.
   void join(unsigned seed) {
     std::mt19937 random(seed);
-    std::vector<std::unique_ptr<core::Joining>> joinings;
+    std::vector<std::unique_ptr<coll::Joining>> joinings;
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      joinings.push_back(std::make_unique<core::Joining>(groups[rank], all_args[rank],
+      joinings.push_back(std::make_unique<coll::Joining>(groups[rank], all_args[rank],
                                                          node::Use{.region_bytes = region_bytes}));
       EXPECT_OK(joinings.back()->begin());
     }
@@ -288,7 +288,7 @@ struct JoiningWorld {
   Collectives host{kRanks};
   std::array<Watched, kRanks> runtimes{Watched(open_count), Watched(open_count),
                                        Watched(open_count)};
-  std::array<core::CollArgs, kRanks> all_args;
+  std::array<coll::CollArgs, kRanks> all_args;
   std::array<core::NodeGroup, kRanks> groups;
 };
 

@@ -133,7 +133,7 @@ class LargeAllocations {
   explicit LargeAllocations(double part) : in_{Buffer(bytes(part)), Buffer(bytes(part))} {}
 
   std::string run(NodeWorld& world, int rounds) {
-    std::vector<core::CollArgs> views(2);
+    std::vector<coll::CollArgs> views(2);
     for (std::size_t rank = 0; rank < 2; ++rank) {
       views[rank].exchange = make_case(Kind::allreduce, 2, 4096, false, 0, 1 << 20).call;
       views[rank].ways.direct = true;

@@ -76,11 +76,11 @@ class Buffer {
   void* address_ = nullptr;
 };
 
-inline std::unique_ptr<core::Exchange> make_exchange(std::shared_ptr<node::Group> group,
-                                                     const core::CollArgs& view) {
+inline std::unique_ptr<coll::Exchange> make_exchange(std::shared_ptr<node::Group> group,
+                                                     const coll::CollArgs& view) {
   if (node::goes_by_pairs(view.exchange->kind))
-    return std::make_unique<core::PairwiseExchange>(std::move(group), view);
-  return std::make_unique<core::NodeExchange>(std::move(group), view);
+    return std::make_unique<coll::PairwiseExchange>(std::move(group), view);
+  return std::make_unique<coll::NodeExchange>(std::move(group), view);
 }
 
 // While it lives, a kernel that does not run is soon given up on.
@@ -124,7 +124,7 @@ class NodeWorld {
   // One call on all ranks, given by each rank's view of it. `ended` is called for each rank when
   // its call is. The way it went, or "?" where the ranks do not agree.
   template <class Ended>
-  std::string run(const std::vector<core::CollArgs>& views, Ended&& ended) {
+  std::string run(const std::vector<coll::CollArgs>& views, Ended&& ended) {
     std::vector<std::string> ways(views.size());
     for (const Status& status : outcomes(views, ended, ways)) {
       if (status.ok()) continue;
@@ -136,9 +136,9 @@ class NodeWorld {
 
   // What the call comes to on each rank; all after the one that fails for good fail too.
   template <class Ended>
-  std::vector<Status> outcomes(const std::vector<core::CollArgs>& views, Ended&& ended,
+  std::vector<Status> outcomes(const std::vector<coll::CollArgs>& views, Ended&& ended,
                                std::vector<std::string>& ways) {
-    std::vector<std::unique_ptr<core::Exchange>> calls(views.size());
+    std::vector<std::unique_ptr<coll::Exchange>> calls(views.size());
     std::vector<Status> statuses(views.size());
     std::size_t left = views.size();
     for (std::size_t polls = 0; left > 0; ++polls) {

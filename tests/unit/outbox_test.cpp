@@ -63,7 +63,7 @@ TEST(Outbox, IsGivenAMessageBackByTheBeginningOfItsHeader) {
     Bytes arrived(room_bytes);
     std::memcpy(arrived.data(), &header, std::min(room_bytes, sizeof header));
     arrived[0] ^= wrong;
-    const auto ticket = core::cut_off_ticket(bytes(room_bytes), arrived.data());
+    const auto ticket = p2p::cut_off_ticket(bytes(room_bytes), arrived.data());
     if (ticket) ranks[rank].dismiss(*ticket);
     return !ranks[1].recognises(header);
   };
@@ -129,24 +129,24 @@ TEST(Outbox, BringsAMessageToDeviceAndHost) {
   const core::Segment room = bytes(kMessageBytes + 1);
 
   MessageHeader header;
-  auto posted = core::Posted::no;
-  EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_EQ(core::Posted::yes, posted);
+  auto posted = p2p::Posted::no;
+  EXPECT_OK(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_EQ(p2p::Posted::yes, posted);
   core::StagedBuffer on_device = staged(to, room);
   std::memcpy(on_device.host(), &header, sizeof header);
   MessageHeader found;
-  EXPECT_FALSE(core::find_header(ranks[1], room, on_device.host(), sizeof header - 1, found));
-  ASSERT_TRUE(core::find_header(ranks[1], room, on_device.host(), sizeof header, found));
-  EXPECT_OK(core::fetch_message(ranks[1], room, on_device, found));
+  EXPECT_FALSE(p2p::find_header(ranks[1], room, on_device.host(), sizeof header - 1, found));
+  ASSERT_TRUE(p2p::find_header(ranks[1], room, on_device.host(), sizeof header, found));
+  EXPECT_OK(p2p::fetch_message(ranks[1], room, on_device, found));
   EXPECT_EQ(sent, to.read(kMessageBytes));
-  EXPECT_FALSE(core::find_header(ranks[1], room, on_device.host(), sizeof header, found));
+  EXPECT_FALSE(p2p::find_header(ranks[1], room, on_device.host(), sizeof header, found));
 
-  EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_EQ(core::Posted::yes, posted);
+  EXPECT_OK(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_EQ(p2p::Posted::yes, posted);
   Bytes host(kMessageBytes);
   std::memcpy(host.data(), &header, sizeof header);
   core::StagedBuffer on_host = core::StagedBuffer::untouched(host.data());
-  EXPECT_OK(core::fetch_message(ranks[1], segment, on_host, header));
+  EXPECT_OK(p2p::fetch_message(ranks[1], segment, on_host, header));
   EXPECT_EQ(sent, host);
 }
 
@@ -156,14 +156,14 @@ TEST(Outbox, LeavesNoHeaderBehindWhereTheMessageIsTooLong) {
   const Buffer from(kMessageBytes);
   const core::Segment segment = bytes(kMessageBytes);
   MessageHeader header;
-  auto posted = core::Posted::no;
-  EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_EQ(core::Posted::yes, posted);
+  auto posted = p2p::Posted::no;
+  EXPECT_OK(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_EQ(p2p::Posted::yes, posted);
   Bytes host(kMessageBytes - 1, 0x55);
   std::memcpy(host.data(), &header, sizeof header);
   core::StagedBuffer buffer = core::StagedBuffer::untouched(host.data());
   const core::Segment room = bytes(host.size());
-  EXPECT_EQ(StatusCode::truncated, core::fetch_message(ranks[1], room, buffer, header).code());
+  EXPECT_EQ(StatusCode::truncated, p2p::fetch_message(ranks[1], room, buffer, header).code());
   Bytes expected(host.size(), 0x55);
   std::fill_n(expected.begin(), sizeof header, 0);
   EXPECT_EQ(expected, host);
@@ -177,15 +177,14 @@ TEST(Outbox, BothEndsLearnThatAMessageCouldNotBePacked) {
   const Buffer to(kMessageBytes);
   const core::Segment segment = bytes(kMessageBytes);
   MessageHeader header;
-  auto posted = core::Posted::no;
-  EXPECT_FALSE(
-      core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted).ok());
-  ASSERT_EQ(core::Posted::yes, posted);
+  auto posted = p2p::Posted::no;
+  EXPECT_FALSE(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted).ok());
+  ASSERT_EQ(p2p::Posted::yes, posted);
   MessageHeader all;
   EXPECT_TRUE(ranks[0].reserve(1, kOutboxBytes, {}, all).is_full);
   EXPECT_TRUE(ranks[1].recognises(header));
   core::StagedBuffer buffer = staged(to, segment);
-  EXPECT_CODE(device_error, core::fetch_message(ranks[1], segment, buffer, header));
+  EXPECT_CODE(device_error, p2p::fetch_message(ranks[1], segment, buffer, header));
   EXPECT_NE(nullptr, ranks[0].reserve(1, kOutboxBytes, {}, all).start);
 }
 
@@ -216,9 +215,9 @@ TEST(Outbox, BringsAMessageToScatteredHostMemoryByOneCopy) {
   from.write(counted(3));
   const core::Segment segment = bytes(kMessageBytes);
   MessageHeader header;
-  auto posted = core::Posted::no;
-  EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_EQ(core::Posted::yes, posted);
+  auto posted = p2p::Posted::no;
+  EXPECT_OK(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_EQ(p2p::Posted::yes, posted);
   // Every other group of four bytes.
   const core::Segment scattered{
       std::make_shared<const core::Typemap>(std::vector<core::Run>{{0, 4, 0}}, 8),
@@ -226,7 +225,7 @@ TEST(Outbox, BringsAMessageToScatteredHostMemoryByOneCopy) {
   Bytes host(2 * kMessageBytes, 0x55);
   core::StagedBuffer buffer = core::StagedBuffer::untouched(host.data());
   runtime.rows = 0;
-  EXPECT_OK(core::fetch_message(ranks[1], scattered, buffer, header));
+  EXPECT_OK(p2p::fetch_message(ranks[1], scattered, buffer, header));
   EXPECT_EQ(1, runtime.rows);
   Bytes expected(host.size(), 0x55);
   for (std::size_t i = 0; i < kMessageBytes; ++i) expected[i / 4 * 8 + i % 4] = counted(3)[i];
@@ -240,20 +239,20 @@ TEST(Outbox, FetchesSeveralMessagesTogether) {
   ranks.introduce(runtime);
   Buffer from(kMessageBytes);
   const core::Segment segment = bytes(kMessageBytes);
-  core::FetchBatch batch(ranks[1]);
+  p2p::FetchBatch batch(ranks[1]);
   std::vector<std::unique_ptr<Buffer>> to;
   MessageHeader header;
   for (std::size_t i = 0; i < kMessages; ++i) {
     from.write(counted(static_cast<unsigned char>(i)));
-    auto posted = core::Posted::no;
-    EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-    ASSERT_EQ(core::Posted::yes, posted);
+    auto posted = p2p::Posted::no;
+    EXPECT_OK(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+    ASSERT_EQ(p2p::Posted::yes, posted);
     header.fetch = i % 2 == 0 ? node::Fetch::by_engine : node::Fetch::by_size;
     to.push_back(std::make_unique<Buffer>(kMessageBytes));
     device::PointerInfo where = device::classify(to.back()->address());
     where.runtime = &runtime;
     auto buffer = core::StagedBuffer::staged(to.back()->address(), where);
-    EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, &batch));
+    EXPECT_OK(p2p::fetch_message(ranks[1], segment, buffer, header, &batch));
   }
   EXPECT_EQ(kMessages, batch.size());
   EXPECT_TRUE(ranks[0].reserve(1, 1, {}, header).is_full);
@@ -274,15 +273,15 @@ TEST(Outbox, GivesTheSenderItsMemoryBackWhereABatchFails) {
   const Buffer to(kOutboxBytes);
   const core::Segment segment = bytes(kOutboxBytes);
   MessageHeader header;
-  auto posted = core::Posted::no;
-  EXPECT_OK(core::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
-  ASSERT_EQ(core::Posted::yes, posted);
+  auto posted = p2p::Posted::no;
+  EXPECT_OK(p2p::post_message(ranks[0], segment, staged(from, segment), 1, header, posted));
+  ASSERT_EQ(p2p::Posted::yes, posted);
   header.fetch = node::Fetch::by_engine;
   device::PointerInfo where = device::classify(to.address());
   where.runtime = &runtime;
   auto buffer = core::StagedBuffer::staged(to.address(), where);
-  core::FetchBatch batch(ranks[1]);
-  EXPECT_OK(core::fetch_message(ranks[1], segment, buffer, header, &batch));
+  p2p::FetchBatch batch(ranks[1]);
+  EXPECT_OK(p2p::fetch_message(ranks[1], segment, buffer, header, &batch));
   runtime.fails = true;
   batch.begin();
   bool done = false;

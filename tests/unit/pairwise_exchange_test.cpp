@@ -91,7 +91,7 @@ class Exchange {
 
   std::vector<Status> outcomes(std::vector<std::string>& ways) {
     ++round_;
-    std::vector<core::CollArgs> views;
+    std::vector<coll::CollArgs> views;
     for (int rank = 0; rank < ranks(); ++rank) {
       fill(rank);
       views.push_back(view(rank));
@@ -143,8 +143,8 @@ class Exchange {
     out.write(Bytes(out.size_bytes(), kUntouched));
   }
 
-  core::CollArgs view(int rank) {
-    core::CollArgs made;
+  coll::CollArgs view(int rank) {
+    coll::CollArgs made;
     made.exchange = node::Call{.kind = Kind::alltoallv, .size = ranks()};
     made.rank = rank;
     made.ways.lend_bytes = lend_bytes_;
@@ -228,19 +228,19 @@ TEST(PairwiseExchange, LendsWhatCanBeLent) {
         .strided = rank == 1 && !sends};
   });
   for (int round = 0; round < 3; ++round) exchange.run();
-  const auto before = core::PairwiseExchange::counters();
+  const auto before = coll::PairwiseExchange::counters();
   exchange.run();
-  const auto after = core::PairwiseExchange::counters();
+  const auto after = coll::PairwiseExchange::counters();
   EXPECT_EQ(4u, after.lent - before.lent);  // of two ranks to the two others each
   EXPECT_EQ(2u, after.through_region - before.through_region);
 }
 
 TEST(PairwiseExchange, LendsNothingShort) {
   NodeWorld world(2, kRegionBytes, 8);
-  const auto before = core::PairwiseExchange::counters();
+  const auto before = coll::PairwiseExchange::counters();
   Exchange exchange(world, equal_sizes(2, 5000), 5001);
   for (int round = 0; round < 4; ++round) exchange.run();
-  EXPECT_EQ(before.lent, core::PairwiseExchange::counters().lent);
+  EXPECT_EQ(before.lent, coll::PairwiseExchange::counters().lent);
 }
 
 // In place, with lanes of different length in both directions: rank 0 has three of them.
@@ -253,7 +253,7 @@ TEST(PairwiseExchange, InPlaceSwapsWhatTheRanksHave) {
   std::vector<Blocks> blocks;
   for (const auto& row : sizes) blocks.emplace_back(row, Side());
   for (int round = 0; round < 4; ++round) {
-    std::vector<core::CollArgs> views(kRanks);
+    std::vector<coll::CollArgs> views(kRanks);
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
       Bytes bytes(blocks[rank].buffer().size_bytes(), kUntouched);
       for (std::size_t peer = 0; peer < kRanks; ++peer) {
@@ -371,7 +371,7 @@ class Transfers {
                 .target = std::make_unique<Buffer>(kBytes)};
       call.source->write(Bytes(kBytes, number(calls_.size())));
       for (int rank = 0; rank < ranks; ++rank) {
-        core::CollArgs view;
+        coll::CollArgs view;
         view.exchange = node::Call{.kind = Kind::alltoallv, .size = ranks};
         view.rank = rank;
         if (rank == way.sender) view.in = end(*call.source, way.receiver, ranks);
@@ -406,11 +406,11 @@ class Transfers {
   struct Call {
     std::unique_ptr<Buffer> source;
     std::unique_ptr<Buffer> target;
-    std::vector<core::CollArgs> views{};
+    std::vector<coll::CollArgs> views{};
   };
   struct State {
     std::size_t ended = 0;
-    std::unique_ptr<core::Exchange> exchange;
+    std::unique_ptr<coll::Exchange> exchange;
   };
 
   static unsigned char number(std::size_t call) { return static_cast<unsigned char>(call + 1); }

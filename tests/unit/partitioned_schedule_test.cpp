@@ -13,7 +13,7 @@
 
 #include "partitioned/schedule.h"
 
-namespace accord::core {
+namespace accord::partitioned {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -377,4 +377,4 @@ TEST(partitioned_schedule, blocks) {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::partitioned

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using node::Kind;
@@ -494,4 +494,4 @@ TEST(selection, every_algorithm_has_a_name_of_its_own) {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::coll

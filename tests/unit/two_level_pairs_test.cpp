@@ -56,9 +56,9 @@ TEST(two_level_pairs, both_directions_go_side_by_side) {
 TEST(two_level_pairs, short_ones_are_copied_together) {
   const std::vector<std::uint64_t> placement{1, 1, 2, 2, 3, 3};
   Nodes nodes(placement, Kind::alltoallv, 700, 7);
-  const core::FarPairs::Counters before = core::FarPairs::counters();
+  const coll::FarPairs::Counters before = coll::FarPairs::counters();
   nodes.dense().run(1);
-  const core::FarPairs::Counters after = core::FarPairs::counters();
+  const coll::FarPairs::Counters after = coll::FarPairs::counters();
   EXPECT_EQ(after.copies - before.copies, 2 * placement.size());
 }
 

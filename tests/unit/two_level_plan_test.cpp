@@ -7,7 +7,7 @@
 
 #include "two_level_plan_world.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 const std::vector<std::vector<std::uint64_t>> kPlacements = {
@@ -38,7 +38,7 @@ TEST_P(EveryKind, ends_as_the_collective_says_wherever_the_ranks_are) {
               c.call.op = device::ReduceOp::sum;
               c.call.element = device::Element::uint8;
             }
-            if (!TwoLevelPlan::fits(c.call, Placement::of(nodes), leaders, 0)) continue;
+            if (!TwoLevelPlan::fits(c.call, core::Placement::of(nodes), leaders, 0)) continue;
             // Some have nothing.
             for (std::size_t rank = 0; uneven && rank < nodes.size(); ++rank)
               c.call.blocks_bytes.push_back(rank == 0 ? block_bytes : rank % 3 * block_bytes / 2);
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(two_level_plan, EveryKind,
 TEST(two_level_plan, has_as_many_leaders_as_the_smallest_node_has_ranks) {
   const node::Call call{.kind = Kind::allreduce, .size = 5, .block_bytes = 4096};
   const std::vector<std::uint64_t> nodes{7, 8, 7, 8, 8};
-  const Placement placement = Placement::of(nodes);
+  const core::Placement placement = core::Placement::of(nodes);
   EXPECT_EQ(TwoLevelPlan(call, placement, 4, false, INT_MAX, 1 << 20).leaders(), 2);
   EXPECT_EQ(TwoLevelPlan(call, placement, 4, false, 1, 1 << 20).leaders(), 1);
   EXPECT_EQ(placement.local_rank(4), 2);
@@ -75,7 +75,7 @@ TEST(two_level_plan, has_longer_parcels_for_more_nodes) {
   const auto chunks = [](std::uint64_t nodes) {
     std::vector<std::uint64_t> numbers(nodes);
     std::iota(numbers.begin(), numbers.end(), 1);
-    const Placement placement = Placement::of(numbers);
+    const core::Placement placement = core::Placement::of(numbers);
     const node::Call call{.kind = Kind::bcast, .size = placement.ranks(), .block_bytes = 1 << 20};
     return TwoLevelPlan(call, placement, 0, false, INT_MAX, 1 << 16).chunks();
   };
@@ -89,7 +89,7 @@ TEST(two_level_plan, has_parcels_for_a_scan_that_are_as_long_for_any_number_of_n
   for (const std::uint64_t nodes : {2, 3, 8}) {
     std::vector<std::uint64_t> numbers;
     for (std::uint64_t rank = 0; rank < 2 * nodes; ++rank) numbers.push_back(rank / 2);
-    const Placement placement = Placement::of(numbers);
+    const core::Placement placement = core::Placement::of(numbers);
     const node::Call call{.kind = Kind::scan, .size = placement.ranks(), .block_bytes = 100};
     const TwoLevelPlan plan(call, placement, placement.ranks() - 2, false, 1, 1 << 16);
     EXPECT_EQ(plan.chunk(0).parcel_bytes, 300u) << nodes << " nodes";
@@ -100,7 +100,7 @@ TEST(two_level_plan, has_parcels_for_a_scan_that_are_as_long_for_any_number_of_n
 TEST(two_level_plan, has_longer_parcels_for_more_pieces) {
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t rank = 0; rank < 32; ++rank) numbers.push_back(rank / 8);
-  const Placement placement = Placement::of(numbers);
+  const core::Placement placement = core::Placement::of(numbers);
   const node::Call call{.kind = Kind::alltoall, .size = 32, .block_bytes = 1 << 20};
   const TwoLevelPlan plan(call, placement, 0, false, INT_MAX, 1 << 18);
   EXPECT_EQ(plan.chunks(), (std::size_t{1} << 20) / 8 / 2048);
@@ -108,13 +108,13 @@ TEST(two_level_plan, has_longer_parcels_for_more_pieces) {
 
 TEST(two_level_plan, has_parcels_that_suit_the_nodes) {
   const std::vector<std::uint64_t> numbers{1, 1, 2, 2};
-  Placement placement = Placement::of(numbers);
+  core::Placement placement = core::Placement::of(numbers);
   constexpr std::size_t kMiB = 1 << 20;
   const node::Call call{.kind = Kind::bcast, .size = 4, .block_bytes = 64 * kMiB};
   const auto chunks = [&](std::size_t asked_bytes) {
     return TwoLevelPlan(call, placement, 0, false, 1, asked_bytes).chunks();
   };
-  const auto chunks_that_suit = [&] { return chunks(Placement::kParcelBytesAuto); };
+  const auto chunks_that_suit = [&] { return chunks(core::Placement::kParcelBytesAuto); };
   EXPECT_EQ(chunks_that_suit(), 171u);
   placement.shares_devices = true;
   EXPECT_EQ(chunks_that_suit(), 64u);
@@ -133,7 +133,9 @@ TEST(two_level_plan, placement_tells_what_the_nodes_are_like) {
     records[rank].kernels.device = 5 + rank / 2;
     records[rank].has_rdma = 1;
   }
-  const auto placement = [&] { return Placement::of(std::span<const node::Record>(records)); };
+  const auto placement = [&] {
+    return core::Placement::of(std::span<const node::Record>(records));
+  };
   EXPECT_EQ(placement().node_of, (std::vector<int>{0, 1, 0, 1}));
   EXPECT_FALSE(placement().shares_devices);
   EXPECT_TRUE(placement().has_rdma);
@@ -152,10 +154,10 @@ TEST(two_level_plan, placement_tells_what_the_nodes_are_like) {
 // A chunk waits for the device's other users, however short it is.
 TEST(two_level_plan, has_fewer_chunks_where_ranks_share_a_device) {
   const std::vector<std::uint64_t> numbers{1, 1, 2, 2};
-  Placement placement = Placement::of(numbers);
+  core::Placement placement = core::Placement::of(numbers);
   const node::Call call{.kind = Kind::bcast, .size = 4, .block_bytes = 1 << 20};
   const auto chunks = [&] {
-    return TwoLevelPlan(call, placement, 0, false, 1, Placement::kParcelBytesAuto).chunks();
+    return TwoLevelPlan(call, placement, 0, false, 1, core::Placement::kParcelBytesAuto).chunks();
   };
   EXPECT_EQ(chunks(), 4u);
   EXPECT_TRUE(TwoLevelPlan::fits(call, placement, INT_MAX, 16 << 10));
@@ -168,7 +170,7 @@ TEST(two_level_plan, has_fewer_chunks_where_ranks_share_a_device) {
 // A link of the slowest node carries no more than twice the message.
 TEST(two_level_plan, an_allreduce_sends_each_share_twice) {
   const std::vector<std::uint64_t> nodes{1, 2, 3, 4};
-  const Placement placement = Placement::of(nodes);
+  const core::Placement placement = core::Placement::of(nodes);
   const node::Call call{.kind = Kind::allreduce,
                         .size = 4,
                         .block_bytes = 1 << 20,
@@ -189,15 +191,15 @@ TEST(two_level_plan, is_for_no_call_that_one_message_cannot_carry) {
   std::vector<std::uint64_t> many;
   for (std::uint64_t rank = 0; rank < 65536; ++rank) many.push_back(rank / 256);
   const node::Call call{.kind = Kind::alltoall, .size = 2, .block_bytes = 1 << 30};
-  EXPECT_TRUE(TwoLevelPlan::fits(call, Placement::of(few), INT_MAX, 0));
-  EXPECT_FALSE(TwoLevelPlan::fits(call, Placement::of(many), INT_MAX, 0));
+  EXPECT_TRUE(TwoLevelPlan::fits(call, core::Placement::of(few), INT_MAX, 0));
+  EXPECT_FALSE(TwoLevelPlan::fits(call, core::Placement::of(many), INT_MAX, 0));
   EXPECT_FALSE(TwoLevelPlan::exists(Kind::alltoallv));
 }
 
 TEST(two_level_plan, is_for_scans_where_ranks_are_in_the_order_of_their_nodes) {
   const auto fits = [](Kind kind, const std::vector<std::uint64_t>& nodes) {
     const node::Call call{.kind = kind, .size = 4, .block_bytes = 1 << 20};
-    return TwoLevelPlan::fits(call, Placement::of(nodes), INT_MAX, 0);
+    return TwoLevelPlan::fits(call, core::Placement::of(nodes), INT_MAX, 0);
   };
   for (const Kind kind : {Kind::scan, Kind::exscan}) {
     EXPECT_TRUE(fits(kind, {8, 8, 7, 7}));
@@ -211,11 +213,11 @@ TEST(two_level_plan, is_for_scans_where_ranks_are_in_the_order_of_their_nodes) {
 // that have one.
 TEST(two_level_plan, is_for_no_call_whose_messages_would_be_too_short) {
   constexpr std::size_t kKiB = 1024;
-  const Placement few = Placement::of(std::vector<std::uint64_t>{1, 1, 2, 2});
+  const core::Placement few = core::Placement::of(std::vector<std::uint64_t>{1, 1, 2, 2});
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t node = 0; node < 32; ++node) numbers.push_back(node);
-  const Placement many = Placement::of(numbers);
-  const auto fits = [](Kind kind, const Placement& placement, int leaders,
+  const core::Placement many = core::Placement::of(numbers);
+  const auto fits = [](Kind kind, const core::Placement& placement, int leaders,
                        std::size_t message_bytes_min) {
     const node::Call call{.kind = kind, .size = placement.ranks(), .block_bytes = 256 * kKiB};
     return TwoLevelPlan::fits(call, placement, leaders, message_bytes_min);
@@ -230,4 +232,4 @@ TEST(two_level_plan, is_for_no_call_whose_messages_would_be_too_short) {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -18,7 +18,7 @@
 
 #include "coll/inter/plan.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 using node::Kind;
 using Bytes = std::vector<unsigned char>;
@@ -48,7 +48,7 @@ inline std::string name_of(const Case& c) {
 // All ranks of one call. Reductions add bytes, which is what the sum of uint8 is.
 class World {
  public:
-  explicit World(const Case& c) : case_(c), placement_(Placement::of(c.node_numbers)) {
+  explicit World(const Case& c) : case_(c), placement_(core::Placement::of(c.node_numbers)) {
     for (int rank = 0; rank < size(); ++rank) {
       Bytes in(total_bytes());
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
@@ -281,7 +281,7 @@ class World {
   }
 
   const Case& case_;
-  Placement placement_;
+  core::Placement placement_;
   std::vector<Bytes> in_;
   std::vector<Bytes> out_;
   std::vector<std::unique_ptr<TwoLevelPlan>> plans_;
@@ -290,4 +290,4 @@ class World {
   std::map<std::pair<int, int>, std::deque<Bytes>> on_the_way_;  // by sender and receiver
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -385,8 +385,8 @@ class Nodes {
     explicit Call(std::size_t size_bytes) : in(size_bytes), out(size_bytes) {}
     Buffer in;
     Buffer out;
-    core::CollArgs args;
-    std::unique_ptr<core::Exchange> exchange;
+    coll::CollArgs args;
+    std::unique_ptr<coll::Exchange> exchange;
   };
   struct Rank {
     core::Team team;
@@ -413,7 +413,7 @@ class Nodes {
       call.op = device::ReduceOp::sum;
       call.element = device::Element::uint8;
     }
-    one.args = core::CollArgs();
+    one.args = coll::CollArgs();
     one.args.exchange = call;
     one.args.rank = rank;
     one.args.parcel_bytes = parcel_bytes_;
@@ -429,9 +429,9 @@ class Nodes {
       one.args.out.blocks = blocks(rank, false, kind);
       one.args.in.blocks = blocks(rank, true, kind);
       if (in_place_) one.args.in = one.args.out;
-      one.exchange = std::make_unique<core::TwoLevelPairs>(owner.team, one.args);
+      one.exchange = std::make_unique<coll::TwoLevelPairs>(owner.team, one.args);
     } else {
-      one.exchange = std::make_unique<core::TwoLevelExchange>(owner.team, one.args);
+      one.exchange = std::make_unique<coll::TwoLevelExchange>(owner.team, one.args);
     }
   }
   // None, a part, or all of a block; equal in both directions, unless they are to be lopsided.

@@ -5,7 +5,7 @@
 #include "coll/algorithm.h"
 #include "coll/select/selection.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 constexpr NamedVariant kVariants[] = {{"staged-pipelined", {.algorithm = &algorithms::chunks}}};
@@ -29,4 +29,4 @@ constinit const Algorithm algorithms::chunks{
         "everywhere; reductions only on predefined types, and not with ACCORD_DETERMINISTIC=1; "
         "from ACCORD_PIPELINE_BYTES on"};
 
-}  // namespace accord::core
+}  // namespace accord::coll

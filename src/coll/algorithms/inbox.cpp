@@ -12,7 +12,7 @@
 #include "coll/pairs/inbox_pairs.h"
 #include "core/team.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 constexpr NamedVariant kVariants[] = {{"inbox", {.algorithm = &algorithms::inbox}}};
@@ -39,13 +39,13 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   return ways.lane_bytes != 0;
 }
 
-std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
+std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) {
   if (!node::goes_by_pairs(call.exchange->kind))
     return std::make_unique<InboxExchange>(team.inboxes.group, call);
   return std::make_unique<InboxPairs>(team.inboxes.group, team.regions.group, call);
 }
 
-const node::Group* copier(Team& team, const CollArgs& call) {
+const node::Group* copier(core::Team& team, const CollArgs& call) {
   return node::goes_by_pairs(call.exchange->kind) ? team.regions.group.get() : nullptr;
 }
 
@@ -59,7 +59,7 @@ constinit const Algorithm algorithms::inbox{
     .takes = [](const Situation& s) { return s.inboxes && (s.regions || !s.by_pairs()); },
     .make = make,
     .copier = copier,
-    .goes_at_once = [](Team& team,
+    .goes_at_once = [](core::Team& team,
                        const CollArgs& call) { return copies_ends_of(copier(team, call), call); },
     .what =
         "A kernel that lingers on the device takes the call. It writes this rank's data into an "
@@ -72,4 +72,4 @@ constinit const Algorithm algorithms::inbox{
         "each peer",
     .where = "within a node of at most 64 ranks; up to ACCORD_INBOX_BYTES to all peers together"};
 
-}  // namespace accord::core
+}  // namespace accord::coll

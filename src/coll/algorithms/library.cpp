@@ -6,15 +6,15 @@
 #include "coll/library/exchange.h"
 #include "core/team.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
-const node::Group* mailboxes(Team& team, const CollArgs& call) {
+const node::Group* mailboxes(core::Team& team, const CollArgs& call) {
   const CclGroup& group = ccl_group_of(team, *call.ways.library);
   return group.joined() ? &group.mailboxes() : nullptr;
 }
 
-std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company company) {
+std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company company) {
   return std::make_unique<CclExchange>(
       ccl_group_of(team, *call.ways.library), call,
       company.is_alone ? CclTurn::Company::none : CclTurn::Company::possible,
@@ -40,7 +40,7 @@ constinit const Algorithm algorithms::library{
     .make = make,
     .copier = mailboxes,
     .goes_at_once =
-        [](Team& team, const CollArgs& call) {
+        [](core::Team& team, const CollArgs& call) {
           if (call.in_company || call.ways.library == nullptr) return false;
           const node::Group* const group = mailboxes(team, call);
           return group != nullptr && copies_ends_of(group, call);
@@ -54,4 +54,4 @@ constinit const Algorithm algorithms::library{
         "where all ranks have loaded the library and it has the operation and type; never by "
         "the built-in rule"};
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -9,7 +9,7 @@
 #include "coll/intra/inbox_exchange.h"
 #include "core/team.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 constexpr NamedVariant kVariants[] = {{"packets", {.algorithm = &algorithms::packets}}};
@@ -41,10 +41,10 @@ constinit const Algorithm algorithms::packets{
         },
     .offer = offer,
     .takes = [](const Situation& s) { return s.packets; },
-    .make = [](Team& team, const CollArgs& call, Company) -> std::unique_ptr<Exchange> {
+    .make = [](core::Team& team, const CollArgs& call, Company) -> std::unique_ptr<Exchange> {
       return std::make_unique<PacketExchange>(team.inboxes.group, call);
     },
-    .goes_at_once = [](Team&, const CollArgs& call) { return copies_ends_of(nullptr, call); },
+    .goes_at_once = [](core::Team&, const CollArgs& call) { return copies_ends_of(nullptr, call); },
     .what =
         "As inbox, but each 12 bytes travel beside a 4-byte sequence number, in packets of 16 "
         "bytes "
@@ -55,4 +55,4 @@ constinit const Algorithm algorithms::packets{
         "where inbox is, between NVIDIA GPUs of compute capability 9.0 or later that are linked by "
         "NVLink or are the same; from ACCORD_PACKET_BYTES on"};
 
-}  // namespace accord::core
+}  // namespace accord::coll

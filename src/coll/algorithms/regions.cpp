@@ -13,7 +13,7 @@
 #include "coll/pairs/pairwise_exchange.h"
 #include "core/team.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using node::Kind;
@@ -85,7 +85,7 @@ Variant in_detail(const Question& question, const DeviceWays& ways) {
   return variant;
 }
 
-std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
+std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) {
   if (node::goes_by_pairs(call.exchange->kind))
     return std::make_unique<PairwiseExchange>(team.regions.group, call);
   return std::make_unique<NodeExchange>(team.regions.group, call);
@@ -102,7 +102,7 @@ constinit const Algorithm algorithms::regions{
     .takes = [](const Situation& s) { return s.regions && !s.all_short; },
     .in_detail = in_detail,
     .make = make,
-    .copier = [](Team& team, const CollArgs&) -> const node::Group* {
+    .copier = [](core::Team& team, const CollArgs&) -> const node::Group* {
       return team.regions.group.get();
     },
     .what =
@@ -120,4 +120,4 @@ constinit const Algorithm algorithms::regions{
         "within a node; from ACCORD_NODE_BYTES on (from ACCORD_TURN_BYTES on where ranks take "
         "turns on a device), straight from ACCORD_DIRECT_BYTES on"};
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -5,7 +5,7 @@
 // applies. It takes every call.
 #include "coll/algorithm.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 constexpr NamedVariant kVariants[] = {{"staged", {.algorithm = &algorithms::staged}}};
@@ -25,4 +25,4 @@ constinit const Algorithm algorithms::staged{
     .bytes = "all of this rank's buffers, once over PCIe each way",
     .where = "everywhere: any collective, datatype, operation, communicator"};
 
-}  // namespace accord::core
+}  // namespace accord::coll

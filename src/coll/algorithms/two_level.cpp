@@ -13,7 +13,7 @@
 #include "coll/pairs/two_level_pairs.h"
 #include "core/team.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 constexpr const Algorithm* kThis = &algorithms::two_level;
@@ -40,7 +40,7 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   return true;
 }
 
-std::unique_ptr<Exchange> make(Team& team, const CollArgs& call, Company) {
+std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) {
   if (node::goes_by_pairs(call.exchange->kind)) return std::make_unique<TwoLevelPairs>(team, call);
   return std::make_unique<TwoLevelExchange>(team, call);
 }
@@ -64,7 +64,7 @@ constinit const Algorithm algorithms::two_level{
           return Variant{.algorithm = kThis, .one_leader = has_leaders && ways.leaders_max == 1};
         },
     .make = make,
-    .copier = [](Team& team, const CollArgs&) -> const node::Group* {
+    .copier = [](core::Team& team, const CollArgs&) -> const node::Group* {
       return team.nodes.local.group.get();
     },
     .what =
@@ -80,4 +80,4 @@ constinit const Algorithm algorithms::two_level{
         "each node",
     .where = "ranks on several nodes; from ACCORD_TWO_LEVEL_BYTES on"};
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -12,7 +12,7 @@
 #include "coll/inter/tags.h"
 #include "coll/intra/node_exchange.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // Chunks that have memory at a time: two between the nodes, one that goes up, one that goes down.
@@ -22,7 +22,7 @@ constexpr std::size_t kFlights = 4;
 constexpr std::size_t kChunksAhead = 3;
 std::atomic<std::uint64_t> calls_done{0};
 
-CallEnd with_parts(CallEnd end, const TwoLevelPlan::Parts& parts) {
+core::CallEnd with_parts(core::CallEnd end, const TwoLevelPlan::Parts& parts) {
   end.parts = parts;
   if (parts.empty()) end.segment.count = 0;
   return end;
@@ -30,7 +30,7 @@ CallEnd with_parts(CallEnd end, const TwoLevelPlan::Parts& parts) {
 
 }  // namespace
 
-TwoLevelExchange::TwoLevelExchange(Team& team, const CollArgs& args)
+TwoLevelExchange::TwoLevelExchange(core::Team& team, const CollArgs& args)
     : group_(team.nodes.local.group),
       wire_(team.nodes.wire),
       args_(args),
@@ -150,28 +150,30 @@ Status TwoLevelExchange::begin_up(Flight& flight) {
   // What the root gathers in place lies where it ends.
   const bool gathered_in_place = args_.in_place && args_.exchange->kind == node::Kind::gather;
   begin_local(flight, flight.chunk.up, gathered_in_place ? args_.out : args_.in, parcel_end(flight),
-              CallEnd::Direction::pack);
+              core::CallEnd::Direction::pack);
   flight.state = State::up;
   return {};
 }
 
 Status TwoLevelExchange::begin_down(Flight& flight) {
-  begin_local(flight, flight.chunk.down, parcel_end(flight), args_.out, CallEnd::Direction::unpack);
+  begin_local(flight, flight.chunk.down, parcel_end(flight), args_.out,
+              core::CallEnd::Direction::unpack);
   flight.state = State::down;
   return {};
 }
 
 // Reductions give each rank its block, all else shows each rank what the others have.
-void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& local, CallEnd in,
-                                   CallEnd out, CallEnd::Direction direction) {
+void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& local,
+                                   core::CallEnd in, core::CallEnd out,
+                                   core::CallEnd::Direction direction) {
   if (local.blocks_bytes.empty()) return;
   flight.local = CollArgs();
   flight.local.in = with_parts(std::move(in), local.in);
   flight.local.out = with_parts(std::move(out), local.out);
   if (group_->size() == 1) {
-    const bool packs = direction == CallEnd::Direction::pack;
-    const CallEnd& user = packs ? flight.local.in : flight.local.out;
-    const CallEnd& parcel = packs ? flight.local.out : flight.local.in;
+    const bool packs = direction == core::CallEnd::Direction::pack;
+    const core::CallEnd& user = packs ? flight.local.in : flight.local.out;
+    const core::CallEnd& parcel = packs ? flight.local.out : flight.local.in;
     flight.exchange = std::make_unique<ParcelCopy>(user, parcel, direction);
     return;
   }
@@ -189,10 +191,10 @@ void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& lo
   flight.exchange = std::make_unique<NodeExchange>(group_, flight.local);
 }
 
-CallEnd TwoLevelExchange::parcel_end(const Flight& flight) const {
-  CallEnd end;
+core::CallEnd TwoLevelExchange::parcel_end(const Flight& flight) const {
+  core::CallEnd end;
   end.user = flight.parcel.data();
-  end.segment = {Typemap::contiguous(1), flight.chunk.parcel_bytes, 0};
+  end.segment = {core::Typemap::contiguous(1), flight.chunk.parcel_bytes, 0};
   return end;
 }
 
@@ -273,7 +275,7 @@ Status TwoLevelExchange::begin_message(Flight& flight, const TwoLevelPlan::Messa
 Status TwoLevelExchange::poll_messages(Flight& flight, bool& done) {
   while (!flight.messages.empty()) {
     Pending& last = flight.messages.back();
-    Completion completion;
+    core::Completion completion;
     ACCORD_TRY(wire_->test(last.request, done, completion));
     if (!done) return {};
     if (completion.received_bytes < last.expected_bytes)
@@ -307,4 +309,4 @@ stages::Stage TwoLevelExchange::stage() const {
   return any(State::up) || any(State::down) ? stages::Stage::move : stages::Stage::wait;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

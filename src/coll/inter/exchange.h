@@ -18,12 +18,12 @@
 #include "device/staging_pool.h"
 #include "node/group.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class TwoLevelExchange final : public Exchange {
  public:
   // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
-  TwoLevelExchange(Team& team, const CollArgs& args);
+  TwoLevelExchange(core::Team& team, const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -35,7 +35,7 @@ class TwoLevelExchange final : public Exchange {
   enum class State { empty, up, between, ready, down };
   // A message that is under way.
   struct Pending {
-    HostRequest request = 0;
+    core::HostRequest request = 0;
     std::size_t expected_bytes = 0;  // of receives
   };
   struct Flight {
@@ -55,8 +55,8 @@ class TwoLevelExchange final : public Exchange {
   Status begin_steps(bool& moved);
   Status begin_up(Flight& flight);
   Status begin_down(Flight& flight);
-  void begin_local(Flight& flight, const TwoLevelPlan::Local& local, CallEnd in, CallEnd out,
-                   CallEnd::Direction direction);
+  void begin_local(Flight& flight, const TwoLevelPlan::Local& local, core::CallEnd in,
+                   core::CallEnd out, core::CallEnd::Direction direction);
   Status move(Flight& flight, bool& moved);
   Status advance_local(Flight& flight, bool& done);
   Status begin_round(Flight& flight);
@@ -67,11 +67,11 @@ class TwoLevelExchange final : public Exchange {
   void begin_what_can(Flight& flight);
   Status poll_messages(Flight& flight, bool& done);
   Status reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction);
-  CallEnd parcel_end(const Flight& flight) const;
+  core::CallEnd parcel_end(const Flight& flight) const;
   stages::Stage stage() const;
 
   std::shared_ptr<node::Group> group_;
-  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<core::Wire> wire_;
   const CollArgs& args_;
   TwoLevelPlan plan_;
   std::uint64_t base_;  // number of the first chunk in the life of the lane
@@ -83,4 +83,4 @@ class TwoLevelExchange final : public Exchange {
   bool stopping_ = false;  // what is sent from now on is empty
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

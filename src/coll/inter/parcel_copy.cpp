@@ -6,12 +6,12 @@
 
 #include "base/stages.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 Status ParcelCopy::advance(bool& done) {
   stages::enter(stages::Stage::move);
   if (!std::exchange(begun_, true)) {
-    const CopyBatch batch = copies();
+    const core::CopyBatch batch = copies();
     if (!batch.empty()) ACCORD_TRY(user_.carry(batch, ticket_));
   }
   return user_.copied(ticket_, done);
@@ -21,11 +21,11 @@ void ParcelCopy::stop(bool& done) {
   if (!user_.copied(ticket_, done).ok()) done = true;
 }
 
-CopyBatch ParcelCopy::copies() const {
-  CopyBatch batch;
+core::CopyBatch ParcelCopy::copies() const {
+  core::CopyBatch batch;
   if (!user_.present() || !parcel_.present()) return batch;
   std::size_t first_bytes = 0;
-  for (const CallEnd::Part& part : parcel_.parts) {
+  for (const core::CallEnd::Part& part : parcel_.parts) {
     if (!part.nowhere())
       batch.add(user_.copies(direction_, first_bytes, part.length_bytes,
                              parcel_.address(part.first_bytes)));
@@ -34,4 +34,4 @@ CopyBatch ParcelCopy::copies() const {
   return batch;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -8,26 +8,27 @@
 #include "coll/exchange.h"
 #include "core/call_end.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class ParcelCopy final : public Exchange {
  public:
   // The packed form of `user`, to the parts of a parcel (pack) or from there (unpack). Both outlive
   // the copy; the parcel is host memory.
-  ParcelCopy(const CallEnd& user, const CallEnd& parcel, CallEnd::Direction direction) noexcept
+  ParcelCopy(const core::CallEnd& user, const core::CallEnd& parcel,
+             core::CallEnd::Direction direction) noexcept
       : user_(user), parcel_(parcel), direction_(direction) {}
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
 
  private:
-  CopyBatch copies() const;
+  core::CopyBatch copies() const;
 
-  const CallEnd& user_;
-  const CallEnd& parcel_;
-  CallEnd::Direction direction_;
+  const core::CallEnd& user_;
+  const core::CallEnd& parcel_;
+  core::CallEnd::Direction direction_;
   bool begun_ = false;
   device::CopyTicket ticket_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -7,7 +7,7 @@
 
 #include "base/rounding.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using node::Kind;
@@ -49,7 +49,7 @@ TwoLevelPlan::Part nowhere(std::size_t length_bytes) {
 
 bool TwoLevelPlan::exists(Kind kind) noexcept { return !node::goes_by_pairs(kind); }
 
-bool TwoLevelPlan::fits(const node::Call& call, const Placement& placement, int leaders_max,
+bool TwoLevelPlan::fits(const node::Call& call, const core::Placement& placement, int leaders_max,
                         std::size_t message_bytes_min) {
   // With 4 MiB, of four ranks on two nodes, an allreduce gains, with 1 MiB it loses.
   constexpr std::size_t kTimesInTurns = 64;
@@ -61,7 +61,7 @@ bool TwoLevelPlan::fits(const node::Call& call, const Placement& placement, int 
   return plan.volume() <= INT_MAX / plan.granule_bytes_ && plan.message_bytes() >= least_bytes;
 }
 
-TwoLevelPlan::TwoLevelPlan(const node::Call& call, const Placement& placement, int rank,
+TwoLevelPlan::TwoLevelPlan(const node::Call& call, const core::Placement& placement, int rank,
                            bool in_place, int leaders_max, std::size_t parcel_bytes)
     : call_(call),
       placement_(placement),
@@ -323,4 +323,4 @@ TwoLevelPlan::Local TwoLevelPlan::prefixes_down(std::size_t chunk) const {
   return made;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -16,11 +16,11 @@
 #include "core/placement.h"
 #include "node/call.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class TwoLevelPlan {
  public:
-  using Part = CallEnd::Part;
+  using Part = core::CallEnd::Part;
   using Parts = std::vector<Part>;
 
   // What goes on within this rank's node. No blocks: nothing does.
@@ -61,12 +61,12 @@ class TwoLevelPlan {
   // The same where the ranks are placed so: whether the smallest chunk fits what one message can
   // carry, and what goes from a leader to another is at least `message_bytes_min`, in all chunks;
   // more where ranks take turns on a device.
-  static bool fits(const node::Call& call, const Placement& placement, int leaders_max,
+  static bool fits(const node::Call& call, const core::Placement& placement, int leaders_max,
                    std::size_t message_bytes_min);
 
   // `call` is that of all ranks. In place as node::Geometry means it. `leaders_max`: leaders a
   // node; `parcel_bytes`: of a parcel, about, or kParcelBytesAuto. They outlive the plan.
-  TwoLevelPlan(const node::Call& call, const Placement& placement, int rank, bool in_place,
+  TwoLevelPlan(const node::Call& call, const core::Placement& placement, int rank, bool in_place,
                int leaders_max, std::size_t parcel_bytes);
 
   std::size_t chunks() const noexcept { return chunks_; }
@@ -124,7 +124,7 @@ class TwoLevelPlan {
   void exchange(Round& round, int node, node::Range sent, node::Range received) const;
 
   const node::Call& call_;
-  const Placement& placement_;
+  const core::Placement& placement_;
   int rank_;
   int node_;
   int local_rank_;
@@ -136,4 +136,4 @@ class TwoLevelPlan {
   std::size_t chunks_ = 0;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

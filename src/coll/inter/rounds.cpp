@@ -8,7 +8,7 @@
 
 #include "coll/inter/plan.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 using node::Range;
 
@@ -150,4 +150,4 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::block_rounds(Cut own) const {
   return made;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -8,7 +8,7 @@
 
 #include "core/engine.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // A tag tells the chunks of a communicator's calls apart: no more of these are ever under way
 // between two ranks, or, where a rank runs ahead of another, they are matched in their order.
@@ -26,9 +26,9 @@ constexpr int tag_of(unsigned lane, std::uint64_t chunk) noexcept {
 }
 
 // For a persistent request of the communicator; 0: no more are left. Equal on all ranks.
-inline unsigned next_lane(Nodes& nodes) noexcept {
+inline unsigned next_lane(core::Nodes& nodes) noexcept {
   constexpr auto kLanes = static_cast<unsigned>((kAlarmTag - kTagsOfCalls) / kTagsOfRequest);
   return nodes.lanes_given == kLanes ? 0 : ++nodes.lanes_given;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

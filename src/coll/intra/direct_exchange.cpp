@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "node/handle_cache.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // A runtime may reduce in more than one go beyond this many sources, and then not into one of them.
@@ -18,12 +18,12 @@ std::atomic<std::uint64_t> direct_calls{0};
 std::atomic<std::uint64_t> spread_calls{0};
 std::atomic<std::uint64_t> declined_calls{0};
 
-bool overlap(const CallEnd& a, const CallEnd& b) {
+bool overlap(const core::CallEnd& a, const core::CallEnd& b) {
   if (a.segment.count == 0 || b.segment.count == 0) return false;
-  const auto low = [](const CallEnd& end) {
+  const auto low = [](const core::CallEnd& end) {
     return reinterpret_cast<std::intptr_t>(end.user) + end.segment.low_bytes();
   };
-  const auto high = [](const CallEnd& end) {
+  const auto high = [](const core::CallEnd& end) {
     return reinterpret_cast<std::intptr_t>(end.user) + end.segment.high_bytes();
   };
   return low(a) < high(b) && low(b) < high(a);
@@ -142,7 +142,8 @@ void DirectExchange::arrive() {
   own_board().arrived.store(call_ + 1, std::memory_order_release);
 }
 
-bool DirectExchange::lend(const CallEnd& end, int users, node::Range range, node::Place& place) {
+bool DirectExchange::lend(const core::CallEnd& end, int users, node::Range range,
+                          node::Place& place) {
   if (!end.usable_by(group_->runtime(), group_->device())) return false;
   return end.offset_in_memory(range.first_bytes, range.length_bytes, place.offset_bytes) &&
          group_->offers().use(end.memory, users, place.offer);
@@ -223,15 +224,15 @@ Status DirectExchange::begin_kernel() {
 
 // What crosses the links in one batch, awaited once; the own block beside it.
 Status DirectExchange::begin_copies() {
-  CopyBatch own;
-  CopyBatch theirs;
+  core::CopyBatch own;
+  core::CopyBatch theirs;
   for (const node::Move& move : plan_.moves(args_.in_place)) {
-    CopyBatch part;
+    core::CopyBatch part;
     if (plan_.form() == node::DirectForm::pushes) {
       part.plain.append(result(move.peer) + move.theirs_bytes,
                         contribution(group_->rank()) + move.own_bytes, move.length_bytes);
     } else {
-      part = args_.out.copies(CallEnd::Direction::unpack, move.own_bytes, move.length_bytes,
+      part = args_.out.copies(core::CallEnd::Direction::unpack, move.own_bytes, move.length_bytes,
                               contribution(move.peer) + move.theirs_bytes);
     }
     (move.peer == group_->rank() ? own : theirs).add(std::move(part));
@@ -280,4 +281,4 @@ Status DirectExchange::poll(bool& done) {
   return status;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -22,7 +22,7 @@
 #include "node/direct_plan.h"
 #include "node/group.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class DirectExchange {
  public:
@@ -54,7 +54,7 @@ class DirectExchange {
   Status step();
   bool record_is_free() const;
   void arrive();
-  bool lend(const CallEnd& end, int users, node::Range range, node::Place& place);
+  bool lend(const core::CallEnd& end, int users, node::Range range, node::Place& place);
   bool reads_survive() const;
   // Whether the records that decide are there; `direct`: and all say yes. One no is enough.
   bool gathered(bool& direct) const;
@@ -83,4 +83,4 @@ class DirectExchange {
   std::optional<SpreadReduction> spread_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/stages.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using node::Kind;
@@ -157,7 +157,7 @@ void InboxExchange::stop(bool& done) {
 
 Status InboxExchange::begin() {
   device::InboxExchange& exchange = ticket_.exchange;
-  const auto usable = [&](const CallEnd& end) {
+  const auto usable = [&](const core::CallEnd& end) {
     return end.usable_by(group_->runtime(), group_->device()) &&
            group_->inbox_server().reaches(end.memory);
   };
@@ -173,14 +173,15 @@ Status InboxExchange::begin() {
   if (in_bytes_ == 0) return {};
   exchange.src = in_direct_ ? args_.in.address(first_in_bytes_) : bounce_;
   if (in_direct_) return {};
-  return args_.in.copy(CallEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_, copy_in_);
+  return args_.in.copy(core::CallEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_,
+                       copy_in_);
 }
 
 Status InboxExchange::unpack() {
   if (out_direct_) return {};
   const auto copy = [&](std::size_t low, std::size_t high, device::CopyTicket& ticket) {
     if (low == high) return Status();
-    return args_.out.copy(CallEnd::Direction::unpack, low, high - low,
+    return args_.out.copy(core::CallEnd::Direction::unpack, low, high - low,
                           static_cast<std::byte*>(ticket_.exchange.dst) + low, ticket);
   };
   if (!keeps_own_block()) return copy(0, out_bytes_, copy_out_);
@@ -228,4 +229,4 @@ bool InboxExchange::all_are_here() const {
   return true;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

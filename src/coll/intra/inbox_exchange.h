@@ -17,7 +17,7 @@
 #include "coll/exchange.h"
 #include "node/group.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class InboxExchange : public Exchange {
  public:
@@ -76,4 +76,4 @@ class InboxExchange : public Exchange {
   unsigned checks_ = 0;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -9,9 +9,10 @@
 #include "coll/select/reasons.h"
 #include "device/registry.h"
 
-namespace accord::core {
+namespace accord::coll {
 
-Joining::Joining(NodeGroup& group, const CollArgs& args, node::Use use, const Placement* placement)
+Joining::Joining(core::NodeGroup& group, const CollArgs& args, node::Use use,
+                 const core::Placement* placement)
     : joined_(group),
       args_(args),
       use_(use),
@@ -24,7 +25,7 @@ Joining::Joining(NodeGroup& group, const CollArgs& args, node::Use use, const Pl
 // uses for something else. To take one that it does not use would cost its memory for nothing, of
 // the same device for all ranks that only use the CPU.
 Status Joining::begin() {
-  const CallEnd& end = args_.in.runtime != nullptr ? args_.in : args_.out;
+  const core::CallEnd& end = args_.in.runtime != nullptr ? args_.in : args_.out;
   device::DeviceRuntime* runtime = end.runtime != nullptr ? end.runtime : args_.region_runtime;
   if (runtime == nullptr) runtime = &device::default_runtime();
   int device = end.runtime != nullptr ? end.device : runtime->device_in_use();
@@ -39,7 +40,7 @@ Status Joining::begin() {
     rank = placement_->local_rank(rank);
   }
   Status made = group_->prepare(rank, size, *runtime, device, use_, record_);
-  if (made.ok() && placement_ != nullptr && Wire::exhausted()) {
+  if (made.ok() && placement_ != nullptr && core::Wire::exhausted()) {
     made = {StatusCode::unsupported, "nodes: too many communicators go in two levels"};
     record_.ok = 0;
   }
@@ -50,7 +51,7 @@ Status Joining::begin() {
       args_.host.issue_allgather(&record_, records_.data(), sizeof record_, request_));
 }
 
-Status Joining::advance(HostPort& port, bool& done) {
+Status Joining::advance(core::HostPort& port, bool& done) {
   done = false;
   if (step_ == Step::sending) return send();
   bool arrived = false;
@@ -96,7 +97,7 @@ Status Joining::step(bool& done) {
 
 // The same answer on all ranks, whichever node they are on.
 Status Joining::accept() {
-  joined_.placement = Placement::of(std::span<const node::Record>(records_));
+  joined_.placement = core::Placement::of(std::span<const node::Record>(records_));
   joined_.reduce = std::ranges::all_of(records_, [](const auto& one) { return one.reduces != 0; });
   if (placement_ == nullptr) return group_->accept(records_);
   if (!std::ranges::all_of(records_, [](const auto& one) { return one.ok != 0; }))
@@ -115,7 +116,7 @@ Status Joining::send() {
 
 Status Joining::vote(const Status& mine, Step step) {
   if (!mine.ok()) decline(mine.message());
-  mine_ = Vote::cast(args_.key, mine.ok() ? Ballot::neutral : Ballot::host);
+  mine_ = core::Vote::cast(args_.key, mine.ok() ? core::Ballot::neutral : core::Ballot::host);
   step_ = step;
   return Status::from_host(args_.host.issue_vote(mine_, all_, request_));
 }
@@ -127,4 +128,4 @@ void Joining::decline(const std::string& why) {
   if (joined_.why_declined.empty()) joined_.why_declined = why;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

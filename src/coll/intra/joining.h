@@ -17,21 +17,21 @@
 #include "core/meeting.h"
 #include "node/group.h"
 
-namespace accord::core {
+namespace accord::coll {
 
-class Joining final : public Meeting {
+class Joining final : public core::Meeting {
  public:
   // All outlive it. With a placement the ranks of each node join a group of theirs, on all nodes
   // or on none.
-  Joining(NodeGroup& group, const CollArgs& args, node::Use use,
-          const Placement* placement = nullptr);
+  Joining(core::NodeGroup& group, const CollArgs& args, node::Use use,
+          const core::Placement* placement = nullptr);
 
   Status begin() override;
   // Where some rank uses no device yet, a later call may try again, but not again and again: those
   // that do use one make their memory each time.
   static constexpr unsigned kEarlyAttemptsMax = 8;
 
-  Status advance(HostPort& port, bool& done) override;
+  Status advance(core::HostPort& port, bool& done) override;
   bool settled() const noexcept override { return joined_.group || joined_.declined; }
 
  private:
@@ -45,17 +45,17 @@ class Joining final : public Meeting {
   void decline(const std::string& why);
   bool grows() const noexcept { return joined_.group != nullptr; }
 
-  NodeGroup& joined_;
+  core::NodeGroup& joined_;
   const CollArgs& args_;
   node::Use use_;
-  const Placement* placement_;
+  const core::Placement* placement_;
   std::shared_ptr<node::Group> group_;
   node::Record record_;
   std::vector<node::Record> records_;
   Step step_ = Step::records;
-  Vote mine_;
-  Vote all_;
-  HostRequest request_ = 0;
+  core::Vote mine_;
+  core::Vote all_;
+  core::HostRequest request_ = 0;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace accord::core {
+namespace accord::coll {
 
 NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const CollArgs& args)
     : group_(std::move(group)),
@@ -26,7 +26,7 @@ void NodeExchange::enter_regions() {
   flights_.resize(std::min(node::Group::kSlots, plan_.chunks()));
 }
 
-bool NodeExchange::usable_by_kernels(const CallEnd& end) const {
+bool NodeExchange::usable_by_kernels(const core::CallEnd& end) const {
   return end.usable_by(group_->runtime(), group_->device());
 }
 
@@ -205,7 +205,7 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
   }
   begun = true;
   stages::enter(stages::Stage::move);
-  CopyBatch batch;
+  core::CopyBatch batch;
   if (flight.own_skipped && !plan_.reduces()) {
     const auto own = std::find_if(moves.begin(), moves.end(), [&](const node::Move& move) {
       return move.peer == group_->rank();
@@ -220,20 +220,22 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
                        : group_->runtime().batch_begin(group_->device(), batch, flight.ticket);
 }
 
-Status NodeExchange::copy(const CallEnd& end, const std::vector<node::Move>& moves,
+Status NodeExchange::copy(const core::CallEnd& end, const std::vector<node::Move>& moves,
                           std::uint64_t sequence, bool to_region, device::CopyTicket& ticket) {
   ticket = {};
-  CopyBatch batch;
+  core::CopyBatch batch;
   add_copies(end, moves, sequence, to_region, batch);
   return batch.empty() ? Status() : group_->runtime().batch_begin(group_->device(), batch, ticket);
 }
 
-void NodeExchange::add_copies(const CallEnd& end, const std::vector<node::Move>& moves,
-                              std::uint64_t sequence, bool to_region, CopyBatch& batch) const {
+void NodeExchange::add_copies(const core::CallEnd& end, const std::vector<node::Move>& moves,
+                              std::uint64_t sequence, bool to_region,
+                              core::CopyBatch& batch) const {
   if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
     std::byte* there = group_->slot(move.peer, sequence) + move.theirs_bytes;
-    const auto direction = to_region ? CallEnd::Direction::pack : CallEnd::Direction::unpack;
+    const auto direction =
+        to_region ? core::CallEnd::Direction::pack : core::CallEnd::Direction::unpack;
     batch.add(end.copies(direction, move.own_bytes, move.length_bytes, there));
   }
 }
@@ -243,4 +245,4 @@ Status NodeExchange::poll(Flight& flight, bool& done) {
   return done ? Status() : group_->runtime().copy_done(flight.ticket, done);
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

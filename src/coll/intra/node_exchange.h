@@ -20,7 +20,7 @@
 #include "node/group.h"
 #include "node/plan.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class NodeExchange final : public Exchange {
  public:
@@ -47,11 +47,11 @@ class NodeExchange final : public Exchange {
   Status begin_fill(Flight& flight);
   Status begin_reduce(Flight& flight, bool& begun);
   Status begin_pull(Flight& flight, bool& begun);
-  Status copy(const CallEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
-              bool to_region, device::CopyTicket& ticket);
-  void add_copies(const CallEnd& end, const std::vector<node::Move>& moves, std::uint64_t sequence,
-                  bool to_region, CopyBatch& batch) const;
-  bool usable_by_kernels(const CallEnd& end) const;
+  Status copy(const core::CallEnd& end, const std::vector<node::Move>& moves,
+              std::uint64_t sequence, bool to_region, device::CopyTicket& ticket);
+  void add_copies(const core::CallEnd& end, const std::vector<node::Move>& moves,
+                  std::uint64_t sequence, bool to_region, core::CopyBatch& batch) const;
+  bool usable_by_kernels(const core::CallEnd& end) const;
   Status reduce(Flight& flight, const node::Share& share, void* dst,
                 const std::vector<const void*>& sources);
   std::vector<const void*> sources_of(const Flight& flight, const node::Share& share) const;
@@ -77,4 +77,4 @@ class NodeExchange final : public Exchange {
   std::size_t finished_ = 0;  // chunks of which this rank has everything
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-namespace accord::core {
+namespace accord::coll {
 
 SpreadReduction::SpreadReduction(node::Group& group, const node::Call& call,
                                  const node::DirectPlan& plan, Ends ends)
@@ -120,4 +120,4 @@ std::byte* SpreadReduction::slot(std::size_t piece) const {
   return group_.slot(group_.rank(), 0) + plan_.slot_bytes(piece) + off;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -19,7 +19,7 @@
 #include "node/group.h"
 #include "node/spread_plan.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class SpreadReduction {
  public:
@@ -65,4 +65,4 @@ class SpreadReduction {
   std::array<Progress, kSteps> steps_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

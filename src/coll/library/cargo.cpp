@@ -4,10 +4,10 @@
 
 #include "coll/library/pairs.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
-using Direction = CallEnd::Direction;
+using Direction = core::CallEnd::Direction;
 
 bool overlap(const std::byte* one, std::size_t one_bytes, const std::byte* other,
              std::size_t other_bytes) {
@@ -30,7 +30,7 @@ class WholeCargo final : public CclCargo {
   Status unpack(device::CopyTicket& ticket) override;
 
  private:
-  std::byte* place_of(const CallEnd& end, CclPlan::Range range) const;
+  std::byte* place_of(const core::CallEnd& end, CclPlan::Range range) const;
 
   const CollArgs& args_;
   const CclPlan plan_;
@@ -41,7 +41,7 @@ class WholeCargo final : public CclCargo {
 };
 
 // Null: elsewhere, or nowhere.
-std::byte* WholeCargo::place_of(const CallEnd& end, CclPlan::Range range) const {
+std::byte* WholeCargo::place_of(const core::CallEnd& end, CclPlan::Range range) const {
   const bool direct =
       range.length_bytes != 0 && is_direct(end, range.first_bytes, plan_.alignment_bytes());
   return direct ? end.address(range.first_bytes) : nullptr;
@@ -72,14 +72,14 @@ Status WholeCargo::pack(device::CopyTicket& ticket) {
 std::uint64_t WholeCargo::memory_mark() const {
   if (!out_direct_ || in_is_copy_) return 0;
   // All of it in the one allocation, or mapping, that the id is of.
-  const auto known = [](const CallEnd& end, const std::byte* place, CclPlan::Range range) {
+  const auto known = [](const core::CallEnd& end, const std::byte* place, CclPlan::Range range) {
     std::uint64_t offset_bytes = 0;
     return place == nullptr ||
            (end.memory.buffer_id != 0 &&
             end.offset_in_memory(range.first_bytes, range.length_bytes, offset_bytes));
   };
   if (!known(args_.in, in_, plan_.in()) || !known(args_.out, out_, plan_.out())) return 0;
-  const auto id_of = [](const CallEnd& end, const std::byte* place) {
+  const auto id_of = [](const core::CallEnd& end, const std::byte* place) {
     return place == nullptr ? 0 : end.memory.buffer_id;
   };
   const std::uint64_t mark = id_of(args_.in, in_) * 0x9e3779b97f4a7c15 + id_of(args_.out, out_);
@@ -91,7 +91,7 @@ Status WholeCargo::unpack(device::CopyTicket& ticket) {
   if (out_direct_) return {};
   const auto kept = plan_.kept();
   const std::size_t behind = kept.first_bytes + kept.length_bytes;
-  CopyBatch batch;
+  core::CopyBatch batch;
   const auto add = [&](std::size_t low, std::size_t high) {
     if (low < high) batch.add(args_.out.copies(Direction::unpack, low, high - low, out_ + low));
   };
@@ -107,13 +107,13 @@ std::unique_ptr<CclCargo> CclCargo::of(CclGroup& group, const CollArgs& args) {
   return std::make_unique<WholeCargo>(group, args);
 }
 
-bool CclCargo::is_direct(const CallEnd& end, std::size_t first_bytes,
+bool CclCargo::is_direct(const core::CallEnd& end, std::size_t first_bytes,
                          std::size_t alignment_bytes) const {
   if (!end.usable_by(runtime(), device())) return false;
   return reinterpret_cast<std::uintptr_t>(end.address(first_bytes)) % alignment_bytes == 0;
 }
 
-Status CclCargo::begin(const CopyBatch& batch, device::CopyTicket& ticket) const {
+Status CclCargo::begin(const core::CopyBatch& batch, device::CopyTicket& ticket) const {
   return batch.empty() ? Status() : runtime().batch_begin(device(), batch, ticket);
 }
 
@@ -122,4 +122,4 @@ std::byte* CclCargo::for_library(std::byte* pointer) const {
   return static_cast<std::byte*>(runtime().address_for_library(pointer));
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

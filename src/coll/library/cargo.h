@@ -14,7 +14,7 @@
 #include "coll/library/group.h"
 #include "coll/library/plan.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class CclCargo {
  public:
@@ -45,11 +45,12 @@ class CclCargo {
   device::DeviceRuntime& runtime() const noexcept { return group_.mailboxes().runtime(); }
   int device() const noexcept { return group_.mailboxes().device(); }
   // Whether the library can take bytes of the end from `first_bytes` on as they lie.
-  bool is_direct(const CallEnd& end, std::size_t first_bytes, std::size_t alignment_bytes) const;
-  Status begin(const CopyBatch& batch, device::CopyTicket& ticket) const;
+  bool is_direct(const core::CallEnd& end, std::size_t first_bytes,
+                 std::size_t alignment_bytes) const;
+  Status begin(const core::CopyBatch& batch, device::CopyTicket& ticket) const;
   std::byte* for_library(std::byte* pointer) const;
 
   CclGroup& group_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

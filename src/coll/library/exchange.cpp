@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/stages.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // Polls between two looks after the library and the peers.
@@ -192,4 +192,4 @@ Status CclExchange::poll_library(bool& done) {
   return status;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -14,7 +14,7 @@
 #include "coll/library/group.h"
 #include "coll/library/turn.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class CclExchange final : public Exchange {
  public:
@@ -57,4 +57,4 @@ class CclExchange final : public Exchange {
   unsigned checks_ = 0;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

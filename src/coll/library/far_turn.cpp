@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "coll/library/far_turn.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 CclFarTurn::CclFarTurn(CclRollCall& ranks, std::uint64_t number, Company company, Process process,
                        CclPlace& place)
@@ -53,4 +53,4 @@ void CclFarTurn::end() {
   state_ = State::ended;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -11,7 +11,7 @@
 #include "coll/library/roll_call.h"
 #include "coll/library/turn.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class CclFarTurn final : public CclTurn {
  public:
@@ -46,4 +46,4 @@ class CclFarTurn final : public CclTurn {
   State state_ = State::begin;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

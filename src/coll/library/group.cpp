@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "coll/library/far_turn.h"
 
-namespace accord::core {
+namespace accord::coll {
 
-CclGroup& ccl_group_of(Team& team, ccl::Library& library) {
+CclGroup& ccl_group_of(core::Team& team, ccl::Library& library) {
   const auto known = std::ranges::find_if(
       team.libraries, [&](const auto& group) { return &group->library == &library; });
   if (known != team.libraries.end()) return **known;
@@ -64,7 +64,7 @@ void CclGroup::share() {
   lender_ = nullptr;
 }
 
-void CclGroup::connect_nodes(std::shared_ptr<Wire> wire, int rank, int size) {
+void CclGroup::connect_nodes(std::shared_ptr<core::Wire> wire, int rank, int size) {
   constexpr int kOwnChannel = 1;
   alarm_ = std::make_shared<CclAlarm>(wire, rank, size);
   roll_call_ = std::make_unique<CclRollCall>(wire, rank, size, kOwnChannel);
@@ -158,4 +158,4 @@ void CclGroup::give_up() noexcept {
   }
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

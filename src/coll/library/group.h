@@ -18,7 +18,7 @@
 #include "core/engine.h"
 #include "node/group.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // Joined and declined are equal on all ranks.
 class CclGroup {
@@ -40,7 +40,7 @@ class CclGroup {
   // Of this rank's node. They are those of all ranks, unless these are on several.
   node::Group& mailboxes() const noexcept { return *node.group; }
   // Once it has mailboxes: its ranks are on several nodes, and have this for messages.
-  void connect_nodes(std::shared_ptr<Wire> wire, int rank, int size);
+  void connect_nodes(std::shared_ptr<core::Wire> wire, int rank, int size);
   bool is_across_nodes() const noexcept { return roll_call_ != nullptr; }
 
   int rank() const noexcept { return roll_call_ ? roll_call_->rank() : mailboxes().rank(); }
@@ -72,7 +72,7 @@ class CclGroup {
   void give_up() noexcept;
 
   ccl::Library& library;
-  NodeGroup node;  // of mailboxes only
+  core::NodeGroup node;  // of mailboxes only
   std::shared_ptr<ccl::Communicator> communicator;
   std::shared_ptr<device::LibraryStream> stream;  // where there is a communicator: its own
   // Differs from that of any other group, equal on its ranks.
@@ -85,7 +85,7 @@ class CclGroup {
  private:
   CclGroup* lender_;  // null: none, or it has lent
   // Where the ranks are on several nodes.
-  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<core::Wire> wire_;
   std::shared_ptr<CclAlarm> alarm_;
   std::unique_ptr<CclRollCall> roll_call_;
   std::uint64_t borrowers_ = 0;
@@ -94,6 +94,6 @@ class CclGroup {
 };
 
 // That of a communicator; made where there is none yet.
-CclGroup& ccl_group_of(Team& team, ccl::Library& library);
+CclGroup& ccl_group_of(core::Team& team, ccl::Library& library);
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "coll/select/reasons.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // Once for each cause in a process.
@@ -47,7 +47,7 @@ CclJoining::CclJoining(CclGroup& group, const CollArgs& args)
       mailboxes_(group.node, args, {.of_one_request = group.is_to_share()}),
       records_(static_cast<std::size_t>(args.exchange->size)) {}
 
-Status CclJoining::advance(HostPort& port, bool& done) {
+Status CclJoining::advance(core::HostPort& port, bool& done) {
   done = false;
   if (step_ == Step::turn) return wait_for_turn();
   if (step_ == Step::connecting) return look_after_connection();
@@ -81,7 +81,7 @@ Status CclJoining::advance(HostPort& port, bool& done) {
   return {};
 }
 
-Status CclJoining::join_mailboxes(HostPort& port, bool& done) {
+Status CclJoining::join_mailboxes(core::HostPort& port, bool& done) {
   Joining& joining = of_node_ ? *of_node_ : mailboxes_;
   bool joined = false;
   ACCORD_TRY(joining.advance(port, joined));
@@ -203,7 +203,7 @@ Status CclJoining::look_after_connection() {
 
 Status CclJoining::vote(const Status& mine) {
   if (!mine.ok() && !group_.declined) decline(mine.message());
-  mine_ = Vote::cast(args_.key, mine.ok() ? Ballot::neutral : Ballot::host);
+  mine_ = core::Vote::cast(args_.key, mine.ok() ? core::Ballot::neutral : core::Ballot::host);
   step_ = Step::voting;
   return Status::from_host(args_.host.issue_vote(mine_, all_, request_));
 }
@@ -231,4 +231,4 @@ void CclJoining::decline(const std::string& why) {
   log::info("no communicator: {}", why);
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

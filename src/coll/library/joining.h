@@ -24,7 +24,7 @@
 #include "core/placement.h"
 #include "core/wire.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // What a rank tells the others: plain bytes.
 struct CclRecord {
@@ -38,13 +38,13 @@ struct CclRecord {
 // Whether these ranks can have a communicator; the answer is the same on all of them.
 Status accept(std::span<const CclRecord> records);
 
-class CclJoining final : public Meeting {
+class CclJoining final : public core::Meeting {
  public:
   // Both outlive it.
   CclJoining(CclGroup& group, const CollArgs& args);
 
   Status begin() override { return mailboxes_.begin(); }
-  Status advance(HostPort& port, bool& done) override;
+  Status advance(core::HostPort& port, bool& done) override;
   bool settled() const noexcept override { return group_.joined() || group_.declined; }
 
  private:
@@ -58,7 +58,7 @@ class CclJoining final : public Meeting {
     std::unique_ptr<device::LibraryStream> stream;
   };
 
-  Status join_mailboxes(HostPort& port, bool& done);
+  Status join_mailboxes(core::HostPort& port, bool& done);
   Status join_across_nodes();
   Status tell();
   Status make_record(CclRecord& record);
@@ -76,18 +76,18 @@ class CclJoining final : public Meeting {
   const CollArgs& args_;
   Joining mailboxes_;
   std::optional<Joining> of_node_;
-  Placement placement_;
-  std::shared_ptr<Wire> wire_;
-  std::optional<WireMeeting> wire_meeting_;
+  core::Placement placement_;
+  std::shared_ptr<core::Wire> wire_;
+  std::optional<core::WireMeeting> wire_meeting_;
   Step step_ = Step::mailboxes;
   Status own_;  // whether this rank can take part
   CclRecord record_;
   std::vector<CclRecord> records_;
   std::unique_ptr<CclTurn> turn_;
   std::shared_ptr<Connection> connection_;
-  Vote mine_;
-  Vote all_;
-  HostRequest request_ = 0;
+  core::Vote mine_;
+  core::Vote all_;
+  core::HostRequest request_ = 0;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -6,9 +6,9 @@
 
 #include "coll/pairs/pair.h"
 
-namespace accord::core {
+namespace accord::coll {
 
-void CclPairs::Block::add(const Segment& part) {
+void CclPairs::Block::add(const core::Segment& part) {
   const std::size_t part_bytes = part.count != 0 ? part.size_bytes() : 0;
   ++parts;
   parts_hash = (parts_hash ^ part_bytes) * 1099511628211ull + 1;
@@ -18,12 +18,13 @@ void CclPairs::Block::add(const Segment& part) {
   } else {
     if (end.blocks.empty()) end.blocks.push_back(end.segment);
     end.blocks.push_back(part);
-    end.segment = {Typemap::contiguous(1), size_bytes + part_bytes, 0};
+    end.segment = {core::Typemap::contiguous(1), size_bytes + part_bytes, 0};
   }
   size_bytes += part_bytes;
 }
 
-std::vector<CclPairs::Block> CclPairs::blocks_of(const CallEnd& end, bool may_be_direct) const {
+std::vector<CclPairs::Block> CclPairs::blocks_of(const core::CallEnd& end,
+                                                 bool may_be_direct) const {
   std::vector<Block> blocks(static_cast<std::size_t>(group_.size()),
                             Block{.end = without_blocks(end)});
   for (std::size_t i = 0; i < end.blocks.size(); ++i)
@@ -57,10 +58,10 @@ Status CclPairs::pack(device::CopyTicket& ticket) {
   ACCORD_TRY(group_.scratch(sent + received, scratch));
   place_elsewhere(outgoing_, scratch);
   place_elsewhere(incoming_, scratch + sent);
-  CopyBatch batch;
+  core::CopyBatch batch;
   for (const Block& block : outgoing_) {
     if (block.is_direct || block.size_bytes == 0) continue;
-    batch.add(block.end.copies(CallEnd::Direction::pack, 0, block.size_bytes, block.place));
+    batch.add(block.end.copies(core::CallEnd::Direction::pack, 0, block.size_bytes, block.place));
   }
   return begin(batch, ticket);
 }
@@ -116,12 +117,12 @@ std::vector<ccl::Work> CclPairs::works() const {
 }
 
 Status CclPairs::unpack(device::CopyTicket& ticket) {
-  CopyBatch batch;
+  core::CopyBatch batch;
   for (const Block& block : incoming_) {
     if (block.is_direct || block.size_bytes == 0) continue;
-    batch.add(block.end.copies(CallEnd::Direction::unpack, 0, block.size_bytes, block.place));
+    batch.add(block.end.copies(core::CallEnd::Direction::unpack, 0, block.size_bytes, block.place));
   }
   return begin(batch, ticket);
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

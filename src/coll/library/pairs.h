@@ -11,7 +11,7 @@
 
 #include "coll/library/cargo.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class CclPairs final : public CclCargo {
  public:
@@ -32,20 +32,20 @@ class CclPairs final : public CclCargo {
   // What this rank sends one peer, or receives from it: one message, also where several blocks are
   // between the two (neighbours), so it is an end of its own instead of a Pair.
   struct Block {
-    CallEnd end;
+    core::CallEnd end;
     std::size_t size_bytes = 0;
     std::size_t parts = 0;
     std::uint64_t parts_hash = 0;  // of their sizes
     std::byte* place = nullptr;    // where the library finds it
     bool is_direct = false;        // which is where the user has it
 
-    void add(const Segment& part);
+    void add(const core::Segment& part);
     // Equal on both ranks if they agree.
     std::uint64_t told() const noexcept { return parts < 2 ? size_bytes : parts_hash | kSeveral; }
   };
   static constexpr std::uint64_t kSeveral = std::uint64_t{1} << 63;
 
-  std::vector<Block> blocks_of(const CallEnd& end, bool may_be_direct) const;
+  std::vector<Block> blocks_of(const core::CallEnd& end, bool may_be_direct) const;
   static std::size_t place_elsewhere(std::vector<Block>& blocks, std::byte* scratch);
 
   const CollArgs& args_;
@@ -54,4 +54,4 @@ class CclPairs final : public CclCargo {
   Status mistake_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using device::Element;
@@ -171,4 +171,4 @@ std::vector<ccl::Work> CclPlan::block_reductions(const std::byte* in, std::byte*
   return made;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -11,7 +11,7 @@
 #include "ccl/library.h"
 #include "node/call.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // What a rank does for one call. Equal on all ranks: which calls of the library these are.
 class CclPlan {
@@ -60,4 +60,4 @@ class CclPlan {
   std::size_t type_bytes_ = 1;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 bool same(const ccl::Work& one, const ccl::Work& other) {
@@ -78,4 +78,4 @@ void CclReplays::keep(unsigned slot, std::span<const ccl::Work> works, std::uint
   slots_[slot] = {std::move(recording), {works.begin(), works.end()}, memory};
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -18,7 +18,7 @@
 #include "ccl/library.h"
 #include "device/device_runtime.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // Of one group; all of it is equal on all ranks but whose buffers are where.
 class CclReplays {
@@ -74,4 +74,4 @@ class CclReplays {
   bool has_failed_ = false;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -10,7 +10,7 @@
 
 #include "coll/inter/tags.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // A channel that far from another one is not in use with it.
@@ -18,7 +18,7 @@ constexpr int kChannels = kAlarmTag - 1;
 
 // Of a call that has ended early there may be a receive that nobody looks for any more.
 template <class Letter>
-void withdraw(Wire& wire, Letter& letter) {
+void withdraw(core::Wire& wire, Letter& letter) {
   if (letter.under_way) wire.cancel(letter.request);
   letter.under_way = false;
 }
@@ -35,7 +35,7 @@ CclAlarm::All& CclAlarm::all() {
   return instance;
 }
 
-CclAlarm::CclAlarm(std::shared_ptr<Wire> wire, int rank, int size)
+CclAlarm::CclAlarm(std::shared_ptr<core::Wire> wire, int rank, int size)
     : wire_(std::move(wire)), rank_(rank), size_(size) {
   listen();
   const std::lock_guard locked(all().mutex);
@@ -62,7 +62,7 @@ void CclAlarm::stop_all() {
 }
 
 void CclAlarm::listen() {
-  broken_ = wire_->receive(Wire::kAnyRank, kAlarmTag, &heard_, sizeof heard_, request_);
+  broken_ = wire_->receive(core::Wire::kAnyRank, kAlarmTag, &heard_, sizeof heard_, request_);
   listens_ = broken_.ok();
 }
 
@@ -75,7 +75,7 @@ void CclAlarm::ring() noexcept {
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     const auto* const alarm = new (std::nothrow) Alarm{rank_, wire_->name_at(peer)};
-    HostRequest request = 0;
+    core::HostRequest request = 0;
     if (alarm != nullptr) (void)wire_->send(peer, kAlarmTag, alarm, sizeof *alarm, request);
   }
 }
@@ -84,7 +84,7 @@ Status CclAlarm::check() {
   const std::lock_guard locked(mutex_);
   if (!broken_.ok()) return broken_;
   bool done = false;
-  Completion completion;
+  core::Completion completion;
   const Status status = wire_->test(request_, done, completion);
   if (status.ok() && !done) return {};
   listens_ = false;  // the request is complete
@@ -99,7 +99,7 @@ Status CclAlarm::check() {
   return broken_;
 }
 
-CclRollCall::CclRollCall(std::shared_ptr<Wire> wire, int rank, int size, int channel)
+CclRollCall::CclRollCall(std::shared_ptr<core::Wire> wire, int rank, int size, int channel)
     : wire_(std::move(wire)),
       rank_(rank),
       size_(size),
@@ -174,7 +174,7 @@ void CclRollCall::receive(int from, Letter& letter) {
 bool CclRollCall::has_come(Letter& letter) {
   if (!letter.under_way) return status_.ok();
   bool done = false;
-  Completion completion;
+  core::Completion completion;
   keep_first(status_, wire_->test(letter.request, done, completion));
   if (done) letter.under_way = false;
   return done && status_.ok();
@@ -183,9 +183,9 @@ bool CclRollCall::has_come(Letter& letter) {
 void CclRollCall::forget_sent() {
   std::erase_if(sent_, [this](Letter& letter) {
     bool done = !letter.under_way;
-    Completion completion;
+    core::Completion completion;
     return done || !wire_->test(letter.request, done, completion).ok() || done;
   });
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -17,14 +17,14 @@
 
 #include "core/wire.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 using CclWords = std::array<std::uint64_t, 2>;
 
 // Of the ranks of one communicator of the library, and rung once: after that it is of no use.
 class CclAlarm {
  public:
-  CclAlarm(std::shared_ptr<Wire> wire, int rank, int size);
+  CclAlarm(std::shared_ptr<core::Wire> wire, int rank, int size);
   ~CclAlarm();
   CclAlarm(const CclAlarm&) = delete;
   CclAlarm& operator=(const CclAlarm&) = delete;
@@ -47,20 +47,20 @@ class CclAlarm {
   void listen();
   void stop();
 
-  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<core::Wire> wire_;
   const int rank_;
   const int size_;
   std::recursive_mutex mutex_;  // requests share an alarm, and may be looked after by threads
   Alarm heard_;
   bool listens_ = false;
-  HostRequest request_ = 0;
+  core::HostRequest request_ = 0;
   Status broken_;
 };
 
 class CclRollCall {
  public:
   // `channel`: equal on the ranks, and another one for each on this wire; from 1 on.
-  CclRollCall(std::shared_ptr<Wire> wire, int rank, int size, int channel);
+  CclRollCall(std::shared_ptr<core::Wire> wire, int rank, int size, int channel);
   ~CclRollCall();
   CclRollCall(const CclRollCall&) = delete;
   CclRollCall& operator=(const CclRollCall&) = delete;
@@ -86,7 +86,7 @@ class CclRollCall {
  private:
   struct Letter {
     CclWords words{};
-    HostRequest request = 0;
+    core::HostRequest request = 0;
     bool under_way = false;
   };
 
@@ -96,7 +96,7 @@ class CclRollCall {
   bool has_come(Letter& letter);
   void forget_sent();
 
-  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<core::Wire> wire_;
   const int rank_;
   const int size_;
   const int channel_;
@@ -108,4 +108,4 @@ class CclRollCall {
   std::list<Letter> sent_;    // or about to be
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // Whether `holds` says so of every rank's mailbox. Looks at all of them in any case: mailboxes that
@@ -178,4 +178,4 @@ bool CclNodeTurn::all_say_yes() const {
   });
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -24,7 +24,7 @@
 
 #include "node/group.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class CclTurn;
 
@@ -124,4 +124,4 @@ class CclNodeTurn final : public CclTurn {
   State state_ = State::begin;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "base/rounding.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // Of what one node sends another: that much memory is kept for it before it is known.
@@ -45,12 +45,12 @@ bool is_of(node::Kind kind, const CollArgs& args) {
   return args.exchange && args.exchange->kind == kind;
 }
 
-std::size_t node_pairs(const Placement& placement) {
+std::size_t node_pairs(const core::Placement& placement) {
   const auto nodes = static_cast<std::size_t>(placement.nodes());
   return nodes * (nodes - 1);
 }
 
-std::size_t far_pairs(const Placement& placement) {
+std::size_t far_pairs(const core::Placement& placement) {
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   std::size_t pairs = ranks * ranks;
   for (const std::vector<int>& of_node : placement.members)
@@ -69,7 +69,7 @@ bool contains(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-bool Bundles::pay(const Placement& placement, const CollArgs& args) {
+bool Bundles::pay(const core::Placement& placement, const CollArgs& args) {
   constexpr std::size_t kPairsMin = 2;  // of ranks, for each of nodes
   return args.exchange && block_bytes_max(args) != 0 &&
          far_pairs(placement) >= kPairsMin * node_pairs(placement);
@@ -77,24 +77,25 @@ bool Bundles::pay(const Placement& placement, const CollArgs& args) {
 
 // With 8 and 12 ranks on other nodes it takes 0.65 to 1 times as long as the host MPI's own call
 // that is staged by hand, with 4 of them 0.9 to 1.6 times (bench/results/testbed).
-bool Bundles::pay_alone(const Placement& placement, const CollArgs& args) {
+bool Bundles::pay_alone(const core::Placement& placement, const CollArgs& args) {
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   return pay(placement, args) && far_pairs(placement) >= kFarRanksMin * ranks;
 }
 
 // Blocks of twice that size take as long as by the host MPI's own call, and what only the root
 // sends or receives a host MPI does as fast.
-bool Bundles::take_all(const CallEnd& end, const CollArgs& args) {
+bool Bundles::take_all(const core::CallEnd& end, const CollArgs& args) {
   const bool of_all = is_of(node::Kind::alltoallv, args) || is_of(node::Kind::alltoallw, args);
   const std::size_t most_bytes = block_bytes_max(args) / 2;
-  return of_all && most_bytes != 0 && std::ranges::all_of(end.blocks, [=](const Segment& block) {
+  return of_all && most_bytes != 0 &&
+         std::ranges::all_of(end.blocks, [=](const core::Segment& block) {
            return block.size_bytes() <= most_bytes;
          });
 }
 
 std::uint64_t Bundles::messages() noexcept { return lists_begun.load(std::memory_order_relaxed); }
 
-Bundles::Bundles(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
+Bundles::Bundles(core::Wire& wire, const core::Placement& placement, device::DeviceRuntime& runtime,
                  const CollArgs& args, Tags tags)
     : wire_(wire),
       placement_(placement),
@@ -366,7 +367,7 @@ Status Bundles::poll(List& list) {
       return begun;
     }
   }
-  Completion completion;
+  core::Completion completion;
   const Status tested = wire_.test(list.request, list.has_ended, completion);
   list.has_failed = !tested.ok();
   list.has_ended = list.has_ended || list.has_failed;
@@ -450,4 +451,4 @@ void Bundles::take_in() {
   has_arrived_ = true;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -22,7 +22,7 @@
 #include "core/wire.h"
 #include "device/staging_pool.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class Bundles {
  public:
@@ -46,13 +46,13 @@ class Bundles {
 
   // Whether they are worth it in a call that goes by messages between nodes, or it goes so on their
   // account, however short all blocks are: equal on all ranks.
-  static bool pay(const Placement& placement, const CollArgs& args);
-  static bool pay_alone(const Placement& placement, const CollArgs& args);
+  static bool pay(const core::Placement& placement, const CollArgs& args);
+  static bool pay_alone(const core::Placement& placement, const CollArgs& args);
   // Whether the blocks of `end` are as short as that: of this rank.
-  static bool take_all(const CallEnd& end, const CollArgs& args);
+  static bool take_all(const core::CallEnd& end, const CollArgs& args);
 
   // All outlive it; the runtime's page-locked memory is used.
-  Bundles(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
+  Bundles(core::Wire& wire, const core::Placement& placement, device::DeviceRuntime& runtime,
           const CollArgs& args, Tags tags);
 
   // Whether a block of `size_bytes` between these ranks travels so; equal on all ranks.
@@ -91,7 +91,7 @@ class Bundles {
     std::vector<int> nodes{};      // of which the blocks are: who gets or has sent them
     std::size_t length_bytes = 0;  // of one that comes: at most
     device::StagingBuffer memory{};
-    HostRequest request = 0;
+    core::HostRequest request = 0;
     bool is_posted = false;
     bool was_refused = false;  // it could not begin when that was tried
     bool has_ended = false;
@@ -126,8 +126,8 @@ class Bundles {
   Status hand_out();
   void take_in();
 
-  Wire& wire_;
-  const Placement& placement_;
+  core::Wire& wire_;
+  const core::Placement& placement_;
   device::DeviceRuntime& runtime_;
   const int rank_;
   const int node_;
@@ -155,4 +155,4 @@ class Bundles {
   Blocks arrived_;  // by rank
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -11,7 +11,7 @@
 #include "base/config.h"
 #include "base/rounding.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // Of a pair's first piece: what its receiver has memory for before it knows how much comes.
@@ -36,8 +36,9 @@ constexpr std::size_t whole_lines(std::size_t size_bytes) {
 
 }  // namespace
 
-FarPairs::FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
-                   const CollArgs& args, Tags tags, std::size_t near_bytes)
+FarPairs::FarPairs(core::Wire& wire, const core::Placement& placement,
+                   device::DeviceRuntime& runtime, const CollArgs& args, Tags tags,
+                   std::size_t near_bytes)
     : wire_(wire),
       placement_(placement),
       runtime_(runtime),
@@ -67,7 +68,7 @@ Status FarPairs::find_pairs() {
 }
 
 // Those without bytes, too, where bundles tell of each pair: something may come all the same.
-std::vector<FarPairs::Pair> FarPairs::pairs_of(const CallEnd& end, bool sends) const {
+std::vector<FarPairs::Pair> FarPairs::pairs_of(const core::CallEnd& end, bool sends) const {
   std::vector<Pair> pairs;
   if (end.blocks.empty()) return pairs;
   const int ranks = placement_.ranks();
@@ -230,16 +231,16 @@ Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
 // allocation, the parcel or a list.
 Status FarPairs::copy(Direction direction, Chunk& chunk) {
   const bool packs = direction == Direction::pack;
-  const CallEnd& end = packs ? args_.in : args_.out;
+  const core::CallEnd& end = packs ? args_.in : args_.out;
   constexpr int kParcel = -1;
-  std::map<int, CopyBatch> by_allocation;
+  std::map<int, core::CopyBatch> by_allocation;
   for (const Piece& piece : chunk.pieces) {
     if (piece.pair->is_refused) continue;
     const int peer = piece.pair->peer;
     by_allocation[piece.is_bundled ? bundles_->list_of(peer, packs) : kParcel].append(
         copy_of(end, *piece.pair, direction, piece.first_bytes, piece.length_bytes, piece.bytes));
   }
-  CopyBatch batch;
+  core::CopyBatch batch;
   for (auto& [allocation, copies] : by_allocation) batch.add(std::move(copies));
   if (!batch.empty()) {
     copies_begun.fetch_add(1, std::memory_order_relaxed);
@@ -317,7 +318,7 @@ Status FarPairs::poll_messages(Chunk& chunk, bool receives, bool& moved) {
       if (has_looked_) piece.bytes = const_cast<std::byte*>(bundles_->from(piece.pair->peer).bytes);
       continue;
     }
-    Completion completion;
+    core::Completion completion;
     ACCORD_TRY(wire_.test(piece.request, piece.has_ended, completion));
     all_ended = all_ended && piece.has_ended;
     moved = moved || piece.has_ended;
@@ -445,4 +446,4 @@ bool FarPairs::may_unpack(const Chunk& chunk) const {
   });
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -28,7 +28,7 @@
 #include "core/wire.h"
 #include "device/staging_pool.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class FarPairs {
  public:
@@ -40,7 +40,7 @@ class FarPairs {
 
   // All but the runtime, whose page-locked memory is used, outlive it. Pairs within the node of
   // `near_bytes` or more go another way.
-  FarPairs(Wire& wire, const Placement& placement, device::DeviceRuntime& runtime,
+  FarPairs(core::Wire& wire, const core::Placement& placement, device::DeviceRuntime& runtime,
            const CollArgs& args, Tags tags, std::size_t near_bytes);
 
   // Whether a pair of this rank's goes this way; the others go within the node.
@@ -66,12 +66,12 @@ class FarPairs {
   static Counters counters() noexcept;
 
  private:
-  using Direction = CallEnd::Direction;
+  using Direction = core::CallEnd::Direction;
 
   // Of long pairs under way in either direction: enough short ones for a network's latency.
   static constexpr std::size_t kPiecesUnderWayMax = 32;
 
-  struct Pair : core::Pair {
+  struct Pair : coll::Pair {
     bool is_short = false;         // copied together with others,
     bool is_bundled = false;       // and in no message of its own
     std::size_t begun_bytes = 0;   // of pieces that have been begun
@@ -86,7 +86,7 @@ class FarPairs {
     std::size_t length_bytes;
     bool is_bundled;
     std::byte* bytes = nullptr;  // in the parcel; before those of the first, the size of the pair
-    HostRequest request = 0;
+    core::HostRequest request = 0;
     bool is_posted = false;  // its message has begun,
     bool has_ended = false;  // and ended
 
@@ -107,7 +107,7 @@ class FarPairs {
 
   Status find_pairs();
   bool is_near(int peer) const { return placement_.node(peer) == placement_.node(args_.rank); }
-  std::vector<Pair> pairs_of(const CallEnd& end, bool sends) const;
+  std::vector<Pair> pairs_of(const core::CallEnd& end, bool sends) const;
   std::size_t first_bytes_max() const noexcept;
   std::size_t piece_bytes(const Pair& pair) const noexcept;
   Piece begin_piece(Pair& pair) const noexcept;
@@ -141,8 +141,8 @@ class FarPairs {
   bool drain_receives();
   bool drain_bundles();
 
-  Wire& wire_;
-  const Placement& placement_;
+  core::Wire& wire_;
+  const core::Placement& placement_;
   device::DeviceRuntime& runtime_;
   const CollArgs& args_;
   const Tags tags_;
@@ -158,4 +158,4 @@ class FarPairs {
   Status mistake_;           // of the program
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

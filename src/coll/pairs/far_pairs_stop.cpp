@@ -7,7 +7,7 @@
 
 #include "coll/pairs/far_pairs.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 void FarPairs::stop(bool& done) {
   (void)find_pairs();
@@ -40,12 +40,12 @@ void FarPairs::take_back(Chunk& chunk) {
 
 // What has failed has ended.
 bool FarPairs::drain(Chunk& chunk, bool receives) {
-  const CallEnd& end = receives ? args_.out : args_.in;
+  const core::CallEnd& end = receives ? args_.out : args_.in;
   bool ended = true;
   if (!end.copied(chunk.ticket, ended).ok()) ended = true;
   for (Piece& piece : chunk.pieces) {
     if (piece.has_ended) continue;
-    Completion completion;
+    core::Completion completion;
     const bool failed = !wire_.test(piece.request, piece.has_ended, completion).ok();
     piece.has_ended = piece.has_ended || failed;
     ended = ended && piece.has_ended;
@@ -65,7 +65,7 @@ void FarPairs::drain_sends() {
   for (Pair* pair = next(outgoing_); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
        pair = next(outgoing_)) {
     Piece piece = begin_piece(*pair);
-    piece.is_posted = begins_in_two_tries([&] {
+    piece.is_posted = core::begins_in_two_tries([&] {
       return wire_.send(pair->peer, tags_.pieces, &pair->size_bytes, piece.prefix_bytes(),
                         piece.request);
     });
@@ -87,7 +87,7 @@ bool FarPairs::drain_receives() {
     if (!device::staging_pool().acquire_sparse(most_bytes, chunk.parcel).ok()) return false;
     Piece piece = begin_piece(*pair);
     piece.bytes = static_cast<std::byte*>(chunk.parcel.data()) + piece.prefix_bytes();
-    piece.is_posted = begins_in_two_tries([&] {
+    piece.is_posted = core::begins_in_two_tries([&] {
       return wire_.receive(pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request);
     });
     if (!piece.is_posted) {
@@ -100,4 +100,4 @@ bool FarPairs::drain_receives() {
   return receiving_.empty();
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

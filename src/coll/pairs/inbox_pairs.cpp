@@ -7,7 +7,7 @@
 
 #include "base/rounding.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // In page-locked memory every part begins with a unit: kernels load others byte by byte.
@@ -23,7 +23,7 @@ InboxPairs::InboxPairs(std::shared_ptr<node::Group> inboxes, std::shared_ptr<nod
       parts_(static_cast<std::size_t>(group_->size())) {
   describe();
   const std::size_t lane_bytes = ticket_.exchange.lane_bytes;
-  const auto is_long = [=](const Segment& block) { return block.size_bytes() > lane_bytes; };
+  const auto is_long = [=](const core::Segment& block) { return block.size_bytes() > lane_bytes; };
   if (std::ranges::any_of(args_.in.blocks, is_long) ||
       std::ranges::any_of(args_.out.blocks, is_long)) {
     long_.emplace(std::move(regions), args_, lane_bytes + 1);
@@ -85,11 +85,11 @@ bool InboxPairs::has_block_of(int peer) const {
 
 // Whether kernels can use all that goes by inboxes as it lies: none of it outside the allocation
 // that the buffer is known to be in.
-bool InboxPairs::is_direct(const CallEnd& end, const Blocks& blocks) const {
+bool InboxPairs::is_direct(const core::CallEnd& end, const Blocks& blocks) const {
   if (!end.on_device || end.shadowed || end.runtime != &group_->runtime() ||
       end.device != group_->device() || !group_->inbox_server().reaches(end.memory))
     return false;
-  return std::ranges::all_of(blocks, [&](const Segment& block) {
+  return std::ranges::all_of(blocks, [&](const core::Segment& block) {
     const std::size_t size_bytes = block.size_bytes();
     if (size_bytes == 0 || size_bytes > ticket_.exchange.lane_bytes) return true;
     const auto first = reinterpret_cast<std::uintptr_t>(address_of(end, block));
@@ -109,10 +109,10 @@ Status InboxPairs::begin() {
                     (out_direct ? 0 : whole_units(part.receive_bytes));
   if (bounce_bytes != 0) ACCORD_TRY(group_->bounce_memory(bounce_bytes, bounce_));
   std::byte* next = bounce_;
-  const auto place = [&](bool direct, const CallEnd& end, std::size_t rank,
+  const auto place = [&](bool direct, const core::CallEnd& end, std::size_t rank,
                          std::size_t size_bytes) {
     if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
-    const Segment& block = end.blocks[rank];
+    const core::Segment& block = end.blocks[rank];
     return direct ? address_of(end, block) : std::exchange(next, next + whole_units(size_bytes));
   };
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
@@ -121,24 +121,24 @@ Status InboxPairs::begin() {
     parts_[rank].dst = place(out_direct, args_.out, rank, parts_[rank].receive_bytes);
   ticket_.exchange.dst_on_host = !out_direct;
   unpacks_ = !out_direct;
-  return in_direct ? Status() : copy(args_.in, CallEnd::Direction::pack, copy_in_);
+  return in_direct ? Status() : copy(args_.in, core::CallEnd::Direction::pack, copy_in_);
 }
 
 Status InboxPairs::unpack() {
-  return unpacks_ ? copy(args_.out, CallEnd::Direction::unpack, copy_out_) : Status();
+  return unpacks_ ? copy(args_.out, core::CallEnd::Direction::unpack, copy_out_) : Status();
 }
 
 // What goes by inboxes, in one batch.
-Status InboxPairs::copy(const CallEnd& end, CallEnd::Direction direction,
+Status InboxPairs::copy(const core::CallEnd& end, core::CallEnd::Direction direction,
                         device::CopyTicket& ticket) {
-  const bool packs = direction == CallEnd::Direction::pack;
-  CopyBatch batch;
+  const bool packs = direction == core::CallEnd::Direction::pack;
+  core::CopyBatch batch;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     const device::InboxPart& part = parts_[rank];
     const std::size_t size_bytes = packs ? part.send_bytes : part.receive_bytes;
     if (size_bytes == 0) continue;
     void* const packed = packs ? const_cast<void*>(part.src) : part.dst;
-    batch.append(packed_copy(end.blocks[rank], end.user, 0, size_bytes, packed, direction));
+    batch.append(core::packed_copy(end.blocks[rank], end.user, 0, size_bytes, packed, direction));
   }
   if (batch.empty()) return {};
   if (end.runtime != nullptr) return end.runtime->batch_begin(end.device, batch, ticket);
@@ -182,4 +182,4 @@ void InboxPairs::refuse(int peer, std::size_t sent_bytes) {
   ticket_.exchange.receive_from &= ~device::inbox_bit(peer);
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -15,7 +15,7 @@
 #include "coll/intra/inbox_exchange.h"
 #include "coll/pairs/pairwise_exchange.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class InboxPairs final : public InboxExchange {
  public:
@@ -30,15 +30,16 @@ class InboxPairs final : public InboxExchange {
   const char* path() const noexcept override { return long_ ? long_->path() : "inbox"; }
 
  private:
-  using Blocks = std::vector<Segment>;
+  using Blocks = std::vector<core::Segment>;
 
   void describe();
-  bool is_direct(const CallEnd& end, const Blocks& blocks) const;
+  bool is_direct(const core::CallEnd& end, const Blocks& blocks) const;
   Status begin() override;
   bool announce() override;
   void look_at_peers() override;
   Status unpack() override;
-  Status copy(const CallEnd& end, CallEnd::Direction direction, device::CopyTicket& ticket);
+  Status copy(const core::CallEnd& end, core::CallEnd::Direction direction,
+              device::CopyTicket& ticket);
   void refuse(int peer, std::size_t sent_bytes);
 
   std::vector<device::InboxPart> parts_;  // by rank; of those that go by inboxes
@@ -51,4 +52,4 @@ class InboxPairs final : public InboxExchange {
   Status mistake_;  // of the program
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -4,19 +4,20 @@
 
 #include <fmt/format.h>
 
-namespace accord::core {
+namespace accord::coll {
 
-CallEnd without_blocks(const CallEnd& end) {
-  CallEnd common = end;
+core::CallEnd without_blocks(const core::CallEnd& end) {
+  core::CallEnd common = end;
   common.segment = {};
   common.blocks.clear();
   common.peers.clear();
   return common;
 }
 
-LayoutCopy copy_of(const CallEnd& end, const Pair& pair, CallEnd::Direction direction,
-                   std::size_t first_bytes, std::size_t length_bytes, void* packed) {
-  return packed_copy(pair.block, end.user, first_bytes, length_bytes, packed, direction);
+core::LayoutCopy copy_of(const core::CallEnd& end, const Pair& pair,
+                         core::CallEnd::Direction direction, std::size_t first_bytes,
+                         std::size_t length_bytes, void* packed) {
+  return core::packed_copy(pair.block, end.user, first_bytes, length_bytes, packed, direction);
 }
 
 Status sends_other(int peer, std::size_t sent_bytes, std::size_t expected_bytes) {
@@ -36,4 +37,4 @@ Status not_received(int peer, std::size_t sent_bytes) {
       fmt::format("rank {} does not receive the {} bytes that this rank sends", peer, sent_bytes)};
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

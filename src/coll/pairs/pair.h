@@ -20,33 +20,34 @@
 #include "base/status.h"
 #include "core/call_end.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // What this rank sends one peer, or receives from it. Algorithms add how far it has come.
 struct Pair {
   int peer = 0;
-  Segment block;  // at the user's address of its end
+  core::Segment block;  // at the user's address of its end
   std::size_t size_bytes = 0;
 };
 
 // Of an end whose blocks are those of the ranks, in order. No blocks: nothing for anybody.
-inline std::size_t pair_bytes(const CallEnd& end, int peer) noexcept {
+inline std::size_t pair_bytes(const core::CallEnd& end, int peer) noexcept {
   return end.blocks.empty() ? 0 : end.blocks[static_cast<std::size_t>(peer)].size_bytes();
 }
-inline Pair pair_of(const CallEnd& end, int peer) {
+inline Pair pair_of(const core::CallEnd& end, int peer) {
   if (end.blocks.empty()) return {.peer = peer, .block = {}};
-  const Segment& block = end.blocks[static_cast<std::size_t>(peer)];
+  const core::Segment& block = end.blocks[static_cast<std::size_t>(peer)];
   return {peer, block, block.size_bytes()};
 }
 // What all blocks of an end have in common.
-CallEnd without_blocks(const CallEnd& end);
+core::CallEnd without_blocks(const core::CallEnd& end);
 // Where a block begins that has no gaps.
-inline std::byte* address_of(const CallEnd& end, const Segment& block) noexcept {
-  return at(end.user, block.offset_bytes + block.type->low_bytes());
+inline std::byte* address_of(const core::CallEnd& end, const core::Segment& block) noexcept {
+  return core::at(end.user, block.offset_bytes + block.type->low_bytes());
 }
 // What moves bytes [first, first + length) of a pair to `packed` or from there.
-LayoutCopy copy_of(const CallEnd& end, const Pair& pair, CallEnd::Direction direction,
-                   std::size_t first_bytes, std::size_t length_bytes, void* packed);
+core::LayoutCopy copy_of(const core::CallEnd& end, const Pair& pair,
+                         core::CallEnd::Direction direction, std::size_t first_bytes,
+                         std::size_t length_bytes, void* packed);
 
 // The peer sends something else than this rank expects; it has its own error, not_received().
 Status sends_other(int peer, std::size_t sent_bytes, std::size_t expected_bytes);
@@ -63,4 +64,4 @@ Status advance_part(Part& part, bool& done, Status& mistake) {
   return {};
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 std::atomic<std::uint64_t> lent_pairs{0};
@@ -75,13 +75,13 @@ stages::Stage PairwiseExchange::stage() const noexcept {
   return moves ? stages::Stage::move : stages::Stage::wait;
 }
 
-std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const CallEnd& end) const {
+std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const core::CallEnd& end) const {
   std::vector<Pair> pairs(static_cast<std::size_t>(group_->size()));
-  const std::vector<Segment>& blocks = end.blocks;
+  const std::vector<core::Segment>& blocks = end.blocks;
   for (std::size_t peer = 0; peer < pairs.size(); ++peer) {
     pairs[peer].peer = static_cast<int>(peer);
     if (blocks.empty() || blocks[peer].size_bytes() < from_bytes_) continue;
-    static_cast<core::Pair&>(pairs[peer]) = pair_of(end, static_cast<int>(peer));
+    static_cast<coll::Pair&>(pairs[peer]) = pair_of(end, static_cast<int>(peer));
   }
   return pairs;
 }
@@ -92,7 +92,7 @@ void PairwiseExchange::choose_ways() {
   outgoing_ = pairs_of(args_.in);
   incoming_ = pairs_of(args_.out);
   std::vector<Pair*> through_region;
-  CallEnd end = without_blocks(args_.in);
+  core::CallEnd end = without_blocks(args_.in);
   for (Pair& pair : outgoing_) {
     if (pair.size_bytes == 0) continue;
     pair.is_lent = lend(pair, end, pair.place);
@@ -110,7 +110,7 @@ void PairwiseExchange::choose_ways() {
 }
 
 // In place, what a peer had yet to fetch would be overwritten by what it sends.
-bool PairwiseExchange::lend(const Pair& pair, CallEnd& end, node::Place& place) const {
+bool PairwiseExchange::lend(const Pair& pair, core::CallEnd& end, node::Place& place) const {
   end.segment = pair.block;
   if (args_.in_place || !end.usable_by(group_->runtime(), group_->device())) return false;
   if (pair.peer == rank()) return true;
@@ -172,14 +172,14 @@ void PairwiseExchange::refuse(Pair& pair, std::uint64_t sent_bytes) {
 Status PairwiseExchange::fetch_lent() {
   if (lent_begun_ || !all_announced(incoming_)) return {};
   lent_begun_ = true;
-  std::array<CopyBatch, 2> batches;
+  std::array<core::CopyBatch, 2> batches;
   for (std::size_t step = 0; step < incoming_.size(); ++step) {
     const Pair& pair = turn(incoming_, step);
     if (pair.size_bytes == 0 || !pair.is_lent) continue;
     const bool own = pair.peer == rank();
     std::byte* const from = own ? address_of(args_.in, turn(outgoing_, 0).block)
                                 : group_->offers().address(pair.peer, pair.place);
-    CopyBatch one;
+    core::CopyBatch one;
     one.append(copy_of(args_.out, pair, Direction::unpack, 0, pair.size_bytes, from));
     batches[own ? 1 : 0].add(std::move(one));
   }
@@ -205,7 +205,7 @@ Status PairwiseExchange::move(Batch& batch, std::vector<Pair>& pairs, Direction 
     }
     batch.pairs.clear();
   }
-  CopyBatch copies;
+  core::CopyBatch copies;
   for (std::size_t step = 0; step < pairs.size(); ++step) {
     Pair& pair = turn(pairs, step);
     if (!pair.announced || pair.begun == pair.chunks()) continue;
@@ -239,12 +239,13 @@ bool PairwiseExchange::may_pull(const Pair& pair) const {
   return sent.is_moved() || sent.moved * sent.chunk_bytes >= end_bytes;
 }
 
-void PairwiseExchange::add_chunk(const Pair& pair, Direction direction, CopyBatch& batch) const {
+void PairwiseExchange::add_chunk(const Pair& pair, Direction direction,
+                                 core::CopyBatch& batch) const {
   const std::size_t first_bytes = pair.begun * pair.chunk_bytes;
   const std::size_t length_bytes = std::min(pair.chunk_bytes, pair.size_bytes - first_bytes);
   std::byte* const slot = pair.lane + node::Lanes::chunk_first_bytes(pair.begun, pair.chunk_bytes);
-  const CallEnd& end = direction == Direction::pack ? args_.in : args_.out;
-  CopyBatch one;
+  const core::CallEnd& end = direction == Direction::pack ? args_.in : args_.out;
+  core::CopyBatch one;
   one.append(copy_of(end, pair, direction, first_bytes, length_bytes, slot));
   batch.add(std::move(one));
 }
@@ -318,4 +319,4 @@ Status PairwiseExchange::poll(device::CopyTicket& ticket, bool& done) {
   return done ? Status() : group_->runtime().copy_done(ticket, done);
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -21,7 +21,7 @@
 #include "coll/pairs/pair.h"
 #include "node/group.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class PairwiseExchange final : public Exchange {
  public:
@@ -52,9 +52,9 @@ class PairwiseExchange final : public Exchange {
   static void report();
 
  private:
-  using Direction = CallEnd::Direction;
+  using Direction = core::CallEnd::Direction;
 
-  struct Pair : core::Pair {
+  struct Pair : coll::Pair {
     bool announced = false;  // its parcel is written, or has been read
     bool is_lent = false;    // else through a lane:
     node::Place place;
@@ -79,10 +79,10 @@ class PairwiseExchange final : public Exchange {
     std::vector<Pair*> pairs;
   };
 
-  std::vector<Pair> pairs_of(const CallEnd& end) const;
+  std::vector<Pair> pairs_of(const core::CallEnd& end) const;
   void choose_ways();
   // `end`: args_.in without blocks; becomes that of the pair alone.
-  bool lend(const Pair& pair, CallEnd& end, node::Place& place) const;
+  bool lend(const Pair& pair, core::CallEnd& end, node::Place& place) const;
   void announce();
   void look();
   void read(Pair& pair, const node::Parcel& parcel);
@@ -91,7 +91,7 @@ class PairwiseExchange final : public Exchange {
   Status move(Batch& batch, std::vector<Pair>& pairs, Direction direction, bool& moved);
   bool may_fill(Pair& pair);
   bool may_pull(const Pair& pair) const;
-  void add_chunk(const Pair& pair, Direction direction, CopyBatch& batch) const;
+  void add_chunk(const Pair& pair, Direction direction, core::CopyBatch& batch) const;
   bool region_is_free();
   Status has_received(bool& received);
   bool has_sent();
@@ -132,4 +132,4 @@ class PairwiseExchange final : public Exchange {
   Status mistake_;                          // of the program
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "coll/inter/tags.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 std::atomic<std::uint64_t> pairwise_calls_done{0};
@@ -21,7 +21,7 @@ CollArgs near_args(const CollArgs& args, int local_rank) {
   return near;
 }
 
-FarPairs::Tags next_tags(Nodes& nodes) {
+FarPairs::Tags next_tags(core::Nodes& nodes) {
   const auto next = [&] { return tag_of(nodes.lane, nodes.chunks++); };
   const int pieces = next();
   const int in = next();
@@ -35,7 +35,7 @@ std::size_t near_bytes(const node::Group& group, const CollArgs& args) {
 
 }  // namespace
 
-TwoLevelPairs::TwoLevelPairs(Team& team, const CollArgs& args)
+TwoLevelPairs::TwoLevelPairs(core::Team& team, const CollArgs& args)
     : placement_(team.regions.placement),
       wire_(team.nodes.wire),
       args_(args),
@@ -46,8 +46,8 @@ TwoLevelPairs::TwoLevelPairs(Team& team, const CollArgs& args)
            near_bytes_) {}
 
 // The blocks of this node's ranks, in their order.
-CallEnd TwoLevelPairs::near_end(const CallEnd& end) const {
-  CallEnd near = without_blocks(end);
+core::CallEnd TwoLevelPairs::near_end(const core::CallEnd& end) const {
+  core::CallEnd near = without_blocks(end);
   if (end.blocks.empty()) return near;
   for (const int rank : placement_.beside(args_.rank))
     near.blocks.push_back(end.blocks[static_cast<std::size_t>(rank)]);
@@ -89,4 +89,4 @@ void TwoLevelPairs::report() {
       far.copies);
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -14,12 +14,12 @@
 #include "coll/pairs/far_pairs.h"
 #include "coll/pairs/pairwise_exchange.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class TwoLevelPairs final : public Exchange {
  public:
   // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
-  TwoLevelPairs(Team& team, const CollArgs& args);
+  TwoLevelPairs(core::Team& team, const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
@@ -30,10 +30,10 @@ class TwoLevelPairs final : public Exchange {
   static void report();
 
  private:
-  CallEnd near_end(const CallEnd& end) const;
+  core::CallEnd near_end(const core::CallEnd& end) const;
 
-  const Placement& placement_;
-  std::shared_ptr<Wire> wire_;
+  const core::Placement& placement_;
+  std::shared_ptr<core::Wire> wire_;
   const CollArgs& args_;
   const std::size_t near_bytes_;  // from which on a pair within the node goes as such
   CollArgs near_args_;            // what goes on within the node, as a call of its ranks
@@ -45,4 +45,4 @@ class TwoLevelPairs final : public Exchange {
   Status mistake_;  // of the program
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

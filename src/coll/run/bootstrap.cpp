@@ -12,17 +12,17 @@
 #include "coll/pairs/bundles.h"
 #include "coll/select/reasons.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 bool Bootstrap::by_pairs() const noexcept {
   return args_.exchange && node::goes_by_pairs(args_.exchange->kind);
 }
 
-std::unique_ptr<Meeting> Bootstrap::next(const Vote& vote, std::uint64_t number) {
+std::unique_ptr<core::Meeting> Bootstrap::next(const core::Vote& vote, std::uint64_t number) {
   if (CclGroup* const group = library_to_join(vote))
     return std::make_unique<CclJoining>(*group, args_);
   if (has_library()) return nullptr;
-  NodeGroup* const group = group_to_join(vote, number);
+  core::NodeGroup* const group = group_to_join(vote, number);
   if (group == nullptr) return next_across_nodes(vote);
   const bool inboxes = group == &team_.inboxes;
   return std::make_unique<Joining>(*group, args_,
@@ -40,7 +40,7 @@ bool Bootstrap::wants_library() const noexcept {
 CclGroup& Bootstrap::library() const { return ccl_group_of(team_, *args_.ways.library); }
 
 // What the library cannot do needs no group of its own.
-CclGroup* Bootstrap::library_to_join(const Vote& vote) const {
+CclGroup* Bootstrap::library_to_join(const core::Vote& vote) const {
   if (!joins_ || !wants_library() || vote.all_short()) return nullptr;
   CclGroup* const group = library().to_join();
   if (group == nullptr || !group->is_to_share()) return group;
@@ -66,12 +66,12 @@ std::size_t Bootstrap::wanted_lane_bytes() const {
   return is_short ? short_bytes : args_.ways.lane_bytes;
 }
 
-bool Bootstrap::is_to_join(const NodeGroup& group, std::size_t wanted_bytes) const {
+bool Bootstrap::is_to_join(const core::NodeGroup& group, std::size_t wanted_bytes) const {
   const bool has_enough = group.group && wanted_bytes <= group.asked_bytes;
   return joins_ && !has_enough && !group.declined && team_.regions.placement.nodes() <= 1;
 }
 
-NodeGroup* Bootstrap::group_to_join(const Vote& vote, std::uint64_t number) const {
+core::NodeGroup* Bootstrap::group_to_join(const core::Vote& vote, std::uint64_t number) const {
   const bool is_often = number >= args_.ways.inbox_calls;
   if (by_pairs()) return group_of_pairs_to_join(vote, is_often);
   if (args_.ways.lane_bytes != 0) {
@@ -84,7 +84,7 @@ NodeGroup* Bootstrap::group_to_join(const Vote& vote, std::uint64_t number) cons
 
 // Pair by pair nobody knows what the others' next call is: who has inboxes has regions too, for
 // pairs that are too long for these.
-NodeGroup* Bootstrap::group_of_pairs_to_join(const Vote& vote, bool is_often) const {
+core::NodeGroup* Bootstrap::group_of_pairs_to_join(const core::Vote& vote, bool is_often) const {
   if (!args_.exchange->fits_regions) return nullptr;
   const bool wants_inboxes = args_.ways.lane_bytes != 0 && is_often && !team_.inboxes.declined;
   const bool wants_regions = wants_inboxes || (is_often && wants_placement(vote));
@@ -111,13 +111,13 @@ bool Bootstrap::has_regions() const {
 // Several nodes.
 
 // Only who joins regions learns whether there are several nodes.
-bool Bootstrap::wants_placement(const Vote& vote) const {
+bool Bootstrap::wants_placement(const core::Vote& vote) const {
   return vote.all_shortest() && args_.ways.leaders_max != 0 && args_.host.issue_wire &&
          team_.regions.placement.ranks() == 0 && args_.exchange->size > Bundles::kFarRanksMin;
 }
 
-bool Bootstrap::wants_two_levels(const Vote& vote) const {
-  const Placement& placement = team_.regions.placement;
+bool Bootstrap::wants_two_levels(const core::Vote& vote) const {
+  const core::Placement& placement = team_.regions.placement;
   const bool may = args_.ways.leaders_max != 0 && args_.exchange && args_.host.issue_wire &&
                    placement.nodes() > 1 && !team_.nodes.local.declined;
   if (may && by_pairs())
@@ -126,16 +126,16 @@ bool Bootstrap::wants_two_levels(const Vote& vote) const {
                                    args_.ways.message_bytes_min);
 }
 
-bool Bootstrap::has_two_levels(const Vote& vote) const {
-  const Nodes& nodes = team_.nodes;
+bool Bootstrap::has_two_levels(const core::Vote& vote) const {
+  const core::Nodes& nodes = team_.nodes;
   if (!wants_two_levels(vote) || !nodes.wire) return false;
   return args_.exchange->op == device::ReduceOp::none || nodes.local.reduce;
 }
 
 // First those of each node join, then they get what to send messages by.
-std::unique_ptr<Meeting> Bootstrap::next_across_nodes(const Vote& vote) {
+std::unique_ptr<core::Meeting> Bootstrap::next_across_nodes(const core::Vote& vote) {
   if (!wants_two_levels(vote) || !joins_) return nullptr;
-  Nodes& nodes = team_.nodes;
+  core::Nodes& nodes = team_.nodes;
   if (!nodes.local.group) {
     constexpr std::size_t kOfLocalGroup = std::end(node::Group::kRegionSizes)[-1];
     return std::make_unique<Joining>(
@@ -145,12 +145,12 @@ std::unique_ptr<Meeting> Bootstrap::next_across_nodes(const Vote& vote) {
         &team_.regions.placement);
   }
   if (nodes.wire) return nullptr;
-  return std::make_unique<WireMeeting>(args_.host.issue_wire, nodes.local, nodes.wire);
+  return std::make_unique<core::WireMeeting>(args_.host.issue_wire, nodes.local, nodes.wire);
 }
 
 // What it has come to.
 
-Situation Bootstrap::situation(const Vote& vote) const {
+Situation Bootstrap::situation(const core::Vote& vote) const {
   return {.kind = args_.kind,
           .offered = args_.ways.offered,
           .all_short = vote.all_short(),
@@ -166,7 +166,7 @@ const char* Bootstrap::why_no_device() const noexcept {
   return by_pairs() ? reason::kNoLongPair : reason::kAllHost;
 }
 
-std::string Bootstrap::why(const Algorithm& algorithm, const Vote& vote) const {
+std::string Bootstrap::why(const Algorithm& algorithm, const core::Vote& vote) const {
   if (&algorithm == &algorithms::library) return "";
   if (wants_library()) return library().declined ? library().why_declined : reason::kNotByLibrary;
   if (!algorithm.by_host) return "";
@@ -176,10 +176,10 @@ std::string Bootstrap::why(const Algorithm& algorithm, const Vote& vote) const {
   }
   const bool fits_regions = args_.exchange->fits_regions;
   if (fits_regions && team_.regions.group) return reason::kNoKernels;
-  const NodeGroup& here = fits_regions ? team_.regions : team_.inboxes;
-  const NodeGroup& group = team_.nodes.local.declined ? team_.nodes.local : here;
+  const core::NodeGroup& here = fits_regions ? team_.regions : team_.inboxes;
+  const core::NodeGroup& group = team_.nodes.local.declined ? team_.nodes.local : here;
   return group.why_declined.empty() ? reason::kSeldom
                                     : std::string(reason::kDeclined) + ": " + group.why_declined;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

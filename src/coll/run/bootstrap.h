@@ -20,7 +20,7 @@
 #include "core/meeting.h"
 #include "core/team.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class Bootstrap {
  public:
@@ -28,18 +28,18 @@ class Bootstrap {
   enum class Owner { call, request };
 
   // They outlive it.
-  Bootstrap(Team& team, const CollArgs& args, Owner owner)
+  Bootstrap(core::Team& team, const CollArgs& args, Owner owner)
       : team_(team), args_(args), owner_(owner) {}
 
   // What is to be joined next, by a call of its key that has this number; null: nothing any more.
-  std::unique_ptr<Meeting> next(const Vote& vote, std::uint64_t number);
+  std::unique_ptr<core::Meeting> next(const core::Vote& vote, std::uint64_t number);
   // After a meeting that did not settle anything, since a rank uses no device yet: this call joins
   // nothing more.
   void stop_joining() noexcept { joins_ = false; }
 
-  Situation situation(const Vote& vote) const;
+  Situation situation(const core::Vote& vote) const;
   // Why the call goes by `algorithm` and by no better one, for people; "": it is the best.
-  std::string why(const Algorithm& algorithm, const Vote& vote) const;
+  std::string why(const Algorithm& algorithm, const core::Vote& vote) const;
   // The same where no rank has a buffer on a device.
   const char* why_no_device() const noexcept;
 
@@ -48,24 +48,24 @@ class Bootstrap {
 
  private:
   CclGroup& library() const;
-  CclGroup* library_to_join(const Vote& vote) const;
+  CclGroup* library_to_join(const core::Vote& vote) const;
   bool has_library() const;
-  std::unique_ptr<Meeting> next_across_nodes(const Vote& vote);
-  NodeGroup* group_to_join(const Vote& vote, std::uint64_t number) const;
-  NodeGroup* group_of_pairs_to_join(const Vote& vote, bool is_often) const;
-  bool is_to_join(const NodeGroup& group, std::size_t wanted_bytes) const;
-  bool wants_placement(const Vote& vote) const;
-  bool wants_two_levels(const Vote& vote) const;
-  bool has_two_levels(const Vote& vote) const;
+  std::unique_ptr<core::Meeting> next_across_nodes(const core::Vote& vote);
+  core::NodeGroup* group_to_join(const core::Vote& vote, std::uint64_t number) const;
+  core::NodeGroup* group_of_pairs_to_join(const core::Vote& vote, bool is_often) const;
+  bool is_to_join(const core::NodeGroup& group, std::size_t wanted_bytes) const;
+  bool wants_placement(const core::Vote& vote) const;
+  bool wants_two_levels(const core::Vote& vote) const;
+  bool has_two_levels(const core::Vote& vote) const;
   bool has_inboxes() const;
   bool has_regions() const;
   std::size_t wanted_region_bytes() const;
   std::size_t wanted_lane_bytes() const;
 
-  Team& team_;
+  core::Team& team_;
   const CollArgs& args_;
   Owner owner_;
   bool joins_ = true;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -13,19 +13,19 @@
 #include "device/inbox.h"
 #include "node/housekeeping.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 thread_local const char* g_last_path = "-";
 
 // A host request whose completion leaves received bytes in the shadows of a call.
-class TrackedCollective final : public Tracked {
+class TrackedCollective final : public core::Tracked {
  public:
   explicit TrackedCollective(CollectiveCall call) : call_(std::move(call)) {
     context = call_.context;
   }
   Status start() override { return call_.copy_in(); }
-  Status finish(const Completion& completion) override {
+  Status finish(const core::Completion& completion) override {
     const stages::Active story(call_.story);
     return completion.failed ? Status() : call_.complete();
   }
@@ -35,25 +35,25 @@ class TrackedCollective final : public Tracked {
 };
 
 // A generalized request: the operation has done everything, only its outcome is left to tell.
-class TrackedOperation final : public Tracked {
+class TrackedOperation final : public core::Tracked {
  public:
-  TrackedOperation(std::shared_ptr<Operation> operation, std::uint64_t context_bits)
+  TrackedOperation(std::shared_ptr<core::Operation> operation, std::uint64_t context_bits)
       : operation_(std::move(operation)) {
     context = context_bits;
   }
-  Status finish(const Completion&) override {
+  Status finish(const core::Completion&) override {
     operation_->tell();
     return operation_->status();
   }
 
  private:
-  std::shared_ptr<Operation> operation_;
+  std::shared_ptr<core::Operation> operation_;
 };
 
 // A persistent request from device to device.
-class TrackedRounds final : public Tracked {
+class TrackedRounds final : public core::Tracked {
  public:
-  TrackedRounds(Engine& engine, std::shared_ptr<CollectiveOperation> operation,
+  TrackedRounds(core::Engine& engine, std::shared_ptr<CollectiveOperation> operation,
                 std::uint64_t context_bits)
       : engine_(engine), operation_(std::move(operation)) {
     context = context_bits;
@@ -74,27 +74,27 @@ class TrackedRounds final : public Tracked {
     operation_->renew();
     engine_.submit(operation_, nullptr);
   }
-  Status finish(const Completion&) override {
+  Status finish(const core::Completion&) override {
     set_last_path(operation_->path());
     return operation_->status();
   }
 
  private:
-  Engine& engine_;
+  core::Engine& engine_;
   std::shared_ptr<CollectiveOperation> operation_;
 };
 
-bool may_go_at_once(const Algorithm* algorithm, CommQueue& queue, const CollArgs& args) {
+bool may_go_at_once(const Algorithm* algorithm, core::CommQueue& queue, const CollArgs& args) {
   return algorithm != nullptr && algorithm->goes_at_once != nullptr &&
          algorithm->goes_at_once(queue.team, args);
 }
 
 struct Choice {
-  std::optional<Turn> turn;
+  std::optional<core::Turn> turn;
   // Known here and now to be one host call on the whole buffers.
   bool whole() const { return !turn || (is_known() && turn->result->algorithm == nullptr); }
   // Known to be one that may be polled at once, and needs no shadows; else null.
-  const Algorithm* at_once(CommQueue& queue, const CollectiveCall& call) const {
+  const Algorithm* at_once(core::CommQueue& queue, const CollectiveCall& call) const {
     if (!turn || !is_known() || call.args->in.shadowed || call.args->out.shadowed) return nullptr;
     const Algorithm* const voted = turn->result->algorithm;
     return may_go_at_once(voted, queue, *call.args) ? voted : nullptr;
@@ -104,8 +104,8 @@ struct Choice {
   bool is_known() const { return !turn->votes && turn->result->known; }
 };
 
-Choice choose(Engine& engine, CommQueue& queue, CollectiveCall& call) {
-  using By = CallWatch::By;
+Choice choose(core::Engine& engine, core::CommQueue& queue, CollectiveCall& call) {
+  using By = core::CallWatch::By;
   Choice choice;
   if (call.args && !queue.watch.is_broken()) choice.turn = engine.next_turn(queue, call.args->key);
   if (call.mark) call.entry = queue.watch.begin(*call.mark, choice.whole() ? By::host : By::us);
@@ -115,13 +115,14 @@ Choice choose(Engine& engine, CommQueue& queue, CollectiveCall& call) {
 // Where a library was asked for.
 void count_other_way(const Choice& choice, const CollectiveCall& call) {
   if (!choice.turn || call.args->ways.library == nullptr) return;
-  const VoteResult& voted = *choice.turn->result;
-  if (voted.known && voted.algorithm != &algorithms::library && call.args->ballot == Ballot::device)
+  const core::VoteResult& voted = *choice.turn->result;
+  if (voted.known && voted.algorithm != &algorithms::library &&
+      call.args->ballot == core::Ballot::device)
     CclExchange::count_other_way();
 }
 
-std::unique_ptr<Exchange> make_at_once(Engine& engine, CommQueue& queue, const Algorithm& algorithm,
-                                       const CollArgs& args) {
+std::unique_ptr<Exchange> make_at_once(core::Engine& engine, core::CommQueue& queue,
+                                       const Algorithm& algorithm, const CollArgs& args) {
   // Before an exchange reaches into the users' buffers.
   const auto& regions = queue.team.regions.group;
   if (regions && node::goes_by_pairs(args.exchange->kind)) regions->offers().tend();
@@ -129,7 +130,7 @@ std::unique_ptr<Exchange> make_at_once(Engine& engine, CommQueue& queue, const A
 }
 
 // What calls of several steps do each time costs too much of a short one.
-void tend_now_and_then(CommQueue& queue) {
+void tend_now_and_then(core::CommQueue& queue) {
   constexpr unsigned kCallsPerTend = 64;
   if (queue.team.regions.group && ++queue.short_calls % kCallsPerTend == 0)
     queue.team.regions.group->offers().tend();
@@ -138,14 +139,14 @@ void tend_now_and_then(CommQueue& queue) {
 // A blocking call of few microseconds is not worth an operation. Nothing else is under way on its
 // communicator, and no other thread may start anything there. Where the ranks turn out to make
 // different calls, `found` says so.
-Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
-                    const node::CallEntry& entry, CallWatch::Difference& found) {
+Status run_exchange(core::Engine& engine, core::CommQueue& queue, Exchange& exchange,
+                    const node::CallEntry& entry, core::CallWatch::Difference& found) {
   // As long as such a call usually takes, the host MPI can wait.
   constexpr unsigned kPollsAlone = 256;
   tend_now_and_then(queue);
   node::keep_house();
   Status status;
-  Patience patience;
+  core::Patience patience;
   unsigned polls = 0;
   const auto poll = [&](auto step) {
     engine.wait_until([&] {
@@ -180,13 +181,13 @@ Status run_exchange(Engine& engine, CommQueue& queue, Exchange& exchange,
 
 // A runtime copies to and from its own memory only.
 bool copies_ends_of(const node::Group* group, const CollArgs& call) {
-  const auto copies = [group](const CallEnd& end) {
+  const auto copies = [group](const core::CallEnd& end) {
     return group == nullptr || end.runtime == nullptr || end.runtime == &group->runtime();
   };
   return copies(call.in) && copies(call.out);
 }
 
-std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
+std::string why(const CollectiveCall& call, const std::optional<core::Turn>& turn) {
   if (!turn) return call.why_no_exchange;
   if (!turn->result->known) return reason::kVoteFailed;
   std::string words = turn->votes ? reason::kVotes : reason::kVoted;
@@ -198,8 +199,9 @@ std::string why(const CollectiveCall& call, const std::optional<Turn>& turn) {
 const char* last_path() noexcept { return g_last_path; }
 void set_last_path(const char* path) noexcept { g_last_path = path; }
 
-void explain(CommQueue& queue, const Status& status) noexcept {
-  for (const NodeGroup* group : {&queue.team.regions, &queue.team.inboxes, &queue.team.nodes.local})
+void explain(core::CommQueue& queue, const Status& status) noexcept {
+  for (const core::NodeGroup* group :
+       {&queue.team.regions, &queue.team.inboxes, &queue.team.nodes.local})
     if (group->group) group->group->explain(status);
   for (const auto& ccl : queue.team.libraries)
     if (ccl->node.group) ccl->mailboxes().explain(status);
@@ -227,20 +229,20 @@ Status CollectiveCall::complete() {
 namespace {
 
 // One call of the host MPI, of the blocking form.
-Status call_host(Engine& engine, CollectiveCall& call) {
+Status call_host(core::Engine& engine, CollectiveCall& call) {
   stages::enter(stages::Stage::copy_in);
   ACCORD_TRY(call.open());
   ACCORD_TRY(call.copy_in());
   stages::enter(stages::Stage::host_mpi);
   {
-    const Engine::BlockingRegion region(engine);
+    const core::Engine::BlockingRegion region(engine);
     ACCORD_TRY(Status::from_host(call.block(call.send_host(), call.recv.host())));
   }
   return call.complete();
 }
 
 // A call of several steps needs somebody who takes them while this rank blocks in the host MPI.
-void make_one_step_without_progress(const Engine& engine, CollectiveCall& call) {
+void make_one_step_without_progress(const core::Engine& engine, CollectiveCall& call) {
   if (engine.threads_allowed() || !call.args) return;
   call.args.reset();
   call.why_no_exchange = reason::kNoProgress;
@@ -263,16 +265,16 @@ void fit_memory_to_call(CollArgs& args) {
 
 // The ranks decide which way all rounds of a persistent call go, and join the groups for it. A
 // group serves calls in the order of their numbers, which starts of different requests do not have.
-std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
-                                                      const std::shared_ptr<CommQueue>& queue,
+std::shared_ptr<CollectiveOperation> decide_on_rounds(core::Engine& engine,
+                                                      const std::shared_ptr<core::CommQueue>& queue,
                                                       CollectiveCall call) {
   fit_memory_to_call(*call.args);
   call.args->ways.inbox_calls = 1;        // it is made to be repeated
   call.args->host.issue_chunk = nullptr;  // chunks would be matched in the order of the starts
   // What the ranks cannot do together they cannot do for one request.
-  const auto own = std::make_shared<CommQueue>();
-  for (auto group : {&Team::regions, &Team::inboxes}) {
-    NodeGroup& copy = own->team.*group = queue->team.*group;
+  const auto own = std::make_shared<core::CommQueue>();
+  for (auto group : {&core::Team::regions, &core::Team::inboxes}) {
+    core::NodeGroup& copy = own->team.*group = queue->team.*group;
     copy.group.reset();
   }
   // But for the wire, of which each has a lane.
@@ -283,7 +285,7 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
   if (ccl::Library* const library = call.args->ways.library)
     own->team.libraries.push_back(
         std::make_shared<CclGroup>(*library, &ccl_group_of(queue->team, *library)));
-  const Turn turn{.number = 1, .votes = true, .result = std::make_shared<VoteResult>()};
+  const core::Turn turn{.number = 1, .votes = true, .result = std::make_shared<core::VoteResult>()};
   auto operation = std::make_shared<CollectiveOperation>(
       std::move(call), turn, own, CollectiveOperation::Form::persistent, queue);
   engine.submit(operation, queue);
@@ -296,15 +298,16 @@ std::shared_ptr<CollectiveOperation> decide_on_rounds(Engine& engine,
 
 }  // namespace
 
-std::optional<Status> run_again(Engine& engine, CommQueue& queue, const CollArgs& args) {
+std::optional<Status> run_again(core::Engine& engine, core::CommQueue& queue,
+                                const CollArgs& args) {
   if (!engine.idle() || queue.watch.is_broken()) return std::nullopt;
   const auto voted = queue.modes.next_if(
       args.key, [&](const Algorithm* algorithm) { return may_go_at_once(algorithm, queue, args); });
   if (!voted) return std::nullopt;
-  const auto entry = queue.watch.begin(CallMark::of(args.key), CallWatch::By::us);
+  const auto entry = queue.watch.begin(core::CallMark::of(args.key), core::CallWatch::By::us);
   const auto exchange = make_at_once(engine, queue, **voted, args);
   set_last_path(exchange->path());
-  CallWatch::Difference found;
+  core::CallWatch::Difference found;
   Status status = run_exchange(engine, queue, *exchange, entry, found);
   if (!found.by_host) return status;
   queue.watch.take_back();
@@ -312,8 +315,8 @@ std::optional<Status> run_again(Engine& engine, CommQueue& queue, const CollArgs
   return std::nullopt;
 }
 
-Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
-                      bool& repeatable) {
+Status run_collective(core::Engine& engine, const std::shared_ptr<core::CommQueue>& queue,
+                      CollectiveCall& call, bool& repeatable) {
   // The blocking form of a collective does not match the non-blocking one, so which is issued must
   // not depend on anything that only this rank knows: neither on what else is active here, nor on
   // whether a vote has arrived yet. Once all earlier calls are issued, all their votes are known.
@@ -335,7 +338,7 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
     set_last_path(path);
     if (call.story) call.story->took(path, why(call, choice.turn));
     repeatable = !node::goes_by_pairs(call.args->exchange->kind);
-    CallWatch::Difference found;
+    core::CallWatch::Difference found;
     Status status = run_exchange(engine, *queue, *exchange, call.entry, found);
     if (!found.by_host) return status;
     ACCORD_TRY(call_host(engine, call));
@@ -354,8 +357,9 @@ Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, C
   return operation->difference();
 }
 
-Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
-                        CollectiveCall call, HostRequest& request) {
+Status start_collective(core::Engine& engine, core::Requests& requests,
+                        const std::shared_ptr<core::CommQueue>& queue, CollectiveCall call,
+                        core::HostRequest& request) {
   make_one_step_without_progress(engine, call);
   const stages::Active active(call.story);
   ACCORD_TRY(queue->watch.refusal());
@@ -389,8 +393,9 @@ Status start_collective(Engine& engine, Requests& requests, const std::shared_pt
   return {};
 }
 
-Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
-                       CollectiveCall call, HostRequest& request) {
+Status init_collective(core::Engine& engine, core::Requests& requests,
+                       const std::shared_ptr<core::CommQueue>& queue, CollectiveCall call,
+                       core::HostRequest& request) {
   // An initialisation is a collective call of its own, matched in order, and may wait for peers.
   // Its story ends with it.
   const stages::Story story = call.story;
@@ -420,7 +425,7 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
   stages::enter(stages::Stage::host_mpi);
   ACCORD_TRY(call.open());
   {
-    const Engine::BlockingRegion region(engine);
+    const core::Engine::BlockingRegion region(engine);
     ACCORD_TRY(Status::from_host(call.issue(call.send_host(), call.recv.host(), request)));
   }
   if (!call.send.is_staged() && !call.recv.is_staged() && !call.conclude) return {};
@@ -431,6 +436,6 @@ Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr
   return {};
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll
 
-extern "C" const char* accord_last_path(void) { return accord::core::last_path(); }
+extern "C" const char* accord_last_path(void) { return accord::coll::last_path(); }

@@ -18,24 +18,24 @@
 #include "core/requests.h"
 #include "core/staged_buffer.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 struct CollectiveCall {
-  StagedBuffer send;
-  StagedBuffer recv;
+  core::StagedBuffer send;
+  core::StagedBuffer recv;
   // Send and receive buffer were given as one address: the host MPI gets one address too, and may
   // object.
   bool same_address = false;
   std::uint64_t context = 0;  // handed on to Tracked::context
   // The host MPI's non-blocking (or persistent *_init) form on the given pointers.
-  std::function<int(const void* send, void* recv, HostRequest& request)> issue;
+  std::function<int(const void* send, void* recv, core::HostRequest& request)> issue;
   // Its blocking form; only for run_collective.
   std::function<int(const void* send, void* recv)> block;
   // What is left to do on this rank when the host MPI is through; may be empty. Gets recv.host().
   std::function<int(void* recv)> conclude;
   std::optional<CollArgs> args;
-  std::optional<CallMark> mark;  // of a call that all ranks count
-  node::CallEntry entry;         // of it on the board, once it has begun
+  std::optional<core::CallMark> mark;  // of a call that all ranks count
+  node::CallEntry entry;               // of it on the board, once it has begun
   stages::Story story;
   const char* why_no_exchange = "";  // one of coll/select/reasons.h; filled where there is a story
 
@@ -50,29 +50,31 @@ struct CollectiveCall {
 // or by a collective library in one step, and its args, which is still there, describes the
 // next call like it as well; not pair by pair, where the program may write other counts into the
 // same arrays.
-Status run_collective(Engine& engine, const std::shared_ptr<CommQueue>& queue, CollectiveCall& call,
-                      bool& repeatable);
+Status run_collective(core::Engine& engine, const std::shared_ptr<core::CommQueue>& queue,
+                      CollectiveCall& call, bool& repeatable);
 
 // Blocking: a call like an earlier one that was repeatable. Nothing where it does not go that way
 // this time: then it has not begun.
-std::optional<Status> run_again(Engine& engine, CommQueue& queue, const CollArgs& args);
+std::optional<Status> run_again(core::Engine& engine, core::CommQueue& queue, const CollArgs& args);
 
 // Non-blocking: never waits for a peer. `request` is a real request of the host MPI, tracked if
 // need be.
-Status start_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
-                        CollectiveCall call, HostRequest& request);
+Status start_collective(core::Engine& engine, core::Requests& requests,
+                        const std::shared_ptr<core::CommQueue>& queue, CollectiveCall call,
+                        core::HostRequest& request);
 
 // Persistent: Starts of different requests may come in different orders on the ranks. So one that
 // goes from device to device has groups of its own, joined here; any other is the host MPI's own
 // persistent request on the shadows, which is not tracked where there are none.
-Status init_collective(Engine& engine, Requests& requests, const std::shared_ptr<CommQueue>& queue,
-                       CollectiveCall call, HostRequest& request);
+Status init_collective(core::Engine& engine, core::Requests& requests,
+                       const std::shared_ptr<core::CommQueue>& queue, CollectiveCall call,
+                       core::HostRequest& request);
 
 // For the peers of a rank that is about to give up.
-void explain(CommQueue& queue, const Status& status) noexcept;
+void explain(core::CommQueue& queue, const Status& status) noexcept;
 
 // Why `call` goes the way that `turn` decides, in words for people.
-std::string why(const CollectiveCall& call, const std::optional<Turn>& turn);
+std::string why(const CollectiveCall& call, const std::optional<core::Turn>& turn);
 
 // The way the calling thread's last call took that was not the host MPI's alone, for people: a path
 // of coll/algorithm.h or the name of a collective library, "queued" where that is not
@@ -81,4 +83,4 @@ std::string why(const CollectiveCall& call, const std::optional<Turn>& turn);
 const char* last_path() noexcept;
 void set_last_path(const char* path) noexcept;
 
-}  // namespace accord::core
+}  // namespace accord::coll

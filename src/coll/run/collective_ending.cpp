@@ -10,7 +10,7 @@
 
 #include "coll/run/collective_operation.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // Calls that differ are the host MPI's to tell of, where it has the whole of this one.
 bool CollectiveOperation::is_in_vain() const {
@@ -32,7 +32,7 @@ bool CollectiveOperation::has_parted() {
         StatusCode::mismatch,
         "the ranks of this communicator go different ways since an earlier error"};
   static std::mutex& mutex = *new std::mutex;
-  static auto& kept = *new std::vector<std::shared_ptr<Operation>>;
+  static auto& kept = *new std::vector<std::shared_ptr<core::Operation>>;
   const std::lock_guard lock(mutex);
   kept.push_back(shared_from_this());
   return true;
@@ -59,7 +59,7 @@ bool CollectiveOperation::owes_host_calls() const noexcept {
 // What the host MPI says of the program's own call all ranks may hear alike, of a wrong argument,
 // and go on: then only what the program has called meanwhile has no place any more.
 void CollectiveOperation::lag_behind() noexcept {
-  CallWatch& watch = comm_->watch;
+  core::CallWatch& watch = comm_->watch;
   const bool is_refused = stage_ == Stage::whole && status_.code() == StatusCode::host_mpi;
   const bool is_behind = stage_ == Stage::begin && watch.refuses() && !watch.has_left();
   if (form_ == Form::nonblocking && (is_refused || is_behind)) {
@@ -78,7 +78,7 @@ void CollectiveOperation::abandon() noexcept {
 
 // After an error of ours nothing more is issued (going on would hand the peers wrong data as a
 // success), but shadows that a copy or the host MPI still works on must outlive that work.
-Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
+core::Operation::Phase CollectiveOperation::stop(core::HostPort& port, Status status) {
   const bool is_told = status.code() == StatusCode::host_mpi;  // by the host MPI
   if (!status.ok() && stage_ != Stage::stopping && !difference_.any()) (void)has_parted();
   const bool has_difference = difference_.any();
@@ -107,7 +107,7 @@ Operation::Phase CollectiveOperation::stop(HostPort& port, Status status) {
 }
 
 // Peers are inside the host MPI: it is for it to say what becomes of their call.
-Operation::Phase CollectiveOperation::follow(HostPort& port) {
+core::Operation::Phase CollectiveOperation::follow(core::HostPort& port) {
   if (status_.code() == StatusCode::host_mpi) return Phase::done;
   status_ = {};
   stage_ = Stage::whole;
@@ -115,4 +115,4 @@ Operation::Phase CollectiveOperation::follow(HostPort& port) {
   return form_ == Form::nonblocking ? advance(port) : Phase::done;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

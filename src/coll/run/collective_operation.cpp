@@ -8,14 +8,14 @@
 #include "coll/library/exchange.h"
 #include "coll/select/selection.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 // Chunks in flight: one copied in, two in the host MPI, one copied out.
 constexpr std::size_t kSlots = 4;
 
 // That a vote has decided for.
-const Algorithm& algorithm_of(const VoteResult& result) {
+const Algorithm& algorithm_of(const core::VoteResult& result) {
   return result.known && result.algorithm != nullptr ? *result.algorithm : algorithms::staged;
 }
 
@@ -26,9 +26,9 @@ const char* CollectiveOperation::path_of(const Algorithm& algorithm) const {
   return algorithm.variants.empty() ? call_.args->ways.library->name() : algorithm.name;
 }
 
-CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                                         std::shared_ptr<CommQueue> queue, Form form,
-                                         std::shared_ptr<CommQueue> comm)
+CollectiveOperation::CollectiveOperation(CollectiveCall call, std::optional<core::Turn> turn,
+                                         std::shared_ptr<core::CommQueue> queue, Form form,
+                                         std::shared_ptr<core::CommQueue> comm)
     : call_(std::move(call)),
       turn_(std::move(turn)),
       queue_(std::move(queue)),
@@ -43,13 +43,13 @@ void CollectiveOperation::renew() {
   turn_->votes = false;
   status_ = {};
   exchange_.reset();
-  for (CallEnd* end : {&call_.args->in, &call_.args->out}) {
+  for (core::CallEnd* end : {&call_.args->in, &call_.args->out}) {
     if (end->on_device && end->runtime != nullptr)
       (void)end->runtime->classify(end->user, end->memory);
   }
 }
 
-Operation::Phase CollectiveOperation::advance(HostPort& port) {
+core::Operation::Phase CollectiveOperation::advance(core::HostPort& port) {
   bool pending = false;
   if (stage_ == Stage::stopping) return stop(port, {});
   if (waits_for_peers() && patience_.is_over() && is_in_vain() && has_parted())
@@ -91,15 +91,15 @@ Operation::Phase CollectiveOperation::advance(HostPort& port) {
 }
 
 // Which way it went may have been known only on the way.
-Operation::Phase CollectiveOperation::finish_exchange() {
+core::Operation::Phase CollectiveOperation::finish_exchange() {
   if (const char* path = exchange_->path(); path != nullptr) {
     path_ = path;
-    if (story_) story_->took(path_, core::why(call_, turn_));
+    if (story_) story_->took(path_, coll::why(call_, turn_));
   }
   return finish();
 }
 
-Operation::Phase CollectiveOperation::finish() {
+core::Operation::Phase CollectiveOperation::finish() {
   stages::enter(stages::Stage::finish);
   if (call_.args->out.shadowed)
     keep_first(status_, status_.ok() ? call_.recv.copy_out() : copy_out_arrived());
@@ -108,8 +108,8 @@ Operation::Phase CollectiveOperation::finish() {
 
 // What lies in the shadow of a block that did not come is none of the user's.
 Status CollectiveOperation::copy_out_arrived() {
-  std::vector<Segment> arrived;
-  const CallEnd& out = call_.args->out;
+  std::vector<core::Segment> arrived;
+  const core::CallEnd& out = call_.args->out;
   for (std::size_t i = 0; i < out.blocks.size(); ++i) {
     if (out.blocks[i].count != 0 && exchange_->has_block_of(out.peer_of(i)))
       arrived.push_back(out.blocks[i]);
@@ -127,7 +127,7 @@ Status CollectiveOperation::begin() {
   if (turn_ && turn_->votes) {
     stages::enter(stages::Stage::vote);
     vote_ = comm_->watch.begin_vote();
-    mine_ = Vote::cast(call_.args->key, call_.args->ballot);
+    mine_ = core::Vote::cast(call_.args->key, call_.args->ballot);
     ACCORD_TRY(Status::from_host(call_.args->host.issue_vote(mine_, all_, request_)));
     stage_ = Stage::voting;
     return {};
@@ -139,7 +139,7 @@ Status CollectiveOperation::begin() {
 
 Status CollectiveOperation::start_as(const Algorithm& algorithm) {
   path_ = path_of(algorithm);
-  if (story_) story_->took(path_, core::why(call_, turn_));
+  if (story_) story_->took(path_, coll::why(call_, turn_));
   if (&algorithm == &algorithms::staged) {
     stage_ = Stage::whole;
     return {};
@@ -149,7 +149,7 @@ Status CollectiveOperation::start_as(const Algorithm& algorithm) {
     return open_slots();
   }
   stage_ = Stage::exchange;
-  for (const NodeGroup* group : {&queue_->team.regions, &queue_->team.nodes.local})
+  for (const core::NodeGroup* group : {&queue_->team.regions, &queue_->team.nodes.local})
     if (group->group) group->group->offers().tend();
   // First: it takes this call's numbers, and after an error tells the peers.
   const bool is_alone = form_ == Form::blocking && !call_.args->in_company;
@@ -158,7 +158,7 @@ Status CollectiveOperation::start_as(const Algorithm& algorithm) {
 }
 
 // One step of what the ranks decide together before any data moves.
-Status CollectiveOperation::agree(HostPort& port, bool& pending) {
+Status CollectiveOperation::agree(core::HostPort& port, bool& pending) {
   bool done = false;
   if (stage_ == Stage::agreeing) {
     port.poke();
@@ -200,7 +200,7 @@ Status CollectiveOperation::decide() {
     return joining_->begin();
   }
   const Algorithm& algorithm = on_device ? select(bootstrap_->situation(all_)) : algorithms::staged;
-  VoteResult& result = *turn_->result;
+  core::VoteResult& result = *turn_->result;
   result.algorithm = &algorithm == &algorithms::staged ? nullptr : &algorithm;
   result.why = !on_device             ? bootstrap_->why_no_device()
                : call_.args->exchange ? bootstrap_->why(algorithm, all_)
@@ -218,7 +218,7 @@ Status CollectiveOperation::proceed() {
   const Algorithm& algorithm = algorithm_of(*turn_->result);
   if (form_ == Form::persistent && turn_->result->algorithm != nullptr) {
     path_ = path_of(algorithm);
-    if (story_) story_->took(path_, core::why(call_, turn_));
+    if (story_) story_->took(path_, coll::why(call_, turn_));
     stage_ = Stage::decided;
     comm_ = queue_;  // its rounds are no matter of the communicator's, which need not live as long
     return {};
@@ -226,7 +226,7 @@ Status CollectiveOperation::proceed() {
   return start_as(algorithm);
 }
 
-Status CollectiveOperation::whole(HostPort& port, bool& pending) {
+Status CollectiveOperation::whole(core::HostPort& port, bool& pending) {
   if (stage_ == Stage::whole) {
     stages::enter(stages::Stage::copy_in);
     ACCORD_TRY(call_.open());
@@ -253,7 +253,7 @@ std::size_t CollectiveOperation::chunk_length_bytes(std::size_t chunk) const {
 Status CollectiveOperation::open_ends(const Algorithm& algorithm) {
   const node::Group* const group =
       algorithm.copier != nullptr ? algorithm.copier(queue_->team, *call_.args) : nullptr;
-  for (CallEnd* end : {&call_.args->in, &call_.args->out}) {
+  for (core::CallEnd* end : {&call_.args->in, &call_.args->out}) {
     // A runtime copies to and from its own memory only.
     const bool foreign =
         group != nullptr && end->runtime != nullptr && end->runtime != &group->runtime();
@@ -264,7 +264,7 @@ Status CollectiveOperation::open_ends(const Algorithm& algorithm) {
     if (!end->shadowed) continue;
     stages::enter(stages::Stage::copy_in);
     const bool is_send = end->of_send && !call_.same_address;
-    StagedBuffer& buffer = is_send ? call_.send : call_.recv;
+    core::StagedBuffer& buffer = is_send ? call_.send : call_.recv;
     ACCORD_TRY(buffer.open(is_send ? &call_.recv : &call_.send));
     ACCORD_TRY(buffer.copy_in());
     end->user = buffer.host();
@@ -288,7 +288,7 @@ Status CollectiveOperation::open_slots() {
   return {};
 }
 
-Status CollectiveOperation::move_slots(HostPort& port) {
+Status CollectiveOperation::move_slots(core::HostPort& port) {
   for (bool moved = true; moved;) {
     moved = false;
     for (Slot& slot : slots_) ACCORD_TRY(move(slot, port, moved));
@@ -297,7 +297,7 @@ Status CollectiveOperation::move_slots(HostPort& port) {
   return {};
 }
 
-Status CollectiveOperation::move(Slot& slot, HostPort& port, bool& moved) {
+Status CollectiveOperation::move(Slot& slot, core::HostPort& port, bool& moved) {
   using State = Slot::State;
   const State before = slot.state;
   bool done = false;
@@ -353,9 +353,9 @@ stages::Stage CollectiveOperation::stage_of_chunks() const {
 
 Status CollectiveOperation::fill(Slot& slot) {
   stages::enter(stages::Stage::copy_in);
-  const CallEnd& in = call_.args->in;
+  const core::CallEnd& in = call_.args->in;
   if (!in.present() || in.plain()) return {};
-  return in.copy(CallEnd::Direction::pack, chunk_first_bytes(slot.chunk),
+  return in.copy(core::CallEnd::Direction::pack, chunk_first_bytes(slot.chunk),
                  chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 
@@ -369,17 +369,17 @@ Status CollectiveOperation::issue(Slot& slot) {
 
 Status CollectiveOperation::drain(Slot& slot) {
   stages::enter(stages::Stage::copy_out);
-  const CallEnd& out = call_.args->out;
+  const core::CallEnd& out = call_.args->out;
   if (!out.present() || out.plain()) return {};
-  return out.copy(CallEnd::Direction::unpack, chunk_first_bytes(slot.chunk),
+  return out.copy(core::CallEnd::Direction::unpack, chunk_first_bytes(slot.chunk),
                   chunk_length_bytes(slot.chunk), slot.shadow.data(), slot.ticket);
 }
 
 // Where the host MPI finds or leaves this chunk. Both ends of a rank share one shadow: the call
 // then is in place.
-void* CollectiveOperation::chunk_pointer(const CallEnd& end, const Slot& slot) const {
+void* CollectiveOperation::chunk_pointer(const core::CallEnd& end, const Slot& slot) const {
   if (!end.present()) return nullptr;
   return end.plain() ? end.address(chunk_first_bytes(slot.chunk)) : slot.shadow.data();
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

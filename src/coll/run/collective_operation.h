@@ -18,9 +18,9 @@
 #include "core/engine.h"
 #include "core/meeting.h"
 
-namespace accord::core {
+namespace accord::coll {
 
-class CollectiveOperation final : public Operation {
+class CollectiveOperation final : public core::Operation {
  public:
   // The form of the call is that of the host MPI's, where it turns out to be one call of it: the
   // operation makes it where that is the non-blocking one, else whoever waits for it.
@@ -28,10 +28,10 @@ class CollectiveOperation final : public Operation {
 
   // `queue`: the groups that it goes by. `comm`: whose ranks vote; the same, or null, but for
   // persistent ones.
-  CollectiveOperation(CollectiveCall call, std::optional<Turn> turn,
-                      std::shared_ptr<CommQueue> queue, Form form,
-                      std::shared_ptr<CommQueue> comm = nullptr);
-  Phase advance(HostPort& port) override;
+  CollectiveOperation(CollectiveCall call, std::optional<core::Turn> turn,
+                      std::shared_ptr<core::CommQueue> queue, Form form,
+                      std::shared_ptr<core::CommQueue> comm = nullptr);
+  Phase advance(core::HostPort& port) override;
   void tell() noexcept override {
     if (std::exchange(is_untold_, false)) comm_->watch.tell();
   }
@@ -67,58 +67,58 @@ class CollectiveOperation final : public Operation {
     std::size_t chunk = 0;
     device::StagingBuffer shadow;
     device::CopyTicket ticket;
-    HostRequest request = 0;
+    core::HostRequest request = 0;
   };
 
-  Phase stop(HostPort& port, Status status);
+  Phase stop(core::HostPort& port, Status status);
   bool waits_for_peers() const noexcept;
   bool is_in_vain() const;
   bool has_parted();
   bool owes_host_calls() const noexcept;
   void lag_behind() noexcept;
-  Phase follow(HostPort& port);
+  Phase follow(core::HostPort& port);
   Phase finish();
   Status copy_out_arrived();
   Phase finish_exchange();
   Status begin();
-  Status agree(HostPort& port, bool& pending);
+  Status agree(core::HostPort& port, bool& pending);
   Status count_votes();
   Status decide();
   Status proceed();
   const char* path_of(const Algorithm& algorithm) const;
   Status start_as(const Algorithm& algorithm);
   Status open_ends(const Algorithm& algorithm);
-  Status whole(HostPort& port, bool& pending);
+  Status whole(core::HostPort& port, bool& pending);
   Status open_slots();
-  Status move_slots(HostPort& port);
-  Status move(Slot& slot, HostPort& port, bool& moved);
+  Status move_slots(core::HostPort& port);
+  Status move(Slot& slot, core::HostPort& port, bool& moved);
   Status fill(Slot& slot);
   Status issue(Slot& slot);
   void give_up(Slot& slot, Status status);
   Status drain(Slot& slot);
-  void* chunk_pointer(const CallEnd& end, const Slot& slot) const;
+  void* chunk_pointer(const core::CallEnd& end, const Slot& slot) const;
   std::size_t chunk_first_bytes(std::size_t chunk) const;
   std::size_t chunk_length_bytes(std::size_t chunk) const;
   stages::Stage stage_of_chunks() const;
 
   CollectiveCall call_;
-  std::optional<Turn> turn_;
-  std::shared_ptr<CommQueue> queue_;
-  std::shared_ptr<CommQueue> comm_;
+  std::optional<core::Turn> turn_;
+  std::shared_ptr<core::CommQueue> queue_;
+  std::shared_ptr<core::CommQueue> comm_;
   std::uint64_t vote_ = 0;
   bool is_untold_ = false;  // see CallWatch::expect_telling
   const Form form_;
   std::unique_ptr<Exchange> exchange_;
   std::optional<Bootstrap> bootstrap_;  // of a call that votes
-  std::unique_ptr<Meeting> joining_;
+  std::unique_ptr<core::Meeting> joining_;
   Stage stage_ = Stage::begin;
   const char* path_ = "queued";
-  Patience patience_;
-  CallWatch::Difference difference_;
+  core::Patience patience_;
+  core::CallWatch::Difference difference_;
   bool follows_ = false;  // those that are inside the host MPI
-  Vote mine_;
-  Vote all_;
-  HostRequest request_ = 0;
+  core::Vote mine_;
+  core::Vote all_;
+  core::HostRequest request_ = 0;
 
   std::vector<Slot> slots_;
   std::size_t chunks_ = 0;
@@ -128,4 +128,4 @@ class CollectiveOperation final : public Operation {
   std::size_t finished_ = 0;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -18,7 +18,7 @@
 #include "device/packet_reach.h"
 #include "device/registry.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -242,18 +242,18 @@ std::size_t give(char* buffer, std::size_t capacity, Text make_text) noexcept {
 }
 
 }  // namespace
-}  // namespace accord::core
+}  // namespace accord::coll
 
 #define ACCORD_EXPORT extern "C" __attribute__((visibility("default")))
 
 ACCORD_EXPORT size_t accord_algorithms_json(char* buffer, size_t capacity) {
-  return accord::core::give(buffer, capacity, accord::core::algorithms_text);
+  return accord::coll::give(buffer, capacity, accord::coll::algorithms_text);
 }
 
 ACCORD_EXPORT size_t accord_explain_json(const char* collective, int ranks, size_t size_bytes,
                                          const char* info, char* buffer, size_t capacity) {
-  return accord::core::give(buffer, capacity, [&] {
-    return accord::core::explain_text(collective == nullptr ? "" : collective, ranks, size_bytes,
+  return accord::coll::give(buffer, capacity, [&] {
+    return accord::coll::explain_text(collective == nullptr ? "" : collective, ranks, size_bytes,
                                       info);
   });
 }

@@ -11,7 +11,7 @@
 #include "base/config.h"
 #include "device/registry.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using node::Kind;
@@ -267,4 +267,4 @@ std::uint64_t AlgorithmChoice::hash() const {
 const AlgorithmChoice& algorithm_choice() { return chosen().choice; }
 const std::string& algorithm_problem() { return chosen().problem; }
 
-}  // namespace accord::core
+}  // namespace accord::coll

@@ -13,7 +13,7 @@
 
 #include "coll/algorithm.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 // By the names that settings, tables and people use; the collectives' are those of MPI, as in
 // "reduce_scatter_block".
@@ -106,4 +106,4 @@ const AlgorithmChoice& algorithm_choice();
 // What is wrong with it, the setting named; empty when nothing is.
 const std::string& algorithm_problem();
 
-}  // namespace accord::core
+}  // namespace accord::coll

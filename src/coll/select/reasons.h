@@ -6,7 +6,7 @@
 
 #include "coll/select/selection.h"
 
-namespace accord::core::reason {
+namespace accord::coll::reason {
 
 // Of the call itself: known before anybody is asked.
 inline constexpr const char* kNothingStaged = "no buffer on a device";
@@ -56,4 +56,4 @@ inline constexpr const char* kNotByLibrary = "the collective library cannot do i
 inline constexpr const char* kTooEarly = "a rank uses no device yet";
 inline constexpr const char* kPeerDeclined = "another rank cannot take part";
 
-}  // namespace accord::core::reason
+}  // namespace accord::coll::reason

@@ -14,7 +14,7 @@
 #include "node/outbox.h"
 #include "node/quick_copy.h"
 
-namespace accord::core {
+namespace accord::coll {
 namespace {
 
 using node::Kind;
@@ -242,4 +242,4 @@ Sources sources_with(const AlgorithmChoice* info) {
   return {&algorithm_choice(), info, in_use.agreed.load() ? &in_use.table : nullptr};
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

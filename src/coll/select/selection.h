@@ -15,7 +15,7 @@
 #include "coll/select/names.h"
 #include "coll/select/table.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 const char* name_of(Origin origin);
 
@@ -86,4 +86,4 @@ void use_table();
 // The sources of this process; `info` of the communicator, or null.
 Sources sources_with(const AlgorithmChoice* info);
 
-}  // namespace accord::core
+}  // namespace accord::coll

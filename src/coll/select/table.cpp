@@ -12,7 +12,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-namespace accord::core {
+namespace accord::coll {
 
 namespace {
 
@@ -208,4 +208,4 @@ std::uint64_t Table::hash() const noexcept {
   return hash;
 }
 
-}  // namespace accord::core
+}  // namespace accord::coll

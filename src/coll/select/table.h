@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "coll/select/names.h"
 
-namespace accord::core {
+namespace accord::coll {
 
 class Table {
  public:
@@ -68,4 +68,4 @@ class Table {
   std::string runtime_;
 };
 
-}  // namespace accord::core
+}  // namespace accord::coll
