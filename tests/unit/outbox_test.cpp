@@ -342,6 +342,23 @@ TEST(Outbox, TellsTheRuntimeOfTurnsOnItsDevice) {
   EXPECT_EQ(2, third.expected());
 }
 
+// Also where the ranks cannot be a group because of it.
+TEST(Group, TellsTheRuntimeOfTurnsOnItsDevice) {
+  for (const bool shared : {false, true}) {
+    SharedRuntime first(7);
+    SharedRuntime second(shared ? 7 : 8);
+    node::Group groups[2];
+    std::vector<node::Record> records(2);
+    constexpr node::Use kUse{.region_bytes = std::size_t{64} << 10};
+    ASSERT_OK(groups[0].prepare(0, 2, first, 0, kUse, records[0]));
+    ASSERT_OK(groups[1].prepare(1, 2, second, 0, kUse, records[1]));
+    records[1].ok = shared ? 0 : 1;
+    for (node::Group& group : groups) EXPECT_EQ(!shared, group.accept(records).ok());
+    EXPECT_EQ(shared ? 0 : -1, first.expected());
+    EXPECT_EQ(shared ? 0 : -1, second.expected());
+  }
+}
+
 TEST(CopyOuts, BringAllTogether) {
   constexpr std::size_t kPartBytes = 40;
   constexpr std::size_t kParts = 16;
