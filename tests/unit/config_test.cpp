@@ -70,7 +70,7 @@ TEST(config, settings_for_users_are_few) {
   std::map<Audience, int> counts;
   for (const SettingRow& setting : read({}).rows) ++counts[setting.audience];
   EXPECT_LE(counts[Audience::user], 12);
-  EXPECT_EQ(15, counts[Audience::threshold]);
+  EXPECT_EQ(16, counts[Audience::threshold]);
   EXPECT_EQ(Audience::user, row(read({}), "ACCORD_LOG").audience);
   EXPECT_EQ(Audience::threshold, row(read({}), "ACCORD_NODE_BYTES").audience);
   EXPECT_EQ(Audience::expert, row(read({}), "ACCORD_REGION_BYTES").audience);

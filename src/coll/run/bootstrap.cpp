@@ -101,10 +101,15 @@ bool Bootstrap::has_inboxes() const {
          (by_pairs() || args_.exchange->block_bytes <= inboxes->lane_bytes());
 }
 
+// The call is short, and each step on the device would wait for the other ranks' kernels.
+bool Bootstrap::waits_for_turns() const {
+  return !args_.ways.in_turns && team_.regions.group->shares_device();
+}
+
 bool Bootstrap::has_regions() const {
   const node::Group* const regions = team_.regions.group.get();
   if (!args_.exchange || !args_.exchange->fits_regions || regions == nullptr) return false;
-  if (!args_.ways.in_turns && regions->shares_device()) return false;
+  if (waits_for_turns()) return false;
   return args_.exchange->op == device::ReduceOp::none || regions->reduces();
 }
 
@@ -175,7 +180,8 @@ std::string Bootstrap::why(const Algorithm& algorithm, const core::Vote& vote) c
     return declined ? reason::kNoLongPair : reason::kSeldom;
   }
   const bool fits_regions = args_.exchange->fits_regions;
-  if (fits_regions && team_.regions.group) return reason::kNoKernels;
+  if (fits_regions && team_.regions.group)
+    return waits_for_turns() ? reason::kInTurns : reason::kNoKernels;
   const core::NodeGroup& here = fits_regions ? team_.regions : team_.inboxes;
   const core::NodeGroup& group = team_.nodes.local.declined ? team_.nodes.local : here;
   return group.why_declined.empty() ? reason::kSeldom

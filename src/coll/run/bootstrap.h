@@ -58,6 +58,7 @@ class Bootstrap {
   bool wants_two_levels(const core::Vote& vote) const;
   bool has_two_levels(const core::Vote& vote) const;
   bool has_inboxes() const;
+  bool waits_for_turns() const;
   bool has_regions() const;
   std::size_t wanted_region_bytes() const;
   std::size_t wanted_lane_bytes() const;

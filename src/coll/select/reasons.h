@@ -50,6 +50,7 @@ inline constexpr const char* kAllHost = "no buffer of any rank on a device";
 inline constexpr const char* kNoLongPair =
     "no rank has ACCORD_NODE_BYTES on a device for another rank";
 inline constexpr const char* kNoKernels = "a rank has no kernels";
+inline constexpr const char* kInTurns = "below ACCORD_TURN_BYTES, and ranks take turns on a device";
 inline constexpr const char* kDeclined = "group declined";
 inline constexpr const char* kSeldom = "not often enough for inboxes (ACCORD_INBOX_CALLS)";
 inline constexpr const char* kNotByLibrary = "the collective library cannot do it";
