@@ -29,7 +29,7 @@ coll::DeviceWays ways_of(const Outline& outline, const node::Call& call) {
 // The call as one from device to device; nothing where it is too short for that, or kernels do not
 // do it.
 std::optional<node::Call> exchange_of(const Outline& outline, int size, coll::DeviceWays& ways) {
-  if (!devices_in_job) return std::nullopt;
+  if (!job.has_devices) return std::nullopt;
   node::Call call{
       .kind = outline.kind, .size = size, .root = outline.root, .block_bytes = outline.size_bytes};
   if (!outline.blocks_bytes.empty()) {
@@ -55,7 +55,7 @@ std::optional<node::Call> exchange_of(const Outline& outline, int size, coll::De
 void prepare_two_levels(coll::CollArgs& made, const Outline& outline) {
   if (outline.op == MPI_OP_NULL) return;
   const auto type = typemap(outline.datatype);
-  if (wants_rank_order || !type || !type->dense()) {
+  if (job.wants_rank_order || !type || !type->dense()) {
     made.ways.leaders_max = 0;
     return;
   }
@@ -126,8 +126,8 @@ coll::CollArgs common_args(const Outline& outline, const CommState& state, MPI_C
   };
   made.exchange = exchange_of(outline, state.size, made.ways);
   // Libraries reduce in an order of their own.
-  if (wants_rank_order && outline.op != MPI_OP_NULL) made.ways.library = nullptr;
-  made.in_company = program_has_threads;
+  if (job.wants_rank_order && outline.op != MPI_OP_NULL) made.ways.library = nullptr;
+  made.in_company = job.has_threads;
   made.rank = state.rank;
   prepare_two_levels(made, outline);
   if (has_wires() && !state.mixed_worlds)

@@ -40,7 +40,7 @@ inline MPI_Count size_of(MPI_Datatype datatype) {
 // such call.
 template <class C>
 std::size_t long_bytes(C count, MPI_Datatype datatype) {
-  const std::size_t least_bytes = votes_from_bytes;
+  const std::size_t least_bytes = job.votes_from_bytes;
   if (count <= 0 || least_bytes == 0 || datatype == MPI_DATATYPE_NULL) return 0;
   const MPI_Count size = size_of(datatype);
   if (size <= 0) return 0;

@@ -89,7 +89,7 @@ bool passes(const Shape& call, Form form) {
     return false;
   if (refuses_calls(call.comm)) return false;
   if constexpr (Reduction<Shape>) {
-    if (wants_rank_order) return false;
+    if (job.wants_rank_order) return false;
   }
   if (!is_voted(form)) return true;
   const std::size_t size_bytes = pipeline_bytes(call);

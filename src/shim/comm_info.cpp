@@ -63,7 +63,7 @@ void keep(MPI_Comm comm, CommState& state, Choice choice) {
 // Takes from `info` what it says of algorithms. Collective: ranks that went different ways would
 // wait for each other for ever, so none counts unless all say the same, nor what counted before.
 void take_info(MPI_Comm comm, MPI_Info info, bool replaces) {
-  if (!devices_in_job) return;
+  if (!job.has_devices) return;
   CommState* const state = comm_state(comm);
   if (state == nullptr || state->inter || state->mixed_worlds) return;
   const std::optional<std::string> value = value_in(info);

@@ -62,7 +62,7 @@ int read_bytes(MPI_Comm comm, HeldMessage& message, Substitute& substitute) {
   std::memcpy(&header, substitute.bytes.data(), sizeof header);
   if (!is_header(header)) return MPI_SUCCESS;
   message.size_bytes = static_cast<MPI_Count>(header.size_bytes);
-  if (!node_joined || !outbox().recognises(header)) return MPI_SUCCESS;
+  if (!messaging.node_joined || !outbox().recognises(header)) return MPI_SUCCESS;
   substitute.header = header;
   outbox().is_probed(header);
   return MPI_SUCCESS;
@@ -110,7 +110,7 @@ int hold(int source, int tag, MPI_Comm comm, HeldMessages& held) {
       if (const int code = read(comm, message)) return code;
     }
     held.messages.push_back(std::move(message));
-    held_count.fetch_add(1);
+    messaging.held_count.fetch_add(1);
     if (status.MPI_TAG == tag) return MPI_SUCCESS;
   }
 }
@@ -123,7 +123,7 @@ HeldMessages* held_of(MPI_Comm comm) {
 void take(HeldMessages& held, std::deque<HeldMessage>::iterator at, HeldMessage& found) {
   found = std::move(*at);
   held.messages.erase(at);
-  held_count.fetch_sub(1);
+  messaging.held_count.fetch_sub(1);
 }
 
 // One that shall become the caller's: a probe leaves its MPI_ERROR as it is (MPI 4.1, 3.2.5).
@@ -140,7 +140,7 @@ std::unique_lock<std::recursive_mutex> lock_after_receives(HeldMessages& held) {
 }  // namespace
 
 void Substitute::begin_receive() {
-  if (header && node_joined) outbox().is_received(*header);
+  if (header && messaging.node_joined) outbox().is_received(*header);
 }
 
 std::shared_ptr<HeldMessages> make_held_messages() { return std::make_shared<HeldMessages>(); }
@@ -216,13 +216,11 @@ bool take_held(int source, int tag, HeldMessages& held, HeldMessage& found) {
 }
 
 std::shared_ptr<HeldMessages> held_messages(MPI_Comm comm) {
-  CommState* const state = messages_joined ? comm_state(comm) : nullptr;
+  CommState* const state = messaging.joined ? comm_state(comm) : nullptr;
   return state == nullptr ? nullptr : state->held;
 }
 
-bool must_post_receives() {
-  return messages_joined && program_has_threads && may_be_sent_headers();
-}
+bool must_post_receives() { return messaging.joined && job.has_threads && may_be_sent_headers(); }
 
 ReceiveOrder::ReceiveOrder(MPI_Comm comm) {
   if (!must_post_receives()) return;
@@ -235,7 +233,7 @@ ReceiveOrder::ReceiveOrder(MPI_Comm comm) {
 
 void give_out(MPI_Message message, std::shared_ptr<Substitute> substitute) {
   Claims& all = claims();
-  if (substitute->header && node_joined) outbox().is_probed(*substitute->header);
+  if (substitute->header && messaging.node_joined) outbox().is_probed(*substitute->header);
   const std::lock_guard<std::mutex> locked(all.mutex);
   all.by_handle[to_bits(message)] = std::move(substitute);
   all.count.store(all.by_handle.size(), std::memory_order_release);

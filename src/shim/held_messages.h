@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "node/outbox.h"
+#include "shim/messaging.h"
 #include "shim/shim.h"
 
 namespace accord::shim {
@@ -44,9 +45,7 @@ struct HeldMessage {
   std::shared_ptr<Substitute> substitute;
 };
 
-// Of all communicators.
-inline std::atomic<std::size_t> held_count{0};
-inline bool holds_messages() { return held_count.load(std::memory_order_acquire) != 0; }
+inline bool holds_messages() { return messaging.held_count.load(std::memory_order_acquire) != 0; }
 
 // Of one communicator; those of one source in the order in which they were sent.
 struct HeldMessages {
@@ -59,7 +58,7 @@ struct HeldMessages {
   HeldMessages() = default;
   HeldMessages(const HeldMessages&) = delete;
   HeldMessages& operator=(const HeldMessages&) = delete;
-  ~HeldMessages() { held_count.fetch_sub(messages.size()); }
+  ~HeldMessages() { messaging.held_count.fetch_sub(messages.size()); }
 };
 
 std::shared_ptr<HeldMessages> make_held_messages();

@@ -39,9 +39,9 @@ class HostReceive {
  public:
   template <class C>
   HostReceive(const void* buf, C count, MPI_Datatype datatype) {
-    if (messages_joined && program_has_threads) {
+    if (messaging.joined && job.has_threads) {
       is_counted_ = true;
-      blind_calls.fetch_add(1);
+      messaging.blind_calls.fetch_add(1);
       // Pairs with the one in attend(): the other thread sees this receive, or this one its device.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
@@ -56,7 +56,7 @@ class HostReceive {
 
  private:
   void end() {
-    if (is_counted_) blind_calls.fetch_sub(1);
+    if (is_counted_) messaging.blind_calls.fetch_sub(1);
     is_counted_ = false;
   }
 

@@ -38,7 +38,8 @@ std::atomic<int> handle_uses{0};
 
 // A request of a reduction in rank order, too, has something left to do with its handles.
 bool needs_no_handles() {
-  return engine().idle() && handle_uses.load() == 0 && (!wants_rank_order || requests().empty());
+  return engine().idle() && handle_uses.load() == 0 &&
+         (!job.wants_rank_order || requests().empty());
 }
 
 }  // namespace

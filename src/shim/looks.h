@@ -35,8 +35,8 @@ inline int test_watched(const Watch& watched, MPI_Request* request, int* flag, M
 class Looks {
  public:
   Looks(int count, const MPI_Request array[]) {
-    if (node_joined) near_.emplace(outbox());
-    if (net_joined) far_.emplace(net_mail());
+    if (messaging.node_joined) near_.emplace(outbox());
+    if (messaging.net_joined) far_.emplace(net_mail());
     for (int i = 0; i < count && !requests().empty(); ++i) {
       auto work = requests().find(to_bits(array[i]));
       if (!work) continue;

@@ -180,9 +180,9 @@ void join_messages() {
     joined = config().p2p_bytes != 0 ? join_group()
                                      : Status(StatusCode::unsupported, "ACCORD_P2P_BYTES is 0");
   }
-  node_joined = joined.ok();
-  messages_joined = node_joined || net_joined;
-  if (node_joined) {
+  messaging.node_joined = joined.ok();
+  messaging.joined = messaging.node_joined || messaging.net_joined;
+  if (messaging.node_joined) {
     here.outbox.emplace(here.group, config().outbox_bytes);
     start_lineages();
     core::CallWatch::has_boards.store(true);
@@ -195,16 +195,16 @@ void join_messages() {
 
 void stop_messages() {
   stop_posted_receives();
-  if (node_joined) outbox().leave();
-  if (net_joined) net_messages().leave();
+  if (messaging.node_joined) outbox().leave();
+  if (messaging.net_joined) net_messages().leave();
 }
 
 // A message may wait until its receiver comes here, too, and nothing is freed that a peer has open.
 void leave_messages() {
-  messages_joined = false;
+  messaging.joined = false;
   leave_net_messages();
-  if (!node_joined) return;
-  node_joined = false;
+  if (!messaging.node_joined) return;
+  messaging.node_joined = false;
   core::CallWatch::has_boards.store(false);
   stop_lineages();
   engine().count_waits_in(nullptr);
@@ -226,7 +226,7 @@ node::Outbox& outbox() { return *node_mates().outbox; }
 namespace {
 
 bool is_of_net(const node::MessageHeader& header) {
-  return net_joined && net_messages().is_own(header);
+  return messaging.net_joined && net_messages().is_own(header);
 }
 
 }  // namespace
@@ -238,16 +238,17 @@ node::Lender& lender_of(const node::MessageHeader& header) {
 
 node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t received_bytes,
                           node::MessageHeader& header) {
-  if (node_joined && p2p::find_header(outbox(), segment, host, received_bytes, header))
+  if (messaging.node_joined && p2p::find_header(outbox(), segment, host, received_bytes, header))
     return &outbox();
-  if (net_joined && p2p::find_header(net_messages(), segment, host, received_bytes, header))
+  if (messaging.net_joined &&
+      p2p::find_header(net_messages(), segment, host, received_bytes, header))
     return &net_messages();
   return nullptr;
 }
 
 bool is_header(const node::MessageHeader& header) {
-  return (node_joined && outbox().recognises(header)) ||
-         (net_joined && net_messages().recognises(header));
+  return (messaging.node_joined && outbox().recognises(header)) ||
+         (messaging.net_joined && net_messages().recognises(header));
 }
 
 const char* path_of(const node::MessageHeader& header) {
@@ -273,27 +274,29 @@ void attend() {
   // What this rank lends and its program has freed is found, though it sends nothing any more.
   constexpr unsigned kCallsPerLook = 256;
   static thread_local unsigned calls = 0;
-  const bool is_invited = net_joined && net_mail().is_invited();
-  if (!node_joined && !is_invited) return;
-  const bool looks = hears_headers.load() && ++calls % kCallsPerLook == 0;
-  if (!looks && !is_invited && !(node_joined && outbox().has_news())) return;
-  if (node_joined && !outbox().is_attached()) attach_to_device_in_use();
-  const bool is_attached = node_joined && outbox().is_attached();
+  const bool is_invited = messaging.net_joined && net_mail().is_invited();
+  if (!messaging.node_joined && !is_invited) return;
+  const bool looks = messaging.hears_headers.load() && ++calls % kCallsPerLook == 0;
+  if (!looks && !is_invited && !(messaging.node_joined && outbox().has_news())) return;
+  if (messaging.node_joined && !outbox().is_attached()) attach_to_device_in_use();
+  const bool is_attached = messaging.node_joined && outbox().is_attached();
   if (!is_attached && !is_invited) return;
   // Pairs with those of receives that nobody looks after.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!hears_headers.load() && (has_blind_requests.load() || blind_calls.load() != 0)) return;
-  hears_headers.store(true);  // before a sender can know
+  if (!messaging.hears_headers.load() &&
+      (messaging.has_blind_requests.load() || messaging.blind_calls.load() != 0))
+    return;
+  messaging.hears_headers.store(true);  // before a sender can know
   if (is_attached) outbox().follow();
   if (is_invited) net_mail().accept_invitations();
 }
 
 void attend(const core::StagedBuffer& buffer) {
   const device::PointerInfo& where = buffer.where();
-  if (node_joined && !outbox().is_attached() && buffer.is_staged() &&
+  if (messaging.node_joined && !outbox().is_attached() && buffer.is_staged() &&
       where.kind == device::MemoryKind::device && where.runtime != nullptr)
     (void)outbox().attach(*where.runtime, where.device);
-  if (node_joined && outbox().is_attached()) outbox().look_for_turns();
+  if (messaging.node_joined && outbox().is_attached()) outbox().look_for_turns();
   attend();
 }
 
@@ -311,7 +314,7 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
   const coll::NetWay way = coll::outcome(size_bytes, asked,
                                          {.is_reached = net_messages().reaches(buffer),
                                           .has_rdma = device::rdma_adapter_on_machine(),
-                                          .has_idle_core = has_idle_core});
+                                          .has_idle_core = messaging.has_idle_core});
   return way.way == coll::NetWay::Way::design ? net::design_at(way.design) : nullptr;
 }
 
@@ -370,7 +373,7 @@ Status end_message(const node::MessageHeader& header, const Status& posted,
 }
 
 void watch_calls(MPI_Comm comm, CommState& state) {
-  if (!node_joined || state.inter || state.mixed_worlds || state.size == 1) return;
+  if (!messaging.node_joined || state.inter || state.mixed_worlds || state.size == 1) return;
   const std::uint64_t number = sure_lineage_of(comm);
   if (number == 0) return;
   std::call_once(state.node_ranks_known, [&] { find_node_ranks(comm, state); });
@@ -383,7 +386,7 @@ void watch_calls(MPI_Comm comm, CommState& state) {
 }
 
 int node_rank(MPI_Comm comm, int rank) {
-  CommState* const state = node_joined ? comm_state(comm) : nullptr;
+  CommState* const state = messaging.node_joined ? comm_state(comm) : nullptr;
   if (state == nullptr) return -1;
   std::call_once(state->node_ranks_known, [&] { find_node_ranks(comm, *state); });
   const auto index = static_cast<std::size_t>(rank);
@@ -391,10 +394,10 @@ int node_rank(MPI_Comm comm, int rank) {
 }
 
 bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) {
-  if (!messages_joined || size_bytes != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
+  if (!messaging.joined || size_bytes != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
     return false;
   if (const int near = node_rank(comm, source); near >= 0) return outbox().may_hear_from(near);
-  return net_joined && hears_headers.load() && net_rank(comm, source) >= 0;
+  return messaging.net_joined && messaging.hears_headers.load() && net_rank(comm, source) >= 0;
 }
 
 bool takes_header(MPI_Datatype datatype) { return common_element(datatype) != 0; }

@@ -17,26 +17,10 @@
 #include "p2p/device_message.h"
 #include "shim/describe.h"
 #include "shim/held_messages.h"
+#include "shim/messaging.h"
 #include "shim/net_messages.h"
 
 namespace accord::shim {
-
-// The ranks of this node can send each other headers.
-inline bool node_joined = false;
-// Those, or ranks of different nodes.
-inline bool messages_joined = false;
-// A receive from before the first use of a device may be under way for good, in which nobody would
-// look for a header: then this rank gets none.
-inline std::atomic<bool> has_blind_requests{false};
-// Such blocking calls, where several threads may receive: this rank opens nothing meanwhile.
-inline std::atomic<int> blind_calls{0};
-// This rank has opened what a peer lends.
-inline std::atomic<bool> hears_headers{false};
-
-// How many sessions the program has. A message on a communicator of one may be received after
-// MPI_Finalize, when nobody knows headers any more, and none can be told from those of the world:
-// so nothing is sent by a header meanwhile.
-inline std::atomic<int> open_sessions{0};
 
 // Together with all ranks of MPI_COMM_WORLD; the last waits for those of this node.
 void join_messages();
@@ -44,7 +28,7 @@ void join_messages();
 void stop_messages();
 void leave_messages();
 
-// Only where node_joined.
+// Only where messaging.node_joined.
 node::Outbox& outbox();
 
 // Who keeps a message of this rank.
@@ -58,13 +42,15 @@ bool is_header(const node::MessageHeader& header);
 const char* path_of(const node::MessageHeader& header);
 
 // Messages that come may be headers.
-inline bool listens() { return messages_joined && hears_headers.load(std::memory_order_acquire); }
+inline bool listens() {
+  return messaging.joined && messaging.hears_headers.load(std::memory_order_acquire);
+}
 // Or may before the call is through, since another thread opens something.
-inline bool may_listen() { return messages_joined && (program_has_threads || listens()); }
+inline bool may_listen() { return messaging.joined && (job.has_threads || listens()); }
 
 // Whether anybody could send headers here, if this rank looked for them.
 inline bool may_be_sent_headers() {
-  return device::any_active() || (net_joined && net_mail().was_invited());
+  return device::any_active() || (messaging.net_joined && net_mail().was_invited());
 }
 
 // Opens what peers lend since this rank has looked last. Costs a look at memory where there is
@@ -86,16 +72,16 @@ bool has_room_for_header(C count, MPI_Datatype datatype) {
 // for is held. Remembers one that would have to be, had this process used a device already.
 template <class C>
 bool must_look_after(C count, MPI_Datatype datatype, Lasts lasts) {
-  if (!messages_joined) return false;
+  if (!messaging.joined) return false;
   if (!may_be_sent_headers()) {
     if (lasts == Lasts::call || !has_room_for_header(count, datatype)) return false;
-    has_blind_requests.store(true);
+    messaging.has_blind_requests.store(true);
     // Pairs with the one in attend(): the other thread sees this receive, or this one its device.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return may_be_sent_headers();
   }
   attend();
-  if (program_has_threads || holds_messages()) return true;
+  if (job.has_threads || holds_messages()) return true;
   return (lasts == Lasts::request || listens()) && has_room_for_header(count, datatype);
 }
 
@@ -116,7 +102,7 @@ bool moves_whole(MPI_Datatype datatype);
 
 template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
-  if (!messages_joined) return {};
+  if (!messaging.joined) return {};
   if (may_be_sent_headers()) attend(buffer);
   if (count <= 0 || datatype == MPI_DATATYPE_NULL) return {};
   return {count, datatype, lasts,
@@ -125,10 +111,10 @@ Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datat
 
 // After a receive of less than a header that has failed: the message may have been too long for it.
 inline void give_up_cut_off(Landing landing, void* host) {
-  if (!messages_joined || !landing.may_cut_header_off()) return;
+  if (!messaging.joined || !landing.may_cut_header_off()) return;
   const auto ticket = p2p::cut_off_ticket(landing.segment(), host);
-  if (ticket && node_joined) outbox().dismiss(*ticket);
-  if (ticket && net_joined) net_messages().dismiss(*ticket);
+  if (ticket && messaging.node_joined) outbox().dismiss(*ticket);
+  if (ticket && messaging.net_joined) net_messages().dismiss(*ticket);
 }
 
 // A message whose header is sent next. It is taken back unless that is so: also where the program's
@@ -172,7 +158,7 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
                     MPI_Comm comm, node::MessageHeader& header, bool& posted,
                     Synchronous synchronous = Synchronous::no) {
   posted = false;
-  if (!messages_joined || !buffer.is_staged() || open_sessions.load() != 0) return {};
+  if (!messaging.joined || !buffer.is_staged() || messaging.open_sessions.load() != 0) return {};
   const core::Segment segment = segment_of(count, datatype);
   const coll::MessageWay way = way_of_message(comm, segment.size_bytes());
   const bool can_be_near = way != coll::MessageWay::staged;
@@ -180,7 +166,7 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
     return takes_header(datatype) ? post_message(buffer, segment, near, way, header, posted)
                                   : Status();
   // Between nodes no sender knows whether its header has been probed only.
-  const bool may_be_far = net_joined && synchronous == Synchronous::no;
+  const bool may_be_far = messaging.net_joined && synchronous == Synchronous::no;
   const net::Design* const design =
       may_be_far ? design_of_message(comm, buffer, segment.size_bytes()) : nullptr;
   const int far = design != nullptr ? net_rank(comm, dest) : -1;

@@ -147,21 +147,21 @@ void join_net_messages(int node) {
           MPI_SUCCESS ||
       std::ranges::all_of(here.nodes, [&](int other) { return other == node; }))
     return;
-  has_idle_core = machine_has_idle_core();
+  messaging.has_idle_core = machine_has_idle_core();
   const Status joined = join(here);
-  net_joined = joined.ok();
-  if (net_joined) return;
+  messaging.net_joined = joined.ok();
+  if (messaging.net_joined) return;
   log::message(here.speaks ? log::Level::warn : log::Level::info,
                "ACCORD_NET_DESIGN: messages between nodes are staged through the host: {}",
                joined.message());
 }
 
 void leave_net_messages() {
-  if (!net_joined) return;
+  if (!messaging.net_joined) return;
   Net& here = net();
   // What a peer fetches this rank serves until then.
   (void)host::Barrier(MPI_COMM_WORLD);
-  net_joined = false;
+  messaging.net_joined = false;
   const net::Mail::Counters counters = here.mail->counters();
   log::info(
       "net: this rank has sent {} messages to other nodes by headers ({} of them copied for that) "

@@ -9,20 +9,16 @@
 #include <mpi.h>
 
 #include "p2p/net_messages.h"
+#include "shim/messaging.h"
 #include "shim/shim.h"
 
 namespace accord::shim {
-
-// The ranks of different nodes can send each other headers.
-inline bool net_joined = false;
-// This machine has more cores than ranks.
-inline bool has_idle_core = false;
 
 // Together with all ranks of MPI_COMM_WORLD. `node`: the same number on all ranks of a node alone.
 void join_net_messages(int node);
 void leave_net_messages();
 
-// Only where net_joined.
+// Only where messaging.net_joined.
 p2p::NetMessages& net_messages();
 net::Mail& net_mail();
 

@@ -18,7 +18,7 @@ namespace accord::shim {
 // Stands for a size where there is none: such calls take their turn wherever they may go another
 // way.
 inline std::size_t turn_bytes(bool arguments_there) {
-  return arguments_there && devices_in_job && config().node_bytes != 0 ? 1 : 0;
+  return arguments_there && job.has_devices && config().node_bytes != 0 ? 1 : 0;
 }
 template <class Call>
 bool is_root(const Call& call) {

@@ -178,7 +178,7 @@ partitioned::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_D
     return {};
   }
   const auto type = typemap(datatype);
-  const bool commutative = commutes != 0 && !wants_rank_order;
+  const bool commutative = commutes != 0 && !job.wants_rank_order;
   agree(canonical_op(op));
   const auto local = std::make_shared<LocalReduction>(datatype, op);
   plan_.reduction = {
@@ -195,7 +195,7 @@ partitioned::ReductionOutline PartitionedDraft::reduces(std::size_t count, MPI_D
           .count = count,
           .element_bytes = type->size_bytes(),
           .commutative = commutative,
-          .in_rank_order = wants_rank_order};
+          .in_rank_order = job.wants_rank_order};
 }
 
 int PartitionedDraft::finish(partitioned::Schedule schedule) {

@@ -31,7 +31,7 @@ class Looking final : public core::Operation {
 
   Phase advance(core::HostPort&) override {
     const bool is_stopped = is_stopped_.load();
-    if (!is_stopped && node_joined && outbox().is_awaited() && is_time()) look();
+    if (!is_stopped && messaging.node_joined && outbox().is_awaited() && is_time()) look();
     const std::lock_guard locked(mutex_);
     is_active_ = has_posted_receives() && !is_stopped;
     return is_active_ ? Phase::issued : Phase::done;
@@ -81,7 +81,7 @@ std::atomic<std::uint32_t> posted{0};
 
 }  // namespace
 
-PostedReceive::PostedReceive() : is_counted_(node_joined) {
+PostedReceive::PostedReceive() : is_counted_(messaging.node_joined) {
   if (!is_counted_) return;
   posted.fetch_add(1);
   outbox().own_board().posted.fetch_add(1, std::memory_order_relaxed);
@@ -91,7 +91,7 @@ PostedReceive::PostedReceive() : is_counted_(node_joined) {
 PostedReceive::~PostedReceive() {
   if (!is_counted_) return;
   posted.fetch_sub(1);
-  if (node_joined) outbox().own_board().posted.fetch_sub(1, std::memory_order_relaxed);
+  if (messaging.node_joined) outbox().own_board().posted.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool has_posted_receives() { return posted.load(std::memory_order_relaxed) != 0; }

@@ -84,7 +84,7 @@ class RankOrderReduction {
 // between two groups, counts beyond int, and wrong arguments, which it reports.
 
 inline bool can_go_in_rank_order(MPI_Op op, MPI_Datatype datatype, const CommState& state) {
-  if (!wants_rank_order || state.inter || state.size == 1) return false;
+  if (!job.wants_rank_order || state.inter || state.size == 1) return false;
   if (op == MPI_OP_NULL || op == MPI_REPLACE || op == MPI_NO_OP) return false;
   if (datatype == MPI_DATATYPE_NULL || !typemap(datatype)) return false;
   return canonical_op(op) == 0 || takes_operation(datatype, op);

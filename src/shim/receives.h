@@ -59,7 +59,7 @@ template <class C>
 int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
               MPI_Request* request) {
   // Where messages may be held when it is started, it is looked after whatever it has room for.
-  if (!messages_joined && engine().idle() && !needs_us(buf))
+  if (!messaging.joined && engine().idle() && !needs_us(buf))
     return host::Recv_init(buf, count, datatype, source, tag, comm, request);
   const core::CallScope scope("MPI_Recv_init", {"buf", buf});
   const stages::Story story = begin_story("MPI_Recv_init");
@@ -67,7 +67,7 @@ int Recv_init(void* buf, C count, MPI_Datatype datatype, int source, int tag, MP
   Description d = description_of_recv(buf, count, datatype);
   check::Call checked("MPI_Recv_init", comm, {}, request, check::Lifetime::persistent);
   checked.look(d);
-  d.looked_after = messages_joined;
+  d.looked_after = messaging.joined;
   return issue_request(
       story, comm, std::move(d), Handle::persistent, request,
       [&](const void*, void* recv) {

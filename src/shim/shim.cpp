@@ -332,8 +332,8 @@ namespace {
 void make_keyvals() {
   Runtime& here = runtime();
   if (here.comm_keyval != MPI_KEYVAL_INVALID) return;
-  votes_from_bytes = config().pipeline_bytes;
-  wants_rank_order = config().deterministic;
+  job.votes_from_bytes = config().pipeline_bytes;
+  job.wants_rank_order = config().deterministic;
   stages::start();
   check::open();
   (void)host::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm_state, &here.comm_keyval,
@@ -405,12 +405,12 @@ void start_runtime(const JobFacts& facts) {
   here.engine.allow_threads(facts.threads);
   here.port.world_model = true;
   end_with_self();
-  devices_in_job = facts.devices;
-  program_has_threads = facts.program_threads;
+  job.has_devices = facts.devices;
+  job.has_threads = facts.program_threads;
   engine().allow_rest(!facts.program_threads);
   // Which way calls of which size go, and that short ones may go one, selection says. Without a
   // device there is nothing to overlap.
-  votes_from_bytes = facts.devices ? 1 : 0;
+  job.votes_from_bytes = facts.devices ? 1 : 0;
   here.private_comm.open_world();
   int rank = 0;
   int size = 1;
@@ -439,14 +439,14 @@ void start_session_runtime() {
   make_keyvals();
   tell_config_warnings(true);
   runtime().private_comm.open_session();
-  open_sessions.fetch_add(1);
+  messaging.open_sessions.fetch_add(1);
 }
 
 void stop_session_runtime() {
   Runtime& here = runtime();
   here.engine.wait_until([&] { return here.engine.idle(); });
   const std::lock_guard<std::mutex> locked(here.life_mutex);
-  open_sessions.fetch_sub(1);
+  messaging.open_sessions.fetch_sub(1);
   if (!here.private_comm.close_session()) return;
   stages::finish(-1);
   forget_host();
@@ -459,7 +459,7 @@ void prepare_to_stop() {
   Runtime& here = runtime();
   // MPICH takes no locks any more in delete functions of MPI_COMM_SELF.
   here.engine.stop_thread();
-  if (here.private_comm.is_of_session() || open_sessions.load() != 0) stop_runtime();
+  if (here.private_comm.is_of_session() || messaging.open_sessions.load() != 0) stop_runtime();
 }
 
 void stop_runtime() {

@@ -113,14 +113,18 @@ inline bool refuses_calls(MPI_Comm comm) {
   return state != nullptr && state->queue->watch.refuses();
 }
 
-// Collectives of at least this size vote on the way they go (0: none), and where some rank has a
-// device that may be from device to device. Equal on all ranks. Set by start_runtime.
-inline std::size_t votes_from_bytes = 0;
-inline bool devices_in_job = false;
-// On some rank the program may call MPI from several threads at once.
-inline bool program_has_threads = false;
-// Reductions give the same bits whatever way they go.
-inline bool wants_rank_order = false;
+// What all ranks have found out together at initialisation: start_runtime sets it.
+struct Job {
+  // Collectives of at least this size vote on the way they go (0: none), and where some rank has a
+  // device that may be from device to device.
+  std::size_t votes_from_bytes = 0;
+  bool has_devices = false;
+  // On some rank the program may call MPI from several threads at once.
+  bool has_threads = false;
+  // Reductions give the same bits whatever way they go.
+  bool wants_rank_order = false;
+};
+inline Job job;
 
 // What all ranks of the job have agreed on at initialisation.
 struct JobFacts {

@@ -59,7 +59,7 @@ const char* why_no_exchange(const Shape& call, const CommState& state,
   if constexpr (!std::is_same_v<decltype(pipeline_bytes(call)), std::size_t>) {
     return reason::kHostOnly;
   } else {
-    if (!devices_in_job) return reason::kNoDevices;
+    if (!job.has_devices) return reason::kNoDevices;
     const auto sketch = outline(call, state);
     if (sketch && sketch->asked.for_host()) return reason::of(sketch->asked.origin);
     if constexpr (AmongNeighbours<Shape>) {

@@ -72,7 +72,7 @@ bool PersistentProbedSend::early_is_through() {
     is_cancelled_ = flag == 1 && completion_of(told).cancelled;
   }
   is_through_ = is_sent_;
-  if (!is_sent_ || !is_posted_ || !status_.ok() || is_cancelled_ || !node_joined)
+  if (!is_sent_ || !is_posted_ || !status_.ok() || is_cancelled_ || !messaging.node_joined)
     return is_through_;
   status_ = outbox().look_for_receive(header_, is_through_);
   is_through_ = is_through_ || !status_.ok() || outbox().is_leaving();
@@ -85,7 +85,8 @@ bool PersistentProbedSend::cancel() {
 }
 
 Status PersistentProbedSend::finish(const core::Completion&) {
-  if (is_posted_ && node_joined && (is_cancelled_ || !status_.ok())) outbox().withdraw(header_);
+  if (is_posted_ && messaging.node_joined && (is_cancelled_ || !status_.ok()))
+    outbox().withdraw(header_);
   facts = core::MessageInfo{.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
   facts->is_cancelled = is_cancelled_;
   plain_.reset();

@@ -23,7 +23,7 @@ namespace accord::shim {
 template <class C>
 int prober(C count, MPI_Datatype datatype, int dest, MPI_Comm comm) {
   MPI_Count size = 0;
-  if (!node_joined || count <= 0 || datatype == MPI_DATATYPE_NULL ||
+  if (!messaging.node_joined || count <= 0 || datatype == MPI_DATATYPE_NULL ||
       host::Type_size_x(datatype, &size) != MPI_SUCCESS ||
       size * static_cast<MPI_Count>(count) != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
     return -1;
@@ -34,7 +34,7 @@ int prober(C count, MPI_Datatype datatype, int dest, MPI_Comm comm) {
 struct MarkedMessage {
   explicit MarkedMessage(int to) : receiver(to) {}
   ~MarkedMessage() {
-    if (node_joined) outbox().end_plain(receiver);
+    if (messaging.node_joined) outbox().end_plain(receiver);
   }
   MarkedMessage(const MarkedMessage&) = delete;
   MarkedMessage& operator=(const MarkedMessage&) = delete;

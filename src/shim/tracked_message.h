@@ -67,7 +67,7 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   const std::size_t received_bytes = completion.received_bytes;
   node::MessageHeader header;
   core::Segment segment;
-  if (messages_joined && d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
+  if (messaging.joined && d.landing.may_hold_header(received_bytes)) segment = d.landing.segment();
   const node::Lender* const lender =
       segment.type == nullptr ? nullptr
                               : find_lender(segment, d.recv.host(), received_bytes, header);
@@ -79,7 +79,7 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
   facts->received_bytes = header.size_bytes;
   const char* const path = path_of(header);
   const Status status =
-      net_joined && lender == &net_messages()
+      messaging.net_joined && lender == &net_messages()
           ? net_messages().fetch(segment, d.recv, header, collected.of_others)
           : p2p::fetch_message(outbox(), segment, d.recv, header, collected.of_node);
   coll::set_last_path(path);
@@ -225,7 +225,7 @@ class TrackedHeader final : public core::Tracked {
     context = to_bits(comm);
   }
   Status finish(const core::Completion& completion) override {
-    if (messages_joined && (completion.failed || completion.cancelled))
+    if (messaging.joined && (completion.failed || completion.cancelled))
       lender_of(header).withdraw(header);
     return {};
   }

@@ -22,7 +22,7 @@ namespace accord::shim {
 // which the host MPI shall report.
 template <class C>
 std::size_t mean_bytes(MPI_Comm comm, const C* counts, MPI_Datatype datatype) {
-  if (votes_from_bytes == 0 || counts == nullptr || datatype == MPI_DATATYPE_NULL) return 0;
+  if (job.votes_from_bytes == 0 || counts == nullptr || datatype == MPI_DATATYPE_NULL) return 0;
   const CommState* const state = comm_state(comm);
   if (state == nullptr || state->inter) return 0;
   MPI_Count total = 0;
@@ -31,7 +31,7 @@ std::size_t mean_bytes(MPI_Comm comm, const C* counts, MPI_Datatype datatype) {
     total += counts[rank];
   }
   const auto bytes = static_cast<std::size_t>(total * size_of(datatype) / state->size);
-  return bytes >= votes_from_bytes ? bytes : 0;
+  return bytes >= job.votes_from_bytes ? bytes : 0;
 }
 template <class C>
 std::size_t pipeline_bytes(const shape::Reduce_scatter<C>& call) {
