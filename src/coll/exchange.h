@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// A collective that goes from device to device within a node, as its operation sees it: a state
-// machine that is polled and never waits. To be made in the order of the communicator's calls.
+// A collective that goes from device to device, as its operation sees it: a state machine that is
+// polled and never waits. To be made in the order of the communicator's calls.
 //
 // All of them reduce in rank order, the same on all ranks, but for those of a collective library;
 // in two levels it is the order of the ranks of each node, then that of the nodes, and one rank

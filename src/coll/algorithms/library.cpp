@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Calls by a collective library, NCCL or its like (exchange.h).
+// Calls by a collective library, NCCL or its like (coll/library/exchange.h).
 #include "coll/algorithm.h"
 #include "coll/library/exchange.h"
 #include "core/team.h"

@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Calls whose ranks are on several nodes: up to the leaders of each node, between the nodes, and
-// down (exchange.h); pair by pair coll/pairs/two_level_pairs.h.
+// down (coll/inter/exchange.h); pair by pair coll/pairs/two_level_pairs.h.
 #include <climits>
 
 #include "base/config.h"

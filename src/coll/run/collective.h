@@ -76,10 +76,8 @@ void explain(core::CommQueue& queue, const Status& status) noexcept;
 // Why `call` goes the way that `turn` decides, in words for people.
 std::string why(const CollectiveCall& call, const std::optional<core::Turn>& turn);
 
-// The way the calling thread's last call took that was not the host MPI's alone, for people: a path
-// of coll/algorithm.h or the name of a collective library, "queued" where that is not
-// known yet,
-// "-" before the first.
+// The way the calling thread's last call took that was not the host MPI's alone, for people: one
+// of docs/tracing.md, "queued" where that is not known yet, "-" before the first.
 const char* last_path() noexcept;
 void set_last_path(const char* path) noexcept;
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Why a call goes the way it does, for people: all words that a trace uses, in one place.
+// Why a call goes the way it does, for people: all words that a trace uses but the texts of a
+// Status.
 #pragma once
 
-#include "coll/select/selection.h"
+#include "coll/algorithm.h"
 
 namespace accord::coll::reason {
 
