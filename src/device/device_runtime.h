@@ -220,8 +220,8 @@ class DeviceRuntime {
   // Where such a library finds what is at `pointer`, which is memory of this runtime.
   virtual void* address_for_library(void* pointer) noexcept { return pointer; }
   virtual KernelPlace kernel_place(int /*device*/) { return {}; }
-  // Kernels of this process take turns on `device` with those of another one (takes_turns), from
-  // now on: copies avoid what waits for a turn, where they can.
+  // Kernels of this process take long turns on `device` with those of another one, from now on:
+  // copies avoid what waits for a turn, where they can.
   virtual void expect_turns(int /*device*/) noexcept {}
 
   // Host memory this runtime copies to and from fastest (page-locked). Owned by the caller, freed

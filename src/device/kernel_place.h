@@ -15,6 +15,8 @@ namespace accord::device {
 struct KernelPlace {
   std::uint64_t device = 0;  // differs for devices that are different; 0: nobody waits there
   std::uint64_t server = 0;  // differs for servers that are different; 0: none
+  // What a turn takes where that is long (an H100: 150); 0: it is not, as far as anybody knows.
+  std::uint64_t turn_us = 0;
 };
 
 // Whether kernels of these two take turns, so that one that waits keeps the other from running.
@@ -23,11 +25,23 @@ constexpr bool takes_turns(const KernelPlace& one, const KernelPlace& other) noe
          (one.server == 0 || one.server != other.server);
 }
 
+// The same, where a turn is long.
+constexpr bool takes_long_turns(const KernelPlace& one, const KernelPlace& other) noexcept {
+  return one.turn_us != 0 && takes_turns(one, other);
+}
+
 // Whether those of any two do.
 constexpr bool take_turns(std::span<const KernelPlace> places) noexcept {
   for (std::size_t one = 0; one < places.size(); ++one)
     for (const KernelPlace& other : places.subspan(one + 1))
       if (takes_turns(places[one], other)) return true;
+  return false;
+}
+
+constexpr bool take_long_turns(std::span<const KernelPlace> places) noexcept {
+  for (std::size_t one = 0; one < places.size(); ++one)
+    for (const KernelPlace& other : places.subspan(one + 1))
+      if (takes_long_turns(places[one], other)) return true;
   return false;
 }
 

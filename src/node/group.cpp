@@ -181,15 +181,15 @@ std::size_t lane_bytes_where_shared(std::size_t ranks) {
 }  // namespace
 
 // Also of ranks that cannot be a group for it.
-void Group::look_for_turns(std::span<const Record> records) noexcept {
-  const device::KernelPlace& mine = records[static_cast<std::size_t>(rank_)].kernels;
-  for (const Record& one : records) {
-    for (const Record& other : records)
-      shares_device_ =
-          shares_device_ || (&one < &other && device::takes_turns(one.kernels, other.kernels));
-    if (&one != &records[static_cast<std::size_t>(rank_)] && device::takes_turns(one.kernels, mine))
+void Group::look_for_turns(std::span<const Record> records) {
+  std::vector<device::KernelPlace> places;
+  for (const Record& record : records) places.push_back(record.kernels);
+  shares_device_ = device::take_turns(places);
+  takes_long_turns_ = device::take_long_turns(places);
+  const auto mine = static_cast<std::size_t>(rank_);
+  for (std::size_t rank = 0; rank < places.size(); ++rank)
+    if (rank != mine && device::takes_long_turns(places[mine], places[rank]))
       runtime_->expect_turns(device_);
-  }
 }
 
 Status Group::accept(std::span<const Record> records) {

@@ -158,6 +158,8 @@ class Group {
   bool reduces() const noexcept { return reduces_; }
   // Two ranks' memory is on one device, on which only one of them can be at work at a time.
   bool shares_device() const noexcept { return shares_device_; }
+  // And to wait for the other takes long (device::KernelPlace).
+  bool takes_long_turns() const noexcept { return takes_long_turns_; }
   device::DeviceRuntime& runtime() const noexcept { return *runtime_; }
   int device() const noexcept { return device_; }
   std::size_t slot_bytes() const noexcept { return use_.region_bytes / kSlots; }
@@ -272,7 +274,7 @@ class Group {
   Status address_inboxes();
   Status try_to_reduce();
   bool is_sound(const Record& record) const noexcept;
-  void look_for_turns(std::span<const Record> records) noexcept;
+  void look_for_turns(std::span<const Record> records);
   Status find_meeting_place();
   std::vector<int> descriptors_to_send();
   Status make_mailbox_file();
@@ -305,6 +307,7 @@ class Group {
   std::size_t bounce_bytes_ = 0;
   bool reduces_ = false;
   bool shares_device_ = false;
+  bool takes_long_turns_ = false;
   bool takes_packets_ = false;
   bool shown_ = false;                                       // peers may have opened the region
   std::vector<Record> records_;                              // by rank, until all is open

@@ -22,6 +22,7 @@ bool Outbox::attach(device::DeviceRuntime& runtime, int device) {
     OutboxBoard& board = group_->outbox(group_->rank());
     board.kernel_server.store(kernels.server, std::memory_order_relaxed);
     board.kernel_device.store(kernels.device, std::memory_order_relaxed);
+    board.kernel_turn_us.store(kernels.turn_us, std::memory_order_relaxed);
     group_->outbox(0).attached.fetch_add(1, std::memory_order_acq_rel);
     attached_.store(true, std::memory_order_release);
   }
@@ -35,11 +36,12 @@ void Outbox::look_for_turns() noexcept {
   const auto place = [&](int rank) {
     const OutboxBoard& board = group_->outbox(rank);
     return device::KernelPlace{.device = board.kernel_device.load(std::memory_order_relaxed),
-                               .server = board.kernel_server.load(std::memory_order_relaxed)};
+                               .server = board.kernel_server.load(std::memory_order_relaxed),
+                               .turn_us = board.kernel_turn_us.load(std::memory_order_relaxed)};
   };
   const device::KernelPlace mine = place(group_->rank());
   for (int rank = 0; rank < group_->size(); ++rank) {
-    if (rank == group_->rank() || !device::takes_turns(mine, place(rank))) continue;
+    if (rank == group_->rank() || !device::takes_long_turns(mine, place(rank))) continue;
     takes_turns_.store(true, std::memory_order_relaxed);
     runtime().expect_turns(device());
     return;

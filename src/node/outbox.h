@@ -153,8 +153,9 @@ struct alignas(128) OutboxBoard {
   std::atomic<std::uint32_t> posted{0};
   std::atomic<std::uint64_t> looks{0};
   // Where its kernels run (device::KernelPlace), once it is attached.
-  std::atomic<std::uint64_t> kernel_server{0};
   std::atomic<std::uint64_t> kernel_device{0};
+  std::atomic<std::uint64_t> kernel_server{0};
+  std::atomic<std::uint64_t> kernel_turn_us{0};
 };
 
 class Outbox final : public Lender {

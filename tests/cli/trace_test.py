@@ -141,11 +141,11 @@ def test_the_reasons_of_calls_that_fit_into_inboxes(run: Run) -> None:
     # Both ranks' servers want the device for themselves: regions instead, where a call is long.
     declined = "group declined: node: ranks share a device, where kernels must not wait"
     settings = {"ACCORD_INBOX_CALLS": 1, "ACCORD_TEST_EXCLUSIVE_DEVICE": 1}
-    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_TURN_BYTES=0, **settings), 0)
+    lines = lines_of(run(ACCORD_TRACE=1, **settings), 0)
     assert lines[0].endswith("-> node (this call votes)")
     assert f"{short} -> staged (this call votes: {declined})" in lines
     # A turn would take longer than to stage it.
-    lines = lines_of(run(ACCORD_TRACE=1, **settings), 0)
+    lines = lines_of(run(ACCORD_TRACE=1, ACCORD_TEST_TURN_US=150, **settings), 0)
     in_turns = "below ACCORD_TURN_BYTES, and ranks take turns on a device"
     assert lines[0].endswith(f"-> staged (this call votes: {in_turns})")
     # Unless one server runs the kernels of both side by side, as under NVIDIA's MPS.

@@ -315,7 +315,7 @@ TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
 // As where two processes share a GPU without a server for their kernels.
 class SharedRuntime final : public ForwardingRuntime {
  public:
-  explicit SharedRuntime(std::uint64_t device) : place_{.device = device} {}
+  explicit SharedRuntime(std::uint64_t device) : place_{.device = device, .turn_us = 150} {}
 
   device::KernelPlace kernel_place(int) override { return place_; }
   void expect_turns(int device) noexcept override { expected_ = device; }

@@ -103,7 +103,7 @@ bool Bootstrap::has_inboxes() const {
 
 // The call is short, and each step on the device would wait for the other ranks' kernels.
 bool Bootstrap::waits_for_turns() const {
-  return !args_.ways.in_turns && team_.regions.group->shares_device();
+  return !args_.ways.in_turns && team_.regions.group->takes_long_turns();
 }
 
 bool Bootstrap::has_regions() const {

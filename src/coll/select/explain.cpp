@@ -172,13 +172,13 @@ bool devices_take_packets() {
 }
 
 // So many ranks on the devices here.
-bool take_turns(int ranks) {
+bool take_long_turns(int ranks) {
   device::DeviceRuntime& runtime = device::default_runtime();
   const int devices = runtime.device_count();
   std::vector<device::KernelPlace> places;
   for (int rank = 0; rank < ranks && devices != 0; ++rank)
     places.push_back(runtime.kernel_place(rank % devices));
-  return device::take_turns(places);
+  return device::take_long_turns(places);
 }
 
 std::string explain_text(const std::string& collective, int ranks, std::size_t size_bytes,
@@ -201,7 +201,7 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .size_bytes = size_bytes,
                           .longest_bytes = size_bytes,
                           .can_be_cut = can_be_cut(*kind)};
-  const Reach node{.packets = devices_take_packets(), .in_turns = take_turns(ranks)};
+  const Reach node{.packets = devices_take_packets(), .in_turns = take_long_turns(ranks)};
   const Variant variant = outcome(question, asked, node);
   Json answer = {{"collective", collective},
                  {"ranks", ranks},

@@ -313,7 +313,12 @@ KernelPlace CudaRuntime::kernel_place(int device) {
   if (!check_device(device).ok()) return {};
   const std::uint64_t number = cuda::device_number(*vendor_.driver(), device);
   if (number == 0) return {};
-  return {.device = number, .server = cuda::mps_server(*vendor_.driver(), device)};
+  // One H100, driver 580. What AMD's GPUs do is not known.
+  constexpr std::uint64_t kTurnUs = 150;
+  const bool is_nvidia = vendor_.driver()->images.launched_inbox == nullptr;
+  return {.device = number,
+          .server = cuda::mps_server(*vendor_.driver(), device),
+          .turn_us = is_nvidia ? kTurnUs : 0};
 }
 
 Status CudaRuntime::inbox_server(int device, InboxServer*& server) {

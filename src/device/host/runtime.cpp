@@ -55,13 +55,16 @@ long copy_polls() {
 }
 
 // ACCORD_TEST_EXCLUSIVE_DEVICE=1: as where kernels of ranks that share a device must not wait;
-// ACCORD_TEST_KERNEL_SERVER=N: for any but those of the same server.
+// ACCORD_TEST_KERNEL_SERVER=N: for any but those of the same server; ACCORD_TEST_TURN_US=N: what a
+// turn takes.
 KernelPlace host_place() {
   static const KernelPlace place = [] {
     const char* const server = std::getenv("ACCORD_TEST_KERNEL_SERVER");
+    const char* const turn = std::getenv("ACCORD_TEST_TURN_US");
     return KernelPlace{
         .device = std::getenv("ACCORD_TEST_EXCLUSIVE_DEVICE") != nullptr ? std::uint64_t{1} : 0,
-        .server = server != nullptr ? std::strtoull(server, nullptr, 10) : 0};
+        .server = server != nullptr ? std::strtoull(server, nullptr, 10) : 0,
+        .turn_us = turn != nullptr ? std::strtoull(turn, nullptr, 10) : 0};
   }();
   return place;
 }
