@@ -188,7 +188,8 @@ void Group::look_for_turns(std::span<const Record> records) {
   takes_long_turns_ = device::take_long_turns(places);
   const auto mine = static_cast<std::size_t>(rank_);
   for (std::size_t rank = 0; rank < places.size(); ++rank)
-    if (rank != mine && device::takes_long_turns(places[mine], places[rank]))
+    if (rank != mine && records[rank].node == records[mine].node &&
+        device::takes_long_turns(places[mine], places[rank]))
       runtime_->expect_turns(device_);
 }
 

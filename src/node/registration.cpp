@@ -45,18 +45,27 @@ bool Registration::exists() const noexcept {
          is_of(now);
 }
 
+namespace {
+
+Status of_another_runtime() {
+  return {StatusCode::unsupported, "node: a peer's memory is of another runtime"};
+}
+
+}  // namespace
+
 Status PeerMemory::open(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
                         const Descriptor& descriptor, Opening opening) {
-  if (handle.vendor != MemoryHandle::vendor_of(runtime))
-    return {StatusCode::unsupported, "node: a peer's memory is of another runtime"};
+  if (handle.vendor != MemoryHandle::vendor_of(runtime)) return of_another_runtime();
   std::byte* start = nullptr;
   ACCORD_TRY(handle_cache().open(runtime, device, handle, descriptor, opening, start));
   start_ = {start, Close{true}};
   return {};
 }
 
-void PeerMemory::refer(const MemoryHandle& handle) noexcept {
+Status PeerMemory::refer(const device::DeviceRuntime& runtime, const MemoryHandle& handle) {
+  if (handle.vendor != MemoryHandle::vendor_of(runtime)) return of_another_runtime();
   start_ = {reinterpret_cast<std::byte*>(handle.base), Close{false}};
+  return {};
 }
 
 void PeerMemory::Close::operator()(std::byte* start) const noexcept {

@@ -87,8 +87,8 @@ class PeerMemory {
   // driver only what is open here already can be had.
   Status open(device::DeviceRuntime& runtime, int device, const MemoryHandle& handle,
               const Descriptor& descriptor, Opening opening = Opening::allowed);
-  // Memory of this process itself, where nothing has to be opened.
-  void refer(const MemoryHandle& handle) noexcept;
+  // Memory of this process itself, where nothing has to be opened; refused as by open.
+  Status refer(const device::DeviceRuntime& runtime, const MemoryHandle& handle);
   void close() noexcept { start_.reset(); }
   // It stays open for the life of this process.
   void keep() noexcept { start_.get_deleter().is_mapped = false; }

@@ -411,7 +411,7 @@ Status NodeReduction::open_memory(std::size_t rank, const wire::NodeMemory& memo
                                   std::byte*& address) {
   node::PeerMemory opened;
   if (memory.memory.process == table_.port().address().process) {
-    opened.refer(memory.memory);
+    ACCORD_TRY(opened.refer(runtime(), memory.memory));
   } else {
     ACCORD_TRY(opened.open(runtime(), terms_.device, memory.memory, descriptor));
   }

@@ -212,7 +212,7 @@ bool PartitionedSend::find_memory(Opening opening) {
   const node::MemoryHandle& lent = lent_.memory;
   kernels_reach_ = true;
   if (lent.process == table_.port().address().process) {
-    opened_.refer(lent);
+    if (!opened_.refer(*runtime(), lent).ok()) return true;  // of another runtime: by messages
     // Copy engines reach any of this process's devices, kernels only where one has peer access to
     // the other.
     kernels_reach_ = device::classify(opened_.start()).device == call_.end.device;

@@ -34,6 +34,20 @@ Status HostMemory::allocate(const Driver* driver, std::size_t size_bytes, void*&
   return map(driver, size_bytes, pointer);
 }
 
+void* HostMemory::take(std::size_t size_bytes) {
+  const auto log = static_cast<unsigned>(std::countr_zero(size_bytes));
+  const auto most = static_cast<unsigned>(std::countr_zero(kHugePageBytes));
+  const std::lock_guard lock(mutex_);
+  for (unsigned size = log; size < most; ++size) {
+    if (idle_[size].empty()) continue;
+    void* const pointer = idle_[size].back();
+    idle_[size].pop_back();
+    cut_[pointer] = size;
+    return pointer;
+  }
+  return nullptr;
+}
+
 void HostMemory::free(const Driver* driver, void* pointer, std::size_t size_bytes) noexcept {
   {
     const std::lock_guard lock(mutex_);

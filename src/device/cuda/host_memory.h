@@ -24,6 +24,9 @@ class HostMemory {
  public:
   // `driver` may be null. Page-aligned; contents undefined.
   Status allocate(const Driver* driver, std::size_t size_bytes, void*& pointer);
+  // What is page-locked already and idle, of at least that size (a power of two from a page to
+  // 1 MiB), or null: for who may not wait for kernels, as the driver may where it page-locks.
+  void* take(std::size_t size_bytes);
   // `size_bytes` as given to allocate.
   void free(const Driver* driver, void* pointer, std::size_t size_bytes) noexcept;
 

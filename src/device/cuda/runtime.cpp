@@ -80,7 +80,9 @@ class CudaRuntime final : public DeviceRuntime {
   Status run_on(int device, const std::function<Status()>& work) override;
   Status make_stream(int device, std::unique_ptr<LibraryStream>& stream) override;
   KernelPlace kernel_place(int device) override;
-  void expect_turns(int device) noexcept override { turn_copies_.expect(device); }
+  void expect_turns(int device) noexcept override {
+    if (const Driver* driver = vendor_.driver()) turn_copies_.expect(*driver, device);
+  }
 
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;

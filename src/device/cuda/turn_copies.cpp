@@ -20,9 +20,12 @@ constexpr std::size_t kRowsBytesMax = std::size_t{32} << 10;
 constexpr std::size_t kTurnUs = 150;
 constexpr std::size_t kCopyUs = 4;
 constexpr std::size_t kBytesPerUs = 20'000;
-// More is not kept page-locked, and to page-lock it takes longer than a turn.
+// Of what is page-locked beforehand, since the driver may let that wait for kernels.
 constexpr std::size_t kBounceBytesMin = std::size_t{4} << 10;
 constexpr std::size_t kBounceBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kBounces = 4;
+// Longer lists are one kernel's work.
+constexpr std::size_t kCopiesMax = 64;
 
 std::size_t size_of(const Copy& copy) { return copy.rows * copy.row_bytes; }
 
@@ -65,10 +68,15 @@ Result enqueue_short(const Driver& driver, const Copy& copy, Stream stream) {
   return result;
 }
 
-Status enqueue(const Driver& driver, std::span<const Copy> copies, Stream stream) {
-  for (const Copy& copy : copies) {
+struct Step {
+  Copy copy;
+  bool from_host = false;  // to the device
+};
+
+Status enqueue(const Driver& driver, std::span<const Step> steps, Stream stream) {
+  for (const auto& [copy, from_host] : steps) {
     const std::size_t size_bytes = size_of(copy);
-    if (is_run(copy) && size_bytes > 1 && size_bytes < kRowsBytesMax) {
+    if (from_host && is_run(copy) && size_bytes > 1 && size_bytes < kRowsBytesMax) {
       ACCORD_TRY(status_of(driver, enqueue_short(driver, copy, stream), symbol::copy_2d_async));
     } else {
       ACCORD_TRY(enqueue_copies(driver, {&copy, 1}, stream));
@@ -77,32 +85,51 @@ Status enqueue(const Driver& driver, std::span<const Copy> copies, Stream stream
   return Status();
 }
 
-// What stays within a device, in two steps: to `bounce` and from there.
-std::vector<Copy> by_way_of(std::byte* bounce, std::span<const Copy> copies,
-                            const std::vector<bool>& stays) {
-  std::vector<Copy> steps;
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    Copy first = copies[i];
-    if (stays[i]) {
-      Copy second = first;
-      first.dst = bounce;
-      first.dst_pitch_bytes = first.row_bytes;
-      second.src = bounce;
-      second.src_pitch_bytes = second.row_bytes;
-      steps.push_back(first);
-      first = second;
-      bounce += size_of(second);
-    }
-    steps.push_back(first);
+// What the copies come to: those within the device by way of a bounce, `bounce_bytes` long. False
+// where a turn is sooner.
+bool plan(const Driver& driver, Device device, std::span<const Copy> copies,
+          std::vector<Step>& steps, std::size_t& bounce_bytes) {
+  if (copies.size() > kCopiesMax) return false;
+  std::size_t within = 0;
+  for (const Copy& copy : copies) {
+    if (size_of(copy) == 0) continue;
+    const bool to_device = is_on(driver, device, copy.dst);
+    const bool from_device = to_device && is_on(driver, device, copy.src);
+    steps.push_back({copy, to_device && !from_device});
+    if (!from_device) continue;
+    // Where in the bounce it goes is told once there is one.
+    Copy second = copy;
+    steps.back().copy.dst = nullptr;
+    steps.back().copy.dst_pitch_bytes = copy.row_bytes;
+    second.src = nullptr;
+    second.src_pitch_bytes = copy.row_bytes;
+    steps.push_back({second, true});
+    bounce_bytes += size_of(copy);
+    if (bounce_bytes > kBounceBytesMax ||
+        2 * kCopyUs * ++within + bounce_bytes / kBytesPerUs > kTurnUs)
+      return false;
   }
-  return steps;
+  return true;
+}
+
+void place(std::vector<Step>& steps, std::byte* bounce) {
+  for (auto& [copy, from_host] : steps) {
+    if (copy.dst == nullptr) copy.dst = bounce;
+    if (copy.src != nullptr) continue;
+    copy.src = bounce;
+    bounce += size_of(copy);
+  }
 }
 
 }  // namespace
 
-void TurnCopies::expect(Device device) noexcept {
+void TurnCopies::expect(const Driver& driver, Device device) noexcept {
   const auto index = static_cast<std::size_t>(device);
-  if (index < expected_.size()) expected_[index].store(true, std::memory_order_relaxed);
+  if (index >= expected_.size() || expected_[index].exchange(true)) return;
+  std::array<void*, kBounces> bounces{};
+  for (void*& bounce : bounces) (void)host_memory_.allocate(&driver, kBounceBytesMax, bounce);
+  for (void* const bounce : bounces)
+    if (bounce != nullptr) host_memory_.free(&driver, bounce, kBounceBytesMax);
 }
 
 bool TurnCopies::are_taken(Device device) const noexcept {
@@ -128,28 +155,19 @@ Status TurnCopies::begin(const Driver& driver, Device device, std::span<const Co
   return copy_list_begin(driver, device, copies, ticket);
 }
 
-// `begun` says no where kernels are sooner, and nothing has been copied.
+// `begun` says no where kernels are sooner, or there is no bounce: nothing has been copied.
 Status TurnCopies::begin_by_engines(const Driver& driver, Device device,
                                     std::span<const Copy> copies, CopyTicket& ticket, bool& begun) {
   begun = false;
-  std::vector<bool> stays;
-  std::size_t count = 0;
+  std::vector<Step> steps;
   Bounce bounce;
-  for (const Copy& copy : copies) {
-    stays.push_back(size_of(copy) != 0 && is_on(driver, device, copy.src) &&
-                    is_on(driver, device, copy.dst));
-    if (!stays.back()) continue;
-    ++count;
-    bounce.size_bytes += size_of(copy);
-  }
-  if (bounce.size_bytes > kBounceBytesMax ||
-      2 * kCopyUs * count + bounce.size_bytes / kBytesPerUs > kTurnUs)
-    return Status();
-  if (count != 0) {
+  if (!plan(driver, device, copies, steps, bounce.size_bytes)) return Status();
+  if (bounce.size_bytes != 0) {
     bounce.size_bytes = std::bit_ceil(std::max(bounce.size_bytes, kBounceBytesMin));
-    ACCORD_TRY(host_memory_.allocate(&driver, bounce.size_bytes, bounce.memory));
+    bounce.memory = host_memory_.take(bounce.size_bytes);
+    if (bounce.memory == nullptr) return Status();
+    place(steps, static_cast<std::byte*>(bounce.memory));
   }
-  const std::vector<Copy> steps = by_way_of(static_cast<std::byte*>(bounce.memory), copies, stays);
   begun = true;
   const Status status = begin_copies(
       driver, device, copies, [&](Stream stream) { return enqueue(driver, steps, stream); },

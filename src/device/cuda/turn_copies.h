@@ -5,9 +5,10 @@
 // turn comes after 150 us and more, and some copies wait for one: the driver copies within a device
 // by a kernel, and writes less than about 28 KiB from the host to a device by the same queue. Copy
 // engines wait for nobody. So here what is short goes to the device as a rectangle of two rows,
-// which the driver leaves to an engine, and what stays within the device goes by way of host memory
-// as long as that is sooner than a turn (H100, driver 580, 4 processes: 8 B to the device 13 us
-// instead of 348, 64 KiB within it 35 instead of 352).
+// which the driver leaves to an engine (so words of 4 or 8 bytes do not arrive whole), and what
+// stays within the device goes by way of host memory as long as that is sooner than a turn (H100,
+// driver 580, 4 processes: 8 B to the device 13 us instead of 348, 64 KiB within it 35 instead of
+// 352).
 #pragma once
 
 #include <array>
@@ -29,8 +30,8 @@ class TurnCopies {
  public:
   explicit TurnCopies(HostMemory& host_memory) : host_memory_(host_memory) {}
 
-  // Kernels take turns on `device` from now on, for good.
-  void expect(Device device) noexcept;
+  // Kernels take turns on `device` from now on, for good. Page-locks memory for copies within it.
+  void expect(const Driver& driver, Device device) noexcept;
 
   // As the functions of copy_list.h, which do what is sooner by kernels, and everything where no
   // turns are taken.
