@@ -114,6 +114,26 @@ TEST_F(TurnCopiesTest, overlap) {
   for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(data[i], contents(ends[i], kBytes));
 }
 
+// To page-lock more might wait for kernels: what finds none left goes by a kernel.
+TEST_F(TurnCopiesTest, take_only_what_is_page_locked_already) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const auto data = pattern(kBytes, 5);
+  std::byte* source = allocate(kBytes);
+  ASSERT_OK(copy(source, data.data(), kBytes));
+  const unsigned before = turns();
+  std::vector<CopyTicket> tickets(16);
+  std::vector<std::byte*> ends;
+  for (CopyTicket& ticket : tickets) {
+    ends.push_back(allocate(kBytes));
+    const Copy one{.dst = ends.back(), .src = source, .row_bytes = kBytes};
+    ASSERT_OK(copies_.begin(driver(), 0, {&one, 1}, ticket));
+  }
+  if (fake_cuda() != nullptr) EXPECT_LT(before, turns());
+  for (CopyTicket& ticket : tickets)
+    for (bool done = false; !done;) ASSERT_OK(copies_.done(driver(), ticket, done));
+  for (std::byte* end : ends) EXPECT_EQ(data, contents(end, kBytes));
+}
+
 TEST_F(TurnCopiesTest, go_as_ever_where_nobody_shares) {
   TurnCopies alone(host_memory_);
   const auto data = pattern(8, 4);

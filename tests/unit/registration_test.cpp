@@ -108,7 +108,10 @@ TEST(Registration, OwnMemoryIsReferredToAndKeptMemoryStays) {
   shared.put(7);
   {
     PeerMemory own;
-    own.refer(shared.handle());
+    MemoryHandle foreign = shared.handle();
+    ++foreign.vendor;
+    EXPECT_CODE(unsupported, own.refer(device::host_runtime(), foreign));
+    EXPECT_OK(own.refer(device::host_runtime(), shared.handle()));
     EXPECT_EQ(7, first_byte(own.start()));
     EXPECT_EQ(handles, handle_cache().handles());
     PeerMemory kept;
