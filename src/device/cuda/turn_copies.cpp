@@ -34,14 +34,17 @@ bool is_run(const Copy& copy) {
          (copy.dst_pitch_bytes == copy.row_bytes && copy.src_pitch_bytes == copy.row_bytes);
 }
 
-bool is_on(const Driver& driver, Device device, const void* pointer) {
+enum class Where { host, here, on_another };
+
+Where place_of(const Driver& driver, Device device, const void* pointer) {
   auto type = MemoryType::none;
   int ordinal = -1;
   const auto ask = [&](PointerAttribute attribute, auto& value) {
     return driver.pointer_get_attribute(&value, attribute, address_of(pointer)) == Result::success;
   };
-  return ask(PointerAttribute::memory_type, type) && type == MemoryType::device &&
-         ask(PointerAttribute::device_ordinal, ordinal) && ordinal == device;
+  if (!ask(PointerAttribute::memory_type, type) || type != MemoryType::device) return Where::host;
+  const bool is_here = ask(PointerAttribute::device_ordinal, ordinal) && ordinal == device;
+  return is_here ? Where::here : Where::on_another;
 }
 
 Result enqueue_two_rows(const Driver& driver, const void* src, void* dst, std::size_t row_bytes,
@@ -93,10 +96,10 @@ bool plan(const Driver& driver, Device device, std::span<const Copy> copies,
   std::size_t within = 0;
   for (const Copy& copy : copies) {
     if (size_of(copy) == 0) continue;
-    const bool to_device = is_on(driver, device, copy.dst);
-    const bool from_device = to_device && is_on(driver, device, copy.src);
-    steps.push_back({copy, to_device && !from_device});
-    if (!from_device) continue;
+    const bool is_to_here = place_of(driver, device, copy.dst) == Where::here;
+    const Where source = is_to_here ? place_of(driver, device, copy.src) : Where::host;
+    steps.push_back({copy, is_to_here && source == Where::host});
+    if (!is_to_here || source != Where::here) continue;
     // Where in the bounce it goes is told once there is one.
     Copy second = copy;
     steps.back().copy.dst = nullptr;
