@@ -91,6 +91,8 @@ struct DeviceWays {
   std::uint64_t inbox_calls = 1;  // the call of its kind with which they are made
   bool regions = false;
   bool in_turns = true;  // by regions also where ranks take turns on a device
+  // By regions in host memory.
+  enum class ByHost { never, in_turns, always } by_host_regions = ByHost::never;
   bool direct = false;
   // Of calls that go pair by pair: what a pair must have to reach into the other's buffer; 0: none
   // does.
@@ -103,20 +105,27 @@ struct DeviceWays {
   int leaders_max = 0;
   std::size_t message_bytes_min = 0;  // between two of them, for that to be worth it
 
-  bool any() const noexcept { return regions || lane_bytes != 0 || library != nullptr; }
+  bool wants_host_regions(bool takes_turns) const noexcept {
+    return by_host_regions == ByHost::always ||
+           (by_host_regions == ByHost::in_turns && takes_turns && !in_turns);
+  }
+  bool any() const noexcept {
+    return regions || lane_bytes != 0 || library != nullptr || by_host_regions == ByHost::always;
+  }
 };
 
 // What the ranks know of a call once they have voted, and share by then. Equal on all of them.
 struct Situation {
   node::Kind kind = node::Kind::bcast;
   std::uint32_t offered = UINT32_MAX;  // DeviceWays
-  bool all_short = false;   // no rank has anything on a device that is worth more than inboxes
-  bool library = false;     // its communicator is there, and the library has this call
-  bool inboxes = false;     // and the call fits them
-  bool packets = false;     // and goes through them in packets as well
-  bool regions = false;     // and kernels, if the call reduces
-  bool two_levels = false;  // a group on each node, a wire between them, and it is worth it
-  bool chunks = false;      // the host MPI's call can be cut, and it is worth it
+  bool all_short = false;     // no rank has anything on a device that is worth more than inboxes
+  bool library = false;       // its communicator is there, and the library has this call
+  bool inboxes = false;       // and the call fits them
+  bool packets = false;       // and goes through them in packets as well
+  bool host_regions = false;  // wanted, and there
+  bool regions = false;       // and kernels, if the call reduces
+  bool two_levels = false;    // a group on each node, a wire between them, and it is worth it
+  bool chunks = false;        // the host MPI's call can be cut, and it is worth it
 
   // Each rank knows the sizes of its own pairs only.
   bool by_pairs() const noexcept { return node::goes_by_pairs(kind); }

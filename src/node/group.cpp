@@ -363,6 +363,7 @@ Group::~Group() {
   if (use_.of_one_request) --groups_of_one_request;
   (void)close_peers();
   if (bounce_ != nullptr) (void)runtime_->free(bounce_);
+  if (has_pinned_) runtime_->host_unpin(host_regions_[0]);
   if (mailboxes_ != nullptr) unmap_shared(mailboxes_, mapped_bytes_);
 }
 

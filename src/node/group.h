@@ -98,10 +98,24 @@ struct Use {
   bool of_memory() const noexcept { return region_bytes != 0 || lane_bytes != 0; }
 };
 
-class Group {
- public:
+// Memory of all ranks through which chunks go from one to another. Each rank's has kSlots slots.
+struct Regions {
   // Chunks a region has room for.
   static constexpr std::size_t kSlots = 4;
+
+  std::span<std::byte* const> of_ranks;
+  std::size_t slot_bytes = 0;
+  bool on_host = false;
+
+  // Where chunk number `sequence` lies in the region of `peer`.
+  std::byte* slot(int peer, std::uint64_t sequence) const noexcept {
+    return of_ranks[static_cast<std::size_t>(peer)] + sequence % kSlots * slot_bytes;
+  }
+};
+
+class Group {
+ public:
+  static constexpr std::size_t kSlots = Regions::kSlots;
   // Sizes of regions below that of ACCORD_REGION_BYTES, each with its scratch in whole segments of
   // the pool: of short calls, of longer ones, and of all but those of more than 64 MiB.
   static constexpr std::size_t kRegionSizes[] = {std::size_t{252} << 10, std::size_t{8128} << 10,
@@ -184,10 +198,14 @@ class Group {
   // through it. Kept, and made anew where it is too small.
   Status bounce_memory(std::size_t size_bytes, std::byte*& memory);
 
-  // Where chunk number `sequence` lies in the region of `peer`.
+  Regions regions() const noexcept { return {.of_ranks = regions_, .slot_bytes = slot_bytes()}; }
   std::byte* slot(int peer, std::uint64_t sequence) const noexcept {
-    return regions_[static_cast<std::size_t>(peer)] + sequence % kSlots * slot_bytes();
+    return regions().slot(peer, sequence);
   }
+  // The same in host memory, where the ranks may have so much of it, which is equal on all of them.
+  // Page-locked when it is first asked for, if it can be: to copy from other memory takes longer.
+  bool has_host_regions() const noexcept { return spill_bytes_ != 0 && use_.region_bytes != 0; }
+  Regions host_regions();
   Mailbox& mailbox(int peer) const noexcept { return mailboxes_[peer]; }
   Mailbox& own_mailbox() const noexcept { return mailboxes_[rank_]; }
   // Groups of inboxes: up to which call this rank knows `peer` to be through with all before it,
@@ -286,6 +304,8 @@ class Group {
            sizeof(Parcel) * ranks * ranks + offers_bytes() +
            (use_.of_messages ? (sizeof(OutboxBoard) + sizeof(CallBoard)) * ranks : 0);
   }
+  // What spills should have, of each rank; 0: there are none.
+  std::size_t wanted_spill_bytes() const noexcept;
   // Where the spills begin, behind all else.
   std::size_t spills_begin_bytes() const noexcept {
     constexpr std::size_t kAlignment = std::size_t{64} << 10;  // of pages, wherever
@@ -318,6 +338,8 @@ class Group {
   Mailbox* mailboxes_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   std::size_t spill_bytes_ = 0;             // of each rank
+  std::vector<std::byte*> host_regions_;    // by rank, once they are asked for
+  bool has_pinned_ = false;                 // these
   std::vector<std::uint64_t> known_begun_;  // by rank
   Manifest* manifests_ = nullptr;           // behind the mailboxes, by sender
   Parcel* parcels_ = nullptr;               // behind these, by sender and receiver

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -20,7 +21,12 @@ namespace accord::node {
 namespace {
 
 // Address space; windows of 64 messages of 64 MiB take 4 GiB.
-constexpr std::size_t kSpillBytes = std::size_t{16} << 30;
+constexpr std::size_t kSpillBytesOfMessages = std::size_t{16} << 30;
+
+// Host regions at most: of a rank, and of all of them, since each page-locks them all. Slots of
+// 512 KiB are long enough for copy engines, and four overlap.
+constexpr std::size_t kHostRegionBytes = std::size_t{2} << 20;
+constexpr std::size_t kHostRegionsBytes = std::size_t{64} << 20;
 
 Status from_errno(StatusCode code, const char* what) {
   return {code, fmt::format("node: {}: {}", what, std::strerror(errno))};
@@ -35,14 +41,24 @@ bool may_make_file_of(std::size_t size_bytes) {
 
 }  // namespace
 
+std::size_t Group::wanted_spill_bytes() const noexcept {
+  if (use_.of_messages) return kSpillBytesOfMessages;
+  if (use_.region_bytes == 0) return 0;
+  constexpr std::size_t kPage = 4096;
+  const std::size_t share_bytes = kHostRegionsBytes / static_cast<std::size_t>(size_);
+  const std::size_t most_bytes = std::min({kHostRegionBytes, share_bytes, use_.region_bytes});
+  const std::size_t region_bytes = most_bytes / kPage * kPage;
+  return region_bytes / kSlots < Plan::slot_bytes_min(size_) ? 0 : region_bytes;
+}
+
 // With room for spills, where this process may have that.
 Status Group::make_mailbox_file() {
   const std::size_t with_spills_bytes =
-      spills_begin_bytes() + kSpillBytes * static_cast<std::size_t>(size_);
+      spills_begin_bytes() + wanted_spill_bytes() * static_cast<std::size_t>(size_);
   Status made;
   for (const std::size_t size_bytes : {with_spills_bytes, shared_bytes()}) {
     const bool has_spills = size_bytes == with_spills_bytes;
-    if (has_spills && !(use_.of_messages && may_make_file_of(size_bytes))) continue;
+    if (has_spills && (wanted_spill_bytes() == 0 || !may_make_file_of(size_bytes))) continue;
     mailbox_descriptor_ = Descriptor(device::make_memory_file("accord-mailboxes", size_bytes));
     made = mailbox_descriptor_.is_open() ? map_mailboxes(mailbox_descriptor_)
                                          : from_errno(StatusCode::no_memory, "memfd_create");
@@ -85,10 +101,11 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
   parcels_ = reinterpret_cast<Parcel*>(manifests_ + size_);
   causes_ = reinterpret_cast<Cause*>(reinterpret_cast<std::byte*>(mailboxes_) + shared_bytes() -
                                      sizeof(Cause) * static_cast<std::size_t>(size_));
-  if (!use_.of_messages) return {};
-  outboxes_ =
-      reinterpret_cast<OutboxBoard*>(static_cast<std::byte*>(offers_memory()) + offers_bytes());
-  calls_ = reinterpret_cast<CallBoard*>(outboxes_ + size_);
+  if (use_.of_messages) {
+    outboxes_ =
+        reinterpret_cast<OutboxBoard*>(static_cast<std::byte*>(offers_memory()) + offers_bytes());
+    calls_ = reinterpret_cast<CallBoard*>(outboxes_ + size_);
+  }
   if (file_bytes <= spills_begin_bytes()) return {};
   spill_bytes_ = (file_bytes - spills_begin_bytes()) / static_cast<std::size_t>(size_);
   // A core file would have them all.
@@ -100,6 +117,15 @@ Status Group::map_mailboxes(const Descriptor& descriptor) {
 std::span<std::byte> Group::spill(int rank) const noexcept {
   auto* const first = reinterpret_cast<std::byte*>(mailboxes_) + spills_begin_bytes();
   return {first + spill_bytes_ * static_cast<std::size_t>(rank), spill_bytes_};
+}
+
+Regions Group::host_regions() {
+  if (host_regions_.empty()) {
+    for (int rank = 0; rank < size_; ++rank) host_regions_.push_back(spill(rank).data());
+    const std::size_t all_bytes = spill_bytes_ * static_cast<std::size_t>(size_);
+    has_pinned_ = runtime_->host_pin(host_regions_[0], all_bytes).ok();
+  }
+  return {.of_ranks = host_regions_, .slot_bytes = spill_bytes_ / kSlots, .on_host = true};
 }
 
 }  // namespace accord::node

@@ -34,7 +34,8 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")  # whose CPUs keep packets whole
 endif()
 foreach(row IN ITEMS "staged:staged" "staged-pipelined:node-direct" "node:node" "node-one-shot:node"
                      "node-two-shot:node" "node-direct:node-direct" "node-direct-one-shot:node-direct"
-                     "node-direct-two-shot:node-direct" "node-direct-spread:node-direct" "inbox:inbox" ${packets})
+                     "node-direct-two-shot:node-direct" "node-direct-spread:node-direct" "inbox:inbox" ${packets}
+                     "node-host:node-host")
   string(REPLACE ":" ";" row "${row}")
   list(GET row 0 algorithm)
   list(GET row 1 path)
@@ -67,6 +68,10 @@ foreach(row IN ITEMS "communicators" "few_tags 3")
     COMMAND accord_nodes_${flavour} ${row} PRELOAD accord LABELS mpi TIMEOUT 120
     ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=0,1 ACCORD_REGION_BYTES=16K ACCORD_ALGORITHM=two-level)
 endforeach()
+# By the rule through host memory where the ranks' kernels take turns, and where a turn takes long.
+accord_mpi_test(NAME mpi.${flavour}.algorithms.in_turns FLAVOUR ${flavour} RANKS ${ranks}
+  COMMAND accord_algorithms_${flavour} node-host any PRELOAD accord LABELS mpi TIMEOUT 120
+  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_TEST_EXCLUSIVE_DEVICE=1 ACCORD_TEST_TURN_US=150)
 # Of one collective only, whatever is asked for of all.
 accord_mpi_test(NAME mpi.${flavour}.algorithms.of_one FLAVOUR ${flavour} RANKS 2
   COMMAND accord_algorithms_${flavour} inbox PRELOAD accord LABELS mpi TIMEOUT 120

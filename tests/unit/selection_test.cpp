@@ -424,14 +424,14 @@ TEST(selection, no_call_takes_an_algorithm_that_does_not_have_it) {
 }
 
 // Where ranks take turns on a device nothing waits there for a peer, and a turn takes longer than
-// to stage what is short.
-TEST(selection, short_calls_are_staged_where_ranks_take_turns) {
+// the way through host memory of what is short.
+TEST(selection, short_calls_go_through_host_memory_where_ranks_take_turns) {
   const Reach turns{.in_turns = true};
   for (const Kind kind : {Kind::allreduce, Kind::alltoall, Kind::allgather, Kind::bcast}) {
     Question question{.kind = kind, .ranks = 4};
     for (const std::size_t size_bytes : {std::size_t{8}, 64 * kKiB}) {
       question.size_bytes = question.longest_bytes = size_bytes;
-      EXPECT_STREQ("staged", name_of(outcome(question, {}, turns)));
+      EXPECT_STREQ("node-host", name_of(outcome(question, {}, turns)));
       EXPECT_STREQ("inbox", name_of(outcome(question, {})));
       EXPECT_TRUE(
           outcome(question, {named("node"), Origin::setting}, turns).is(algorithms::regions));
@@ -470,6 +470,7 @@ TEST(selection, only_what_was_offered_is_taken) {
                        .library = true,
                        .inboxes = true,
                        .packets = true,
+                       .host_regions = true,
                        .regions = true,
                        .two_levels = true,
                        .chunks = true};

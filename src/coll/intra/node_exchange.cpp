@@ -5,16 +5,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/reduce_on_host.h"
+
 namespace accord::coll {
 
-NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, const CollArgs& args)
+NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, node::Regions regions,
+                           const CollArgs& args)
     : group_(std::move(group)),
+      regions_(regions),
       args_(args),
-      plan_(*args.exchange, group_->slot_bytes()),
+      plan_(*args.exchange, regions.slot_bytes),
       own_direct_(plan_.has_own_block() && usable_by_kernels(args.in) &&
                   usable_by_kernels(args.out)),
       result_direct_(plan_.reduces() && plan_.result_is_own() && usable_by_kernels(args.out)) {
-  if (args.ways.direct) {
+  if (args.ways.direct && !regions.on_host) {
     direct_.emplace(group_, args);
   } else {
     enter_regions();
@@ -27,7 +31,7 @@ void NodeExchange::enter_regions() {
 }
 
 bool NodeExchange::usable_by_kernels(const core::CallEnd& end) const {
-  return end.usable_by(group_->runtime(), group_->device());
+  return !regions_.on_host && end.usable_by(group_->runtime(), group_->device());
 }
 
 Status NodeExchange::advance(bool& done) {
@@ -137,7 +141,9 @@ Status NodeExchange::begin_fill(Flight& flight) {
     const std::size_t own_bytes = plan_.own_block_bytes(group_->rank(), flight.chunk);
     std::erase_if(moves, [&](const node::Move& move) { return move.own_bytes == own_bytes; });
   }
-  return copy(args_.in, moves, sequence(flight), true, flight.ticket);
+  core::CopyBatch batch;
+  add_copies(args_.in, moves, sequence(flight), true, batch);
+  return begin(args_.in, batch, flight.ticket);
 }
 
 Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
@@ -157,7 +163,7 @@ Status NodeExchange::begin_reduce(Flight& flight, bool& begun) {
     result_direct_ =
         false;  // memory that kernels of this context cannot use: through the region after all
   }
-  std::byte* const own = group_->slot(group_->rank(), number);
+  std::byte* const own = regions_.slot(group_->rank(), number);
   if (flight.own_skipped) {
     const device::Copy block{
         .dst = own + share.source_bytes,
@@ -174,7 +180,7 @@ std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
                                                   const node::Share& share) const {
   std::vector<const void*> sources;
   for (int peer = 0; peer < plan_.sources(group_->rank()); ++peer)
-    sources.push_back(group_->slot(peer, sequence(flight)) + share.source_bytes);
+    sources.push_back(regions_.slot(peer, sequence(flight)) + share.source_bytes);
   if (flight.own_skipped)
     sources[static_cast<std::size_t>(group_->rank())] =
         args_.in.address(plan_.own_block_bytes(group_->rank(), flight.chunk));
@@ -184,14 +190,17 @@ std::vector<const void*> NodeExchange::sources_of(const Flight& flight,
 Status NodeExchange::reduce(Flight& flight, const node::Share& share, void* dst,
                             const std::vector<const void*>& sources) {
   const node::Call& call = *args_.exchange;
-  return group_->runtime().reduce_begin(
-      group_->device(),
-      {.dst = dst,
-       .sources = sources,
-       .count = share.length_bytes / device::element_bytes(call.element),
-       .op = call.op,
-       .element = call.element},
-      flight.ticket);
+  const device::Reduction reduction{
+      .dst = dst,
+      .sources = sources,
+      .count = share.length_bytes / device::element_bytes(call.element),
+      .op = call.op,
+      .element = call.element};
+  if (!regions_.on_host)
+    return group_->runtime().reduce_begin(group_->device(), reduction, flight.ticket);
+  ACCORD_TRY(device::check_reduction(reduction));
+  device::reduce_on_host(reduction);
+  return {};
 }
 
 Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
@@ -216,16 +225,15 @@ Status NodeExchange::begin_pull(Flight& flight, bool& begun) {
     moves.erase(own);
   }
   add_copies(args_.out, moves, number, false, batch);
-  return batch.empty() ? Status()
-                       : group_->runtime().batch_begin(group_->device(), batch, flight.ticket);
+  return begin(args_.out, batch, flight.ticket);
 }
 
-Status NodeExchange::copy(const core::CallEnd& end, const std::vector<node::Move>& moves,
-                          std::uint64_t sequence, bool to_region, device::CopyTicket& ticket) {
+Status NodeExchange::begin(const core::CallEnd& end, const core::CopyBatch& batch,
+                           device::CopyTicket& ticket) {
   ticket = {};
-  core::CopyBatch batch;
-  add_copies(end, moves, sequence, to_region, batch);
-  return batch.empty() ? Status() : group_->runtime().batch_begin(group_->device(), batch, ticket);
+  if (batch.empty()) return {};
+  return regions_.on_host ? end.carry(batch, ticket)
+                          : group_->runtime().batch_begin(group_->device(), batch, ticket);
 }
 
 void NodeExchange::add_copies(const core::CallEnd& end, const std::vector<node::Move>& moves,
@@ -233,7 +241,7 @@ void NodeExchange::add_copies(const core::CallEnd& end, const std::vector<node::
                               core::CopyBatch& batch) const {
   if (end.segment.count == 0) return;
   for (const node::Move& move : moves) {
-    std::byte* there = group_->slot(move.peer, sequence) + move.theirs_bytes;
+    std::byte* there = regions_.slot(move.peer, sequence) + move.theirs_bytes;
     const auto direction =
         to_region ? core::CallEnd::Direction::pack : core::CallEnd::Direction::unpack;
     batch.add(end.copies(direction, move.own_bytes, move.length_bytes, there));
@@ -242,7 +250,10 @@ void NodeExchange::add_copies(const core::CallEnd& end, const std::vector<node::
 
 Status NodeExchange::poll(Flight& flight, bool& done) {
   done = flight.ticket.handle == nullptr;
-  return done ? Status() : group_->runtime().copy_done(flight.ticket, done);
+  if (done) return {};
+  if (!regions_.on_host) return group_->runtime().copy_done(flight.ticket, done);
+  const bool is_filling = flight.state == State::filling;
+  return (is_filling ? args_.in : args_.out).copied(flight.ticket, done);
 }
 
 }  // namespace accord::coll

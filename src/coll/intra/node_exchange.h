@@ -6,7 +6,9 @@
 // each chunk is copied from the user's buffer into the own region, reduced there by shares where
 // the call reduces, and fetched from the peers' regions into the user's buffer. A host buffer, a
 // derived type, memory that cannot be exported: all enter through the region. No step waits for a
-// peer; a kernel or copy is started only once what it reads is there.
+// peer; a kernel or copy is started only once what it reads is there. Regions in host memory are
+// the same, but that the CPU reduces, and nothing goes within the device: no kernel has to have a
+// turn.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +26,17 @@ namespace accord::coll {
 
 class NodeExchange final : public Exchange {
  public:
-  // The ends outlive the exchange.
-  NodeExchange(std::shared_ptr<node::Group> group, const CollArgs& args);
+  // The ends outlive the exchange. `regions`: of the group, its own or those in host memory.
+  NodeExchange(const std::shared_ptr<node::Group>& group, const CollArgs& args)
+      : NodeExchange(group, group->regions(), args) {}
+  NodeExchange(std::shared_ptr<node::Group> group, node::Regions regions, const CollArgs& args);
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
 
-  const char* path() const noexcept override { return direct_ ? "node-direct" : "node"; }
+  const char* path() const noexcept override {
+    return regions_.on_host ? nullptr : direct_ ? "node-direct" : "node";
+  }
 
  private:
   enum class State { empty, filling, filled, reducing, reduced, pulling, pulled };
@@ -47,8 +53,7 @@ class NodeExchange final : public Exchange {
   Status begin_fill(Flight& flight);
   Status begin_reduce(Flight& flight, bool& begun);
   Status begin_pull(Flight& flight, bool& begun);
-  Status copy(const core::CallEnd& end, const std::vector<node::Move>& moves,
-              std::uint64_t sequence, bool to_region, device::CopyTicket& ticket);
+  Status begin(const core::CallEnd& end, const core::CopyBatch& batch, device::CopyTicket& ticket);
   void add_copies(const core::CallEnd& end, const std::vector<node::Move>& moves,
                   std::uint64_t sequence, bool to_region, core::CopyBatch& batch) const;
   bool usable_by_kernels(const core::CallEnd& end) const;
@@ -62,6 +67,7 @@ class NodeExchange final : public Exchange {
   std::uint64_t sequence(const Flight& flight) const { return base_ + flight.chunk; }
 
   std::shared_ptr<node::Group> group_;
+  node::Regions regions_;
   const CollArgs& args_;
   node::Plan plan_;
   // While it is not known whether all buffers can be reached directly, and where they can.

@@ -78,7 +78,7 @@ core::NodeGroup* Bootstrap::group_to_join(const core::Vote& vote, std::uint64_t 
     if (is_often && is_to_join(team_.inboxes, wanted_lane_bytes())) return &team_.inboxes;
     if (has_inboxes()) return nullptr;
   }
-  const bool fits = args_.exchange && args_.exchange->fits_regions;
+  const bool fits = args_.exchange && (args_.exchange->fits_regions || may_need_host_regions());
   return fits && is_to_join(team_.regions, wanted_region_bytes()) ? &team_.regions : nullptr;
 }
 
@@ -99,6 +99,17 @@ bool Bootstrap::has_inboxes() const {
   const node::Group* const inboxes = team_.inboxes.group.get();
   return args_.ways.lane_bytes != 0 && inboxes != nullptr &&
          (by_pairs() || args_.exchange->block_bytes <= inboxes->lane_bytes());
+}
+
+// Who is asked for them, or had no inboxes, maybe since ranks take turns.
+bool Bootstrap::may_need_host_regions() const {
+  return args_.ways.wants_host_regions(team_.inboxes.declined);
+}
+
+bool Bootstrap::has_host_regions() const {
+  const node::Group* const regions = team_.regions.group.get();
+  return args_.exchange && regions != nullptr && regions->has_host_regions() &&
+         args_.ways.wants_host_regions(regions->takes_long_turns());
 }
 
 // The call is short, and each step on the device would wait for the other ranks' kernels.
@@ -162,6 +173,7 @@ Situation Bootstrap::situation(const core::Vote& vote) const {
           .library = has_library(),
           .inboxes = has_inboxes(),
           .packets = has_inboxes() && team_.inboxes.group->takes_packets(),
+          .host_regions = has_host_regions(),
           .regions = has_regions(),
           .two_levels = has_two_levels(vote),
           .chunks = args_.host.issue_chunk != nullptr};

@@ -59,6 +59,8 @@ class Bootstrap {
   bool has_two_levels(const core::Vote& vote) const;
   bool has_inboxes() const;
   bool waits_for_turns() const;
+  bool may_need_host_regions() const;
+  bool has_host_regions() const;
   bool has_regions() const;
   std::size_t wanted_region_bytes() const;
   std::size_t wanted_lane_bytes() const;

@@ -138,6 +138,7 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
               .library = ways.library != nullptr,
               .inboxes = reach.one_node && !reach.in_turns && ways.lane_bytes != 0,
               .packets = reach.one_node && !reach.in_turns && reach.packets && ways.lane_bytes != 0,
+              .host_regions = reach.one_node && ways.wants_host_regions(reach.in_turns),
               .regions = reach.one_node && ways.regions && (ways.in_turns || !reach.in_turns),
               .two_levels = !reach.one_node && ways.leaders_max != 0 && !all_short,
               .chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked)});
