@@ -105,11 +105,15 @@ struct Regions {
 
   std::span<std::byte* const> of_ranks;
   std::size_t slot_bytes = 0;
+  // In host memory. There each rank has as much again, for itself.
   bool on_host = false;
 
   // Where chunk number `sequence` lies in the region of `peer`.
   std::byte* slot(int peer, std::uint64_t sequence) const noexcept {
     return of_ranks[static_cast<std::size_t>(peer)] + sequence % kSlots * slot_bytes;
+  }
+  std::byte* own_room(int rank, std::uint64_t sequence) const noexcept {
+    return slot(rank, sequence) + kSlots * slot_bytes;
   }
 };
 

@@ -46,9 +46,9 @@ std::size_t Group::wanted_spill_bytes() const noexcept {
   if (use_.region_bytes == 0) return 0;
   constexpr std::size_t kPage = 4096;
   const std::size_t share_bytes = kHostRegionsBytes / static_cast<std::size_t>(size_);
-  const std::size_t most_bytes = std::min({kHostRegionBytes, share_bytes, use_.region_bytes});
+  const std::size_t most_bytes = std::min({kHostRegionBytes, share_bytes / 2, use_.region_bytes});
   const std::size_t region_bytes = most_bytes / kPage * kPage;
-  return region_bytes / kSlots < Plan::slot_bytes_min(size_) ? 0 : region_bytes;
+  return region_bytes / kSlots < Plan::slot_bytes_min(size_) ? 0 : 2 * region_bytes;
 }
 
 // With room for spills, where this process may have that.
@@ -125,7 +125,7 @@ Regions Group::host_regions() {
     const std::size_t all_bytes = spill_bytes_ * static_cast<std::size_t>(size_);
     has_pinned_ = runtime_->host_pin(host_regions_[0], all_bytes).ok();
   }
-  return {.of_ranks = host_regions_, .slot_bytes = spill_bytes_ / kSlots, .on_host = true};
+  return {.of_ranks = host_regions_, .slot_bytes = spill_bytes_ / 2 / kSlots, .on_host = true};
 }
 
 }  // namespace accord::node

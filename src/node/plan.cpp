@@ -23,13 +23,15 @@ std::size_t chunk_bytes_wanted(std::size_t block_bytes) noexcept {
   return std::max(kChunkBytesMin, block_bytes / chunks);
 }
 
-Plan::Plan(const Call& call, std::size_t slot_bytes)
+Plan::Plan(const Call& call, std::size_t slot_bytes, Lanes lanes_are)
     : call_(call), geometry_(call), granule_bytes_(granule_bytes(call)) {
   const std::size_t room_bytes = slot_bytes / lanes() / granule_bytes_ * granule_bytes_;
   const std::size_t wanted_bytes = chunk_bytes_wanted(call.block_bytes);
   chunk_bytes_ =
       std::max(granule_bytes_, std::min(room_bytes, round_up(wanted_bytes, granule_bytes_)));
-  lane_bytes_ = std::min(chunk_bytes_, round_up(call.block_bytes, granule_bytes_));
+  const bool is_dense = lanes_are == Lanes::dense;
+  lane_bytes_ = std::min(chunk_bytes_,
+                         is_dense ? call.block_bytes : round_up(call.block_bytes, granule_bytes_));
   chunks_ = divide_up(call.block_bytes, chunk_bytes_);
   one_shot_ =
       reduces() && geometry_.pattern().is_whole() && call.block_bytes <= call.one_shot_bytes;

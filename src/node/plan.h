@@ -19,8 +19,12 @@ std::size_t chunk_bytes_wanted(std::size_t block_bytes) noexcept;
 
 class Plan {
  public:
+  // Lanes of a slot, one a block: each begins at a line, as kernels and engines like it; or where
+  // the one before it ends, so that a rank's blocks are one copy.
+  enum class Lanes { at_lines, dense };
+
   // `slot_bytes`: room for one chunk in a region.
-  Plan(const Call& call, std::size_t slot_bytes);
+  Plan(const Call& call, std::size_t slot_bytes, Lanes lanes = Lanes::at_lines);
 
   // The least room a chunk of any collective among `size` ranks needs.
   static std::size_t slot_bytes_min(int size) noexcept;

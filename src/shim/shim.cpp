@@ -21,6 +21,7 @@
 #include "coll/inter/exchange.h"
 #include "coll/intra/direct_exchange.h"
 #include "coll/intra/inbox_exchange.h"
+#include "coll/intra/node_exchange.h"
 #include "coll/library/exchange.h"
 #include "coll/library/roll_call.h"
 #include "coll/pairs/pairwise_exchange.h"
@@ -473,6 +474,7 @@ void stop_runtime() {
   if (host::Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS) stages::finish(rank);
   coll::InboxExchange::report();
   coll::DirectExchange::report();
+  coll::NodeExchange::report();
   coll::PairwiseExchange::report();
   coll::CclExchange::report();
   coll::TwoLevelExchange::report();

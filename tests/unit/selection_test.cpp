@@ -436,9 +436,25 @@ TEST(selection, short_calls_go_through_host_memory_where_ranks_take_turns) {
       EXPECT_TRUE(
           outcome(question, {named("node"), Origin::setting}, turns).is(algorithms::regions));
     }
-    question.size_bytes = question.longest_bytes = 4 * kMiB;
+    question.size_bytes = question.longest_bytes = 8 * kMiB;
     EXPECT_TRUE(outcome(question, {}, turns).is(algorithms::regions));
   }
+}
+
+// It is what a rank copies to the host and from there that decides.
+TEST(selection, the_way_through_host_memory_is_for_calls_in_which_a_rank_copies_little) {
+  const Reach turns{.in_turns = true};
+  const auto goes_by = [&](Kind kind, std::size_t size_bytes) {
+    const Question question{
+        .kind = kind, .ranks = 4, .size_bytes = size_bytes, .longest_bytes = size_bytes};
+    return outcome(question, {}, turns).algorithm;
+  };
+  for (const Kind kind : {Kind::bcast, Kind::allgather})
+    EXPECT_EQ(goes_by(kind, kMiB), &algorithms::host_regions);
+  for (const Kind kind : {Kind::alltoall, Kind::allreduce, Kind::gather})
+    EXPECT_EQ(goes_by(kind, kMiB), &algorithms::regions);
+  EXPECT_EQ(goes_by(Kind::allreduce, kMiB / 2), &algorithms::host_regions);
+  EXPECT_EQ(goes_by(Kind::gather, kMiB / 4), &algorithms::host_regions);
 }
 
 // By the rule from ACCORD_PACKET_BYTES on, and for who asks; where devices have none, words.

@@ -3,7 +3,6 @@
 //
 // Calls within a node through host memory that its ranks share (node_exchange.h). Where ranks take
 // turns on a device this is the way that waits for no turn: engines copy, the CPU reduces.
-#include "base/config.h"
 #include "coll/algorithm.h"
 #include "coll/coll_args.h"
 #include "coll/intra/node_exchange.h"
@@ -16,11 +15,10 @@ using ByHost = DeviceWays::ByHost;
 
 constexpr NamedVariant kVariants[] = {{"node-host", {.algorithm = &algorithms::host_regions}}};
 
-bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
-  const bool is_short = question.longest_bytes < config().turn_bytes;
+bool offer(const Question&, const Asked& asked, DeviceWays& ways) {
   if (asked.is(algorithms::host_regions)) {
     ways.by_host_regions = ByHost::always;
-  } else if (!asked.for_regions() && is_short) {
+  } else if (!ways.in_turns) {
     ways.by_host_regions = ByHost::in_turns;
   }
   return ways.by_host_regions != ByHost::never;

@@ -54,15 +54,25 @@ std::size_t spread_bytes(Shots shots, Kind kind) {
   return shots == Shots::by_size && is_worth_it ? config().spread_bytes : SIZE_MAX;
 }
 
+// What a rank has to copy to the host and from there, at most, as if it were copied alone: where
+// the CPU has to reduce it takes three times that, and in a gather on devices only the root waits
+// for a turn (H100, 4 ranks).
+std::size_t bytes_by_host(const Question& question) {
+  const node::Pattern pattern = node::pattern_of(question.kind);
+  const auto ranks = static_cast<std::size_t>(question.ranks);
+  const std::size_t blocks = (pattern.blocks_in ? ranks : 1) + (pattern.blocks_out ? ranks : 1);
+  const bool both_ways = !pattern.from_root;
+  const bool counts_thrice = pattern.reduces || pattern.to_root;
+  return question.longest_bytes * (both_ways ? blocks : blocks - 1) * (counts_thrice ? 3 : 1);
+}
+
 bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   const bool is_wanted = asked.for_regions();
   const std::size_t node_bytes = config().node_bytes;
   const std::size_t direct_bytes = config().direct_bytes;
   const bool by_pairs = node::goes_by_pairs(question.kind);
   ways.regions = is_wanted || (node_bytes != 0 && (by_pairs || question.size_bytes >= node_bytes));
-  // Only the root of a gather copies, so nobody waits for its turn.
-  ways.in_turns = is_wanted || by_pairs || question.kind == Kind::gather ||
-                  question.longest_bytes >= config().turn_bytes;
+  ways.in_turns = is_wanted || by_pairs || bytes_by_host(question) >= config().turn_bytes;
   const bool is_long = direct_bytes != 0 && question.longest_bytes >= direct_bytes;
   ways.direct = asked.variant.direct || (!is_wanted && is_long);
   // Lanes of a region take twice the time of a buffer that is reached directly.

@@ -33,6 +33,8 @@ class NodeExchange final : public Exchange {
 
   Status advance(bool& done) override;
   void stop(bool& done) override;
+  // What this process's exchanges came to, for people.
+  static void report();
 
   const char* path() const noexcept override {
     return regions_.on_host ? nullptr : direct_ ? "node-direct" : "node";
@@ -56,6 +58,7 @@ class NodeExchange final : public Exchange {
   Status begin(const core::CallEnd& end, const core::CopyBatch& batch, device::CopyTicket& ticket);
   void add_copies(const core::CallEnd& end, const std::vector<node::Move>& moves,
                   std::uint64_t sequence, bool to_region, core::CopyBatch& batch) const;
+  void put_together(std::uint64_t sequence, std::vector<node::Move>& moves) const;
   bool usable_by_kernels(const core::CallEnd& end) const;
   Status reduce(Flight& flight, const node::Share& share, void* dst,
                 const std::vector<const void*>& sources);
