@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "reshape.h"
 
+#include <array>
 #include <climits>
 #include <stdexcept>
 
@@ -26,16 +27,12 @@ Reshape::Reshape(Device& device, MPI_Comm comm, const Blocks& blocks)
   }
 }
 
-const Complex* Reshape::rows_of(int peer, const Complex* array) const {
-  return array + blocks_.inner.first(peer);
-}
-
 void Reshape::pack(int peer, const Complex* array, Complex* packed) {
   const auto width = sizeof(Complex) * static_cast<std::size_t>(blocks_.inner.size(peer));
   const auto pitch = sizeof(Complex) * static_cast<std::size_t>(blocks_.inner.total);
   if (width > 0 && blocks_.rows() > 0)
-    device_.copy_rows(packed + point_starts_[index(peer)], width, rows_of(peer, array), pitch,
-                      width, blocks_.rows());
+    device_.copy_rows(packed + point_starts_[index(peer)], width, array + blocks_.inner.first(peer),
+                      pitch, width, blocks_.rows());
 }
 
 void Reshape::unpack(int peer, const Complex* packed, Complex* array) {
@@ -76,6 +73,117 @@ class ByAlltoallv : public Reshape {
   Array<Complex> packed_;
 };
 
+// One MPI_Alltoallw, which packs rows by itself: no memory is needed besides.
+class ByAlltoallw : public Reshape {
+ public:
+  ByAlltoallw(Device& device, MPI_Comm comm, const Blocks& blocks)
+      : Reshape(device, comm, blocks), starts_(index(ranks_), 0) {
+    const Split& outer = blocks.outer;
+    const Split& inner = blocks.inner;
+    const int outer_mine = outer.size(blocks.rank);
+    const int inner_mine = inner.size(blocks.rank);
+    for (int peer = 0; peer < ranks_; ++peer) {
+      waves_.add({outer.total, blocks.middle, inner_mine},
+                 {outer.size(peer), blocks.middle, inner_mine}, {outer.first(peer), 0, 0});
+      points_.add({outer_mine, blocks.middle, inner.total},
+                  {outer_mine, blocks.middle, inner.size(peer)}, {0, 0, inner.first(peer)});
+    }
+  }
+
+  void to_points(const Complex* from, Complex* to) override { exchange(from, waves_, to, points_); }
+  void to_waves(const Complex* from, Complex* to) override { exchange(from, points_, to, waves_); }
+
+ private:
+  // A peer's block of an array, as a type.
+  struct Types {
+    std::vector<int> counts;
+    std::vector<MPI_Datatype> types;
+
+    Types() = default;
+    ~Types() {
+      for (std::size_t i = 0; i < types.size(); ++i)
+        if (counts[i] > 0) MPI_Type_free(&types[i]);
+    }
+    Types(const Types&) = delete;
+    Types& operator=(const Types&) = delete;
+
+    void add(const std::array<int, 3>& array, const std::array<int, 3>& block,
+             const std::array<int, 3>& first) {
+      // A subarray must not be empty.
+      counts.push_back(block[0] > 0 && block[1] > 0 && block[2] > 0 ? 1 : 0);
+      types.push_back(MPI_C_DOUBLE_COMPLEX);
+      if (counts.back() == 0) return;
+      MPI_Type_create_subarray(3, array.data(), block.data(), first.data(), MPI_ORDER_C,
+                               MPI_C_DOUBLE_COMPLEX, &types.back());
+      MPI_Type_commit(&types.back());
+    }
+  };
+
+  void exchange(const Complex* from, const Types& sent, Complex* to, const Types& received) {
+    timed([&] {
+      MPI_Alltoallw(from, sent.counts.data(), starts_.data(), sent.types.data(), to,
+                    received.counts.data(), starts_.data(), received.types.data(), comm_);
+    });
+  }
+
+  std::vector<int> starts_;  // all 0: the types say where
+  Types waves_;
+  Types points_;
+};
+
+// A message to each peer. A block is unpacked while others are on their way.
+class ByMessages : public Reshape {
+ public:
+  ByMessages(Device& device, MPI_Comm comm, const Blocks& blocks)
+      : Reshape(device, comm, blocks),
+        packed_(device, blocks.in_points()),
+        receives_(index(ranks_), MPI_REQUEST_NULL),
+        sends_(index(ranks_), MPI_REQUEST_NULL) {}
+
+  void to_points(const Complex* from, Complex* to) override {
+    timed([&] {
+      receive(packed_.data(), point_counts_, point_starts_);
+      send(from, wave_counts_, wave_starts_);
+    });
+    for (;;) {
+      int peer = MPI_UNDEFINED;
+      timed([&] { MPI_Waitany(ranks_, receives_.data(), &peer, MPI_STATUS_IGNORE); });
+      if (peer == MPI_UNDEFINED) break;
+      unpack(peer, packed_.data(), to);
+    }
+    timed([&] { MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE); });
+  }
+  void to_waves(const Complex* from, Complex* to) override {
+    timed([&] { receive(to, wave_counts_, wave_starts_); });
+    for (int peer = 0; peer < ranks_; ++peer) pack(peer, from, packed_.data());
+    device_.synchronise();
+    timed([&] {
+      send(packed_.data(), point_counts_, point_starts_);
+      MPI_Waitall(ranks_, receives_.data(), MPI_STATUSES_IGNORE);
+      MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE);
+    });
+  }
+
+ private:
+  void receive(Complex* array, const std::vector<int>& counts, const std::vector<int>& starts) {
+    for (int peer = 0; peer < ranks_; ++peer)
+      MPI_Irecv(array + starts[index(peer)], counts[index(peer)], MPI_C_DOUBLE_COMPLEX, peer, 0,
+                comm_, &receives_[index(peer)]);
+  }
+  // Not all ranks at once to the same peer.
+  void send(const Complex* array, const std::vector<int>& counts, const std::vector<int>& starts) {
+    for (int i = 1; i <= ranks_; ++i) {
+      const std::size_t peer = index((blocks_.rank + i) % ranks_);
+      MPI_Isend(array + starts[peer], counts[peer], MPI_C_DOUBLE_COMPLEX, static_cast<int>(peer), 0,
+                comm_, &sends_[peer]);
+    }
+  }
+
+  Array<Complex> packed_;
+  std::vector<MPI_Request> receives_;
+  std::vector<MPI_Request> sends_;
+};
+
 }  // namespace
 
 std::unique_ptr<Reshape> make_reshape(const std::string& how, Device& device, MPI_Comm comm,
@@ -83,6 +191,8 @@ std::unique_ptr<Reshape> make_reshape(const std::string& how, Device& device, MP
   Blocks blocks{outer, middle, inner, 0};
   MPI_Comm_rank(comm, &blocks.rank);
   if (how == "alltoallv") return std::make_unique<ByAlltoallv>(device, comm, blocks);
+  if (how == "alltoallw") return std::make_unique<ByAlltoallw>(device, comm, blocks);
+  if (how == "messages") return std::make_unique<ByMessages>(device, comm, blocks);
   throw std::runtime_error("no reshape by " + how);
 }
 

@@ -60,10 +60,9 @@ class Reshape {
  protected:
   Reshape(Device& device, MPI_Comm comm, const Blocks& blocks);
 
-  std::size_t index(int peer) const { return static_cast<std::size_t>(peer); }
+  static std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
 
-  // Where the rows of a peer begin in an array, and how they are copied out and in again.
-  const Complex* rows_of(int peer, const Complex* array) const;
+  // Begin to copy the rows of a peer.
   void pack(int peer, const Complex* array, Complex* packed);
   void unpack(int peer, const Complex* packed, Complex* array);
 
