@@ -95,7 +95,9 @@ double Checker::definition(Array<double>& points, Array<Complex>& waves) {
   return largest(error) / scale;
 }
 
-double Checker::round_trip(const Array<double>& returned) const {
+double Checker::round_trip(const Array<Complex>& waves, Array<double>& returned) {
+  returned.write(std::vector<double>(sent_.size(), -1));
+  transform_.backward(waves.data(), returned.data());
   const std::vector<double> got = returned.read();
   double error = 0;
   for (std::size_t i = 0; i < got.size(); ++i)

@@ -34,8 +34,8 @@ class Checker {
   // problem, at some of a large one.
   double definition(Array<double>& points, Array<Complex>& waves);
 
-  // Of what has become of those random points after both directions.
-  double round_trip(const Array<double>& returned) const;
+  // Of those wave numbers, transformed backward.
+  double round_trip(const Array<Complex>& waves, Array<double>& returned);
 
  private:
   using Index = std::array<int, 3>;

@@ -18,7 +18,7 @@ struct Cuda {
   int (*set_device)(int);
   int (*allocate)(void**, std::size_t);
   int (*release)(void*);
-  int (*copy)(void*, const void*, std::size_t, int kind);
+  int (*copy)(void*, const void*, std::size_t, int kind, Stream);
   int (*copy_rows)(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int kind,
                    Stream);
   int (*create_stream)(Stream*, unsigned flags);
@@ -30,7 +30,7 @@ struct Cuda {
     library.find(set_device, "cudaSetDevice");
     library.find(allocate, "cudaMalloc");
     library.find(release, "cudaFree");
-    library.find(copy, "cudaMemcpy");
+    library.find(copy, "cudaMemcpyAsync");
     library.find(copy_rows, "cudaMemcpy2DAsync");
     library.find(create_stream, "cudaStreamCreateWithFlags");
     library.find(synchronise, "cudaStreamSynchronize");
@@ -130,8 +130,8 @@ class CudaDevice : public Device {
   }
   void release(void* memory) noexcept override { cuda_.release(memory); }
   void copy(void* to, const void* from, std::size_t bytes) override {
+    cuda_.check(cuda_.copy(to, from, bytes, kFindKind, stream_), "cudaMemcpyAsync");
     synchronise();
-    cuda_.check(cuda_.copy(to, from, bytes, kFindKind), "cudaMemcpy");
   }
   void copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                  std::size_t bytes, std::size_t rows) override {

@@ -27,20 +27,20 @@ Reshape::Reshape(Device& device, MPI_Comm comm, const Blocks& blocks)
   }
 }
 
-void Reshape::pack(int peer, const Complex* array, Complex* packed) {
+void Reshape::pack(int peer, const Complex* array, Complex* block) {
   const auto width = sizeof(Complex) * static_cast<std::size_t>(blocks_.inner.size(peer));
   const auto pitch = sizeof(Complex) * static_cast<std::size_t>(blocks_.inner.total);
-  if (width > 0 && blocks_.rows() > 0)
-    device_.copy_rows(packed + point_starts_[index(peer)], width, array + blocks_.inner.first(peer),
-                      pitch, width, blocks_.rows());
+  const Complex* const rows = array + blocks_.inner.first(peer);
+  if (point_counts_[index(peer)] > 0)
+    device_.copy_rows(block, width, rows, pitch, width, blocks_.rows());
 }
 
-void Reshape::unpack(int peer, const Complex* packed, Complex* array) {
+void Reshape::unpack(int peer, const Complex* block, Complex* array) {
   const auto width = sizeof(Complex) * static_cast<std::size_t>(blocks_.inner.size(peer));
   const auto pitch = sizeof(Complex) * static_cast<std::size_t>(blocks_.inner.total);
-  if (width > 0 && blocks_.rows() > 0)
-    device_.copy_rows(array + blocks_.inner.first(peer), pitch, packed + point_starts_[index(peer)],
-                      width, width, blocks_.rows());
+  Complex* const rows = array + blocks_.inner.first(peer);
+  if (point_counts_[index(peer)] > 0)
+    device_.copy_rows(rows, pitch, block, width, width, blocks_.rows());
 }
 
 namespace {
@@ -57,10 +57,12 @@ class ByAlltoallv : public Reshape {
                     packed_.data(), point_counts_.data(), point_starts_.data(),
                     MPI_C_DOUBLE_COMPLEX, comm_);
     });
-    for (int peer = 0; peer < ranks_; ++peer) unpack(peer, packed_.data(), to);
+    for (int peer = 0; peer < ranks_; ++peer)
+      unpack(peer, packed_.data() + point_starts_[index(peer)], to);
   }
   void to_waves(const Complex* from, Complex* to) override {
-    for (int peer = 0; peer < ranks_; ++peer) pack(peer, from, packed_.data());
+    for (int peer = 0; peer < ranks_; ++peer)
+      pack(peer, from, packed_.data() + point_starts_[index(peer)]);
     device_.synchronise();
     timed([&] {
       MPI_Alltoallv(packed_.data(), point_counts_.data(), point_starts_.data(),
@@ -131,7 +133,8 @@ class ByAlltoallw : public Reshape {
   Types points_;
 };
 
-// A message to each peer. A block is unpacked while others are on their way.
+// A message to each peer. What a rank keeps is copied, and a block is unpacked while others are on
+// their way.
 class ByMessages : public Reshape {
  public:
   ByMessages(Device& device, MPI_Comm comm, const Blocks& blocks)
@@ -142,45 +145,52 @@ class ByMessages : public Reshape {
 
   void to_points(const Complex* from, Complex* to) override {
     timed([&] {
-      receive(packed_.data(), point_counts_, point_starts_);
-      send(from, wave_counts_, wave_starts_);
+      for_peers([&](int peer) { receive(peer, packed_block(peer), point_counts_); });
+      for_peers([&](int peer) { send(peer, from + wave_starts_[index(peer)], wave_counts_); });
     });
+    unpack(blocks_.rank, from + wave_starts_[index(blocks_.rank)], to);
     for (;;) {
       int peer = MPI_UNDEFINED;
       timed([&] { MPI_Waitany(ranks_, receives_.data(), &peer, MPI_STATUS_IGNORE); });
       if (peer == MPI_UNDEFINED) break;
-      unpack(peer, packed_.data(), to);
+      unpack(peer, packed_block(peer), to);
     }
     timed([&] { MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE); });
   }
+
   void to_waves(const Complex* from, Complex* to) override {
-    timed([&] { receive(to, wave_counts_, wave_starts_); });
-    for (int peer = 0; peer < ranks_; ++peer) pack(peer, from, packed_.data());
-    device_.synchronise();
     timed([&] {
-      send(packed_.data(), point_counts_, point_starts_);
+      for_peers([&](int peer) { receive(peer, to + wave_starts_[index(peer)], wave_counts_); });
+    });
+    for_peers([&](int peer) { pack(peer, from, packed_block(peer)); });
+    device_.synchronise();
+    timed([&] { for_peers([&](int peer) { send(peer, packed_block(peer), point_counts_); }); });
+    pack(blocks_.rank, from, to + wave_starts_[index(blocks_.rank)]);
+    timed([&] {
       MPI_Waitall(ranks_, receives_.data(), MPI_STATUSES_IGNORE);
       MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE);
     });
   }
 
  private:
-  void receive(Complex* array, const std::vector<int>& counts, const std::vector<int>& starts) {
-    for (int peer = 0; peer < ranks_; ++peer)
-      MPI_Irecv(array + starts[index(peer)], counts[index(peer)], MPI_C_DOUBLE_COMPLEX, peer, 0,
-                comm_, &receives_[index(peer)]);
+  Complex* packed_block(int peer) { return packed_.data() + point_starts_[index(peer)]; }
+
+  // The next one first, so that not all ranks begin with the same peer.
+  template <class Body>
+  void for_peers(const Body& body) const {
+    for (int i = 1; i < ranks_; ++i) body((blocks_.rank + i) % ranks_);
   }
-  // Not all ranks at once to the same peer.
-  void send(const Complex* array, const std::vector<int>& counts, const std::vector<int>& starts) {
-    for (int i = 1; i <= ranks_; ++i) {
-      const std::size_t peer = index((blocks_.rank + i) % ranks_);
-      MPI_Isend(array + starts[peer], counts[peer], MPI_C_DOUBLE_COMPLEX, static_cast<int>(peer), 0,
-                comm_, &sends_[peer]);
-    }
+  void receive(int peer, Complex* block, const std::vector<int>& counts) {
+    MPI_Irecv(block, counts[index(peer)], MPI_C_DOUBLE_COMPLEX, peer, 0, comm_,
+              &receives_[index(peer)]);
+  }
+  void send(int peer, const Complex* block, const std::vector<int>& counts) {
+    MPI_Isend(block, counts[index(peer)], MPI_C_DOUBLE_COMPLEX, peer, 0, comm_,
+              &sends_[index(peer)]);
   }
 
   Array<Complex> packed_;
-  std::vector<MPI_Request> receives_;
+  std::vector<MPI_Request> receives_;  // by peer; null for those that are complete, and this rank
   std::vector<MPI_Request> sends_;
 };
 

@@ -62,9 +62,9 @@ class Reshape {
 
   static std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
 
-  // Begin to copy the rows of a peer.
-  void pack(int peer, const Complex* array, Complex* packed);
-  void unpack(int peer, const Complex* packed, Complex* array);
+  // Begin to copy the rows of a peer between an array and a contiguous block.
+  void pack(int peer, const Complex* array, Complex* block);
+  void unpack(int peer, const Complex* block, Complex* array);
 
   template <class Call>
   void timed(const Call& call) {
