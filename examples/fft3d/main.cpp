@@ -70,26 +70,26 @@ double operations(const Problem& problem) {
   return 2 * (problem.real ? 2.5 : 5) * n * std::log2(n);
 }
 
+// A line for people and one for `accord bench --app`.
 void report(const Problem& problem, const std::string& memory, int repeats, const Times& times,
             const Errors& errors) {
   const auto [nx, ny, nz] = problem.size;
   const auto [p, q] = problem.grid;
-  const char* const type = problem.real ? "r2c" : "c2c";
+  char words[128];
+  std::snprintf(words, sizeof words, "%dx%dx%d %s over %dx%d by %s", nx, ny, nz,
+                problem.real ? "r2c" : "c2c", p, q, problem.reshape.c_str());
   const double gflops = operations(problem) / times.us / 1e3;
   const double error = std::max({errors.sine, errors.definition, errors.round_trip});
+  const bool correct = errors.are_small();
+  std::printf("%s in %s memory: %.1f us, %.1f of them in MPI; %.2f GFLOP/s; error %.1e: %s\n",
+              words, memory.c_str(), times.us, times.mpi_us, gflops, error,
+              correct ? "correct" : "WRONG");
   std::printf(
-      "%dx%dx%d %s over %dx%d ranks by %s in %s memory: %.1f us, %.1f of them in MPI; "
-      "%.2f GFLOP/s; error %.1e: %s\n",
-      nx, ny, nz, type, p, q, problem.reshape.c_str(), memory.c_str(), times.us, times.mpi_us,
-      gflops, error, errors.are_small() ? "correct" : "WRONG");
-  std::printf(
-      "{\"app\": \"fft3d\", \"size\": [%d, %d, %d], \"type\": \"%s\", \"grid\": [%d, %d], "
-      "\"reshape\": \"%s\", \"memory\": \"%s\", \"repeats\": %d, \"us\": %.3f, "
-      "\"mpi_us\": %.3f, \"gflops\": %.4f, \"errors\": {\"sine\": %.3e, "
+      "{\"app\": \"fft3d\", \"case\": \"%s\", \"memory\": \"%s\", \"repeats\": %d, "
+      "\"us\": %.3f, \"mpi_us\": %.3f, \"gflops\": %.4f, \"errors\": {\"sine\": %.3e, "
       "\"definition\": %.3e, \"round_trip\": %.3e}, \"correct\": %s}\n",
-      nx, ny, nz, type, p, q, problem.reshape.c_str(), memory.c_str(), repeats, times.us,
-      times.mpi_us, gflops, errors.sine, errors.definition, errors.round_trip,
-      errors.are_small() ? "true" : "false");
+      words, memory.c_str(), repeats, times.us, times.mpi_us, gflops, errors.sine,
+      errors.definition, errors.round_trip, correct ? "true" : "false");
 }
 
 // Whether all is right.

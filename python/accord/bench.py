@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from accord.bench_app import bench_app
 from accord.benchmark import bench_command, choose_target, environment_for
 from accord.errors import UserError
 from accord.job import run_job
@@ -80,6 +81,15 @@ def bench(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the command instead of running it.")
     ] = False,
+    app: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Measure an application of examples/ with Accord, and over the MPI alone: on the same "
+            "memory with --peer mpi, on host memory with --peer host. Other options are the application's.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Measure MPI operations under Accord.
 
@@ -88,10 +98,15 @@ def bench(
     [bold]accord bench allreduce -n 2 --memory device --max 1M[/bold]
 
     [bold]accord bench all -n 4 --mpi openmpi --json results.json[/bold]
+
+    [bold]accord bench --app fft3d -n 4 --size 64x64x64 --grid pencil --peer host[/bold]
     """
+    home = find_home()
+    if app is not None:
+        target = choose_target(home, ranks, mpi, mpiexec)
+        raise typer.Exit(bench_app(home, target, ranks, app, words or [], dry_run))
     if not words:
         raise UserError("no operation given; `accord bench --help` lists them")
-    home = find_home()
     if "--list" in words:
         raise typer.Exit(subprocess.run([_any_program(home), *words], check=False).returncode)
     target = choose_target(home, ranks, mpi, mpiexec)

@@ -126,15 +126,26 @@ def nvshmem_of_wheel() -> Path | None:
     return None
 
 
-@contextlib.contextmanager
-def bench_command(home: Home, target: Target, ranks: int, words: list[str]) -> Iterator[list[str]]:
+def bench_command(
+    home: Home, target: Target, ranks: int, words: list[str]
+) -> contextlib.AbstractContextManager[list[str]]:
     """The command that runs the benchmark with the options `words`, valid inside the context."""
-    program = home.bench(target.abi)
+    return program_command(home, target, ranks, [str(home.bench(target.abi)), *words])
+
+
+@contextlib.contextmanager
+def program_command(
+    home: Home, target: Target, ranks: int, words: list[str], with_accord: bool = True
+) -> Iterator[list[str]]:
+    """The same for a program of home.bin and its options. Without Accord it runs over the MPI alone."""
+    program = Path(words[0])
     if not program.is_file():
         raise UserError(f"{program} does not exist: build Accord with this MPI")
-    segment = Segment(["-n", str(ranks)], [str(program), *words])
+    segment = Segment(["-n", str(ranks)], words)
     with _loader_path(program, target.library) as extra:
         prefix = rank_prefix(home, 0, os.environ, extra)
+        if not with_accord:
+            prefix = ["env", *(f"{name}={value}" for name, value in extra.items())]
         yield assemble(target.launcher, [segment], prefix, os.environ)
 
 

@@ -35,6 +35,10 @@ class Home:
     def bench(self, abi: Abi) -> Path:
         return self.bin / f"accord_bench_{abi.value}"
 
+    def app(self, name: str, abi: Abi) -> Path:
+        """An application of examples/ that `accord bench --app` measures."""
+        return self.bin / f"accord_{name}_{abi.value}"
+
     def table_dirs(self) -> list[Path]:
         """Where tables of `accord tune` come with Accord: installed, and in the checkout."""
         parents = [self.bin.parent, checkout()]
