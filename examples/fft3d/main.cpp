@@ -119,6 +119,28 @@ bool solve_all(const Options& options, bool reports) {
   return correct;
 }
 
+// Exit status: 1 for a wrong result, 2 for wrong options. All ranks have the same one.
+int run(int argc, char** argv, int rank, int ranks) {
+  if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
+    if (rank == 0) std::fputs(kHelp, stdout);
+    return 0;
+  }
+  Options options;
+  try {
+    options = read_options(argc, argv, ranks);
+  } catch (const std::exception& error) {
+    if (rank == 0) std::fprintf(stderr, "fft3d: %s\n", error.what());
+    return 2;
+  }
+  try {
+    return solve_all(options, rank == 0) ? 0 : 1;
+  } catch (const std::exception& error) {  // of this rank, for which the others would wait
+    std::fprintf(stderr, "fft3d: rank %d: %s\n", rank, error.what());
+    MPI_Abort(MPI_COMM_WORLD, 3);
+    return 3;
+  }
+}
+
 }  // namespace
 }  // namespace fft3d
 
@@ -128,17 +150,7 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  bool correct = true;  // on all ranks, as they agree on errors
-  try {
-    if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-      if (rank == 0) std::fputs(fft3d::kHelp, stdout);
-    } else {
-      correct = fft3d::solve_all(fft3d::read_options(argc, argv, ranks), rank == 0);
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "fft3d: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
+  const int code = fft3d::run(argc, argv, rank, ranks);
   MPI_Finalize();
-  return correct ? 0 : 1;
+  return code;
 }
