@@ -21,6 +21,7 @@ DOCUMENTS = [
     *(REPOSITORY / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
     REPOSITORY / "tests" / "README.md",
     *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "examples").glob("*/README.md")),
 ]
 
 SHELL = ("sh", "console")

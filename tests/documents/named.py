@@ -160,6 +160,14 @@ def _bench_options() -> frozenset[str]:
     return frozenset(re.findall(r"--[\w-]+", "\n".join(_lines(programs[0], "--help"))))
 
 
+def _app_options() -> frozenset[str]:
+    """What applications take, and what `accord bench --app` takes for all of them."""
+    sources = [REPOSITORY / "python" / "accord" / "bench_app.py"]
+    sources += (REPOSITORY / "examples").glob("*/options.cpp")
+    text = "".join(source.read_text() for source in sources)
+    return frozenset(re.findall(r'"(--[a-z]+)"', text))
+
+
 def _wrong_accord(words: list[str]) -> list[str]:
     """What is wrong with the words behind `accord`; a command may be cut short."""
     if not words or words[0].startswith("-") or not re.match(r"[a-z]", words[0]):
@@ -180,7 +188,8 @@ def _wrong_accord(words: list[str]) -> list[str]:
     elif verb == "bench":
         passed = take_options(rest, command.own_options(context))[1]
         given = [word.split("=")[0] for word in passed if word.startswith("--")]
-        given = [word for word in given if word not in _bench_options()]
+        known = _app_options() if context.params["app"] else _bench_options()
+        given = [word for word in given if word not in known]
     return [f"accord {verb}: no option {word}" for word in given]
 
 

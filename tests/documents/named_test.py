@@ -51,3 +51,9 @@ def test_what_does_not_exist_is_seen(line: str, wrong: list[str], checkout: None
     found = wrong_words(line)
     assert len(found) == len(wrong), found
     assert all(one in told for one, told in zip(wrong, found, strict=True)), found
+
+
+def test_options_of_applications_are_known() -> None:
+    assert wrong_words("accord bench --app fft3d -n 2 --size 8x8x8 --peer host") == []
+    assert wrong_words("accord bench --app fft3d --max 8") == ["accord bench: no option --max"]
+    assert wrong_words("accord bench allreduce --size 8") == ["accord bench: no option --size"]
