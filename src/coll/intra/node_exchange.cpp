@@ -13,8 +13,8 @@
 namespace accord::coll {
 namespace {
 
-std::atomic<std::uint64_t> calls_done{0};
-std::atomic<std::uint64_t> host_calls_done{0};
+std::atomic<std::uint64_t> region_calls_done{0};
+std::atomic<std::uint64_t> host_region_calls_done{0};
 
 // On host regions: blocks up to here, on the average, the CPU puts together, since an engine takes
 // 13 us for each copy, however short (H100, 4 processes in turns).
@@ -23,10 +23,10 @@ constexpr std::size_t kPutTogetherBytes = std::size_t{32} << 10;
 }  // namespace
 
 void NodeExchange::report() {
-  log::info(
-      "node: {} collectives through regions, {} of them in host memory",
-      calls_done.load(std::memory_order_relaxed) + host_calls_done.load(std::memory_order_relaxed),
-      host_calls_done.load(std::memory_order_relaxed));
+  log::info("node: {} collectives through regions, {} of them in host memory",
+            region_calls_done.load(std::memory_order_relaxed) +
+                host_region_calls_done.load(std::memory_order_relaxed),
+            host_region_calls_done.load(std::memory_order_relaxed));
 }
 
 NodeExchange::NodeExchange(std::shared_ptr<node::Group> group, node::Regions regions,
@@ -74,7 +74,8 @@ Status NodeExchange::advance(bool& done) {
   if (stages::listening) stages::enter(stage());
   done = finished_ == plan_.chunks();
   if (done)
-    (regions_.on_host ? host_calls_done : calls_done).fetch_add(1, std::memory_order_relaxed);
+    (regions_.on_host ? host_region_calls_done : region_calls_done)
+        .fetch_add(1, std::memory_order_relaxed);
   return done ? Status() : group_->check_peers();
 }
 
