@@ -92,7 +92,11 @@ class Oneccl : public Loaded {
   int group_start() const { return ACCORD_OF(*this, onecclGroupStart)(); }
   int group_end() const { return ACCORD_OF(*this, onecclGroupEnd)(); }
 
-  bool takes(int, int op) const { return op != ncclAvg; }
+  // Without AVX-512 it cuts bfloat16 off instead of rounding.
+  bool takes(int type, int op) const {
+    const bool rounds = type != ncclBfloat16 || __builtin_cpu_supports("avx512f");
+    return op != ncclAvg && (rounds || op == ncclMax || op == ncclMin);
+  }
 };
 
 const char* path() {
