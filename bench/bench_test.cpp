@@ -281,6 +281,22 @@ TEST(record, tells_the_driver_of_devices) {
   EXPECT_EQ(written_records({})[0]["machine"]["driver"], "") << "no device, no driver";
 }
 
+TEST(record, tells_whether_mps_serves_the_devices) {
+  const auto info = [](const std::string& device) {
+    return R"({"default_runtime": "cuda", "runtimes": [{"name": "host", "devices": [{"mps": false}]},
+               {"name": "cuda", "devices": [)" +
+           device + "]}]}";
+  };
+  EXPECT_EQ(under_mps(info(R"({"mps": true})")), true);
+  EXPECT_EQ(under_mps(info(R"({"mps": false})")), false);
+  EXPECT_EQ(under_mps(info(R"({"name": "of a runtime without"})")), std::nullopt);
+  EXPECT_EQ(under_mps("no JSON"), std::nullopt);
+  RunFacts facts;
+  EXPECT_FALSE(written_records(facts)[0]["machine"].contains("mps"));
+  facts.mps = true;
+  EXPECT_EQ(written_records(facts)[0]["machine"]["mps"], true);
+}
+
 TEST(record, tells_the_commit_and_the_machine_in_words) {
   const std::string info = R"({"version": "9.9.9", "commit": "0123456789ab-dirty"})";
   RunFacts facts;

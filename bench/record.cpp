@@ -21,7 +21,7 @@ using nlohmann::json;
 
 json shared_keys(const Options& options, const RunFacts& facts) {
   const char* const table = std::getenv("ACCORD_TABLE");
-  return {
+  json keys = {
       {"ranks", facts.ranks},
       {"type", options.type},
       {"op", options.op},
@@ -47,6 +47,8 @@ json shared_keys(const Options& options, const RunFacts& facts) {
       {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
       {"command", options.command},
   };
+  if (facts.mps) keys["machine"]["mps"] = *facts.mps;
+  return keys;
 }
 
 json estimate(const Estimate& value) { return {{"value", value.value}, {"error", value.error}}; }
@@ -120,6 +122,17 @@ std::string accord_version(const std::string& info_json) {
 std::string accord_commit(const std::string& info_json) {
   const json info = json::parse(info_json, nullptr, false);
   return info.is_object() ? info.value("commit", "") : "";
+}
+
+std::optional<bool> under_mps(const std::string& info_json) {
+  const json info = json::parse(info_json, nullptr, false);
+  if (!info.is_object()) return std::nullopt;
+  for (const json& runtime : info.value("runtimes", json::array())) {
+    if (runtime.value("name", "") != info.value("default_runtime", "")) continue;
+    for (const json& device : runtime.value("devices", json::array()))
+      if (device.contains("mps")) return device["mps"].get<bool>();
+  }
+  return std::nullopt;
 }
 
 std::map<std::string, std::string> accord_settings(const std::string& info_json) {

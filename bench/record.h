@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "bench/options.h"
@@ -28,6 +29,8 @@ struct RunFacts {
   std::string runtime;
   int device_count = 0;
   std::string device_name;
+  std::optional<bool>
+      mps;  // whether NVIDIA's MPS serves the devices; none: they know no such thing
 };
 
 class RecordWriter {
@@ -49,6 +52,8 @@ class RecordWriter {
 std::string accord_version(const std::string& info_json);
 // The commit in it; empty where the build did not know.
 std::string accord_commit(const std::string& info_json);
+// Whether it says that the devices of the default runtime are served by NVIDIA's MPS.
+std::optional<bool> under_mps(const std::string& info_json);
 // The settings in it that are not left at their defaults.
 std::map<std::string, std::string> accord_settings(const std::string& info_json);
 

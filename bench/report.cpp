@@ -41,6 +41,7 @@ RunFacts facts_of(const Session& session) {
     facts.accord_commit = accord_commit(info);
     facts.settings = accord_settings(info);
     facts.runtime = session.accord->runtime_name();
+    facts.mps = under_mps(info);
     facts.device_count = session.accord->device_count();
   }
   if (session.cuda != nullptr) facts.device_name = session.cuda->device_name();

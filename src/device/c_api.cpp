@@ -217,6 +217,7 @@ Json runtime_json(DeviceRuntime& runtime) {
     devices.push_back({{"name", description.name},
                        {"uuid", description.uuid},
                        {"memory_bytes", description.memory_bytes}});
+    if (description.mps) devices.back()["mps"] = *description.mps;
   }
   Json facts = {{"name", runtime.name()},
                 {"active", runtime.active()},

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -86,6 +87,9 @@ struct DeviceDescription {
   std::string name;
   std::string uuid;
   std::size_t memory_bytes = 0;
+  // Whether NVIDIA's Multi-Process Service runs this process' kernels beside those of others; none
+  // where the device knows no such service.
+  std::optional<bool> mps;
 };
 
 // How two devices of a runtime reach each other, one way.

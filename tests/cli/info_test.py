@@ -261,6 +261,27 @@ def test_a_driver_of_nvidia_that_does_not_start(home: Home, accord: Accord) -> N
     assert problem(FAKE_CUDA_NO_INIT="1").startswith("cuda cuInit: ")
 
 
+def test_info_says_whether_mps_serves(home: Home, accord: Accord, tmp_path: Path) -> None:
+    driver = home.library.parent.parent / "tests" / "unit" / "fake_cuda" / "libcuda.so.1"
+    if not driver.is_file():
+        pytest.skip("no stand-in for CUDA's driver in this build")
+    (tmp_path / "control").touch()  # of the daemon
+
+    def told(runtime: str, **environment: object) -> set[object]:
+        done = accord("info", "--json", **environment)
+        assert done.returncode == 0, done.stderr
+        (row,) = [row for row in json.loads(done.stdout)["runtimes"] if row["name"] == runtime]
+        return {device.get("mps") for device in row["devices"]}
+
+    served = {"FAKE_CUDA_MPS": "1", "CUDA_MPS_PIPE_DIRECTORY": tmp_path}
+    assert told("cuda", LD_PRELOAD=driver) == {False}
+    assert told("cuda", LD_PRELOAD=driver, **served) == {True}
+    assert told("host") == {None}
+    assert told("host", ACCORD_TEST_EXCLUSIVE_DEVICE="1") == {False}
+    assert told("host", ACCORD_TEST_EXCLUSIVE_DEVICE="1", ACCORD_TEST_KERNEL_SERVER="7") == {True}
+    assert " mps " in accord("info", LD_PRELOAD=driver, **served).stdout
+
+
 def test_the_devices_of_synapse(home: Home, accord: Accord) -> None:
     folder = home.library.parent.parent / "tests" / "synapse" / "lib"
     if not (folder / "libSynapse.so").is_file():

@@ -311,16 +311,18 @@ Status CudaRuntime::keep_primary(cuda::Device device) {
   return Status();
 }
 
+// AMD's GPUs have kernels of inboxes that are launched for each call.
+static bool is_nvidia(const Driver& driver) { return driver.images.launched_inbox == nullptr; }
+
 KernelPlace CudaRuntime::kernel_place(int device) {
   if (!check_device(device).ok()) return {};
   const std::uint64_t number = cuda::device_number(*vendor_.driver(), device);
   if (number == 0) return {};
   // One H100, driver 580. What AMD's GPUs do is not known.
   constexpr std::uint64_t kTurnUs = 150;
-  const bool is_nvidia = vendor_.driver()->images.launched_inbox == nullptr;
   return {.device = number,
           .server = cuda::mps_server(*vendor_.driver(), device),
-          .turn_us = is_nvidia ? kTurnUs : 0};
+          .turn_us = is_nvidia(*vendor_.driver()) ? kTurnUs : 0};
 }
 
 Status CudaRuntime::inbox_server(int device, InboxServer*& server) {
@@ -485,6 +487,7 @@ Status CudaRuntime::describe(int device, DeviceDescription& description) {
     const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
     description.uuid += fmt::format("{}{:02x}", dash ? "-" : "", uuid.bytes[i]);
   }
+  if (is_nvidia(driver)) description.mps = cuda::mps_server(driver, handle) != 0;
   return Status();
 }
 

@@ -484,6 +484,7 @@ Status HostRuntime::describe(int device, DeviceDescription& description) {
   description.name = "embedded host device";
   description.uuid = fmt::format("host-{}-{}", boot_id(), device);
   description.memory_bytes = host_memory_bytes();
+  if (host_place().device != 0) description.mps = host_place().server != 0;
   return Status();
 }
 
