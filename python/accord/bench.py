@@ -22,8 +22,9 @@ from accord.errors import UserError
 from accord.job import run_job
 from accord.launch import root_hint
 from accord.mpi import Abi
-from accord.options import PassOnCommand
+from accord.options import PassOnCommand, Segment
 from accord.paths import Home, find_home
+from accord.sharing import ranks_per_node
 from accord.tables import apply_table
 
 # Where the benchmark's own help has the texts of its options.
@@ -120,6 +121,7 @@ def bench(
         print(f"accord: {target.title} ({target.launcher.path}), {ranks} ranks", file=sys.stderr)
         tidy = bool(options) and sys.stdout.isatty()
         environment = environment_for(target, ranks)
-        if warning := apply_table(home, environment).warning:
+        per_node = ranks_per_node([Segment(["-n", str(ranks)])], environment)
+        if warning := apply_table(home, per_node, environment).warning:
             print(f"accord: {warning}", file=sys.stderr)
         raise typer.Exit(run_job(command, environment, tidy))

@@ -21,6 +21,7 @@ from accord.algorithms import NET_SEND, Question, read_algorithms
 from accord.algorithms import explain as ask
 from accord.errors import UserError
 from accord.paths import find_home
+from accord.sharing import RanksPerNode
 from accord.sizes import parse_size, size_text
 from accord.tables import OFF, VARIABLE, find_table, read_table
 
@@ -32,11 +33,11 @@ _BY = {
 }
 
 
-def _settings(named: Path | None) -> tuple[dict[str, str], str]:
+def _settings(named: Path | None, ranks: RanksPerNode) -> tuple[dict[str, str], str]:
     """The table to explain with: the named one, else the one that `accord run` would take."""
     if named is not None:
         return {VARIABLE: str(named.absolute())}, f"table {named}"
-    found = find_table(find_home())
+    found = find_table(find_home(), ranks)
     if found.warning:
         print(f"accord: {found.warning}", file=sys.stderr)
     return ({VARIABLE: found.value} if found.value else {}), found.note
@@ -126,7 +127,8 @@ def explain(
     if collective is None or as_markdown:
         _list_algorithms(as_json, as_markdown)
         return
-    settings, found = _settings(table)
+    per_node = RanksPerNode.exactly(1 if collective == NET_SEND else ranks)
+    settings, found = _settings(table, per_node)
     question = Question(collective, ranks, parse_size(size), info)
     answer = ask(find_home().library, [question], settings)[0]
     used = settings.get(VARIABLE) or os.environ.get(VARIABLE, OFF)

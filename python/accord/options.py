@@ -10,7 +10,7 @@ that is no executable is its value. `--` before the program settles it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +66,15 @@ class Segment:
             if word.startswith("-") and word.lstrip("-").split("=", 1)[0] in _FILE_OPTIONS:
                 return word
         return None
+
+    def values_of(self, names: Collection[str]) -> list[str]:
+        """What follows the options of these names, without their dashes."""
+        values = []
+        for word, following in zip(self.options, [*self.options[1:], ""], strict=False):
+            name, equals, value = word.lstrip("-").partition("=")
+            if word.startswith("-") and name in names:
+                values.append(value if equals else following)
+        return values
 
 
 def _value_count(word: str, following: list[str]) -> int:

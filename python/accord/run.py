@@ -26,6 +26,7 @@ from accord.linkage import resolve_program
 from accord.mpi import Abi, Launcher
 from accord.options import Segment, split_command_line
 from accord.paths import find_home
+from accord.sharing import ranks_per_node
 from accord.tables import apply_table
 
 
@@ -106,11 +107,13 @@ def run(
     segments = _programs(words or [])
     home = find_home()
     launcher, found = _find_mpi(segments, mpi, mpiexec)
-    table = apply_table(home, os.environ)  # mpiexec hands it on to the ranks
+    gpus = gpus_per_rank or int(bind_gpu)
+    ranks = ranks_per_node(segments, os.environ).times(max(1, gpus))
+    table = apply_table(home, ranks, os.environ)  # mpiexec hands it on to the ranks
     if table.warning:
         print(f"accord: {table.warning}", file=sys.stderr)
     extra = {"ACCORD_TRACE": "1"} if trace else {}
-    prefix = rank_prefix(home, gpus_per_rank or int(bind_gpu), os.environ, extra)
+    prefix = rank_prefix(home, gpus, os.environ, extra)
     command = assemble(launcher, segments, prefix, os.environ)
     if verbose:
         print(f"accord: {found}; {launcher.title} ({launcher.path})", file=sys.stderr)

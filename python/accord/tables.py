@@ -21,6 +21,7 @@ from accord.checks.devices import nvidia_gpu_count
 from accord.errors import UserError
 from accord.library import read_info
 from accord.paths import Home
+from accord.sharing import RanksPerNode, Sharing, devices_of, possible_sharing
 
 FORMAT = "accord-table"
 SCHEMA = 1
@@ -37,22 +38,24 @@ class Found:
     warning: str = ""  # for everybody
 
 
-def machine_of(told: dict[str, Any]) -> dict[str, Any]:
+def machine_of(told: dict[str, Any], sharing: Sharing = Sharing.NONE) -> dict[str, Any]:
     """The machine that `accord info` tells of. A table is for those with the same signature."""
     runtime = str(told.get("default_runtime", ""))
-    rows = [row for row in told.get("runtimes", []) if row.get("name") == runtime]
-    devices = [str(device.get("name")) for row in rows for device in row.get("devices", [])]
+    devices = [str(device.get("name")) for device in devices_of(told)]
     machine = {
-        "signature": "host",
+        "signature": "",
         "runtime": runtime,
         "devices": devices,
         "links": _links(told, runtime),
         "driver": _driver(),
         "libraries": {"accord": told.get("version", "")},
     }
+    parts = ["host"]
     if runtime != "host":
-        counted = [f"{number} x {name}" for name, number in sorted(Counter(devices).items())]
-        machine["signature"] = ", ".join([*counted, str(machine["links"])])
+        parts = [f"{number} x {name}" for name, number in sorted(Counter(devices).items())]
+        parts.append(str(machine["links"]))
+    parts += [sharing.value] if sharing.value else []
+    machine["signature"] = ", ".join(parts)
     return machine
 
 
@@ -110,24 +113,35 @@ def signature_of(table: dict[str, Any]) -> str:
     return str(machine.get("signature", "")) if isinstance(machine, dict) else ""
 
 
-def find_table(home: Home) -> Found:
-    """The table for this machine: as ACCORD_TABLE says, else the user's own, else one that came along."""
+def find_table(home: Home, ranks: RanksPerNode, told: dict[str, Any] | None = None) -> Found:
+    """The table for such a job on this machine: as ACCORD_TABLE says, else the user's own, else one that
+    came along. `told`: what read_info says, where that is known."""
     named = os.environ.get(VARIABLE)
     if named == OFF:
         return Found()
     if named:
-        return _check_named(home, Path(named))
-    here, problems = "", []
+        return _check_named(home, Path(named), ranks, told)
+    here: dict[str, Sharing] | None = None
+    problems = []
     for path in _files(home):
         try:
             signature = signature_of(read_table(path))
         except UserError as error:
             problems.append(f"{error}; it is not used")
             continue
-        here = here or _signature_here(home)
-        if here and signature == here:
+        if here is None:
+            here = _signatures_here(home, ranks, told)
+        if [signature] == [*here]:
             return Found(str(path), f"table {path} ({signature})", "; ".join(problems))
-    return Found(None, "no table for this machine: the built-in rule", "; ".join(problems))
+    return Found(None, f"{_none_for(here or {}, ranks)}: the built-in rule", "; ".join(problems))
+
+
+def _none_for(here: dict[str, Sharing], ranks: RanksPerNode) -> str:
+    if len(here) > 1:
+        return f"no table, since whether {ranks} ranks of a node share devices cannot be told"
+    return ", ".join(
+        ["no table for this machine", *(kind.value for kind in here.values() if kind.value)]
+    )
 
 
 def _files(home: Home) -> list[Path]:
@@ -150,33 +164,40 @@ def _changed_s(path: Path) -> float:
         return 0
 
 
-def _check_named(home: Home, path: Path) -> Found:
+def _check_named(home: Home, path: Path, ranks: RanksPerNode, told: dict[str, Any] | None) -> Found:
     """The library checks what it can see without a device; that it is this machine's is checked here."""
     try:
-        signature, here = signature_of(read_table(path)), _signature_here(home)
+        signature, here = signature_of(read_table(path)), _signatures_here(home, ranks, told)
     except UserError as error:
         return Found(OFF, "", f"{error}; the built-in rule chooses")
-    if signature == here or not here:
+    if signature in here or not here:
         return Found(None, f"table {path} ({signature})")
-    text = f'{path} was measured on "{signature}", and this is "{here}"; the built-in rule chooses'
+    this = '" or "'.join(here)
+    text = f'{path} was measured on "{signature}", and this is "{this}"; the built-in rule chooses'
     return Found(OFF, "", text)
 
 
-def _signature_here(home: Home) -> str:
-    """Empty where it cannot be told. Asks the library, and so the driver, only where there is a device."""
-    if os.environ.get("ACCORD_RUNTIME") == "host":
-        return "host"
-    if nvidia_gpu_count() == 0:
-        return ""
+def _signatures_here(
+    home: Home, ranks: RanksPerNode, told: dict[str, Any] | None
+) -> dict[str, Sharing]:
+    """None where it cannot be told, two where the ranks may share devices or not. Asks the library, and
+    so the driver, only where there is a device."""
+    is_host = os.environ.get("ACCORD_RUNTIME") == "host"
+    if not is_host and nvidia_gpu_count() == 0:
+        return {}
     try:
-        return str(machine_of(read_info(home.library))["signature"])
+        told = told or read_info(home.library)
     except UserError:
-        return ""
+        if not is_host:
+            return {}
+        told = {"default_runtime": "host"}
+    kinds = possible_sharing(told, ranks)
+    return {str(machine_of(told, kind)["signature"]): kind for kind in kinds}
 
 
-def apply_table(home: Home, environment: MutableMapping[str, str]) -> Found:
+def apply_table(home: Home, ranks: RanksPerNode, environment: MutableMapping[str, str]) -> Found:
     """find_table, put into the environment that a job is started with."""
-    found = find_table(home)
+    found = find_table(home, ranks)
     if found.value is not None:
         environment[VARIABLE] = found.value
     return found

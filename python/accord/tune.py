@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 import time
 from contextlib import suppress
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +26,6 @@ from rich.progress import (
 from accord.algorithms import (
     MESSAGES,
     NET_SEND,
-    SEND,
     SEND_RANKS,
     Algorithms,
     Question,
@@ -37,33 +34,20 @@ from accord.algorithms import (
     explain,
     messages_of,
     operations_of,
-    read_algorithms,
 )
 from accord.benchmark import Target, choose_target
-from accord.checks.devices import accelerators
 from accord.errors import UserError
 from accord.job import INTERRUPTED
 from accord.launch import root_hint
-from accord.library import read_collective_libraries, read_info
 from accord.mpi import Abi
 from accord.paths import Home, find_home
 from accord.sizes import parse_size, size_text
 from accord.sweep import OutOfTimeError, Planned, Record, State, key_of, measure
 from accord.table_file import check_place, with_earlier, write_table
-from accord.tables import FORMAT, OFF, SCHEMA, VARIABLE, file_name, machine_of, user_dir
-from accord.verdict import ELEMENT_BYTES, RULE, Key, Point, choices_of, measured_of, points_of
+from accord.tables import OFF, VARIABLE, file_name, user_dir
+from accord.tuned_machine import TunedMachine
+from accord.verdict import ELEMENT_BYTES, RULE, Key, Point, points_of
 
-COLLECTIVES = [
-    "allreduce",
-    "reduce_scatter_block",
-    "alltoall",
-    "bcast",
-    "allgather",
-    "gather",
-    "scatter",
-    "reduce",
-    SEND,
-]
 # Of the whole time what the timed calls take; the rest is warm-up, verification, starting ranks.
 _TIMED_SHARE = 0.3
 _SECONDS_MIN, _SECONDS_MAX = 0.02, 0.5
@@ -73,66 +57,6 @@ _FIRST_PASS_SHARE = 0.8
 _LONGER = 4
 _REPEATS_MAX = 2
 _CONTEST = 1.25
-
-
-class _Machine:
-    """What there is to tune, and what a table says of it."""
-
-    def __init__(self, home: Home) -> None:
-        self._told = read_info(home.library)
-        self.facts = machine_of(self._told)
-        self.algorithms = read_algorithms(home.library)
-        self.paths = self.algorithms.paths
-        self._collective_libraries = {
-            str(row["name"]): str(row["version"])
-            for row in read_collective_libraries(home.library)
-            if row.get("usable") and row.get("name") in self.paths
-        }
-
-    def rank_counts(self, given: list[int] | None) -> list[int]:
-        if self.facts["runtime"] == "host" and self._settings().get("ACCORD_RUNTIME") != "host":
-            raise UserError(
-                "no accelerator here; ACCORD_RUNTIME=host tries it with the embedded stand-in"
-            )
-        if given:
-            return sorted(set(given))
-        devices = max(2, len(accelerators(self._told)))
-        counts = [2**power for power in range(1, devices.bit_length()) if 2**power <= devices]
-        return sorted({*counts, devices})
-
-    def collectives(self, given: list[str] | None) -> list[str]:
-        if unknown := [name for name in given or [] if name not in self.algorithms.calls]:
-            raise UserError(f"no such collective: {', '.join(unknown)}")
-        if given and NET_SEND in given and given != [NET_SEND]:
-            raise UserError(f"{NET_SEND} is measured alone: its two ranks are on different nodes")
-        return given or COLLECTIVES
-
-    def header(self, mpi: str) -> Record:
-        """Records under another one are of something else."""
-        signature = self.facts["signature"]
-        return {"signature": signature, "mpi": mpi, "settings": self._settings()}
-
-    def table(self, mpi: str, points: list[Point]) -> dict[str, Any]:
-        libraries = self.facts["libraries"] | self._collective_libraries
-        libraries |= {"mpi": mpi} if mpi else {}
-        return {
-            "format": FORMAT,
-            "schema": SCHEMA,
-            "machine": {**self.facts, "libraries": libraries},
-            "settings": self._settings(),
-            "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "command": shlex.join(["accord", *sys.argv[1:]]),
-            "choices": choices_of(points),
-            "points": [measured_of(point) for point in points],
-        }
-
-    def _settings(self) -> dict[str, str]:
-        """Those of the environment; what is measured knows no table and no algorithm of all calls."""
-        return {
-            str(row["name"]): str(row["value"])
-            for row in self._told.get("settings", [])
-            if row.get("origin") != "default" and row["name"] not in (VARIABLE, "ACCORD_ALGORITHM")
-        }
 
 
 def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
@@ -237,7 +161,7 @@ def _contest(point: Point) -> Planned:
     return Planned(point.key, tuple(one.algorithm for one in near if one.algorithm != RULE))
 
 
-def _summarize(points: list[Point], path: Path) -> None:
+def _summarize(points: list[Point], path: Path, signature: str) -> None:
     better = [point for point in points if point.chosen.algorithm != RULE]
     unclear = sum(point.unclear for point in points)
     print(
@@ -249,16 +173,16 @@ def _summarize(points: list[Point], path: Path) -> None:
             f"  {key.collective} {size_text(key.block_bytes)} among {key.ranks}: {chosen.algorithm} "
             f"takes {chosen.ratio:.2f} of the rule's time"
         )
-    print(f"table: {path}")
+    print(f"table: {path} ({signature})")
 
 
-def _write(machine: _Machine, mpi: str, points: list[Point], path: Path) -> None:
+def _write(machine: TunedMachine, mpi: str, points: list[Point], path: Path) -> None:
     table = with_earlier(machine.table(mpi, points), path, machine.algorithms)
     write_table(path, table)
-    _summarize(points, path)
+    _summarize(points, path, machine.facts["signature"])
 
 
-def _read_records(files: list[Path], machine: _Machine) -> list[Record]:
+def _read_records(files: list[Path], machine: TunedMachine) -> list[Record]:
     """What a table can be made of: collectives the library knows, measured by a way of Accord."""
     records: list[Record] = []
     for file in files:
@@ -289,7 +213,7 @@ def _messages_in(lines: list[str]) -> str:
     return messages_of(records)
 
 
-def _checked(given: Any, messages: str, machine: _Machine) -> Record | None:
+def _checked(given: Any, messages: str, machine: TunedMachine) -> Record | None:
     """None: of something else. Raises what points_of does where a figure is missing."""
     if not isinstance(given, dict):
         raise ValueError("no JSON object")
@@ -306,6 +230,7 @@ def _checked(given: Any, messages: str, machine: _Machine) -> Record | None:
         if where.get(name) and where[name] not in here:
             raise UserError(f"measured on the {name} {where[name]}, which this machine has not")
     points_of([record], machine.paths)
+    machine.measured_sharing(record)
     return record
 
 
@@ -322,6 +247,10 @@ def _measure(sweep: Sweep, planned: list[Planned], paths: dict[str, str], second
     except (KeyboardInterrupt, SystemExit):
         print("accord: interrupted; the same command goes on from here", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _path_of(machine: TunedMachine, output: Path | None) -> Path:
+    return output or user_dir() / file_name(machine.facts["signature"])
 
 
 def tune(
@@ -365,31 +294,36 @@ def tune(
 
     Each collective, size and number of ranks is measured by every algorithm that can do it, all in one
     run, with verified results; where the fastest is in doubt, again and longer. The table holds what was
-    measured, too. When it is interrupted, the same command goes on where it was.
+    measured, too. When it is interrupted, the same command goes on where it was. Ranks that share devices
+    get a table of their own, and another one under NVIDIA's MPS.
 
     [bold]accord tune[/bold]
 
     [bold]accord tune allreduce alltoall --ranks 4 --budget 120[/bold]
     """
     home = find_home()
-    machine = _Machine(home)
-    path = output or user_dir() / file_name(machine.facts["signature"])
+    machine = TunedMachine(home)
     if records:
-        points = points_of(_read_records(records, machine), machine.paths)
+        read = _read_records(records, machine)
+        points = points_of(read, machine.paths)
         if not points:
             raise UserError("no record names an algorithm of Accord on device memory")
-        _write(machine, "", points, path)
+        machine.share((int(one["ranks"]), machine.measured_sharing(one)) for one in read)
+        _write(machine, "", points, _path_of(machine, output))
         return
-    names = machine.collectives(collectives)
+    counts = machine.rank_counts(ranks)
+    names = machine.collectives(collectives, counts)
     sizes = _sizes(parse_size(smallest), parse_size(largest), factor)
     keys = [
         Key(name, count, size)
-        for count in machine.rank_counts(ranks)
+        for count in counts
         for name in names
         for size in sizes
         if name not in MESSAGES
     ]
     keys += [Key(name, SEND_RANKS, size) for name in names if name in MESSAGES for size in sizes]
+    machine.share((key.ranks, machine.sharing_of(key)) for key in keys)
+    path = _path_of(machine, output)
     planned = plan_of(home, machine.algorithms, keys)
     if dry_run:
         for point in planned:
@@ -405,6 +339,7 @@ def tune(
     state = State(path.with_suffix(".records.jsonl"), machine.header(target.title), fresh)
     _measure(Sweep(home, target, state, budget), planned, machine.paths, seconds)
     mine = [record for record in state.records if key_of(record) in {*keys}]
+    machine.check_measured(mine)
     points = points_of(mine, machine.paths)
     if not points:
         raise UserError("no point was measured in time; give it more with --budget")

@@ -212,6 +212,35 @@ def test_doctor_says_which_table_counts(home: Home, accord: Accord, tmp_path: Pa
     assert "slow    nowhere.json is no table" in text and "ok      table" not in text
 
 
+def test_doctor_says_which_table_counts_where_ranks_share_devices(
+    home: Home, accord: Accord, tmp_path: Path
+) -> None:
+    def said(**variables: object) -> str:
+        settings = {"ACCORD_RUNTIME": "host", "ACCORD_TEST_EXCLUSIVE_DEVICE": "1", **variables}
+        return accord("doctor", "--quick", **settings).stdout
+
+    under_mps = {"ACCORD_TEST_KERNEL_SERVER": "7"}
+    mine = tmp_path / "config" / "accord" / "tables" / "here.json"
+    mine.parent.mkdir(parents=True)
+    text = (REPOSITORY / "tests" / "mpi" / "table.json").read_text()
+    mine.write_text(text.replace('"signature": "host"', '"signature": "host, shared"'))
+    shared = f"ok      where ranks share devices: table {mine} (host, shared)"
+    assert "ok      no table for this machine: the built-in rule" in said() and shared in said()
+    assert "take turns on it" in said()
+    text = said(**under_mps)
+    assert "devices: no table for this machine, shared under MPS: the built-in rule" in text
+    assert "ranks that share a GPU run side by side" in text
+    # Named: of one kind of jobs that there may be, or of none.
+    text = said(ACCORD_TABLE=mine)
+    assert (
+        shared in text
+        and f'ok      {mine} was measured on "host, shared", and this is "host"' in text
+    )
+    text = said(ACCORD_TABLE=mine, **under_mps)
+    assert f"slow    {mine} was measured on" in text and "ok      table" not in text
+    assert said(ACCORD_TABLE="off").count("ACCORD_TABLE=off") == 1
+
+
 @pytest.mark.parametrize("abi", list(Abi), ids=lambda abi: abi.value)
 def test_bench_end_to_end(abi: Abi, home: Home, accord: Accord, tmp_path: Path) -> None:
     if not any(target.abi is abi for target in targets()) or not home.bench(abi).is_file():

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from accord import tables
 from accord.checks.devices import nvidia_gpu_count
 from accord.errors import UserError
 from accord.paths import Home
+from accord.sharing import RanksPerNode, Sharing
 from accord.sizes import parse_size, size_text
 from accord.tables import Found, file_name, find_table, machine_of, user_dir
 
@@ -47,14 +49,14 @@ def test_a_job_gets_the_table_of_its_machine(
 
 @pytest.fixture
 def find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Found]:
-    """find(value) -> what find_table says where ACCORD_TABLE is that."""
+    """find(value, least, most) -> what find_table says where ACCORD_TABLE is that, of so many ranks a node."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("ACCORD_RUNTIME", "host")
     home = Home(tmp_path / "home" / "lib", tmp_path / "home" / "bin", "test")
 
-    def run(named: object = "") -> Found:
+    def run(named: object = "", least: int = 2, most: float = 0) -> Found:
         monkeypatch.setenv("ACCORD_TABLE", str(named))
-        return find_table(home)
+        return find_table(home, RanksPerNode(least, most or least))
 
     return run
 
@@ -162,6 +164,88 @@ def test_a_signature_names_devices_number_and_links() -> None:
     assert machine_of(told(["H200", "H200"], apart))["signature"] == "2 x H200, no peer access"
     assert machine_of(told(["A", "B"], pair))["signature"] == "1 x A, 1 x B, all linked (rank 0)"
     assert machine_of(told(["A"], []))["signature"] == "1 x A, no links"
+    served = machine_of(told(["A"], []), Sharing.MPS)["signature"]
+    assert served == "1 x A, no links, shared under MPS"
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """gpus(number, mps): so many are here, under MPS or not."""
+
+    def make(number: int, mps: bool) -> None:
+        machine = told(["H200"] * number, [])
+        for device in machine["runtimes"][0]["devices"]:
+            device["mps"] = mps
+        monkeypatch.setenv("ACCORD_RUNTIME", "auto")
+        monkeypatch.setattr(tables, "nvidia_gpu_count", lambda: number)
+        monkeypatch.setattr(tables, "read_info", lambda library: machine)
+
+    return make
+
+
+def test_ranks_that_share_devices_have_tables_of_their_own(
+    find: Callable[..., Found], gpus: Callable[..., None], tmp_path: Path
+) -> None:
+    signatures = [f"2 x H200, no links{more}" for more in ("", ", shared", ", shared under MPS")]
+    alone, turns, served = (
+        of_user(tmp_path, file_name(signature), machine={"signature": signature})
+        for signature in signatures
+    )
+    assert served.name == "2-x-h200-no-links-shared-under-mps.json"
+    for mps, shared, other in ((False, turns, served), (True, served, turns)):
+        gpus(2, mps)
+        assert find("", 1).value == find("", 2).value == find("", 1, 2).value == str(alone)
+        assert find("", 3).value == find("", 3, 8).value == str(shared)
+        open_found = find("", 2, 8)
+        assert open_found.value is None and "whether 2 to 8 ranks of a node" in open_found.note
+        # Named ones, too, are for one kind of jobs.
+        assert find(alone, 2).value is find(shared, 4).value is None
+        for named, ranks in ((alone, 4), (shared, 2), (other, 4), (other, 2)):
+            found = find(named, ranks)
+            assert found.value == "off" and "was measured on" in found.warning
+        # What may fit is the user's word against nothing.
+        assert find(alone, 1, 8).value is find(shared, 1, 8).value is None
+        assert find(other, 1, 8).value == "off"
+        shared.unlink()
+        assert "no table for this machine, shared" in find("", 4).note
+        shared.write_text(other.read_text().replace(signatures[2], signatures[1]))
+
+
+def test_a_job_gets_the_table_of_ranks_that_share_as_its_own_do(
+    mpi: Mpi, mpi_program: Callable[[Mpi], Path], home: Home, accord: Accord, tmp_path: Path
+) -> None:
+    turns = of_user(
+        tmp_path, "turns.json", machine={"signature": "host, shared", "runtime": "host"}
+    )
+    served = of_user(
+        tmp_path, "mps.json", machine={"signature": "host, shared under MPS", "runtime": "host"}
+    )
+    alone = of_user(tmp_path, "alone.json")
+
+    def said(words: list[object], **variables: object) -> str:
+        settings = {**HOST, "ACCORD_TEST_EXCLUSIVE_DEVICE": "1", **variables}
+        done = accord("run", *words, "--explain", "--dry-run", mpi_program(mpi), **settings)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    under_mps = {"ACCORD_TEST_KERNEL_SERVER": "7"}
+    assert f"table {alone} (host)" in said(["-n", 1])
+    assert f"table {turns} (host, shared)" in said(["-n", 2])
+    assert f"table {served} (host, shared under MPS)" in said(["-n", 2], **under_mps)
+    assert f"table {alone} (host)" in said(["-n", 2], ACCORD_HOST_DEVICES="2")
+    assert f"table {turns} (host, shared)" in said(["-n", 3], ACCORD_HOST_DEVICES="2")
+    by_pairs = said(["-n", 2, "--gpus-per-rank", 2], ACCORD_HOST_DEVICES="2")
+    assert f"table {turns} (host, shared)" in by_pairs
+    assert "whether 1 to 2 ranks of a node share devices" in said(["-host", "a,b", "-n", 2])
+    assert f"table {alone} (host)" in said(["-host", "a,b", "-n", 2], ACCORD_HOST_DEVICES="2")
+    text = said(["-n", 2], ACCORD_TABLE=turns, **under_mps)
+    assert f'{turns} was measured on "host, shared", and this is "host, shared under MPS"' in text
+    assert f"table {turns} (host, shared)" in said(["-n", 2], ACCORD_TABLE=turns)
+    # And accord explain, of so many ranks.
+    for ranks, path in ((1, alone), (2, turns)):
+        words = ("explain", "allreduce", "--bytes", "64K", "-n", ranks)
+        done = accord(*words, **HOST, ACCORD_TEST_EXCLUSIVE_DEVICE="1")
+        assert f"table {path} (host" in done.stdout, done.stderr
 
 
 def test_explain_names_who_chose_and_why(home: Home, accord: Accord) -> None:

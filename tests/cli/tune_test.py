@@ -273,6 +273,89 @@ def test_a_table_from_records(accord: Accord, tmp_path: Path) -> None:
     assert used == str(config / "mine.json"), "a run of the benchmark takes the machine's table"
 
 
+def test_ranks_that_share_devices_get_tables_of_their_own(accord: Accord, tmp_path: Path) -> None:
+    shared = {**SETTINGS, "ACCORD_TEST_EXCLUSIVE_DEVICE": "1"}
+    folder = tmp_path / "config" / "accord" / "tables"
+    words = ("tune", "bcast", "--ranks", 2, "--min", 64, "--max", 64, *BRIEFLY)
+    for more, served in (("", {}), (" under MPS", {"ACCORD_TEST_KERNEL_SERVER": "7"})):
+        signature = f"host, shared{more}"
+        done = accord(*words, **shared, **served)
+        assert done.returncode == 0 and f"({signature})" in done.stdout, done.stderr
+        path = folder / f"{signature.lower().replace(', ', '-').replace(' ', '-')}.json"
+        assert json.loads(path.read_text())["machine"]["signature"] == signature
+    # One is not the other's earlier table.
+    path = folder / "host-shared.json"
+    done = accord(*words, "--output", path, **shared, ACCORD_HOST_DEVICES="2")
+    assert done.returncode == 0 and "is of another machine" in done.stderr
+    table = json.loads(path.read_text())
+    assert table["machine"]["signature"] == "host"
+
+
+def test_ranks_that_share_devices_are_not_tuned_with_others(accord: Accord) -> None:
+    words = ("tune", "--min", 64, "--max", 64, "--dry-run")
+    two = {**SETTINGS, "ACCORD_TEST_EXCLUSIVE_DEVICE": "1", "ACCORD_HOST_DEVICES": "2"}
+    done = accord(*words, "--ranks", 2, "--ranks", 4, **two)
+    assert done.returncode == 2 and "run accord tune once for each" in done.stderr
+    assert "2 ranks have devices of their own, and 4 share devices" in done.stderr
+    # A message's two ranks would have devices of their own.
+    planned = {
+        ranks: {
+            line.split()[0] for line in accord(*words, "--ranks", ranks, **two).stdout.splitlines()
+        }
+        for ranks in (2, 4)
+    }
+    assert planned[2] - planned[4] == {"send"} and planned[4]
+    done = accord(*words, "--ranks", 4, **SETTINGS | {"ACCORD_TEST_EXCLUSIVE_DEVICE": "1"})
+    assert "send" in {line.split()[0] for line in done.stdout.splitlines()}
+    done = accord(*words, "send", "bcast", "--ranks", 4, **two)
+    assert done.returncode == 2 and "run accord tune once for each" in done.stderr
+    done = accord(*words, "bcast", "--ranks", 4, SLURM_JOB_NODELIST="node[1-2]", **two)
+    assert done.returncode == 2 and "run accord tune on one node" in done.stderr
+    done = accord(*words, "net_send", **two)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_launcher_that_spreads_ranks_otherwise_is_found_out(
+    accord: Accord, home: Home, tmp_path: Path
+) -> None:
+    if not home.bench(Abi.MPICH).is_file():
+        pytest.skip("no MPICH")
+    path = tmp_path / "table.json"
+    words = ("tune", "bcast", "--ranks", 2, "--min", 64, "--max", 64, "--output", path)
+    # Speaks of two nodes with a rank each, and MPICH knows better.
+    settings = {**SETTINGS, "ACCORD_TEST_EXCLUSIVE_DEVICE": "1", "SLURM_TASKS_PER_NODE": "1(x2)"}
+    done = accord(*words, *BRIEFLY, "--mpi", "mpich", **settings)
+    assert done.returncode == 2 and not path.exists()
+    assert 'put 2 of 2 ranks on one node; that makes no table for "host"' in done.stderr
+
+
+def test_records_say_whether_their_ranks_shared_devices(accord: Accord, tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+
+    def tuned_from(*machines: dict[str, Any], **variables: object) -> tuple[str, str]:
+        lines = [
+            record(machine={"runtime": "host", "device": "", **machine}, size_bytes=64 << number)
+            for number, machine in enumerate(machines)
+        ]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        words = ("tune", "--from", file, "--output", tmp_path / "table.json")
+        done = accord(*words, **SETTINGS, ACCORD_TEST_EXCLUSIVE_DEVICE="1", **variables)
+        if done.returncode != 0:
+            return "", done.stderr
+        return json.loads((tmp_path / "table.json").read_text())["machine"]["signature"], ""
+
+    assert tuned_from({}) == ("host, shared", "")
+    assert tuned_from({"local_ranks": 1}) == ("host", "")  # two nodes
+    assert tuned_from({"local_ranks": 2, "mps": False}) == ("host, shared", "")
+    assert tuned_from({}, ACCORD_HOST_DEVICES="2") == ("host", "")
+    server = {"ACCORD_TEST_KERNEL_SERVER": "7"}
+    assert tuned_from({"mps": True}, **server) == ("host, shared under MPS", "")
+    assert "line 1: measured without MPS" in tuned_from({"mps": False}, **server)[1]
+    assert "line 1: measured under MPS" in tuned_from({"mps": True})[1]
+    mixed = tuned_from({"local_ranks": 1}, {"local_ranks": 2})
+    assert "run accord tune once for each" in mixed[1]
+
+
 def record(**changes: Any) -> dict[str, Any]:
     made = {
         "operation": "allreduce",

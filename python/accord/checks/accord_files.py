@@ -10,6 +10,7 @@ from typing import Any
 from accord.benchmark import targets
 from accord.checks.finding import Finding, State
 from accord.paths import Home
+from accord.sharing import RanksPerNode, devices_of
 from accord.tables import OFF, find_table
 
 
@@ -18,7 +19,7 @@ def check_accord(home: Home, told: dict[str, Any]) -> Iterator[Finding]:
     yield Finding(State.OK, f"accord {version} loads: {home.library} (found by {home.origin})")
     yield from _check_shims(home)
     yield from _check_settings(told)
-    yield from _check_table(home)
+    yield from _check_table(home, told)
 
 
 def _check_shims(home: Home) -> Iterator[Finding]:
@@ -56,11 +57,20 @@ def _check_settings(told: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(State.OK, "settings: " + (", ".join(changed) or "all defaults"))
 
 
-def _check_table(home: Home) -> Iterator[Finding]:
-    """The one that accord run would give a job."""
-    found = find_table(home)
-    if found.warning:
+def _check_table(home: Home, told: dict[str, Any]) -> Iterator[Finding]:
+    """Those that accord run would give jobs whose ranks have devices of their own, and share them."""
+    devices = max(1, len(devices_of(told)))
+    alone, shared = (RanksPerNode.exactly(devices + more) for more in (0, 1))
+    found = {"": find_table(home, alone, told)}
+    if (of_shared := find_table(home, shared, told)) != found[""]:
+        found["where ranks share devices: "] = of_shared
+    # A named table is for one of these kinds of jobs, and no less good for that.
+    if found[""].warning and all(one.warning for one in found.values()):
         mend = "`accord tune` measures a table; remove, or take out of ACCORD_TABLE, what is unfit"
-        yield Finding(State.SLOW, found.warning, mend)
-    if found.value != OFF:
-        yield Finding(State.OK, found.note or "ACCORD_TABLE=off: the built-in rule")
+        yield Finding(State.SLOW, found[""].warning, mend)
+    for kind, one in found.items():
+        if one.value != OFF:
+            note = one.note or "ACCORD_TABLE=off: the built-in rule"
+            yield Finding(State.OK, kind + note)
+        elif not all(each.warning for each in found.values()):
+            yield Finding(State.OK, kind + one.warning)

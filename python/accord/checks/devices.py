@@ -63,6 +63,15 @@ def check_devices(told: dict[str, Any]) -> Iterator[Finding]:
                 _MEND.get(str(row["runtime"]), ""),
             )
     yield from _check_links(told)
+    yield from _check_mps(told)
+
+
+def _check_mps(told: dict[str, Any]) -> Iterator[Finding]:
+    served = {row["mps"] for row in device_rows(told) if row.get("mps") is not None}
+    if served == {True}:
+        yield Finding(State.OK, "NVIDIA's MPS serves: ranks that share a GPU run side by side")
+    elif served:
+        yield Finding(State.OK, "no MPS of NVIDIA serves: ranks that share a GPU take turns on it")
 
 
 def _check_links(told: dict[str, Any]) -> Iterator[Finding]:
