@@ -88,14 +88,15 @@ def test_every_algorithm_that_a_call_can_take_is_planned(accord: Accord) -> None
         "staged-pipelined",
         *shots,
         "node-direct-spread",
+        "node-host",
         "packets",
     ]
     # Inboxes are the rule's own there, and an allgather is neither cut into chunks nor in shots.
-    assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct", "packets"]
+    assert rows["allgather", "2", "16384"] == ["staged", "node", "node-direct", "node-host", "packets"]
     assert len(rows) == 4
     done = accord("tune", *words, **{**SETTINGS, "ACCORD_INBOX_BYTES": "0"})
     rows = {tuple(line.split()[:3]): line.split()[3:] for line in done.stdout.splitlines()}
-    assert rows["allgather", "2", "16384"] == ["staged", "node"]
+    assert rows["allgather", "2", "16384"] == ["staged", "node", "node-host"]
     # The benchmark measures whole elements, and its records name what it measured.
     done = accord("tune", "bcast", "--ranks", 2, "--min", 10, "--max", 40, "--dry-run", **SETTINGS)
     assert [line.split()[2] for line in done.stdout.splitlines()] == ["8", "32"]
