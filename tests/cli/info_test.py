@@ -332,7 +332,7 @@ def test_explain_without_a_collective_lists_the_algorithms(home: Home, accord: A
     shown = accord("explain").stdout
     described = json.loads(accord("explain", "--json").stdout)
     names = [one["name"] for one in described]
-    assert names == ["library", "packets", "inbox", "two-level", "node", "staged-pipelined", "staged"]
+    assert names == ["library", "packets", "inbox", "two-level", "node-host", "node", "staged-pipelined", "staged"]
     assert all(name in shown for name in names)
     known = set(json.loads(accord("info", "--json").stdout)["algorithms"])
     assert {name for one in described if one["name"] != "library" for name in one["names"]} <= known
