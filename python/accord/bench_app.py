@@ -25,8 +25,9 @@ from rich.table import Table
 from accord.benchmark import Target, environment_for, program_command
 from accord.errors import UserError
 from accord.launch import root_hint
-from accord.options import take_options
+from accord.options import Segment, take_options
 from accord.paths import Home
+from accord.sharing import ranks_per_node
 from accord.tables import apply_table
 
 _TIMEOUT_S = 600
@@ -104,7 +105,9 @@ def _run(
 ) -> tuple[list[Row], bool]:
     """What it printed, and whether it ended well: an application fails where a result is wrong."""
     environment = environment_for(target, ranks)
-    apply_table(home, environment)
+    per_node = ranks_per_node([Segment(["-n", str(ranks)])], environment)
+    if warning := apply_table(home, per_node, environment).warning:
+        print(f"accord: {warning}", file=sys.stderr)
     pipe = subprocess.PIPE
     try:
         done = subprocess.run(
