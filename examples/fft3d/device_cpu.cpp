@@ -3,12 +3,11 @@
 //
 // FFTW, with ordinary memory or with what accord_malloc gives. The latter cannot be touched by the
 // CPU, as on a GPU, so transforms copy what they work on. Not made for speed.
-#include <accord/accord.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
+#include "../common/accord_memory.h"
 #include "device.h"
 #include "library.h"
 
@@ -125,36 +124,9 @@ class CpuDevice : public Device {
   Fftw fftw_;
 };
 
-// The functions of accord.h, if libaccord is in this process: the program is not linked with it.
-struct Accord {
-  decltype(&accord_malloc) allocate = find<decltype(&accord_malloc)>("accord_malloc");
-  decltype(&accord_free) release = find<decltype(&accord_free)>("accord_free");
-  decltype(&accord_memcpy) copy = find<decltype(&accord_memcpy)>("accord_memcpy");
-  decltype(&accord_set_device) set_device = find<decltype(&accord_set_device)>("accord_set_device");
-  decltype(&accord_device_count) device_count =
-      find<decltype(&accord_device_count)>("accord_device_count");
-  decltype(&accord_runtime_name) runtime_name =
-      find<decltype(&accord_runtime_name)>("accord_runtime_name");
-  decltype(&accord_last_error) last_error = find<decltype(&accord_last_error)>("accord_last_error");
-
-  static bool is_there() { return dlsym(RTLD_DEFAULT, "accord_malloc") != nullptr; }
-  void check(int result, const char* call) const {
-    if (result != ACCORD_OK) throw std::runtime_error(std::string(call) + ": " + last_error());
-  }
-
- private:
-  template <class Function>
-  static Function find(const char* symbol) {
-    return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, symbol));
-  }
-};
-
 class AccordDevice : public CpuDevice {
  public:
-  explicit AccordDevice(int rank_in_node) {
-    if (accord_.device_count() == 0) throw std::runtime_error("Accord has no device");
-    accord_.check(accord_.set_device(rank_in_node % accord_.device_count()), "accord_set_device");
-  }
+  explicit AccordDevice(int rank_in_node) { accord_.use_device_of(rank_in_node); }
 
   std::string name() const override { return std::string("accord ") + accord_.runtime_name(); }
   void* allocate(std::size_t bytes) override {
@@ -169,14 +141,14 @@ class AccordDevice : public CpuDevice {
   }
 
  private:
-  Accord accord_;
+  AccordMemory accord_;
 };
 
 }  // namespace
 
 std::unique_ptr<Device> open_cpu(bool with_accord, int rank_in_node) {
   if (!with_accord) return std::make_unique<CpuDevice>();
-  if (!Accord::is_there()) return nullptr;
+  if (!AccordMemory::is_there()) return nullptr;
   return std::make_unique<AccordDevice>(rank_in_node);
 }
 
