@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "device/quick_copy.h"
 #include "device/registry.h"
 
 namespace accord::core {
@@ -224,7 +225,8 @@ Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direct
                           std::size_t limit_bytes) {
   if (absolute_) return copy_absolute(segments, direction, limit_bytes);
   const CopyBatch batch = batch_of(segments, direction, limit_bytes);
-  return batch.empty() ? Status() : where_.runtime->copy_batch(where_.device, batch);
+  if (batch.empty() || device::stage_quickly(*where_.runtime, where_.device, batch)) return {};
+  return where_.runtime->copy_batch(where_.device, batch);
 }
 
 Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Direction direction,
@@ -271,7 +273,10 @@ bool CopyOuts::add(const StagedBuffer& buffer, std::size_t limit_bytes) {
   return true;
 }
 
-void CopyOuts::begin() { status_ = where_.runtime->batch_begin(where_.device, batch_, ticket_); }
+void CopyOuts::begin() {
+  if (!device::stage_quickly(*where_.runtime, where_.device, batch_))
+    status_ = where_.runtime->batch_begin(where_.device, batch_, ticket_);
+}
 
 Status CopyOuts::poll(bool& done) {
   done = !status_.ok();

@@ -227,6 +227,7 @@ class DeviceRuntime {
   // Kernels of this process take long turns on `device` with those of another one, from now on:
   // copies avoid what waits for a turn, where they can.
   virtual void expect_turns(int /*device*/) noexcept {}
+  virtual bool expects_turns(int /*device*/) const noexcept { return false; }
 
   // Host memory this runtime copies to and from fastest (page-locked). Owned by the caller, freed
   // by host_free.

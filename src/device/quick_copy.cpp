@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "node/quick_copy.h"
+#include "device/quick_copy.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "device/inbox.h"
 
-namespace accord::node {
+namespace accord::device {
 namespace {
 
 // Groups count theirs from 1; this inbox stays where it is for good.
@@ -25,71 +28,69 @@ QuickCopy::~QuickCopy() {
 }
 
 // An inbox starts with the addresses of all, and no word of it may look like one of some call.
-Status QuickCopy::open(device::DeviceRuntime& runtime, int device) {
+Status QuickCopy::open(DeviceRuntime& runtime, int device) {
   runtime_ = &runtime;
-  device::InboxServer* server = nullptr;
+  InboxServer* server = nullptr;
   ACCORD_TRY(runtime.inbox_server(device, server));
   if (!server->stays_on_device())
     return {StatusCode::unsupported, "a kernel begins no sooner than a copy there"};
-  // One launch copies all that is fetched at once within a device, faster than one that waits for
-  // its turn among other processes' (64 KiB, H100 under MPS: 24 GB/s instead of 16, both ways 21
-  // instead of 3.6).
-  if (server->kernel_place().server != 0)
-    return {StatusCode::unsupported, "ranks share the device through a server"};
-  const std::size_t size_bytes = device::inbox_bytes(kRanks, kBytesMax);
-  ACCORD_TRY(runtime.allocate(device, device::MemoryKind::device, size_bytes, inbox_));
+  const std::size_t size_bytes = inbox_bytes(kRanks, most_bytes_);
+  ACCORD_TRY(runtime.allocate(device, MemoryKind::device, size_bytes, inbox_));
   std::vector<std::byte> content(size_bytes);
   std::memcpy(content.data(), &inbox_, sizeof inbox_);
-  const device::Copy copy{.dst = inbox_, .src = content.data(), .row_bytes = size_bytes};
+  const Copy copy{.dst = inbox_, .src = content.data(), .row_bytes = size_bytes};
   ACCORD_TRY(runtime.copy(device, {&copy, 1}));
   server_ = server;
   return {};
 }
 
-// All of it, since a kernel that leaves an allocation takes the program's context with it.
-bool QuickCopy::reaches(const void* start, std::size_t size_bytes) const noexcept {
-  device::PointerInfo memory;
-  if (!runtime_->classify(start, memory) || memory.kind != device::MemoryKind::device) return false;
+// Where all of it is, since a kernel that leaves an allocation takes the program's context with it.
+QuickCopy::Place QuickCopy::place_of(const void* start, std::size_t size_bytes) const noexcept {
+  PointerInfo memory;
+  if (!runtime_->classify(start, memory)) return Place::nowhere;
   const auto first = reinterpret_cast<std::uintptr_t>(start);
   const auto base = reinterpret_cast<std::uintptr_t>(memory.base);
-  return first + size_bytes <= base + memory.size_bytes && server_->reaches(memory);
+  if (first + size_bytes > base + memory.size_bytes) return Place::nowhere;
+  if (memory.kind == MemoryKind::pinned) return Place::host;
+  return memory.kind == MemoryKind::device && server_->reaches(memory) ? Place::device
+                                                                       : Place::nowhere;
 }
 
-Status QuickCopy::run(device::DeviceRuntime& runtime, int device, const device::Copy& copy,
-                      bool& done) {
+Status QuickCopy::run(DeviceRuntime& runtime, int device, const Copy& copy, bool& done) {
   done = false;
-  const std::size_t most_bytes = std::min<std::size_t>(config().copy_kernel_bytes, kBytesMax);
-  if (copy.rows != 1 || copy.row_bytes > most_bytes) return {};
+  if (copy.rows != 1 || copy.row_bytes > config().copy_kernel_bytes) return {};
   const std::lock_guard locked(mutex_);
   if (!is_opened_) {
     is_opened_ = true;
     const Status opened = open(runtime, device);
     if (!opened.ok()) log::info("short messages are fetched by copies: {}", opened.message());
   }
-  if (server_ == nullptr || !reaches(copy.src, copy.row_bytes) ||
-      !reaches(copy.dst, copy.row_bytes))
-    return {};
+  if (server_ == nullptr || copy.row_bytes > most_bytes_) return {};
+  const Place from = place_of(copy.src, copy.row_bytes);
+  const Place to = place_of(copy.dst, copy.row_bytes);
+  if (from == Place::nowhere || to == Place::nowhere) return {};
   if (++epoch_ == 0) ++epoch_;
-  device::InboxTicket ticket;
+  InboxTicket ticket;
   ticket.exchange = {.inbox = static_cast<std::byte*>(inbox_),
                      .inbox_number = kInboxNumber,
-                     .lane_bytes = kBytesMax,
+                     .lane_bytes = most_bytes_,
                      .rank = kRank,
                      .epoch = epoch_,
                      .turn = epoch_ % 2,
                      .src = copy.src,
                      .dst = copy.dst,
+                     .dst_on_host = to == Place::host,
                      .block_bytes = copy.row_bytes,
-                     .send_to = device::inbox_bit(kRank),
-                     .receive_from = device::inbox_bit(kRank)};
+                     .send_to = inbox_bit(kRank),
+                     .receive_from = inbox_bit(kRank)};
   const Status status = serve(ticket, done);
   // What is left of it is not known, and copies may go on where kernels do not.
   if (!status.ok()) server_ = nullptr;
   return status;
 }
 
-Status QuickCopy::serve(device::InboxTicket& ticket, bool& done) {
-  using State = device::InboxTicket::State;
+Status QuickCopy::serve(InboxTicket& ticket, bool& done) {
+  using State = InboxTicket::State;
   ACCORD_TRY(server_->begin(ticket));
   while (!done) {
     // Another exchange has the kernel, which its owner alone ends: perhaps this very thread.
@@ -101,4 +102,57 @@ Status QuickCopy::serve(device::InboxTicket& ticket, bool& done) {
   return {};
 }
 
-}  // namespace accord::node
+namespace {
+
+// A device has one for the process.
+class QuickStaging {
+ public:
+  Status copy(DeviceRuntime& runtime, int device, const Copy& run, bool& done) {
+    done = false;
+    const auto now = Clock::now().time_since_epoch().count();
+    const Clock::duration since(now - last_.exchange(now, std::memory_order_relaxed));
+    // A kernel that lingers would keep those of others from running.
+    if (runtime.expects_turns(device) || since >= std::chrono::microseconds(config().linger_us)) {
+      in_a_row_.store(0, std::memory_order_relaxed);
+      return {};
+    }
+    // To have a kernel there takes milliseconds.
+    constexpr unsigned kInARowLeast = 16;
+    if (in_a_row_.load(std::memory_order_relaxed) < kInARowLeast) {
+      in_a_row_.fetch_add(1, std::memory_order_relaxed);
+      return {};
+    }
+    return quick_.run(runtime, device, run, done);
+  }
+
+  // A block moves so much at once.
+  static constexpr std::size_t kBytesMax = 2048;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  QuickCopy quick_{kBytesMax};
+  std::atomic<Clock::rep> last_{0};
+  std::atomic<unsigned> in_a_row_{0};
+};
+
+// Never destroyed: MPI may be called from destructors of the program.
+QuickStaging& quick_staging(const DeviceRuntime& runtime, int device) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& all = *new std::map<std::pair<const DeviceRuntime*, int>, QuickStaging>;
+  const std::lock_guard locked(mutex);
+  return all[{&runtime, device}];
+}
+
+}  // namespace
+
+// What fails there, since the program has reset its device, say, may go by a copy.
+bool stage_quickly(DeviceRuntime& runtime, int device, const CopyBatch& batch) {
+  const std::vector<Copy>& copies = batch.plain.copies();
+  const bool is_short_run = batch.laid_out.empty() && copies.size() == 1 && copies[0].rows == 1 &&
+                            copies[0].row_bytes <= QuickStaging::kBytesMax;
+  bool done = false;
+  return is_short_run &&
+         quick_staging(runtime, device).copy(runtime, device, copies[0], done).ok() && done;
+}
+
+}  // namespace accord::device

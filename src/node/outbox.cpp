@@ -351,9 +351,19 @@ bool Outbox::kernel_is_worth_it(std::size_t size_bytes) noexcept {
   return size_bytes <= kBlockBytes || since < std::chrono::microseconds(config().linger_us);
 }
 
+// Where ranks share a device through a server, one launch copies all that is fetched at once sooner
+// than a kernel that waits for its turn among those of others (windows of 64 KiB, H100 under MPS:
+// 24 GB/s instead of 16).
+bool Outbox::is_better_together(std::size_t size_bytes) const noexcept {
+  constexpr std::size_t kShortBytes = std::size_t{4} << 10;
+  const OutboxBoard& board = group_->outbox(group_->rank());
+  return size_bytes > kShortBytes && board.posted.load(std::memory_order_relaxed) > 1 &&
+         board.kernel_server.load(std::memory_order_relaxed) != 0;
+}
+
 Status Outbox::copy_quickly(const device::Copy& copy, Fetch how, bool& done) {
   if (how == Fetch::by_engine || takes_turns_.load(std::memory_order_relaxed) ||
-      !kernel_is_worth_it(copy.row_bytes))
+      is_better_together(copy.row_bytes) || !kernel_is_worth_it(copy.row_bytes))
     return {};
   ACCORD_TRY(quick_copy_.run(runtime(), device(), copy, done));
   if (done) quick_.fetch_add(1, std::memory_order_relaxed);

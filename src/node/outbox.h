@@ -26,9 +26,9 @@
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "device/quick_copy.h"
 #include "node/device_pool.h"
 #include "node/offers.h"
-#include "node/quick_copy.h"
 
 namespace accord::node {
 
@@ -331,6 +331,7 @@ class Outbox final : public Lender {
   bool waits_for_us(const MessageHeader& header) const noexcept;
   bool is_window() const noexcept;
   bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
+  bool is_better_together(std::size_t size_bytes) const noexcept;
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;
   bool is_over(std::uint16_t number);
@@ -358,7 +359,7 @@ class Outbox final : public Lender {
   Clock::duration awaited_moves_{};  // all of them together
   std::vector<Own> own_;
   WaitingByPlace lent_out_;  // or spilled: each has room in the spill
-  QuickCopy quick_copy_;
+  device::QuickCopy quick_copy_;
   std::atomic<std::uint32_t> known_attached_{0};
   std::atomic<bool> takes_turns_{false};  // on its device, with another rank of the node
   std::atomic<Clock::rep> last_wish_{0};  // for a quick copy

@@ -16,7 +16,7 @@
 #include "device/reduce_functions.h"
 #include "device/reduce_on_host.h"
 #include "driver_control.h"
-#include "node/quick_copy.h"
+#include "device/quick_copy.h"
 
 namespace accord::device {
 DeviceRuntime& level_zero_runtime();
@@ -284,7 +284,7 @@ TEST_F(LevelZeroInbox, keeps_nothing) {
 
 // A launch takes no less than a copy does.
 TEST_F(LevelZeroInbox, does_not_fetch_messages) {
-  node::QuickCopy quick;
+  device::QuickCopy quick;
   bool done = true;
   ASSERT_OK(quick.run(runtime(), 0,
                       {.dst = ranks_[0].dst(), .src = ranks_[0].src(), .row_bytes = 100}, done));

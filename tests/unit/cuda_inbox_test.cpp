@@ -9,8 +9,9 @@
 #include <thread>
 
 #include "cuda_inbox_rig.h"
+#include "device/quick_copy.h"
+#include "device/staging_pool.h"
 #include "fake_cuda_control.h"
-#include "node/quick_copy.h"
 
 namespace accord::test {
 namespace {
@@ -106,13 +107,11 @@ TEST_F(CudaInbox, kernels_of_many_processes_find_room_side_by_side) {
   EXPECT_EQ(1u, blocks_with(200, 100));
 }
 
-// As messages within a node are fetched (node/quick_copy.h).
+// As messages within a node are fetched (device/quick_copy.h).
 TEST_F(CudaInbox, it_copies_for_whoever_has_no_inbox) {
-  if (rig_.server().kernel_place().server != 0)
-    GTEST_SKIP() << "among clients of one server messages are fetched by copies";
-  node::QuickCopy quick;
+  device::QuickCopy quick;
   for (const std::size_t size_bytes :
-       {std::size_t{1}, std::size_t{8193}, node::QuickCopy::kBytesMax - 4}) {
+       {std::size_t{1}, std::size_t{4096}, std::size_t{8193}, device::QuickCopy::kBytesMax - 4}) {
     const auto data = pattern(size_bytes, static_cast<unsigned>(size_bytes));
     ASSERT_OK(copy_one(rig_.src() + 4, data.data(), size_bytes));
     bool done = false;
@@ -130,6 +129,35 @@ TEST_F(CudaInbox, it_copies_for_whoever_has_no_inbox) {
                        .row_bytes = 2},
                       done));
   EXPECT_FALSE(done);
+}
+
+// To staging memory and back again, until the kernel has been found to be worth it.
+TEST_F(CudaInbox, it_stages_short_runs_that_follow_close_upon_each_other) {
+  constexpr std::size_t kBytes = 24;
+  constexpr int kPatience = 100000;  // where other programs take the processors' time
+  device::StagingBuffer staging;
+  ASSERT_OK(device::staging_pool().acquire(&cuda_runtime(), 2 * kBytes, staging));
+  auto* const host = static_cast<std::byte*>(staging.data());
+  const auto stage = [&](void* dst, const void* src, std::size_t size_bytes) {
+    device::CopyBatch batch;
+    batch.plain.append(dst, src, size_bytes);
+    return device::stage_quickly(cuda_runtime(), 0, batch);
+  };
+  const auto data = pattern(kBytes, 11);
+  ASSERT_OK(copy_one(rig_.src(), data.data(), kBytes));
+  EXPECT_FALSE(stage(host, rig_.src(), kBytes));
+  bool went_out = false;
+  bool came_back = false;
+  for (int i = 0; i < kPatience && !(went_out && came_back); ++i) {
+    went_out = stage(host, rig_.src(), kBytes) || went_out;
+    if (went_out) came_back = stage(rig_.dst(), host, kBytes);
+  }
+  ASSERT_TRUE(went_out && came_back);
+  EXPECT_EQ(0, std::memcmp(host, data.data(), kBytes));
+  EXPECT_EQ(data, contents(rig_.dst(), kBytes));
+  std::vector<std::byte> pageable(kBytes);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(stage(pageable.data(), rig_.src(), kBytes));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(stage(rig_.dst(), rig_.src(), kLaneBytes / 2));
 }
 
 // As cudaDeviceReset does: what was in the context is gone, the exchange that comes next an error,

@@ -315,7 +315,8 @@ TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
 // As where two processes share a GPU without a server for their kernels.
 class SharedRuntime final : public ForwardingRuntime {
  public:
-  explicit SharedRuntime(std::uint64_t device) : place_{.device = device, .turn_us = 150} {}
+  explicit SharedRuntime(std::uint64_t device, std::uint64_t server = 0)
+      : place_{.device = device, .server = server, .turn_us = 150} {}
 
   device::KernelPlace kernel_place(int) override { return place_; }
   void expect_turns(int device) noexcept override { expected_ = device; }
@@ -340,6 +341,28 @@ TEST(Outbox, TellsTheRuntimeOfTurnsOnItsDevice) {
   EXPECT_EQ(0, first.expected());
   EXPECT_EQ(-1, second.expected());
   EXPECT_EQ(2, third.expected());
+}
+
+// Among clients of one server the kernel copies what comes alone, and what is short.
+TEST(Outbox, LeavesWindowsToOneLaunchWhereRanksShareADeviceThroughAServer) {
+  Processes processes(2);
+  SharedRuntime first(7, 1);
+  SharedRuntime second(7, 1);
+  ASSERT_TRUE(processes[0].attach(first, 0));
+  ASSERT_TRUE(processes[1].attach(second, 0));
+  const Buffer from(kOutboxBytes);
+  const Buffer to(kOutboxBytes);
+  const auto is_quick = [&](std::size_t size_bytes, std::uint32_t posted) {
+    processes[1].own_board().posted.store(posted);
+    const auto before = processes[1].counters().quick;
+    const device::Copy copy{.dst = to.address(), .src = from.address(), .row_bytes = size_bytes};
+    EXPECT_OK(processes[1].fetch({&copy, 1}));
+    return processes[1].counters().quick != before;
+  };
+  EXPECT_TRUE(is_quick(8192, 0));
+  EXPECT_TRUE(is_quick(8192, 1));
+  EXPECT_TRUE(is_quick(4096, 2));
+  EXPECT_FALSE(is_quick(8192, 2));
 }
 
 // Also where the ranks cannot be a group because of it.
@@ -415,8 +438,9 @@ TEST(CopyOuts, DoNotWaitForOthersWhereTheyAreLong) {
 }
 
 TEST(QuickCopy, CopiesAnyNumberOfBytesAgainAndAgain) {
-  node::QuickCopy quick;
-  for (const std::size_t size_bytes : {std::size_t{1}, kMessageBytes, node::QuickCopy::kBytesMax}) {
+  device::QuickCopy quick;
+  for (const std::size_t size_bytes :
+       {std::size_t{1}, kMessageBytes, device::QuickCopy::kBytesMax}) {
     Bytes sent(size_bytes);
     for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i * 7 + 1);
     Buffer from(size_bytes);
@@ -435,9 +459,29 @@ TEST(QuickCopy, CopiesAnyNumberOfBytesAgainAndAgain) {
   }
 }
 
+TEST(QuickCopy, CopiesToPageLockedMemoryAndBack) {
+  device::QuickCopy quick;
+  Bytes sent(kMessageBytes);
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i * 5 + 3);
+  Buffer from(kMessageBytes);
+  from.write(sent);
+  const Buffer staging(kMessageBytes, device::MemoryKind::pinned);
+  const Buffer to(kMessageBytes);
+  bool done = false;
+  EXPECT_OK(quick.run(device::host_runtime(), 0,
+                      {.dst = staging.address(), .src = from.address(), .row_bytes = kMessageBytes},
+                      done));
+  EXPECT_TRUE(done);
+  EXPECT_OK(quick.run(device::host_runtime(), 0,
+                      {.dst = to.address(), .src = staging.address(), .row_bytes = kMessageBytes},
+                      done));
+  EXPECT_TRUE(done);
+  EXPECT_EQ(sent, to.read(kMessageBytes));
+}
+
 TEST(QuickCopy, LeavesAloneWhatItCannotCopy) {
-  node::QuickCopy quick;
-  const Buffer from(2 * node::QuickCopy::kBytesMax);
+  device::QuickCopy quick;
+  const Buffer from(2 * device::QuickCopy::kBytesMax);
   const Buffer to(kMessageBytes);
   Bytes host(kMessageBytes);
   const auto is_copied = [&](void* dst, const void* src, std::size_t size_bytes) {
@@ -450,7 +494,7 @@ TEST(QuickCopy, LeavesAloneWhatItCannotCopy) {
   EXPECT_FALSE(is_copied(to.address(), from.address(), kMessageBytes + 1));
   EXPECT_FALSE(is_copied(host.data(), from.address(), kMessageBytes));
   EXPECT_FALSE(is_copied(to.address(), host.data(), kMessageBytes));
-  const Buffer large(2 * node::QuickCopy::kBytesMax);
+  const Buffer large(2 * device::QuickCopy::kBytesMax);
   EXPECT_FALSE(is_copied(large.address(), from.address(), large.size_bytes()));
 }
 

@@ -12,7 +12,7 @@
 #include "base/config.h"
 #include "device/registry.h"
 #include "node/outbox.h"
-#include "node/quick_copy.h"
+#include "device/quick_copy.h"
 
 namespace accord::coll {
 namespace {
@@ -167,7 +167,7 @@ MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked) {
     way = MessageWay::kernel;
   }
   const std::size_t most_bytes =
-      std::min<std::size_t>(config().copy_kernel_bytes, node::QuickCopy::kBytesMax);
+      std::min<std::size_t>(config().copy_kernel_bytes, device::QuickCopy::kBytesMax);
   return way == MessageWay::kernel && size_bytes > most_bytes ? MessageWay::engine : way;
 }
 

@@ -84,6 +84,8 @@ class CudaRuntime final : public DeviceRuntime {
     if (const Driver* driver = vendor_.driver()) turn_copies_.expect(*driver, device);
   }
 
+  bool expects_turns(int device) const noexcept override { return turn_copies_.are_taken(device); }
+
   Status host_allocate(std::size_t size_bytes, void*& pointer) override;
   void host_free(void* pointer, std::size_t size_bytes) noexcept override;
   Status host_pin(void* pages, std::size_t size_bytes) override {

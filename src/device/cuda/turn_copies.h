@@ -32,6 +32,7 @@ class TurnCopies {
 
   // Kernels take turns on `device` from now on, for good. Page-locks memory for copies within it.
   void expect(const Driver& driver, Device device) noexcept;
+  bool are_taken(Device device) const noexcept;
 
   // As the functions of copy_list.h, which do what is sooner by kernels, and everything where no
   // turns are taken.
@@ -41,7 +42,6 @@ class TurnCopies {
   Status done(const Driver& driver, CopyTicket& ticket, bool& done);
 
  private:
-  bool are_taken(Device device) const noexcept;
   Status begin_by_engines(const Driver& driver, Device device, std::span<const Copy> copies,
                           CopyTicket& ticket, bool& begun);
   // Host memory on the way from one place of a device to another.
