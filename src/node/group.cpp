@@ -133,7 +133,16 @@ Status Group::address_inboxes() {
   return runtime_->copy(device_, {&header, 1});
 }
 
-Status Group::bounce_memory(std::size_t size_bytes, std::byte*& memory) {
+Status Group::bounce_memory(std::size_t size_bytes, bool on_device, std::byte*& memory) {
+  if (on_device) {
+    const bool lacks = device_bounce_.size_bytes() < size_bytes;
+    if (lacks) device_bounce_.reset();
+    const Status leased = lacks ? lease_device_memory(*runtime_, device_, std::bit_ceil(size_bytes),
+                                                      LeaseOf::group, device_bounce_)
+                                : Status();
+    memory = device_bounce_.data();
+    if (leased.ok()) return leased;
+  }
   if (bounce_bytes_ < size_bytes) {
     if (bounce_ != nullptr) ACCORD_TRY(runtime_->free(bounce_));
     bounce_ = nullptr;

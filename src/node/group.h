@@ -198,9 +198,10 @@ class Group {
   // What goes through inboxes may go in packets.
   bool takes_packets() const noexcept { return takes_packets_; }
 
-  // Page-locked memory for one exchange at a time: what kernels cannot use themselves passes
-  // through it. Kept, and made anew where it is too small.
-  Status bounce_memory(std::size_t size_bytes, std::byte*& memory);
+  // Memory for one exchange at a time: what kernels cannot use themselves passes through it. It is
+  // of the device if `on_device` and the pool has room, else page-locked. Kept, and made anew where
+  // it is too small.
+  Status bounce_memory(std::size_t size_bytes, bool on_device, std::byte*& memory);
 
   Regions regions() const noexcept { return {.of_ranks = regions_, .slot_bytes = slot_bytes()}; }
   std::byte* slot(int peer, std::uint64_t sequence) const noexcept {
@@ -326,9 +327,10 @@ class Group {
   Use use_;
   device::InboxServer* inbox_server_ = nullptr;
   std::uint32_t inbox_number_ = 0;
-  DeviceLease memory_;  // its region or inbox
-  std::byte* bounce_ = nullptr;
+  DeviceLease memory_;           // its region or inbox
+  std::byte* bounce_ = nullptr;  // page-locked
   std::size_t bounce_bytes_ = 0;
+  DeviceLease device_bounce_;
   bool reduces_ = false;
   bool shares_device_ = false;
   bool takes_long_turns_ = false;

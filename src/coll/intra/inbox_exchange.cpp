@@ -165,16 +165,26 @@ Status InboxExchange::begin() {
   out_direct_ = out_bytes_ == 0 || usable(args_.out);
   const std::size_t in_bounce_bytes = in_direct_ ? 0 : in_bytes_;
   const std::size_t out_bounce_bytes = out_direct_ ? 0 : out_bytes_;
-  if (in_bounce_bytes + out_bounce_bytes != 0)
-    ACCORD_TRY(group_->bounce_memory(in_bounce_bytes + out_bounce_bytes, bounce_));
+  ACCORD_TRY(take_bounce(in_direct_, out_direct_, in_bounce_bytes + out_bounce_bytes));
   if (out_bytes_ != 0)
     exchange.dst = out_direct_ ? args_.out.address(0) : bounce_ + in_bounce_bytes;
-  exchange.dst_on_host = !out_direct_;
   if (in_bytes_ == 0) return {};
   exchange.src = in_direct_ ? args_.in.address(first_in_bytes_) : bounce_;
   if (in_direct_) return {};
   return args_.in.copy(core::CallEnd::Direction::pack, first_in_bytes_, in_bytes_, bounce_,
                        copy_in_);
+}
+
+// On the device only what comes from there and goes there: to and from host memory the packed form
+// crosses once either way.
+Status InboxExchange::take_bounce(bool in_direct, bool out_direct, std::size_t size_bytes) {
+  const auto is_here = [&](const core::CallEnd& end) {
+    return end.on_device && !end.shadowed && end.runtime == &group_->runtime() &&
+           end.device == group_->device();
+  };
+  const bool on_device = (in_direct || is_here(args_.in)) && (out_direct || is_here(args_.out));
+  ticket_.exchange.dst_on_host = !out_direct && !on_device;
+  return size_bytes == 0 ? Status() : group_->bounce_memory(size_bytes, on_device, bounce_);
 }
 
 Status InboxExchange::unpack() {

@@ -6,8 +6,8 @@
 // that are done with all calls before the last one, so that its lanes for this one are free again.
 // Its device waits for data for some microseconds at once, which is what peers that are on their
 // way take, and then only when the mailboxes show them all in this very call. Ends that a kernel
-// cannot use (host memory, derived types, memory of another device) pass through page-locked
-// memory.
+// cannot use (host memory, derived types, memory of another device) pass through memory that it
+// can.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,8 @@ class InboxExchange : public Exchange {
   // Once all peers are in it.
   virtual void look_at_peers() {}
   virtual Status unpack();
+  // Memory for the packed forms of ends that kernels cannot use as they are.
+  Status take_bounce(bool in_direct, bool out_direct, std::size_t size_bytes);
 
   // Whether these peers have taken what this rank sent them through the same lanes before.
   bool lanes_are_free(std::uint64_t peers) const;

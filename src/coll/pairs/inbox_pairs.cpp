@@ -10,7 +10,7 @@
 namespace accord::coll {
 namespace {
 
-// In page-locked memory every part begins with a unit: kernels load others byte by byte.
+// Every packed part begins with a unit: kernels load others byte by byte.
 std::size_t whole_units(std::size_t size_bytes) {
   return round_up(size_bytes, device::kInboxUnitBytes);
 }
@@ -99,7 +99,7 @@ bool InboxPairs::is_direct(const core::CallEnd& end, const Blocks& blocks) const
   });
 }
 
-// Packed forms lie one after the other in page-locked memory.
+// Packed forms lie one after the other.
 Status InboxPairs::begin() {
   const bool in_direct = is_direct(args_.in, args_.in.blocks);
   const bool out_direct = is_direct(args_.out, args_.out.blocks);
@@ -107,7 +107,7 @@ Status InboxPairs::begin() {
   for (const device::InboxPart& part : parts_)
     bounce_bytes += (in_direct ? 0 : whole_units(part.send_bytes)) +
                     (out_direct ? 0 : whole_units(part.receive_bytes));
-  if (bounce_bytes != 0) ACCORD_TRY(group_->bounce_memory(bounce_bytes, bounce_));
+  ACCORD_TRY(take_bounce(in_direct, out_direct, bounce_bytes));
   std::byte* next = bounce_;
   const auto place = [&](bool direct, const core::CallEnd& end, std::size_t rank,
                          std::size_t size_bytes) {
@@ -119,7 +119,6 @@ Status InboxPairs::begin() {
     parts_[rank].src = place(in_direct, args_.in, rank, parts_[rank].send_bytes);
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
     parts_[rank].dst = place(out_direct, args_.out, rank, parts_[rank].receive_bytes);
-  ticket_.exchange.dst_on_host = !out_direct;
   unpacks_ = !out_direct;
   return in_direct ? Status() : copy(args_.in, core::CallEnd::Direction::pack, copy_in_);
 }
