@@ -132,6 +132,7 @@ class Partitioned {
     MPI_Info_create(&info);
     const std::string blocks = std::to_string(training.blocks() / training.partitions);
     MPI_Info_set(info, "accord_marks", blocks.c_str());
+    MPI_Info_set(info, "accord_arrivals", "host");  // only MPI_Wait looks for them
     for (int i = 0; i < 2; ++i) {
       MPIX_Pallreduce_init(training.made.data(), training.sums[i].data(), training.partitions,
                            2 * training.labels / training.partitions, MPI_FLOAT, MPI_SUM,

@@ -158,6 +158,7 @@ class PartitionedCollective final : public Partitioned {
     return may_open() ? NodeReduction::Opening::allowed : NodeReduction::Opening::no;
   }
   Status choose_way(NodeReduction::Opening opening);
+  Status start_reducer();
   Status step_on_node(bool& done);
   Status step_by_messages(core::HostPort& host, bool& done);
 
@@ -203,6 +204,7 @@ class PartitionedCollective final : public Partitioned {
   std::vector<core::DeviceScrap> scraps_;
   bool kernels_told_ = false;  // that they tell the ranks of the node themselves
   unsigned steps_on_node_ = 0;
+  bool is_reducer_due_ = false;  // to be started for the round under way
 
   // Of the round under way.
   NodeReduction::Way way_ = NodeReduction::Way::messages;

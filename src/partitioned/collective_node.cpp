@@ -82,14 +82,24 @@ Status PartitionedCollective::choose_way(NodeReduction::Opening opening) {
   }
   way_ = node_->way(round(), opening);
   if (way_ != NodeReduction::Way::kernels) return {};
-  ACCORD_TRY(node_->reducer().start(round()));
+  is_reducer_due_ = true;
+  if (call_.kernels_wait || !has_prequest()) ACCORD_TRY(start_reducer());
   if (!std::exchange(kernels_told_, true)) connect_prequest();
   return {};
+}
+
+Status PartitionedCollective::start_reducer() {
+  is_reducer_due_ = false;
+  return node_->reducer().start(round());
 }
 
 // Kernels that mark partitions tell all ranks themselves, unless they could not yet.
 Status PartitionedCollective::step_on_node(bool& done) {
   prepared_.store(round(), std::memory_order_release);
+  // A launch takes the host some microseconds. Where no kernel waits for what the reducer brings,
+  // the program first launches its own.
+  if (is_reducer_due_ && is_starting()) return {};
+  if (is_reducer_due_) ACCORD_TRY(start_reducer());
   std::vector<std::int32_t> marked;
   std::erase_if(unmarked_, [&](std::int32_t partition) {
     if (word(static_cast<std::size_t>(partition)).load(std::memory_order_acquire) != round())

@@ -52,6 +52,8 @@ struct PartitionedCall {
   std::int32_t transfer_partitions = 1;
   std::uint32_t marks = 1;
   PartitionCopy copy = PartitionCopy::automatic;
+  // Collectives: kernels of the program may wait for partitions to arrive.
+  bool kernels_wait = true;
 };
 
 class Partitioned : public core::Operation {
@@ -122,6 +124,8 @@ class Partitioned : public core::Operation {
   bool may_open() const noexcept {
     return may_open_.load(std::memory_order_relaxed) > 0 || !table_.has_prequests();
   }
+  // In the call that starts a round: the program has yet to launch what marks its partitions.
+  bool is_starting() const noexcept { return may_open_.load(std::memory_order_relaxed) > 0; }
   std::uint64_t own_bytes() const noexcept {
     return call_.partition_bytes * static_cast<std::uint64_t>(call_.partitions);
   }

@@ -163,6 +163,14 @@ void read_number(MPI_Info info, const char* key, Number& number) {
   }
 }
 
+// Empty where the key is not there.
+std::string read_word(MPI_Info info, const char* key) {
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  const int code = host::Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+  return code == MPI_SUCCESS && found != 0 ? value : "";
+}
+
 partitioned::PartitionCopy copy_named(std::string_view name, partitioned::PartitionCopy otherwise) {
   if (name == "kernel") return partitioned::PartitionCopy::kernel;
   if (name == "engine") return partitioned::PartitionCopy::engine;
@@ -182,12 +190,8 @@ Status read_info(MPI_Info info, partitioned::PartitionedCall& call) {
   if (call.marks > ACCORD_PARTITION_MARKS_MAX)
     return {StatusCode::invalid_argument,
             "the info key accord_marks: more marks of a partition than can be counted"};
-  char value[MPI_MAX_INFO_VAL + 1] = "";
-  int found = 0;
-  if (host::Info_get(info, "accord_partitioned_copy", MPI_MAX_INFO_VAL, value, &found) ==
-          MPI_SUCCESS &&
-      found != 0)
-    call.copy = copy_named(value, call.copy);
+  call.copy = copy_named(read_word(info, "accord_partitioned_copy"), call.copy);
+  call.kernels_wait = read_word(info, "accord_arrivals") != "host";
   return {};
 }
 

@@ -40,6 +40,7 @@ struct Options {
   bool on_device = true;
   const char* marks = "1";
   const char* copy = "auto";
+  const char* arrivals = "kernel";
   MPI_Op op = MPI_SUM;
   MPI_Comm comm = MPI_COMM_WORLD;
 };
@@ -56,6 +57,7 @@ class Allreduce {
     MPI_Info_create(&info);
     MPI_Info_set(info, "accord_marks", options.marks);
     MPI_Info_set(info, "accord_partitioned_copy", options.copy);
+    MPI_Info_set(info, "accord_arrivals", options.arrivals);
     expect_ok(MPIX_Pallreduce_init(options.in_place ? MPI_IN_PLACE : from_.pointer(), to_.pointer(),
                                    options.partitions, options.count, MPI_INT, options.op,
                                    options.comm, info, &request),
@@ -163,6 +165,7 @@ void shapes() {
   }
   blocks({.marks = "3"}, "marks");
   blocks({.op = MPI_MAX}, "maximum");
+  blocks({.partitions = 16, .arrivals = "host"}, "arrivals that no kernel waits for");
   MPI_Comm reversed = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
   blocks({.comm = reversed}, "another order of ranks");
@@ -286,6 +289,22 @@ void unattended() {
   expect(alone > 0, "no round is done without the host");
 }
 
+// The program says that no kernel waits for arrivals: nothing begins before the next MPI call.
+void attended() {
+  Allreduce work({.partitions = 8, .arrivals = "host"});
+  work.create();
+  for (int round = 0; round < 4; ++round) {
+    work.start(round);
+    work.prepare();
+    (void)MPIX_Pready_range(0, work.partitions() - 1, work.on_device);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (round > 0 && by_kernels)
+      expect(!work.all_arrived(), "a round is done though the host has not asked for it");
+    work.wait();
+    work.check("attended");
+  }
+}
+
 // Kernels of the other ranks may write into the words of a request that is freed here, so nobody
 // gets these before the others have freed it, too.
 void words_stay() {
@@ -399,6 +418,7 @@ int main(int argc, char** argv) {
     broadcast(root, MPI_CHAR, 3, false);
   }
   if (by_kernels) unattended();
+  attended();
   if (by_kernels) words_stay();
   declined();
   mistakes();
