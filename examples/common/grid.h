@@ -96,7 +96,8 @@ class Grid {
 
   // If it is periodic, the first point along an axis is the neighbour of the last one. Each rank
   // must have a point. Collective over `comm`.
-  Grid(MPI_Comm comm, const Triple& size, bool periodic) : size_(size), periodic_(periodic) {
+  Grid(MPI_Comm comm, const Triple& size, bool periodic)
+      : plain_comm_(comm), size_(size), periodic_(periodic) {
     int ranks = 0;
     int rank = 0;
     MPI_Comm_size(comm, &ranks);
@@ -120,6 +121,8 @@ class Grid {
   Grid& operator=(const Grid&) = delete;
 
   MPI_Comm comm() const { return comm_; }
+  // The same ranks without a topology.
+  MPI_Comm plain_comm() const { return plain_comm_; }
   const Triple& size() const { return size_; }
   const Triple& ranks() const { return ranks_; }
   // The points of this rank: the first, and how many there are along each axis.
@@ -154,6 +157,7 @@ class Grid {
  private:
   static constexpr std::size_t kMostPoints = 0x7fffffff;
 
+  MPI_Comm plain_comm_;
   Triple size_;
   bool periodic_;
   Triple ranks_{};

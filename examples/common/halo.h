@@ -200,8 +200,9 @@ class HaloByNeighbor : public Halo {
           from.push_back(neighbours_[index(i)].rank);
           received_.add(layout_, ghosts_, i);
         }
-    MPI_Dist_graph_create_adjacent(comm_, count(), from.data(), MPI_UNWEIGHTED, count(), to.data(),
-                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph_);
+    // From a communicator without a topology: Open MPI 5 takes a graph of a grid for a grid.
+    MPI_Dist_graph_create_adjacent(grid.plain_comm(), count(), from.data(), MPI_UNWEIGHTED, count(),
+                                   to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph_);
     ones_.assign(to.size(), 1);
     starts_.assign(to.size(), 0);
   }
