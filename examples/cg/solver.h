@@ -36,20 +36,25 @@ class Solver {
     all_.add({1, 1, 1}, grid.mine());
   }
 
-  Solution solve(const std::vector<double>& b, int most_iterations) {
+  // Begins anew, from zeros.
+  void start(const std::vector<double>& b) {
     x_.write(zeros_);
     b_.write(b);
     r_.write(b);
     p_.write(b);
     dots_->dot(b_, b_, square_[0]);
-    const double enough = square_[0].read() * kTolerance * kTolerance;
+    border_stream_.synchronise();
+    enough_ = square_[0].read() * kTolerance * kTolerance;
+  }
+
+  Solution solve(int most_iterations) {
     Solution solution;
     while (!solution.converged && solution.iterations < most_iterations) {
       iterate(square_[solution.iterations % 2], square_[(solution.iterations + 1) % 2]);
       ++solution.iterations;
       if (solution.iterations % kEvery == 0) {
         border_stream_.synchronise();
-        solution.converged = square_[solution.iterations % 2].read() <= enough;
+        solution.converged = square_[solution.iterations % 2].read() <= enough_;
       }
     }
     border_stream_.synchronise();
@@ -114,6 +119,7 @@ class Solver {
   app::Layout layout_;
   app::Boxes all_, interior_, shell_;
   std::vector<double> zeros_;
+  double enough_ = 0;  // r . r of a solution
   // Ghosts beyond the end of the grid are 0, and no kernel writes them.
   app::Array<double> x_{zeros_}, b_{zeros_}, r_{zeros_}, p_{zeros_}, q_{zeros_};
   Scalar curvature_;  // p . A p

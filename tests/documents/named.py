@@ -163,7 +163,8 @@ def _bench_options() -> frozenset[str]:
 def _app_options() -> frozenset[str]:
     """What applications take, and what `accord bench --app` takes for all of them."""
     sources = [REPOSITORY / "python" / "accord" / "bench_app.py"]
-    sources += (REPOSITORY / "examples").glob("*/options.cpp")
+    for name in ("options.cpp", "main.cpp"):
+        sources += (REPOSITORY / "examples").glob(f"*/{name}")
     text = "".join(source.read_text() for source in sources)
     return frozenset(re.findall(r'"(--[a-z]+)"', text))
 
