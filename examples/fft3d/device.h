@@ -35,6 +35,19 @@ class Transform {
 // A real transform has so many wave numbers; the others are their conjugates.
 inline int wave_numbers(int length, bool real) { return real ? length / 2 + 1 : length; }
 
+// A point in the order of what a device does.
+class Event {
+ public:
+  Event() = default;
+  virtual ~Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  virtual void record() = 0;
+  // Waits for all that was begun before it was recorded.
+  virtual void wait() = 0;
+};
+
 // All throw std::runtime_error.
 class Device {
  public:
@@ -50,6 +63,12 @@ class Device {
   // From or to memory of the CPU; returns when the bytes have arrived.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
 
+  // Memory of the CPU from which and to which the device copies fast, and such copies, which are
+  // only begun.
+  virtual void* allocate_pinned(std::size_t bytes) = 0;
+  virtual void release_pinned(void* memory) noexcept = 0;
+  virtual void begin_copy(void* to, const void* from, std::size_t bytes) = 0;
+
   // Begins to copy `rows` rows of `bytes` bytes within the device; a row follows a pitch after the
   // one before.
   virtual void copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -57,6 +76,7 @@ class Device {
 
   // Waits for all that was begun.
   virtual void synchronise() = 0;
+  virtual std::unique_ptr<Event> event() = 0;
 
   // `real`: from real numbers forward, to real numbers backward.
   virtual std::unique_ptr<Transform> transform(int length, int count, bool real) = 0;
@@ -93,6 +113,23 @@ class Array {
  private:
   Device* device_;
   std::size_t count_;
+  void* data_;
+};
+
+// Pinned memory of the CPU.
+template <class T>
+class Pinned {
+ public:
+  Pinned(Device& device, std::size_t count)
+      : device_(device), data_(device.allocate_pinned(count * sizeof(T))) {}
+  ~Pinned() { device_.release_pinned(data_); }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  T* data() const { return static_cast<T*>(data_); }
+
+ private:
+  Device& device_;
   void* data_;
 };
 

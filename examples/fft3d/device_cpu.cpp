@@ -95,20 +95,30 @@ class CpuTransform : public Transform {
   Fftw::Plan backward_ = nullptr;
 };
 
+// All that is begun is over at once.
+class CpuEvent : public Event {
+ public:
+  void record() override {}
+  void wait() override {}
+};
+
 class CpuDevice : public Device {
  public:
   CpuDevice() : fftw_(Library({"libfftw3.so.3"})) {}
 
   std::string name() const override { return "host"; }
-  void* allocate(std::size_t bytes) override {
+  void* allocate(std::size_t bytes) override { return allocate_pinned(bytes); }
+  void release(void* memory) noexcept override { release_pinned(memory); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void* allocate_pinned(std::size_t bytes) override {
     void* const memory = std::malloc(bytes > 0 ? bytes : 1);
     if (memory == nullptr) throw std::runtime_error("no memory");
     return memory;
   }
-  void release(void* memory) noexcept override { std::free(memory); }
-  void copy(void* to, const void* from, std::size_t bytes) override {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-  }
+  void release_pinned(void* memory) noexcept override { std::free(memory); }
+  void begin_copy(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
   void copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                  std::size_t bytes, std::size_t rows) override {
     for (std::size_t row = 0; row < rows; ++row)
@@ -116,6 +126,7 @@ class CpuDevice : public Device {
            static_cast<const char*>(from) + row * from_pitch, bytes);
   }
   void synchronise() override {}
+  std::unique_ptr<Event> event() override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Transform> transform(int length, int count, bool real) override {
     return std::make_unique<CpuTransform>(fftw_, *this, length, count, real);
   }

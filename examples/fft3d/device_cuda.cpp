@@ -12,17 +12,24 @@ namespace fft3d {
 namespace {
 
 using Stream = void*;
+using EventHandle = void*;
 
 struct Cuda {
   int (*get_device_count)(int*);
   int (*set_device)(int);
   int (*allocate)(void**, std::size_t);
   int (*release)(void*);
+  int (*allocate_pinned)(void**, std::size_t);
+  int (*release_pinned)(void*);
   int (*copy)(void*, const void*, std::size_t, int kind, Stream);
   int (*copy_rows)(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int kind,
                    Stream);
   int (*create_stream)(Stream*, unsigned flags);
   int (*synchronise)(Stream);
+  int (*create_event)(EventHandle*, unsigned flags);
+  int (*record_event)(EventHandle, Stream);
+  int (*wait_for_event)(EventHandle);
+  int (*destroy_event)(EventHandle);
   const char* (*error_text)(int);
 
   explicit Cuda(const Library& library) {
@@ -30,10 +37,16 @@ struct Cuda {
     library.find(set_device, "cudaSetDevice");
     library.find(allocate, "cudaMalloc");
     library.find(release, "cudaFree");
+    library.find(allocate_pinned, "cudaMallocHost");
+    library.find(release_pinned, "cudaFreeHost");
     library.find(copy, "cudaMemcpyAsync");
     library.find(copy_rows, "cudaMemcpy2DAsync");
     library.find(create_stream, "cudaStreamCreateWithFlags");
     library.find(synchronise, "cudaStreamSynchronize");
+    library.find(create_event, "cudaEventCreateWithFlags");
+    library.find(record_event, "cudaEventRecord");
+    library.find(wait_for_event, "cudaEventSynchronize");
+    library.find(destroy_event, "cudaEventDestroy");
     library.find(error_text, "cudaGetErrorString");
   }
   void check(int error, const char* call) const {
@@ -42,6 +55,7 @@ struct Cuda {
 };
 constexpr int kFindKind = 4;            // cudaMemcpyDefault
 constexpr unsigned kOfItsOwnOrder = 1;  // cudaStreamNonBlocking
+constexpr unsigned kWithoutTime = 2;    // cudaEventDisableTiming
 
 struct Cufft {
   using Plan = int;
@@ -114,6 +128,22 @@ class CudaTransform : public Transform {
   Cufft::Plan backward_ = 0;
 };
 
+class CudaEvent : public Event {
+ public:
+  CudaEvent(const Cuda& cuda, Stream stream) : cuda_(cuda), stream_(stream) {
+    cuda_.check(cuda_.create_event(&event_, kWithoutTime), "cudaEventCreateWithFlags");
+  }
+  ~CudaEvent() override { cuda_.destroy_event(event_); }
+
+  void record() override { cuda_.check(cuda_.record_event(event_, stream_), "cudaEventRecord"); }
+  void wait() override { cuda_.check(cuda_.wait_for_event(event_), "cudaEventSynchronize"); }
+
+ private:
+  const Cuda& cuda_;
+  Stream stream_;
+  EventHandle event_ = nullptr;
+};
+
 class CudaDevice : public Device {
  public:
   CudaDevice(const Cuda& cuda, int number)
@@ -130,8 +160,17 @@ class CudaDevice : public Device {
   }
   void release(void* memory) noexcept override { cuda_.release(memory); }
   void copy(void* to, const void* from, std::size_t bytes) override {
-    cuda_.check(cuda_.copy(to, from, bytes, kFindKind, stream_), "cudaMemcpyAsync");
+    begin_copy(to, from, bytes);
     synchronise();
+  }
+  void* allocate_pinned(std::size_t bytes) override {
+    void* memory = nullptr;
+    cuda_.check(cuda_.allocate_pinned(&memory, bytes > 0 ? bytes : 1), "cudaMallocHost");
+    return memory;
+  }
+  void release_pinned(void* memory) noexcept override { cuda_.release_pinned(memory); }
+  void begin_copy(void* to, const void* from, std::size_t bytes) override {
+    cuda_.check(cuda_.copy(to, from, bytes, kFindKind, stream_), "cudaMemcpyAsync");
   }
   void copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                  std::size_t bytes, std::size_t rows) override {
@@ -139,6 +178,7 @@ class CudaDevice : public Device {
                 "cudaMemcpy2DAsync");
   }
   void synchronise() override { cuda_.check(cuda_.synchronise(stream_), "cudaStreamSynchronize"); }
+  std::unique_ptr<Event> event() override { return std::make_unique<CudaEvent>(cuda_, stream_); }
   std::unique_ptr<Transform> transform(int length, int count, bool real) override {
     return std::make_unique<CudaTransform>(cufft_, stream_, length, count, real);
   }

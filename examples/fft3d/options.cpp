@@ -16,7 +16,9 @@ const char* const kHelp =
     "  --size NXxNYxNZ    points (128x128x128)\n"
     "  --grid PxQ         ranks along x and y; slab is Rx1, pencil is near a square (slab)\n"
     "  --type TYPE        c2c, or r2c, with real points (c2c)\n"
-    "  --reshape HOW      alltoallv, alltoallw (with subarray types) or messages (alltoallv)\n"
+    "  --reshape HOW      alltoallv, alltoallw (with subarray types), messages, or staged: "
+    "messages\n"
+    "                     of copies in memory of the CPU (alltoallv)\n"
     "  --repeats N        pairs of transforms that are measured (20)\n"
     "  --memory MEMORY    cuda, accord (accord_malloc), host, or auto, the first that there is\n"
     "Of size, grid, type and reshape there may be several, with commas between them.\n";
@@ -91,7 +93,7 @@ Options read_options(int argc, char** argv, int ranks) {
           options.problems.push_back(
               {read_size(size), read_grid(grid, ranks),
                one_of({"c2c", "r2c"}, "--type", type) == "r2c",
-               one_of({"alltoallv", "alltoallw", "messages"}, "--reshape", how)});
+               one_of({"alltoallv", "alltoallw", "messages", "staged"}, "--reshape", how)});
   return options;
 }
 

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "reshape.h"
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <stdexcept>
@@ -149,13 +150,8 @@ class ByMessages : public Reshape {
       for_peers([&](int peer) { send(peer, from + wave_starts_[index(peer)], wave_counts_); });
     });
     unpack(blocks_.rank, from + wave_starts_[index(blocks_.rank)], to);
-    for (;;) {
-      int peer = MPI_UNDEFINED;
-      timed([&] { MPI_Waitany(ranks_, receives_.data(), &peer, MPI_STATUS_IGNORE); });
-      if (peer == MPI_UNDEFINED) break;
-      unpack(peer, packed_block(peer), to);
-    }
-    timed([&] { MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE); });
+    for_arriving([&](int peer) { unpack(peer, packed_block(peer), to); });
+    wait_for_sends();
   }
 
   void to_waves(const Complex* from, Complex* to) override {
@@ -166,19 +162,27 @@ class ByMessages : public Reshape {
     device_.synchronise();
     timed([&] { for_peers([&](int peer) { send(peer, packed_block(peer), point_counts_); }); });
     pack(blocks_.rank, from, to + wave_starts_[index(blocks_.rank)]);
-    timed([&] {
-      MPI_Waitall(ranks_, receives_.data(), MPI_STATUSES_IGNORE);
-      MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE);
-    });
+    timed([&] { MPI_Waitall(ranks_, receives_.data(), MPI_STATUSES_IGNORE); });
+    wait_for_sends();
   }
 
- private:
+ protected:
   Complex* packed_block(int peer) { return packed_.data() + point_starts_[index(peer)]; }
 
   // The next one first, so that not all ranks begin with the same peer.
   template <class Body>
   void for_peers(const Body& body) const {
     for (int i = 1; i < ranks_; ++i) body((blocks_.rank + i) % ranks_);
+  }
+  // Calls body(peer) as blocks arrive.
+  template <class Body>
+  void for_arriving(const Body& body) {
+    for (;;) {
+      int peer = MPI_UNDEFINED;
+      timed([&] { MPI_Waitany(ranks_, receives_.data(), &peer, MPI_STATUS_IGNORE); });
+      if (peer == MPI_UNDEFINED) break;
+      body(peer);
+    }
   }
   void receive(int peer, Complex* block, const std::vector<int>& counts) {
     MPI_Irecv(block, counts[index(peer)], MPI_C_DOUBLE_COMPLEX, peer, 0, comm_,
@@ -188,10 +192,79 @@ class ByMessages : public Reshape {
     MPI_Isend(block, counts[index(peer)], MPI_C_DOUBLE_COMPLEX, peer, 0, comm_,
               &sends_[index(peer)]);
   }
+  void wait_for_sends() {
+    timed([&] { MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE); });
+  }
 
+ private:
   Array<Complex> packed_;
   std::vector<MPI_Request> receives_;  // by peer; null for those that are complete, and this rank
   std::vector<MPI_Request> sends_;
+};
+
+// The same for an MPI that knows no device memory: blocks are copied to pinned memory and back. A
+// block is copied while others are on their way.
+class ByStaging : public ByMessages {
+ public:
+  ByStaging(Device& device, MPI_Comm comm, const Blocks& blocks)
+      : ByMessages(device, comm, blocks),
+        sent_(device, std::max(blocks.in_points(), blocks.in_waves())),
+        received_(device, std::max(blocks.in_points(), blocks.in_waves())) {
+    for (int peer = 0; peer < ranks_; ++peer) copied_.push_back(device.event());
+  }
+
+  void to_points(const Complex* from, Complex* to) override {
+    begin_receives(point_counts_, point_starts_);
+    for_peers([&](int peer) {
+      begin_copy(sent_.data(), from, wave_counts_, wave_starts_, peer);
+      copied_[index(peer)]->record();
+    });
+    unpack(blocks_.rank, from + wave_starts_[index(blocks_.rank)], to);
+    send_copied(wave_counts_, wave_starts_);
+    for_arriving([&](int peer) {
+      begin_copy(packed_block(0), received_.data(), point_counts_, point_starts_, peer);
+      unpack(peer, packed_block(peer), to);
+    });
+    wait_for_sends();
+  }
+
+  void to_waves(const Complex* from, Complex* to) override {
+    begin_receives(wave_counts_, wave_starts_);
+    for_peers([&](int peer) {
+      pack(peer, from, packed_block(peer));
+      begin_copy(sent_.data(), packed_block(0), point_counts_, point_starts_, peer);
+      copied_[index(peer)]->record();
+    });
+    pack(blocks_.rank, from, to + wave_starts_[index(blocks_.rank)]);
+    send_copied(point_counts_, point_starts_);
+    for_arriving(
+        [&](int peer) { begin_copy(to, received_.data(), wave_counts_, wave_starts_, peer); });
+    wait_for_sends();
+  }
+
+ private:
+  using Ints = std::vector<int>;
+
+  // A peer's block, which lies at the same place in `to` and `from`.
+  void begin_copy(Complex* to, const Complex* from, const Ints& counts, const Ints& starts,
+                  int peer) {
+    const int start = starts[index(peer)];
+    device_.begin_copy(to + start, from + start, sizeof(Complex) * index(counts[index(peer)]));
+  }
+  void begin_receives(const Ints& counts, const Ints& starts) {
+    timed([&] {
+      for_peers([&](int peer) { receive(peer, received_.data() + starts[index(peer)], counts); });
+    });
+  }
+  void send_copied(const Ints& counts, const Ints& starts) {
+    for_peers([&](int peer) {
+      copied_[index(peer)]->wait();
+      timed([&] { send(peer, sent_.data() + starts[index(peer)], counts); });
+    });
+  }
+
+  Pinned<Complex> sent_, received_;
+  std::vector<std::unique_ptr<Event>> copied_;  // of each peer
 };
 
 }  // namespace
@@ -203,6 +276,7 @@ std::unique_ptr<Reshape> make_reshape(const std::string& how, Device& device, MP
   if (how == "alltoallv") return std::make_unique<ByAlltoallv>(device, comm, blocks);
   if (how == "alltoallw") return std::make_unique<ByAlltoallw>(device, comm, blocks);
   if (how == "messages") return std::make_unique<ByMessages>(device, comm, blocks);
+  if (how == "staged") return std::make_unique<ByStaging>(device, comm, blocks);
   throw std::runtime_error("no reshape by " + how);
 }
 

@@ -85,7 +85,7 @@ class Reshape {
   double seconds_ = 0;
 };
 
-// `how` is alltoallv, alltoallw or messages. Collective over `comm`.
+// `how` is alltoallv, alltoallw, messages or staged. Collective over `comm`.
 std::unique_ptr<Reshape> make_reshape(const std::string& how, Device& device, MPI_Comm comm,
                                       const Split& outer, int middle, const Split& inner);
 

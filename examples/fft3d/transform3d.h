@@ -20,7 +20,7 @@ struct Problem {
   std::array<int, 3> size{};  // points along x, y and z
   std::array<int, 2> grid{};  // ranks: those along the first dimension differ in x
   bool real = false;          // real points, of whose wave numbers along z only half are kept
-  std::string reshape;        // alltoallv, alltoallw, messages
+  std::string reshape;        // alltoallv, alltoallw, messages, staged
 };
 
 // A part of an array. The elements along z lie beside each other, those along x furthest apart.
