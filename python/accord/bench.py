@@ -86,8 +86,10 @@ def bench(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Measure an application of examples/ with Accord, and over the MPI alone: on the same "
-            "memory with --peer mpi, on host memory with --peer host. Other options are the application's.",
+            help="Measure an application of examples/ with Accord, and over the MPI alone with --peer: on "
+            "the same memory (mpi), on host memory (host), with its own staging (staged), or over Intel "
+            "MPI (impi, found by --impi DIR). --turns N, --json FILE and --plot FILE.svg are for all "
+            "applications; other options are the application's.",
             show_default=False,
         ),
     ] = None,
@@ -100,7 +102,7 @@ def bench(
 
     [bold]accord bench all -n 4 --mpi openmpi --json results.json[/bold]
 
-    [bold]accord bench --app fft3d -n 4 --size 64x64x64 --grid pencil --peer host[/bold]
+    [bold]accord bench --app fft3d -n 4 --size 64x64x64 --grid pencil --peer staged,host[/bold]
     """
     home = find_home()
     if app is not None:

@@ -39,6 +39,10 @@ class Home:
         """An application of examples/ that `accord bench --app` measures."""
         return self.bin / f"accord_{name}_{abi.value}"
 
+    def gpu_app(self, name: str, abi: Abi) -> Path:
+        """The same with its kernels compiled for GPUs."""
+        return self.bin / f"accord_{name}_gpu_{abi.value}"
+
     def table_dirs(self) -> list[Path]:
         """Where tables of `accord tune` come with Accord: installed, and in the checkout."""
         parents = [self.bin.parent, checkout()]

@@ -28,7 +28,7 @@ from accord.reporting.records import Operation, Sample, Section
 from accord.sizes import size_text
 
 # Any: matplotlib 3.11 types these names one by one, its predecessors as text.
-_STYLE: Any = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
@@ -52,7 +52,7 @@ _STYLE: Any = {
     "legend.columnspacing": 1.4,
     "lines.markersize": 4.2,
 }
-_MAP_STYLE: Any = {**_STYLE, "axes.grid": False}
+_MAP_STYLE: Any = {**STYLE, "axes.grid": False}
 _PANEL_INCHES = (4.1, 2.75)
 _PNG_DPI = 160
 _BAND_ALPHA = 0.13
@@ -171,7 +171,7 @@ def _legend(figure: Figure, section: Section, operations: list[Operation], colum
 
 def panel(section: Section, operation: Operation, quantity: str) -> Figure:
     """One drawing for the page, which has headings and a legend of its own."""
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=_PANEL_INCHES, layout="constrained")
         axes = figure.subplots()
         _draw(axes, operation, quantity, section)
@@ -181,7 +181,7 @@ def panel(section: Section, operation: Operation, quantity: str) -> Figure:
 
 def panels(section: Section, operations: list[Operation], quantities: list[str]) -> Figure:
     """An image that stands alone: a row an operation, a column a quantity, one legend above all."""
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         columns, rows = len(quantities), len(operations)
         width, height = _PANEL_INCHES
         figure = Figure(figsize=(width * columns, height * rows + 0.3), layout="constrained")
@@ -234,7 +234,7 @@ def _cell(axes: Axes, column: int, row: int, ratio: float) -> None:
 def svg(figure: Figure, salt: str) -> str:
     """The figure's text, the same from the same figures; `salt` keeps its ids apart from others'."""
     file = io.StringIO()
-    style: Any = {**_STYLE, "svg.hashsalt": salt}
+    style: Any = {**STYLE, "svg.hashsalt": salt}
     with matplotlib.rc_context(style):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return file.getvalue()
@@ -245,5 +245,5 @@ def save(figure: Figure, file: Path) -> None:
     if file.suffix.lower() == ".svg":
         file.write_text(svg(figure, file.stem), encoding="utf-8")
         return
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure.savefig(file, format="png", dpi=_PNG_DPI, metadata={"Software": None})
