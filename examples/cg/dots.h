@@ -51,7 +51,7 @@ class Dots {
   virtual void add_ranks(double* value) = 0;
 
   void allreduce(double* value) {
-    time_([&] { MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, MPI_SUM, comm_); });
+    time_.of([&] { MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, MPI_SUM, comm_); });
   }
 
   MPI_Comm comm_;

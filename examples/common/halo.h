@@ -19,23 +19,9 @@
 
 #include "device.h"
 #include "grid.h"
+#include "mpi_time.h"
 
 namespace app {
-
-// Adds up the time that a rank spends in MPI calls.
-class MpiTime {
- public:
-  template <class Call>
-  void operator()(const Call& call) {
-    const double start = MPI_Wtime();
-    call();
-    seconds_ += MPI_Wtime() - start;
-  }
-  double seconds() const { return seconds_; }
-
- private:
-  double seconds_ = 0;
-};
 
 // Pinned memory of the CPU for `count` elements of a type.
 template <class T>
@@ -95,7 +81,7 @@ class Halo {
               &receives_[index(i)]);
   }
   void wait_for_all(std::vector<MPI_Request>& requests) {
-    time_([&] {
+    time_.of([&] {
       MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
     });
   }
@@ -168,7 +154,7 @@ class HaloByTypes : public Halo {
 
   void start(const Array<double>& field) override {
     stream_.synchronise();
-    time_([&] {
+    time_.of([&] {
       for (int i = 0; i < count(); ++i) begin_receive(i, field.data(), 1, received_[i]);
       for (int i = 0; i < count(); ++i) begin_send(i, field.data(), 1, sent_[i]);
     });
@@ -210,14 +196,14 @@ class HaloByNeighbor : public Halo {
 
   void start(const Array<double>& field) override {
     stream_.synchronise();
-    time_([&] {
+    time_.of([&] {
       MPI_Ineighbor_alltoallw(field.data(), ones_.data(), starts_.data(), sent_.data(),
                               field.data(), ones_.data(), starts_.data(), received_.data(), graph_,
                               &request_);
     });
   }
   void finish(const Array<double>&) override {
-    time_([&] { MPI_Wait(&request_, MPI_STATUS_IGNORE); });
+    time_.of([&] { MPI_Wait(&request_, MPI_STATUS_IGNORE); });
   }
 
  private:
@@ -277,13 +263,13 @@ class HaloByPacking : public Halo {
                UnpackBoxes{kernel.reads(received_), kernel.writes(field), ghosts_, layout_});
   }
   void receive_into(double* packed) {
-    time_([&] {
+    time_.of([&] {
       for (int i = 0; i < count(); ++i)
         begin_receive(i, packed + ghosts_.start[i], ghosts_.count(i), MPI_DOUBLE);
     });
   }
   void send_from(const double* packed, int begin, int end) {
-    time_([&] {
+    time_.of([&] {
       for (int i = begin; i < end; ++i)
         begin_send(i, packed + borders_.start[i], borders_.count(i), MPI_DOUBLE);
     });
@@ -329,7 +315,7 @@ class HaloByStaging : public HaloByPacking {
   void finish(const Array<double>& field) override {
     for (;;) {
       int i = MPI_UNDEFINED;
-      time_([&] { MPI_Waitany(count(), receives_.data(), &i, MPI_STATUS_IGNORE); });
+      time_.of([&] { MPI_Waitany(count(), receives_.data(), &i, MPI_STATUS_IGNORE); });
       if (i == MPI_UNDEFINED) break;
       const std::size_t c = chunk_of_[index(i)];
       if (--chunks_[c].missing == 0) copy(c, received_.data(), host_received_.data());

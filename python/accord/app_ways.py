@@ -24,6 +24,7 @@ _STAGED = {
     "stencil3d": ["--exchange", "staged"],
     "cg": ["--exchange", "staged", "--dots", "staged"],
     "jacobi": ["--way", "staged"],
+    "moe": ["--exchange", "staged"],
 }
 # Those that need no compiler for GPUs: they load what they need of CUDA.
 _WITHOUT_NVCC = ("fft3d",)
