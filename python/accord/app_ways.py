@@ -14,7 +14,7 @@ from pathlib import Path
 from accord.benchmark import Target, program_command
 from accord.errors import UserError
 from accord.library import read_info
-from accord.mpi import Abi
+from accord.mpi import Abi, inspect_launcher
 from accord.paths import Home
 
 OURS = "accord"
@@ -41,6 +41,7 @@ class Way:
     """A program, its options, and over which MPI it runs."""
 
     name: str
+    mpi: str
     program: Path
     words: list[str]
     impi: Path | None = None  # the folder of Intel MPI, if it is that
@@ -72,18 +73,23 @@ def ways_of(
             f"accord: {on_gpu} does not exist (`ninja accord_gpu_apps`): kernels run on the CPU",
             file=sys.stderr,
         )
-    ways = [Way(OURS, program, words)]
+    ways = [Way(OURS, target.title, program, words)]
     for peer in peers:
         if peer == "host":
-            ways.append(Way(peer, on_cpu, [*words, "--memory", "host"]))
+            ways.append(Way(peer, target.title, on_cpu, [*words, "--memory", "host"]))
         elif peer == "staged":
-            ways.append(Way(peer, program, [*words, *_staging_of(app)]))
+            ways.append(Way(peer, target.title, program, [*words, *_staging_of(app)]))
         elif peer == "impi":
             folder, environment = _intel_mpi(target, impi, has_cuda)
-            ways.append(Way(peer, program, words, folder, environment))
+            ways.append(Way(peer, _title_of(folder), program, words, folder, environment))
         else:
-            ways.append(Way(peer, program, words))
+            ways.append(Way(peer, target.title, program, words))
     return ways
+
+
+def _title_of(impi: Path) -> str:
+    launcher = inspect_launcher(impi / "bin" / "mpiexec.hydra")
+    return f"Intel MPI {launcher.version}".strip() if launcher is not None else "Intel MPI"
 
 
 def _staging_of(app: str) -> list[str]:

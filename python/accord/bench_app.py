@@ -95,7 +95,7 @@ def bench_app(
             rows[way.name] += measured
             failed = failed or not ended_well
     if plan.file is not None:
-        _write(plan.file, target, ranks, rows)
+        _write(plan.file, ways, ranks, rows)
     Console(highlight=False).print(table(rows))
     if plan.plot is not None:
         _draw(plan.plot, f"{name} over {target.title}, {ranks} ranks", rows)
@@ -124,13 +124,12 @@ def _run(home: Home, target: Target, ranks: int, way: Way) -> tuple[list[Row], b
     return rows, done.returncode == 0 and bool(rows)
 
 
-def _write(file: Path, target: Target, ranks: int, rows: dict[str, list[Row]]) -> None:
+def _write(file: Path, ways: list[Way], ranks: int, rows: dict[str, list[Row]]) -> None:
     with file.open("a") as out:
-        for way, measured in rows.items():
-            # Intel MPI has a launcher of its own, and no version that could be asked for here.
-            mpi = "Intel MPI" if way == "impi" else target.title
-            for row in measured:
-                print(json.dumps({"way": way, "mpi": mpi, "ranks": ranks, **row}), file=out)
+        for way in ways:
+            for row in rows[way.name]:
+                record = {"way": way.name, "mpi": way.mpi, "ranks": ranks, **row}
+                print(json.dumps(record), file=out)
 
 
 def _draw(file: Path, title: str, rows: dict[str, list[Row]]) -> None:
