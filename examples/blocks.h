@@ -15,10 +15,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "common/accord_memory.h"
 
 #if ACCORD_PARTITIONED_GPU
 #define ON_DEVICE __device__
@@ -49,7 +52,8 @@ struct Block {
 
 constexpr int kThreads = 256;
 
-inline void check(cudaError_t result, const char* call) {
+// Not check, which would be ambiguous beside that of common/device.h.
+inline void check_cuda(cudaError_t result, const char* call) {
   require(result == cudaSuccess, call, cudaGetErrorString(result));
 }
 
@@ -57,7 +61,7 @@ inline void check(cudaError_t result, const char* call) {
 inline cudaStream_t stream() {
   static const cudaStream_t made = [] {
     cudaStream_t one = nullptr;
-    check(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check_cuda(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     return one;
   }();
   return made;
@@ -73,11 +77,11 @@ __global__ void run(Body body) {
 template <class Body>
 void launch(int blocks, const Body& body) {
   run<<<blocks, kThreads, 0, stream()>>>(body);
-  check(cudaGetLastError(), "a kernel");
+  check_cuda(cudaGetLastError(), "a kernel");
 }
 
 // Returns once all that has been launched is done.
-inline void synchronise() { check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"); }
+inline void synchronise() { check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"); }
 
 // Some elements of device memory: here the memory itself.
 template <class T>
@@ -91,6 +95,16 @@ class View {
 };
 
 #else
+
+// Programs that are not linked with Accord use this file, too: without Accord there is no other
+// memory than the CPU's.
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
+  static const AccordMemory accord;
+  if (AccordMemory::is_there())
+    accord.check(accord.copy(to, from, bytes), "accord_memcpy");
+  else
+    std::memcpy(to, from, bytes);
+}
 
 // A few threads take the blocks in turns.
 template <class Body>
@@ -112,11 +126,10 @@ template <class T>
 class View {
  public:
   View(T* first, int count) : first_(first), copy_(static_cast<std::size_t>(count)) {
-    check(accord_memcpy(copy_.data(), first_, bytes()), "accord_memcpy");
+    copy_bytes(copy_.data(), first_, bytes());
   }
   ~View() {
-    if constexpr (!std::is_const_v<T>)
-      check(accord_memcpy(first_, copy_.data(), bytes()), "accord_memcpy");
+    if constexpr (!std::is_const_v<T>) copy_bytes(first_, copy_.data(), bytes());
   }
   View(const View&) = delete;
   View& operator=(const View&) = delete;
@@ -137,7 +150,7 @@ inline void use_device_of(int rank) {
   const int device = rank % accord_device_count();
   check(accord_set_device(device), "accord_set_device");
 #if ACCORD_PARTITIONED_GPU
-  check(cudaSetDevice(device), "cudaSetDevice");
+  check_cuda(cudaSetDevice(device), "cudaSetDevice");
 #endif
 }
 

@@ -109,7 +109,7 @@ accord_mpi_test(NAME mpi.${flavour}.partitioned.ring FLAVOUR ${flavour} RANKS ${
 set_tests_properties(mpi.${flavour}.partitioned.ring PROPERTIES PASS_REGULAR_EXPRESSION ": correct")
 # The workloads check their results themselves. Kernels move the data, and a thread what is left, or else the ranks do
 # in their next calls.
-foreach(row IN ITEMS "vector_add 65536 10" "jacobi 30 12x256 6x2048" "loss 4096 8 6 4")
+foreach(row IN ITEMS "vector_add 65536 10" "loss 4096 8 6 4")
   separate_arguments(row)
   list(POP_FRONT row name)
   mpi_test_program(partitioned_${name} ${flavour} "${PROJECT_SOURCE_DIR}/examples/partitioned_${name}.cpp")
