@@ -96,7 +96,7 @@ bool solve_all(const Options& options, const std::vector<std::string>& ways, int
 
 // Without those that cannot be here, which it tells of.
 std::vector<std::string> possible_ways(const Options& options, bool tells) {
-  const bool has_partitioned = has_partitioned_way() && app::device_name() != "host";
+  const bool has_partitioned = app::device_name() != "host" && has_partitioned_way();
   if (options.ways.empty())
     return has_partitioned ? std::vector<std::string>{"ordinary", "staged", "partitioned"}
                            : std::vector<std::string>{"ordinary", "staged"};
@@ -104,7 +104,8 @@ std::vector<std::string> possible_ways(const Options& options, bool tells) {
   for (const std::string& way : options.ways)
     if (way != "partitioned" || has_partitioned) ways.push_back(way);
   if (ways.size() < options.ways.size() && tells)
-    std::fputs("jacobi: --way partitioned takes Accord and device memory\n", stderr);
+    std::fputs("jacobi: --way partitioned takes Accord, and device memory that it carries\n",
+               stderr);
   return ways;
 }
 

@@ -107,7 +107,21 @@ class Partitioned : public Way {
 
 }  // namespace
 
-bool has_partitioned_way() { return Calls().are_there(); }
+// The functions may be there and carry no device memory, as where there is no accelerator.
+bool has_partitioned_way() {
+  const Calls calls;
+  if (!calls.are_there()) return false;
+  const app::Array<float> memory(1);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_SELF, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = calls.send_init(memory.data(), 1, 1, MPI_FLOAT, MPI_PROC_NULL, 0, comm,
+                                   MPI_INFO_NULL, &request);
+  if (code == MPI_SUCCESS) MPI_Request_free(&request);
+  MPI_Comm_free(&comm);
+  return code == MPI_SUCCESS;
+}
 
 std::unique_ptr<Way> partitioned_way(const Grid& grid) {
   return std::make_unique<Partitioned>(grid);
