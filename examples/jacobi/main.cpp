@@ -73,7 +73,7 @@ double solve(const std::string& name, Grid& grid, const Options& options, Wanted
       differences(few, wanted.serial) + differences(all, wanted.first_way), MPI_COMM_WORLD);
   if (reports) {
     char words[80];
-    std::snprintf(words, sizeof words, "%dx%d %s", grid.whole.rows, grid.whole.columns,
+    std::snprintf(words, sizeof words, "%dx%d by %s", grid.whole.rows, grid.whole.columns,
                   name.c_str());
     app::report("jacobi", words, app::device_name(), times, wrong, wrong == 0);
   }
