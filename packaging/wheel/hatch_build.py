@@ -15,7 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 _CONTENTS = {
     "lib": ("libaccord.so", "libaccord_*.so", "accord_proxy"),
     "bin": ("accord_bench_*",),
-    "include/accord": ("*",),
+    "include/accord": ("*.*",),
+    "include/accord/aware": ("*",),
     "share/accord/tables": ("*.json",),
 }
 

@@ -97,6 +97,9 @@ foreach(order IN ITEMS session_first session_last messages two one_after_the_oth
     COMMAND accord_sessions_${flavour} ${order} PRELOAD accord LABELS mpi TIMEOUT 60
     ENVIRONMENT ${regions} ACCORD_INBOX_BYTES=0)
 endforeach()
+accord_mpi_test(NAME mpi.${flavour}.aware FLAVOUR ${flavour} RANKS 1
+  COMMAND accord_aware_${flavour} PRELOAD accord LABELS mpi TIMEOUT 60
+  ENVIRONMENT ACCORD_RUNTIME=host)
 accord_mpi_test(NAME mpi.${flavour}.repeated FLAVOUR ${flavour} RANKS 3
   COMMAND accord_repeated_${flavour} PRELOAD accord LABELS mpi TIMEOUT 120
   ENVIRONMENT ACCORD_RUNTIME=host)
