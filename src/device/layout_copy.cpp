@@ -215,6 +215,8 @@ bool kernel_pays(const LayoutCopy& copy) {
   return row_bytes < kRowBytesMin;
 }
 
+bool kernels_may_follow() { return way_of_tests() != Way::copies; }
+
 void copy_on_host(const CopyBatch& batch) {
   for (const Copy& copy : batch.plain.copies()) {
     for (std::size_t row = 0; row < copy.rows; ++row) {

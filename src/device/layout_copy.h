@@ -79,6 +79,8 @@ struct CopyBatch {
 // Whether a kernel is the faster way: not for a few rows, nor for long ones, which the copy engines
 // move at full speed. ACCORD_TEST_PACK=kernel or =copies takes that way always.
 bool kernel_pays(const LayoutCopy& copy);
+// Whether ACCORD_TEST_PACK leaves it to a runtime to take a kernel elsewhere, too.
+bool kernels_may_follow();
 
 // The batch as plain copies alone.
 CopyList rows_of(const CopyBatch& batch);

@@ -103,6 +103,21 @@ TEST_F(CudaPack, short_rows_go_by_one_kernel) {
   EXPECT_OK(runtime_.free(pinned));
 }
 
+// Engines are for what crosses to the host, and for what is short.
+TEST_F(CudaPack, long_rows_go_by_a_kernel_within_the_device) {
+  constexpr std::size_t kPackedBytes = std::size_t{256} << 10;
+  const Runs rows = {{0, 4096, 0}};
+  const std::size_t elements = kPackedBytes / 4096;
+  for (const auto& [kind, kernels] :
+       {std::pair{MemoryKind::device, 1U}, {MemoryKind::pinned, 0U}}) {
+    void* packed = nullptr;
+    ASSERT_OK(runtime_.allocate(0, kind, kPackedBytes, packed));
+    EXPECT_EQ(kernels, pack(rows, 8192, elements, packed));
+    EXPECT_EQ(0U, pack(rows, 8192, elements / 16, packed));
+    EXPECT_OK(runtime_.free(packed));
+  }
+}
+
 // A kernel must be able to reach every byte, not only the first.
 TEST_F(CudaPack, host_memory_that_is_page_locked_in_part_is_out_of_reach) {
   constexpr std::size_t kHalfBytes = 300 * 8 / 2;  // of what squares() packs

@@ -319,6 +319,9 @@ class SharedRuntime final : public ForwardingRuntime {
       : place_{.device = device, .server = server, .turn_us = 150} {}
 
   device::KernelPlace kernel_place(int) override { return place_; }
+  Status inbox_server(int device, device::InboxServer*& server) override {
+    return device::host_runtime().inbox_server(device, server);
+  }
   void expect_turns(int device) noexcept override { expected_ = device; }
   int expected() const { return expected_; }
 

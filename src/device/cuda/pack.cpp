@@ -112,9 +112,31 @@ RunTables& run_tables() {
   return tables;
 }
 
-bool needs_kernel(const Driver& driver, const CopyBatch& batch) {
-  return driver.images.packing != nullptr &&
-         std::any_of(batch.laid_out.begin(), batch.laid_out.end(), kernel_pays);
+// Within a device engines move a third of what kernels do, however long the rows are (fft3d of
+// 256^3 by alltoallw, blocks of 32 MiB in rows of 256 KiB, 4 ranks on an H100).
+constexpr std::size_t kWithinBytesMin = std::size_t{64} << 10;
+
+bool is_on(const Driver& driver, Device device, const void* pointer) {
+  auto type = MemoryType::none;
+  int ordinal = -1;
+  PointerAttribute attributes[] = {PointerAttribute::memory_type, PointerAttribute::device_ordinal};
+  void* values[] = {&type, &ordinal};
+  return driver.pointer_get_attributes(2, attributes, values, address_of(pointer)) ==
+             Result::success &&
+         type == MemoryType::device && ordinal == device;
+}
+
+// Which of a batch's copies that follow a layout go by kernels.
+std::vector<bool> choose_kernels(const Driver& driver, Device device, const CopyBatch& batch) {
+  std::vector<bool> chosen;
+  for (const LayoutCopy& copy : batch.laid_out) {
+    const bool is_long =
+        copy.length_bytes >= kWithinBytesMin && !copy.type->dense() && kernels_may_follow();
+    chosen.push_back(driver.images.packing != nullptr &&
+                     (kernel_pays(copy) || (is_long && is_on(driver, device, copy.elements) &&
+                                            is_on(driver, device, copy.other))));
+  }
+  return chosen;
 }
 
 Status launch(const Driver& driver, Context context, const LayoutCopy& copy, Stream stream) {
@@ -135,10 +157,12 @@ Status launch(const Driver& driver, Context context, const LayoutCopy& copy, Str
                    symbol::launch_kernel);
 }
 
-Status enqueue(const Driver& driver, Context context, const CopyBatch& batch, Stream stream) {
+Status enqueue(const Driver& driver, Context context, const CopyBatch& batch,
+               const std::vector<bool>& by_kernel, Stream stream) {
   ACCORD_TRY(enqueue_copies(driver, batch.plain.copies(), stream));
-  for (const LayoutCopy& copy : batch.laid_out) {
-    if (kernel_pays(copy)) {
+  for (std::size_t i = 0; i < batch.laid_out.size(); ++i) {
+    const LayoutCopy& copy = batch.laid_out[i];
+    if (by_kernel[i]) {
       const Status launched = launch(driver, context, copy, stream);
       if (launched.ok()) continue;
       if (launched.code() != StatusCode::unsupported && launched.code() != StatusCode::no_memory)
@@ -153,10 +177,11 @@ Status enqueue(const Driver& driver, Context context, const CopyBatch& batch, St
 
 // Both sides of each copy that a kernel is for: a buffer may be only partly page-locked, or lie in
 // several mappings.
-std::vector<ByteRange> ranges_of(const CopyBatch& batch) {
+std::vector<ByteRange> ranges_of(const CopyBatch& batch, const std::vector<bool>& by_kernel) {
   std::vector<ByteRange> ranges;
-  for (const LayoutCopy& copy : batch.laid_out) {
-    if (!kernel_pays(copy)) continue;
+  for (std::size_t i = 0; i < batch.laid_out.size(); ++i) {
+    if (!by_kernel[i]) continue;
+    const LayoutCopy& copy = batch.laid_out[i];
     const auto [low, high] = copy.bounds();
     ranges.push_back({copy.elements + low, copy.elements + high - 1});
     if (copy.form == LayoutCopy::Form::same) {
@@ -166,6 +191,30 @@ std::vector<ByteRange> ranges_of(const CopyBatch& batch) {
     }
   }
   return ranges;
+}
+
+bool any(const std::vector<bool>& chosen) {
+  return std::ranges::find(chosen, true) != chosen.end();
+}
+
+Status begin(const Driver& driver, Device device, const CopyBatch& batch,
+             const std::vector<bool>& by_kernel, CopyTicket& ticket) {
+  if (any(by_kernel)) {
+    ContextScope scope(driver);
+    const Status entered =
+        enter_for_kernel(driver, device, ranges_of(batch, by_kernel), "pack", scope);
+    if (entered.ok()) {
+      return begin_work(
+          driver, scope,
+          [&](Stream stream) { return enqueue(driver, scope.context(), batch, by_kernel, stream); },
+          ticket);
+    }
+    // Memory that only copies reach: of another context, or not page-locked.
+    const bool unreachable =
+        entered.code() == StatusCode::unsupported || entered.code() == StatusCode::invalid_argument;
+    if (!unreachable) return entered;
+  }
+  return copy_begin(driver, device, rows_of(batch).copies(), ticket);
 }
 
 }  // namespace
@@ -180,28 +229,16 @@ std::uint64_t pack_launches() noexcept { return launches.load(std::memory_order_
 Status batch_begin(const Driver& driver, Device device, const CopyBatch& batch,
                    CopyTicket& ticket) {
   ticket.handle = nullptr;
-  if (needs_kernel(driver, batch)) {
-    ContextScope scope(driver);
-    const Status entered = enter_for_kernel(driver, device, ranges_of(batch), "pack", scope);
-    if (entered.ok()) {
-      return begin_work(
-          driver, scope,
-          [&](Stream stream) { return enqueue(driver, scope.context(), batch, stream); }, ticket);
-    }
-    // Memory that only copies reach: of another context, or not page-locked.
-    const bool unreachable =
-        entered.code() == StatusCode::unsupported || entered.code() == StatusCode::invalid_argument;
-    if (!unreachable) return entered;
-  }
   if (batch.laid_out.empty()) return copy_list_begin(driver, device, batch.plain.copies(), ticket);
-  return copy_begin(driver, device, rows_of(batch).copies(), ticket);
+  return begin(driver, device, batch, choose_kernels(driver, device, batch), ticket);
 }
 
 Status copy_batch(const Driver& driver, Device device, const CopyBatch& batch) {
   if (batch.laid_out.empty()) return copy_list(driver, device, batch.plain.copies());
-  if (!needs_kernel(driver, batch)) return copy(driver, device, rows_of(batch).copies());
+  const std::vector<bool> by_kernel = choose_kernels(driver, device, batch);
+  if (!any(by_kernel)) return copy(driver, device, rows_of(batch).copies());
   CopyTicket ticket;
-  ACCORD_TRY(batch_begin(driver, device, batch, ticket));
+  ACCORD_TRY(begin(driver, device, batch, by_kernel, ticket));
   for (bool done = false; !done;) ACCORD_TRY(copy_done(driver, ticket, done));
   return Status();
 }
