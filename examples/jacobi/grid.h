@@ -10,8 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "../blocks.h"
-#include "../common/device.h"
+#include "../common/launch.h"
 
 namespace jacobi {
 
@@ -110,18 +109,6 @@ struct Largest {
     told[0] = largest;
   }
 };
-
-template <class Body>
-void launch_on(app::Stream& stream, int blocks, const Body& body) {
-  if (blocks == 0) return;
-#if ACCORD_PARTITIONED_GPU
-  run<<<static_cast<unsigned>(blocks), kThreads, 0, stream.get()>>>(body);
-  app::check(cudaGetLastError(), "a kernel");
-#else
-  static_cast<void>(stream);
-  launch(blocks, body);
-#endif
-}
 
 // What a rank has. A sweep reads one of two planes and makes the other.
 struct Grid {

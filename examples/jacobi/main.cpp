@@ -12,20 +12,73 @@
 //   accord run -n 2 ./jacobi --grid 128x256 --way ordinary,partitioned
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../common/options.h"
+#include "../common/partitioned_calls.h"
 #include "../common/report.h"
 #include "check.h"
-#include "options.h"
 #include "ways.h"
 
 namespace jacobi {
 namespace {
+
+const char* const kHelp =
+    "jacobi: Jacobi's method on a grid in device memory, cut into slabs of rows, and checks it\n"
+    "  --grid RxC         rows and columns (64Nx256, 256Nx1024 and 1024Nx4096 of N ranks)\n"
+    "  --way WAY          ordinary, staged, or partitioned, which takes Accord (all that there "
+    "are)\n"
+    "  --sweeps N         sweeps of a run (500)\n"
+    "  --residual K       sweeps from one residual to the next, 0 is none (10)\n"
+    "  --repeats N        runs that are measured (5)\n"
+    "  --memory MEMORY    cuda, accord (accord_malloc), host, or auto, the first that there is\n"
+    "There may be several grids and ways, with commas between them.\n";
+
+struct Problems {
+  std::vector<Shape> grids;
+  app::Words ways;
+  int sweeps = 0;
+  int residual = 0;  // every so many sweeps; 0 is never
+  int repeats = 0;
+  std::string memory;
+};
+
+Shape read_grid(const std::string& word, int ranks) {
+  Shape grid;
+  char rest = 0;
+  if (std::sscanf(word.c_str(), "%dx%d%c", &grid.rows, &grid.columns, &rest) != 2)
+    app::Options::refuse("--grid", "RxC", word);
+  if (!is_possible(grid, ranks))
+    app::Options::refuse("--grid",
+                         "a row for each rank, and a multiple of 4 columns, of 1024 beyond", word);
+  return grid;
+}
+
+Problems read(int argc, char** argv, int ranks) {
+  const auto rows = [ranks](int of_a_rank) { return std::to_string(of_a_rank * ranks); };
+  const app::Options options(
+      argc, argv,
+      {{"--grid", rows(64) + "x256," + rows(256) + "x1024," + rows(1024) + "x4096"},
+       {"--way", "ordinary,staged,partitioned"},
+       {"--sweeps", "500"},
+       {"--residual", "10"},
+       {"--repeats", "5"},
+       {"--memory", "auto"}});
+  Problems problems;
+  for (const std::string& grid : options.list("--grid"))
+    problems.grids.push_back(read_grid(grid, ranks));
+  problems.ways = options.several("--way", {"ordinary", "staged", "partitioned"});
+  problems.sweeps = options.number("--sweeps");
+  problems.residual = options.number("--residual", 0);
+  problems.repeats = options.number("--repeats");
+  problems.memory = options.word("--memory", {"auto", "cuda", "accord", "host"});
+  return problems;
+}
 
 Result run(Way& way, Grid& grid, const std::vector<float>& first, int sweeps, int every) {
   for (app::Array<float>& plane : grid.planes) plane.write(first);
@@ -34,20 +87,21 @@ Result run(Way& way, Grid& grid, const std::vector<float>& first, int sweeps, in
 }
 
 // A sweep, of the slowest rank, the median of some runs.
-app::Times measure(Way& way, Grid& grid, const std::vector<float>& first, const Options& options) {
+app::Times measure(Way& way, Grid& grid, const std::vector<float>& first,
+                   const Problems& problems) {
   std::vector<double> all;
   std::vector<double> in_mpi;
-  for (int i = -1; i < options.repeats; ++i) {
+  for (int i = -1; i < problems.repeats; ++i) {
     for (app::Array<float>& plane : grid.planes) plane.write(first);
     MPI_Barrier(MPI_COMM_WORLD);
     const double mpi_before = way.seconds_in_mpi();
     const double start = MPI_Wtime();
-    way.run(options.sweeps, options.residual);
+    way.run(problems.sweeps, problems.residual);
     double seconds[2] = {MPI_Wtime() - start, way.seconds_in_mpi() - mpi_before};
     MPI_Allreduce(MPI_IN_PLACE, seconds, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (i < 0) continue;
-    all.push_back(seconds[0] / options.sweeps * 1e6);
-    in_mpi.push_back(seconds[1] / options.sweeps * 1e6);
+    all.push_back(seconds[0] / problems.sweeps * 1e6);
+    in_mpi.push_back(seconds[1] / problems.sweeps * 1e6);
   }
   return {app::median(all), app::median(in_mpi)};
 }
@@ -61,13 +115,13 @@ struct Wanted {
 };
 
 // Returns how many numbers are wrong, of all ranks.
-double solve(const std::string& name, Grid& grid, const Options& options, Wanted& wanted,
+double solve(const std::string& name, Grid& grid, const Problems& problems, Wanted& wanted,
              bool reports) {
   const std::vector<float> first = initial_plane(grid.shape, grid.first_row);
   const std::unique_ptr<Way> way = make_way(name, grid);
-  const app::Times times = measure(*way, grid, first, options);
+  const app::Times times = measure(*way, grid, first, problems);
   const Result few = run(*way, grid, first, wanted.sweeps, wanted.every);
-  const Result all = run(*way, grid, first, options.sweeps, options.residual);
+  const Result all = run(*way, grid, first, problems.sweeps, problems.residual);
   if (wanted.first_way.plane.empty()) wanted.first_way = all;
   const double wrong = app::largest(
       differences(few, wanted.serial) + differences(all, wanted.first_way), MPI_COMM_WORLD);
@@ -80,70 +134,27 @@ double solve(const std::string& name, Grid& grid, const Options& options, Wanted
   return wrong;
 }
 
-bool solve_all(const Options& options, const std::vector<std::string>& ways, int rank, int ranks) {
+bool solve_all(const Problems& problems, int rank) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  app::open_device(problems.memory, app::rank_in_node(MPI_COMM_WORLD));
+  const app::Words ways = app::possible_ways("jacobi", problems.ways, rank);
   bool correct = true;
-  for (const Shape& whole : options.grids) {
+  for (const Shape& whole : problems.grids) {
     Grid grid(whole, rank, ranks);
     Wanted wanted;
-    wanted.sweeps = sweeps_to_check(whole, options.sweeps);
-    wanted.every = std::min(options.residual, std::max(wanted.sweeps / 3, 1));
+    wanted.sweeps = sweeps_to_check(whole, problems.sweeps);
+    wanted.every = std::min(problems.residual, std::max(wanted.sweeps / 3, 1));
     wanted.serial = serial(grid, wanted.sweeps, wanted.every);
     for (const std::string& way : ways)
-      correct = solve(way, grid, options, wanted, rank == 0) == 0 && correct;
+      correct = solve(way, grid, problems, wanted, rank == 0) == 0 && correct;
   }
   return correct;
-}
-
-// Without those that cannot be here, which it tells of.
-std::vector<std::string> possible_ways(const Options& options, bool tells) {
-  const bool has_partitioned = app::device_name() != "host" && has_partitioned_way();
-  if (options.ways.empty())
-    return has_partitioned ? std::vector<std::string>{"ordinary", "staged", "partitioned"}
-                           : std::vector<std::string>{"ordinary", "staged"};
-  std::vector<std::string> ways;
-  for (const std::string& way : options.ways)
-    if (way != "partitioned" || has_partitioned) ways.push_back(way);
-  if (ways.size() < options.ways.size() && tells)
-    std::fputs("jacobi: --way partitioned takes Accord, and device memory that it carries\n",
-               stderr);
-  return ways;
-}
-
-// Exit status: 1 for a wrong result, 2 for wrong options. All ranks have the same one.
-int run(int argc, char** argv, int rank, int ranks) {
-  if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    if (rank == 0) std::fputs(kHelp, stdout);
-    return 0;
-  }
-  Options options;
-  try {
-    options = read_options(argc, argv, ranks);
-  } catch (const std::exception& error) {
-    if (rank == 0) std::fprintf(stderr, "jacobi: %s\n", error.what());
-    return 2;
-  }
-  try {
-    app::open_device(options.memory, app::rank_in_node(MPI_COMM_WORLD));
-    const std::vector<std::string> ways = possible_ways(options, rank == 0);
-    if (ways.empty()) return 2;
-    return solve_all(options, ways, rank, ranks) ? 0 : 1;
-  } catch (const std::exception& error) {  // of this rank, for which the others would wait
-    std::fprintf(stderr, "jacobi: rank %d: %s\n", rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 3);
-    return 3;
-  }
 }
 
 }  // namespace
 }  // namespace jacobi
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const int code = jacobi::run(argc, argv, rank, ranks);
-  MPI_Finalize();
-  return code;
+  return app::run_program(argc, argv, "jacobi", jacobi::kHelp, jacobi::read, jacobi::solve_all);
 }

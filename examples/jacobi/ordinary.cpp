@@ -30,10 +30,10 @@ class Ordinary : public Way {
     const int first = grid_.border_blocks();
     borders_.receive(sweep);
     inner_rows_are_made_.hold(outer_);
-    launch_on(outer_, first, grid_.kernel(sweep, 0, changes));
+    app::launch_on(outer_, first, grid_.kernel(sweep, 0, changes));
     borders_.begin(sweep, outer_);
     // These read the borders of no other rank, so of the last sweep they need what is there.
-    launch_on(inner_, grid_.blocks() - first, grid_.kernel(sweep, first, changes));
+    app::launch_on(inner_, grid_.blocks() - first, grid_.kernel(sweep, first, changes));
     outer_.synchronise();
     borders_.send(sweep);
     residuals_.combine();

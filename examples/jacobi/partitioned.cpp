@@ -1,42 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// By partitioned communication. This program is not linked with Accord, so it looks for the
-// functions that an MPI alone may lack.
-#include <dlfcn.h>
-
-#include <stdexcept>
-
+// By partitioned communication.
+#include "../common/partitioned_calls.h"
 #include "residuals.h"
 #include "ways.h"
 
 namespace jacobi {
 namespace {
-
-struct Calls {
-  using SendInit = int (*)(const void*, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info,
-                           MPI_Request*);
-  using ReceiveInit = int (*)(void*, int, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Info,
-                              MPI_Request*);
-
-  SendInit send_init = find<SendInit>("MPI_Psend_init");
-  ReceiveInit receive_init = find<ReceiveInit>("MPI_Precv_init");
-  decltype(&MPIX_Prequest_create) create =
-      find<decltype(&MPIX_Prequest_create)>("MPIX_Prequest_create");
-  decltype(&MPIX_Pbuf_prepare_all) prepare_all =
-      find<decltype(&MPIX_Pbuf_prepare_all)>("MPIX_Pbuf_prepare_all");
-
-  bool are_there() const {
-    return send_init != nullptr && receive_init != nullptr && create != nullptr &&
-           prepare_all != nullptr;
-  }
-
- private:
-  template <class Function>
-  static Function find(const char* symbol) {
-    return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, symbol));
-  }
-};
 
 // A plane has its own requests, since borders of the next sweep may come while the last is read.
 // The blocks that read a border mark the row that they make of it afterwards, so once that is sent
@@ -84,7 +55,7 @@ class Partitioned : public Way {
     Sweep kernel = grid_.kernel(sweep, 0, is_checked ? residuals_.changes() : nullptr);
     kernel.up = side.up;
     kernel.down = side.down;
-    launch_on(stream_, grid_.blocks(), kernel);
+    app::launch_on(stream_, grid_.blocks(), kernel);
     time_.of([&] { MPI_Waitall(4, side.requests, MPI_STATUSES_IGNORE); });
     residuals_.combine();
     if (is_checked) residuals_.measure(stream_);
@@ -99,29 +70,13 @@ class Partitioned : public Way {
   }
 
   const Grid& grid_;
-  Calls calls_;
+  app::PartitionedCalls calls_;
   app::Stream stream_;
   Residuals residuals_;
   Side sides_[2];
 };
 
 }  // namespace
-
-// The functions may be there and carry no device memory, as where there is no accelerator.
-bool has_partitioned_way() {
-  const Calls calls;
-  if (!calls.are_there()) return false;
-  const app::Array<float> memory(1);
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_SELF, &comm);
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = calls.send_init(memory.data(), 1, 1, MPI_FLOAT, MPI_PROC_NULL, 0, comm,
-                                   MPI_INFO_NULL, &request);
-  if (code == MPI_SUCCESS) MPI_Request_free(&request);
-  MPI_Comm_free(&comm);
-  return code == MPI_SUCCESS;
-}
 
 std::unique_ptr<Way> partitioned_way(const Grid& grid) {
   return std::make_unique<Partitioned>(grid);

@@ -21,7 +21,7 @@ Residuals::~Residuals() {
 
 void Residuals::measure(app::Stream& stream) {
   float* const result = results_.data() + slot_;
-  launch_on(stream, 1, Largest{changes_.data(), static_cast<int>(changes_.count()), result});
+  app::launch_on(stream, 1, Largest{changes_.data(), static_cast<int>(changes_.count()), result});
   if (in_host_memory_) stream.copy(&pinned_[slot_], result, sizeof(float));
   is_measured_.record(stream);
   has_measured_ = true;

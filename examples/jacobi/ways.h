@@ -32,7 +32,6 @@ std::unique_ptr<Way> staged_way(const Grid& grid);
 
 // The blocks that make a border send it. This takes Accord and device memory.
 std::unique_ptr<Way> partitioned_way(const Grid& grid);
-bool has_partitioned_way();
 
 inline std::unique_ptr<Way> make_way(const std::string& name, const Grid& grid) {
   if (name == "partitioned") return partitioned_way(grid);

@@ -9,18 +9,73 @@
 //   accord run -n 4 ./moe --tokens 4096 --hidden 1024 --skew 0,50 --exchange alltoallv,staged
 #include <mpi.h>
 
+#include <climits>
 #include <cstdio>
-#include <cstring>
-#include <exception>
+#include <string>
 #include <vector>
 
+#include "../common/options.h"
 #include "../common/report.h"
 #include "check.h"
 #include "layer.h"
-#include "options.h"
 
 namespace moe {
 namespace {
+
+const char* const kHelp =
+    "moe: takes tokens to the experts of other ranks and back, and checks what they become\n"
+    "  --tokens N         tokens of a rank (4096)\n"
+    "  --hidden N         floats of a token (1024)\n"
+    "  --experts N        experts of all ranks together (8)\n"
+    "  --top K            experts of a token, 1 or 2 (2)\n"
+    "  --skew PERCENT     tokens that ask for the same expert, another one in each step (0)\n"
+    "  --exchange HOW     alltoallv, messages, or staged, by the program's own copies (alltoallv)\n"
+    "  --repeats N        steps that are measured (20)\n"
+    "  --memory MEMORY    cuda, accord (accord_malloc), host, or auto, the first that there is\n"
+    "Of all but repeats and memory there may be several, with commas between them.\n";
+
+struct Problems {
+  std::vector<Problem> cases;
+  int repeats = 0;
+  std::string memory;
+};
+
+// MPI counts in int, and all tokens may go to one rank.
+void refuse_impossible(const Problem& problem, int ranks) {
+  if (problem.experts < problem.top)
+    app::Options::refuse("--experts", "as many as --top at least", std::to_string(problem.experts));
+  const long long rows = static_cast<long long>(problem.tokens) * problem.top * ranks;
+  if (rows > INT_MAX / problem.hidden)
+    app::Options::refuse("--tokens", "less than 2^31 floats of all ranks",
+                         std::to_string(problem.tokens));
+}
+
+Problems read(int argc, char** argv, int ranks) {
+  constexpr int kExpertsMax = 4096;  // or numbers would be rounded
+  const app::Options options(argc, argv,
+                             {{"--tokens", "4096"},
+                              {"--hidden", "1024"},
+                              {"--experts", "8"},
+                              {"--top", "2"},
+                              {"--skew", "0"},
+                              {"--exchange", "alltoallv"},
+                              {"--repeats", "20"},
+                              {"--memory", "auto"}});
+  Problems problems;
+  problems.memory = options.word("--memory", {"auto", "cuda", "accord", "host"});
+  problems.repeats = options.number("--repeats");
+  const app::Words hows = options.several("--exchange", {"alltoallv", "messages", "staged"});
+  for (const int tokens : options.numbers("--tokens"))
+    for (const int hidden : options.numbers("--hidden"))
+      for (const int experts : options.numbers("--experts", 1, kExpertsMax))
+        for (const int top : options.numbers("--top", 1, kTopMax))
+          for (const int skew : options.numbers("--skew", 0, 100))
+            for (const std::string& how : hows) {
+              problems.cases.push_back({tokens, hidden, experts, top, skew, how});
+              refuse_impossible(problems.cases.back(), ranks);
+            }
+  return problems;
+}
 
 struct Fill {
   Tokens tokens;
@@ -102,46 +157,17 @@ double solve(const Problem& problem, int repeats, int rank) {
   return all_wrong;
 }
 
-bool solve_all(const Options& options, int rank) {
-  app::open_device(options.memory, app::rank_in_node(MPI_COMM_WORLD));
+bool solve_all(const Problems& problems, int rank) {
+  app::open_device(problems.memory, app::rank_in_node(MPI_COMM_WORLD));
   bool correct = true;
-  for (const Problem& problem : options.problems)
-    correct = solve(problem, options.repeats, rank) == 0 && correct;
+  for (const Problem& problem : problems.cases)
+    correct = solve(problem, problems.repeats, rank) == 0 && correct;
   return correct;
-}
-
-// Exit status: 1 for a wrong result, 2 for wrong options. All ranks have the same one.
-int run(int argc, char** argv, int rank, int ranks) {
-  if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    if (rank == 0) std::fputs(kHelp, stdout);
-    return 0;
-  }
-  Options options;
-  try {
-    options = read_options(argc, argv, ranks);
-  } catch (const std::exception& error) {
-    if (rank == 0) std::fprintf(stderr, "moe: %s\n", error.what());
-    return 2;
-  }
-  try {
-    return solve_all(options, rank) ? 0 : 1;
-  } catch (const std::exception& error) {  // of this rank, for which the others would wait
-    std::fprintf(stderr, "moe: rank %d: %s\n", rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 3);
-    return 3;
-  }
 }
 
 }  // namespace
 }  // namespace moe
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const int code = moe::run(argc, argv, rank, ranks);
-  MPI_Finalize();
-  return code;
+  return app::run_program(argc, argv, "moe", moe::kHelp, moe::read, moe::solve_all);
 }
