@@ -25,6 +25,7 @@ _STAGED = {
     "cg": ["--exchange", "staged", "--dots", "staged"],
     "jacobi": ["--way", "staged"],
     "moe": ["--exchange", "staged"],
+    "loss": ["--way", "staged"],
 }
 # Those that need no compiler for GPUs: they load what they need of CUDA.
 _WITHOUT_NVCC = ("fft3d",)

@@ -11,11 +11,9 @@ if(ACCORD_GPU_PROGRAMS)
       accord_gpu_program(accord_partitioned_${name}_${flavour} ${flavour} "${CMAKE_CURRENT_SOURCE_DIR}/partitioned_${name}.cu"
         LINK accord DEPENDS ${device_header} "${CMAKE_CURRENT_SOURCE_DIR}/partitioned_nccl.h")
     endforeach()
-    foreach(name IN LISTS workloads)
-      accord_gpu_program(accord_partitioned_${name}_gpu_${flavour} ${flavour}
-        "${PROJECT_SOURCE_DIR}/examples/partitioned_${name}.cpp"
-        LINK accord DEPENDS ${device_header} "${PROJECT_SOURCE_DIR}/examples/blocks.h")
-    endforeach()
+    accord_gpu_program(accord_partitioned_vector_add_gpu_${flavour} ${flavour}
+      "${PROJECT_SOURCE_DIR}/examples/partitioned_vector_add.cpp"
+      LINK accord DEPENDS ${device_header} "${PROJECT_SOURCE_DIR}/examples/blocks.h")
   endforeach()
   # Without MPI: whether packets of inboxes are ever seen torn.
   accord_cuda_flags(flags)

@@ -107,17 +107,13 @@ accord_mpi_test(NAME mpi.${flavour}.partitioned.ring FLAVOUR ${flavour} RANKS ${
   COMMAND accord_partitioned_ring_${flavour} PRELOAD accord LABELS mpi TIMEOUT 60
   ENVIRONMENT ACCORD_RUNTIME=host)
 set_tests_properties(mpi.${flavour}.partitioned.ring PROPERTIES PASS_REGULAR_EXPRESSION ": correct")
-# The workloads check their results themselves. Kernels move the data, and a thread what is left, or else the ranks do
-# in their next calls.
-foreach(row IN ITEMS "vector_add 65536 10" "loss 4096 8 6 4")
-  separate_arguments(row)
-  list(POP_FRONT row name)
-  mpi_test_program(partitioned_${name} ${flavour} "${PROJECT_SOURCE_DIR}/examples/partitioned_${name}.cpp")
-  foreach(who IN ITEMS "kernel 2 ACCORD_PARTITIONED_COPY=kernel ACCORD_PROGRESS_THREAD=on" "host 3")
-    separate_arguments(who)
-    list(POP_FRONT who mover count)
-    accord_mpi_test(NAME mpi.${flavour}.partitioned.${name}.${mover} FLAVOUR ${flavour} RANKS ${count}
-      COMMAND accord_partitioned_${name}_${flavour} ${row} PRELOAD accord LABELS mpi TIMEOUT 60
-      ENVIRONMENT ACCORD_RUNTIME=host ${who})
-  endforeach()
+# A workload that checks its results itself; examples/ has more. Kernels move the data, and a thread what is left, or
+# else the ranks do in their next calls.
+mpi_test_program(partitioned_vector_add ${flavour} "${PROJECT_SOURCE_DIR}/examples/partitioned_vector_add.cpp")
+foreach(who IN ITEMS "kernel 2 ACCORD_PARTITIONED_COPY=kernel ACCORD_PROGRESS_THREAD=on" "host 3")
+  separate_arguments(who)
+  list(POP_FRONT who mover count)
+  accord_mpi_test(NAME mpi.${flavour}.partitioned.vector_add.${mover} FLAVOUR ${flavour} RANKS ${count}
+    COMMAND accord_partitioned_vector_add_${flavour} 65536 10 PRELOAD accord LABELS mpi TIMEOUT 60
+    ENVIRONMENT ACCORD_RUNTIME=host ${who})
 endforeach()
