@@ -9,42 +9,79 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "../common/options.h"
+#include "../common/report.h"
 #include "check.h"
 #include "device.h"
-#include "options.h"
 #include "transform3d.h"
 
 namespace fft3d {
 namespace {
 
-int rank_in_node() {
-  MPI_Comm node = MPI_COMM_NULL;
-  int rank = 0;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  MPI_Comm_rank(node, &rank);
-  MPI_Comm_free(&node);
-  return rank;
-}
+const char* const kHelp =
+    "fft3d: transforms an array in device memory forward and backward, and checks it\n"
+    "  --size NXxNYxNZ    points (128x128x128)\n"
+    "  --grid PxQ         ranks along x and y; slab is Rx1, pencil is near a square (slab)\n"
+    "  --type TYPE        c2c, or r2c, with real points (c2c)\n"
+    "  --reshape HOW      alltoallv, alltoallw (with subarray types), messages, or staged: "
+    "messages\n"
+    "                     of copies in memory of the CPU (alltoallv)\n"
+    "  --repeats N        pairs of transforms that are measured (20)\n"
+    "  --memory MEMORY    cuda, accord (accord_malloc), host, or auto, the first that there is\n"
+    "Of size, grid, type and reshape there may be several, with commas between them.\n";
 
-struct Times {
-  double us = 0;      // forward and backward
-  double mpi_us = 0;  // in MPI calls
+struct Problems {
+  std::vector<Problem> cases;
+  int repeats = 0;
+  std::string memory;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+std::array<int, 2> read_grid(const std::string& word, int ranks) {
+  std::array<int, 2> grid{ranks, 1};
+  char rest = 0;
+  if (word == "pencil") {
+    grid = {0, 0};
+    MPI_Dims_create(ranks, 2, grid.data());
+  } else if (word != "slab" &&
+             std::sscanf(word.c_str(), "%dx%d%c", &grid[0], &grid[1], &rest) != 2) {
+    app::Options::refuse("--grid", "PxQ, slab or pencil", word);
+  }
+  if (grid[0] < 1 || grid[1] < 1 || static_cast<long long>(grid[0]) * grid[1] != ranks)
+    app::Options::refuse("--grid", "a grid of " + std::to_string(ranks) + " ranks", word);
+  return grid;
+}
+
+Problems read(int argc, char** argv, int ranks) {
+  const app::Options options(argc, argv,
+                             {{"--size", "128x128x128"},
+                              {"--grid", "slab"},
+                              {"--type", "c2c"},
+                              {"--reshape", "alltoallv"},
+                              {"--repeats", "20"},
+                              {"--memory", "auto"}});
+  Problems problems;
+  problems.memory = options.word("--memory", {"auto", "cuda", "accord", "host"});
+  problems.repeats = options.number("--repeats");
+  const app::Words hows =
+      options.several("--reshape", {"alltoallv", "alltoallw", "messages", "staged"});
+  for (const std::array<int, 3>& size : options.sizes("--size"))
+    for (const std::string& grid : options.list("--grid"))
+      for (const std::string& type : options.several("--type", {"c2c", "r2c"}))
+        for (const std::string& how : hows)
+          problems.cases.push_back({size, read_grid(grid, ranks), type == "r2c", how});
+  return problems;
 }
 
 // The median of what the slowest rank takes.
-Times measure(int repeats, Device& device, Transform3d& transform, const Array<double>& points,
-              const Array<Complex>& waves, const Array<double>& returned) {
+app::Times measure(int repeats, Device& device, Transform3d& transform, const Array<double>& points,
+                   const Array<Complex>& waves, const Array<double>& returned) {
   constexpr int kWarmUp = 3;
   std::vector<double> all;
   std::vector<double> in_mpi;
@@ -61,7 +98,7 @@ Times measure(int repeats, Device& device, Transform3d& transform, const Array<d
     all.push_back(seconds[0]);
     in_mpi.push_back(seconds[1]);
   }
-  return {median(all) * 1e6, median(in_mpi) * 1e6};
+  return {app::median(all) * 1e6, app::median(in_mpi) * 1e6};
 }
 
 // By the convention of the field, 5 n log2 n operations for a complex transform.
@@ -71,7 +108,7 @@ double operations(const Problem& problem) {
 }
 
 // A line for people and one for `accord bench --app`.
-void report(const Problem& problem, const std::string& memory, int repeats, const Times& times,
+void report(const Problem& problem, const std::string& memory, int repeats, const app::Times& times,
             const Errors& errors) {
   const auto [nx, ny, nz] = problem.size;
   const auto [p, q] = problem.grid;
@@ -103,7 +140,7 @@ bool solve(const Problem& problem, Device& device, int repeats, bool reports) {
   Checker checker(MPI_COMM_WORLD, problem, transform);
   Errors errors;
   errors.sine = checker.sine(points, waves);
-  const Times times = measure(repeats, device, transform, points, waves, returned);
+  const app::Times times = measure(repeats, device, transform, points, waves, returned);
   // Other points than those before, or what an exchange fails to bring would still lie there.
   errors.definition = checker.definition(points, waves);
   errors.round_trip = checker.round_trip(waves, returned);
@@ -111,46 +148,18 @@ bool solve(const Problem& problem, Device& device, int repeats, bool reports) {
   return errors.are_small();
 }
 
-bool solve_all(const Options& options, bool reports) {
-  const std::unique_ptr<Device> device = open_device(options.memory, rank_in_node());
+bool solve_all(const Problems& problems, int rank) {
+  const std::unique_ptr<Device> device =
+      open_device(problems.memory, app::rank_in_node(MPI_COMM_WORLD));
   bool correct = true;
-  for (const Problem& problem : options.problems)
-    correct = solve(problem, *device, options.repeats, reports) && correct;
+  for (const Problem& problem : problems.cases)
+    correct = solve(problem, *device, problems.repeats, rank == 0) && correct;
   return correct;
-}
-
-// Exit status: 1 for a wrong result, 2 for wrong options. All ranks have the same one.
-int run(int argc, char** argv, int rank, int ranks) {
-  if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    if (rank == 0) std::fputs(kHelp, stdout);
-    return 0;
-  }
-  Options options;
-  try {
-    options = read_options(argc, argv, ranks);
-  } catch (const std::exception& error) {
-    if (rank == 0) std::fprintf(stderr, "fft3d: %s\n", error.what());
-    return 2;
-  }
-  try {
-    return solve_all(options, rank == 0) ? 0 : 1;
-  } catch (const std::exception& error) {  // of this rank, for which the others would wait
-    std::fprintf(stderr, "fft3d: rank %d: %s\n", rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 3);
-    return 3;
-  }
 }
 
 }  // namespace
 }  // namespace fft3d
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const int code = fft3d::run(argc, argv, rank, ranks);
-  MPI_Finalize();
-  return code;
+  return app::run_program(argc, argv, "fft3d", fft3d::kHelp, fft3d::read, fft3d::solve_all);
 }
