@@ -141,9 +141,7 @@ void find_node_ranks(MPI_Comm comm, CommState& state) {
     (void)host::Group_free(&node);
   }
   (void)host::Group_free(&theirs);
-  for (int& rank : found) {
-    if (rank == MPI_UNDEFINED || rank == node_mates().group->rank()) rank = -1;
-  }
+  std::ranges::replace(found, MPI_UNDEFINED, -1);
   state.node_ranks = std::move(found);
 }
 
@@ -379,7 +377,8 @@ void watch_calls(MPI_Comm comm, CommState& state) {
   std::call_once(state.node_ranks_known, [&] { find_node_ranks(comm, state); });
   node::Group& group = *node_mates().group;
   std::vector<const node::CallBoard*> peers;
-  for (const int rank : state.node_ranks) peers.push_back(rank < 0 ? nullptr : &group.calls(rank));
+  for (const int rank : state.node_ranks)
+    peers.push_back(rank < 0 || rank == group.rank() ? nullptr : &group.calls(rank));
   state.queue->watch.attach(
       number, group.calls(group.rank()), std::move(peers),
       [&group, ranks = state.node_ranks](std::size_t rank) { return group.is_gone(ranks[rank]); });

@@ -69,6 +69,33 @@ void paths() {
       });
 }
 
+// As the neighbour of a periodic grid that is one process wide does: also of a derived type, and
+// by a send that waits until its own rank has received.
+void to_itself() {
+  test_name = "to itself";
+  MPI_Datatype every_other;
+  MPI_Type_vector(kCount / 2, 1, 2, MPI_INT, &every_other);
+  MPI_Type_commit(&every_other);
+  for (int round = 0; round < 8; ++round) {
+    const DeviceBuffer out = on_device(numbers(round));
+    const DeviceBuffer in = empty();
+    MPI_Sendrecv(out.pointer(), kCount, MPI_INT, rank, kTag, in.pointer(), kCount, MPI_INT, rank,
+                 kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    expect(contents(in) == numbers(round), "wrong data");
+    const DeviceBuffer sparse = empty();
+    MPI_Request request;
+    MPI_Irecv(sparse.pointer(), 1, every_other, rank, kTag, MPI_COMM_WORLD, &request);
+    MPI_Send(out.pointer(), 1, every_other, rank, kTag, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    const Numbers got = contents(sparse);
+    for (int i = 0; i < kCount; ++i)
+      if (got[static_cast<std::size_t>(i)] != (i % 2 == 0 ? round + i : -1))
+        return expect(false, "wrong strided data");
+  }
+  check_path("node-p2p");
+  MPI_Type_free(&every_other);
+}
+
 int class_of(int code) {
   int klass = MPI_SUCCESS;
   MPI_Error_class(code, &klass);
@@ -425,6 +452,7 @@ int main(int argc, char** argv) {
     short_windows();
     if (mode == "windows") return windows();
     paths();
+    to_itself();
     requests();
     no_room();
     if (mode != "unbuffered") sends_beyond_outbox();
