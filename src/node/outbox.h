@@ -258,8 +258,9 @@ class Outbox final : public Lender {
   Status begin_fetch(const MessageHeader& header, const std::byte*& start);
   enum class Fetched { yes, no };
   void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
-  // To memory of this rank on its device, each one run of bytes as all that waits here is.
-  Status fetch(std::span<const device::Copy> copies, Fetch how = Fetch::by_size);
+  // Within the device of this rank or from a peer's, each one run of bytes as all that waits here
+  // is. Waits for that.
+  Status copy(std::span<const device::Copy> copies, Fetch how = Fetch::by_size);
   // The same without waiting: the ticket is polled with the runtime's copy_done.
   Status begin_copies(std::span<const device::Copy> copies, Fetch how, device::CopyTicket& ticket);
   // It is not wanted.
@@ -331,6 +332,7 @@ class Outbox final : public Lender {
   bool waits_for_us(const MessageHeader& header) const noexcept;
   bool is_window() const noexcept;
   bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
+  bool goes_at_once(int receiver, std::size_t size_bytes) const noexcept;
   bool is_better_together(std::size_t size_bytes) const noexcept;
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;

@@ -40,6 +40,11 @@ Status unpack_from_host(const core::Segment& segment, core::StagedBuffer& buffer
   return buffer.copy_out(size_bytes);
 }
 
+bool is_one_run(const core::CopyBatch& batch) {
+  return batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
+         batch.plain.copies()[0].rows == 1;
+}
+
 std::byte* start_of(const core::Segment& segment, const core::StagedBuffer& buffer) {
   return static_cast<std::byte*>(buffer.user()) + segment.offset_bytes + segment.type->low_bytes();
 }
@@ -50,11 +55,9 @@ Status unpack(node::Outbox& outbox, const core::Segment& segment, core::StagedBu
   const core::CopyBatch batch =
       core::packed_copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
                           const_cast<std::byte*>(packed), Direction::unpack);
-  const bool is_one_run = batch.laid_out.empty() && batch.plain.copies().size() == 1 &&
-                          batch.plain.copies()[0].rows == 1;
-  if (direct && is_one_run) {
-    ACCORD_TRY(outbox.fetch(batch.plain.copies(), how));
-  } else if (direct || is_one_run) {
+  if (direct && is_one_run(batch)) {
+    ACCORD_TRY(outbox.copy(batch.plain.copies(), how));
+  } else if (direct || is_one_run(batch)) {
     ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
   } else {
     ACCORD_TRY(scatter(outbox, segment, buffer.host(), packed, size_bytes));
@@ -82,7 +85,8 @@ Status post_message(node::Outbox& outbox, const core::Segment& segment,
   if (room.is_lent) return {};
   const core::CopyBatch batch =
       core::packed_copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
-  const Status copied = outbox.runtime().copy_batch(outbox.device(), batch);
+  const Status copied = is_one_run(batch) ? outbox.copy(batch.plain.copies(), node::Fetch::by_size)
+                                          : outbox.runtime().copy_batch(outbox.device(), batch);
   if (!copied.ok()) outbox.fail(header);
   return copied;
 }

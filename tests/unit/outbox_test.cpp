@@ -93,7 +93,7 @@ TEST(Outbox, BringsARankItsOwnMessages) {
   EXPECT_EQ(room.start, start);
   const Buffer to(kMessageBytes);
   const device::Copy copy{.dst = to.address(), .src = start, .row_bytes = kMessageBytes};
-  EXPECT_OK(ranks[0].fetch({&copy, 1}));
+  EXPECT_OK(ranks[0].copy({&copy, 1}));
   EXPECT_EQ(sent, to.read(kMessageBytes));
   ranks[0].end_fetch(header, node::Outbox::Fetched::yes);
   EXPECT_FALSE(ranks[0].recognises(header));
@@ -322,7 +322,7 @@ TEST(Outbox, HasTheKernelCopyWhatComesSoonAfterAnother) {
   const auto fetched_quickly = [&](std::size_t size_bytes) {
     const auto before = ranks[1].counters().quick;
     const device::Copy copy{.dst = to.address(), .src = from.address(), .row_bytes = size_bytes};
-    EXPECT_OK(ranks[1].fetch({&copy, 1}));
+    EXPECT_OK(ranks[1].copy({&copy, 1}));
     return ranks[1].counters().quick != before;
   };
   EXPECT_TRUE(fetched_quickly(8192));
@@ -369,6 +369,36 @@ TEST(Outbox, TellsTheRuntimeOfTurnsOnItsDevice) {
   EXPECT_EQ(2, third.expected());
 }
 
+// A short message does not wait for a receiver that waits in no call; a long one does, and so does
+// one whose receiver is there.
+TEST(Outbox, CopiesWhatIsShortWhereItsReceiverIsElsewhere) {
+  Processes ranks(2);
+  ranks.introduce();
+  const Buffer from(8192);
+  const auto memory = [&] {
+    device::PointerInfo info;
+    EXPECT_TRUE(device::host_runtime().classify(from.address(), info));
+    return info;
+  }();
+  const node::Outbox::Source source{.start = static_cast<const std::byte*>(from.address()),
+                                    .memory = memory};
+  const auto is_lent = [&](std::size_t size_bytes, std::uint32_t waits) {
+    ranks[1].own_board().waits.store(waits);
+    MessageHeader header;
+    // It is lent once the receiver has opened it.
+    bool lent = false;
+    for (int call = 0; call < 8 && !lent; ++call) {
+      lent = ranks[0].reserve(1, size_bytes, source, header).is_lent;
+      ranks[1].dismiss(header);
+      for (int rank = 0; rank < 2; ++rank) ranks[rank].follow();
+    }
+    return lent;
+  };
+  EXPECT_TRUE(is_lent(8192, 0));
+  EXPECT_TRUE(is_lent(4096, 1));
+  EXPECT_FALSE(is_lent(4096, 0));
+}
+
 // Among clients of one server the kernel copies what comes alone, and what is short.
 TEST(Outbox, LeavesWindowsToOneLaunchWhereRanksShareADeviceThroughAServer) {
   Processes processes(2);
@@ -382,7 +412,7 @@ TEST(Outbox, LeavesWindowsToOneLaunchWhereRanksShareADeviceThroughAServer) {
     processes[1].own_board().posted.store(posted);
     const auto before = processes[1].counters().quick;
     const device::Copy copy{.dst = to.address(), .src = from.address(), .row_bytes = size_bytes};
-    EXPECT_OK(processes[1].fetch({&copy, 1}));
+    EXPECT_OK(processes[1].copy({&copy, 1}));
     return processes[1].counters().quick != before;
   };
   EXPECT_TRUE(is_quick(8192, 0));
