@@ -154,6 +154,7 @@ Status StagedBuffer::open(const StagedBuffer* other) {
   const std::size_t wanted_bytes = std::max<std::size_t>(1, span_bytes + misalignment);
   if (span_bytes > kSparseFactor * payload_bytes + kSparseSlackBytes) {
     ACCORD_TRY(device::staging_pool().acquire_sparse(wanted_bytes, shadow_));
+    is_sparse_ = true;
   } else {
     ACCORD_TRY(device::staging_pool().acquire(where_.runtime, wanted_bytes, shadow_));
   }
@@ -201,7 +202,7 @@ Status StagedBuffer::copy_out_only(const std::vector<Segment>& segments) {
 }
 
 CopyBatch StagedBuffer::outgoing(std::size_t limit_bytes) const {
-  return absolute_ ? CopyBatch() : batch_of(writes_, Direction::unpack, limit_bytes);
+  return absolute_ || is_sparse_ ? CopyBatch() : batch_of(writes_, Direction::unpack, limit_bytes);
 }
 
 CopyBatch StagedBuffer::batch_of(const std::vector<Segment>& segments, Direction direction,
@@ -224,9 +225,38 @@ CopyBatch StagedBuffer::batch_of(const std::vector<Segment>& segments, Direction
 Status StagedBuffer::copy(const std::vector<Segment>& segments, Direction direction,
                           std::size_t limit_bytes) {
   if (absolute_) return copy_absolute(segments, direction, limit_bytes);
+  if (is_sparse_) {
+    for (const Segment& segment : segments) {
+      const std::size_t length_bytes = std::min(limit_bytes, segment.size_bytes());
+      limit_bytes -= limit_bytes == kAll ? 0 : length_bytes;
+      if (length_bytes != 0) ACCORD_TRY(copy_packed(segment, direction, length_bytes));
+    }
+    return {};
+  }
   const CopyBatch batch = batch_of(segments, direction, limit_bytes);
   if (batch.empty() || device::stage_quickly(*where_.runtime, where_.device, batch)) return {};
   return where_.runtime->copy_batch(where_.device, batch);
+}
+
+// By way of page-locked memory, which a kernel reaches: engines take a microsecond for each row of
+// a shadow that is not (faces of a grid of 256^3, rows of 8 bytes, H100: 21 ms).
+Status StagedBuffer::copy_packed(const Segment& segment, Direction direction,
+                                 std::size_t length_bytes) {
+  device::StagingBuffer packed;
+  ACCORD_TRY(device::staging_pool().acquire(where_.runtime, length_bytes, packed));
+  const bool packs = direction == Direction::pack;
+  const auto by_device = [&] {
+    return where_.runtime->copy_batch(
+        where_.device, packed_copies(segment, user_, length_bytes, packed.data(), direction));
+  };
+  const auto by_host = [&] {
+    device::copy_on_host(packed_copies(segment, origin_, length_bytes, packed.data(),
+                                       packs ? Direction::unpack : Direction::pack));
+  };
+  if (!packs) by_host();
+  ACCORD_TRY(by_device());
+  if (packs) by_host();
+  return {};
 }
 
 Status StagedBuffer::copy_absolute(const std::vector<Segment>& segments, Direction direction,

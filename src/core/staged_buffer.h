@@ -61,7 +61,7 @@ class StagedBuffer {
   Status copy_in();
   Status copy_out(std::size_t limit_bytes = kAll);
   // What copy_out would copy, for somebody who does so on where()'s device. Nothing of absolute
-  // addresses, which are of several.
+  // addresses, which are of several, nor where it takes more than copies.
   CopyBatch outgoing(std::size_t limit_bytes) const;
   // Of what the call wrote, these segments.
   Status copy_out_only(const std::vector<Segment>& segments);
@@ -75,12 +75,14 @@ class StagedBuffer {
                      std::size_t limit_bytes) const;
   Status open_absolute(const void* unlike);
   Status copy(const std::vector<Segment>& segments, Direction direction, std::size_t limit_bytes);
+  Status copy_packed(const Segment& segment, Direction direction, std::size_t length_bytes);
   Status copy_absolute(const std::vector<Segment>& segments, Direction direction,
                        std::size_t limit_bytes);
 
   void* user_ = nullptr;
   bool staged_ = false;
   bool absolute_ = false;
+  bool is_sparse_ = false;  // its shadow is not page-locked
   device::PointerInfo where_;
   std::vector<Segment> reads_;
   std::vector<Segment> writes_;

@@ -438,6 +438,40 @@ TEST(Group, TellsTheRuntimeOfTurnsOnItsDevice) {
   }
 }
 
+// Rows so far apart that their shadow is not page-locked go packed, both ways; gaps stay.
+TEST(StagedBuffer, BringsRowsThatAreFarApart) {
+  constexpr std::ptrdiff_t kStep = 64 << 10;
+  constexpr std::size_t kRows = 40;
+  constexpr std::size_t kRowBytes = 12;
+  constexpr std::size_t kLess = 30 * kRowBytes - 5;
+  const core::Segment rows{
+      std::make_shared<const core::Typemap>(std::vector<core::Run>{{0, kRowBytes, 0}}, kStep),
+      kRows, 0};
+  const Bytes before = counted(1, kRows * kStep);
+  Buffer memory(before.size());
+  memory.write(before);
+  auto buffer = core::StagedBuffer::staged(memory.address(), device::classify(memory.address()));
+  buffer.reads(rows);
+  buffer.writes(rows);
+  ASSERT_OK(buffer.open());
+  ASSERT_OK(buffer.copy_in());
+  auto* const shadow = static_cast<unsigned char*>(buffer.host());
+  Bytes expected = before;
+  std::size_t packed = 0;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    for (std::size_t i = 0; i < kRowBytes; ++i, ++packed) {
+      const std::size_t at = row * kStep + i;
+      ASSERT_EQ(before[at], shadow[at]);
+      shadow[at] ^= 0xff;
+      if (packed < kLess) expected[at] ^= 0xff;
+    }
+  }
+  core::CopyOuts outs;
+  EXPECT_FALSE(outs.add(buffer, kLess));
+  ASSERT_OK(buffer.copy_out(kLess));
+  EXPECT_EQ(expected, memory.read(expected.size()));
+}
+
 TEST(CopyOuts, BringAllTogether) {
   constexpr std::size_t kPartBytes = 40;
   constexpr std::size_t kParts = 16;
