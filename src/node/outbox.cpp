@@ -86,15 +86,6 @@ bool Outbox::is_within(const Source& source, std::size_t size_bytes) const noexc
          source.start + size_bytes <= base + memory.size_bytes;
 }
 
-// A receiver that waits in no call fetches the message when it comes to one, for which the sender
-// of a loan would have to wait. To copy a short message takes less (borders of 1 KiB and a kernel
-// that runs meanwhile, H100 under MPS: 61 us a sweep by loans, 33 by the program's own staging).
-bool Outbox::goes_at_once(int receiver, std::size_t size_bytes) const noexcept {
-  constexpr std::size_t kShortBytes = std::size_t{4} << 10;
-  return size_bytes <= kShortBytes && !takes_turns_.load(std::memory_order_relaxed) &&
-         group_->outbox(receiver).waits.load(std::memory_order_relaxed) == 0;
-}
-
 Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source& source,
                              MessageHeader& header, bool again) {
   constexpr unsigned kCallsPerLook = 16;
@@ -111,7 +102,7 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   std::int32_t offer = -1;
   Own own{.size_bytes = size_bytes};
   room.is_lent = is_within(source, size_bytes) && offers.use(source.memory, receiver, offer) &&
-                 !goes_at_once(receiver, size_bytes) && find_spill(size_bytes, own.spill_bytes);
+                 find_spill(size_bytes, own.spill_bytes);
   Area* area = nullptr;
   const bool is_open = room.is_lent || use_area(receiver, area, own);
   announce();

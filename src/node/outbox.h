@@ -332,7 +332,6 @@ class Outbox final : public Lender {
   bool waits_for_us(const MessageHeader& header) const noexcept;
   bool is_window() const noexcept;
   bool kernel_is_worth_it(std::size_t size_bytes) noexcept;
-  bool goes_at_once(int receiver, std::size_t size_bytes) const noexcept;
   bool is_better_together(std::size_t size_bytes) const noexcept;
   Status copy_quickly(const device::Copy& copy, Fetch how, bool& done);
   MessageHeader begin_message(std::uint16_t number, int receiver, std::size_t size_bytes) noexcept;

@@ -369,36 +369,6 @@ TEST(Outbox, TellsTheRuntimeOfTurnsOnItsDevice) {
   EXPECT_EQ(2, third.expected());
 }
 
-// A short message does not wait for a receiver that waits in no call; a long one does, and so does
-// one whose receiver is there.
-TEST(Outbox, CopiesWhatIsShortWhereItsReceiverIsElsewhere) {
-  Processes ranks(2);
-  ranks.introduce();
-  const Buffer from(8192);
-  const auto memory = [&] {
-    device::PointerInfo info;
-    EXPECT_TRUE(device::host_runtime().classify(from.address(), info));
-    return info;
-  }();
-  const node::Outbox::Source source{.start = static_cast<const std::byte*>(from.address()),
-                                    .memory = memory};
-  const auto is_lent = [&](std::size_t size_bytes, std::uint32_t waits) {
-    ranks[1].own_board().waits.store(waits);
-    MessageHeader header;
-    // It is lent once the receiver has opened it.
-    bool lent = false;
-    for (int call = 0; call < 8 && !lent; ++call) {
-      lent = ranks[0].reserve(1, size_bytes, source, header).is_lent;
-      ranks[1].dismiss(header);
-      for (int rank = 0; rank < 2; ++rank) ranks[rank].follow();
-    }
-    return lent;
-  };
-  EXPECT_TRUE(is_lent(8192, 0));
-  EXPECT_TRUE(is_lent(4096, 1));
-  EXPECT_FALSE(is_lent(4096, 0));
-}
-
 // Among clients of one server the kernel copies what comes alone, and what is short.
 TEST(Outbox, LeavesWindowsToOneLaunchWhereRanksShareADeviceThroughAServer) {
   Processes processes(2);
