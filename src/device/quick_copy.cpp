@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -136,11 +137,20 @@ class QuickStaging {
 };
 
 // Never destroyed: MPI may be called from destructors of the program.
-QuickStaging& quick_staging(const DeviceRuntime& runtime, int device) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& all = *new std::map<std::pair<const DeviceRuntime*, int>, QuickStaging>;
-  const std::lock_guard locked(mutex);
-  return all[{&runtime, device}];
+struct QuickStagings {
+  std::mutex mutex;
+  std::map<std::pair<const DeviceRuntime*, int>, std::shared_ptr<QuickStaging>> by_device;
+};
+QuickStagings& quick_stagings() {
+  static QuickStagings& instance = *new QuickStagings;
+  return instance;
+}
+
+std::shared_ptr<QuickStaging> quick_staging(const DeviceRuntime& runtime, int device) {
+  const std::lock_guard locked(quick_stagings().mutex);
+  std::shared_ptr<QuickStaging>& found = quick_stagings().by_device[{&runtime, device}];
+  if (!found) found = std::make_shared<QuickStaging>();
+  return found;
 }
 
 }  // namespace
@@ -152,7 +162,12 @@ bool stage_quickly(DeviceRuntime& runtime, int device, const CopyBatch& batch) {
                             copies[0].row_bytes <= QuickStaging::kBytesMax;
   bool done = false;
   return is_short_run &&
-         quick_staging(runtime, device).copy(runtime, device, copies[0], done).ok() && done;
+         quick_staging(runtime, device)->copy(runtime, device, copies[0], done).ok() && done;
+}
+
+void end_quick_staging() noexcept {
+  const std::lock_guard locked(quick_stagings().mutex);
+  quick_stagings().by_device.clear();
 }
 
 }  // namespace accord::device

@@ -52,5 +52,7 @@ class QuickCopy {
 // if it is one short run and follows close upon others: else the kernel would have left meanwhile,
 // and to launch it takes longer than a copy. False: nothing has been copied.
 bool stage_quickly(DeviceRuntime& runtime, int device, const CopyBatch& batch);
+// Gives back the device memory that this takes. It may begin anew.
+void end_quick_staging() noexcept;
 
 }  // namespace accord::device

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "world.h"
 
+#include "device/quick_copy.h"
 #include "device/staging_pool.h"
 #include "fake_device.h"
 #include "native_mpi.h"
@@ -70,6 +71,7 @@ World::~World() {
   users_.clear();
   mpi_.reset();
   device::staging_pool().trim();
+  device::end_quick_staging();
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) FakeDevice::get(i).attach(nullptr);
   set_knobs({}, nullptr);
 }
@@ -100,6 +102,7 @@ std::string World::verdict() {
   // A group whose late trial goes on stays until that has ended.
   for (unsigned poll = 0; poll < FakeDevice::kPollsMax + 2; ++poll) node::Group::bury();
   device::staging_pool().trim();
+  device::end_quick_staging();
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) {
     if (FakeDevice::get(i).live_host_allocations() > host_left_before_[i])
       scheduler_.fail("staging memory was not given back");

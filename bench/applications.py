@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Makes the table and the plot of docs/applications.md from records of the applications.
+
+    bench/applications.py bench/results/1xh100/apps.jsonl docs/images/applications.svg
+
+A record has a row for each case, way and round. A program chooses how it exchanges, so the fastest exchange of each
+way counts: Accord's, Intel MPI's, and the program's own staging over MPICH alone. Rows with a wrong result do not.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("svg")
+import matplotlib.pyplot as plt
+
+_WAYS = {"accord": "Accord", "impi": "Intel MPI", "staged": "own staging"}
+Best = dict[str, tuple[float, str]]  # by way: microseconds and exchange
+
+
+def best_of(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str], Best]:
+    """By application, problem and whether ranks run under MPS."""
+    times: dict[tuple[str, str, str, str, str], list[float]] = {}
+    for row in rows:
+        if not row["correct"]:
+            continue
+        problem, _, exchange = row["case"].partition(" by ")
+        key = (row["app"], problem, row["mps"], row["way"], exchange)
+        times.setdefault(key, []).append(row["us"])
+    best: dict[tuple[str, str, str], Best] = {}
+    for (app, problem, mps, way, exchange), all_us in times.items():
+        us = statistics.median(all_us)
+        ways = best.setdefault((app, problem, mps), {})
+        if way not in ways or us < ways[way][0]:
+            ways[way] = (us, exchange)
+    return {key: ways for key, ways in best.items() if "accord" in ways}
+
+
+def ratio(ways: Best, peer: str) -> float | None:
+    return ways[peer][0] / ways["accord"][0] if peer in ways else None
+
+
+def table(best: dict[tuple[str, str, str], Best]) -> str:
+    lines = ["| application | MPS | Accord, µs | by | Intel MPI | own staging |", "| --- | --- | --- | --- | --- | --- |"]
+    for (app, problem, mps), ways in best.items():
+        us, exchange = ways["accord"]
+        shown = [f"{value:.2f}" if (value := ratio(ways, peer)) else "" for peer in ("impi", "staged")]
+        lines.append(f"| {app} {problem} | {mps} | {us:.0f} | {exchange} | {shown[0]} | {shown[1]} |")
+    return "\n".join(lines)
+
+
+def plot(best: dict[tuple[str, str, str], Best], file: Path) -> None:
+    shown = {key: ways for key, ways in best.items() if key[2] == "on"}
+    figure, axes = plt.subplots(figsize=(8, 0.32 * len(shown) + 1.2))
+    for shift, peer in ((0.2, "impi"), (-0.2, "staged")):
+        axes.barh([i + shift for i in range(len(shown))], [ratio(ways, peer) or 0 for ways in shown.values()], 0.4, label=_WAYS[peer])
+    axes.set_yticks(range(len(shown)), [f"{app} {problem}" for app, problem, _ in shown])
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("time of the peer / time of Accord, one H100, 4 ranks under MPS")
+    axes.invert_yaxis()
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None})
+
+
+def main() -> None:
+    best = best_of([json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()])
+    print(table(best))
+    plot(best, Path(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    main()
