@@ -2,8 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "device/quick_copy.h"
 
-#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -24,8 +24,11 @@ constexpr int kRanks = 1;
 
 }  // namespace
 
+// What a program that has reset its device has there since is not ours to free.
 QuickCopy::~QuickCopy() {
-  if (inbox_ != nullptr) (void)runtime_->free(inbox_);
+  PointerInfo now;
+  if (inbox_ != nullptr && runtime_->classify(inbox_, now) && now.buffer_id == inbox_buffer_id_)
+    (void)runtime_->free(inbox_);
 }
 
 // An inbox starts with the addresses of all, and no word of it may look like one of some call.
@@ -37,6 +40,8 @@ Status QuickCopy::open(DeviceRuntime& runtime, int device) {
     return {StatusCode::unsupported, "a kernel begins no sooner than a copy there"};
   const std::size_t size_bytes = inbox_bytes(kRanks, most_bytes_);
   ACCORD_TRY(runtime.allocate(device, MemoryKind::device, size_bytes, inbox_));
+  PointerInfo memory;
+  if (runtime.classify(inbox_, memory)) inbox_buffer_id_ = memory.buffer_id;
   std::vector<std::byte> content(size_bytes);
   std::memcpy(content.data(), &inbox_, sizeof inbox_);
   const Copy copy{.dst = inbox_, .src = content.data(), .row_bytes = size_bytes};
@@ -60,7 +65,9 @@ QuickCopy::Place QuickCopy::place_of(const void* start, std::size_t size_bytes) 
 Status QuickCopy::run(DeviceRuntime& runtime, int device, const Copy& copy, bool& done) {
   done = false;
   if (copy.rows != 1 || copy.row_bytes > config().copy_kernel_bytes) return {};
-  const std::lock_guard locked(mutex_);
+  // One at a time: what another thread would have to wait for goes by a copy sooner.
+  const std::unique_lock locked(mutex_, std::try_to_lock);
+  if (!locked.owns_lock()) return {};
   if (!is_opened_) {
     is_opened_ = true;
     const Status opened = open(runtime, device);
@@ -166,8 +173,9 @@ bool stage_quickly(DeviceRuntime& runtime, int device, const CopyBatch& batch) {
 }
 
 void end_quick_staging() noexcept {
+  decltype(QuickStagings::by_device) ended;
   const std::lock_guard locked(quick_stagings().mutex);
-  quick_stagings().by_device.clear();
+  ended.swap(quick_stagings().by_device);
 }
 
 }  // namespace accord::device

@@ -6,7 +6,6 @@
 // vendor. Thread-safe.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -45,6 +44,7 @@ class QuickCopy {
   DeviceRuntime* runtime_ = nullptr;
   InboxServer* server_ = nullptr;  // null: there is none
   void* inbox_ = nullptr;          // of this rank alone: it sends to itself
+  std::uint64_t inbox_buffer_id_ = 0;
   std::uint32_t epoch_ = 0;
 };
 

@@ -2,7 +2,6 @@
 // Copyright 2026 The Accord authors
 #include "world.h"
 
-#include "device/quick_copy.h"
 #include "device/staging_pool.h"
 #include "fake_device.h"
 #include "native_mpi.h"
@@ -37,6 +36,7 @@ World::World(int ranks, const RunOptions& options, const ShimOptions& shim_optio
       fails_(options.failure.kind != Failing::Kind::none),
       boards_(static_cast<std::size_t>(ranks)) {
   setenv("ACCORD_TEST_WATCH_MS", "0", 0);  // time does not pass here
+  setenv("ACCORD_COPY_KERNEL_BYTES", "0", 0);
   active_mutation = shim_options.mutation;
   dead_rank = -1;
   dead_ranks = 0;
@@ -71,7 +71,6 @@ World::~World() {
   users_.clear();
   mpi_.reset();
   device::staging_pool().trim();
-  device::end_quick_staging();
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) FakeDevice::get(i).attach(nullptr);
   set_knobs({}, nullptr);
 }
@@ -102,7 +101,6 @@ std::string World::verdict() {
   // A group whose late trial goes on stays until that has ended.
   for (unsigned poll = 0; poll < FakeDevice::kPollsMax + 2; ++poll) node::Group::bury();
   device::staging_pool().trim();
-  device::end_quick_staging();
   for (std::size_t i = 0; i < FakeDevice::kCount; ++i) {
     if (FakeDevice::get(i).live_host_allocations() > host_left_before_[i])
       scheduler_.fail("staging memory was not given back");
