@@ -85,8 +85,7 @@ Status post_message(node::Outbox& outbox, const core::Segment& segment,
   if (room.is_lent) return {};
   const core::CopyBatch batch =
       core::packed_copies(segment, buffer.user(), size_bytes, room.start, Direction::pack);
-  const Status copied = is_one_run(batch) ? outbox.copy(batch.plain.copies(), node::Fetch::by_size)
-                                          : outbox.runtime().copy_batch(outbox.device(), batch);
+  const Status copied = outbox.runtime().copy_batch(outbox.device(), batch);
   if (!copied.ok()) outbox.fail(header);
   return copied;
 }
