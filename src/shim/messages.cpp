@@ -141,7 +141,10 @@ void find_node_ranks(MPI_Comm comm, CommState& state) {
     (void)host::Group_free(&node);
   }
   (void)host::Group_free(&theirs);
-  std::ranges::replace(found, MPI_UNDEFINED, -1);
+  // Receives that a rank has posted before it listens for headers must not get its own.
+  for (int& rank : found) {
+    if (rank == MPI_UNDEFINED || rank == node_mates().group->rank()) rank = -1;
+  }
   state.node_ranks = std::move(found);
 }
 
@@ -377,8 +380,7 @@ void watch_calls(MPI_Comm comm, CommState& state) {
   std::call_once(state.node_ranks_known, [&] { find_node_ranks(comm, state); });
   node::Group& group = *node_mates().group;
   std::vector<const node::CallBoard*> peers;
-  for (const int rank : state.node_ranks)
-    peers.push_back(rank < 0 || rank == group.rank() ? nullptr : &group.calls(rank));
+  for (const int rank : state.node_ranks) peers.push_back(rank < 0 ? nullptr : &group.calls(rank));
   state.queue->watch.attach(
       number, group.calls(group.rank()), std::move(peers),
       [&group, ranks = state.node_ranks](std::size_t rank) { return group.is_gone(ranks[rank]); });
