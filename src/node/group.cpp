@@ -448,8 +448,7 @@ bool Group::is_time_to_look() noexcept {
 }
 
 Status Group::check_peer(int peer) {
-  if (peer == rank_ || !is_time_to_look() || !life_lines_[static_cast<std::size_t>(peer)]->is_cut())
-    return {};
+  if (!is_time_to_look() || !life_lines_[static_cast<std::size_t>(peer)]->is_cut()) return {};
   return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
 }
 
