@@ -448,7 +448,8 @@ bool Group::is_time_to_look() noexcept {
 }
 
 Status Group::check_peer(int peer) {
-  if (!is_time_to_look() || !life_lines_[static_cast<std::size_t>(peer)]->is_cut()) return {};
+  if (peer == rank_ || !is_time_to_look() || !life_lines_[static_cast<std::size_t>(peer)]->is_cut())
+    return {};
   return {StatusCode::device_error, fmt::format("node: the process of rank {} is gone", peer)};
 }
 

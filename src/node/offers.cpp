@@ -445,8 +445,13 @@ void Offers::close(Import& import) noexcept {
 const std::byte* Offers::find(int owner, const Place& place,
                               std::uint32_t generation) const noexcept {
   const std::lock_guard lock(mutex_);
-  const Import& import =
-      imports_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(place.offer)];
+  const auto offer = static_cast<std::size_t>(place.offer);
+  if (owner == rank_) {
+    const Slot& slot = slots_[offer];
+    if (!slot.registration.is_made() || slot.generation != generation) return nullptr;
+    return reinterpret_cast<const std::byte*>(slot.registration.handle().base) + place.offset_bytes;
+  }
+  const Import& import = imports_[static_cast<std::size_t>(owner)][offer];
   if (!import.memory.is_open() || import.generation != generation) return nullptr;
   return import.memory.start() + place.offset_bytes;
 }

@@ -141,10 +141,7 @@ void find_node_ranks(MPI_Comm comm, CommState& state) {
     (void)host::Group_free(&node);
   }
   (void)host::Group_free(&theirs);
-  // Receives that a rank has posted before it listens for headers must not get its own.
-  for (int& rank : found) {
-    if (rank == MPI_UNDEFINED || rank == node_mates().group->rank()) rank = -1;
-  }
+  std::ranges::replace(found, MPI_UNDEFINED, -1);
   state.node_ranks = std::move(found);
 }
 
@@ -269,6 +266,23 @@ void attach_to_device_in_use() {
   if (device >= 0) (void)outbox().attach(runtime, device);
 }
 
+// From now on headers may come here, unless a receive may be under way in which nobody would look
+// for one. To be called before a sender can know, and once this rank uses a device.
+bool begin_to_listen() {
+  // Pairs with those of receives that nobody looks after.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!messaging.hears_headers.load() &&
+      (messaging.has_blind_requests.load() || messaging.blind_calls.load() != 0))
+    return false;
+  messaging.hears_headers.store(true);
+  return true;
+}
+
+// Peers send headers to who has opened what they lend. A rank reads its own memory without that.
+bool may_send_header(int receiver) {
+  return receiver != node_mates().group->rank() || (outbox().is_attached() && begin_to_listen());
+}
+
 }  // namespace
 
 void attend() {
@@ -282,12 +296,7 @@ void attend() {
   if (messaging.node_joined && !outbox().is_attached()) attach_to_device_in_use();
   const bool is_attached = messaging.node_joined && outbox().is_attached();
   if (!is_attached && !is_invited) return;
-  // Pairs with those of receives that nobody looks after.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!messaging.hears_headers.load() &&
-      (messaging.has_blind_requests.load() || messaging.blind_calls.load() != 0))
-    return;
-  messaging.hears_headers.store(true);  // before a sender can know
+  if (!begin_to_listen()) return;
   if (is_attached) outbox().follow();
   if (is_invited) net_mail().accept_invitations();
 }
@@ -323,7 +332,9 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
 Status post_message(const core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
                     coll::MessageWay way, node::MessageHeader& header, bool& posted) {
   using Clock = std::chrono::steady_clock;
+  posted = false;
   attend(buffer);
+  if (!may_send_header(receiver)) return {};
   // Who waits for this rank need not wait for the end of a window of sends.
   if (has_posted_receives() && outbox().is_awaited()) engine().progress();
   const auto end =
@@ -380,7 +391,8 @@ void watch_calls(MPI_Comm comm, CommState& state) {
   std::call_once(state.node_ranks_known, [&] { find_node_ranks(comm, state); });
   node::Group& group = *node_mates().group;
   std::vector<const node::CallBoard*> peers;
-  for (const int rank : state.node_ranks) peers.push_back(rank < 0 ? nullptr : &group.calls(rank));
+  for (const int rank : state.node_ranks)
+    peers.push_back(rank < 0 || rank == group.rank() ? nullptr : &group.calls(rank));
   state.queue->watch.attach(
       number, group.calls(group.rank()), std::move(peers),
       [&group, ranks = state.node_ranks](std::size_t rank) { return group.is_gone(ranks[rank]); });

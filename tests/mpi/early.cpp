@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // A receive that begins before this process uses a device, two ranks: nobody would look for a
-// header in it, so that its rank is sent none, while the other one is.
+// header in it, so that its rank is sent none, by itself neither, while the other one is.
 #include <accord/accord.h>
 #include <mpi.h>
 
@@ -20,6 +20,7 @@ using accord::test::DeviceBuffer;
 constexpr int kBytes = 8000;
 constexpr int kTag = 5;
 constexpr int kEarlyTag = 6;
+constexpr int kOwnTag = 7;
 
 int rank = 0;
 int failures = 0;
@@ -41,9 +42,13 @@ int main(int argc, char** argv) {
   const int peer = 1 - rank;
   const std::vector<std::byte> sent(kBytes, std::byte{7});
   std::vector<std::byte> received(kBytes);
+  std::vector<std::byte> own(kBytes);
   MPI_Request request = MPI_REQUEST_NULL;
-  if (rank == 1)
+  MPI_Request own_request = MPI_REQUEST_NULL;
+  if (rank == 1) {
     MPI_Irecv(received.data(), kBytes, MPI_BYTE, 0, kEarlyTag, MPI_COMM_WORLD, &request);
+    MPI_Irecv(own.data(), kBytes, MPI_BYTE, 1, kOwnTag, MPI_COMM_WORLD, &own_request);
+  }
   const DeviceBuffer out(sent);
   const DeviceBuffer in(received);
   for (int round = 0; round < 8; ++round) {
@@ -58,6 +63,11 @@ int main(int argc, char** argv) {
   }
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   expect(received == sent, "wrong data");
+  if (rank == 0) MPI_Irecv(own.data(), kBytes, MPI_BYTE, 0, kOwnTag, MPI_COMM_WORLD, &own_request);
+  MPI_Send(out.pointer(), kBytes, MPI_BYTE, rank, kOwnTag, MPI_COMM_WORLD);
+  check_path(rank == 0 ? "node-p2p" : "staged");
+  MPI_Wait(&own_request, MPI_STATUS_IGNORE);
+  expect(own == sent, "wrong data from itself");
   MPI_Finalize();
   return failures == 0 ? 0 : 1;
 }

@@ -92,6 +92,7 @@ void to_itself() {
       if (got[static_cast<std::size_t>(i)] != (i % 2 == 0 ? round + i : -1))
         return expect(false, "wrong strided data");
   }
+  check_path("node-p2p");
   MPI_Type_free(&every_other);
 }
 

@@ -76,6 +76,29 @@ TEST(Outbox, IsGivenAMessageBackByTheBeginningOfItsHeader) {
   EXPECT_TRUE(cut_off(1, sizeof header - 1));
 }
 
+// As the neighbour of a periodic grid that is one process wide does.
+TEST(Outbox, BringsARankItsOwnMessages) {
+  Processes ranks(2);
+  ranks.introduce();
+  const Bytes sent(kMessageBytes, 5);
+  MessageHeader header;
+  const node::Outbox::Room room = ranks[0].reserve(0, kMessageBytes, {}, header);
+  ASSERT_NE(nullptr, room.start);
+  const device::Copy fill{.dst = room.start, .src = sent.data(), .row_bytes = kMessageBytes};
+  EXPECT_OK(device::host_runtime().copy(0, {&fill, 1}));
+  EXPECT_TRUE(ranks[0].recognises(header));
+  EXPECT_FALSE(ranks[1].recognises(header));
+  const std::byte* start = nullptr;
+  ASSERT_OK(ranks[0].begin_fetch(header, start));
+  EXPECT_EQ(room.start, start);
+  const Buffer to(kMessageBytes);
+  const device::Copy copy{.dst = to.address(), .src = start, .row_bytes = kMessageBytes};
+  EXPECT_OK(ranks[0].copy({&copy, 1}));
+  EXPECT_EQ(sent, to.read(kMessageBytes));
+  ranks[0].end_fetch(header, node::Outbox::Fetched::yes);
+  EXPECT_FALSE(ranks[0].recognises(header));
+}
+
 TEST(Outbox, HasRoomAgainForWhatWasTakenOrWithdrawn) {
   Processes ranks(2);
   ranks.introduce();
