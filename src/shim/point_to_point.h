@@ -144,6 +144,8 @@ int issue_request(const stages::Story& story, MPI_Comm comm, Description d, Hand
     return make(d.send.user(), d.recv.user());
   }
   begin_message(story, d);
+  if (story && d.recv.is_staged() && d.landing.is_present())
+    story->took("posted", coll::reason::kSenderDecides);
   Status status = d.send.open();
   if (status.ok()) status = d.recv.open();
   if (handle != Handle::persistent) {
