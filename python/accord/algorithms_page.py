@@ -66,14 +66,7 @@ def _by_rule(algorithms: Algorithms, library: Path) -> str:
 
 
 def _collectives(names: list[str], every: list[str]) -> str:
-    """In as few words as can be."""
-    left_out = [name for name in every if name not in names]
-    neighbours = [name for name in every if name.startswith("neighbor_")]
-    if not left_out:
-        return "all"
-    if left_out == neighbours:
-        return "all but those of neighbours"
-    return ", ".join(names)
+    return "all" if set(names) == set(every) else ", ".join(names)
 
 
 def markdown(algorithms: Algorithms, library: Path) -> str:

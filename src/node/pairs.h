@@ -22,6 +22,7 @@ namespace accord::node {
 struct alignas(128) Parcel {
   std::atomic<std::uint64_t> call{0};  // number of the call it is of, plus 1: the rest is there
   std::uint64_t size_bytes = 0;
+  std::uint32_t sizes_hash = 0;  // of several blocks (coll/pairs/pair.h)
   std::uint32_t is_lent = 0;
   Place lent;                            // where it begins, else:
   std::uint64_t lane_bytes = 0;          // from the start of the sender's region to the lane

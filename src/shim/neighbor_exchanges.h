@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Neighbourhood collectives, which go pair by pair by a collective library where one is asked for.
-// Who is whose neighbour only the two ranks of a pair know, as they do of sizes.
+// Neighbourhood collectives, which go pair by pair. Who is whose neighbour only the two ranks of a
+// pair know, as they do of sizes.
 #pragma once
 
 #include <mpi.h>
@@ -47,6 +47,7 @@ std::size_t pipeline_bytes(const Shape&) {
 }
 template <AmongNeighbours Shape>
 std::optional<Outline> outline(const Shape& call, const CommState& state) {
+  if (!has_topology(call.comm)) return std::nullopt;  // the host MPI shall say so
   return movement(kind_of(call), pipeline_bytes(call), 0, state);
 }
 

@@ -16,6 +16,11 @@ std::vector<int> absent(int count) {
 
 }  // namespace
 
+bool has_topology(MPI_Comm comm) {
+  int kind = MPI_UNDEFINED;
+  return host::Topo_test(comm, &kind) == MPI_SUCCESS && kind != MPI_UNDEFINED;
+}
+
 Neighbours::Neighbours(MPI_Comm comm) {
   int kind = MPI_UNDEFINED;
   if (host::Topo_test(comm, &kind) != MPI_SUCCESS) return;

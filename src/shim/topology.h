@@ -12,6 +12,8 @@
 
 namespace accord::shim {
 
+bool has_topology(MPI_Comm comm);
+
 class Neighbours {
  public:
   explicit Neighbours(MPI_Comm comm);

@@ -37,13 +37,6 @@ foreach(row IN ITEMS "way way nccl" "company company"
     COMMAND accord_ccl_${flavour} ${arguments} PRELOAD accord LABELS mpi TIMEOUT 60
     ENVIRONMENT ${ccl} ${environment})
 endforeach()
-foreach(row IN ITEMS "nccl" "staged ACCORD_CCL_LIBRARIES=none")
-  separate_arguments(row)
-  list(POP_FRONT row name)
-  accord_mpi_test(NAME mpi.${flavour}.neighbours.${name} FLAVOUR ${flavour} RANKS ${ranks}
-    COMMAND accord_neighbours_${flavour} ${name} PRELOAD accord LABELS mpi TIMEOUT 60
-    ENVIRONMENT ${ccl} ${row})
-endforeach()
 accord_mpi_test(NAME mpi.${flavour}.comm_info.libraries FLAVOUR ${flavour} RANKS 2
   COMMAND accord_comm_info_${flavour} libraries PRELOAD accord LABELS mpi TIMEOUT 60
   ENVIRONMENT ACCORD_RUNTIME=host

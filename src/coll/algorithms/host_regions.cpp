@@ -34,10 +34,7 @@ std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) 
 constinit const Algorithm algorithms::host_regions{
     .name = "node-host",
     .variants = kVariants,
-    .has =
-        [](node::Kind kind) {
-          return !node::is_among_neighbours(kind) && !node::goes_by_pairs(kind);
-        },
+    .has = [](node::Kind kind) { return !node::goes_by_pairs(kind); },
     .by_regions = true,
     .offer = offer,
     .takes = [](const Situation& s) { return s.host_regions; },

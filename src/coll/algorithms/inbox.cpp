@@ -54,7 +54,7 @@ const node::Group* copier(core::Team& team, const CollArgs& call) {
 constinit const Algorithm algorithms::inbox{
     .name = "inbox",
     .variants = kVariants,
-    .has = [](node::Kind kind) { return !node::is_among_neighbours(kind); },
+    .has = [](node::Kind) { return true; },
     .offer = offer,
     .takes = [](const Situation& s) { return s.inboxes && (s.regions || !s.by_pairs()); },
     .make = make,

@@ -35,10 +35,7 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
 constinit const Algorithm algorithms::packets{
     .name = "packets",
     .variants = kVariants,
-    .has =
-        [](node::Kind kind) {
-          return !node::is_among_neighbours(kind) && !node::goes_by_pairs(kind);
-        },
+    .has = [](node::Kind kind) { return !node::goes_by_pairs(kind); },
     .offer = offer,
     .takes = [](const Situation& s) { return s.packets; },
     .make = [](core::Team& team, const CollArgs& call, Company) -> std::unique_ptr<Exchange> {

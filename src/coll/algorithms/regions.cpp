@@ -106,7 +106,7 @@ std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) 
 constinit const Algorithm algorithms::regions{
     .name = "node",
     .variants = kVariants,
-    .has = [](Kind kind) { return !node::is_among_neighbours(kind); },
+    .has = [](Kind) { return true; },
     .by_regions = true,
     .offer = offer,
     .takes = [](const Situation& s) { return s.regions && !s.all_short; },

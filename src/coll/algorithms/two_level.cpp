@@ -50,11 +50,7 @@ std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) 
 constinit const Algorithm algorithms::two_level{
     .name = "two-level",
     .variants = kVariants,
-    .has =
-        [](node::Kind kind) {
-          return !node::is_among_neighbours(kind) &&
-                 (TwoLevelPlan::exists(kind) || node::goes_by_pairs(kind));
-        },
+    .has = [](node::Kind) { return true; },
     .by_regions = true,
     .offer = offer,
     .takes = [](const Situation& s) { return s.two_levels && (s.by_pairs() || !s.all_short); },

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coll/library/cargo.h"
+#include "coll/pairs/pair.h"
 
 namespace accord::coll {
 
@@ -29,28 +30,20 @@ class CclPairs final : public CclCargo {
   }
 
  private:
-  // What this rank sends one peer, or receives from it: one message, also where several blocks are
-  // between the two (neighbours), so it is an end of its own instead of a Pair.
-  struct Block {
-    core::CallEnd end;
-    std::size_t size_bytes = 0;
-    std::size_t parts = 0;
-    std::uint64_t parts_hash = 0;  // of their sizes
-    std::byte* place = nullptr;    // where the library finds it
-    bool is_direct = false;        // which is where the user has it
-
-    void add(const core::Segment& part);
-    // Equal on both ranks if they agree.
-    std::uint64_t told() const noexcept { return parts < 2 ? size_bytes : parts_hash | kSeveral; }
+  // One message.
+  struct Pair : coll::Pair {
+    std::byte* place = nullptr;  // where the library finds it
+    bool is_direct = false;      // which is where the user has it
   };
-  static constexpr std::uint64_t kSeveral = std::uint64_t{1} << 63;
 
-  std::vector<Block> blocks_of(const core::CallEnd& end, bool may_be_direct) const;
-  static std::size_t place_elsewhere(std::vector<Block>& blocks, std::byte* scratch);
+  std::vector<Pair> pairs_of(const core::CallEnd& end, bool may_be_direct) const;
+  static std::size_t place_elsewhere(std::vector<Pair>& pairs, std::byte* scratch);
+  static core::CopyBatch copies(const core::CallEnd& end, const std::vector<Pair>& pairs,
+                                core::CallEnd::Direction direction);
 
   const CollArgs& args_;
-  std::vector<Block> outgoing_;  // by peer
-  std::vector<Block> incoming_;
+  std::vector<Pair> outgoing_;  // by peer
+  std::vector<Pair> incoming_;
   Status mistake_;
 };
 

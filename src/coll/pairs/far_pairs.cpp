@@ -237,8 +237,8 @@ Status FarPairs::copy(Direction direction, Chunk& chunk) {
   for (const Piece& piece : chunk.pieces) {
     if (piece.pair->is_refused) continue;
     const int peer = piece.pair->peer;
-    by_allocation[piece.is_bundled ? bundles_->list_of(peer, packs) : kParcel].append(
-        copy_of(end, *piece.pair, direction, piece.first_bytes, piece.length_bytes, piece.bytes));
+    add_copies(end, *piece.pair, direction, piece.first_bytes, piece.length_bytes, piece.bytes,
+               by_allocation[piece.is_bundled ? bundles_->list_of(peer, packs) : kParcel]);
   }
   core::CopyBatch batch;
   for (auto& [allocation, copies] : by_allocation) batch.add(std::move(copies));

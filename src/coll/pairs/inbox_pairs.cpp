@@ -10,6 +10,12 @@
 namespace accord::coll {
 namespace {
 
+// What a sender tells the receiver: the size, or what stands for those of several blocks.
+std::uint32_t told_of(const Pair& pair) {
+  if (!pair.is_one_block()) return pair.sizes_hash;
+  return static_cast<std::uint32_t>(std::min<std::size_t>(pair.size_bytes, UINT32_MAX));
+}
+
 // Every packed part begins with a unit: kernels load others byte by byte.
 std::size_t whole_units(std::size_t size_bytes) {
   return round_up(size_bytes, device::kInboxUnitBytes);
@@ -20,24 +26,31 @@ std::size_t whole_units(std::size_t size_bytes) {
 InboxPairs::InboxPairs(std::shared_ptr<node::Group> inboxes, std::shared_ptr<node::Group> regions,
                        const CollArgs& args)
     : InboxExchange(std::move(inboxes), args, Undescribed()),
+      sent_(pairs_of(args.in)),
+      received_(pairs_of(args.out)),
       parts_(static_cast<std::size_t>(group_->size())) {
   describe();
   const std::size_t lane_bytes = ticket_.exchange.lane_bytes;
-  const auto is_long = [=](const core::Segment& block) { return block.size_bytes() > lane_bytes; };
-  if (std::ranges::any_of(args_.in.blocks, is_long) ||
-      std::ranges::any_of(args_.out.blocks, is_long)) {
+  const auto is_long = [=](const Pair& pair) { return pair.size_bytes > lane_bytes; };
+  if (std::ranges::any_of(sent_, is_long) || std::ranges::any_of(received_, is_long)) {
     long_.emplace(std::move(regions), args_, lane_bytes + 1);
   } else {
     PairwiseExchange::pass(*regions);
   }
 }
 
+InboxPairs::Pairs InboxPairs::pairs_of(const core::CallEnd& end) const {
+  Pairs pairs;
+  for (int peer = 0; peer < group_->size(); ++peer) pairs.push_back(pair_of(end, peer));
+  return pairs;
+}
+
 void InboxPairs::describe() {
   device::InboxExchange& exchange = ticket_.exchange;
   for (int peer = 0; peer < group_->size(); ++peer) {
     const auto rank = static_cast<std::size_t>(peer);
-    const std::size_t sent = pair_bytes(args_.in, peer);
-    const std::size_t received = pair_bytes(args_.out, peer);
+    const std::size_t sent = sent_[rank].size_bytes;
+    const std::size_t received = received_[rank].size_bytes;
     device::InboxPart& part = parts_[rank];
     if (sent <= exchange.lane_bytes) part.send_bytes = sent;
     if (received <= exchange.lane_bytes) part.receive_bytes = received;
@@ -47,10 +60,13 @@ void InboxPairs::describe() {
   }
   exchange.parts = parts_;
   const auto own = static_cast<std::size_t>(group_->rank());
-  if (parts_[own].send_bytes == parts_[own].receive_bytes) return;
+  const device::InboxPart& kept = parts_[own];
+  if (kept.send_bytes == kept.receive_bytes &&
+      (kept.send_bytes == 0 || told_of(sent_[own]) == told_of(received_[own])))
+    return;
   exchange.send_to &= ~device::inbox_bit(group_->rank());
-  if (parts_[own].receive_bytes != 0 || pair_bytes(args_.out, group_->rank()) == 0)
-    refuse(group_->rank(), pair_bytes(args_.in, group_->rank()));
+  if (kept.receive_bytes != 0 || received_[own].size_bytes == 0)
+    refuse(group_->rank(), told_of(sent_[own]));
 }
 
 Status InboxPairs::advance(bool& done) {
@@ -78,58 +94,60 @@ void InboxPairs::stop(bool& done) {
 }
 
 bool InboxPairs::has_block_of(int peer) const {
-  const std::size_t size_bytes = pair_bytes(args_.out, peer);
+  const std::size_t size_bytes = received_[static_cast<std::size_t>(peer)].size_bytes;
   if (size_bytes > ticket_.exchange.lane_bytes) return long_->has_block_of(peer);
   return (refused_ & device::inbox_bit(peer)) == 0;
 }
 
 // Whether kernels can use all that goes by inboxes as it lies: none of it outside the allocation
 // that the buffer is known to be in.
-bool InboxPairs::is_direct(const core::CallEnd& end, const Blocks& blocks) const {
+bool InboxPairs::is_direct(const core::CallEnd& end, const Pairs& pairs) const {
   if (!end.on_device || end.shadowed || end.runtime != &group_->runtime() ||
       end.device != group_->device() || !group_->inbox_server().reaches(end.memory))
     return false;
-  return std::ranges::all_of(blocks, [&](const core::Segment& block) {
-    const std::size_t size_bytes = block.size_bytes();
+  return std::ranges::all_of(pairs, [&](const Pair& pair) {
+    const std::size_t size_bytes = pair.size_bytes;
     if (size_bytes == 0 || size_bytes > ticket_.exchange.lane_bytes) return true;
-    const auto first = reinterpret_cast<std::uintptr_t>(address_of(end, block));
+    if (!pair.is_one_block() || !pair.block.type->dense()) return false;
+    const auto first = reinterpret_cast<std::uintptr_t>(address_of(end, pair.block));
     const auto base = reinterpret_cast<std::uintptr_t>(end.memory.base);
-    return block.type->dense() && first >= base && first - base <= end.memory.size_bytes &&
+    return first >= base && first - base <= end.memory.size_bytes &&
            size_bytes <= end.memory.size_bytes - (first - base);
   });
 }
 
 // Packed forms lie one after the other.
 Status InboxPairs::begin() {
-  const bool in_direct = is_direct(args_.in, args_.in.blocks);
-  const bool out_direct = is_direct(args_.out, args_.out.blocks);
+  const bool in_direct = is_direct(args_.in, sent_);
+  const bool out_direct = is_direct(args_.out, received_);
   std::size_t bounce_bytes = 0;
   for (const device::InboxPart& part : parts_)
     bounce_bytes += (in_direct ? 0 : whole_units(part.send_bytes)) +
                     (out_direct ? 0 : whole_units(part.receive_bytes));
   ACCORD_TRY(take_bounce(in_direct, out_direct, bounce_bytes));
   std::byte* next = bounce_;
-  const auto place = [&](bool direct, const core::CallEnd& end, std::size_t rank,
+  const auto place = [&](bool direct, const core::CallEnd& end, const Pair& pair,
                          std::size_t size_bytes) {
     if (size_bytes == 0) return static_cast<std::byte*>(nullptr);
-    const core::Segment& block = end.blocks[rank];
-    return direct ? address_of(end, block) : std::exchange(next, next + whole_units(size_bytes));
+    return direct ? address_of(end, pair.block)
+                  : std::exchange(next, next + whole_units(size_bytes));
   };
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
-    parts_[rank].src = place(in_direct, args_.in, rank, parts_[rank].send_bytes);
+    parts_[rank].src = place(in_direct, args_.in, sent_[rank], parts_[rank].send_bytes);
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
-    parts_[rank].dst = place(out_direct, args_.out, rank, parts_[rank].receive_bytes);
+    parts_[rank].dst = place(out_direct, args_.out, received_[rank], parts_[rank].receive_bytes);
   unpacks_ = !out_direct;
-  return in_direct ? Status() : copy(args_.in, core::CallEnd::Direction::pack, copy_in_);
+  return in_direct ? Status() : copy(args_.in, sent_, core::CallEnd::Direction::pack, copy_in_);
 }
 
 Status InboxPairs::unpack() {
-  return unpacks_ ? copy(args_.out, core::CallEnd::Direction::unpack, copy_out_) : Status();
+  return unpacks_ ? copy(args_.out, received_, core::CallEnd::Direction::unpack, copy_out_)
+                  : Status();
 }
 
 // What goes by inboxes, in one batch.
-Status InboxPairs::copy(const core::CallEnd& end, core::CallEnd::Direction direction,
-                        device::CopyTicket& ticket) {
+Status InboxPairs::copy(const core::CallEnd& end, const Pairs& pairs,
+                        core::CallEnd::Direction direction, device::CopyTicket& ticket) {
   const bool packs = direction == core::CallEnd::Direction::pack;
   core::CopyBatch batch;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
@@ -137,7 +155,7 @@ Status InboxPairs::copy(const core::CallEnd& end, core::CallEnd::Direction direc
     const std::size_t size_bytes = packs ? part.send_bytes : part.receive_bytes;
     if (size_bytes == 0) continue;
     void* const packed = packs ? const_cast<void*>(part.src) : part.dst;
-    batch.append(core::packed_copy(end.blocks[rank], end.user, 0, size_bytes, packed, direction));
+    add_copies(end, pairs[rank], direction, 0, size_bytes, packed, batch);
   }
   if (batch.empty()) return {};
   if (end.runtime != nullptr) return end.runtime->batch_begin(end.device, batch, ticket);
@@ -153,8 +171,8 @@ bool InboxPairs::announce() {
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     const int peer = static_cast<int>(rank);
     if ((tells_ & device::inbox_bit(peer)) == 0) continue;
-    const std::size_t told = std::min<std::size_t>(pair_bytes(args_.in, peer), UINT32_MAX);
-    entries[rank].store(std::uint64_t{exchange.epoch} << 32 | told, std::memory_order_release);
+    entries[rank].store(std::uint64_t{exchange.epoch} << 32 | told_of(sent_[rank]),
+                        std::memory_order_release);
   }
   return InboxExchange::announce();
 }
@@ -167,15 +185,17 @@ void InboxPairs::look_at_peers() {
     if (!receives || peer == group_->rank()) continue;
     const std::uint64_t entry =
         group_->manifest(peer).entries[exchange.turn][own].load(std::memory_order_acquire);
-    const std::size_t told = entry >> 32 == exchange.epoch ? entry & UINT32_MAX : 0;
-    if (told != exchange.receive_bytes(peer)) refuse(peer, told);
+    const std::uint32_t told = entry >> 32 == exchange.epoch ? entry & UINT32_MAX : 0;
+    if (told != told_of(received_[static_cast<std::size_t>(peer)])) refuse(peer, told);
   }
 }
 
 // It is neither awaited nor unpacked any more.
-void InboxPairs::refuse(int peer, std::size_t sent_bytes) {
-  device::InboxPart& part = parts_[static_cast<std::size_t>(peer)];
-  keep_first(mistake_, sends_other(peer, sent_bytes, part.receive_bytes));
+void InboxPairs::refuse(int peer, std::uint32_t told) {
+  const auto rank = static_cast<std::size_t>(peer);
+  device::InboxPart& part = parts_[rank];
+  keep_first(mistake_, received_[rank].is_one_block() ? sends_other(peer, told, part.receive_bytes)
+                                                      : sends_other_blocks(peer));
   part.receive_bytes = 0;
   refused_ |= device::inbox_bit(peer);
   ticket_.exchange.receive_from &= ~device::inbox_bit(peer);

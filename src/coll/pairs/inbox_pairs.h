@@ -19,8 +19,7 @@ namespace accord::coll {
 
 class InboxPairs final : public InboxExchange {
  public:
-  // `regions`: of the same ranks. The ends outlive the exchange; their blocks are those of the
-  // ranks, in order.
+  // `regions`: of the same ranks. The ends outlive the exchange.
   InboxPairs(std::shared_ptr<node::Group> inboxes, std::shared_ptr<node::Group> regions,
              const CollArgs& args);
 
@@ -30,18 +29,21 @@ class InboxPairs final : public InboxExchange {
   const char* path() const noexcept override { return long_ ? long_->path() : "inbox"; }
 
  private:
-  using Blocks = std::vector<core::Segment>;
+  using Pairs = std::vector<Pair>;  // by rank
 
+  Pairs pairs_of(const core::CallEnd& end) const;
   void describe();
-  bool is_direct(const core::CallEnd& end, const Blocks& blocks) const;
+  bool is_direct(const core::CallEnd& end, const Pairs& pairs) const;
   Status begin() override;
   bool announce() override;
   void look_at_peers() override;
   Status unpack() override;
-  Status copy(const core::CallEnd& end, core::CallEnd::Direction direction,
+  Status copy(const core::CallEnd& end, const Pairs& pairs, core::CallEnd::Direction direction,
               device::CopyTicket& ticket);
-  void refuse(int peer, std::size_t sent_bytes);
+  void refuse(int peer, std::uint32_t told);
 
+  const Pairs sent_;
+  const Pairs received_;
   std::vector<device::InboxPart> parts_;  // by rank; of those that go by inboxes
   std::uint64_t tells_ = 0;               // receivers of anything from this rank, longer pairs too
   std::uint64_t refused_ = 0;             // senders of something else than this rank expects

@@ -15,7 +15,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "core/call_end.h"
@@ -25,32 +27,36 @@ namespace accord::coll {
 // What this rank sends one peer, or receives from it. Algorithms add how far it has come.
 struct Pair {
   int peer = 0;
-  core::Segment block;  // at the user's address of its end
+  core::Segment block{};  // at the user's address of its end
   std::size_t size_bytes = 0;
+  // Neighbours may have several blocks for each other, which go as one: those behind the first, and
+  // a hash of the sizes of all. 0: there are none.
+  std::vector<core::Segment> further{};
+  std::uint32_t sizes_hash = 0;
+
+  bool is_one_block() const noexcept { return further.empty(); }
+  void add(const core::Segment& part);
 };
 
-// Of an end whose blocks are those of the ranks, in order. No blocks: nothing for anybody.
-inline std::size_t pair_bytes(const core::CallEnd& end, int peer) noexcept {
-  return end.blocks.empty() ? 0 : end.blocks[static_cast<std::size_t>(peer)].size_bytes();
-}
-inline Pair pair_of(const core::CallEnd& end, int peer) {
-  if (end.blocks.empty()) return {.peer = peer, .block = {}};
-  const core::Segment& block = end.blocks[static_cast<std::size_t>(peer)];
-  return {peer, block, block.size_bytes()};
-}
+// Of an end whose blocks are those of the ranks, in order, unless it names their peers. No blocks:
+// nothing for anybody.
+Pair pair_of(const core::CallEnd& end, int peer);
+std::size_t pair_bytes(const core::CallEnd& end, int peer) noexcept;
 // What all blocks of an end have in common.
 core::CallEnd without_blocks(const core::CallEnd& end);
 // Where a block begins that has no gaps.
 inline std::byte* address_of(const core::CallEnd& end, const core::Segment& block) noexcept {
   return core::at(end.user, block.offset_bytes + block.type->low_bytes());
 }
-// What moves bytes [first, first + length) of a pair to `packed` or from there.
-core::LayoutCopy copy_of(const core::CallEnd& end, const Pair& pair,
-                         core::CallEnd::Direction direction, std::size_t first_bytes,
-                         std::size_t length_bytes, void* packed);
+// Adds what moves bytes [first, first + length) of a pair to `packed` or from there.
+void add_copies(const core::CallEnd& end, const Pair& pair, core::CallEnd::Direction direction,
+                std::size_t first_bytes, std::size_t length_bytes, void* packed,
+                core::CopyBatch& batch);
 
 // The peer sends something else than this rank expects; it has its own error, not_received().
 Status sends_other(int peer, std::size_t sent_bytes, std::size_t expected_bytes);
+// As much in all, but in other blocks.
+Status sends_other_blocks(int peer);
 Status not_received(int peer, std::size_t sent_bytes);
 
 // Goes on with a part of a call unless it is `done`. What a part ends with is a mistake of the

@@ -77,11 +77,10 @@ stages::Stage PairwiseExchange::stage() const noexcept {
 
 std::vector<PairwiseExchange::Pair> PairwiseExchange::pairs_of(const core::CallEnd& end) const {
   std::vector<Pair> pairs(static_cast<std::size_t>(group_->size()));
-  const std::vector<core::Segment>& blocks = end.blocks;
   for (std::size_t peer = 0; peer < pairs.size(); ++peer) {
     pairs[peer].peer = static_cast<int>(peer);
-    if (blocks.empty() || blocks[peer].size_bytes() < from_bytes_) continue;
-    static_cast<coll::Pair&>(pairs[peer]) = pair_of(end, static_cast<int>(peer));
+    coll::Pair found = pair_of(end, static_cast<int>(peer));
+    if (found.size_bytes >= from_bytes_) static_cast<coll::Pair&>(pairs[peer]) = std::move(found);
   }
   return pairs;
 }
@@ -112,7 +111,8 @@ void PairwiseExchange::choose_ways() {
 // In place, what a peer had yet to fetch would be overwritten by what it sends.
 bool PairwiseExchange::lend(const Pair& pair, core::CallEnd& end, node::Place& place) const {
   end.segment = pair.block;
-  if (args_.in_place || !end.usable_by(group_->runtime(), group_->device())) return false;
+  if (args_.in_place || !pair.is_one_block() || !end.usable_by(group_->runtime(), group_->device()))
+    return false;
   if (pair.peer == rank()) return true;
   const bool long_enough = args_.ways.lend_bytes != 0 && pair.size_bytes >= args_.ways.lend_bytes;
   return long_enough && end.offset_in_memory(0, pair.size_bytes, place.offset_bytes) &&
@@ -127,6 +127,7 @@ void PairwiseExchange::announce() {
     if (board(pair.peer).settled.load(std::memory_order_acquire) < call_) continue;
     node::Parcel& parcel = group_->parcel(rank(), pair.peer);
     parcel.size_bytes = pair.size_bytes;
+    parcel.sizes_hash = pair.sizes_hash;
     parcel.is_lent = pair.is_lent ? 1 : 0;
     parcel.lent = pair.place;
     parcel.lane_bytes = pair.lane_bytes;
@@ -149,13 +150,15 @@ void PairwiseExchange::look() {
     if (parcel.call.load(std::memory_order_acquire) == call_ + 1) {
       read(pair, parcel);
     } else if (arrived) {
-      refuse(pair, 0);
+      refuse(pair, sends_other(pair.peer, 0, pair.size_bytes));
     }
   }
 }
 
 void PairwiseExchange::read(Pair& pair, const node::Parcel& parcel) {
-  if (parcel.size_bytes != pair.size_bytes) return refuse(pair, parcel.size_bytes);
+  if (parcel.size_bytes != pair.size_bytes)
+    return refuse(pair, sends_other(pair.peer, parcel.size_bytes, pair.size_bytes));
+  if (parcel.sizes_hash != pair.sizes_hash) return refuse(pair, sends_other_blocks(pair.peer));
   pair.announced = true;
   pair.is_lent = parcel.is_lent != 0;
   pair.place = parcel.lent;
@@ -163,8 +166,8 @@ void PairwiseExchange::read(Pair& pair, const node::Parcel& parcel) {
   pair.chunk_bytes = parcel.chunk_bytes;
 }
 
-void PairwiseExchange::refuse(Pair& pair, std::uint64_t sent_bytes) {
-  keep_first(mistake_, sends_other(pair.peer, sent_bytes, pair.size_bytes));
+void PairwiseExchange::refuse(Pair& pair, Status why) {
+  keep_first(mistake_, std::move(why));
   pair.give_up();
 }
 
@@ -180,7 +183,7 @@ Status PairwiseExchange::fetch_lent() {
     std::byte* const from = own ? address_of(args_.in, turn(outgoing_, 0).block)
                                 : group_->offers().address(pair.peer, pair.place);
     core::CopyBatch one;
-    one.append(copy_of(args_.out, pair, Direction::unpack, 0, pair.size_bytes, from));
+    add_copies(args_.out, pair, Direction::unpack, 0, pair.size_bytes, from, one);
     batches[own ? 1 : 0].add(std::move(one));
   }
   for (std::size_t i = 0; i < batches.size(); ++i) {
@@ -246,7 +249,7 @@ void PairwiseExchange::add_chunk(const Pair& pair, Direction direction,
   std::byte* const slot = pair.lane + node::Lanes::chunk_first_bytes(pair.begun, pair.chunk_bytes);
   const core::CallEnd& end = direction == Direction::pack ? args_.in : args_.out;
   core::CopyBatch one;
-  one.append(copy_of(end, pair, direction, first_bytes, length_bytes, slot));
+  add_copies(end, pair, direction, first_bytes, length_bytes, slot, one);
   batch.add(std::move(one));
 }
 

@@ -25,8 +25,8 @@ namespace accord::coll {
 
 class PairwiseExchange final : public Exchange {
  public:
-  // The ends outlive the exchange; their blocks are those of the ranks, in order. Pairs of fewer
-  // bytes than `from_bytes`, on which both their ranks agree, go another way.
+  // The ends outlive the exchange. Pairs of fewer bytes than `from_bytes`, on which both their
+  // ranks agree, go another way.
   PairwiseExchange(std::shared_ptr<node::Group> group, const CollArgs& args,
                    std::size_t from_bytes = 1);
   // Instead of an exchange, by a rank that has no pair for it.
@@ -86,7 +86,7 @@ class PairwiseExchange final : public Exchange {
   void announce();
   void look();
   void read(Pair& pair, const node::Parcel& parcel);
-  void refuse(Pair& pair, std::uint64_t sent_bytes);
+  void refuse(Pair& pair, Status why);
   Status fetch_lent();
   Status move(Batch& batch, std::vector<Pair>& pairs, Direction direction, bool& moved);
   bool may_fill(Pair& pair);

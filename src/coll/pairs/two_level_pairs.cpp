@@ -45,12 +45,20 @@ TwoLevelPairs::TwoLevelPairs(core::Team& team, const CollArgs& args)
       far_(*wire_, placement_, team.nodes.local.group->runtime(), args_, next_tags(team.nodes),
            near_bytes_) {}
 
-// The blocks of this node's ranks, in their order.
+// The blocks of this node's ranks, in their order; neighbours' in that of the call.
 core::CallEnd TwoLevelPairs::near_end(const core::CallEnd& end) const {
   core::CallEnd near = without_blocks(end);
   if (end.blocks.empty()) return near;
-  for (const int rank : placement_.beside(args_.rank))
-    near.blocks.push_back(end.blocks[static_cast<std::size_t>(rank)]);
+  if (end.peers.empty()) {
+    for (const int rank : placement_.beside(args_.rank))
+      near.blocks.push_back(end.blocks[static_cast<std::size_t>(rank)]);
+    return near;
+  }
+  for (std::size_t i = 0; i < end.blocks.size(); ++i) {
+    if (placement_.node(end.peers[i]) != placement_.node(args_.rank)) continue;
+    near.blocks.push_back(end.blocks[i]);
+    near.peers.push_back(placement_.local_rank(end.peers[i]));
+  }
   return near;
 }
 
