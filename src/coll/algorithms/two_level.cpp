@@ -29,19 +29,21 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   const bool is_wanted = asked.is(*kThis);
   ways.message_bytes_min = is_wanted ? 0 : kWorthIt;
   // Pair by pair each rank says whether it has one that is.
-  const bool is_long =
-      config().two_level_bytes != 0 &&
-      (node::goes_by_pairs(question.kind) || question.size_bytes >= config().two_level_bytes);
+  const int leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
+  const bool is_long = config().two_level_bytes != 0 &&
+                       (TwoLevelPairs::takes(question.kind, question.size_bytes, leaders_max) ||
+                        question.size_bytes >= config().two_level_bytes);
   // Inboxes are of one node, and a library may turn out to be.
   const bool by_rule = asked.is_automatic() || asked.is(algorithms::inbox) ||
                        asked.is(algorithms::packets) || asked.is(algorithms::library);
   if (!ways.regions || (!is_wanted && !(by_rule && is_long))) return false;
-  ways.leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
+  ways.leaders_max = leaders_max;
   return true;
 }
 
 std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) {
-  if (node::goes_by_pairs(call.exchange->kind)) return std::make_unique<TwoLevelPairs>(team, call);
+  if (TwoLevelPairs::takes(call.kind, call.exchange->block_bytes, call.ways.leaders_max))
+    return std::make_unique<TwoLevelPairs>(team, call);
   return std::make_unique<TwoLevelExchange>(team, call);
 }
 

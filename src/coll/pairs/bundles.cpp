@@ -69,11 +69,14 @@ bool contains(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-// Not among neighbours, which are few: each node would tell every other one what it has for it.
+// Only where nobody knows the others' sizes, and not among neighbours, which are few: each node
+// would tell every other one what it has for it.
 bool Bundles::pay(const core::Placement& placement, const CollArgs& args) {
   constexpr std::size_t kPairsMin = 2;  // of ranks, for each of nodes
-  return args.exchange && !node::is_among_neighbours(args.exchange->kind) &&
-         block_bytes_max(args) != 0 && far_pairs(placement) >= kPairsMin * node_pairs(placement);
+  const bool differ = args.exchange && node::goes_by_pairs(args.exchange->kind) &&
+                      !node::is_among_neighbours(args.exchange->kind);
+  return differ && block_bytes_max(args) != 0 &&
+         far_pairs(placement) >= kPairsMin * node_pairs(placement);
 }
 
 // With 8 and 12 ranks on other nodes it takes 0.65 to 1 times as long as the host MPI's own call

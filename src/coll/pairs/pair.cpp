@@ -8,6 +8,17 @@
 
 namespace accord::coll {
 
+core::CallEnd in_blocks(const core::CallEnd& end, int ranks) {
+  core::CallEnd cut = end;
+  if (!end.present()) return cut;
+  const std::size_t count = end.segment.count / static_cast<std::size_t>(ranks);
+  const auto step = static_cast<std::ptrdiff_t>(count) * end.segment.type->extent_bytes();
+  for (int rank = 0; rank < ranks; ++rank)
+    cut.blocks.push_back({end.segment.type, count, end.segment.offset_bytes + rank * step});
+  cut.segment = {core::Typemap::contiguous(1), end.segment.size_bytes(), 0};
+  return cut;
+}
+
 core::CallEnd without_blocks(const core::CallEnd& end) {
   core::CallEnd common = end;
   common.segment = {};

@@ -42,6 +42,8 @@ struct Pair {
 // nothing for anybody.
 Pair pair_of(const core::CallEnd& end, int peer);
 std::size_t pair_bytes(const core::CallEnd& end, int peer) noexcept;
+// An end of equal blocks, one for each rank, as one whose blocks are those of the ranks.
+core::CallEnd in_blocks(const core::CallEnd& end, int ranks);
 // What all blocks of an end have in common.
 core::CallEnd without_blocks(const core::CallEnd& end);
 // Where a block begins that has no gaps.

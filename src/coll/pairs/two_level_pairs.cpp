@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "coll/inter/tags.h"
 
@@ -28,6 +29,27 @@ FarPairs::Tags next_tags(core::Nodes& nodes) {
   return {pieces, {in, next()}};
 }
 
+// What a call pair by pair is asked for here; without the ends, which are known at the first step.
+CollArgs as_pairs(const CollArgs& args) {
+  CollArgs made;
+  made.kind = args.kind;
+  made.exchange = args.exchange;
+  made.parcel_bytes = args.parcel_bytes;
+  made.rank = args.rank;
+  made.ways.lend_bytes = args.ways.lend_bytes;
+  // Of an alltoall in place both ends are one, and nothing else tells.
+  made.in_place = args.kind == node::Kind::alltoall ? !args.in.of_send : args.in_place;
+  return made;
+}
+
+// In place the own block stays where it is.
+core::CallEnd end_of_pairs(const core::CallEnd& end, const CollArgs& args) {
+  if (node::goes_by_pairs(args.kind)) return end;
+  core::CallEnd cut = in_blocks(end, args.exchange->size);
+  if (args.in_place && !cut.blocks.empty()) cut.blocks[static_cast<std::size_t>(args.rank)] = {};
+  return cut;
+}
+
 // The same on all ranks of the node.
 std::size_t near_bytes(const node::Group& group, const CollArgs& args) {
   return group.shares_device() ? FarPairs::short_bytes_max(args) + 1 : 1;
@@ -38,12 +60,20 @@ std::size_t near_bytes(const node::Group& group, const CollArgs& args) {
 TwoLevelPairs::TwoLevelPairs(core::Team& team, const CollArgs& args)
     : placement_(team.regions.placement),
       wire_(team.nodes.wire),
-      args_(args),
+      given_(args),
+      args_(as_pairs(args)),
       near_bytes_(near_bytes(*team.nodes.local.group, args)),
-      near_args_(near_args(args, placement_.local_rank(args.rank))),
+      near_args_(near_args(args_, placement_.local_rank(args.rank))),
       near_(team.nodes.local.group, near_args_, near_bytes_),
       far_(*wire_, placement_, team.nodes.local.group->runtime(), args_, next_tags(team.nodes),
            near_bytes_) {}
+
+bool TwoLevelPairs::takes(node::Kind kind, std::size_t block_bytes, int leaders_max) noexcept {
+  constexpr std::size_t kPart = 4;  // of what is worth it by way of leaders
+  if (node::goes_by_pairs(kind)) return true;
+  return kind == node::Kind::alltoall && leaders_max != 1 && config().two_level_bytes != 0 &&
+         block_bytes >= config().two_level_bytes / kPart;
+}
 
 // The blocks of this node's ranks, in their order; neighbours' in that of the call.
 core::CallEnd TwoLevelPairs::near_end(const core::CallEnd& end) const {
@@ -64,6 +94,8 @@ core::CallEnd TwoLevelPairs::near_end(const core::CallEnd& end) const {
 
 Status TwoLevelPairs::advance(bool& done) {
   if (!std::exchange(began_, true)) {
+    args_.in = end_of_pairs(given_.in, args_);
+    args_.out = end_of_pairs(given_.out, args_);
     near_args_.in = near_end(args_.in);
     near_args_.out = near_end(args_.out);
   }

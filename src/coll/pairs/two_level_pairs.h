@@ -5,7 +5,8 @@
 // node from device to device (pairwise_exchange.h), the others by messages (far_pairs.h), both at
 // once. Where ranks of the node share a device its short pairs go by messages, too: with those for
 // other nodes they are one copy from the device and one to it, instead of several for which the
-// ranks take turns.
+// ranks take turns. Long equal blocks of an alltoall go so as well: each is for one rank, and by
+// way of leaders (inter/exchange.h) it is copied twice more.
 #pragma once
 
 #include <memory>
@@ -18,6 +19,10 @@ namespace accord::coll {
 
 class TwoLevelPairs final : public Exchange {
  public:
+  // Whether a call of this kind with blocks of that size goes so, where a node may have so many
+  // leaders; equal on all ranks.
+  static bool takes(node::Kind kind, std::size_t block_bytes, int leaders_max) noexcept;
+
   // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
   TwoLevelPairs(core::Team& team, const CollArgs& args);
 
@@ -34,7 +39,8 @@ class TwoLevelPairs final : public Exchange {
 
   const core::Placement& placement_;
   std::shared_ptr<core::Wire> wire_;
-  const CollArgs& args_;
+  const CollArgs& given_;
+  CollArgs args_;                 // the same, with ends whose blocks are those of the ranks
   const std::size_t near_bytes_;  // from which on a pair within the node goes as such
   CollArgs near_args_;            // what goes on within the node, as a call of its ranks
   PairwiseExchange near_;
