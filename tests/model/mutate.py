@@ -183,8 +183,8 @@ MARKS = {
          f"({REACH}regions, args_.exchange->kind), $)"),
     ],
     "pairwise_exchange.cpp": [
-        ("if (blocks.empty() || ", "blocks[peer].size_bytes() < from_bytes_",
-         f"({REACHED_IF}pair_of_no_bytes, blocks[peer].size_bytes() == 0), $)"),
+        ("if (", "found.size_bytes >= from_bytes_",
+         f"!{REACHED_IF}pair_of_no_bytes, found.size_bytes == 0) && $"),
         ("slot_bytes() * node::Group::kSlots, ", "through_region.size()",
          f"({REACHED_IF}long_beside_short, ::accord::model::differ_much(through_region)), $)"),
         ("      (", "pair.is_lent", f"{REACHED_IF}pair_through_region, !$, args_.exchange->kind)"
