@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "net/address_table.h"
 #include "net/ucx.h"
 
 namespace accord::net {
@@ -158,7 +158,7 @@ class UcxWorker final : public Worker {
   std::uint64_t memory_types_ = 0;
   int descriptor_ = -1;
   std::vector<std::byte> address_;
-  std::vector<std::pair<std::vector<std::byte>, std::unique_ptr<Peer>>> peers_;
+  AddressTable<std::unique_ptr<Peer>> peers_;
   std::array<Ear, kKinds> ears_;
   std::deque<Arrived> arrived_;
   bool is_calling_ = false;  // a handler
@@ -212,9 +212,8 @@ Status UcxWorker::start(const Options& options) {
 
 Status UcxWorker::connect(Bytes address, Peer*& peer) {
   const std::lock_guard locked(mutex_);
-  for (const auto& [known, made] : peers_) {
-    if (!std::ranges::equal(known, address)) continue;
-    peer = made.get();
+  if (const auto* const known = peers_.find(address)) {
+    peer = known->get();
     return {};
   }
   auto made = std::make_unique<Peer>();
@@ -229,7 +228,7 @@ Status UcxWorker::connect(Bytes address, Peer*& peer) {
   params.err_handler.arg = made.get();
   ACCORD_TRY(status_of(ucx_, ucx_.ep_create(worker_, &params, &made->end), "ucp_ep_create"));
   peer = made.get();
-  peers_.emplace_back(std::vector(address.begin(), address.end()), std::move(made));
+  peers_.add(address, std::move(made));
   return {};
 }
 
@@ -410,20 +409,20 @@ bool UcxWorker::arm() {
 void UcxWorker::close() noexcept {
   const std::lock_guard locked(mutex_);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
-  for (auto& [address, peer] : peers_) {
+  peers_.for_each([&](const std::unique_ptr<Peer>& peer) {
     ucp_request_param_t param{};
     if (peer->status != UCS_OK) {
       param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
       param.flags = UCP_EP_CLOSE_FLAG_FORCE;
     }
     const ucs_status_ptr_t closing = ucx_.ep_close(peer->end, &param);
-    if (closing == nullptr || UCS_PTR_IS_ERR(closing)) continue;
+    if (closing == nullptr || UCS_PTR_IS_ERR(closing)) return;
     while (ucx_.request_status(closing) == UCS_INPROGRESS &&
            std::chrono::steady_clock::now() < end) {
       if (ucx_.worker_progress(worker_) == 0) ::sched_yield();
     }
     ucx_.request_free(closing);
-  }
+  });
   if (worker_ != nullptr) ucx_.worker_destroy(std::exchange(worker_, nullptr));
   if (context_ != nullptr) ucx_.cleanup(std::exchange(context_, nullptr));
   peers_.clear();

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "bench/scale.h"
+#include "coll/inter/plan.h"
+#include "core/placement.h"
+#include "device/kernel_place.h"
+#include "net/address_table.h"
+#include "node/group.h"
+
+namespace accord::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::size_t bytes_in_use = 0;
+
+// The compiler shall not see that nobody reads it.
+template <class Value>
+void use(const Value& value) {
+  asm volatile("" : : "r"(&value) : "memory");
+}
+
+// What `make` returns is what is kept. Short ones are made again, and the best time counts.
+template <class Make>
+Cost cost_of(Make make) {
+  constexpr double kEnoughSeconds = 0.1;
+  constexpr int kTimesMax = 20;
+  Cost cost;
+  double spent = 0;
+  for (int time = 0; time < kTimesMax && spent < kEnoughSeconds; ++time) {
+    const std::size_t before_bytes = bytes_in_use;
+    const auto start = Clock::now();
+    const auto made = make();
+    use(made);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    spent += seconds;
+    cost.seconds = time == 0 ? seconds : std::min(cost.seconds, seconds);
+    cost.bytes = bytes_in_use - before_bytes;
+  }
+  return cost;
+}
+
+// Numbers as hashes are: in no order.
+std::uint64_t mixed(std::uint64_t number) {
+  number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9U;
+  return (number ^ number >> 27) * 0x94d049bb133111ebU;
+}
+
+std::vector<std::uint64_t> node_numbers(const Job& job) {
+  std::vector<std::uint64_t> numbers;
+  for (int rank = 0; rank < job.ranks; ++rank)
+    numbers.push_back(mixed(static_cast<std::uint64_t>(rank / job.node) + 1) | 1);
+  return numbers;
+}
+
+Cost placement(const Job& job) {
+  const std::vector<std::uint64_t> numbers = node_numbers(job);
+  return cost_of([&] { return core::Placement::of(numbers); });
+}
+
+// No two ranks use one device: all pairs have to be looked at, or what does as well.
+Cost turns(const Job& job) {
+  std::vector<device::KernelPlace> places(static_cast<std::size_t>(job.ranks));
+  for (std::size_t rank = 0; rank < places.size(); ++rank) places[rank].device = mixed(rank + 1);
+  return cost_of([&] { return device::take_turns(places); });
+}
+
+// A rank that sends to every other one.
+Cost peers(const Job& job) {
+  constexpr std::size_t kWords = 32;  // of an address
+  std::vector<std::vector<std::uint64_t>> addresses(static_cast<std::size_t>(job.ranks),
+                                                    std::vector<std::uint64_t>(kWords, 7));
+  for (std::size_t rank = 0; rank < addresses.size(); ++rank)
+    addresses[rank].back() = mixed(rank + 1);
+  return cost_of([&] {
+    net::AddressTable<std::size_t> table;
+    for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+      const auto address = std::as_bytes(std::span(addresses[rank]));
+      if (table.find(address) == nullptr) table.add(address, rank);
+    }
+    return table;
+  });
+}
+
+Cost plan(const Job& job, node::Kind kind, std::size_t block_bytes) {
+  const core::Placement placement = core::Placement::of(node_numbers(job));
+  node::Call call{.kind = kind, .size = job.ranks, .block_bytes = block_bytes};
+  if (kind == node::Kind::allreduce) {
+    call.op = device::ReduceOp::sum;
+    call.element = device::Element::float32;
+  }
+  return cost_of([&] {
+    const coll::TwoLevelPlan made(call, placement, 1 % job.ranks, false, INT_MAX,
+                                  core::Placement::kParcelBytesAuto);
+    return made.chunk(0);
+  });
+}
+
+Cost allreduce_plan(const Job& job) { return plan(job, node::Kind::allreduce, 1 << 30); }
+Cost allgather_plan(const Job& job) { return plan(job, node::Kind::allgather, 64 << 10); }
+Cost reduce_scatter_plan(const Job& job) {
+  return plan(job, node::Kind::reduce_scatter_block, 64 << 10);
+}
+Cost alltoall_plan(const Job& job) { return plan(job, node::Kind::alltoall, 64 << 10); }
+
+constexpr ScaleStep kSteps[] = {
+    {"which ranks share a node", placement},
+    {"whether kernels take turns", turns},
+    {"connections to all ranks over UCX", peers},
+    {"a chunk of an allreduce of 1 GiB", allreduce_plan},
+    {"a chunk of an allgather of 64 KiB", allgather_plan},
+    {"a chunk of a reduce_scatter of 64 KiB", reduce_scatter_plan},
+    {"a chunk of an alltoall of 64 KiB", alltoall_plan},
+};
+
+}  // namespace
+
+std::span<const ScaleStep> scale_steps() { return kSteps; }
+
+}  // namespace accord::bench
+
+// All memory of this program is counted as it is taken; it has one thread.
+void* operator new(std::size_t size_bytes) {
+  void* const memory = std::malloc(size_bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  accord::bench::bytes_in_use += ::malloc_usable_size(memory);
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  accord::bench::bytes_in_use -= ::malloc_usable_size(memory);
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
