@@ -8,7 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <ranges>
+#include <unordered_map>
 
 namespace accord::device {
 
@@ -30,18 +31,29 @@ constexpr bool takes_long_turns(const KernelPlace& one, const KernelPlace& other
   return one.turn_us != 0 && takes_turns(one, other);
 }
 
-// Whether those of any two do.
-constexpr bool take_turns(std::span<const KernelPlace> places) noexcept {
-  for (std::size_t one = 0; one < places.size(); ++one)
-    for (const KernelPlace& other : places.subspan(one + 1))
-      if (takes_turns(places[one], other)) return true;
+// Whether those of any two do: of any range, each of which is looked at once. Those on one device
+// that do not take turns with the first one there do not with each other.
+template <std::ranges::input_range Places>
+bool take_turns(const Places& places) {
+  std::unordered_map<std::uint64_t, KernelPlace> firsts;
+  for (const KernelPlace& place : places) {
+    if (place.device == 0) continue;
+    const auto [first, is_new] = firsts.try_emplace(place.device, place);
+    if (!is_new && takes_turns(first->second, place)) return true;
+  }
   return false;
 }
 
-constexpr bool take_long_turns(std::span<const KernelPlace> places) noexcept {
-  for (std::size_t one = 0; one < places.size(); ++one)
-    for (const KernelPlace& other : places.subspan(one + 1))
-      if (takes_long_turns(places[one], other)) return true;
+// The same, where a turn is long.
+template <std::ranges::input_range Places>
+bool take_long_turns(const Places& places) {
+  std::unordered_map<std::uint64_t, KernelPlace> firsts;  // of those whose turns are long
+  for (const KernelPlace& place : places) {
+    if (place.device == 0) continue;
+    const auto first = firsts.find(place.device);
+    if (first != firsts.end() && takes_turns(first->second, place)) return true;
+    if (first == firsts.end() && place.turn_us != 0) firsts.emplace(place.device, place);
+  }
   return false;
 }
 
