@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "bench/scale.h"
@@ -20,8 +16,6 @@ namespace accord::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::size_t bytes_in_use = 0;
 
 // The compiler shall not see that nobody reads it.
 template <class Value>
@@ -37,14 +31,14 @@ Cost cost_of(Make make) {
   Cost cost;
   double spent = 0;
   for (int time = 0; time < kTimesMax && spent < kEnoughSeconds; ++time) {
-    const std::size_t before_bytes = bytes_in_use;
+    const std::size_t before_bytes = bytes_in_use();
     const auto start = Clock::now();
     const auto made = make();
     use(made);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     spent += seconds;
     cost.seconds = time == 0 ? seconds : std::min(cost.seconds, seconds);
-    cost.bytes = bytes_in_use - before_bytes;
+    cost.bytes = bytes_in_use() - before_bytes;
   }
   return cost;
 }
@@ -127,16 +121,3 @@ constexpr ScaleStep kSteps[] = {
 std::span<const ScaleStep> scale_steps() { return kSteps; }
 
 }  // namespace accord::bench
-
-// All memory of this program is counted as it is taken; it has one thread.
-void* operator new(std::size_t size_bytes) {
-  void* const memory = std::malloc(size_bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  accord::bench::bytes_in_use += ::malloc_usable_size(memory);
-  return memory;
-}
-void operator delete(void* memory) noexcept {
-  accord::bench::bytes_in_use -= ::malloc_usable_size(memory);
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }

@@ -3,8 +3,7 @@
 #include "core/placement.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <numeric>
 
 namespace accord::core {
 namespace {
@@ -18,53 +17,50 @@ constexpr std::size_t kParcelBytesInTurns = std::size_t{1} << 20;
 // These adapters have no such queues, and are as fast as copies are.
 constexpr std::size_t kParcelBytesOfRdma = std::size_t{4} << 20;
 
-int size_of(const std::vector<int>& ranks) { return static_cast<int>(ranks.size()); }
-
 }  // namespace
 
-Placement Placement::of(std::span<const std::uint64_t> node_numbers) {
-  Placement placement;
-  std::vector<std::uint64_t> known;
-  for (std::size_t rank = 0; rank < node_numbers.size(); ++rank) {
-    const auto found = std::ranges::find(known, node_numbers[rank]);
-    const auto node = static_cast<std::size_t>(found - known.begin());
-    if (found == known.end()) {
-      known.push_back(node_numbers[rank]);
-      placement.members.emplace_back();
-    }
-    placement.node_of.push_back(static_cast<int>(node));
-    placement.members[node].push_back(static_cast<int>(rank));
+const std::shared_ptr<const Placement::Map>& Placement::nobody() {
+  static const auto instance = std::make_shared<const Map>();
+  return instance;
+}
+
+Placement::Placement(std::vector<int> node_of, std::size_t nodes) {
+  const auto map = std::make_shared<Map>();
+  map->node_of = std::move(node_of);
+  map->in_order = std::ranges::is_sorted(map->node_of);
+  map->begins.assign(nodes + 1, 0);
+  for (const int node : map->node_of) ++map->begins[static_cast<std::size_t>(node) + 1];
+  if (nodes != 0) {
+    const auto [fewest, most] = std::ranges::minmax(std::span(map->begins).subspan(1));
+    map->fewest = fewest;
+    map->most = most;
   }
-  return placement;
+  std::inclusive_scan(map->begins.begin(), map->begins.end(), map->begins.begin());
+  std::vector<int> next(map->begins);
+  map->by_node.resize(map->node_of.size());
+  for (std::size_t rank = 0; rank < map->node_of.size(); ++rank) {
+    int& place = next[static_cast<std::size_t>(map->node_of[rank])];
+    map->by_node[static_cast<std::size_t>(place++)] = static_cast<int>(rank);
+  }
+  map_ = map;
 }
 
 Placement Placement::of(std::span<const node::Record> records) {
-  std::vector<std::uint64_t> nodes;
-  std::map<std::uint64_t, std::vector<device::KernelPlace>> kernels;
-  for (const node::Record& record : records) {
-    nodes.push_back(record.node);
-    kernels[record.node].push_back(record.kernels);
+  Placement placement = of_numbers(records | std::views::transform(&node::Record::node));
+  std::vector<device::KernelPlace> kernels;
+  for (int node = 0; node < placement.nodes() && !placement.shares_devices; ++node) {
+    kernels.clear();
+    for (const int rank : placement.on(node))
+      kernels.push_back(records[static_cast<std::size_t>(rank)].kernels);
+    placement.shares_devices = device::take_turns(kernels);
   }
-  Placement placement = of(nodes);
-  placement.shares_devices = std::ranges::any_of(
-      kernels, [](const auto& node) { return device::take_turns(node.second); });
   placement.has_rdma = std::ranges::all_of(records, [](const auto& one) { return one.has_rdma; });
   return placement;
 }
 
 int Placement::local_rank(int rank) const {
-  const std::vector<int>& ranks = beside(rank);
-  return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
-}
-
-bool Placement::in_order() const { return std::ranges::is_sorted(node_of); }
-
-int Placement::fewest() const {
-  return size_of(*std::ranges::min_element(members, {}, &std::vector<int>::size));
-}
-
-int Placement::most() const {
-  return size_of(*std::ranges::max_element(members, {}, &std::vector<int>::size));
+  const std::span<const int> ranks = beside(rank);
+  return static_cast<int>(std::ranges::lower_bound(ranks, rank) - ranks.begin());
 }
 
 std::size_t Placement::parcel_bytes(std::size_t asked_bytes) const noexcept {

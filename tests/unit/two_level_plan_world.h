@@ -73,9 +73,11 @@ class World {
         chunks_.push_back(plan->chunk(number));
         parcels_.emplace_back(chunks_.back().parcel_bytes, kUntouched);
       }
-      for (const auto& ranks : placement_.members) move(ranks, &TwoLevelPlan::Chunk::up);
+      for (int node = 0; node < placement_.nodes(); ++node)
+        move(placement_.on(node), &TwoLevelPlan::Chunk::up);
       send_rounds();
-      for (const auto& ranks : placement_.members) move(ranks, &TwoLevelPlan::Chunk::down);
+      for (int node = 0; node < placement_.nodes(); ++node)
+        move(placement_.on(node), &TwoLevelPlan::Chunk::down);
     }
   }
 
@@ -140,7 +142,7 @@ class World {
     const bool there = gathers() || case_.call.kind == Kind::alltoall;
     return there && in_place(rank) ? out_[index] : in_[index];
   }
-  void move(const std::vector<int>& ranks, TwoLevelPlan::Local TwoLevelPlan::Chunk::*step) {
+  void move(std::span<const int> ranks, TwoLevelPlan::Local TwoLevelPlan::Chunk::*step) {
     const bool up = step == &TwoLevelPlan::Chunk::up;
     std::vector<Bytes> shown;
     for (const int rank : ranks) {

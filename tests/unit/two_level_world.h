@@ -175,9 +175,9 @@ class Nodes {
         block_bytes_(block_bytes),
         board_(seed),
         random_(seed) {
-    for (const auto& ranks : placement_.members)
-      worlds_.push_back(
-          std::make_unique<NodeWorld>(static_cast<int>(ranks.size()), 64 << 10, seed));
+    for (int node = 0; node < placement_.nodes(); ++node)
+      worlds_.push_back(std::make_unique<NodeWorld>(static_cast<int>(placement_.on(node).size()),
+                                                    64 << 10, seed));
     for (int rank = 0; rank < placement_.ranks(); ++rank) {
       auto one = std::make_unique<Rank>();
       NodeWorld& world = *worlds_[static_cast<std::size_t>(placement_.node(rank))];

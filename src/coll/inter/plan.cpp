@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <span>
 
 #include "base/rounding.h"
 
@@ -120,20 +121,37 @@ TwoLevelPlan::Cut TwoLevelPlan::cut(std::size_t chunk, int leader) const {
 }
 
 std::size_t TwoLevelPlan::length(int block, Cut cut) const {
+  ++looks_;
   const std::size_t block_bytes = geometry_.length(block);
   return std::min(block_bytes, cut.high) - std::min(block_bytes, cut.low);
 }
 
 std::size_t TwoLevelPlan::length_on(int node, Cut cut) const {
+  const std::span<const int> ranks = placement_.on(node);
+  if (call_.blocks_bytes.empty()) return ranks.size() * length(0, cut);
   std::size_t sum = 0;
-  for (const int rank : placement_.on(node)) sum += length(rank, cut);
+  for (const int rank : ranks) sum += length(rank, cut);
   return sum;
 }
 
 std::size_t TwoLevelPlan::length_before(int node, Cut cut) const {
+  if (call_.blocks_bytes.empty())
+    return static_cast<std::size_t>(placement_.ranks_before(node)) * length(0, cut);
   std::size_t sum = 0;
   for (int before = 0; before < node; ++before) sum += length_on(before, cut);
   return sum;
+}
+
+std::vector<node::Range> TwoLevelPlan::blocks_of_nodes(Cut cut) const {
+  std::vector<node::Range> made;
+  made.reserve(static_cast<std::size_t>(placement_.nodes()));
+  std::size_t first = 0;
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    const std::size_t length = length_on(node, cut);
+    made.push_back({first, length});
+    first += length;
+  }
+  return made;
 }
 
 TwoLevelPlan::Part TwoLevelPlan::piece(int block, Cut cut) const {
@@ -144,8 +162,8 @@ TwoLevelPlan::Part TwoLevelPlan::piece(int block, Cut cut) const {
 // leaders send them.
 void TwoLevelPlan::append_all(Parts& parts, Cut cut) const {
   if (pattern().is_whole()) return append(parts, piece(0, cut));
-  for (const auto& ranks : placement_.members) {
-    for (const int rank : ranks) append(parts, piece(rank, cut));
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    for (const int rank : placement_.on(node)) append(parts, piece(rank, cut));
   }
 }
 
@@ -216,6 +234,20 @@ TwoLevelPlan::Local TwoLevelPlan::shown_up(std::size_t chunk) const {
   return made;
 }
 
+// Where a leader puts what one rank of its node has for all.
+void TwoLevelPlan::append_rows(Parts& parts, Cut cut, std::size_t source) const {
+  const std::size_t own = placement_.on(node_).size();
+  const std::size_t one = length(0, cut);
+  std::size_t to_node = 0;
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    const std::size_t row = placement_.on(node).size() * one;
+    // What stays here lies where it would arrive.
+    const std::size_t base = node == node_ ? length_of_all(cut) * own : 0;
+    append(parts, {base + to_node + source * row, row});
+    to_node += own * row;
+  }
+}
+
 // The parcel has what is sent, node by node, and behind it what is received, from node by node; in
 // each what is of or for one rank of this node after the other.
 TwoLevelPlan::Local TwoLevelPlan::pairs_up(std::size_t chunk) const {
@@ -225,20 +257,12 @@ TwoLevelPlan::Local TwoLevelPlan::pairs_up(std::size_t chunk) const {
     std::size_t shown = 0;
     for (int leader = 0; leader < leaders_; ++leader) {
       const Cut its = cut(chunk, leader);
-      const std::size_t one = length(0, its);
-      std::size_t to_node = leader == local_rank_ ? 0 : Part::kNowhere;
-      for (int node = 0; node < placement_.nodes(); ++node) {
-        const std::size_t row = placement_.on(node).size() * one;
-        shown += row;
-        if (to_node == Part::kNowhere) {
-          append(made.out, nowhere(row));
-          continue;
-        }
-        // What stays here lies where it would arrive.
-        const std::size_t base = node == node_ ? length_of_all(its) * own : 0;
-        append(made.out, {base + to_node + source * row, row});
-        to_node += own * row;
-      }
+      const std::size_t all = length_of_all(its);
+      shown += all;
+      if (leader == local_rank_)
+        append_rows(made.out, its, source);
+      else
+        append(made.out, nowhere(all));
       if (placement_.on(node_)[source] == rank_) append_all(made.in, its);
     }
     made.blocks_bytes.push_back(shown);
@@ -284,17 +308,20 @@ TwoLevelPlan::Local TwoLevelPlan::own_down(std::size_t chunk) const {
 
 TwoLevelPlan::Local TwoLevelPlan::pairs_down(std::size_t chunk) const {
   Local made;
-  const std::vector<int>& own = placement_.on(node_);
-  made.blocks_bytes.resize(own.size());
+  const std::size_t own = placement_.on(node_).size();
+  const auto before = static_cast<std::size_t>(local_rank_);
+  made.blocks_bytes.resize(own);
   for (int leader = 0; leader < leaders_; ++leader) {
     const Cut its = cut(chunk, leader);
-    const std::size_t received = length_of_all(its) * own.size();
+    const std::size_t received = length_of_all(its) * own;
     made.blocks_bytes[static_cast<std::size_t>(leader)] = received;
     if (leader == local_rank_) append(made.in, {received, received});
-    for (const auto& sources : placement_.members) {
-      for (const int source : sources) {
-        for (const int rank : own)
-          append(made.out, rank == rank_ ? piece(source, its) : nowhere(length(source, its)));
+    for (int node = 0; node < placement_.nodes(); ++node) {
+      for (const int source : placement_.on(node)) {
+        const Part one = piece(source, its);
+        append(made.out, nowhere(before * one.length_bytes));
+        append(made.out, one);
+        append(made.out, nowhere((own - before - 1) * one.length_bytes));
       }
     }
   }

@@ -72,6 +72,8 @@ class TwoLevelPlan {
   std::size_t chunks() const noexcept { return chunks_; }
   int leaders() const noexcept { return leaders_; }
   Chunk chunk(std::size_t number) const;
+  // Lengths of blocks that it has asked for so far: for tests.
+  std::size_t looks() const noexcept { return looks_; }
 
  private:
   // Of every block, what one leader has to do with: bytes [low, high), as far as the block goes.
@@ -94,6 +96,7 @@ class TwoLevelPlan {
   }
   Part piece(int block, Cut cut) const;
   void append_all(Parts& parts, Cut cut) const;
+  void append_rows(Parts& parts, Cut cut, std::size_t source) const;
   bool is_on_root_node() const { return node_ == placement_.node(call_.root); }
   bool is_leader() const noexcept { return local_rank_ < leaders_; }
   int leader_on(int node) const {
@@ -116,9 +119,7 @@ class TwoLevelPlan {
   std::vector<Round> reduction_rounds(Cut own, std::size_t& parcel_bytes) const;
   std::vector<Round> bcast_rounds(Cut own) const;
   std::vector<Round> pair_rounds(Cut own, std::size_t& parcel_bytes) const;
-  node::Range blocks_of(int node, Cut cut) const {
-    return {length_before(node, cut), length_on(node, cut)};
-  }
+  std::vector<node::Range> blocks_of_nodes(Cut cut) const;  // by node
   std::vector<Round> block_rounds(Cut own) const;
   std::vector<Round> prefix_rounds(Cut own, std::size_t& parcel_bytes) const;
   void exchange(Round& round, int node, node::Range sent, node::Range received) const;
@@ -134,6 +135,7 @@ class TwoLevelPlan {
   std::size_t granule_bytes_;
   std::size_t share_bytes_ = 0;  // of a leader, of each block, in all chunks but the last
   std::size_t chunks_ = 0;
+  mutable std::size_t looks_ = 0;
 };
 
 }  // namespace accord::coll

@@ -54,9 +54,9 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::reduction_rounds(Cut own,
   const bool whole = pattern().is_whole();
   const int nodes = placement_.nodes();
   std::vector<Range> shares;
-  for (int node = 0; node < nodes; ++node)
-    shares.push_back(whole ? node::even_share(parcel_bytes, node, nodes, granule_bytes_)
-                           : blocks_of(node, own));
+  if (!whole) shares = blocks_of_nodes(own);
+  for (int node = 0; whole && node < nodes; ++node)
+    shares.push_back(node::even_share(parcel_bytes, node, nodes, granule_bytes_));
   const Range mine = shares[static_cast<std::size_t>(node_)];
   std::vector<Round> made{reduction(shares, parcel_bytes)};
   parcel_bytes += mine.length_bytes * (shares.size() - 1);
@@ -100,10 +100,12 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::pair_rounds(Cut own,
                                                            std::size_t& parcel_bytes) const {
   const std::size_t ranks_here = placement_.on(node_).size();
   const std::size_t sent_bytes = parcel_bytes * ranks_here;
+  const std::vector<Range> blocks = blocks_of_nodes(own);
   std::vector<Round> made(1);
   for (int node = 0; node < placement_.nodes(); ++node) {
-    const std::size_t first = length_before(node, own) * ranks_here;
-    const std::size_t length = length_on(node, own) * ranks_here;
+    const Range& block = blocks[static_cast<std::size_t>(node)];
+    const std::size_t first = block.first_bytes * ranks_here;
+    const std::size_t length = block.length_bytes * ranks_here;
     if (node != node_) exchange(made[0], node, {first, length}, {sent_bytes + first, length});
   }
   parcel_bytes = 2 * sent_bytes;
@@ -133,7 +135,8 @@ std::vector<TwoLevelPlan::Round> TwoLevelPlan::prefix_rounds(Cut own,
 
 // Those of a node's ranks, to all nodes, to that of the root or from there.
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::block_rounds(Cut own) const {
-  const auto of_node = [&](int node) { return blocks_of(node, own); };
+  const std::vector<Range> blocks = blocks_of_nodes(own);
+  const auto of_node = [&](int node) { return blocks[static_cast<std::size_t>(node)]; };
   const int root_node = placement_.node(call_.root);
   std::vector<Round> made(1);
   for (int node = 0; node < placement_.nodes(); ++node) {

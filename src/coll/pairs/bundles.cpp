@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 
 #include "base/config.h"
@@ -53,8 +54,8 @@ std::size_t node_pairs(const core::Placement& placement) {
 std::size_t far_pairs(const core::Placement& placement) {
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   std::size_t pairs = ranks * ranks;
-  for (const std::vector<int>& of_node : placement.members)
-    pairs -= of_node.size() * of_node.size();
+  for (int node = 0; node < placement.nodes(); ++node)
+    pairs -= placement.on(node).size() * placement.on(node).size();
   return pairs;
 }
 
@@ -63,7 +64,7 @@ std::size_t block_bytes_max(const CollArgs& args) {
                    Bundles::kBlockBytesMax});
 }
 
-bool contains(const std::vector<int>& ranks, int rank) {
+bool contains(std::span<const int> ranks, int rank) {
   return std::ranges::find(ranks, rank) != ranks.end();
 }
 
@@ -113,14 +114,18 @@ Bundles::Bundles(core::Wire& wire, const core::Placement& placement, device::Dev
       root_{args.exchange->root},
       arrived_(static_cast<std::size_t>(placement.ranks())) {}
 
-const std::vector<int>& Bundles::senders(int node) const {
-  if (!only_root_sends_) return placement_.on(node);
-  return placement_.node(root_.front()) == node ? root_ : nobody_;
+std::span<const int> Bundles::root_on(int node) const {
+  return std::span(root_).first(placement_.node(root_.front()) == node ? 1 : 0);
 }
 
-const std::vector<int>& Bundles::receivers(int node) const {
+std::span<const int> Bundles::senders(int node) const {
+  if (!only_root_sends_) return placement_.on(node);
+  return root_on(node);
+}
+
+std::span<const int> Bundles::receivers(int node) const {
   if (!only_root_receives_) return placement_.on(node);
-  return placement_.node(root_.front()) == node ? root_ : nobody_;
+  return root_on(node);
 }
 
 bool Bundles::flows(int from_node, int to_node) const {
@@ -129,11 +134,11 @@ bool Bundles::flows(int from_node, int to_node) const {
 
 // The other nodes are shared out among all that could.
 int Bundles::carrier_out(int from_node, int to_node) const {
-  const std::vector<int>& ranks = senders(from_node);
+  const std::span<const int> ranks = senders(from_node);
   return ranks[static_cast<std::size_t>(to_node) % ranks.size()];
 }
 int Bundles::carrier_in(int from_node, int to_node) const {
-  const std::vector<int>& ranks = receivers(to_node);
+  const std::span<const int> ranks = receivers(to_node);
   return ranks[static_cast<std::size_t>(from_node) % ranks.size()];
 }
 
@@ -162,29 +167,48 @@ Status Bundles::begin(std::vector<std::size_t> sizes) {
   return prepare();
 }
 
+// Lists by their peers, each of which is looked up once for a node.
+class Bundles::ByPeer {
+ public:
+  ByPeer(Lists& lists, bool sends, int tag) : lists_(lists), sends_(sends), tag_(tag) {}
+  void add(int peer, int node) {
+    const auto [known, is_new] = places_.try_emplace(peer, lists_.size());
+    if (is_new) lists_.push_back(List{.peer = peer, .sends = sends_, .tag = tag_});
+    lists_[known->second].nodes.push_back(node);
+  }
+
+ private:
+  Lists& lists_;
+  const bool sends_;
+  const int tag_;
+  std::unordered_map<int, std::size_t> places_;
+};
+
 // Any two ranks send each other no more than one list with a tag.
 void Bundles::find_lists() {
-  const auto add = [](Lists& lists, int peer, bool sends, int tag, int node) {
-    auto list = std::ranges::find(lists, peer, &List::peer);
-    if (list == lists.end())
-      list = lists.insert(lists.end(), List{.peer = peer, .sends = sends, .tag = tag});
-    list->nodes.push_back(node);
-  };
+  ByPeer given(given_, true, tags_.in);
+  ByPeer sent(sent_, true, tags_.in);
+  ByPeer collected(collected_, false, tags_.in);
+  ByPeer received(received_, false, tags_.out);
+  ByPeer got(got_, false, tags_.in);
+  ByPeer handed(handed_, true, tags_.out);
+  const bool is_sender = contains(senders(node_), rank_);
+  const bool is_receiver = contains(receivers(node_), rank_);
   for (int node = 0; node < placement_.nodes(); ++node) {
     if (flows(node_, node)) {
       const int carrier = carrier_out(node_, node);
-      if (contains(senders(node_), rank_)) add(given_, carrier, true, tags_.in, node);
+      if (is_sender) given.add(carrier, node);
       if (carrier == rank_) {
-        add(sent_, carrier_in(node_, node), true, tags_.in, node);
-        for (const int from : senders(node_)) add(collected_, from, false, tags_.in, node);
+        sent.add(carrier_in(node_, node), node);
+        for (const int from : senders(node_)) collected.add(from, node);
       }
     }
     if (flows(node, node_)) {
       const int carrier = carrier_in(node, node_);
-      if (contains(receivers(node_), rank_)) add(received_, carrier, false, tags_.out, node);
+      if (is_receiver) received.add(carrier, node);
       if (carrier == rank_) {
-        add(got_, carrier_out(node, node_), false, tags_.in, node);
-        for (const int to : receivers(node_)) add(handed_, to, true, tags_.out, node);
+        got.add(carrier_out(node, node_), node);
+        for (const int to : receivers(node_)) handed.add(to, node);
       }
     }
   }

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "coll/coll_args.h"
@@ -101,8 +102,11 @@ class Bundles {
   };
   using Lists = std::vector<List>;
 
-  const std::vector<int>& senders(int node) const;
-  const std::vector<int>& receivers(int node) const;
+  class ByPeer;
+
+  std::span<const int> root_on(int node) const;
+  std::span<const int> senders(int node) const;
+  std::span<const int> receivers(int node) const;
   bool flows(int from_node, int to_node) const;
   int carrier_out(int from_node, int to_node) const;
   int carrier_in(int from_node, int to_node) const;
@@ -137,7 +141,6 @@ class Bundles {
   const bool only_root_sends_;
   const bool only_root_receives_;
   const std::vector<int> root_;
-  const std::vector<int> nobody_;
 
   std::vector<std::size_t> sizes_;  // what this rank sends, by rank
   std::vector<std::byte*> places_;  // where that is packed
