@@ -32,6 +32,8 @@ struct HostOps {
       issue_allgather;
   // Empty where the ranks have no wires.
   core::IssueWire issue_wire;
+  // Which ranks share a node, where the job knows: wherever they have wires. Tells nobody anything.
+  std::function<core::Placement()> placement;
   // Empty where chunks of the host MPI's call are no use. Starts it on `length_bytes` bytes; `in`
   // or `out` is null where this rank has no such end, and in == out means in place.
   std::function<int(const void* in, void* out, std::size_t length_bytes,

@@ -6,7 +6,6 @@
 // each other for calls of a collective library. Knows no mpi.h.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,15 +19,8 @@ namespace accord::core {
 
 class Wire {
  public:
-  // Of a process at a time.
-  static constexpr int kMax = 128;
-  // No other one can be made now. A fact of this process, which its peers have to be told.
-  static bool exhausted() noexcept { return count_.load() >= kMax || !has_tags_.load(); }
-  // For who gives them tags: whether some are left.
-  static void say_has_tags(bool has_tags) noexcept { has_tags_.store(has_tags); }
-
-  Wire() noexcept { ++count_; }
-  virtual ~Wire() { --count_; }
+  Wire() = default;
+  virtual ~Wire() = default;
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
@@ -55,10 +47,6 @@ class Wire {
   // Once the request that made it is complete, before anything is sent. The same on all ranks:
   // where it is an error, there is no wire.
   virtual Status opened() = 0;
-
- private:
-  static inline std::atomic<int> count_{0};
-  static inline std::atomic<bool> has_tags_{true};
 };
 
 // After an error, of a message that a peer waits for.

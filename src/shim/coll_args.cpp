@@ -130,11 +130,13 @@ coll::CollArgs common_args(const Outline& outline, const CommState& state, MPI_C
   made.in_company = job.has_threads;
   made.rank = state.rank;
   prepare_two_levels(made, outline);
-  if (has_wires() && !state.mixed_worlds)
+  if (has_wires() && !state.mixed_worlds) {
     made.host.issue_wire = [comm, size = state.size](std::shared_ptr<core::Wire>& wire,
                                                      core::HostRequest& bits) {
       return issue_wire(comm, size, wire, bits);
     };
+    made.host.placement = [comm, size = state.size] { return placement_of(comm, size); };
+  }
   made.region_bytes = config().region_bytes;
   made.host.issue_allgather = [comm](const void* mine, void* all, std::size_t bytes,
                                      core::HostRequest& bits) {

@@ -8,7 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "coll/inter/tags.h"
+#include "coll/tags.h"
+#include "core/job_nodes.h"
 #include "shim/shim.h"
 #include "shim/world_ranks.h"
 
@@ -37,7 +38,7 @@ class Ranges {
     const std::lock_guard<std::mutex> locked(mutex_);
     const std::size_t in_tags = (static_cast<std::size_t>(tags_max) + 1) / coll::kTags;
     taken_.assign(std::min(in_tags, ranges_max()), false);
-    change_left(taken_.size());
+    left_ = taken_.size();
   }
   // In turn, so that one is used again as late as can be.
   Range take() {
@@ -47,21 +48,16 @@ class Ranges {
       next_ = (next_ + 1) % taken_.size();
     } while (taken_[next_]);
     taken_[next_] = true;
-    change_left(left_ - 1);
+    --left_;
     return {.number = static_cast<std::int32_t>(next_), .name = ++names_};
   }
   void give_back(int range) {
     const std::lock_guard<std::mutex> locked(mutex_);
     taken_[static_cast<std::size_t>(range)] = false;
-    change_left(left_ + 1);
+    ++left_;
   }
 
  private:
-  void change_left(std::size_t left) {
-    left_ = left;
-    core::Wire::say_has_tags(left != 0);
-  }
-
   std::mutex mutex_;
   std::vector<bool> taken_;
   std::size_t next_ = 0;
@@ -73,6 +69,7 @@ struct Wires {
   bool opened = false;
   MPI_Comm comm = MPI_COMM_NULL;  // also null where the host MPI could not make it
   Ranges ranges;
+  core::JobNodes nodes;
 };
 
 // Never destroyed: communicators may live on to the end of the process.
@@ -157,9 +154,29 @@ class CommWire final : public core::Wire {
 
 }  // namespace
 
+namespace {
+
+// All ranks or none know them.
+void learn_nodes(core::JobNodes& nodes) {
+  int size = 0;
+  (void)host::Comm_size(MPI_COMM_WORLD, &size);
+  const auto mine = core::JobNodes::Word::own();
+  constexpr int kBytes = sizeof mine;
+  std::vector<core::JobNodes::Word> words(static_cast<std::size_t>(size));
+  int could = host::Allgather(&mine, kBytes, MPI_BYTE, words.data(), kBytes, MPI_BYTE,
+                              MPI_COMM_WORLD) == MPI_SUCCESS;
+  int all_could = 0;
+  if (host::Allreduce(&could, &all_could, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) == MPI_SUCCESS &&
+      all_could != 0)
+    nodes.learn(words);
+}
+
+}  // namespace
+
 void open_wires() {
   Wires& here = wires();
-  here.opened = true;
+  learn_nodes(here.nodes);
+  here.opened = here.nodes.are_known();
   void* value = nullptr;
   int found = 0;
   if (host::Comm_dup(MPI_COMM_WORLD, &here.comm) != MPI_SUCCESS) return;
@@ -179,6 +196,10 @@ Status issue_wire(MPI_Comm comm, int size, std::shared_ptr<core::Wire>& wire,
   const auto made = std::make_shared<CommWire>(comm, size);
   wire = made;
   return made->issue(comm, request);
+}
+
+core::Placement placement_of(MPI_Comm comm, int size) {
+  return wires().nodes.placement(ranks_in_world(comm, size));
 }
 
 }  // namespace accord::shim

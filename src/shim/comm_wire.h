@@ -10,11 +10,13 @@
 
 #include <memory>
 
+#include "core/placement.h"
 #include "core/wire.h"
 
 namespace accord::shim {
 
-// Collective, on all ranks of MPI_COMM_WORLD: in MPI_Init and MPI_Finalize. Not thread-safe.
+// Collective, on all ranks of MPI_COMM_WORLD: in MPI_Init and MPI_Finalize. Not thread-safe. All
+// ranks learn which of them share a node.
 void open_wires();
 void close_wires();
 
@@ -25,5 +27,8 @@ bool has_wires();
 // has no tags left, opened() says so on all.
 Status issue_wire(MPI_Comm comm, int size, std::shared_ptr<core::Wire>& wire,
                   core::HostRequest& request);
+
+// Which ranks of such a communicator share a node.
+core::Placement placement_of(MPI_Comm comm, int size);
 
 }  // namespace accord::shim

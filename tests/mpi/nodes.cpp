@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Two-level collectives on many communicators: as many as there are wires for go that way, the rest
+// Two-level collectives on many communicators: as many as there are tags for go that way, the rest
 // through the host, and those that come after they have been freed go that way again. Every result
-// is right, and no communicator is made for them. With an argument: one rank has tags for that
-// many.
+// is right, and no communicator is made for them. With an argument one rank has tags for that many,
+// else all have.
 #include <accord/accord.h>
 #include <mpi.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "device_buffer.h"
@@ -19,7 +20,7 @@ namespace {
 
 using accord::test::DeviceBuffer;
 
-int wires = 128;
+int wires = 200;
 constexpr int kCount = 1000;
 
 int rank = 0;
@@ -102,7 +103,10 @@ void leave_tags_to_rank_1(const char* number) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) leave_tags_to_rank_1(argv[1]);
+  if (argc > 1)
+    leave_tags_to_rank_1(argv[1]);
+  else
+    setenv("ACCORD_TEST_WIRES", std::to_string(wires).c_str(), 1);
   const int comm_count = wires + 3;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -11,29 +11,24 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "coll/intra/joining.h"
 #include "device/own_memory.h"
-#include "forwarding_runtime.h"
+#include "joining_world.h"
 #include "node/group.h"
 #include "node_world.h"
 
 namespace accord::test {
 namespace {
 
-constexpr std::size_t kRegionBytes = 64 << 10;
 constexpr int kNoNamespaces = 77;
 constexpr int kLooks = 5000;
 
@@ -157,141 +152,6 @@ INSTANTIATE_TEST_SUITE_P(All, NodeGroup,
                                          CLONE_NEWUSER | CLONE_NEWPID,
                                          CLONE_NEWPID | CLONE_NEWNET));
 
-// The host runtime as one rank has it: it may refuse to open, or run no kernels for now, and
-// remembers what is open and freed.
-class Watched final : public KernelRuntime {
- public:
-  explicit Watched(int& open_count) : open_count_(open_count) {}
-  bool refuses = false;
-  int freed_while_open = 0;
-  int closed_while_busy = 0;
-  int freed = 0;
-
-  Status open_memory(int device, const device::ExportedMemory& exported, void*& pointer) override {
-    if (refuses) return {StatusCode::unsupported, "refused"};
-    ++open_count_;
-    return ForwardingRuntime::open_memory(device, exported, pointer);
-  }
-  Status close_memory(void* pointer) override {
-    --open_count_;
-    closed_while_busy += is_busy ? 1 : 0;
-    return ForwardingRuntime::close_memory(pointer);
-  }
-  Status free(void* pointer) override {
-    ++freed;
-    freed_while_open += open_count_ > 0 ? 1 : 0;
-    return ForwardingRuntime::free(pointer);
-  }
-
- private:
-  int& open_count_;
-};
-
-// A host MPI whose collectives are over as soon as all ranks have called them.
-class Collectives final : public core::HostPort {
- public:
-  explicit Collectives(std::size_t ranks) : ranks_(ranks) {}
-
-  // The requests of a rank are numbered; number n is complete when all have made n.
-  int vote(std::size_t rank, const core::Vote& mine, core::Vote& all, core::HostRequest& request) {
-    const auto number = begin(rank, request);
-    if (votes_.size() <= number) votes_.resize(number + 1, mine);
-    for (std::size_t word = 0; word < mine.words.size(); ++word)
-      votes_[number].words[word] = std::min(votes_[number].words[word], mine.words[word]);
-    ends_[{rank, number}] = [this, number, &all] { all = votes_[number]; };
-    return 0;
-  }
-  int gather(std::size_t rank, const void* mine, void* all, std::size_t size_bytes,
-             core::HostRequest& request) {
-    const auto number = begin(rank, request);
-    records_.resize(ranks_ * size_bytes);
-    std::memcpy(&records_[rank * size_bytes], mine, size_bytes);
-    ends_[{rank, number}] = [this, all] { std::memcpy(all, records_.data(), records_.size()); };
-    return 0;
-  }
-
-  Status test(core::HostRequest& request, bool& done) override {
-    const auto rank = static_cast<std::size_t>(request >> 32);
-    const auto number = static_cast<std::size_t>(request & 0xffffffff);
-    done = std::ranges::all_of(made_, [&](std::size_t made) { return made > number; });
-    if (done) ends_.at({rank, number})();
-    return {};
-  }
-  Status peek(core::HostRequest, bool&) override { return {}; }
-  Status grequest_start(core::HostRequest&) override { return {}; }
-  void grequest_complete(core::HostRequest) override {}
-  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
-  void placeholder_complete(int) override {}
-  void placeholder_release(int) override {}
-  void pause() override {}
-
- private:
-  std::size_t begin(std::size_t rank, core::HostRequest& request) {
-    const std::size_t number = made_[rank]++;
-    request = static_cast<core::HostRequest>(rank) << 32 | number;
-    return number;
-  }
-
-  std::size_t ranks_;
-  std::vector<std::size_t> made_ = std::vector<std::size_t>(ranks_);
-  std::vector<core::Vote> votes_;
-  std::vector<std::byte> records_;
-  std::map<std::pair<std::size_t, std::size_t>, std::function<void()>> ends_;
-};
-
-// Three ranks of this process that join; those of `refusing` cannot open.
-struct JoiningWorld {
-  static constexpr std::size_t kRanks = 3;
-
-  explicit JoiningWorld(const std::vector<std::size_t>& refusing) {
-    for (const std::size_t rank : refusing) runtimes[rank].refuses = true;
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      coll::CollArgs& args = all_args[rank];
-      args.rank = static_cast<int>(rank);
-      args.exchange = node::Call{.kind = node::Kind::bcast, .size = kRanks};
-      args.region_runtime = &runtimes[rank];
-      args.host.issue_vote = [=, this](const core::Vote& mine, core::Vote& all,
-                                       core::HostRequest& request) {
-        return host.vote(rank, mine, all, request);
-      };
-      args.host.issue_allgather = [=, this](const void* mine, void* all, std::size_t size_bytes,
-                                            core::HostRequest& request) {
-        return host.gather(rank, mine, all, size_bytes, request);
-      };
-    }
-  }
-
-  // In the order of `random`.
-  void join(unsigned seed) {
-    std::mt19937 random(seed);
-    std::vector<std::unique_ptr<coll::Joining>> joinings;
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      joinings.push_back(std::make_unique<coll::Joining>(groups[rank], all_args[rank],
-                                                         node::Use{.region_bytes = region_bytes}));
-      EXPECT_OK(joinings.back()->begin());
-    }
-    std::size_t left = kRanks;
-    for (int polls = 0; left > 0 && polls < 10000; ++polls) {
-      const std::size_t rank = random() % kRanks;
-      if (joinings[rank] == nullptr) continue;
-      bool done = false;
-      EXPECT_OK(joinings[rank]->advance(host, done));
-      if (!done) continue;
-      joinings[rank].reset();
-      --left;
-    }
-    EXPECT_EQ(0u, left);
-  }
-
-  std::size_t region_bytes = kRegionBytes;
-  int open_count = 0;
-  Collectives host{kRanks};
-  std::array<Watched, kRanks> runtimes{Watched(open_count), Watched(open_count),
-                                       Watched(open_count)};
-  std::array<coll::CollArgs, kRanks> all_args;
-  std::array<core::NodeGroup, kRanks> groups;
-};
-
 TEST(Joining, AllJoin) {
   JoiningWorld world({});
   world.join(1);
@@ -306,6 +166,36 @@ TEST(Joining, AllJoin) {
     EXPECT_EQ(1, runtime.freed);
     EXPECT_EQ(0, runtime.freed_while_open);
   }
+}
+
+// A rank tells its node what it has made, and nobody else.
+TEST(Joining, RanksOfSeveralNodesTellTheirOwnNodeAlone) {
+  JoiningWorld world({}, {5, 9, 5});
+  world.join(3);
+  const int sizes[] = {2, 1, 2};
+  const std::size_t told_bytes[] = {sizeof(node::Record), 0, sizeof(node::Record)};
+  for (std::size_t rank = 0; rank < JoiningWorld::kRanks; ++rank) {
+    core::NodeGroup& group = world.groups[rank];
+    ASSERT_NE(nullptr, group.group);
+    EXPECT_EQ(sizes[rank], group.group->size());
+    EXPECT_EQ(2, group.placement.nodes());
+    EXPECT_EQ(told_bytes[rank], world.board.bytes_from(static_cast<int>(rank)));
+  }
+  EXPECT_EQ(2, world.open_count);
+  for (core::NodeGroup& group : world.groups) group.group.reset();
+  node::Group::bury();
+}
+
+TEST(Joining, NoNodeJoinsWhereARankOfAnotherCannot) {
+  JoiningWorld world({2}, {5, 9, 5});
+  world.join(4);
+  for (core::NodeGroup& group : world.groups) {
+    EXPECT_EQ(nullptr, group.group);
+    EXPECT_TRUE(group.declined);
+  }
+  node::Group::bury();
+  EXPECT_EQ(0, world.open_count);
+  for (const Watched& runtime : world.runtimes) EXPECT_EQ(0, runtime.freed_while_open);
 }
 
 // How often this process has each of its memory files of that name open.

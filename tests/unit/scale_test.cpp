@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "coll/inter/plan.h"
+#include "core/job_nodes.h"
 #include "core/placement.h"
 #include "device/kernel_place.h"
 #include "net/address_table.h"
@@ -73,6 +74,31 @@ TEST(scale, nobody_is_on_no_node) {
   EXPECT_EQ(Placement().ranks(), 0);
   EXPECT_EQ(Placement().nodes(), 0);
   EXPECT_EQ(Placement::of(std::vector<std::uint64_t>()).nodes(), 0);
+}
+
+// What a node is, is told once: a communicator only names its ranks.
+TEST(scale, a_communicator_is_placed_by_what_the_job_knows) {
+  std::vector<core::JobNodes::Word> words;
+  for (std::uint64_t process = 0; process < 12; ++process)
+    words.push_back({.node = 100 - process / 4, .has_rdma = process == 5 ? 0U : 1U});
+  core::JobNodes job;
+  EXPECT_FALSE(job.are_known());
+  job.learn(words);
+  EXPECT_TRUE(job.are_known());
+  const Placement mixed = job.placement(std::vector<int>{9, 1, 8, 0, 2});
+  EXPECT_EQ(mixed.nodes(), 2);
+  EXPECT_EQ(mixed.node(0), mixed.node(2));
+  EXPECT_EQ(mixed.most(), 3);
+  EXPECT_TRUE(mixed.has_rdma);
+  EXPECT_FALSE(job.placement(std::vector<int>{0, 4}).has_rdma);  // another of its node has none
+  EXPECT_EQ(job.placement(std::vector<int>{4, 5, 7}).nodes(), 1);
+}
+
+// Each group of a team, and each persistent request, has a copy.
+TEST(scale, copies_of_a_placement_have_one_memory) {
+  const Placement placement = Placement::of(std::vector<std::uint64_t>{1, 1, 2});
+  const Placement copy = placement;  // NOLINT: that it is one is what is tested
+  EXPECT_EQ(copy.on(0).data(), placement.on(0).data());
 }
 
 // As what it says: that some pair does.

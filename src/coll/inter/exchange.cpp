@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "coll/inter/parcel_copy.h"
-#include "coll/inter/tags.h"
 #include "coll/intra/node_exchange.h"
+#include "coll/tags.h"
 
 namespace accord::coll {
 namespace {

@@ -47,6 +47,13 @@ CclJoining::CclJoining(CclGroup& group, const CollArgs& args)
       mailboxes_(group.node, args, {.of_one_request = group.is_to_share()}),
       records_(static_cast<std::size_t>(args.exchange->size)) {}
 
+// Where the job knows that there are several nodes, nobody tries to join what is for one.
+Status CclJoining::begin() {
+  if (args_.host.placement) group_.node.placement = args_.host.placement();
+  if (group_.node.placement.nodes() <= 1 || group_.is_to_share()) return mailboxes_.begin();
+  return join_across_nodes();
+}
+
 Status CclJoining::advance(core::HostPort& port, bool& done) {
   done = false;
   if (step_ == Step::turn) return wait_for_turn();
@@ -61,8 +68,9 @@ Status CclJoining::advance(core::HostPort& port, bool& done) {
       decline_for_node();
       return {};
     }
-    group_.connect_nodes(std::move(wire_), args_.rank, args_.exchange->size);
-    return tell();
+    of_node_.emplace(group_.node, args_, node::Use{}, Joining::Nodes{placement_, wire_});
+    step_ = Step::of_node;
+    return of_node_->begin();
   }
   ACCORD_TRY(port.test(request_, arrived));
   if (!arrived) return {};
@@ -86,15 +94,8 @@ Status CclJoining::join_mailboxes(core::HostPort& port, bool& done) {
   bool joined = false;
   ACCORD_TRY(joining.advance(port, joined));
   if (!joined) return {};
-  const bool spans_nodes = group_.node.declined && group_.node.placement.nodes() > 1;
-  if (!of_node_ && spans_nodes && !group_.is_to_share() && args_.host.issue_wire)
-    return join_across_nodes();
   done = group_.is_to_share() || !group_.node.group;
-  if (!done && of_node_) {
-    step_ = Step::wire;
-    wire_meeting_.emplace(args_.host.issue_wire, group_.node, wire_);
-    return wire_meeting_->begin();
-  }
+  if (!done && of_node_) group_.connect_nodes(std::move(wire_), args_.rank, args_.exchange->size);
   if (!done) return tell();
   if (group_.node.group) group_.share();
   if (group_.node.declined) decline_for_node();
@@ -111,9 +112,9 @@ Status CclJoining::join_across_nodes() {
   const unsigned early_attempts = group_.node.early_attempts;
   placement_ = std::exchange(group_.node, {}).placement;
   group_.node.early_attempts = early_attempts;
-  of_node_.emplace(group_.node, args_, node::Use{}, &placement_);
-  step_ = Step::of_node;
-  return of_node_->begin();
+  step_ = Step::wire;
+  wire_meeting_.emplace(args_.host.issue_wire, group_.node, wire_);
+  return wire_meeting_->begin();
 }
 
 Status CclJoining::tell() {

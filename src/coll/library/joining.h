@@ -43,12 +43,12 @@ class CclJoining final : public core::Meeting {
   // Both outlive it.
   CclJoining(CclGroup& group, const CollArgs& args);
 
-  Status begin() override { return mailboxes_.begin(); }
+  Status begin() override;
   Status advance(core::HostPort& port, bool& done) override;
   bool settled() const noexcept override { return group_.joined() || group_.declined; }
 
  private:
-  enum class Step { mailboxes, of_node, wire, records, turn, connecting, voting };
+  enum class Step { mailboxes, wire, of_node, records, turn, connecting, voting };
 
   // What the thread leaves behind; it may outlive this object.
   struct Connection {

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "coll/inter/tags.h"
+#include "coll/tags.h"
 
 namespace accord::coll {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "coll/inter/tags.h"
+#include "coll/tags.h"
 
 namespace accord::coll {
 namespace {

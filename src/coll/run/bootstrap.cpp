@@ -20,11 +20,12 @@ bool Bootstrap::by_pairs() const noexcept {
 }
 
 std::unique_ptr<core::Meeting> Bootstrap::next(const core::Vote& vote, std::uint64_t number) {
+  learn_placement();
   if (CclGroup* const group = library_to_join(vote))
     return std::make_unique<CclJoining>(*group, args_);
   if (has_library()) return nullptr;
   core::NodeGroup* const group = group_to_join(vote, number);
-  if (group == nullptr) return next_across_nodes(vote);
+  if (group == nullptr) return next_across_nodes(vote, number);
   const bool inboxes = group == &team_.inboxes;
   return std::make_unique<Joining>(*group, args_,
                                    node::Use{.region_bytes = inboxes ? 0 : wanted_region_bytes(),
@@ -88,8 +89,7 @@ core::NodeGroup* Bootstrap::group_to_join(const core::Vote& vote, std::uint64_t 
 core::NodeGroup* Bootstrap::group_of_pairs_to_join(const core::Vote& vote, bool is_often) const {
   if (!args_.exchange->fits_regions) return nullptr;
   const bool wants_inboxes = args_.ways.lane_bytes != 0 && is_often && !team_.inboxes.declined;
-  const bool wants_regions = wants_inboxes || (is_often && wants_placement(vote));
-  if (vote.all_short() && !wants_regions && !team_.inboxes.group) return nullptr;
+  if (vote.all_short() && !wants_inboxes && !team_.inboxes.group) return nullptr;
   if (is_to_join(team_.regions, wanted_region_bytes())) return &team_.regions;
   const bool may = wants_inboxes && team_.regions.group;
   return may && is_to_join(team_.inboxes, wanted_lane_bytes()) ? &team_.inboxes : nullptr;
@@ -127,10 +127,16 @@ bool Bootstrap::has_regions() const {
 
 // Several nodes.
 
-// Only who joins regions learns whether there are several nodes.
-bool Bootstrap::wants_placement(const core::Vote& vote) const {
-  return vote.all_shortest() && args_.ways.leaders_max != 0 && args_.host.issue_wire &&
-         team_.regions.placement.ranks() == 0 && args_.exchange->size > Bundles::kFarRanksMin;
+// Where there are several, nobody need try to join what is for one.
+void Bootstrap::learn_placement() {
+  core::Placement& known = team_.regions.placement;
+  if (known.ranks() != 0 || !args_.host.placement) return;
+  known = args_.host.placement();
+  if (known.nodes() <= 1) return;
+  for (core::NodeGroup* group : {&team_.regions, &team_.inboxes}) {
+    group->declined = true;
+    group->why_declined = reason::kSeveralNodes;
+  }
 }
 
 bool Bootstrap::wants_two_levels(const core::Vote& vote) const {
@@ -147,24 +153,29 @@ bool Bootstrap::wants_two_levels(const core::Vote& vote) const {
 
 bool Bootstrap::has_two_levels(const core::Vote& vote) const {
   const core::Nodes& nodes = team_.nodes;
-  if (!wants_two_levels(vote) || !nodes.wire) return false;
+  if (!wants_two_levels(vote) || !nodes.wire || !nodes.local.group) return false;
   return args_.exchange->op == device::ReduceOp::none || nodes.local.reduce;
 }
 
-// First those of each node join, then they get what to send messages by.
-std::unique_ptr<core::Meeting> Bootstrap::next_across_nodes(const core::Vote& vote) {
+// First they get what to send messages by, then those of each node join. Short blocks alone are
+// worth it once they come often.
+std::unique_ptr<core::Meeting> Bootstrap::next_across_nodes(const core::Vote& vote,
+                                                            std::uint64_t number) {
   if (!wants_two_levels(vote) || !joins_) return nullptr;
   core::Nodes& nodes = team_.nodes;
+  const bool is_seldom = vote.all_short() && number < args_.ways.inbox_calls;
+  if (is_seldom && by_pairs() && !nodes.wire) return nullptr;
+  if (!nodes.wire)
+    return std::make_unique<core::WireMeeting>(args_.host.issue_wire, nodes.local, nodes.wire);
   if (!nodes.local.group) {
     constexpr std::size_t kOfLocalGroup = std::end(node::Group::kRegionSizes)[-1];
     return std::make_unique<Joining>(
         nodes.local, args_,
         node::Use{.region_bytes = std::min(args_.region_bytes, kOfLocalGroup),
                   .of_one_request = owner_ == Owner::request},
-        &team_.regions.placement);
+        Joining::Nodes{team_.regions.placement, nodes.wire});
   }
-  if (nodes.wire) return nullptr;
-  return std::make_unique<core::WireMeeting>(args_.host.issue_wire, nodes.local, nodes.wire);
+  return nullptr;
 }
 
 // What it has come to.

@@ -50,11 +50,11 @@ class Bootstrap {
   CclGroup& library() const;
   CclGroup* library_to_join(const core::Vote& vote) const;
   bool has_library() const;
-  std::unique_ptr<core::Meeting> next_across_nodes(const core::Vote& vote);
+  void learn_placement();
+  std::unique_ptr<core::Meeting> next_across_nodes(const core::Vote& vote, std::uint64_t number);
   core::NodeGroup* group_to_join(const core::Vote& vote, std::uint64_t number) const;
   core::NodeGroup* group_of_pairs_to_join(const core::Vote& vote, bool is_often) const;
   bool is_to_join(const core::NodeGroup& group, std::size_t wanted_bytes) const;
-  bool wants_placement(const core::Vote& vote) const;
   bool wants_two_levels(const core::Vote& vote) const;
   bool has_two_levels(const core::Vote& vote) const;
   bool has_inboxes() const;

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "coll/inter/tags.h"
 #include "coll/library/exchange.h"
 #include "coll/run/collective_operation.h"
+#include "coll/tags.h"
 #include "device/inbox.h"
 #include "node/housekeeping.h"
 

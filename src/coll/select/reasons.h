@@ -57,6 +57,7 @@ inline constexpr const char* kDeclined = "group declined";
 inline constexpr const char* kSeldom = "not often enough for inboxes (ACCORD_INBOX_CALLS)";
 inline constexpr const char* kNotByLibrary = "the collective library cannot do it";
 inline constexpr const char* kTooEarly = "a rank uses no device yet";
+inline constexpr const char* kSeveralNodes = "node: the ranks do not share memory";
 inline constexpr const char* kPeerDeclined = "another rank cannot take part";
 
 }  // namespace accord::coll::reason

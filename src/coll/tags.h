@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Tags of the messages of two-level collectives. They go up to the highest that any MPI has.
+// Tags of the messages of two-level collectives, and of those by which groups are joined. They go
+// up to the highest that any MPI has.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,9 @@ inline constexpr std::uint64_t kTagsOfRequest = 16;
 inline constexpr std::uint64_t kTags = 32768;
 // Of what one rank may tell another at any time, so that it comes late: no call has it.
 inline constexpr int kAlarmTag = kTags - 1;
+// The ranks of a node tell each other by it what they have made as they join a group, for calls and
+// requests alike: all of them join in one order.
+inline constexpr int kJoinTag = kTags - 2;
 
 // `lane`: of a persistent request, else 0. `chunk`: its number in the life of the lane.
 constexpr int tag_of(unsigned lane, std::uint64_t chunk) noexcept {
@@ -27,7 +31,7 @@ constexpr int tag_of(unsigned lane, std::uint64_t chunk) noexcept {
 
 // For a persistent request of the communicator; 0: no more are left. Equal on all ranks.
 inline unsigned next_lane(core::Nodes& nodes) noexcept {
-  constexpr auto kLanes = static_cast<unsigned>((kAlarmTag - kTagsOfCalls) / kTagsOfRequest);
+  constexpr auto kLanes = static_cast<unsigned>((kJoinTag - kTagsOfCalls) / kTagsOfRequest);
   return nodes.lanes_given == kLanes ? 0 : ++nodes.lanes_given;
 }
 
