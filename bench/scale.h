@@ -27,7 +27,7 @@ struct ScaleStep {
 
 std::span<const ScaleStep> scale_steps();
 
-// Of memory that this process has from new.
+// Memory that this process has from new.
 std::size_t bytes_in_use() noexcept;
 
 }  // namespace accord::bench

@@ -74,7 +74,8 @@ Status Group::make_mailboxes() {
     new (mailboxes_ + peer) Mailbox;
     new (manifests_ + peer) Manifest;
   }
-  for (int pair = 0; pair < size_ * size_; ++pair) new (parcels_ + pair) Parcel;
+  // What there is for each pair of ranks begins as zeros, which the file has: so pages are made for
+  // those pairs alone that have something for each other.
   Offers::make(offers_memory(), size_);
   if (!use_.of_messages) return {};
   for (int peer = 0; peer < size_; ++peer) {

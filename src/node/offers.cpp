@@ -31,9 +31,7 @@ std::size_t Offers::shared_bytes(int size) noexcept {
 
 void Offers::make(void* shared, int size) noexcept {
   auto* const boards = static_cast<Board*>(shared);
-  auto* const answers = reinterpret_cast<Answers*>(boards + size);
   for (int rank = 0; rank < size; ++rank) new (boards + rank) Board;
-  for (int pair = 0; pair < size * size; ++pair) new (answers + pair) Answers;
 }
 
 void Offers::attach(void* shared, int rank, device::DeviceRuntime& runtime, int device,
@@ -63,8 +61,9 @@ Offers::~Offers() {
 
 void Offers::close() noexcept {
   const std::lock_guard lock(mutex_);
-  for (Imports& theirs : imports_) {
-    for (Import& import : theirs) close(import);
+  for (const auto& theirs : imports_) {
+    if (theirs == nullptr) continue;
+    for (Import& import : *theirs) close(import);
   }
 }
 
@@ -258,7 +257,7 @@ bool Offers::is_trial_ended() noexcept {
 // What a late trial has shown of an import counts as long as its owner offers the same.
 void Offers::end_tried() noexcept {
   Tried tried = std::exchange(tried_, {});
-  Import& import = imports_[static_cast<std::size_t>(tried.owner)][tried.number];
+  Import& import = (*imports_[static_cast<std::size_t>(tried.owner)])[tried.number];
   if (import.generation != tried.generation || !trial_.outcome().ok()) return;
   import.memory = std::move(tried.memory);
   answers(rank_, tried.owner)
@@ -351,12 +350,18 @@ bool Offers::is_worth_another_try() noexcept {
   return true;
 }
 
+Offers::Imports& Offers::imports_of(int owner) {
+  auto& theirs = imports_[static_cast<std::size_t>(owner)];
+  if (theirs == nullptr) theirs = std::make_unique<Imports>();
+  return *theirs;
+}
+
 void Offers::close_withdrawn(int owner) {
   const Board& theirs = boards_[owner];
   Answers& mine = answers(rank_, owner);
   const std::uint64_t posted = theirs.posted.load(std::memory_order_acquire);
   if (mine.closed.load(std::memory_order_relaxed) == posted) return;
-  Imports& imports = imports_[static_cast<std::size_t>(owner)];
+  Imports& imports = imports_of(owner);
   bool has_closed = false;
   for (std::size_t i = 0; i < imports.size(); ++i) {
     const std::uint32_t generation = theirs.offers[i].generation.load(std::memory_order_acquire);
@@ -376,9 +381,9 @@ void Offers::follow(int owner, bool again) {
   const Board& theirs = boards_[owner];
   Answers& mine = answers(rank_, owner);
   const std::uint64_t posted = theirs.posted.load(std::memory_order_acquire);
-  if (mine.followed.load(std::memory_order_relaxed) == posted && !again) return;
+  if (posted == 0 || (mine.followed.load(std::memory_order_relaxed) == posted && !again)) return;
   close_withdrawn(owner);
-  Imports& imports = imports_[static_cast<std::size_t>(owner)];
+  Imports& imports = imports_of(owner);
   for (std::size_t i = 0; i < imports.size(); ++i) {
     // What is offered while the device runs no kernel of ours is for a later call.
     if (!is_trial_ended()) return;
@@ -451,14 +456,16 @@ const std::byte* Offers::find(int owner, const Place& place,
     if (!slot.registration.is_made() || slot.generation != generation) return nullptr;
     return reinterpret_cast<const std::byte*>(slot.registration.handle().base) + place.offset_bytes;
   }
-  const Import& import = imports_[static_cast<std::size_t>(owner)][offer];
+  const auto& theirs = imports_[static_cast<std::size_t>(owner)];
+  if (theirs == nullptr) return nullptr;
+  const Import& import = (*theirs)[offer];
   if (!import.memory.is_open() || import.generation != generation) return nullptr;
   return import.memory.start() + place.offset_bytes;
 }
 
 std::byte* Offers::address(int owner, const Place& place) const noexcept {
   const Import& import =
-      imports_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(place.offer)];
+      (*imports_[static_cast<std::size_t>(owner)])[static_cast<std::size_t>(place.offer)];
   return import.memory.start() + place.offset_bytes;
 }
 

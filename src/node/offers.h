@@ -67,7 +67,7 @@ struct alignas(128) Board {
   Offer offers[kOffers];
 };
 
-// What one rank has done about another's offers; written by the former alone.
+// What one rank has done about another's offers; written by the former alone. Zeros before.
 struct Answers {
   std::atomic<std::uint64_t> followed{0};                  // Board::posted that it has acted upon
   std::atomic<std::uint64_t> closed{0};                    // the same of what was withdrawn alone
@@ -92,7 +92,7 @@ class Offers {
 
   static std::size_t shared_bytes(int size) noexcept;
 
-  // One rank readies the shared memory before the others see it.
+  // One rank readies the shared memory before the others see it: zeros so far.
   static void make(void* shared, int size) noexcept;
   // `scratch`: device memory where kernels may leave a byte; null where the group has no kernels.
   // `port` is of this rank, `ports` and `bells` of all; the own bell is null.
@@ -207,6 +207,7 @@ class Offers {
   void post() noexcept;
   void follow(int owner, bool again);
   bool is_worth_another_try() noexcept;
+  Imports& imports_of(int owner);
   void close_withdrawn(int owner);
   void drop_withdrawn(int owner, std::size_t number, Import& import);
   Status open(int owner, std::size_t number, Import& import);
@@ -230,7 +231,8 @@ class Offers {
   std::array<Slot, Board::kOffers> slots_;
   std::size_t next_look_ = 0;
   unsigned calls_since_look_ = 0;
-  std::vector<Imports> imports_;         // by owner
+  // By owner; null: it has offered nothing yet.
+  std::vector<std::unique_ptr<Imports>> imports_;
   bool has_refused_ = false;             // some of them could not be opened
   std::uint64_t closes_at_refusal_ = 0;  // of the handle cache
   Trial trial_;

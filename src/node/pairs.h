@@ -18,7 +18,8 @@
 namespace accord::node {
 
 // What one rank sends another in one call. Written by the sender once the receiver has settled all
-// earlier calls (offers.h), but for `taken`; counts begin anew with each call.
+// earlier calls (offers.h), but for `taken`; counts begin anew with each call. Zeros before the
+// first.
 struct alignas(128) Parcel {
   std::atomic<std::uint64_t> call{0};  // number of the call it is of, plus 1: the rest is there
   std::uint64_t size_bytes = 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -166,6 +167,35 @@ TEST(Joining, AllJoin) {
     EXPECT_EQ(1, runtime.freed);
     EXPECT_EQ(0, runtime.freed_while_open);
   }
+}
+
+// How much of the memory that groups of this process share with others is there.
+std::size_t resident_mailbox_bytes() {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t bytes = 0;
+  bool is_of_mailboxes = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' '))
+      is_of_mailboxes = line.find("accord-mailboxes") != line.npos;
+    std::size_t kilobytes = 0;
+    if (is_of_mailboxes && std::sscanf(line.c_str(), "Rss: %zu", &kilobytes) == 1)
+      bytes += kilobytes * 1024;
+  }
+  return bytes;
+}
+
+// What there is for each pair of ranks costs memory where the pair uses it.
+TEST(NodeGroup, TakesMemoryAsThereAreRanks) {
+  const auto taken_bytes = [](int size) {
+    const std::size_t before = resident_mailbox_bytes();
+    node::Group group;
+    node::Record record;
+    EXPECT_OK(group.prepare(0, size, device::host_runtime(), 0, {.region_bytes = 8 << 20}, record));
+    return resident_mailbox_bytes() - before;
+  };
+  const std::size_t of_few = taken_bytes(32);
+  EXPECT_GT(of_few, 32 * sizeof(node::Mailbox));
+  EXPECT_LE(taken_bytes(128), 5 * of_few);
 }
 
 // A rank tells its node what it has made, and nobody else.
