@@ -134,8 +134,10 @@ struct OutboxSlot {
 // What the ranks of a group share of their outboxes: one a rank.
 struct alignas(128) OutboxBoard {
   static constexpr std::size_t kSlots = 512;
-  static constexpr std::size_t kRanksMax = 64;  // a byte of a header
-  std::array<std::uint64_t, 2> cookie{};        // rank 0's is everybody's
+  // A header has a byte for it. Each rank keeps two descriptors of each other one, of which a
+  // process has a thousand as a rule.
+  static constexpr std::size_t kRanksMax = 128;
+  std::array<std::uint64_t, 2> cookie{};  // rank 0's is everybody's
   // Rank 0's counts what all ranks have changed of what they lend.
   alignas(64) std::atomic<std::uint64_t> news{0};
   // Rank 0's: how many ranks are attached.
