@@ -26,6 +26,7 @@ namespace accord::device {
 
 enum class MemoryKind { host, pinned, managed, device };
 
+class AdapterModel;
 class DeviceRuntime;
 class InboxServer;
 class PartitionReducer;
@@ -272,6 +273,9 @@ class DeviceRuntime {
   virtual int device_in_use() noexcept = 0;
 
   virtual Status describe(int device, DeviceDescription& description) = 0;
+
+  // Where adapters are pretended, too: what it takes them to reach device memory (adapter_model.h).
+  virtual AdapterModel* adapter_model() noexcept { return nullptr; }
   virtual std::vector<DeviceLink> links() { return {}; }  // none where the question makes no sense
 };
 

@@ -177,13 +177,13 @@ Status HostArena::allocate(int device, MemoryKind kind, std::size_t size_bytes, 
                               host_memory_bytes()));
   }
   auto allocation = std::make_shared<HostAllocation>();
-  allocation->device = device;
+  allocation->device = allocation->home = device;
   allocation->kind = kind;
   allocation->size_bytes = size_bytes;
   return enter(std::move(allocation), -1, pointer);
 }
 
-Status HostArena::import(int device, int file_descriptor, std::size_t size_bytes, void*& pointer) {
+Status HostArena::import(Opening of, int file_descriptor, std::size_t size_bytes, void*& pointer) {
   struct stat file {};
   if (fstat(file_descriptor, &file) != 0) {
     return Status(StatusCode::invalid_argument,
@@ -199,7 +199,8 @@ Status HostArena::import(int device, int file_descriptor, std::size_t size_bytes
                               size_bytes, file.st_size));
   }
   auto allocation = std::make_shared<HostAllocation>();
-  allocation->device = device;
+  allocation->device = of.device;
+  allocation->home = of.home;
   allocation->imported = true;
   allocation->size_bytes = size_bytes;
   return enter(std::move(allocation), file_descriptor, pointer);

@@ -31,6 +31,7 @@ struct HostAllocation {
   MemoryKind kind = MemoryKind::device;
   bool imported = false;  // opened from another process
   int device = 0;
+  int home = 0;  // the device that has the bytes; another one's where `device` has opened them
   std::byte* user = nullptr;  // what the program holds
   std::byte* alias =
       nullptr;  // where the bytes can be reached; `user` itself unless kind is device
@@ -68,7 +69,11 @@ class HostArena {
   HostAllocationRef find(const void* pointer) const;
 
   Status allocate(int device, MemoryKind kind, std::size_t size_bytes, void*& pointer);
-  Status import(int device, int file_descriptor, std::size_t size_bytes, void*& pointer);
+  struct Opening {
+    int device;
+    int home;
+  };
+  Status import(Opening of, int file_descriptor, std::size_t size_bytes, void*& pointer);
 
   // `pointer` must be the start of an allocation, imported or not as said.
   enum class Origin { own, imported };

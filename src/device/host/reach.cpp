@@ -100,20 +100,20 @@ Status HostWork::add(const HostArena& arena, const LayoutCopy& copy) {
                    high = std::max(high, offset + static_cast<std::ptrdiff_t>(length));
                  });
   if (high <= low) return Status();  // nothing but padding
-  const auto reach_elements = [&](std::byte*& address) {
+  const auto reach_elements = [&](std::byte*& address, HostAllocationRef& owner) {
     std::byte* reachable = nullptr;
     ACCORD_TRY(reach(arena, {address + low, static_cast<std::size_t>(high - low), 1, 0}, reachable,
-                     owners_.emplace_back()));
+                     owner));
     address = reachable - low;
     return Status();
   };
-  LayoutCopy reachable = copy;
-  ACCORD_TRY(reach_elements(reachable.elements));
+  ReachableLayout reachable{.copy = copy, .elements = nullptr, .other = nullptr};
+  ACCORD_TRY(reach_elements(reachable.copy.elements, reachable.elements));
   if (copy.form == LayoutCopy::Form::same) {
-    ACCORD_TRY(reach_elements(reachable.other));
+    ACCORD_TRY(reach_elements(reachable.copy.other, reachable.other));
   } else {
-    ACCORD_TRY(reach(arena, {copy.other, copy.length_bytes, 1, 0}, reachable.other,
-                     owners_.emplace_back()));
+    ACCORD_TRY(
+        reach(arena, {copy.other, copy.length_bytes, 1, 0}, reachable.copy.other, reachable.other));
   }
   laid_out_.push_back(std::move(reachable));
   return Status();
@@ -145,11 +145,28 @@ Status HostWork::add(const HostArena& arena, const Reduction& reduction) {
   return Status();
 }
 
+Traffic HostWork::traffic() const {
+  const auto home = [](const HostAllocationRef& owner) {
+    const bool is_device =
+        owner != nullptr && owner->kind != MemoryKind::host && owner->kind != MemoryKind::pinned;
+    return is_device ? owner->home : Traffic::kHost;
+  };
+  Traffic traffic;
+  for (const ReachableCopy& next : copies_)
+    traffic.add(home(next.dst_owner), home(next.src_owner), next.copy.row_bytes * next.copy.rows);
+  for (const ReachableLayout& next : laid_out_) {
+    const bool packs = next.copy.direction == LayoutCopy::Direction::pack;
+    traffic.add(home(packs ? next.other : next.elements), home(packs ? next.elements : next.other),
+                next.copy.length_bytes);
+  }
+  return traffic;
+}
+
 void HostWork::run() {
   for (const ReachableCopy& next : copies_) next.run();
-  for (const LayoutCopy& next : laid_out_) {
-    const PackArguments arguments = pack_arguments(next);
-    pack_on_host(arguments, pack_word_bytes(next, arguments), pack_is_narrow(arguments));
+  for (const ReachableLayout& next : laid_out_) {
+    const PackArguments arguments = pack_arguments(next.copy);
+    pack_on_host(arguments, pack_word_bytes(next.copy, arguments), pack_is_narrow(arguments));
   }
   if (sources_.empty()) return;
   reduction_.sources = sources_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/host/arena.h"
+#include "device/host/cost_model.h"
 #include "device/layout_copy.h"
 
 namespace accord::device {
@@ -45,12 +46,19 @@ class HostWork {
   Status add(const HostArena& arena, const CopyBatch& batch);
   Status add(const HostArena& arena, const Reduction& reduction);
   void run();
+  // What its copies move; reductions are kernels.
+  Traffic traffic() const;
 
  private:
+  struct ReachableLayout {
+    LayoutCopy copy;
+    HostAllocationRef elements;
+    HostAllocationRef other;
+  };
   Status add(const HostArena& arena, const LayoutCopy& copy);
 
   std::vector<ReachableCopy> copies_;
-  std::vector<LayoutCopy> laid_out_;
+  std::vector<ReachableLayout> laid_out_;
   Reduction reduction_{};  // its sources and copies are those below; without sources it is none
   std::vector<const void*> sources_;
   std::vector<void*> targets_;

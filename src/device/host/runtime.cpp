@@ -7,11 +7,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -19,9 +17,11 @@
 #include "base/config.h"
 #include "device/device_runtime.h"
 #include "device/host/arena.h"
+#include "device/host/cost_model.h"
 #include "device/host/inbox.h"
 #include "device/host/partitions.h"
 #include "device/host/reach.h"
+#include "device/host/test_settings.h"
 #include "device/inbox_server.h"
 #include "device/registry.h"
 
@@ -36,60 +36,15 @@ struct HostHandle {
   static constexpr std::uint64_t kMagic = 0x31747368'64726361ULL;
   std::uint64_t magic = kMagic;
   std::uint64_t size_bytes = 0;
+  std::int64_t home = 0;
 };
 
-// What copy_begin or reduce_begin left for later, see copy_polls below.
+// What copy_begin or reduce_begin left for later: the work (see copy_polls), or that it is over.
 struct PendingWork : HostWork {
   long polls_left = 0;
+  bool has_run = false;
+  CostModel::Moment end{};
 };
-
-// ACCORD_TEST_COPY_POLLS: how often copy_done must be asked before copy_begin and reduce_begin
-// take effect. 0, the default: at once; tests set it to catch those who look before the batch is
-// done.
-long copy_polls() {
-  static const long polls = [] {
-    const char* text = std::getenv("ACCORD_TEST_COPY_POLLS");
-    return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
-  }();
-  return polls;
-}
-
-// ACCORD_TEST_EXCLUSIVE_DEVICE=1: as where kernels of ranks that share a device must not wait;
-// ACCORD_TEST_KERNEL_SERVER=N: for any but those of the same server; ACCORD_TEST_TURN_US=N: what a
-// turn takes.
-KernelPlace host_place() {
-  static const KernelPlace place = [] {
-    const char* const server = std::getenv("ACCORD_TEST_KERNEL_SERVER");
-    const char* const turn = std::getenv("ACCORD_TEST_TURN_US");
-    return KernelPlace{
-        .device = std::getenv("ACCORD_TEST_EXCLUSIVE_DEVICE") != nullptr ? std::uint64_t{1} : 0,
-        .server = server != nullptr ? std::strtoull(server, nullptr, 10) : 0,
-        .turn_us = turn != nullptr ? std::strtoull(turn, nullptr, 10) : 0};
-  }();
-  return place;
-}
-
-// ACCORD_TEST_KERNEL_FILE: while this file exists, a kernel of this process runs for which a driver
-// makes those wait that allocate, page-lock, export or open memory; another one tells that some had
-// to. Also ACCORD_TEST_PIN=none: no memory can be page-locked.
-void wait_for_kernel() {
-  static const char* const path = std::getenv("ACCORD_TEST_KERNEL_FILE");
-  if (path == nullptr || access(path, F_OK) != 0) return;
-  std::ofstream(std::string(path) + ".waited");
-  while (access(path, F_OK) == 0) usleep(500);
-}
-Status pin_pages() {
-  wait_for_kernel();
-  static const bool refuses = std::getenv("ACCORD_TEST_PIN") != nullptr;
-  if (refuses) return {StatusCode::no_memory, "page-locked memory: a test asks for none"};
-  return {};
-}
-
-// ACCORD_TEST_DEFAULT_STREAM=busy: as where the program has work in the default stream.
-bool default_stream_is_busy() {
-  const char* const text = std::getenv("ACCORD_TEST_DEFAULT_STREAM");
-  return text != nullptr && std::strcmp(text, "busy") == 0;
-}
 
 // Equal in all processes of this machine and nowhere else, as the UUID of a real device is.
 std::string boot_id() {
@@ -202,12 +157,15 @@ class HostRuntime final : public DeviceRuntime {
   }
   int device_count() override { return static_cast<int>(config().host_devices); }
   int device_in_use() noexcept override { return arena_.in_use() ? 0 : -1; }
+  AdapterModel* adapter_model() noexcept override { return costs_.get(); }
   Status describe(int device, DeviceDescription& description) override;
 
  private:
   Status check_device(int device);
   Status begin(std::unique_ptr<PendingWork> work, CopyTicket& ticket);
+  void run(HostWork& work) const;
 
+  const std::unique_ptr<CostModel> costs_ = CostModel::of_settings();  // null: all costs nothing
   HostArena arena_;
   HostInboxServer inbox_server_{arena_};
 };
@@ -235,13 +193,23 @@ Status HostRuntime::copy(int device, std::span<const Copy> copies) {
   if (copies.size() == 1 && copies[0].row_bytes > 0 && copies[0].rows > 0) {  // no list needed
     ReachableCopy reachable;
     ACCORD_TRY(reach(arena_, copies[0], reachable));
-    reachable.run();
-    return Status();
+    if (costs_ == nullptr) {
+      reachable.run();
+      return Status();
+    }
   }
   HostWork work;
   ACCORD_TRY(work.add(arena_, copies));
-  work.run();
+  run(work);
   return Status();
+}
+
+// The CPU's own copying is part of the time that it is to take.
+void HostRuntime::run(HostWork& work) const {
+  if (costs_ == nullptr) return work.run();
+  const CostModel::Moment end = costs_->begin(work.traffic());
+  work.run();
+  CostModel::wait_until(end);
 }
 
 Status HostRuntime::copy_batch(int device, const CopyBatch& batch) {
@@ -249,13 +217,13 @@ Status HostRuntime::copy_batch(int device, const CopyBatch& batch) {
   ACCORD_TRY(check_device(device));
   HostWork work;
   ACCORD_TRY(work.add(arena_, batch));
-  work.run();
+  run(work);
   return Status();
 }
 
 Status HostRuntime::copy_begin(int device, std::span<const Copy> copies, CopyTicket& ticket) {
   ticket.handle = nullptr;
-  if (copy_polls() <= 0) return copy(device, copies);
+  if (copy_polls() <= 0 && costs_ == nullptr) return copy(device, copies);
   ACCORD_TRY(check_device(device));
   auto work = std::make_unique<PendingWork>();
   ACCORD_TRY(work->add(arena_, copies));
@@ -272,9 +240,10 @@ Status HostRuntime::batch_begin(int device, const CopyBatch& batch, CopyTicket& 
 
 Status HostRuntime::copy_done(CopyTicket& ticket, bool& done) {
   auto* work = static_cast<PendingWork*>(ticket.handle);
-  done = work == nullptr || --work->polls_left <= 0;
+  done = work == nullptr ||
+         (--work->polls_left <= 0 && (costs_ == nullptr || CostModel::has_come(work->end)));
   if (work == nullptr || !done) return Status();
-  work->run();
+  if (!work->has_run) work->run();
   delete work;
   ticket.handle = nullptr;
   return Status();
@@ -282,11 +251,13 @@ Status HostRuntime::copy_done(CopyTicket& ticket, bool& done) {
 
 Status HostRuntime::begin(std::unique_ptr<PendingWork> work, CopyTicket& ticket) {
   work->polls_left = copy_polls();
+  if (costs_ != nullptr) work->end = costs_->begin(work->traffic());
   if (work->polls_left <= 0) {
     work->run();
-  } else {
-    ticket.handle = work.release();
+    work->has_run = true;
+    if (costs_ == nullptr || CostModel::has_come(work->end)) return Status();
   }
+  ticket.handle = work.release();
   return Status();
 }
 
@@ -449,6 +420,7 @@ Status HostRuntime::export_memory(const void* pointer, ExportedMemory& exported)
   }
   HostHandle handle;
   handle.size_bytes = owner->size_bytes;
+  handle.home = owner->home;
   exported.bytes.resize(sizeof handle);
   std::memcpy(exported.bytes.data(), &handle, sizeof handle);
   exported.file_descriptor = descriptor;
@@ -470,7 +442,8 @@ Status HostRuntime::open_memory(int device, const ExportedMemory& exported, void
     return Status(StatusCode::invalid_argument, "open: no handle of the host runtime");
   }
   const auto size_bytes = static_cast<std::size_t>(handle.size_bytes);
-  ACCORD_TRY(arena_.import(device, exported.file_descriptor, size_bytes, pointer));
+  ACCORD_TRY(arena_.import({device, static_cast<int>(handle.home)}, exported.file_descriptor,
+                           size_bytes, pointer));
   note_active();
   return Status();
 }
