@@ -13,7 +13,9 @@
 #include <string_view>
 #include <utility>
 
+#include "device/registry.h"
 #include "net/address_table.h"
+#include "net/paced_worker.h"
 #include "net/ucx.h"
 
 namespace accord::net {
@@ -450,6 +452,8 @@ Status Worker::open(const Options& options, std::unique_ptr<Worker>& made) {
   auto worker = std::make_unique<UcxWorker>(*ucx);
   ACCORD_TRY(worker->start(options));
   made = std::move(worker);
+  if (device::AdapterModel* const model = device::default_runtime().adapter_model())
+    made = make_paced(std::move(made), *model);
   return {};
 }
 
