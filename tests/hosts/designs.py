@@ -8,6 +8,9 @@ reads 962 MB/s of device memory and writes 5,280 MB/s; device memory is copied t
 one factor, so that no core is a limit. Copies of the host runtime are memcpy, far faster than that: host links stand for
 them. Symmetric, an adapter reads device memory as fast as it writes it.
 
+With --machine each host has one link, whose rate is that of the machine's network, and the host runtime has copies and
+adapters of that machine (src/device/host/machines.def, ACCORD_HOST_MACHINE), as many times slower as --slowdown says.
+
 What goes between two hosts: messages from device to device, and from device to host memory; and collectives and a stencil's
 exchange of more ranks, written as messages. Records go to DIRECTORY/<what>-<links>.jsonl, a way a design, in place of those
 of the same design that are there already.
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +30,7 @@ from measuring import add_arguments, run_bench
 MB_OUT_OF_DEVICE, MB_INTO_DEVICE, MB_COPIED = 962, 5280, 6900
 PATIENCE_MS = 5
 OUT_OF_DEVICE = {"asymmetric": MB_OUT_OF_DEVICE, "symmetric": MB_INTO_DEVICE}
+MACHINES = Path(__file__).resolve().parents[2] / "src/device/host/machines.def"
 MESSAGES = ["latency", "bandwidth", "bibandwidth"]
 COLLECTIVES = ["alltoall", "gather", "allgather", "stencil"]
 
@@ -37,15 +42,23 @@ class Comparison:
     bench: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str) -> Comparison:
-        """device, host, or the ranks of each host, as in 4,4."""
-        if text in ("device", "host"):
-            sizes = ["--min", "1K", "--max", "4M", "--factor", "4", "--window", "4"]
+    def of(cls, text: str, sizes: str | None) -> Comparison:
+        """device, host, or the ranks of each host, as in 4,4; sizes as in 64K,4M."""
+        is_pair = text in ("device", "host")
+        least, most = (sizes or ("1K,4M" if is_pair else "64K,256K")).split(",")
+        size = ["--min", least, "--max", most, "--factor", "4"]
+        if is_pair:
+            size += ["--window", "4"]
             memory = ["--send-memory", "device", "--recv-memory", text]
-            return cls(text, "1,1", (*MESSAGES, *sizes, *memory))
-        sizes = ["--min", "64K", "--max", "256K", "--factor", "4"]
+            return cls(text, "1,1", (*MESSAGES, *size, *memory))
         rest = ["--memory", "device", "--peer", "messages"]
-        return cls(text.replace(",", "+"), text, (*COLLECTIVES, *sizes, *rest))
+        return cls(text.replace(",", "+"), text, (*COLLECTIVES, *size, *rest))
+
+
+def networks() -> dict[str, int]:
+    """Of each machine: what its network moves, in MB/s."""
+    rows = re.findall(r"^MACHINE\((\w+), ([\d, ]+)\)", MACHINES.read_text(), re.MULTILINE)
+    return {name: int(row.split(",")[7]) for name, row in rows}
 
 
 def arguments() -> argparse.Namespace:
@@ -56,6 +69,21 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--links", nargs="+", choices=list(OUT_OF_DEVICE), default=list(OUT_OF_DEVICE)
+    )
+    parser.add_argument(
+        "--machine",
+        nargs="+",
+        choices=list(networks()),
+        help="machines of machines.def, instead of --links",
+    )
+    parser.add_argument(
+        "--slowdown",
+        type=int,
+        default=500,
+        help="how many times slower these are (default: 500)",
+    )
+    parser.add_argument(
+        "--sizes", help="of messages and blocks, as in 64K,4M (default: as records have them)"
     )
     parser.add_argument(
         "--what",
@@ -76,32 +104,48 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def shape_of(what: Comparison, links: str, scale: float) -> list[str]:
-    def rate(megabytes: int) -> str:
-        return f"{round(megabytes * 8e3 * scale)}kbit"
+def shape_of(options: argparse.Namespace, what: Comparison, links: str) -> list[str]:
+    def rate(megabytes: float) -> str:
+        return f"{round(megabytes * 8e3)}kbit"
 
-    shape = ["--ranks", what.ranks, "--out", rate(MB_COPIED), "--in", rate(MB_COPIED)]
-    shape += ["--device-out", rate(OUT_OF_DEVICE[links])]
-    return [*shape, "--device-in", rate(MB_INTO_DEVICE)]
+    shape = ["--ranks", what.ranks]
+    if options.machine:
+        network = rate(networks()[links] / options.slowdown)
+        return [*shape, "--out", network, "--in", network]
+    copied = rate(MB_COPIED * options.scale)
+    shape += ["--out", copied, "--in", copied]
+    shape += ["--device-out", rate(OUT_OF_DEVICE[links] * options.scale)]
+    return [*shape, "--device-in", rate(MB_INTO_DEVICE * options.scale)]
+
+
+def settings_of(
+    options: argparse.Namespace, what: Comparison, links: str, design: str
+) -> dict[str, str]:
+    # A receiver takes as many times longer as its links are slower.
+    slower = options.slowdown if options.machine else 1 / options.scale
+    settings = {
+        "ACCORD_NET_DESIGN": design,
+        "ACCORD_NET_PATIENCE_MS": str(round(PATIENCE_MS * slower)),
+    }
+    if design == "auto" and options.table is not None:
+        settings["ACCORD_NET_DESIGN"] = "table"
+        settings["ACCORD_TABLE"] = str(options.table.absolute())
+    if options.machine:
+        settings["ACCORD_HOST_MACHINE"] = links
+        settings["ACCORD_HOST_SLOWDOWN"] = str(options.slowdown)
+        settings["ACCORD_HOST_DEVICES"] = what.ranks.split(",")[0]
+    return settings
 
 
 def measure(
     options: argparse.Namespace, what: Comparison, links: str, design: str
 ) -> list[dict]:
     bench = [*what.bench, "--seconds", options.seconds, "--warmup", "1"]
-    shape = shape_of(what, links, options.scale)
-    # A receiver takes as many times longer as its links are slower.
-    patience_ms = round(PATIENCE_MS / options.scale)
-    settings = {
-        "ACCORD_NET_DESIGN": design,
-        "ACCORD_NET_PATIENCE_MS": str(patience_ms),
-    }
-    if design == "auto" and options.table is not None:
-        settings["ACCORD_NET_DESIGN"] = "table"
-        settings["ACCORD_TABLE"] = str(options.table.absolute())
+    shape = shape_of(options, what, links)
+    settings = settings_of(options, what, links, design)
     found = run_bench(options, shape, bench, settings)
     return [
-        in_place(record, what, links, design, shape)
+        in_place(options, record, what, links, design, shape)
         for record in found
         if "median_us" in record and is_of_design(record)
     ]
@@ -116,22 +160,32 @@ def is_of_design(record: dict) -> bool:
 
 
 def in_place(
-    record: dict, what: Comparison, links: str, design: str, shape: list[str]
+    options: argparse.Namespace,
+    record: dict,
+    what: Comparison,
+    links: str,
+    design: str,
+    shape: list[str],
 ) -> dict:
     """As records of ways that ran beside each other, of which auto is ours."""
     hosts = len(what.ranks.split(","))
+    bed = f"{links} links"
+    command = f"--links {links}"
+    if options.machine:
+        bed = f"as {links}, {options.slowdown} times slower"
+        command = f"--machine {links} --slowdown {options.slowdown}"
     return {
         **{key: record[key] for key in record if key not in ("algorithm", "ratio")},
         "way": design,
         "ours": design == "auto",
         "machine": {
             **record["machine"],
-            "host": f"{hosts} hosts of one machine, {links} links",
+            "host": f"{hosts} hosts of one machine, {bed}",
         },
         "mpi_library": record["mpi_library"].split(",")[0],
         "settings": {},
         "table": Path(record["table"]).name,
-        "command": f"designs.py --what {what.ranks if '+' in what.name else what.name} --links {links}",
+        "command": f"designs.py --what {what.ranks if '+' in what.name else what.name} {command}",
         "date": "",
         "measured": record["date"],
         "hosts": shape,
@@ -182,8 +236,9 @@ def tables(title: str, records: list[dict]) -> str:
 
 def main() -> int:
     options = arguments()
-    for links in options.links:
-        for what in map(Comparison.of, options.what):
+    for links in options.machine or options.links:
+        for text in options.what:
+            what = Comparison.of(text, options.sizes)
             file = options.directory / f"{what.name}-{links}.jsonl"
             for design in options.designs:
                 records = merge(file, measure(options, what, links, design), design)
