@@ -18,8 +18,10 @@ class AdapterModel {
   // An adapter begins to read these bytes of device memory, once it has read what others asked for.
   // Says when they may be given to the network so that their last byte leaves as it has been read.
   virtual Moment begin_read(int device, std::size_t size_bytes) = 0;
-  // The last of these bytes has come by the network: when it is in device memory.
-  virtual Moment end_write(int device, std::size_t size_bytes) = 0;
+  // The last of these bytes has come by the network: when it is in device memory. They came no
+  // faster than the network sends or, out of device memory, than an adapter reads.
+  enum class From { host, device };
+  virtual Moment end_write(int device, std::size_t size_bytes, From from) = 0;
   // The same of a device elsewhere. `free`: when that has taken what came before; kept by the
   // caller.
   virtual Moment end_write_at_peer(Moment& free, std::size_t size_bytes) = 0;

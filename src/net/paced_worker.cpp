@@ -79,7 +79,9 @@ class PacedWorker final : public Worker {
   }
   Ticket receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes,
                  const Where& where) override {
-    return come(where, size_bytes, worker_->receive(peer, tag, memory, size_bytes, where));
+    // As a rule it comes out of device memory: nobody here knows.
+    return come(where, size_bytes, AdapterModel::From::device,
+                worker_->receive(peer, tag, memory, size_bytes, where));
   }
   Status share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made,
                const Where& where) override {
@@ -101,7 +103,8 @@ class PacedWorker final : public Worker {
   // Nobody gets from a device's memory: regions that are read are a proxy's.
   Ticket get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from, RemoteRegion& region,
              const Where& where) override {
-    return come(where, size_bytes, worker_->get(peer, to, size_bytes, from, inner(region), where));
+    return come(where, size_bytes, AdapterModel::From::host,
+                worker_->get(peer, to, size_bytes, from, inner(region), where));
   }
 
   Status poll(Ticket& ticket, bool& done) override;
@@ -126,7 +129,7 @@ class PacedWorker final : public Worker {
     (void)::epoll_ctl(descriptor_, EPOLL_CTL_ADD, descriptor, &event);
   }
   Ticket leave(const Where& where, std::size_t size_bytes, std::function<Ticket()> begin);
-  Ticket come(const Where& where, std::size_t size_bytes, Ticket begun);
+  Ticket come(const Where& where, std::size_t size_bytes, AdapterModel::From from, Ticket begun);
   Ticket keep(std::unique_ptr<Paced> paced);
   void wait(Paced& paced, Moment until);
   bool is_time(Paced& paced);
@@ -171,13 +174,14 @@ Ticket PacedWorker::leave(const Where& where, std::size_t size_bytes,
   return keep(std::move(paced));
 }
 
-Ticket PacedWorker::come(const Where& where, std::size_t size_bytes, Ticket begun) {
+Ticket PacedWorker::come(const Where& where, std::size_t size_bytes, AdapterModel::From from,
+                         Ticket begun) {
   const std::lock_guard locked(mutex_);
   auto paced = std::make_unique<Paced>();
   paced->ticket = std::move(begun);
   if (is_on_device(where))
-    paced->end = [this, device = where.device, size_bytes] {
-      return model_.end_write(device, size_bytes);
+    paced->end = [this, device = where.device, size_bytes, from] {
+      return model_.end_write(device, size_bytes, from);
     };
   return keep(std::move(paced));
 }

@@ -181,6 +181,7 @@ def in_place(
         "machine": {
             **record["machine"],
             "host": f"{hosts} hosts of one machine, {bed}",
+            "name": f"{hosts} hosts of one machine, {bed}",
         },
         "mpi_library": record["mpi_library"].split(",")[0],
         "settings": {},

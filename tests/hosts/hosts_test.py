@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import designs
 import pytest
 
 HOSTS = Path(__file__).with_name("hosts.py")
@@ -321,3 +322,14 @@ def test_nothing_stays_when_it_is_killed(tmp_path: Path) -> None:
     while list(with_marker(marker)) and time.monotonic() < end:
         time.sleep(0.1)
     assert not list(with_marker(marker))
+
+
+def test_designs_know_the_machines() -> None:
+    machines = designs.networks()
+    lines = designs.MACHINES.read_text().splitlines()
+    assert len(machines) == sum(
+        line.startswith("MACHINE(") and "," in line for line in lines
+    )
+    assert machines["mic"] == 6800
+    settings = (designs.MACHINES.parents[2] / "base/config.def").read_text()
+    assert f'"none|{"|".join(machines)}: ' in settings

@@ -133,8 +133,10 @@ Moment CostModel::begin_read(int device, std::size_t size_bytes) {
 }
 
 // It has written meanwhile what came before the last byte.
-Moment CostModel::end_write(int device, std::size_t size_bytes) {
-  const Nanoseconds began = now_ns() - on_wire(size_bytes);
+Moment CostModel::end_write(int device, std::size_t size_bytes, From from) {
+  Nanoseconds comes = on_wire(size_bytes);
+  if (from == From::device) comes = std::max(comes, duration(Link::adapter_reads, size_bytes));
+  const Nanoseconds began = now_ns() - comes;
   return moment(take(device, Link::adapter_writes, size_bytes, began) +
                 machine_[Link::adapter_writes].latency_ns);
 }

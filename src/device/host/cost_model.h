@@ -70,7 +70,7 @@ class CostModel final : public AdapterModel {
   static bool has_come(Moment moment);
 
   Moment begin_read(int device, std::size_t size_bytes) override;
-  Moment end_write(int device, std::size_t size_bytes) override;
+  Moment end_write(int device, std::size_t size_bytes, From from) override;
   Moment end_write_at_peer(Moment& free, std::size_t size_bytes) override;
 
  private:
