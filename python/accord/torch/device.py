@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Tensors on a GPU: how an operation is ordered with the streams of PyTorch.
+
+MPI knows no streams. So an operation records an event on the stream that is current where c10d was called, and
+MPI is called once the event has passed. What MPI has written is there for all streams as soon as MPI's request
+is complete; `Work.wait()` therefore waits on the host, unlike that of the nccl backend. A stream that waited for
+a flag instead could wait for itself: drivers before CUDA 12.1 let an MPI call wait for the default stream
+(docs/data-order.md).
+
+What is left to do by kernels afterwards (unpacking, dividing) runs on a stream of this module, and `join`
+lets the current stream wait for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from functools import cache
+
+import torch
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device=device)
+
+
+@cache
+def mpi_takes_device_memory() -> bool:
+    """Whether Accord is in this process, before MPI; an MPI alone would crash."""
+    return hasattr(ctypes.CDLL(None), "accord_malloc")
+
+
+class DeviceSide:
+    """Of one operation, made on the thread that calls c10d, when all that it launches is launched."""
+
+    __slots__ = ("_finished", "_written", "device")
+
+    def __init__(self, device: torch.device) -> None:
+        if torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("MPI calls cannot be captured in a CUDA graph")
+        self.device = device
+        self._finished: torch.cuda.Event | None = None
+        self._written = torch.cuda.Event()
+        self._written.record(torch.cuda.current_stream(device))
+
+    def is_ready(self) -> bool:
+        return bool(self._written.query())
+
+    def finish(self, launch: Callable[[], None]) -> None:
+        """Runs it where its kernels go to the side stream."""
+        stream = _side_stream(self.device)
+        with torch.cuda.device(self.device), torch.cuda.stream(stream):
+            stream.wait_event(self._written)
+            launch()
+            self._finished = torch.cuda.Event()
+            self._finished.record(stream)
+
+    def join(self) -> None:
+        """Lets the current stream wait for what `finish` launched."""
+        if self._finished is not None:
+            torch.cuda.current_stream(self.device).wait_event(self._finished)
+
+
+def used_on_side_stream(device: torch.device, tensors: Iterable[torch.Tensor]) -> None:
+    """Tells the allocator, which would else give their memory away once nobody refers to them."""
+    stream = _side_stream(device)
+    for tensor in tensors:
+        tensor.record_stream(stream)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Starts operations and sees to their completion: one engine a process.
+
+All calls of MPI are non-blocking (`MPI_Iallreduce` and its like). Those of a group start in the program's
+order, which is the same on all ranks. Groups do not wait for each other: had each call blocked one thread
+until it was over, two ranks that use two groups in different orders would wait for each other for ever.
+
+An operation on CPU tensors starts in the caller's thread. One on a device waits in its group's queue until
+the stream has written the tensors. What is under way is polled by whoever waits for a Work, since nothing is
+quicker. A thread of the engine polls where nobody waits: it completes the futures behind which DDP overlaps
+with the backward pass, and lets late operations fail.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from mpi4py import MPI
+
+from accord.torch.members import Members
+from accord.torch.operation import Operation
+
+_SPINS = 200  # polls before a thread that polls begins to sleep in between
+_LONGEST_NAP_S = 200e-6
+
+
+def _pause(idle_polls: int) -> None:
+    """Between two polls of which the first found nothing."""
+    if idle_polls < _SPINS:
+        if idle_polls & 7 == 7:
+            time.sleep(0)
+    else:
+        time.sleep(min(_LONGEST_NAP_S, 1e-6 * (idle_polls - _SPINS)))
+
+
+class Engine:
+    """`lock` guards the lists, the queues of all groups, and the calls of MPI for them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Members] = []  # groups whose queue is not empty
+        self._under_way: list[Operation] = []
+        self._abandoned: list[Operation] = []  # late ones, whose tensors MPI may still use
+        self._wake = threading.Condition()
+        self._pollers = 0  # threads that wait for a Work
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+            raise RuntimeError(
+                "accord.torch makes MPI calls from several threads, but MPI was started without "
+                "MPI_THREAD_MULTIPLE; leave mpi4py.rc.thread_level as it is"
+            )
+        atexit.register(self._stop)
+
+    def submit(self, operation: Operation, is_async: bool) -> None:
+        """Raises what MPI has against the operation, if it starts here."""
+        members = operation.members
+        if members.failure is not None:
+            operation.fail(f"the group cannot be used any more: {members.failure}")
+            raise operation.error  # type: ignore[misc]
+        with self._lock:
+            if operation.device is None and not members.queue:
+                operation.begin()
+                if operation.error is not None:
+                    raise operation.error
+                self._under_way.append(operation)
+            else:
+                if not members.queue:
+                    self._waiting.append(members)
+                members.queue.append(operation)
+        if is_async:
+            self._rouse()
+
+    def wait(self, operation: Operation, timeout_s: float) -> bool:
+        """Until it is done; False if it is not so in the time (0: in its own, after which it fails)."""
+        if operation.done:
+            return True
+        end = time.monotonic() + timeout_s if timeout_s > 0 else float("inf")
+        with self._wake:
+            self._pollers += 1
+        idle = 0
+        try:
+            while not operation.done:
+                if self.poll(idle):
+                    idle = 0
+                elif idle > _SPINS and time.monotonic() > end:
+                    return False
+                else:
+                    idle += 1
+                    _pause(idle)
+        finally:
+            with self._wake:
+                self._pollers -= 1
+                if self._pollers == 0 and (self._under_way or self._waiting):
+                    self._wake.notify()
+        return True
+
+    def poll(self, idle: int = 0) -> bool:
+        """One look at all; whether any operation was completed."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._waiting:
+                self._start_what_is_ready()
+            completed = [each for each in self._under_way if each.is_complete()]
+            if idle > _SPINS:
+                completed += self._late()
+            for each in completed:
+                if each in self._under_way:
+                    self._under_way.remove(each)
+        finally:
+            self._lock.release()
+        for each in completed:
+            self._complete(each)
+        return bool(completed)
+
+    def on_done(self, operation: Operation, call: Callable[[], None]) -> None:
+        """Calls it once the operation is done, which may be now."""
+        with self._lock:
+            if not operation.done:
+                operation.callbacks.append(call)
+                call = None  # type: ignore[assignment]
+        if call is not None:
+            call()
+        else:
+            self._rouse()
+
+    def _complete(self, operation: Operation) -> None:
+        operation.complete()
+        with self._lock:
+            operation.done = True
+            callbacks, operation.callbacks = operation.callbacks, []
+        for call in callbacks:
+            call()
+
+    def _start_what_is_ready(self) -> None:
+        for members in self._waiting:
+            queue = members.queue
+            while queue and queue[0].is_ready():
+                operation = queue.popleft()
+                operation.begin()
+                self._under_way.append(operation)
+        self._waiting = [members for members in self._waiting if members.queue]
+
+    def _late(self) -> list[Operation]:
+        """Makes what is past its time fail, with all that its group would start later."""
+        now = time.monotonic()
+        late = [each for each in self._under_way if now > each.deadline and each.error is None]
+        for members in self._waiting:
+            if members.queue[0].deadline < now:
+                late.append(members.queue[0])
+        for operation in late:
+            self._give_up(operation)
+        failed = [each for each in self._under_way if each in late]
+        for members in self._waiting:
+            if members.failure is not None:
+                failed += members.queue
+                for operation in members.queue:
+                    if operation.error is None:
+                        operation.fail(f"not started, since its group failed: {members.failure}")
+                members.queue.clear()
+        self._waiting = [members for members in self._waiting if members.queue]
+        return failed
+
+    def _give_up(self, operation: Operation) -> None:
+        state = "has not completed" if operation.requests else "could not start"
+        operation.fail(
+            f"timed out: it {state} in time; a rank may have died, be late, or have made other calls"
+        )
+        operation.members.failure = operation.error
+        self._abandoned.append(operation)
+
+    def _rouse(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="accord.torch", daemon=True)
+            self._thread.start()
+        with self._wake:
+            self._wake.notify()
+
+    def _run(self) -> None:
+        idle = 0
+        while True:
+            with self._wake:
+                while not self._stopping and (
+                    self._pollers or not (self._under_way or self._waiting)
+                ):
+                    self._wake.wait()
+                    idle = 0
+                if self._stopping:
+                    return
+            if self.poll(idle):
+                idle = 0
+            else:
+                idle += 1
+                _pause(idle)
+
+    def forget(self, members: Members) -> None:
+        """Of a group that ends: completes what it has under way, as far as that is possible in its time."""
+        mine = [each for each in [*self._under_way, *members.queue] if each.members is members]
+        for operation in mine:
+            self.wait(operation, 0)
+
+    def _stop(self) -> None:
+        """As the process ends, before mpi4py ends MPI."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+        if self._abandoned and not MPI.Is_finalized():
+            # MPI_Finalize would wait for what never completes, and the job would not end.
+            print(f"accord: {self._abandoned[0].error}; ending the job", file=sys.stderr, flush=True)
+            MPI.COMM_WORLD.Abort(1)
+
+
+_engine: Engine | None = None
+_making = threading.Lock()
+
+
+def engine() -> Engine:
+    global _engine
+    if _engine is None:
+        with _making:
+            _engine = _engine or Engine()
+            os.register_at_fork(after_in_child=_lose)
+    return _engine
+
+
+def _lose() -> None:
+    """A child of fork has neither MPI nor the thread: a data loader's worker, say."""
+    if _engine is not None:
+        atexit.unregister(_engine._stop)

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""The words of errors: each names operation, group and rank."""
+
+from __future__ import annotations
+
+from mpi4py import MPI
+from torch.distributed import DistBackendError
+
+__all__ = ["DistBackendError", "mpi_text", "where"]
+
+
+def where(operation: str, group: str, rank: int, size: int) -> str:
+    return f"accord: {operation} of group {group!r}, rank {rank} of {size}"
+
+
+def mpi_text(error: MPI.Exception) -> str:
+    return " ".join(str(error.Get_error_string()).split())

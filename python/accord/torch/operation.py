@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""One call of c10d on its way through MPI: not started, started, done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from mpi4py import MPI
+
+from accord.torch.device import DeviceSide
+from accord.torch.errors import DistBackendError, mpi_text
+from accord.torch.members import Members
+
+Start = Callable[[], list[MPI.Request]]
+
+
+class Operation:
+    """`start` makes MPI's non-blocking calls; `finish`, if any, does the rest once these are complete.
+
+    The fields are the engine's, under its lock, until `done`.
+    """
+
+    __slots__ = (
+        "callbacks",
+        "deadline",
+        "device",
+        "done",
+        "error",
+        "finish",
+        "kept",
+        "members",
+        "name",
+        "number",
+        "requests",
+        "result",
+        "source",
+        "start",
+        "status",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        members: Members,
+        start: Start,
+        finish: Callable[[], None] | None,
+        result: list[Any],
+        kept: Any,
+        timeout_s: float,
+        device: DeviceSide | None = None,
+        status: MPI.Status | None = None,
+    ) -> None:
+        self.name = name
+        self.members = members
+        self.start = start
+        self.finish = finish
+        self.result = result
+        self.kept = kept  # tensors that MPI reads or writes
+        self.device = device
+        self.status = status  # of a receive
+        members.calls += 1
+        self.number = members.calls
+        self.deadline = time.monotonic() + (timeout_s if timeout_s > 0 else members.timeout_s)
+        self.requests: list[MPI.Request] = []
+        self.done = False
+        self.error: Exception | None = None
+        self.source = -1
+        self.callbacks: list[Callable[[], None]] = []
+
+    def describe(self) -> str:
+        return self.members.where(f"{self.name} (call {self.number})")
+
+    def fail(self, text: str, cause: BaseException | None = None) -> None:
+        self.error = DistBackendError(f"{self.describe()}: {text}")
+        self.error.__cause__ = cause
+
+    def is_ready(self) -> bool:
+        """Whether what wrote the tensors on a device has finished."""
+        return self.device is None or self.device.is_ready()
+
+    def begin(self) -> None:
+        try:
+            self.requests = self.start()
+        except MPI.Exception as error:
+            self.fail(mpi_text(error), error)
+
+    def is_complete(self) -> bool:
+        """Lets MPI make progress; also true after an error."""
+        if self.error is not None:
+            return True
+        try:
+            requests = self.requests
+            if len(requests) == 1:
+                complete = requests[0].Test(self.status)
+            else:
+                complete = MPI.Request.Testall(requests)
+            if complete and self.status is not None:
+                self._look_at_message(self.status)
+            return bool(complete)
+        except MPI.Exception as error:
+            self.fail(mpi_text(error), error)
+            return True
+
+    def _look_at_message(self, status: MPI.Status) -> None:
+        """MPI takes a shorter message without a word, and leaves the rest of the tensor as it was."""
+        self.source = status.Get_source()
+        tensor: torch.Tensor = self.result[0]
+        expected = tensor.numel() * tensor.element_size()
+        if (came := status.Get_elements(MPI.BYTE)) != expected:
+            self.fail(f"got {came} bytes from rank {self.source} for a tensor of {expected}")
+
+    def complete(self) -> None:
+        """Outside of the engine's lock, by one thread alone: it may run functions of the user."""
+        if self.error is None and self.finish is not None:
+            try:
+                if self.device is None:
+                    self.finish()
+                else:
+                    self.device.finish(self.finish)
+            except Exception as error:
+                self.fail(f"its result could not be stored: {error}", error)
+        if self.error is None:
+            self.kept = self.start = self.finish = None  # type: ignore[assignment]

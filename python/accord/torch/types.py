@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""How tensors and reductions of PyTorch are said in MPI.
+
+What only moves goes as unsigned integers of the element's size, so that any dtype can. A reduction needs a
+type that MPI can compute with:
+
+- bool goes as bytes: a sum is their maximum, as in PyTorch's nccl backend.
+- float16 and bfloat16 are added in float32 on the CPU, since few MPIs have them and none adds them quickly; on
+  a device as themselves where the MPI names the type, since Accord's kernels add them there.
+- AVG is a sum that is divided afterwards; PREMUL_SUM multiplies before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from mpi4py import MPI
+from torch.distributed import ReduceOp
+
+_buffer = getattr(MPI, "buffer", None) or MPI.memory
+
+_MOVED = {
+    1: MPI.UINT8_T,
+    2: MPI.UINT16_T,
+    4: MPI.UINT32_T,
+    8: MPI.UINT64_T,
+    16: MPI.C_DOUBLE_COMPLEX,
+}
+
+_REDUCED = {
+    torch.uint8: MPI.UINT8_T,
+    torch.int8: MPI.INT8_T,
+    torch.int16: MPI.INT16_T,
+    torch.int32: MPI.INT32_T,
+    torch.int64: MPI.INT64_T,
+    torch.float32: MPI.FLOAT,
+    torch.float64: MPI.DOUBLE,
+    torch.complex64: MPI.C_FLOAT_COMPLEX,
+    torch.complex128: MPI.C_DOUBLE_COMPLEX,
+    torch.bool: MPI.UINT8_T,
+}
+for _name, _type in (("uint16", MPI.UINT16_T), ("uint32", MPI.UINT32_T), ("uint64", MPI.UINT64_T)):
+    if hasattr(torch, _name):
+        _REDUCED[getattr(torch, _name)] = _type
+
+_HALVES = (torch.float16, torch.bfloat16)
+
+_Kind = ReduceOp.RedOpType
+_OPS = {
+    _Kind.SUM: MPI.SUM,
+    _Kind.AVG: MPI.SUM,
+    _Kind.PREMUL_SUM: MPI.SUM,
+    _Kind.PRODUCT: MPI.PROD,
+    _Kind.MIN: MPI.MIN,
+    _Kind.MAX: MPI.MAX,
+    _Kind.BAND: MPI.BAND,
+    _Kind.BOR: MPI.BOR,
+    _Kind.BXOR: MPI.BXOR,
+}
+_BOOL_OPS = {
+    _Kind.SUM: MPI.MAX,
+    _Kind.PRODUCT: MPI.MIN,
+    _Kind.MIN: MPI.MIN,
+    _Kind.MAX: MPI.MAX,
+    _Kind.BAND: MPI.BAND,
+    _Kind.BOR: MPI.BOR,
+    _Kind.BXOR: MPI.BXOR,
+}
+_BITWISE = (_Kind.BAND, _Kind.BOR, _Kind.BXOR)
+_ORDERED = (_Kind.MIN, _Kind.MAX)
+
+
+def _device_halves() -> dict[torch.dtype, MPI.Datatype]:
+    """The MPI's own types, which Accord's kernels know."""
+    types = {}
+    if getattr(MPI, "FLOAT16_T", MPI.DATATYPE_NULL) != MPI.DATATYPE_NULL:
+        types[torch.float16] = MPI.FLOAT16_T
+    bfloat16 = getattr(MPI, "BFLOAT16_T", MPI.DATATYPE_NULL)
+    if bfloat16 != MPI.DATATYPE_NULL:
+        types[torch.bfloat16] = bfloat16
+    return types
+
+
+_DEVICE_HALVES = _device_halves()
+
+
+def moved(tensor: torch.Tensor) -> list[Any]:
+    """A tensor as a buffer of mpi4py, of which MPI copies the bytes."""
+    address, size = tensor.data_ptr(), tensor.element_size()
+    count = tensor.numel()
+    return [_buffer.fromaddress(address, count * size), count, _MOVED[size]]
+
+
+def moved_blocks(tensor: torch.Tensor, counts: list[int], displacements: list[int]) -> list[Any]:
+    """The same of blocks that differ: their lengths and places in elements."""
+    size = tensor.element_size()
+    buffer = _buffer.fromaddress(tensor.data_ptr(), tensor.numel() * size)
+    return [buffer, (counts, displacements), _MOVED[size]]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How one reduction of one dtype is done by MPI."""
+
+    op: MPI.Op
+    type: MPI.Datatype
+    working: torch.dtype  # what MPI gets; another one than the tensors' is converted to and fro
+    factor: Any = None  # multiplies before
+    divisor: int = 0  # divides afterwards, where not 0
+
+    def buffer(self, tensor: torch.Tensor) -> list[Any]:
+        """Of a tensor that has the working dtype."""
+        size = tensor.numel() * tensor.element_size()
+        return [_buffer.fromaddress(tensor.data_ptr(), size), tensor.numel(), self.type]
+
+    def enter(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor itself if MPI may have it, else another one with what MPI shall reduce."""
+        if self.working is not tensor.dtype:
+            tensor = tensor.to(self.working)
+        return tensor if self.factor is None else tensor * self.factor
+
+    def is_plain(self, tensor: torch.Tensor) -> bool:
+        return self.working is tensor.dtype and self.factor is None
+
+    def leave(self, result: torch.Tensor, tensor: torch.Tensor) -> None:
+        """What MPI left in `result` goes to `tensor`, which may be the same one."""
+        if self.divisor:
+            if result.dtype.is_floating_point or result.dtype.is_complex:
+                result.div_(self.divisor)
+            else:
+                result.div_(self.divisor, rounding_mode="trunc")
+        if result is not tensor:
+            tensor.copy_(result)
+
+    @property
+    def leaves_result(self) -> bool:
+        """Whether there is nothing to do afterwards to a plain tensor."""
+        return not self.divisor
+
+
+def _factor_of(op: ReduceOp) -> Any:
+    return op.factor if hasattr(op, "factor") else op.__getstate__()[1]
+
+
+_plain: dict[tuple[Any, torch.dtype, bool, int], Reduction] = {}
+
+
+def reduction(op: Any, dtype: torch.dtype, on_device: bool, size: int) -> Reduction:
+    """`ValueError` for what has no meaning, such as the bitwise and of floats."""
+    kind = op.op if isinstance(op, ReduceOp) else op
+    if kind is _Kind.PREMUL_SUM or kind == _Kind.PREMUL_SUM:
+        return _make(_Kind.PREMUL_SUM, dtype, on_device, size, _factor_of(op))
+    key = (kind, dtype, on_device, size)
+    found = _plain.get(key)
+    if found is None:
+        found = _plain[key] = _make(kind, dtype, on_device, size, None)
+    return found
+
+
+def _make(kind: Any, dtype: torch.dtype, on_device: bool, size: int, factor: Any) -> Reduction:
+    ops = _BOOL_OPS if dtype is torch.bool else _OPS
+    computes = dtype in _REDUCED or dtype in _HALVES
+    fractional = dtype.is_floating_point or dtype.is_complex
+    if (
+        not computes
+        or kind not in ops
+        or (fractional and kind in _BITWISE)
+        or (dtype.is_complex and kind in _ORDERED)
+        or (factor is not None and not fractional)
+    ):
+        raise ValueError(f"{kind.name} of {dtype} tensors is not defined")
+    divisor = size if kind == _Kind.AVG else 0
+    working = dtype
+    if dtype in _HALVES:
+        # MPIs that have bfloat16 have sums of it only.
+        adds = on_device and dtype in _DEVICE_HALVES and ops[kind] is MPI.SUM
+        if adds:
+            return Reduction(MPI.SUM, _DEVICE_HALVES[dtype], dtype, factor, divisor)
+        working = torch.float32
+    return Reduction(ops[kind], _REDUCED[working], working, factor, divisor)
