@@ -8,6 +8,8 @@ functional collectives). PyTorch has renamed some of them, so they have two name
 
 from __future__ import annotations
 
+import inspect
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -21,12 +23,16 @@ from accord.torch import checks, collectives, exchanges
 from accord.torch.barrier import store_barrier
 from accord.torch.collectives import Plan
 from accord.torch.device import DeviceSide, used_on_side_stream
+from accord.torch.ending import end_job_after_exceptions
 from accord.torch.engine import engine
 from accord.torch.members import Members
 from accord.torch.operation import Operation
 from accord.torch.work import AccordWork, ManyWorks
 
 BACKEND_NAME = "accord"
+# C++ code of PyTorch before 2.5 lets go of a Python Work before it waits for it, which then never ends.
+_PYTORCH_HOLDS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 5)
+_HELD = 16
 _Lists = Sequence[Sequence[torch.Tensor]]
 
 
@@ -38,6 +44,7 @@ class AccordGroup(dist.ProcessGroup):
         self._members = members
         self._engine = engine()
         self._gathered: list[AccordWork] | None = None  # between the ends of a coalescing manager
+        self._recent = None if _PYTORCH_HOLDS_WORKS else deque[AccordWork](maxlen=_HELD)
         self._name = members.name
         self._description = "undefined"
 
@@ -80,6 +87,8 @@ class AccordGroup(dist.ProcessGroup):
         work = AccordWork(self._engine, operation)
         if self._gathered is not None:
             self._gathered.append(work)
+        if self._recent is not None:
+            self._recent.append(work)
         return work
 
     # ---- reductions
@@ -381,4 +390,14 @@ def create_group(options: Any, backend_options: Any = None) -> AccordGroup:
     members = Members(
         options.store, options.group_rank, options.group_size, str(options.group_id), options.timeout
     )
+    end_job_after_exceptions()
     return AccordGroup(members)
+
+
+def register() -> None:
+    """Once a process; PyTorch knows backends of devices since 2.0."""
+    if hasattr(dist.Backend, BACKEND_NAME.upper()):
+        return
+    words = inspect.signature(dist.Backend.register_backend).parameters
+    devices = {"devices": ["cpu", "cuda"]} if "devices" in words else {}
+    dist.Backend.register_backend(BACKEND_NAME, create_group, extended_api=True, **devices)

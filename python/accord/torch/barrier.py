@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch.distributed as dist
 
 from accord.torch.errors import DistBackendError
-from accord.torch.members import Members
+from accord.torch.members import Members, is_set
 
 if TYPE_CHECKING:
     from accord.torch.backend import AccordGroup
@@ -46,7 +46,7 @@ def _missing(members: Members, prefix: str, timeout_s: float, wait_all_ranks: bo
     end = time.monotonic() + timeout_s
     missing = list(range(1, members.size))
     while True:
-        missing = [rank for rank in missing if not members.store.check([f"{prefix}/{rank}"])]
+        missing = [rank for rank in missing if not is_set(members.store, f"{prefix}/{rank}")]
         if not missing or time.monotonic() > end:
             return missing if wait_all_ranks else missing[:1]
         time.sleep(_PAUSE_S)

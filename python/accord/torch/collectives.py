@@ -116,15 +116,9 @@ def _gather_to_all(
 ) -> Callable[[], list[MPI.Request]]:
     comm = members.comm
     if len(set(counts)) == 1:
-        return lambda: [comm.Iallgather(moved(block), _per_rank(row, counts[0]))]
+        return lambda: [comm.Iallgather(moved(block), moved(row, counts[0]))]
     places = packing.places(counts)
     return lambda: [comm.Iallgatherv(moved(block), moved_blocks(row, counts, places))]
-
-
-def _per_rank(row: torch.Tensor, count: int) -> list[Any]:
-    """A buffer of which each rank's block has so many elements."""
-    buffer, _, mpi_type = moved(row)
-    return [buffer, count, mpi_type]
 
 
 def allgather_into(members: Members, outputs: Tensors, inputs: Tensors) -> Plan:
@@ -151,7 +145,7 @@ def allgather_into(members: Members, outputs: Tensors, inputs: Tensors) -> Plan:
     def start() -> list[MPI.Request]:
         return [
             comm.Iallgather(
-                source if source is MPI.IN_PLACE else moved(source), _per_rank(output, count)
+                source if source is MPI.IN_PLACE else moved(source), moved(output, count)
             )
             for source, output, count in parts
         ]
@@ -175,9 +169,8 @@ def reduce_scatter(members: Members, output: torch.Tensor, inputs: Tensors, op: 
 
     def start() -> list[MPI.Request]:
         if len(set(counts)) == 1:
-            return [
-                comm.Ireduce_scatter_block(how.buffer(source), how.buffer(result), how.op)
-            ]
+            sent = how.buffer(source, counts[0])
+            return [comm.Ireduce_scatter_block(sent, how.buffer(result), how.op)]
         return [comm.Ireduce_scatter(how.buffer(source), how.buffer(result), counts, how.op)]
 
     finish = _leaving([(how, result, output)])
@@ -227,7 +220,9 @@ def reduce_scatter_from(members: Members, outputs: Tensors, inputs: Tensors, op:
 
     def start() -> list[MPI.Request]:
         return [
-            comm.Ireduce_scatter_block(how.buffer(source), how.buffer(result), how.op)
+            comm.Ireduce_scatter_block(
+                how.buffer(source, result.numel()), how.buffer(result), how.op
+            )
             for how, source, result, _ in parts
         ]
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 
 from mpi4py import MPI
 
+from accord.torch.ending import end_job
 from accord.torch.members import Members
 from accord.torch.operation import Operation
 
@@ -213,10 +213,8 @@ class Engine:
             self._wake.notify()
         if self._thread is not None:
             self._thread.join()
-        if self._abandoned and not MPI.Is_finalized():
-            # MPI_Finalize would wait for what never completes, and the job would not end.
-            print(f"accord: {self._abandoned[0].error}; ending the job", file=sys.stderr, flush=True)
-            MPI.COMM_WORLD.Abort(1)
+        if self._abandoned:
+            end_job(str(self._abandoned[0].error))
 
 
 _engine: Engine | None = None

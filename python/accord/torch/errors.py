@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
+import torch.distributed as dist
 from mpi4py import MPI
-from torch.distributed import DistBackendError
 
-__all__ = ["DistBackendError", "mpi_text", "where"]
+DistBackendError: type[RuntimeError] = getattr(dist, "DistBackendError", RuntimeError)  # since 2.0
 
 
 def where(operation: str, group: str, rank: int, size: int) -> str:

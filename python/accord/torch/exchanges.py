@@ -39,8 +39,7 @@ def gather(members: Members, outputs: Tensors, tensor: torch.Tensor, root: int) 
     block = tensor.detach().clone() if packing.overlap(tensor, row) else tensor
 
     def start() -> list[MPI.Request]:
-        buffer, _, mpi_type = moved(row)
-        return [comm.Igather(moved(block), [buffer, block.numel(), mpi_type], root)]
+        return [comm.Igather(moved(block), moved(row, block.numel()), root)]
 
     finish = (lambda: packing.unpack(row, outputs)) if to_unpack else None
     return Plan(start, every, [outputs], finish, [row] if to_unpack else [])
@@ -63,8 +62,7 @@ def scatter(members: Members, output: torch.Tensor, inputs: Tensors, root: int) 
         row = row.clone()
 
     def start() -> list[MPI.Request]:
-        buffer, _, mpi_type = moved(row)
-        return [comm.Iscatter([buffer, output.numel(), mpi_type], moved(output), root)]
+        return [comm.Iscatter(moved(row, output.numel()), moved(output), root)]
 
     return Plan(start, every, [output])
 
@@ -134,14 +132,7 @@ def alltoall_single(
                     moved_blocks(output, received, packing.places(received)),
                 )
             ]
-        out_buffer, _, mpi_type = moved(output)
-        in_buffer, _, _ = moved(source)
-        return [
-            comm.Ialltoall(
-                [in_buffer, sent[0], mpi_type],
-                [out_buffer, received[0], mpi_type],
-            )
-        ]
+        return [comm.Ialltoall(moved(source, sent[0]), moved(output, received[0]))]
 
     return Plan(start, every, [output])
 

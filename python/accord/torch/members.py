@@ -10,14 +10,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
-from torch.distributed import DistBackendError
 
-from accord.torch.errors import where
+from accord.torch.errors import DistBackendError, where
 
 if TYPE_CHECKING:
     from accord.torch.operation import Operation
 
 _HOW_TO_START = "start it with `accord run`, mpiexec or srun, not with torchrun"
+
+
+def is_set(store: Any, key: str) -> bool:
+    if hasattr(store, "check"):  # since PyTorch 2.0
+        return bool(store.check([key]))
+    try:
+        store.wait([key], timedelta(milliseconds=1))
+    except RuntimeError:
+        return False
+    return True
 
 
 class Members:
@@ -62,7 +71,7 @@ def _communicator(members: Members) -> MPI.Intracomm:
     try:
         members.store.wait(keys, timedelta(seconds=members.timeout_s))
     except RuntimeError as error:
-        missing = [rank for rank, key in enumerate(keys) if not members.store.check([key])]
+        missing = [rank for rank, key in enumerate(keys) if not is_set(members.store, key)]
         raise DistBackendError(
             f"{members.where('init')}: rank(s) {missing} of the group did not come within "
             f"{members.timeout_s:g} s"

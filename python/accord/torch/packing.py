@@ -10,13 +10,20 @@ from itertools import accumulate
 import torch
 
 
+def _storage_of(tensor: torch.Tensor) -> int:
+    """Its address; two allocations may happen to lie beside each other."""
+    if hasattr(tensor, "untyped_storage"):  # since PyTorch 2.0
+        return tensor.untyped_storage().data_ptr()
+    return int(tensor.storage().data_ptr())
+
+
 def lie_in_a_row(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether each begins where the one before ends, as after `torch.chunk`: nothing has to be packed."""
     first = tensors[0]
-    storage = first.untyped_storage().data_ptr()
+    storage = _storage_of(first)
     address = first.data_ptr()
     for tensor in tensors:
-        if tensor.data_ptr() != address or tensor.untyped_storage().data_ptr() != storage:
+        if tensor.data_ptr() != address or _storage_of(tensor) != storage:
             return False
         address += tensor.numel() * tensor.element_size()
     return True

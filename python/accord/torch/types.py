@@ -87,11 +87,11 @@ def _device_halves() -> dict[torch.dtype, MPI.Datatype]:
 _DEVICE_HALVES = _device_halves()
 
 
-def moved(tensor: torch.Tensor) -> list[Any]:
-    """A tensor as a buffer of mpi4py, of which MPI copies the bytes."""
-    address, size = tensor.data_ptr(), tensor.element_size()
-    count = tensor.numel()
-    return [_buffer.fromaddress(address, count * size), count, _MOVED[size]]
+def moved(tensor: torch.Tensor, count: int | None = None) -> list[Any]:
+    """A tensor as a buffer of mpi4py, of which MPI copies the bytes; `count` as in Reduction.buffer."""
+    elements, size = tensor.numel(), tensor.element_size()
+    buffer = _buffer.fromaddress(tensor.data_ptr(), elements * size)
+    return [buffer, elements if count is None else count, _MOVED[size]]
 
 
 def moved_blocks(tensor: torch.Tensor, counts: list[int], displacements: list[int]) -> list[Any]:
@@ -111,10 +111,11 @@ class Reduction:
     factor: Any = None  # multiplies before
     divisor: int = 0  # divides afterwards, where not 0
 
-    def buffer(self, tensor: torch.Tensor) -> list[Any]:
-        """Of a tensor that has the working dtype."""
-        size = tensor.numel() * tensor.element_size()
-        return [_buffer.fromaddress(tensor.data_ptr(), size), tensor.numel(), self.type]
+    def buffer(self, tensor: torch.Tensor, count: int | None = None) -> list[Any]:
+        """Of a tensor that has the working dtype; `count` is that of a block, where MPI counts so."""
+        elements = tensor.numel()
+        buffer = _buffer.fromaddress(tensor.data_ptr(), elements * tensor.element_size())
+        return [buffer, elements if count is None else count, self.type]
 
     def enter(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor itself if MPI may have it, else another one with what MPI shall reduce."""
@@ -128,7 +129,9 @@ class Reduction:
     def leave(self, result: torch.Tensor, tensor: torch.Tensor) -> None:
         """What MPI left in `result` goes to `tensor`, which may be the same one."""
         if self.divisor:
-            if result.dtype.is_floating_point or result.dtype.is_complex:
+            if result.dtype.is_complex:
+                torch.view_as_real(result).div_(self.divisor)  # rounds as the division of reals
+            elif result.dtype.is_floating_point:
                 result.div_(self.divisor)
             else:
                 result.div_(self.divisor, rounding_mode="trunc")
@@ -142,7 +145,12 @@ class Reduction:
 
 
 def _factor_of(op: ReduceOp) -> Any:
-    return op.factor if hasattr(op, "factor") else op.__getstate__()[1]
+    if hasattr(op, "factor"):
+        return op.factor
+    state = op.__getstate__()  # its pickled form, since PyTorch 2.0
+    if state is None:
+        raise ValueError("PREMUL_SUM does not tell its factor in this PyTorch; it needs 2.0")
+    return state[1]
 
 
 _plain: dict[tuple[Any, torch.dtype, bool, int], Reduction] = {}
@@ -150,7 +158,7 @@ _plain: dict[tuple[Any, torch.dtype, bool, int], Reduction] = {}
 
 def reduction(op: Any, dtype: torch.dtype, on_device: bool, size: int) -> Reduction:
     """`ValueError` for what has no meaning, such as the bitwise and of floats."""
-    kind = op.op if isinstance(op, ReduceOp) else op
+    kind = getattr(op, "op", op)
     if kind is _Kind.PREMUL_SUM or kind == _Kind.PREMUL_SUM:
         return _make(_Kind.PREMUL_SUM, dtype, on_device, size, _factor_of(op))
     key = (kind, dtype, on_device, size)

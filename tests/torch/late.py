@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""A rank that does not come: each way to wait ends in time with an error that names the call, and so does the job.
+
+late.py wait|future|group|exception
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+
+import accord.torch  # noqa: F401
+import torch
+import torch.distributed as dist
+from mpi4py import MPI
+
+LIMIT_S = 1.5
+way = sys.argv[1]
+rank = MPI.COMM_WORLD.rank
+begin = time.monotonic()
+
+
+def must_have_ended(error: BaseException, *words: str) -> None:
+    text, took = str(error), time.monotonic() - begin
+    assert all(word in text for word in words), text
+    assert LIMIT_S - 0.1 < took < LIMIT_S + 5, took
+    print(f"ended: {text}", flush=True)
+
+
+if way == "exception":
+    dist.init_process_group("accord")
+    if rank == 1:
+        raise ValueError("rank 1 has had enough")
+    dist.all_reduce(torch.ones(1))
+
+dist.init_process_group("accord", timeout=timedelta(seconds=LIMIT_S))
+if way == "group":
+    if rank == 0:
+        begin = time.monotonic()
+        try:
+            dist.new_group([0, 1], timeout=timedelta(seconds=LIMIT_S))
+            raise SystemExit("no error")
+        except RuntimeError as error:
+            must_have_ended(error, "rank(s) [1]", f"{LIMIT_S} s")
+    MPI.COMM_WORLD.Barrier()
+    sys.exit()
+
+if rank == 0:
+    begin = time.monotonic()
+    work = dist.all_reduce(torch.ones(1000), async_op=True)
+    words = ("allreduce (call 1)", "rank 0 of 2", "group", "timed out")
+    try:
+        if way == "future":
+            work.get_future().wait()
+        else:
+            work.wait()
+        raise SystemExit("no error")
+    except RuntimeError as error:
+        must_have_ended(error, *words)
+    try:
+        dist.broadcast(torch.ones(1), 0)
+        raise SystemExit("no error")
+    except RuntimeError as error:
+        must_have_ended(error, "broadcast", "cannot be used any more", "timed out")
+else:
+    time.sleep(LIMIT_S + 6)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The Accord authors
+"""Training over Accord ends with the parameters that gloo's ends with, bit for bit on two ranks."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from harness import Skipped, case, must_equal, rank, size
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+STEPS = 100
+
+
+def gloo() -> dist.ProcessGroup:
+    try:
+        return dist.new_group(backend="gloo")
+    except (RuntimeError, ValueError) as error:
+        raise Skipped(f"no gloo in this PyTorch: {error}") from None
+
+
+def net() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 3))
+
+
+def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    drawn = torch.Generator().manual_seed(100 + rank())
+    return [
+        (torch.randn(8, 12, generator=drawn), torch.randint(0, 3, (8,), generator=drawn))
+        for _ in range(count)
+    ]
+
+
+def parameters_of(model: nn.Module) -> torch.Tensor:
+    return torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+
+
+def trained(group: dist.ProcessGroup | None, accumulate: int = 1) -> torch.Tensor:
+    """The parameters after STEPS steps, with buckets so small that there are several."""
+    model = DistributedDataParallel(net(), process_group=group, bucket_cap_mb=0.005)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    losses = []
+    for x, y in batches(STEPS):
+        for part in range(accumulate - 1):
+            with model.no_sync():
+                nn.functional.cross_entropy(model(x + part), y).backward()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        losses.append(loss.item())
+    return parameters_of(model)
+
+
+def must_be_alike(got: torch.Tensor, expected: torch.Tensor) -> None:
+    """Two ranks add in one order only; more ranks in another order than gloo's rings."""
+    if size() == 2:
+        must_equal(got, expected)
+    else:
+        error = (got - expected).abs().max().item() / expected.abs().max().item()
+        assert error < 1e-5, error
+
+
+@case
+def ddp_equals_gloo() -> None:
+    peer = gloo()
+    mine = trained(None)
+    everybody = [torch.empty_like(mine) for _ in range(size())]
+    dist.all_gather(everybody, mine)
+    for other in everybody:
+        must_equal(other, mine)
+    assert not torch.equal(mine, parameters_of(net()))
+    must_be_alike(mine, trained(peer))
+
+
+@case
+def ddp_with_accumulated_gradients_equals_gloo() -> None:
+    peer = gloo()
+    must_be_alike(trained(None, accumulate=3), trained(peer, accumulate=3))
+
+
+@case
+def parameters_come_from_rank_0() -> None:
+    model = net()
+    if rank() != 0:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(9)
+    wrapped = DistributedDataParallel(model)
+    must_equal(parameters_of(wrapped), parameters_of(net()))
+
+
+@case
+def a_sharded_optimiser_equals_one_on_every_rank() -> None:
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    def steps(make: object) -> torch.Tensor:
+        model = DistributedDataParallel(net())
+        optimiser = make(model.parameters())  # type: ignore[operator]
+        for x, y in batches(5):
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+        return parameters_of(model)
+
+    plain = steps(lambda parameters: torch.optim.Adam(parameters, lr=0.01))
+    must_equal(
+        steps(lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=0.01)), plain
+    )
