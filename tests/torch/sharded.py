@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from datetime import timedelta
@@ -49,6 +50,26 @@ def fsdp2_equals_gloo() -> None:
     mine = fully_sharded(None)
     assert not torch.equal(mine, parameters_of(net()))
     must_be_alike(mine, fully_sharded(peer))
+
+
+@case
+def a_sharded_optimiser_equals_one_on_every_rank() -> None:
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.nn.parallel import DistributedDataParallel
+
+    def steps(make: object) -> torch.Tensor:
+        model = DistributedDataParallel(net())
+        optimiser = make(model.parameters())  # type: ignore[operator]
+        for x, y in batches(5):
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+        return parameters_of(model)
+
+    plain = steps(lambda parameters: torch.optim.Adam(parameters, lr=0.01))
+    must_equal(
+        steps(lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=0.01)), plain
+    )
 
 
 @case
@@ -184,6 +205,9 @@ def a_sharded_checkpoint_is_saved_and_loaded() -> None:
 
 
 if __name__ == "__main__":
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
+        print(f"PyTorch {torch.__version__} is too old for these tests")
+        sys.exit(77)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     dist.init_process_group("accord", timeout=timedelta(seconds=60))

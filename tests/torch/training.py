@@ -58,22 +58,3 @@ def parameters_come_from_rank_0() -> None:
                 parameter.fill_(9)
     wrapped = DistributedDataParallel(model)
     must_equal(parameters_of(wrapped), parameters_of(net()))
-
-
-@case
-def a_sharded_optimiser_equals_one_on_every_rank() -> None:
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-
-    def steps(make: object) -> torch.Tensor:
-        model = DistributedDataParallel(net())
-        optimiser = make(model.parameters())  # type: ignore[operator]
-        for x, y in batches(5):
-            nn.functional.cross_entropy(model(x), y).backward()
-            optimiser.step()
-            optimiser.zero_grad()
-        return parameters_of(model)
-
-    plain = steps(lambda parameters: torch.optim.Adam(parameters, lr=0.01))
-    must_equal(
-        steps(lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=0.01)), plain
-    )

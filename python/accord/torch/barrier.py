@@ -4,19 +4,17 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import torch.distributed as dist
 
 from accord.torch.errors import DistBackendError
-from accord.torch.members import Members, is_set
+from accord.torch.meeting import missing_after, tell
+from accord.torch.members import Members
 
 if TYPE_CHECKING:
     from accord.torch.backend import AccordGroup
-
-_PAUSE_S = 0.002
 
 
 def store_barrier(members: Members, timeout_s: float, wait_all_ranks: bool) -> None:
@@ -26,30 +24,19 @@ def store_barrier(members: Members, timeout_s: float, wait_all_ranks: bool) -> N
     where = members.where(f"monitored_barrier (call {members.barriers})")
     store = members.store
     if members.rank != 0:
-        store.set(f"{prefix}/{members.rank}", "here")
-        try:
-            # Rank 0 may need its whole time to find out.
-            store.wait([f"{prefix}/end"], timedelta(seconds=timeout_s + 1))
-        except RuntimeError as error:
-            raise DistBackendError(f"{where}: rank 0 did not come within {timeout_s:g} s") from error
+        tell(store, f"{prefix}/{members.rank}", "here")
+        # Rank 0 may need its whole time to find out.
+        if missing_after(store, [f"{prefix}/end"], timeout_s + 1):
+            raise DistBackendError(f"{where}: rank 0 did not come within {timeout_s:g} s")
         text = store.get(f"{prefix}/end").decode()
     else:
-        missing = _missing(members, prefix, timeout_s, wait_all_ranks)
+        keys = [f"{prefix}/{rank}" for rank in range(1, members.size)]
+        missing = [at + 1 for at in missing_after(store, keys, timeout_s)]
+        missing = missing if wait_all_ranks else missing[:1]
         text = f"rank(s) {missing} did not come within {timeout_s:g} s" if missing else ""
-        store.set(f"{prefix}/end", text or " ")
+        tell(store, f"{prefix}/end", text or " ")
     if text.strip():
         raise DistBackendError(f"{where}: {text}")
-
-
-def _missing(members: Members, prefix: str, timeout_s: float, wait_all_ranks: bool) -> list[int]:
-    """Who has not come when the time is over: all of them, or the first."""
-    end = time.monotonic() + timeout_s
-    missing = list(range(1, members.size))
-    while True:
-        missing = [rank for rank in missing if not is_set(members.store, f"{prefix}/{rank}")]
-        if not missing or time.monotonic() > end:
-            return missing if wait_all_ranks else missing[:1]
-        time.sleep(_PAUSE_S)
 
 
 def monitored_barrier(

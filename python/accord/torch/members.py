@@ -12,21 +12,12 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from accord.torch.errors import DistBackendError, where
+from accord.torch.meeting import missing_after, tell
 
 if TYPE_CHECKING:
     from accord.torch.operation import Operation
 
 _HOW_TO_START = "start it with `accord run`, mpiexec or srun, not with torchrun"
-
-
-def is_set(store: Any, key: str) -> bool:
-    if hasattr(store, "check"):  # since PyTorch 2.0
-        return bool(store.check([key]))
-    try:
-        store.wait([key], timedelta(milliseconds=1))
-    except RuntimeError:
-        return False
-    return True
 
 
 class Members:
@@ -67,15 +58,12 @@ def _communicator(members: Members) -> MPI.Intracomm:
             f"fewer than the group has; {_HOW_TO_START}"
         )
     keys = [f"accord/{rank}" for rank in range(members.size)]
-    members.store.set(keys[members.rank], str(world.rank))
-    try:
-        members.store.wait(keys, timedelta(seconds=members.timeout_s))
-    except RuntimeError as error:
-        missing = [rank for rank, key in enumerate(keys) if not is_set(members.store, key)]
+    tell(members.store, keys[members.rank], str(world.rank))
+    if missing := missing_after(members.store, keys, members.timeout_s):
         raise DistBackendError(
             f"{members.where('init')}: rank(s) {missing} of the group did not come within "
             f"{members.timeout_s:g} s"
-        ) from error
+        )
     processes = [int(members.store.get(key)) for key in keys]
     group = world.group.Incl(processes)
     # Threads may make several groups at a time: the tag keeps them apart.
