@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from datetime import timedelta
 
-import accord.torch  # noqa: F401  first: registers the backend
 import groups  # noqa: F401
 import messages  # noqa: F401
 import movements  # noqa: F401
@@ -19,6 +18,8 @@ import torch
 import torch.distributed as dist
 import training  # noqa: F401
 from harness import run_all, size
+
+import accord.torch  # noqa: F401  registers the backend
 
 warnings.simplefilter("ignore")  # PyTorch's, of calls that it is about to rename
 torch.set_num_threads(1)

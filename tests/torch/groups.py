@@ -8,10 +8,11 @@ import threading
 import time
 from datetime import timedelta
 
-import accord.torch
 import torch
 import torch.distributed as dist
-from harness import Skipped, case, must_equal, must_raise, rank, size, values
+from harness import SkippedError, case, must_equal, must_raise, rank, size, values
+
+import accord.torch
 
 
 @case
@@ -31,7 +32,11 @@ def new_groups_of_any_ranks_in_any_order() -> None:
         parts = [torch.zeros(1) for _ in range(size())]
         dist.all_gather(parts, torch.tensor([float(rank())]), group=turned)
         # Whichever order this PyTorch gives the ranks of a group.
-        order = dist.get_process_group_ranks(turned) if hasattr(dist, "get_process_group_ranks") else None
+        order = (
+            dist.get_process_group_ranks(turned)
+            if hasattr(dist, "get_process_group_ranks")
+            else None
+        )
         assert order is None or [part.item() for part in parts] == order
         tensor = torch.tensor([float(rank())])
         dist.broadcast(tensor, last, group=turned)
@@ -80,7 +85,7 @@ def a_device_mesh() -> None:
     try:
         from torch.distributed.device_mesh import init_device_mesh
     except ImportError:
-        raise Skipped("this PyTorch has no device mesh") from None
+        raise SkippedError("this PyTorch has no device mesh") from None
     mesh = init_device_mesh("cpu", (1, size()), mesh_dim_names=("outer", "inner"))
     tensor = torch.tensor([rank() + 1.0])
     dist.all_reduce(tensor, group=mesh["inner"].get_group())

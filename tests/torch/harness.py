@@ -20,7 +20,7 @@ POISON = 77
 CASES: list[Callable[[], None]] = []
 
 
-class Skipped(Exception):
+class SkippedError(Exception):
     """With the reason."""
 
 
@@ -97,12 +97,15 @@ def run_all() -> None:
         try:
             function()
             done += 1
-        except Skipped as reason:
+        except SkippedError as reason:
             skipped += 1
             if rank() == 0:
                 print(f"skipped {function.__module__}.{function.__name__}: {reason}")
         except BaseException:
-            print(f"rank {rank()} failed in {function.__module__}.{function.__name__}", file=sys.stderr)
+            print(
+                f"rank {rank()} failed in {function.__module__}.{function.__name__}",
+                file=sys.stderr,
+            )
             traceback.print_exc()
             sys.stderr.flush()
             MPI.COMM_WORLD.Abort(1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""A rank that does not come: each way to wait ends in time with an error that names the call, and so does the job.
+"""A rank that does not come: each way to wait ends in time, with an error that names the call. So does the job.
 
 late.py wait|future|exception
 """
@@ -11,10 +11,11 @@ import sys
 import time
 from datetime import timedelta
 
-import accord.torch  # noqa: F401
 import torch
 import torch.distributed as dist
 from mpi4py import MPI
+
+import accord.torch  # noqa: F401
 
 LIMIT_S = 1.5
 way = sys.argv[1]

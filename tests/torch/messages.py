@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
-from harness import Guarded, Skipped, case, must_equal, must_raise, rank, size, values
+from harness import Guarded, SkippedError, case, must_equal, must_raise, rank, size, values
 from movements import DTYPES
 
 
@@ -63,11 +63,8 @@ def a_batch_in_which_all_receive_first() -> None:
         dist.P2POp(dist.isend, values(rank(), 20_000, torch.float32, 1), left),
         dist.P2POp(dist.isend, values(rank(), 20_000, torch.float32, 2), right),
     ]
-    if size() == 2:
-        # Both messages come from the same rank, in the order in which it sent them.
-        salts = (1, 2)
-    else:
-        salts = (2, 1)
+    # Of two ranks both messages come from the same one, in the order in which it sent them.
+    salts = (1, 2) if size() == 2 else (2, 1)
     for work in dist.batch_isend_irecv(batch):
         work.wait()
     boxes[0].must_be(values(left, 20_000, torch.float32, salts[0]))
@@ -87,7 +84,7 @@ def a_shorter_or_longer_message_is_an_error() -> None:
 @case
 def lists_of_objects() -> None:
     if not hasattr(dist, "send_object_list"):
-        raise Skipped("this PyTorch sends no objects")
+        raise SkippedError("this PyTorch sends no objects")
     if rank() == 0:
         dist.send_object_list([{"a": [1, 2]}, "text"], 1)
     elif rank() == 1:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
-from harness import Skipped, must_equal, rank, size
+from harness import SkippedError, must_equal, rank, size
 from torch import nn
 
 
@@ -14,12 +14,14 @@ def gloo() -> dist.ProcessGroup:
     try:
         return dist.new_group(backend="gloo")
     except (RuntimeError, ValueError) as error:
-        raise Skipped(f"no gloo in this PyTorch: {error}") from None
+        raise SkippedError(f"no gloo in this PyTorch: {error}") from None
 
 
 def net() -> nn.Module:
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 3))
+    return nn.Sequential(
+        nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 3)
+    )
 
 
 def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -8,7 +8,7 @@ import functools
 
 import torch
 import torch.distributed as dist
-from harness import Guarded, Skipped, all_values, case, must_equal, rank, size, values
+from harness import Guarded, SkippedError, all_values, case, must_equal, rank, size, values
 
 COUNT = 1003
 OPS = dist.ReduceOp
@@ -84,14 +84,16 @@ def allreduce_of_shapes_and_empty_tensors() -> None:
 @case
 def premul_sum_multiplies_before() -> None:
     if torch.__version__ < "2":
-        raise Skipped("the factor cannot be read before PyTorch 2.0")
+        raise SkippedError("the factor cannot be read before PyTorch 2.0")
     from torch._C._distributed_c10d import _make_nccl_premul_sum as premul
 
     for dtype in FLOATS:
         for factor in (0.5, torch.tensor([0.25], dtype=dtype)):
             tensor = values(rank(), COUNT, dtype)
             dist.all_reduce(tensor, premul(factor))
-            must_equal(tensor, reduced([part * factor for part in all_values(COUNT, dtype)], OPS.SUM))
+            must_equal(
+                tensor, reduced([part * factor for part in all_values(COUNT, dtype)], OPS.SUM)
+            )
 
 
 @case
@@ -154,7 +156,7 @@ def coalesced_calls_are_one_work() -> None:
     try:
         manager = _coalescing_manager(async_ops=True)
     except TypeError:
-        raise Skipped("the coalescing manager of this PyTorch has other arguments") from None
+        raise SkippedError("the coalescing manager of this PyTorch has other arguments") from None
     with manager as together:
         for tensor in tensors:
             dist.all_reduce(tensor)

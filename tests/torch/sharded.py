@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""What newer PyTorch builds on groups, compared with gloo: FSDP2, pipelines, functional collectives, checkpoints."""
+"""What newer PyTorch builds on groups: FSDP2, pipelines, functional collectives, checkpoints."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import warnings
 from datetime import timedelta
 from pathlib import Path
 
-import accord.torch  # noqa: F401  first: registers the backend
 import torch
 import torch.distributed as dist
-from harness import Skipped, all_values, case, must_equal, rank, run_all, size, values
+from harness import SkippedError, all_values, case, must_equal, rank, run_all, size, values
 from nets import batches, gloo, must_be_alike, net, parameters_of
 from torch import nn
+
+import accord.torch  # noqa: F401  registers the backend
 
 
 def _mesh(group: dist.ProcessGroup | None) -> object:
@@ -30,7 +31,7 @@ def fully_sharded(group: dist.ProcessGroup | None) -> torch.Tensor:
     try:
         from torch.distributed.fsdp import fully_shard
     except ImportError:
-        raise Skipped("this PyTorch has no fully_shard") from None
+        raise SkippedError("this PyTorch has no fully_shard") from None
     model = net()
     for layer in model:
         if isinstance(layer, nn.Linear):
@@ -68,7 +69,8 @@ def a_sharded_optimiser_equals_one_on_every_rank() -> None:
 
     plain = steps(lambda parameters: torch.optim.Adam(parameters, lr=0.01))
     must_equal(
-        steps(lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=0.01)), plain
+        steps(lambda parameters: ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=0.01)),
+        plain,
     )
 
 
@@ -100,7 +102,7 @@ def functional_collectives_also_compiled() -> None:
     try:
         import torch.distributed._functional_collectives as functional
     except ImportError:
-        raise Skipped("this PyTorch has no functional collectives") from None
+        raise SkippedError("this PyTorch has no functional collectives") from None
     group = dist.group.WORLD
 
     def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -132,7 +134,7 @@ def a_pipeline_equals_one_process() -> None:
     try:
         from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
     except ImportError:
-        raise Skipped("this PyTorch has no pipelines") from None
+        raise SkippedError("this PyTorch has no pipelines") from None
     torch.manual_seed(3)
     layers = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(size())]
     x, target = torch.randn(12, 8), torch.randn(12, 8)
@@ -159,7 +161,7 @@ def distributed_tensors() -> None:
     try:
         from torch.distributed.tensor import Replicate, Shard, distribute_tensor
     except ImportError:
-        raise Skipped("this PyTorch has no distributed tensors") from None
+        raise SkippedError("this PyTorch has no distributed tensors") from None
     mesh = _mesh(None)
     whole = torch.arange(float(size() * 2 * 3)).view(size() * 2, 3)
     sharded = distribute_tensor(whole, mesh, [Shard(0)])
@@ -174,7 +176,7 @@ def a_checkpoint_is_loaded_by_broadcast() -> None:
     try:
         from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
     except ImportError:
-        raise Skipped("this PyTorch has no state_dict helpers") from None
+        raise SkippedError("this PyTorch has no state_dict helpers") from None
     from torch.distributed.fsdp import fully_shard
 
     source = net()
@@ -197,7 +199,10 @@ def a_sharded_checkpoint_is_saved_and_loaded() -> None:
     dist.broadcast_object_list(where, 0)
     folder = Path(str(where[0])) / "step"
     checkpoint.save({"a": torch.arange(5.0), "model": net().state_dict()}, checkpoint_id=folder)
-    state = {"a": torch.zeros(5), "model": {key: torch.zeros_like(each) for key, each in net().state_dict().items()}}
+    state = {
+        "a": torch.zeros(5),
+        "model": {key: torch.zeros_like(each) for key, each in net().state_dict().items()},
+    }
     checkpoint.load(state, checkpoint_id=folder)
     must_equal(state["a"], torch.arange(5.0))
     for key, each in net().state_dict().items():

@@ -13,7 +13,9 @@ the environment does not have them. Needs mpi4py, and PyTorch 1.13 or newer.
 import torch.distributed as dist
 
 if not dist.is_available():
-    raise ImportError("this PyTorch was built without torch.distributed, which accord.torch extends")
+    raise ImportError(
+        "this PyTorch was built without torch.distributed, which accord.torch extends"
+    )
 
 from accord.torch.backend import AccordGroup, register
 from accord.torch.barrier import monitored_barrier

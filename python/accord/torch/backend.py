@@ -2,8 +2,8 @@
 # Copyright 2026 The Accord authors
 """The process group of c10d whose calls go through MPI.
 
-Each method has the name and the arguments that PyTorch calls it with, from Python and from C++ (DDP's reducer,
-functional collectives). PyTorch has renamed some of them, so they have two names here.
+Each method has the name and the arguments that PyTorch calls it with, from Python and from C++ (DDP's
+reducer, functional collectives). PyTorch has renamed some of them, so they have two names here.
 """
 
 from __future__ import annotations
@@ -157,9 +157,7 @@ class AccordGroup(dist.ProcessGroup):
         opts = _options(opts, c10d.AllgatherOptions)
         return self._go(
             "all_gather",
-            lambda: collectives.allgather(
-                self._members, checks.one(outputs), checks.one(tensors)
-            ),
+            lambda: collectives.allgather(self._members, checks.one(outputs), checks.one(tensors)),
             opts,
         )
 
@@ -388,7 +386,11 @@ def _list(tensors: Any) -> Sequence[torch.Tensor]:
 def create_group(options: Any, backend_options: Any = None) -> AccordGroup:
     """What `init_process_group` and `new_group` call, on the ranks of the new group."""
     members = Members(
-        options.store, options.group_rank, options.group_size, str(options.group_id), options.timeout
+        options.store,
+        options.group_rank,
+        options.group_size,
+        str(options.group_id),
+        options.timeout,
     )
     end_job_after_exceptions()
     return AccordGroup(members)

@@ -38,7 +38,9 @@ def contiguous(tensors: Iterable[torch.Tensor]) -> None:
     for tensor in tensors:
         if tensor.layout is not torch.strided or not tensor.is_contiguous():
             dense((tensor,))
-            raise ValueError("tensors must be contiguous, and this call takes none in channels-last order")
+            raise ValueError(
+                "tensors must be contiguous, and this call takes none in channels-last order"
+            )
 
 
 def same_dtype(tensors: Sequence[torch.Tensor]) -> None:

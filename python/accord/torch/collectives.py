@@ -190,15 +190,16 @@ def _reduced_block(
     return how, source, output
 
 
-def _leaving(parts: list[tuple[Reduction, torch.Tensor, torch.Tensor]]) -> Callable[[], None] | None:
+def _leaving(
+    parts: list[tuple[Reduction, torch.Tensor, torch.Tensor]],
+) -> Callable[[], None] | None:
     if all(result is output and how.leaves_result for how, result, output in parts):
         return None
 
     def finish() -> None:
         for how, result, output in parts:
-            if result is output:
-                result = output = output.detach()
-            how.leave(result, output.detach() if output is not result else result)
+            plain = output.detach()
+            how.leave(plain if result is output else result, plain)
 
     return finish
 
@@ -231,7 +232,12 @@ def reduce_scatter_from(members: Members, outputs: Tensors, inputs: Tensors, op:
         [*outputs, *inputs],
         [*outputs],
         _leaving([(how, result, output) for how, _, result, output in parts]),
-        [tensor for _, source, result, output in parts if result is not output for tensor in (source, result)],
+        [
+            tensor
+            for _, source, result, output in parts
+            if result is not output
+            for tensor in (source, result)
+        ],
     )
 
 

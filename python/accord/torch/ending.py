@@ -30,9 +30,7 @@ def end_job_after_exceptions() -> None:
         _installed = True
     before = sys.excepthook
 
-    def hook(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
         sys.stdout.flush()
         end_job(f"accord: rank {MPI.COMM_WORLD.rank} ended with {kind.__name__}")

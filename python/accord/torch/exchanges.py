@@ -103,7 +103,9 @@ def _block_lengths(tensor: torch.Tensor, splits: Sequence[int], size: int, what:
         splits = [rows // size] * size
     checks.as_many(splits, size, f"{what} split sizes")
     if sum(splits) != rows:
-        raise ValueError(f"the {what} split sizes add up to {sum(splits)}, its first axis is {rows}")
+        raise ValueError(
+            f"the {what} split sizes add up to {sum(splits)}, its first axis is {rows}"
+        )
     per_row = tensor.numel() // rows if rows else 0
     return [count * per_row for count in splits]
 

@@ -2,8 +2,8 @@
 # Copyright 2026 The Accord authors
 """What processes tell each other through c10d's store, before and beside MPI; with a time-out.
 
-A wait of PyTorch before 2.0 that times out leaves an answer behind, which the next call takes for its own. There
-a counter beside each key is polled instead.
+A wait of PyTorch before 2.0 that times out leaves an answer behind, which the next call takes for its own.
+There a counter beside each key is polled instead.
 """
 
 from __future__ import annotations

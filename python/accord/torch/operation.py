@@ -94,10 +94,9 @@ class Operation:
             return True
         try:
             requests = self.requests
-            if len(requests) == 1:
-                complete = requests[0].Test(self.status)
-            else:
-                complete = MPI.Request.Testall(requests)
+            if len(requests) != 1:
+                return bool(MPI.Request.Testall(requests))
+            complete = requests[0].Test(self.status)
             if complete and self.status is not None:
                 self._look_at_message(self.status)
             return bool(complete)

@@ -6,8 +6,8 @@ What only moves goes as unsigned integers of the element's size, so that any dty
 type that MPI can compute with:
 
 - bool goes as bytes: a sum is their maximum, as in PyTorch's nccl backend.
-- float16 and bfloat16 are added in float32 on the CPU, since few MPIs have them and none adds them quickly; on
-  a device as themselves where the MPI names the type, since Accord's kernels add them there.
+- float16 and bfloat16 are added in float32 on the CPU, since few MPIs have them and none adds them quickly;
+  on a device as themselves where the MPI names the type, since Accord's kernels add them there.
 - AVG is a sum that is divided afterwards; PREMUL_SUM multiplies before.
 """
 

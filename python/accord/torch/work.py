@@ -16,7 +16,7 @@ from accord.torch.operation import Operation
 
 
 class AccordWork(dist.Work):
-    """Of one operation. `wait()` returns once MPI is done, and lets the current stream wait for what is left."""
+    """One operation's. `wait()` returns once MPI is done; the current stream waits for what is left."""
 
     def __init__(self, engine: Engine, operation: Operation) -> None:
         super().__init__()
@@ -100,10 +100,10 @@ class ManyWorks(dist.Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        return all([work.is_completed() for work in self._works])
+        return all(work.is_completed() for work in self._works)
 
     def is_success(self) -> bool:
-        return all([work.is_success() for work in self._works])
+        return all(work.is_success() for work in self._works)
 
     def exception(self) -> Exception | None:
         return next((error for work in self._works if (error := work.exception())), None)
