@@ -27,7 +27,7 @@ class JobNodes {
   void learn(std::span<const Word> words);
   bool are_known() const noexcept { return !node_of_.empty(); }
 
-  // Of the ranks of a communicator, which are these processes.
+  // Where the ranks of a communicator are, which are these processes.
   Placement placement(std::span<const int> processes) const;
 
  private:

@@ -127,7 +127,9 @@ MUTATIONS = {
     "collective.cpp": {
         "share_sequence": ("    ", "copy.group.reset()", "void()"),
     },
-    "joining.cpp": {"decline_alone": ("records || !", "all_.any_host()", "mine_.any_host()")},
+    "joining.cpp": {
+        "decline_alone": ("const bool all_could = !", "all_.any_host()", "mine_.any_host()"),
+    },
 }
 
 REACH = "::accord::model::reached(::accord::model::Reach::"
@@ -172,7 +174,7 @@ MARKS = {
          " (ticket_.exchange.send_to | ticket_.exchange.receive_from) != 0), $"),
     ],
     "joining.cpp": [
-        ("if (", "accepted.ok()", f"{REACHED_IF}ranks_accepted, $)"),
+        ("step_on(", "accepted.ok()", f"{REACHED_IF}ranks_accepted, $)"),
         ("step_ == Step::opened && ", "!all_could", f"{REACHED_IF}opening_refused, $)"),
         ("++joined_.early_attempts < ", "kEarlyAttemptsMax", f"({REACH}joined_too_early), $)"),
         ("if (!grows() || ", "group_->has_more_memory_than(*joined_.group)",
