@@ -83,6 +83,17 @@ TEST(two_level_pairs, of_any_number_end) {
   Nodes(placement, Kind::alltoallv, 60, 8).in_place().dense().run(1);
 }
 
+// Long ones, of which a rank has as many as there are others: to begin a piece takes a few looks at
+// pairs, however many these are.
+TEST(two_level_pairs, of_many_the_next_is_found_at_once) {
+  std::vector<std::uint64_t> placement(64);
+  std::iota(placement.begin(), placement.end(), 1u);
+  const coll::FarPairs::Counters before = coll::FarPairs::counters();
+  Nodes(placement, Kind::alltoallv, 600, 9).parcels_of(500).dense().run(1);
+  const coll::FarPairs::Counters after = coll::FarPairs::counters();
+  EXPECT_LE(after.looks - before.looks, 8 * (after.tries - before.tries));
+}
+
 // Shorter, longer, and longer by more than a chunk; nothing is left for the next call.
 TEST(two_level_pairs, a_pair_of_different_sizes_is_an_error_of_its_receiver_alone) {
   for (const std::size_t size_bytes : {1u, 2000u, 19000u}) {

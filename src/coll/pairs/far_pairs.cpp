@@ -51,7 +51,8 @@ FarPairs::FarPairs(core::Wire& wire, const core::Placement& placement,
 
 FarPairs::Counters FarPairs::counters() noexcept {
   return {messages_begun.load(std::memory_order_relaxed),
-          copies_begun.load(std::memory_order_relaxed)};
+          copies_begun.load(std::memory_order_relaxed), tries_.load(std::memory_order_relaxed),
+          looks_.load(std::memory_order_relaxed)};
 }
 
 // Not before the first step: only then the ends are where the bytes are.
@@ -102,8 +103,8 @@ Status FarPairs::advance(bool& done) {
 }
 
 bool FarPairs::has_block_of(int peer) const {
-  return std::ranges::none_of(
-      incoming_, [peer](const Pair& pair) { return pair.peer == peer && pair.is_refused; });
+  const Pair* const pair = find(incoming_, peer);
+  return pair == nullptr || !pair->is_refused;
 }
 
 std::size_t FarPairs::first_bytes_max() const noexcept {
@@ -126,27 +127,13 @@ FarPairs::Piece FarPairs::begin_piece(Pair& pair) const noexcept {
   return piece;
 }
 
-// Whose next piece comes next.
-FarPairs::Pair* FarPairs::next(std::vector<Pair>& pairs) noexcept {
-  const auto found = std::ranges::find_if(
-      pairs, [](const Pair& pair) { return pair.begun_bytes < pair.size_bytes; });
-  return found == pairs.end() ? nullptr : &*found;
-}
-
 // Adds one if there is something to begin: short pairs, after those that went before, and with the
 // first of them all that are bundled; else a piece of a long one.
 bool FarPairs::next_chunk(bool sends) {
-  std::vector<Pair>& pairs = sends ? outgoing_ : incoming_;
   Chunks& chunks = sends ? sending_ : receiving_;
   Chunk chunk;
-  std::size_t messages = 0;
-  const bool short_under_way = std::ranges::any_of(chunks, &Chunk::is_of_short);
-  for (Pair& pair : pairs) {
-    if (short_under_way || !pair.is_short || pair.begun_bytes == pair.size_bytes) continue;
-    if (!pair.is_bundled && ++messages > kShortPairsMax) continue;
-    chunk.is_of_short = true;
-    chunk.pieces.push_back(begin_piece(pair));
-  }
+  tries_.fetch_add(1, std::memory_order_relaxed);
+  if (std::ranges::none_of(chunks, &Chunk::is_of_short)) begin_short(sends, chunk);
   if (chunk.pieces.empty()) {
     Pair* const next_long = next_long_pair(sends);
     if (next_long == nullptr) return false;
@@ -154,6 +141,24 @@ bool FarPairs::next_chunk(bool sends) {
   }
   chunks.push_back(std::move(chunk));
   return true;
+}
+
+void FarPairs::begin_short(bool sends, Chunk& chunk) {
+  Left& all_left = sends ? outgoing_left_ : incoming_left_;
+  std::size_t messages = 0;
+  std::size_t looked_at = 0;
+  for (Pair& pair : left(sends, true)) {
+    ++looked_at;
+    if (!pair.is_short || pair.begun_bytes == pair.size_bytes) continue;
+    if (!pair.is_bundled && ++messages > kShortPairsMax) {
+      if (!all_left.has_bundled) break;
+      continue;
+    }
+    chunk.is_of_short = true;
+    chunk.pieces.push_back(begin_piece(pair));
+  }
+  all_left.has_bundled = false;
+  looks_.fetch_add(looked_at, std::memory_order_relaxed);
 }
 
 // The first that is not all begun, if there is room. Where that has to wait, one behind it, which
@@ -168,7 +173,8 @@ FarPairs::Pair* FarPairs::next_long_pair(bool sends) {
   }
   if (pieces >= kPiecesUnderWayMax || total_bytes >= bytes_under_way_max()) return nullptr;
   int looked_at = 0;
-  for (Pair& pair : sends ? outgoing_ : incoming_) {
+  for (Pair& pair : left(sends, false)) {
+    looks_.fetch_add(1, std::memory_order_relaxed);
     if (pair.is_short || pair.begun_bytes == pair.size_bytes) continue;
     const bool leaves_room =
         pieces + 1 < kPiecesUnderWayMax &&
@@ -184,9 +190,8 @@ FarPairs::Pair* FarPairs::next_long_pair(bool sends) {
 // take turns. Two hosts of a rank got 60 % of a link of 4 Gbit/s, and get 95 %.
 bool FarPairs::may_go_on(const Pair& pair, bool sends) const {
   if (pair.begun_bytes != 0 && !pair.is_known) return false;
-  const std::vector<Pair>& others = sends ? incoming_ : outgoing_;
-  const auto other = std::ranges::find(others, pair.peer, &Pair::peer);
-  if (other == others.end()) return true;
+  const Pair* const other = find(sends ? incoming_ : outgoing_, pair.peer);
+  if (other == nullptr) return true;
   const std::size_t ended_bytes = ended_bytes_of(*other, sends ? receiving_ : sending_);
   return ended_bytes == other->size_bytes || pair.begun_bytes < ended_bytes + bytes_under_way_max();
 }
@@ -362,11 +367,16 @@ Status FarPairs::poll_receives(bool& moved) {
 }
 
 Status FarPairs::land(Piece& piece, std::size_t received_bytes) {
+  const auto too_little = [] {
+    return Status(StatusCode::device_error, "nodes: a rank of another node has sent too little");
+  };
+  if (received_bytes < piece.prefix_bytes()) return too_little();
   piece.pair->is_known = true;
   if (piece.first_bytes == 0) learn_size(piece);
   if (received_bytes == piece.prefix_bytes())
     return {StatusCode::device_error, "nodes: a rank of another node has given up"};
-  return {};
+  const bool is_whole = received_bytes == piece.prefix_bytes() + piece.length_bytes;
+  return is_whole || piece.pair->is_refused ? Status() : too_little();
 }
 
 // Where it is not what is expected, what comes is let go.
@@ -387,6 +397,7 @@ void FarPairs::refuse(Pair& pair, std::size_t sent_bytes, bool comes_by_itself) 
   pair.is_bundled = false;
   pair.size_bytes = comes_by_itself ? sent_bytes : 0;
   pair.begun_bytes = 0;
+  begin_again(pair);
 }
 
 Status FarPairs::advance_bundles(bool& moved) {
@@ -440,8 +451,8 @@ bool FarPairs::may_unpack(const Chunk& chunk) const {
   if (!args_.in_place) return true;
   return std::ranges::all_of(chunk.pieces, [this](const Piece& piece) {
     if (piece.pair->is_refused) return true;
-    const auto sent = std::ranges::find(outgoing_, piece.pair->peer, &Pair::peer);
-    return sent == outgoing_.end() ||
+    const Pair* const sent = find(outgoing_, piece.pair->peer);
+    return sent == nullptr ||
            sent->copied_bytes >= std::min(sent->size_bytes, piece.first_bytes + piece.length_bytes);
   });
 }

@@ -15,10 +15,12 @@
 // both its ranks, however few may be at a time. Both directions of a pair go side by side.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "coll/coll_args.h"
@@ -62,6 +64,9 @@ class FarPairs {
   struct Counters {
     std::uint64_t messages = 0;  // of one pair
     std::uint64_t copies = 0;    // to or from their memory, each of one or several
+    // Tries to begin something, and pairs looked at for that.
+    std::uint64_t tries = 0;
+    std::uint64_t looks = 0;
   };
   static Counters counters() noexcept;
 
@@ -104,15 +109,26 @@ class FarPairs {
   };
   using Chunks = std::list<Chunk>;
   using Size = std::uint64_t;
+  // Places among the pairs of a direction before which all short and all long ones are begun.
+  struct Left {
+    std::size_t of_short = 0;
+    std::size_t of_long = 0;
+    bool has_bundled = true;  // some may not be begun
+  };
 
   Status find_pairs();
+  int round_with(int peer) const { return (peer + args_.rank) % placement_.ranks(); }
   bool is_near(int peer) const { return placement_.node(peer) == placement_.node(args_.rank); }
   std::vector<Pair> pairs_of(const core::CallEnd& end, bool sends) const;
   std::size_t first_bytes_max() const noexcept;
   std::size_t piece_bytes(const Pair& pair) const noexcept;
   Piece begin_piece(Pair& pair) const noexcept;
-  static Pair* next(std::vector<Pair>& pairs) noexcept;
+  std::span<Pair> left(bool sends, bool is_short) noexcept;
+  Pair* next(bool sends) noexcept;
+  void begin_again(const Pair& pair) noexcept;
+  const Pair* find(const std::vector<Pair>& pairs, int peer) const noexcept;
   bool next_chunk(bool sends);
+  void begin_short(bool sends, Chunk& chunk);
   Pair* next_long_pair(bool sends);
   bool may_go_on(const Pair& pair, bool sends) const;
   static std::size_t ended_bytes_of(const Pair& pair, const Chunks& chunks) noexcept;
@@ -141,6 +157,9 @@ class FarPairs {
   bool drain_receives();
   bool drain_bundles();
 
+  static inline std::atomic<std::uint64_t> tries_{0};
+  static inline std::atomic<std::uint64_t> looks_{0};
+
   core::Wire& wire_;
   const core::Placement& placement_;
   device::DeviceRuntime& runtime_;
@@ -151,6 +170,8 @@ class FarPairs {
   bool began_ = false;
   std::vector<Pair> outgoing_;  // by round
   std::vector<Pair> incoming_;
+  Left outgoing_left_;
+  Left incoming_left_;
   Chunks sending_;
   Chunks receiving_;
   std::optional<Bundles> bundles_;

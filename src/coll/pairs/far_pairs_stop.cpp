@@ -13,7 +13,7 @@ void FarPairs::stop(bool& done) {
   (void)find_pairs();
   const bool bundles_ended = drain_bundles();
   drain_sends();
-  done = drain_receives() && sending_.empty() && next(outgoing_) == nullptr && bundles_ended;
+  done = drain_receives() && sending_.empty() && next(true) == nullptr && bundles_ended;
 }
 
 // The others may still need what this rank carries.
@@ -30,10 +30,11 @@ bool FarPairs::drain_bundles() {
 
 // Pieces whose messages have not begun: they are begun anew.
 void FarPairs::take_back(Chunk& chunk) {
-  std::erase_if(chunk.pieces, [](const Piece& piece) {
+  std::erase_if(chunk.pieces, [this](const Piece& piece) {
     if (piece.is_posted) return false;
     if (piece.is_bundled) return true;
     piece.pair->begun_bytes = std::min(piece.pair->begun_bytes, piece.first_bytes);
+    begin_again(*piece.pair);
     return true;
   });
 }
@@ -62,8 +63,8 @@ void FarPairs::drain_sends() {
   static_assert(sizeof(Size) == sizeof(Pair::size_bytes));
   std::ranges::for_each(sending_, [this](Chunk& chunk) { take_back(chunk); });
   std::erase_if(sending_, [this](Chunk& chunk) { return drain(chunk, false); });
-  for (Pair* pair = next(outgoing_); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
-       pair = next(outgoing_)) {
+  for (Pair* pair = next(true); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
+       pair = next(true)) {
     Piece piece = begin_piece(*pair);
     piece.is_posted = core::begins_in_two_tries([&] {
       return wire_.send(pair->peer, tags_.pieces, &pair->size_bytes, piece.prefix_bytes(),
@@ -78,8 +79,8 @@ void FarPairs::drain_sends() {
 bool FarPairs::drain_receives() {
   std::ranges::for_each(receiving_, [this](Chunk& chunk) { take_back(chunk); });
   std::erase_if(receiving_, [this](Chunk& chunk) { return drain(chunk, true); });
-  for (Pair* pair = next(incoming_); pair != nullptr && receiving_.size() < kPiecesUnderWayMax;
-       pair = next(incoming_)) {
+  for (Pair* pair = next(false); pair != nullptr && receiving_.size() < kPiecesUnderWayMax;
+       pair = next(false)) {
     if (pair->begun_bytes != 0 && !pair->is_known) return false;
     const std::size_t most_bytes =
         pair->begun_bytes == 0 ? sizeof(Size) + first_bytes_max() : parcel_bytes_;
