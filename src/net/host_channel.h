@@ -18,8 +18,9 @@ namespace accord::net {
 class HostChannel {
  public:
   // `devices`: as UCX_NET_DEVICES means it; empty: there is none.
-  HostChannel(std::string devices, std::string transports)
-      : options_{.net_devices = std::move(devices), .transports = std::move(transports)} {}
+  HostChannel(std::string devices, std::string transports, const JobKey& key)
+      : options_{
+            .net_devices = std::move(devices), .transports = std::move(transports), .key = key} {}
   ~HostChannel();
   HostChannel(const HostChannel&) = delete;
   HostChannel& operator=(const HostChannel&) = delete;

@@ -33,7 +33,7 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       addresses_(std::move(addresses)),
       rank_(options.rank),
       kept_bytes_max_(options.kept_bytes_max),
-      host_channel_(options.host_devices, options.transports),
+      host_channel_(options.host_devices, options.transports, options.key),
       peers_(addresses_.size()),
       invitations_(addresses_.size()),
       sending_(addresses_.size()),

@@ -36,6 +36,7 @@ class Mail {
     // as UCX_NET_DEVICES and UCX_TLS mean it.
     std::string host_devices = {};
     std::string transports = {};
+    JobKey key = {};  // as the worker has it
   };
   // `addresses`: of the workers of all ranks.
   Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> addresses,

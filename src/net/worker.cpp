@@ -7,12 +7,14 @@
 #include <sched.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "device/registry.h"
 #include "net/address_table.h"
 #include "net/paced_worker.h"
@@ -60,6 +62,7 @@ ucp_request_param_t param_of(const device::PointerInfo& where) {
 // A message, until UCX has sent it.
 struct Posted {
   const Ucx& ucx;
+  JobKey key;
   std::vector<std::byte> bytes;
 };
 
@@ -106,7 +109,7 @@ class UnpackedRegion final : public RemoteRegion {
 
 class UcxWorker final : public Worker {
  public:
-  explicit UcxWorker(const Ucx& ucx) : ucx_(ucx) {}
+  UcxWorker(const Ucx& ucx, const JobKey& key) : ucx_(ucx), key_(key) {}
   ~UcxWorker() override { close(); }
 
   Status start(const Options& options);
@@ -116,6 +119,7 @@ class UcxWorker final : public Worker {
   Status check(const Peer& peer) override;
   Status post(Peer& peer, unsigned kind, Bytes message) override;
   void listen(unsigned kind, Handler handler) override;
+  std::uint64_t strange_messages() const noexcept override { return strange_messages_.load(); }
   bool reaches(const device::PointerInfo& where) const noexcept override;
   Ticket send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes,
               const Where& where) override;
@@ -154,7 +158,12 @@ class UcxWorker final : public Worker {
   static ucs_status_t arrive(void* ear, const void* header, std::size_t header_bytes, void* data,
                              std::size_t size_bytes, const ucp_am_recv_param_t* param);
 
+  // Others may send with any tag that they can guess.
+  std::uint64_t tag_of_job(std::uint64_t tag) const noexcept { return tag ^ key_[0]; }
+
   const Ucx& ucx_;
+  const JobKey key_;
+  std::atomic<std::uint64_t> strange_messages_{0};
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::uint64_t memory_types_ = 0;
@@ -239,12 +248,20 @@ Status UcxWorker::check(const Peer& peer) {
   return status_of(ucx_, peer.status, "the connection has ended");
 }
 
-ucs_status_t UcxWorker::arrive(void* ear, const void*, std::size_t, void* data,
+ucs_status_t UcxWorker::arrive(void* ear, const void* header, std::size_t header_bytes, void* data,
                                std::size_t size_bytes, const ucp_am_recv_param_t* param) {
   const Ear& here = *static_cast<const Ear*>(ear);
-  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not one of ours
+  UcxWorker& worker = *here.worker;
+  const bool is_whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
+  const bool is_of_job = header_bytes == sizeof worker.key_ &&
+                         std::memcmp(header, worker.key_.data(), header_bytes) == 0;
+  if (!is_whole || !is_of_job || size_bytes > kMessageBytesMax) {
+    if (worker.strange_messages_.fetch_add(1) == 0)
+      log::warn("net: a message that is not of this job has come, and is dropped");
+    return UCS_OK;
+  }
   const auto* const first = static_cast<const std::byte*>(data);
-  here.worker->arrived_.push_back({here.kind, {first, first + size_bytes}});
+  worker.arrived_.push_back({here.kind, {first, first + size_bytes}});
   return UCS_OK;
 }
 
@@ -265,7 +282,7 @@ void UcxWorker::listen(unsigned kind, Handler handler) {
 Status UcxWorker::post(Peer& peer, unsigned kind, Bytes message) {
   const std::lock_guard locked(mutex_);
   ACCORD_TRY(check(peer));
-  auto posted = std::make_unique<Posted>(Posted{ucx_, {message.begin(), message.end()}});
+  auto posted = std::make_unique<Posted>(Posted{ucx_, key_, {message.begin(), message.end()}});
   ucp_request_param_t param{};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -276,7 +293,8 @@ Status UcxWorker::post(Peer& peer, unsigned kind, Bytes message) {
     ended->ucx.request_free(request);
   };
   const ucs_status_ptr_t request =
-      ucx_.am_send(peer.end, kind, nullptr, 0, posted->bytes.data(), posted->bytes.size(), &param);
+      ucx_.am_send(peer.end, kind, posted->key.data(), sizeof posted->key, posted->bytes.data(),
+                   posted->bytes.size(), &param);
   if (UCS_PTR_IS_ERR(request)) return status_of(ucx_, UCS_PTR_STATUS(request), "ucp_am_send_nbx");
   if (request != nullptr) (void)posted.release();  // the callback has it
   return {};
@@ -300,7 +318,8 @@ Ticket UcxWorker::send(Peer& peer, std::uint64_t tag, const void* memory, std::s
   const std::lock_guard locked(mutex_);
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
   const ucp_request_param_t param = param_of(where);
-  return ticket(peer, ucx_.tag_send(peer.end, memory, size_bytes, tag, &param), "ucp_tag_send_nbx");
+  return ticket(peer, ucx_.tag_send(peer.end, memory, size_bytes, tag_of_job(tag), &param),
+                "ucp_tag_send_nbx");
 }
 
 Ticket UcxWorker::receive(Peer& peer, std::uint64_t tag, void* memory, std::size_t size_bytes,
@@ -309,8 +328,10 @@ Ticket UcxWorker::receive(Peer& peer, std::uint64_t tag, void* memory, std::size
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
   ucp_request_param_t param = param_of(where);
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-  return ticket(peer, ucx_.tag_receive(worker_, memory, size_bytes, tag, ~std::uint64_t{0}, &param),
-                "ucp_tag_recv_nbx");
+  return ticket(
+      peer,
+      ucx_.tag_receive(worker_, memory, size_bytes, tag_of_job(tag), ~std::uint64_t{0}, &param),
+      "ucp_tag_recv_nbx");
 }
 
 Status UcxWorker::share(void* memory, std::size_t size_bytes, std::unique_ptr<Region>& made,
@@ -449,7 +470,7 @@ std::string Worker::library() {
 Status Worker::open(const Options& options, std::unique_ptr<Worker>& made) {
   const Ucx* ucx = nullptr;
   ACCORD_TRY(load_ucx(ucx));
-  auto worker = std::make_unique<UcxWorker>(*ucx);
+  auto worker = std::make_unique<UcxWorker>(*ucx, options.key);
   ACCORD_TRY(worker->start(options));
   made = std::move(worker);
   if (device::AdapterModel* const model = device::default_runtime().adapter_model())

@@ -20,6 +20,7 @@
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "net/job_key.h"
 
 namespace accord::net {
 
@@ -58,6 +59,7 @@ class Worker {
     // As UCX_NET_DEVICES and UCX_TLS mean them, for this worker alone; empty: what these say.
     std::string net_devices;
     std::string transports;
+    JobKey key = {};
   };
   static Status open(const Options& options, std::unique_ptr<Worker>& made);
   // The file of the library that workers of this process go by; empty: there is none.
@@ -86,6 +88,8 @@ class Worker {
   using Handler = std::function<void(Bytes message)>;
   virtual Status post(Peer& peer, unsigned kind, Bytes message) = 0;
   virtual void listen(unsigned kind, Handler handler) = 0;
+  // Messages that have been dropped, since they were not of this job or too long.
+  virtual std::uint64_t strange_messages() const noexcept { return 0; }
 
   // Whether UCX reads and writes this memory itself, and where it finds it. Else it has to be
   // brought to host memory. Plain host memory it always does.

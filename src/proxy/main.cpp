@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -60,11 +61,17 @@ void leave_core_of_rank() {
 
 std::string or_nothing(const std::string& setting) { return setting == "none" ? "" : setting; }
 
+net::JobKey key_of_job() {
+  const char* const text = std::getenv(net::kJobKeyVariable);
+  return text != nullptr ? net::job_key_in(text) : net::JobKey{};
+}
+
 // One of so many, which share the bounds.
 std::unique_ptr<Server> make_server(std::size_t threads, const std::string& node) {
   std::unique_ptr<net::Worker> worker;
   Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_host_net),
-                                     .transports = or_nothing(config().ucx_tls)},
+                                     .transports = or_nothing(config().ucx_tls),
+                                     .key = key_of_job()},
                                     worker);
   const std::size_t bytes_max = config().proxy_bytes / threads;
   return std::make_unique<Server>(

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "shim/net_messages.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,20 +56,29 @@ Status gather(net::Bytes mine, std::vector<std::vector<std::byte>>& all) {
   return {};
 }
 
-Status choose_cookie(p2p::NetMessages::Cookie& cookie) {
+// Equal on all ranks. Headers show the cookie, and nothing shows the key.
+struct Secrets {
+  p2p::NetMessages::Cookie cookie{};
+  net::JobKey key{};
+};
+
+Status choose(Secrets& secrets) {
   std::random_device random;
-  for (std::uint64_t& word : cookie) word = std::uint64_t{random()} << 32 | random();
-  constexpr int kBytes = sizeof cookie;
-  return Status::from_host(host::Bcast(cookie.data(), kBytes, MPI_BYTE, 0, MPI_COMM_WORLD));
+  for (std::uint64_t& word : secrets.cookie) word = std::uint64_t{random()} << 32 | random();
+  for (std::uint64_t& word : secrets.key) word = std::uint64_t{random()} << 32 | random();
+  constexpr int kBytes = sizeof secrets;
+  return Status::from_host(host::Bcast(&secrets, kBytes, MPI_BYTE, 0, MPI_COMM_WORLD));
 }
 
 // The proxy of this node, which starts once a message wants it. Its name is no secret.
-void stand_at_proxy(Net& here, const p2p::NetMessages::Cookie& cookie) {
+void stand_at_proxy(Net& here, const Secrets& secrets) {
+  const p2p::NetMessages::Cookie& cookie = secrets.cookie;
   const std::string& program = config().proxy_program;
-  proxy::Meeting meeting{.cookie = cookie[0] * 0x9e3779b97f4a7c15U ^ cookie[1],
-                         .node = node::node_number(),
-                         .program = program == "auto" ? proxy::program_beside_library() : program,
-                         .settings = {}};
+  proxy::Meeting meeting{
+      .cookie = cookie[0] * 0x9e3779b97f4a7c15U ^ cookie[1],
+      .node = node::node_number(),
+      .program = program == "auto" ? proxy::program_beside_library() : program,
+      .settings = {fmt::format("{}={}", net::kJobKeyVariable, net::text_of(secrets.key))}};
   // The same UCX in both: one that the host MPI brings is not where the linker looks.
   if (config().ucx_library == "none")
     meeting.settings.push_back("ACCORD_UCX_LIBRARY=" + net::Worker::library());
@@ -98,9 +108,12 @@ std::string other_host_devices() {
 
 // All ranks or none.
 Status join(Net& here) {
+  Secrets secrets;
+  ACCORD_TRY(choose(secrets));
   std::unique_ptr<net::Worker> worker;
   const Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_device_net),
-                                           .transports = or_nothing(config().ucx_tls)},
+                                           .transports = or_nothing(config().ucx_tls),
+                                           .key = secrets.key},
                                           worker);
   std::vector<std::vector<std::byte>> addresses(here.nodes.size());
   ACCORD_TRY(gather(worker ? worker->address() : net::Bytes(), addresses));
@@ -109,17 +122,16 @@ Status join(Net& here) {
   if (lacking != addresses.end()) here.speaks = lacking - addresses.begin() == here.rank;
   ACCORD_TRY(opened);
   if (lacking != addresses.end()) return {StatusCode::unsupported, "another rank cannot take part"};
-  p2p::NetMessages::Cookie cookie{};
-  ACCORD_TRY(choose_cookie(cookie));
   const auto ranks = static_cast<std::uint32_t>(addresses.size());
   const auto rank = static_cast<std::uint32_t>(here.rank);
-  stand_at_proxy(here, cookie);
+  stand_at_proxy(here, secrets);
   here.mail.emplace(std::move(worker), std::move(addresses),
                     net::Mail::Options{.rank = rank,
                                        .kept_bytes_max = config().outbox_bytes,
                                        .host_devices = other_host_devices(),
-                                       .transports = or_nothing(config().ucx_tls)});
-  here.messages.emplace(*here.mail, cookie, rank, ranks);
+                                       .transports = or_nothing(config().ucx_tls),
+                                       .key = secrets.key});
+  here.messages.emplace(*here.mail, secrets.cookie, rank, ranks);
   return {};
 }
 

@@ -81,6 +81,43 @@ TEST_F(NetWorker, long_messages_by_tag) {
       });
 }
 
+// It knows the address, and has another key.
+TEST_F(NetWorker, a_stranger_is_not_heard) {
+  run(
+      [](End& end) {
+        std::unique_ptr<Worker> stranger;
+        Peer* peer = nullptr;
+        ASSERT_TRUE(
+            Worker::open({.net_devices = "", .transports = "tcp", .key = {7, 8}}, stranger).ok());
+        ASSERT_TRUE(stranger->connect(end.addresses[1], peer).ok());
+        const auto theirs = pattern(100, 1);
+        ASSERT_TRUE(stranger->post(*peer, 3, bytes_of("theirs")).ok());
+        Ticket sent = stranger->send(*peer, 9, theirs.data(), theirs.size());
+        EXPECT_TRUE(end.wait([&] { return stranger->progress(), end.has_news(); }));
+        (void)end.hear();
+        const auto ours = pattern(100, 2);
+        ASSERT_TRUE(end.worker->post(*end.peer, 3, bytes_of("ours")).ok());
+        EXPECT_TRUE(end.finish(end.worker->send(*end.peer, 9, ours.data(), ours.size())).ok());
+        EXPECT_TRUE(end.serve_until_told());
+        stranger->cancel(sent);
+        for (bool done = false; !done; stranger->progress()) (void)stranger->poll(sent, done);
+      },
+      [](End& end) {
+        std::vector<std::string> heard;
+        end.worker->listen(3, [&](Bytes bytes) {
+          heard.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        });
+        std::vector<char> got(100);
+        const Ticket receive = end.worker->receive(*end.peer, 9, got.data(), got.size());
+        bool right = end.wait([&] { return end.worker->strange_messages() == 1; });
+        end.tell(bytes_of("go on"));
+        right = right && end.wait([&] { return !heard.empty(); }) && end.finish(receive).ok();
+        right = right && heard == std::vector<std::string>{"ours"} && got == pattern(100, 2);
+        end.tell({});
+        return right;
+      });
+}
+
 TEST_F(NetWorker, puts_and_gets) {
   run(
       [](End& end) {
