@@ -19,9 +19,7 @@ Joining::Joining(core::NodeGroup& group, const CollArgs& args, node::Use use,
       use_(use),
       nodes_(std::move(nodes)),
       // A group's memory goes only when the peers have closed it.
-      group_(new node::Group, node::Group::retire),
-      records_(nodes_ ? nodes_->placement.beside(args.rank).size()
-                      : static_cast<std::size_t>(args.exchange->size)) {}
+      group_(new node::Group, node::Group::retire) {}
 
 // Nobody reads what still comes.
 Joining::~Joining() {
@@ -41,6 +39,8 @@ Status Joining::begin() {
     runtime = &joined_.group->runtime();
     device = joined_.group->device();
   }
+  records_.resize(nodes_ ? nodes_->placement.beside(args_.rank).size()
+                         : static_cast<std::size_t>(args_.exchange->size));
   const int rank = nodes_ ? nodes_->placement.local_rank(args_.rank) : args_.rank;
   const Status made =
       group_->prepare(rank, static_cast<int>(records_.size()), *runtime, device, use_, record_);

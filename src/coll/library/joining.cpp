@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "coll/select/reasons.h"
+#include "coll/tags.h"
 
 namespace accord::coll {
 namespace {
@@ -72,21 +73,74 @@ Status CclJoining::advance(core::HostPort& port, bool& done) {
     step_ = Step::of_node;
     return of_node_->begin();
   }
+  if (step_ == Step::id) {
+    ACCORD_TRY(advance_id(port, arrived));
+    if (arrived) enter_turn();
+    return {};
+  }
   ACCORD_TRY(port.test(request_, arrived));
   if (!arrived) return {};
   if (step_ == Step::records) {
     done = !can_connect();
-    if (done) return {};
-    group_.number =
-        std::hash<std::string_view>{}({records_[0].id.bytes, sizeof records_[0].id}) | 1;
-    turn_ = group_.make_turn(CclTurn::Company::possible);
-    turn_->enter();
-    step_ = Step::turn;
-    return {};
+    return done ? Status() : share_id();
   }
   settle();
   done = true;
   return {};
+}
+
+// What is not received any more nobody shall write to.
+CclJoining::~CclJoining() {
+  if (id_request_ != 0 && wire_) wire_->cancel(id_request_);
+}
+
+Status CclJoining::share_id() {
+  step_ = Step::id;
+  if (!wire_) {
+    ids_.resize(records_.size());
+    return Status::from_host(args_.host.issue_allgather(&id_, ids_.data(), sizeof id_, request_));
+  }
+  if (args_.rank == 0) return send_id();
+  const int parent = args_.rank & (args_.rank - 1);
+  return wire_->receive(parent, kJoinTag, &id_, sizeof id_, id_request_);
+}
+
+// To the ranks whose numbers have one more of the digits below this one's lowest.
+Status CclJoining::send_id() {
+  const int size = args_.exchange->size;
+  const int lowest = args_.rank == 0 ? size : args_.rank & -args_.rank;
+  for (int digit = 1; digit < lowest && args_.rank + digit < size; digit *= 2)
+    ACCORD_TRY(
+        wire_->send(args_.rank + digit, kJoinTag, &id_, sizeof id_, sent_ids_.emplace_back()));
+  return {};
+}
+
+Status CclJoining::advance_id(core::HostPort& port, bool& arrived) {
+  if (!wire_) {
+    ACCORD_TRY(port.test(request_, arrived));
+    if (arrived) id_ = ids_[0];
+    return {};
+  }
+  core::Completion completion;
+  if (id_request_ != 0) {
+    core::HostRequest request = id_request_;
+    ACCORD_TRY(wire_->test(request, arrived, completion));
+    id_request_ = arrived ? 0 : request;
+    if (!arrived) return {};
+    ACCORD_TRY(send_id());
+  }
+  for (arrived = true; !sent_ids_.empty() && arrived;) {
+    ACCORD_TRY(wire_->test(sent_ids_.back(), arrived, completion));
+    if (arrived) sent_ids_.pop_back();
+  }
+  return {};
+}
+
+void CclJoining::enter_turn() {
+  group_.number = std::hash<std::string_view>{}({id_.bytes, sizeof id_}) | 1;
+  turn_ = group_.make_turn(CclTurn::Company::possible);
+  turn_->enter();
+  step_ = Step::turn;
 }
 
 Status CclJoining::join_mailboxes(core::HostPort& port, bool& done) {
@@ -95,7 +149,7 @@ Status CclJoining::join_mailboxes(core::HostPort& port, bool& done) {
   ACCORD_TRY(joining.advance(port, joined));
   if (!joined) return {};
   done = group_.is_to_share() || !group_.node.group;
-  if (!done && of_node_) group_.connect_nodes(std::move(wire_), args_.rank, args_.exchange->size);
+  if (!done && of_node_) group_.connect_nodes(wire_, args_.rank, args_.exchange->size);
   if (!done) return tell();
   if (group_.node.group) group_.share();
   if (group_.node.declined) decline_for_node();
@@ -136,7 +190,7 @@ Status CclJoining::make_record(CclRecord& record) {
   record.version = description.version;
   record.found = std::hash<std::string_view>{}(description.found);
   record.device = runtime.kernel_place(group_.mailboxes().device()).device;
-  return args_.rank == 0 ? library.make_id(record.id) : Status();
+  return args_.rank == 0 ? library.make_id(id_) : Status();
 }
 
 // Where it cannot, the first rank that knows why says so: all may lack the library.
@@ -172,7 +226,7 @@ Status CclJoining::look_after_peers() {
 // Owns all that it works on, so that it can be left behind.
 void CclJoining::connect() {
   connection_ = std::make_shared<Connection>();
-  const auto connect = [connection = connection_, library = &group_.library, id = records_[0].id,
+  const auto connect = [connection = connection_, library = &group_.library, id = id_,
                         rank = args_.rank, size = args_.exchange->size,
                         runtime = &group_.mailboxes().runtime(),
                         device = group_.mailboxes().device()] {

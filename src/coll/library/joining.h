@@ -32,7 +32,6 @@ struct CclRecord {
   std::int32_t version = 0;  // of its library,
   std::uint64_t found = 0;   // and which functions that has
   std::uint64_t device = 0;  // 0: it may be shared
-  ccl::Id id{};              // of rank 0
 };
 
 // Whether these ranks can have a communicator; the answer is the same on all of them.
@@ -42,13 +41,16 @@ class CclJoining final : public core::Meeting {
  public:
   // Both outlive it.
   CclJoining(CclGroup& group, const CollArgs& args);
+  ~CclJoining() override;
+  CclJoining(const CclJoining&) = delete;
+  CclJoining& operator=(const CclJoining&) = delete;
 
   Status begin() override;
   Status advance(core::HostPort& port, bool& done) override;
   bool settled() const noexcept override { return group_.joined() || group_.declined; }
 
  private:
-  enum class Step { mailboxes, wire, of_node, records, turn, connecting, voting };
+  enum class Step { mailboxes, wire, of_node, records, id, turn, connecting, voting };
 
   // What the thread leaves behind; it may outlive this object.
   struct Connection {
@@ -63,6 +65,11 @@ class CclJoining final : public core::Meeting {
   Status tell();
   Status make_record(CclRecord& record);
   bool can_connect();
+  // The id is rank 0's, and too long to be gathered: it goes from rank to rank along a tree.
+  Status share_id();
+  Status send_id();
+  Status advance_id(core::HostPort& port, bool& arrived);
+  void enter_turn();
   Status wait_for_turn();
   Status look_after_peers();
   void connect();
@@ -83,6 +90,10 @@ class CclJoining final : public core::Meeting {
   Status own_;  // whether this rank can take part
   CclRecord record_;
   std::vector<CclRecord> records_;
+  ccl::Id id_{};
+  std::vector<ccl::Id> ids_;                 // of the ranks of a node
+  core::HostRequest id_request_ = 0;         // by the wire; 0: there is none
+  std::vector<core::HostRequest> sent_ids_;  // the same
   std::unique_ptr<CclTurn> turn_;
   std::shared_ptr<Connection> connection_;
   core::Vote mine_;
