@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <numeric>
 #include <vector>
 
 #include "bench/scale.h"
 #include "coll/inter/plan.h"
+#include "core/job_nodes.h"
 #include "core/placement.h"
+#include "core/wire.h"
 #include "device/kernel_place.h"
 #include "net/address_table.h"
 #include "node/group.h"
@@ -26,7 +29,7 @@ void use(const Value& value) {
 // What `make` returns is what is kept. Short ones are made again, and the best time counts.
 template <class Make>
 Cost cost_of(Make make) {
-  constexpr double kEnoughSeconds = 0.1;
+  constexpr double kEnoughSeconds = 1;
   constexpr int kTimesMax = 20;
   Cost cost;
   double spent = 0;
@@ -59,6 +62,31 @@ std::vector<std::uint64_t> node_numbers(const Job& job) {
 Cost placement(const Job& job) {
   const std::vector<std::uint64_t> numbers = node_numbers(job);
   return cost_of([&] { return core::Placement::of(numbers); });
+}
+
+// Each process tells all others as MPI begins.
+Cost told_to_job(const Job& job) {
+  const auto ranks = static_cast<std::size_t>(job.ranks);
+  return {.seconds = 0, .bytes = ranks * sizeof(core::JobNodes::Word)};
+}
+
+// A communicator's ranks tell each other by which tags they receive, and those of a node what they
+// have made.
+Cost told_to_communicator(const Job& job) {
+  return {.seconds = 0,
+          .bytes = static_cast<std::size_t>(job.ranks) * core::Wire::kToldBytes +
+                   static_cast<std::size_t>(job.node) * sizeof(node::Record)};
+}
+
+// What a communicator asks of what the job knows.
+Cost placement_of_communicator(const Job& job) {
+  std::vector<core::JobNodes::Word> words;
+  for (const std::uint64_t number : node_numbers(job)) words.push_back({.node = number});
+  core::JobNodes nodes;
+  nodes.learn(words);
+  std::vector<int> processes(words.size());
+  std::iota(processes.rbegin(), processes.rend(), 0);
+  return cost_of([&] { return nodes.placement(processes); });
 }
 
 // No two ranks use one device: all pairs have to be looked at, or what does as well.
@@ -107,7 +135,10 @@ Cost reduce_scatter_plan(const Job& job) {
 Cost alltoall_plan(const Job& job) { return plan(job, node::Kind::alltoall, 64 << 10); }
 
 constexpr ScaleStep kSteps[] = {
-    {"which ranks share a node", placement},
+    {"which ranks share a node, from their numbers", placement},
+    {"the same, from what the job knows", placement_of_communicator},
+    {"received by a rank in MPI_Init for that", told_to_job},
+    {"received by a rank for a communicator", told_to_communicator},
     {"whether kernels take turns", turns},
     {"connections to all ranks over UCX", peers},
     {"a chunk of an allreduce of 1 GiB", allreduce_plan},

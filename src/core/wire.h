@@ -44,6 +44,8 @@ class Wire {
     (void)rank;
     return 0;
   }
+  // What each rank tells all others so that one is made.
+  static constexpr std::size_t kToldBytes = 8;
   // Once the request that made it is complete, before anything is sent. The same on all ranks:
   // where it is an error, there is no wire.
   virtual Status opened() = 0;

@@ -32,6 +32,8 @@ struct Range {
   std::uint32_t name = 0;
 };
 
+static_assert(sizeof(Range) == core::Wire::kToldBytes);
+
 class Ranges {
  public:
   void open(int tags_max) {
