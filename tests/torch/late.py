@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""A rank that does not come: each way to wait ends in time, with an error that names the call. So does the job.
+"""A rank that does not come: each wait ends in time, with an error that names the call. So does the job.
 
 late.py wait|future|exception
 """

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 import torch.distributed as dist
 from harness import Guarded, SkippedError, case, must_equal, must_raise, rank, size, values
@@ -69,6 +71,20 @@ def a_batch_in_which_all_receive_first() -> None:
         work.wait()
     boxes[0].must_be(values(left, 20_000, torch.float32, salts[0]))
     boxes[1].must_be(values(right, 20_000, torch.float32, salts[1]))
+
+
+@case
+def a_long_message_travels_while_its_sender_computes() -> None:
+    """The engine's thread lets MPI make progress where nobody waits."""
+    dist.barrier()
+    if rank() == 0:
+        sending = dist.isend(torch.ones(4_000_000), 1)
+        time.sleep(2)
+        sending.wait()
+    elif rank() == 1:
+        begin = time.monotonic()
+        dist.recv(torch.empty(4_000_000), 0)
+        assert time.monotonic() - begin < 1.5
 
 
 @case

@@ -88,6 +88,12 @@ def all_gather_into_tensor_also_in_place() -> None:
         own.copy_(values(rank(), COUNT, dtype))
         dist.all_gather_into_tensor(box.tensor, own)
         box.must_be(expected)
+    # From the place of another rank, which MPI forbids.
+    whole = torch.full((size(), 5), 77.0)
+    other = whole[(rank() + 1) % size()]
+    other.copy_(values(rank(), 5, torch.float32))
+    dist.all_gather_into_tensor(whole, other)
+    must_equal(whole.view(-1), torch.cat(all_values(5, torch.float32)))
     stacked = torch.empty(size(), 2, 3)
     dist.all_gather_into_tensor(stacked, torch.full((2, 3), float(rank())))
     assert [part.unique().item() for part in stacked] == [*range(size())]
