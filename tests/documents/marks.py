@@ -50,6 +50,7 @@ NEEDS = {
     ),
     "fortran": Need("an MPI with Fortran bindings on PATH"),
     "wheel": Need("minutes and two compilers of PyPI: scripts/test_wheel does the same"),
+    "torch": Need("PyTorch and mpi4py in one Python environment"),
     "jq": Need("jq", lambda: shutil.which("jq") is not None),
     "installed": Need("an Accord that is installed", (BUILD / "cmake_install.cmake").exists),
     "level_zero": _built("tests/level_zero/libaccord_ze_driver.so"),
