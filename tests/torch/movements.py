@@ -100,6 +100,16 @@ def all_gather_into_tensor_also_in_place() -> None:
 
 
 @case
+def all_gather_coalesced_lists_ranks_first() -> None:
+    inputs = [values(rank(), 4 + each, torch.int32, each) for each in range(3)]
+    outputs = [[torch.full_like(tensor, 77) for tensor in inputs] for _ in range(size())]
+    dist.all_gather_coalesced(outputs, inputs)
+    for of, each_rank in enumerate(outputs):
+        for each, tensor in enumerate(each_rank):
+            must_equal(tensor, values(of, 4 + each, torch.int32, each))
+
+
+@case
 def gather_to_every_root() -> None:
     for dtype in DTYPES:
         for root in range(size()):

@@ -178,12 +178,12 @@ class AccordGroup(dist.ProcessGroup):
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     def allgather_coalesced(self, output_lists: _Lists, inputs: Any, opts: Any = None) -> ManyWorks:
-        """The outer list of outputs is that of the inputs."""
+        """The outer list of outputs is that of the ranks, each inner one that of the inputs."""
         opts = _options(opts, c10d.AllgatherOptions)
         return ManyWorks(
             [
                 self.allgather([outputs], [tensor], opts)
-                for outputs, tensor in zip(output_lists, inputs, strict=True)
+                for outputs, tensor in zip(zip(*output_lists, strict=True), inputs, strict=True)
             ]
         )
 

@@ -27,13 +27,14 @@ from accord.torch.members import Members
 from accord.torch.operation import Operation
 
 _SPINS = 1000  # polls, 1 to 2 ms, before a thread that polls begins to sleep in between
+_SPINS_ASIDE = 20  # of the engine's thread, which takes a core from the backward pass
 _LONGEST_NAP_S = 200e-6
 
 
-def _pause(idle_polls: int) -> None:
+def _pause(idle_polls: int, spins: int) -> None:
     """Between two polls of which the first found nothing. The shortest sleep is some 50 us long."""
-    if idle_polls > _SPINS:
-        time.sleep(min(_LONGEST_NAP_S, 1e-6 * (idle_polls - _SPINS)))
+    if idle_polls > spins:
+        time.sleep(min(_LONGEST_NAP_S, 1e-6 * (idle_polls - spins)))
     elif idle_polls & 31 == 31:
         os.sched_yield()  # more ranks than cores
 
@@ -92,7 +93,7 @@ class Engine:
                     return False
                 else:
                     idle += 1
-                    _pause(idle)
+                    _pause(idle, _SPINS)
         finally:
             with self._wake:
                 self._pollers -= 1
@@ -108,7 +109,7 @@ class Engine:
             if self._waiting:
                 self._start_what_is_ready()
             completed = [each for each in self._under_way if each.is_complete()]
-            if idle > _SPINS:
+            if idle > _SPINS_ASIDE:
                 completed += self._late()
             for each in completed:
                 if each in self._under_way:
@@ -197,7 +198,7 @@ class Engine:
                 idle = 0
             else:
                 idle += 1
-                _pause(idle)
+                _pause(idle, _SPINS_ASIDE)
 
     def forget(self, members: Members) -> None:
         """Of a group that ends: completes what it has under way, as far as that is possible in its time."""
