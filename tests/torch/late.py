@@ -51,7 +51,7 @@ if way == "wait":
 if rank == 0:
     begin = time.monotonic()
     work = dist.all_reduce(torch.ones(1000), async_op=True)
-    words = ("allreduce (call 1)", "rank 0 of 2", "group", "timed out")
+    words = ("allreduce (call 1)", "rank 0 of 2", "group", "Timed out")
     try:
         if way == "future":
             work.get_future().wait()
@@ -64,6 +64,6 @@ if rank == 0:
         dist.broadcast(torch.ones(1), 0)
         raise SystemExit("no error")
     except RuntimeError as error:
-        must_have_ended(error, "broadcast", "cannot be used any more", "timed out")
+        must_have_ended(error, "broadcast", "cannot be used any more", "Timed out")
 else:
     time.sleep(LIMIT_S + 6)

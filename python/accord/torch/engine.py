@@ -171,7 +171,7 @@ class Engine:
     def _give_up(self, operation: Operation) -> None:
         state = "has not completed" if operation.requests else "could not start"
         operation.fail(
-            f"timed out: it {state} in time; a rank may have died, be late, or have made other calls"
+            f"Timed out: it {state} in time; a rank may have died, be late, or have made other calls"
         )
         operation.members.failure = operation.error
         self._abandoned.append(operation)
