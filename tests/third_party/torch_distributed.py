@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from pathlib import Path
 parser = argparse.ArgumentParser()
 parser.add_argument("--backend", default="accord")
 parser.add_argument("--limit", type=int, default=20, help="seconds a test")
+parser.add_argument("--from", dest="first", default="", help="leave out what sorts before")
+parser.add_argument("--without", default="$^", help="a regular expression of names")
 parser.add_argument("names", nargs="*")
 chosen = parser.parse_args()
 os.environ["BACKEND"] = chosen.backend
@@ -129,6 +132,7 @@ def main() -> None:
     signal.signal(signal.SIGALRM, _too_long)
     torch.set_num_threads(1)
     names = chosen.names or unittest.TestLoader().getTestCaseNames(Tests)
+    names = [each for each in names if each >= chosen.first and not re.search(chosen.without, each)]
     counts = {"passed": 0, "skipped": 0, "failed": 0}
     for name in names:
         result = run(name)
