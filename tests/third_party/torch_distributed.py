@@ -4,9 +4,9 @@
 
 mpiexec -n 3 python tests/third_party/torch_distributed.py [--backend gloo] [NAME...]
 
-Needs PyTorch 2 or newer with expecttest and hypothesis. Each test has a process group of its own. Rank 0 prints
-a line for each test, and at the end how many passed. `--backend gloo` shows which tests pass at all where they
-run one after the other in the same processes: PyTorch starts processes for each.
+Needs PyTorch 2 or newer with expecttest and hypothesis. Each test has a process group of its own. Rank 0
+prints a line for each test, and at the end how many passed. `--backend gloo` shows which tests pass at all
+where they run one after the other in the same processes: PyTorch starts processes for each.
 """
 
 from __future__ import annotations
