@@ -115,6 +115,7 @@ class PacedWorker final : public Worker {
   bool arm() override;
   void wake() noexcept override { worker_->wake(); }
   void close() noexcept override { worker_->close(); }
+  std::uint64_t strange_messages() const noexcept override { return worker_->strange_messages(); }
 
  private:
   static bool is_on_device(const Where& where) noexcept { return device::needs_staging(where); }

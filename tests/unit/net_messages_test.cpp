@@ -85,6 +85,7 @@ TEST_F(NetMessages, those_of_a_batch_are_asked_for_before_any_is_waited_for) {
         std::vector<MessageHeader> headers;
         for (int i = 0; i < kMessages; ++i) headers.push_back(rank.hear());
         const auto sender = rank.hear<pid_t>();
+        if (sender <= 0) return false;  // it has failed; 0 would be all of the tests
         ::kill(sender, SIGSTOP);
         p2p::NetBatch batch(*rank.mail);
         for (const MessageHeader& header : headers) {

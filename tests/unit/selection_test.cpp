@@ -386,16 +386,19 @@ TEST(selection, inboxes_are_made_at_once_only_where_somebody_insists) {
   EXPECT_EQ(device_ways(small, {}).inbox_calls, 16U);
 }
 
-TEST(selection, among_neighbours_by_a_library_or_the_host_mpi) {
+TEST(selection, among_neighbours_as_any_call_pair_by_pair) {
   const Question question{.kind = Kind::neighbor_alltoallv, .ranks = 4, .longest_bytes = 1 << 20};
+  Question like = question;
+  like.kind = Kind::alltoallv;
   for (const char* name : {"auto", "node", "node-direct", "inbox"}) {
-    EXPECT_FALSE(device_ways(question, {named(name), Origin::setting}).any());
-    EXPECT_EQ(outcome(question, {named(name), Origin::setting}), named("staged"));
+    const Asked asked{named(name), Origin::setting};
+    EXPECT_TRUE(device_ways(question, asked).any());
+    EXPECT_EQ(outcome(question, asked), outcome(like, asked));
+    EXPECT_NE(outcome(question, asked), named("staged"));
   }
   const Variant by_library = named("nccl");
   const DeviceWays ways = device_ways(question, {by_library, Origin::setting});
   EXPECT_EQ(ways.library, by_library.library);
-  EXPECT_FALSE(ways.regions || ways.direct || ways.lane_bytes != 0);
   EXPECT_EQ(outcome(question, {by_library, Origin::setting}), by_library);
 }
 

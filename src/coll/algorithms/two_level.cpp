@@ -42,7 +42,7 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
 }
 
 std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) {
-  if (TwoLevelPairs::takes(call.kind, call.exchange->block_bytes, call.ways.leaders_max))
+  if (TwoLevelPairs::takes(call.exchange->kind, call.exchange->block_bytes, call.ways.leaders_max))
     return std::make_unique<TwoLevelPairs>(team, call);
   return std::make_unique<TwoLevelExchange>(team, call);
 }

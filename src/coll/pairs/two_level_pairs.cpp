@@ -32,19 +32,18 @@ FarPairs::Tags next_tags(core::Nodes& nodes) {
 // What a call pair by pair is asked for here; without the ends, which are known at the first step.
 CollArgs as_pairs(const CollArgs& args) {
   CollArgs made;
-  made.kind = args.kind;
   made.exchange = args.exchange;
   made.parcel_bytes = args.parcel_bytes;
   made.rank = args.rank;
   made.ways.lend_bytes = args.ways.lend_bytes;
   // Of an alltoall in place both ends are one, and nothing else tells.
-  made.in_place = args.kind == node::Kind::alltoall ? !args.in.of_send : args.in_place;
+  made.in_place = args.exchange->kind == node::Kind::alltoall ? !args.in.of_send : args.in_place;
   return made;
 }
 
 // In place the own block stays where it is.
 core::CallEnd end_of_pairs(const core::CallEnd& end, const CollArgs& args) {
-  if (node::goes_by_pairs(args.kind)) return end;
+  if (node::goes_by_pairs(args.exchange->kind)) return end;
   core::CallEnd cut = in_blocks(end, args.exchange->size);
   if (args.in_place && !cut.blocks.empty()) cut.blocks[static_cast<std::size_t>(args.rank)] = {};
   return cut;
@@ -92,13 +91,16 @@ core::CallEnd TwoLevelPairs::near_end(const core::CallEnd& end) const {
   return near;
 }
 
+void TwoLevelPairs::take_ends() {
+  if (std::exchange(began_, true)) return;
+  args_.in = end_of_pairs(given_.in, args_);
+  args_.out = end_of_pairs(given_.out, args_);
+  near_args_.in = near_end(args_.in);
+  near_args_.out = near_end(args_.out);
+}
+
 Status TwoLevelPairs::advance(bool& done) {
-  if (!std::exchange(began_, true)) {
-    args_.in = end_of_pairs(given_.in, args_);
-    args_.out = end_of_pairs(given_.out, args_);
-    near_args_.in = near_end(args_.in);
-    near_args_.out = near_end(args_.out);
-  }
+  take_ends();
   ACCORD_TRY(advance_part(far_, far_is_done_, mistake_));
   ACCORD_TRY(advance_part(near_, near_is_done_, mistake_));
   done = near_is_done_ && far_is_done_;
@@ -107,6 +109,7 @@ Status TwoLevelPairs::advance(bool& done) {
 }
 
 void TwoLevelPairs::stop(bool& done) {
+  take_ends();  // peers wait for what they tell
   bool near_ended = false;
   bool far_ended = false;
   near_.stop(near_ended);

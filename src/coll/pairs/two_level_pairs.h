@@ -35,6 +35,7 @@ class TwoLevelPairs final : public Exchange {
   static void report();
 
  private:
+  void take_ends();
   core::CallEnd near_end(const core::CallEnd& end) const;
 
   const core::Placement& placement_;

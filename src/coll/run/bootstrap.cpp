@@ -145,7 +145,8 @@ bool Bootstrap::wants_two_levels(const core::Vote& vote) const {
                    placement.nodes() > 1 && !team_.nodes.local.declined;
   if (may && by_pairs())
     return !vote.all_short() || (vote.all_shortest() && Bundles::pay_alone(placement, args_));
-  if (may && TwoLevelPairs::takes(args_.kind, args_.exchange->block_bytes, args_.ways.leaders_max))
+  if (may && TwoLevelPairs::takes(args_.exchange->kind, args_.exchange->block_bytes,
+                                  args_.ways.leaders_max))
     return true;
   return may && TwoLevelPlan::fits(*args_.exchange, placement, args_.ways.leaders_max,
                                    args_.ways.message_bytes_min);
