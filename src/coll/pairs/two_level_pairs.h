@@ -29,7 +29,9 @@ class TwoLevelPairs final : public Exchange {
   Status advance(bool& done) override;
   void stop(bool& done) override;
   bool has_block_of(int peer) const override;
-  const char* path() const noexcept override { return "two-level-pairs"; }
+  const char* path() const noexcept override {
+    return node::goes_by_pairs(args_.exchange->kind) ? "two-level-pairs" : "two-level";
+  }
 
   // Says how many of this process have ended; info.
   static void report();
