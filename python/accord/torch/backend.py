@@ -66,8 +66,8 @@ class AccordGroup(dist.ProcessGroup):
             side = device or checks.side_of(planned.tensors)
         except (ValueError, RuntimeError) as error:
             raise type(error)(f"{members.where(name)}: {error}") from error
-        if side is not None and planned.temporary:
-            used_on_side_stream(side.device, planned.temporary)
+        if side is not None and planned.finish is not None:
+            used_on_side_stream(side.device, [*planned.temporary, *planned.tensors])
         timeout_s, is_async = 0.0, True
         if options is not None:
             timeout_s = options.timeout.total_seconds()  # below 0: the group's

@@ -3,10 +3,10 @@
 """Tensors on a GPU: how an operation is ordered with the streams of PyTorch.
 
 MPI knows no streams. So an operation records an event on the stream that is current where c10d was called,
-and MPI is called once the event has passed. What MPI has written is there for all streams as soon as MPI's
-request is complete; `Work.wait()` therefore waits on the host, unlike that of the nccl backend. A stream that
-waited for a flag instead could wait for itself: with drivers before CUDA 12.1 an MPI call waits for the
-default stream (docs/data-order.md).
+unless the stream is idle, and MPI is called once the event has passed. What MPI has written is there for all
+streams as soon as MPI's request is complete; `Work.wait()` therefore waits on the host, unlike that of the nccl
+backend. A stream that waited for a flag instead could wait for itself: with drivers before CUDA 12.1 an MPI call
+waits for the default stream (docs/data-order.md).
 
 What is left to do by kernels afterwards (unpacking, dividing) runs on a stream of this module, and `join`
 lets the current stream wait for it.
@@ -42,25 +42,30 @@ class DeviceSide:
             raise RuntimeError("MPI calls cannot be captured in a CUDA graph")
         self.device = device
         self._finished: torch.cuda.Event | None = None
-        self._written = torch.cuda.Event()
-        self._written.record(torch.cuda.current_stream(device))
+        stream = torch.cuda.current_stream(device)
+        self._written = None if stream.query() else stream.record_event()
 
     def is_ready(self) -> bool:
-        return bool(self._written.query())
+        return self._written is None or bool(self._written.query())
 
     def finish(self, launch: Callable[[], None]) -> None:
         """Runs it where its kernels go to the side stream."""
         stream = _side_stream(self.device)
         with torch.cuda.device(self.device), torch.cuda.stream(stream):
-            stream.wait_event(self._written)
+            if self._written is not None:
+                stream.wait_event(self._written)
             launch()
-            self._finished = torch.cuda.Event()
-            self._finished.record(stream)
+            self._finished = stream.record_event()
 
     def join(self) -> None:
         """Lets the current stream wait for what `finish` launched."""
         if self._finished is not None:
             torch.cuda.current_stream(self.device).wait_event(self._finished)
+
+
+def work_on(device: torch.device) -> None:
+    """Of a thread of ours: each begins on device 0, where its first CUDA call would make a context."""
+    torch.cuda.set_device(device)
 
 
 def used_on_side_stream(device: torch.device, tensors: Iterable[torch.Tensor]) -> None:

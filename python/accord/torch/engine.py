@@ -6,10 +6,10 @@ All calls of MPI are non-blocking (`MPI_Iallreduce` and its like). Those of a gr
 order, which is the same on all ranks. Groups do not wait for each other: had each call blocked one thread
 until it was over, two ranks that use two groups in different orders would wait for each other for ever.
 
-An operation on CPU tensors starts in the caller's thread. One on a device waits in its group's queue until
-the stream has written the tensors. What is under way is polled by whoever waits for a Work, since nothing is
-quicker. A thread of the engine polls where nobody waits: it completes the futures behind which DDP overlaps
-with the backward pass, and lets late operations fail.
+An operation starts in the caller's thread if its tensors are written. On a device it else waits in its
+group's queue until the stream has written them. What is under way is polled by whoever waits for a Work,
+since nothing is quicker. A thread of the engine polls where nobody waits: it completes the futures behind
+which DDP overlaps with the backward pass, and lets late operations fail.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import torch
 from mpi4py import MPI
 
+from accord.torch.device import work_on
 from accord.torch.ending import end_job
 from accord.torch.members import Members
 from accord.torch.operation import Operation
@@ -51,6 +53,7 @@ class Engine:
         self._pollers = 0  # threads that wait for a Work
         self._stopping = False
         self._thread: threading.Thread | None = None
+        self._device: torch.device | None = None  # of the latest operation on one
         if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
             raise RuntimeError(
                 "accord.torch makes MPI calls from several threads, but MPI was started without "
@@ -64,8 +67,10 @@ class Engine:
         if members.failure is not None:
             operation.fail(f"the group cannot be used any more: {members.failure}")
             raise operation.error  # type: ignore[misc]
+        if operation.device is not None:
+            self._device = operation.device.device
         with self._lock:
-            if operation.device is None and not members.queue:
+            if not members.queue and operation.is_ready():
                 operation.begin()
                 if operation.error is not None:
                     raise operation.error
@@ -184,7 +189,7 @@ class Engine:
             self._wake.notify()
 
     def _run(self) -> None:
-        idle = 0
+        idle, device = 0, None
         while True:
             with self._wake:
                 while not self._stopping and (
@@ -194,6 +199,9 @@ class Engine:
                     idle = 0
                 if self._stopping:
                     return
+            if device != self._device:
+                device = self._device
+                work_on(device)
             if self.poll(idle):
                 idle = 0
             else:

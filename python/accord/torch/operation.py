@@ -79,14 +79,22 @@ class Operation:
         self.error.__cause__ = cause
 
     def is_ready(self) -> bool:
-        """Whether what wrote the tensors on a device has finished."""
-        return self.device is None or self.device.is_ready()
+        """Whether what wrote the tensors on a device has finished, or failed."""
+        try:
+            return self.device is None or self.device.is_ready()
+        except RuntimeError as error:  # of a kernel; no later call of CUDA works in this process
+            self.fail(f"the device reports: {error}", error)
+            return True
 
     def begin(self) -> None:
+        if self.error is not None:
+            return
         try:
             self.requests = self.start()
         except MPI.Exception as error:
             self.fail(mpi_text(error), error)
+        except Exception as error:  # of mpi4py; it may come up in the engine's thread
+            self.fail(str(error), error)
 
     def is_complete(self) -> bool:
         """Lets MPI make progress; also true after an error."""

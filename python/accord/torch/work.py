@@ -73,12 +73,16 @@ class AccordWork(dist.Work):
             self._future = future
 
             def tell() -> None:
-                if operation.error is not None:
-                    future.set_exception(operation.error)
-                elif device is not None:
-                    device.finish(lambda: future.set_result(operation.result))
-                else:
-                    future.set_result(operation.result)
+                try:
+                    if operation.error is not None:
+                        future.set_exception(operation.error)
+                    elif device is not None:
+                        device.finish(lambda: future.set_result(operation.result))
+                    else:
+                        future.set_result(operation.result)
+                except RuntimeError as error:  # of the device; the engine's thread must live on
+                    if not future.done():
+                        future.set_exception(error)
 
             self._engine.on_done(operation, tell)
         return self._future
