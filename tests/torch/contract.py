@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""c10d's contract on CPU tensors: all cases, then the group's end and a second beginning.
+"""c10d's contract: all cases, or those of some files, then the group's end and a second beginning.
 
-accord run -n 3 python tests/torch/contract.py
+accord run -n 3 python tests/torch/contract.py [reductions|movements|messages|groups|training ...]
 """
 
 from __future__ import annotations
 
-import warnings
+import importlib
+import sys
 from datetime import timedelta
 
-import groups  # noqa: F401
-import messages  # noqa: F401
-import movements  # noqa: F401
-import reductions  # noqa: F401
 import torch
 import torch.distributed as dist
-import training  # noqa: F401
-from harness import run_all, size
+from harness import begin, run_all, size
 
 import accord.torch  # noqa: F401  registers the backend
 
-warnings.simplefilter("ignore")  # PyTorch's, of calls that it is about to rename
-torch.set_num_threads(1)
-dist.init_process_group("accord", timeout=timedelta(seconds=60))
+begin()
+for subject in sys.argv[1:] or ["reductions", "movements", "messages", "groups", "training"]:
+    importlib.import_module(subject)
 run_all()
 dist.destroy_process_group()
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""The backend on GPU tensors: right results, order with streams, training that equals gloo's, times.
+"""The backend on GPU tensors: results, order with streams, memory, contexts, training that equals gloo's.
 
-accord run -n 2 python tests/torch/gpu.py            on one GPU or several; prints a line for each part
+accord run -n 2 python tests/torch/gpu.py [PART...]    on one GPU or several; prints a line for each part
 
-Not part of ctest: it needs a GPU and a PyTorch with CUDA. Exit code 77 without.
+Not part of ctest: it needs a GPU and a PyTorch with CUDA. Exit code 77 without. ACCORD_TEST_DEVICE=cpu tries
+what needs no GPU. ACCORD_TEST_DEVICE=cuda takes the other tests here to a GPU; bench/torch_calls.py measures.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import statistics
@@ -22,6 +24,7 @@ from mpi4py import MPI
 
 import accord.torch  # noqa: F401  registers the backend
 
+DEVICE = os.environ.get("ACCORD_TEST_DEVICE", "cuda")
 OPS = dist.ReduceOp
 DTYPES = [
     torch.uint8,
@@ -33,17 +36,23 @@ DTYPES = [
     torch.float64,
 ]
 COUNTS = [1, 1003, 1 << 20]
+STEPS = 100
 world = MPI.COMM_WORLD
 
 
 def values(of: int, count: int, dtype: torch.dtype) -> torch.Tensor:
-    return ((torch.arange(count, device="cuda") * (of + 3) + of) % 5 + 1).to(dtype)
+    return ((torch.arange(count, device=DEVICE) * (of + 3) + of) % 5 + 1).to(dtype)
 
 
 def must(right: bool, what: str) -> None:
     if not right:
         print(f"rank {world.rank}: wrong: {what}", file=sys.stderr, flush=True)
         world.Abort(1)
+
+
+def settle() -> None:
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
 
 
 def reductions() -> None:
@@ -67,7 +76,7 @@ def movements() -> None:
         for count in COUNTS:
             everything = torch.cat([values(each, count, dtype) for each in range(world.size)])
             mine = values(world.rank, count, dtype)
-            whole = torch.empty(count * world.size, dtype=dtype, device="cuda")
+            whole = torch.empty(count * world.size, dtype=dtype, device=DEVICE)
             dist.all_gather_into_tensor(whole, mine)
             must(torch.equal(whole, everything), f"all_gather_into_tensor {dtype} {count}")
             apart = [torch.empty_like(mine) for _ in range(world.size)]
@@ -87,58 +96,110 @@ def movements() -> None:
             must(torch.equal(ring, left), f"ring {dtype} {count}")
 
 
+@functools.cache
+def _square() -> torch.Tensor:
+    square = torch.randn(2048, 2048, device="cuda")
+    torch.cuda.synchronize()
+    return square
+
+
 def _slow(tensor: torch.Tensor) -> None:
     """Some milliseconds of kernels that end in a write of the tensor."""
     for _ in range(20):
-        torch.mm(_square, _square)
+        torch.mm(_square(), _square())
     tensor.fill_(world.rank + 1)
 
 
-_square: torch.Tensor
+def _total() -> float:
+    return float(sum(range(1, world.size + 1)))
 
 
 def streams() -> None:
     """MPI is called after the kernels before it, on any stream; what comes after wait() sees its result."""
-    total = float(sum(range(1, world.size + 1)))
     for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
         with torch.cuda.stream(stream):
             for count in (1, 4096, 1 << 22):
-                tensors = [torch.zeros(count, device="cuda") for _ in range(4)]
-                works = []
-                for tensor in tensors:
-                    _slow(tensor)
-                    works.append(dist.all_reduce(tensor, async_op=True))
-                for tensor, work in zip(tensors, works, strict=True):
-                    work.wait()
-                    must(bool((tensor * 2 == 2 * total).all()), f"a stream's order, {count}")
-                half = torch.zeros(count, device="cuda", dtype=torch.float16)
-                _slow(half)
-                work = dist.all_reduce(half, OPS.AVG, async_op=True)
-                work.wait()
-                must(bool((half == total / world.size).all()), f"what finishes a result, {count}")
-                _slow(half)
-                future = dist.all_reduce(half, async_op=True).get_future()
-                must(bool((future.wait()[0] == total).all()), f"a future, {count}")
+                _many_in_a_stream(count)
+                _one_that_is_finished(count)
+
+
+def _many_in_a_stream(count: int) -> None:
+    tensors = [torch.zeros(count, device="cuda") for _ in range(4)]
+    works = []
+    for tensor in tensors:
+        _slow(tensor)
+        works.append(dist.all_reduce(tensor, async_op=True))
+    for tensor, work in zip(tensors, works, strict=True):
+        work.wait()
+        must(bool((tensor * 2 == 2 * _total()).all()), f"a stream's order, {count}")
+
+
+def _one_that_is_finished(count: int) -> None:
+    """An average is divided, by a kernel on another stream."""
+    half = torch.zeros(count, device="cuda", dtype=torch.float16)
+    _slow(half)
+    dist.all_reduce(half, OPS.AVG, async_op=True).wait()
+    must(bool((half == _total() / world.size).all()), f"what finishes a result, {count}")
+    _slow(half)
+    future = dist.all_reduce(half, async_op=True).get_future()
+    must(bool((future.wait()[0] == _total()).all()), f"a future, {count}")
+    _slow(half)
+    future = dist.all_reduce(half, OPS.AVG, async_op=True).get_future()
+    doubled = future.then(lambda done: done.value()[0] * 2)
+    must(bool((doubled.wait() == 2 * _total() / world.size).all()), f"a chained future, {count}")
+
+
+def memory() -> None:
+    """Tensors that nobody refers to any more are not given away while they are used."""
+    count = 1 << 20
+    for _ in range(30):
+        works = []
+        for _ in range(4):
+            _slow(part := torch.empty(count, device="cuda", dtype=torch.bfloat16))
+            works.append(dist.all_reduce(part, OPS.AVG, async_op=True))
+            del part
+            torch.full(
+                (count,), 99.0, device="cuda", dtype=torch.bfloat16
+            )  # where it was, if it could
+        kept = [work.result()[0] for work in works]
+        must(all(bool((each == _total() / world.size).all()) for each in kept), "kept memory")
+    before = torch.cuda.memory_allocated()
+    for _ in range(200):
+        dist.all_reduce(torch.ones(count, device="cuda", dtype=torch.bfloat16), OPS.AVG)
+    torch.cuda.synchronize()
+    must(torch.cuda.memory_allocated() <= before + 16 * count, "memory grows")
+
+
+def contexts() -> None:
+    """The engine's thread makes no context on a device that the process does not use."""
+    tensor = torch.ones(8, device="cuda")
+    for _ in range(20):
+        _slow(tensor)
+        dist.all_reduce(tensor, OPS.AVG, async_op=True).get_future().wait()
+    driver = ctypes.CDLL("libcuda.so.1")
+    for other in range(torch.cuda.device_count()):
+        flags, active = ctypes.c_uint(), ctypes.c_int()
+        driver.cuDevicePrimaryCtxGetState(other, ctypes.byref(flags), ctypes.byref(active))
+        if other != torch.cuda.current_device() and active.value:
+            print(f"rank {world.rank} has a context on device {other}", flush=True)
 
 
 def _trained(group: dist.ProcessGroup) -> tuple[torch.Tensor, float]:
     torch.manual_seed(1)
     layers = [torch.nn.Linear(256, 256), torch.nn.Tanh()] * 4
-    net = torch.nn.Sequential(*layers, torch.nn.Linear(256, 8)).cuda()
-    model = torch.nn.parallel.DistributedDataParallel(
-        net, process_group=group, bucket_cap_mb=0.3, device_ids=[torch.cuda.current_device()]
-    )
+    net = torch.nn.Sequential(*layers, torch.nn.Linear(256, 8)).to(DEVICE)
+    model = torch.nn.parallel.DistributedDataParallel(net, process_group=group, bucket_cap_mb=0.3)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     drawn = torch.Generator().manual_seed(50 + world.rank)
     seconds = []
-    for _ in range(100):
-        x = torch.randn(32, 256, generator=drawn).cuda()
-        torch.cuda.synchronize()
+    for _ in range(STEPS):
+        x = torch.randn(32, 256, generator=drawn).to(DEVICE)
+        settle()
         begin = time.perf_counter()
         model(x).square().mean().backward()
         optimiser.step()
         optimiser.zero_grad()
-        torch.cuda.synchronize()
+        settle()
         seconds.append(time.perf_counter() - begin)
     flat = torch.cat([each.detach().reshape(-1) for each in model.parameters()])
     return flat, statistics.median(seconds)
@@ -147,7 +208,7 @@ def _trained(group: dist.ProcessGroup) -> tuple[torch.Tensor, float]:
 def training() -> None:
     mine, seconds = _trained(dist.distributed_c10d._get_default_group())
     peers = ["gloo"]
-    if dist.is_nccl_available() and torch.cuda.device_count() >= world.size:
+    if DEVICE == "cuda" and dist.is_nccl_available() and torch.cuda.device_count() >= world.size:
         peers.append("nccl")
     for peer in peers:
         theirs, peer_seconds = _trained(dist.new_group(backend=peer))
@@ -157,41 +218,28 @@ def training() -> None:
             print(f"a step: accord {seconds * 1e3:.2f} ms, {peer} {peer_seconds * 1e3:.2f} ms")
 
 
-def times() -> None:
-    """An allreduce that is waited for, by each backend."""
-    groups = {"accord": dist.distributed_c10d._get_default_group()}
-    groups["gloo"] = dist.new_group(backend="gloo")
-    if dist.is_nccl_available() and torch.cuda.device_count() >= world.size:
-        groups["nccl"] = dist.new_group(backend="nccl")
-    for size in (8, 2048, 32768, 1 << 20):
-        tensor = torch.zeros(size // 4, device="cuda")
-        row = []
-        for name, group in groups.items():
-            taken = []
-            for _ in range(220):
-                begin = time.perf_counter()
-                dist.all_reduce(tensor, group=group)
-                torch.cuda.current_stream().synchronize()
-                taken.append(time.perf_counter() - begin)
-            row.append(f"{name} {statistics.median(taken[20:]) * 1e6:.1f} us")
-        if world.rank == 0:
-            print(f"allreduce of {size} B, waited for: {', '.join(row)}")
+ON_ANY_DEVICE: list[Callable[[], None]] = [reductions, movements, training]
+ON_GPUS: list[Callable[[], None]] = [contexts, streams, memory]
 
 
 def main() -> None:
-    global _square
-    if not torch.cuda.is_available():
-        print("no GPU here")
-        sys.exit(77)
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    _square = torch.randn(2048, 2048, device="cuda")
+    parts = ON_ANY_DEVICE
+    if DEVICE == "cuda":
+        if not torch.cuda.is_available():
+            print("no GPU here")
+            sys.exit(77)
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        parts = [*ON_GPUS, *ON_ANY_DEVICE]
     dist.init_process_group("accord")
-    parts: list[Callable[[], None]] = [reductions, movements, streams, training, times]
+    chosen = sys.argv[1:] or [part.__name__ for part in parts]
     for part in parts:
+        if part.__name__ not in chosen:
+            continue
+        begin = time.perf_counter()
         part()
-        torch.cuda.synchronize()
+        settle()
         if world.rank == 0:
-            print(f"well: {part.__name__}", flush=True)
+            print(f"well: {part.__name__}, {time.perf_counter() - begin:.1f} s", flush=True)
     dist.destroy_process_group()
 
 

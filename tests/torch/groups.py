@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from harness import SkippedError, case, must_equal, must_raise, rank, size, values
+from harness import SkippedError, case, device, must_equal, must_raise, rank, size, values
 
 import accord.torch
 
@@ -86,7 +86,7 @@ def a_device_mesh() -> None:
         from torch.distributed.device_mesh import init_device_mesh
     except ImportError:
         raise SkippedError("this PyTorch has no device mesh") from None
-    mesh = init_device_mesh("cpu", (1, size()), mesh_dim_names=("outer", "inner"))
+    mesh = init_device_mesh(device().type, (1, size()), mesh_dim_names=("outer", "inner"))
     tensor = torch.tensor([rank() + 1.0])
     dist.all_reduce(tensor, group=mesh["inner"].get_group())
     assert tensor.item() == sum(range(1, size() + 1))

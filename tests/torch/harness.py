@@ -2,21 +2,26 @@
 # Copyright 2026 The Accord authors
 """What the cases of c10d's contract share: their list, their values, and how results are compared.
 
-Every rank can say what every other rank sends, so expected values need no communication.
+Every rank can say what every other rank sends, so expected values need no communication. With
+ACCORD_TEST_DEVICE=cuda all tensors are on a GPU.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from mpi4py import MPI
 
 POISON = 77
+DEVICE = os.environ.get("ACCORD_TEST_DEVICE", "cpu")
 CASES: list[Callable[[], None]] = []
 
 
@@ -27,6 +32,20 @@ class SkippedError(Exception):
 def case(function: Callable[[], None]) -> Callable[[], None]:
     CASES.append(function)
     return function
+
+
+def begin() -> None:
+    """What each program of cases does first."""
+    warnings.simplefilter("ignore")  # PyTorch's, of calls that it is about to rename
+    torch.set_num_threads(1)
+    if DEVICE == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        torch.set_default_device(torch.device("cuda", torch.cuda.current_device()))
+    dist.init_process_group("accord", timeout=timedelta(seconds=60))
+
+
+def device() -> torch.device:
+    return torch.empty(0).device
 
 
 def rank() -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
-from harness import SkippedError, must_equal, rank, size
+from harness import SkippedError, device, must_equal, rank, size
 from torch import nn
 
 
@@ -25,7 +25,7 @@ def net() -> nn.Module:
 
 
 def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    drawn = torch.Generator().manual_seed(100 + rank())
+    drawn = torch.Generator(device()).manual_seed(100 + rank())
     return [
         (torch.randn(8, 12, generator=drawn), torch.randint(0, 3, (8,), generator=drawn))
         for _ in range(count)

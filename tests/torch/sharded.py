@@ -6,13 +6,22 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import warnings
-from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from harness import SkippedError, all_values, case, must_equal, rank, run_all, size, values
+from harness import (
+    SkippedError,
+    all_values,
+    begin,
+    case,
+    device,
+    must_equal,
+    rank,
+    run_all,
+    size,
+    values,
+)
 from nets import batches, gloo, must_be_alike, net, parameters_of
 from torch import nn
 
@@ -24,7 +33,7 @@ def _mesh(group: dist.ProcessGroup | None) -> object:
 
     if group is None:
         group = dist.group.WORLD
-    return DeviceMesh.from_group(group, "cpu")
+    return DeviceMesh.from_group(group, device().type)
 
 
 def fully_sharded(group: dist.ProcessGroup | None) -> torch.Tensor:
@@ -91,7 +100,7 @@ def fsdp1_equals_ddp() -> None:
             losses.append(loss.item())
         return losses
 
-    sharded = steps(FullyShardedDataParallel(net(), device_id=torch.device("cpu")))
+    sharded = steps(FullyShardedDataParallel(net(), device_id=device()))
     assert torch.allclose(
         torch.tensor(sharded), torch.tensor(steps(DistributedDataParallel(net()))), rtol=1e-5
     )
@@ -144,7 +153,7 @@ def a_pipeline_equals_one_process() -> None:
     expected = [each.grad.clone() for each in layers[rank()].parameters()]
     for each in whole.parameters():
         each.grad = None
-    stage = PipelineStage(layers[rank()], rank(), size(), torch.device("cpu"))
+    stage = PipelineStage(layers[rank()], rank(), size(), device())
     schedule = ScheduleGPipe(stage, n_microbatches=3, loss_fn=nn.functional.mse_loss)
     if rank() == 0:
         schedule.step(x) if size() > 1 else schedule.step(x, target=target)
@@ -213,8 +222,6 @@ if __name__ == "__main__":
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
         print(f"PyTorch {torch.__version__} is too old for these tests")
         sys.exit(77)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    dist.init_process_group("accord", timeout=timedelta(seconds=60))
+    begin()
     run_all()
     dist.destroy_process_group()
