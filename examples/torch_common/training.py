@@ -29,14 +29,17 @@ def options(description: str, steps: int) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--backend", default="accord", help="accord, gloo or nccl")
     parser.add_argument(
-        "--peer", help="train again with this backend, compare parameters and times"
+        "--peer", default="", help="train again with these, a comma between; compare the results"
     )
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--batch", type=int, default=16, help="samples a rank")
     parser.add_argument("--width", type=int, default=32, help="channels or features of the net")
+    parser.add_argument("--lr", type=float, default=0.02, help="the optimiser's")
     parser.add_argument("--dtype", default="float32", choices=TOLERANCES)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", type=Path, help="add a line for each training, for plot.py")
+    parser.add_argument("--machine", default="", help="its name, for the record")
+    parser.add_argument("--commit", default="", help="of Accord, for the record")
     return parser.parse_args()
 
 
@@ -48,16 +51,16 @@ def train(
     make_model: Callable[[], nn.Module],
     make_batch: Callable[[torch.Generator], Batch],
     group: dist.ProcessGroup,
-    steps: int,
+    chosen: argparse.Namespace,
     device: torch.device,
 ) -> tuple[torch.Tensor, list[float], list[float]]:
     """The parameters at the end; of each step the loss over all ranks, and its seconds."""
     torch.manual_seed(7)
     model = DistributedDataParallel(make_model().to(device), process_group=group)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    optimiser = torch.optim.SGD(model.parameters(), lr=chosen.lr, momentum=0.9)
     drawn = torch.Generator().manual_seed(1000 + dist.get_rank())
     losses, seconds = [], []
-    for _ in range(steps):
+    for _ in range(chosen.steps):
         x, target = (part.to(device) for part in make_batch(drawn))
         begin = time.perf_counter()
         loss = nn.functional.cross_entropy(model(x), target)
@@ -100,6 +103,9 @@ def report(
         record = {
             "app": name,
             "backend": backend,
+            "machine": chosen.machine,
+            "commit": chosen.commit,
+            "date": time.strftime("%Y-%m-%d"),
             "ranks": dist.get_world_size(),
             "device": chosen.device,
             "dtype": chosen.dtype,
@@ -113,6 +119,20 @@ def report(
             file.write(json.dumps(record) + "\n")
 
 
+def prepare(chosen: argparse.Namespace) -> torch.device:
+    """Chooses the GPU, and kernels that compute the same again: trainings are compared bit for bit."""
+    torch.set_default_dtype(getattr(torch, chosen.dtype))
+    if chosen.device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = (
+            False  # or each new tensor costs a kernel
+        )
+        torch.backends.cudnn.allow_tf32 = False
+    return torch.device(chosen.device)
+
+
 def run(
     name: str,
     chosen: argparse.Namespace,
@@ -120,28 +140,25 @@ def run(
     make_batch: Callable[[torch.Generator], Batch],
 ) -> None:
     """Trains, checks, compares; the exit status says whether all is well."""
-    if chosen.device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    device = torch.device(chosen.device)
-    torch.set_default_dtype(getattr(torch, chosen.dtype))
+    device = prepare(chosen)
     dist.init_process_group(chosen.backend)
     world = dist.distributed_c10d._get_default_group()
-    parameters, losses, seconds = train(make_model, make_batch, world, chosen.steps, device)
+    parameters, losses, seconds = train(make_model, make_batch, world, chosen, device)
     report(name, chosen, chosen.backend, losses, seconds)
     wrong = []
     if not is_equal_everywhere(parameters):
         wrong.append("ranks have different parameters")
     if not falls(losses):
         wrong.append("the loss does not fall")
-    if chosen.peer:
-        peer = dist.new_group(backend=chosen.peer)
-        others, losses, seconds = train(make_model, make_batch, peer, chosen.steps, device)
-        report(name, chosen, chosen.peer, losses, seconds)
+    for name_of_peer in filter(None, chosen.peer.split(",")):
+        peer = dist.new_group(backend=name_of_peer)
+        others, losses, seconds = train(make_model, make_batch, peer, chosen, device)
+        report(name, chosen, name_of_peer, losses, seconds)
         error = error_between(parameters, others)
         if dist.get_rank() == 0:
             print(f"parameters differ by {error:.2g} of the largest")
         if not error <= TOLERANCES[chosen.dtype]:
-            wrong.append(f"parameters differ from {chosen.peer}'s")
+            wrong.append(f"parameters differ from {name_of_peer}'s")
     dist.destroy_process_group()
     if wrong:
         sys.exit(f"wrong: {'; '.join(wrong)}")
