@@ -3,10 +3,10 @@
 """Tensors on a GPU: how an operation is ordered with the streams of PyTorch.
 
 MPI knows no streams. So an operation records an event on the stream that is current where c10d was called,
-unless the stream is idle, and MPI is called once the event has passed. What MPI has written is there for all
-streams as soon as MPI's request is complete; `Work.wait()` therefore waits on the host, unlike that of the nccl
-backend. A stream that waited for a flag instead could wait for itself: with drivers before CUDA 12.1 an MPI call
-waits for the default stream (docs/data-order.md).
+unless the stream is idle, and MPI is called once the event has passed. What MPI has written is there for
+all streams as soon as MPI's request is complete; `Work.wait()` therefore waits on the host, unlike that of
+the nccl backend. A stream that waited for a flag instead could wait for itself: with drivers before CUDA
+12.1 an MPI call waits for the default stream (docs/data-order.md).
 
 What is left to do by kernels afterwards (unpacking, dividing) runs on a stream of this module, and `join`
 lets the current stream wait for it.
