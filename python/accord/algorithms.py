@@ -101,12 +101,12 @@ class Algorithms:
 
 def read_algorithms(library: Path) -> Algorithms:
     answer = _ask(library, None, {})
-    paths = [
+    collectives, messages, net_messages = (
         {str(row["name"]): str(row["path"]) for row in answer[kind]}
         for kind in ("algorithms", "message_ways", "net_message_ways")
-    ]
+    )
     names = [str(name) for name in answer["collectives"]]
-    return Algorithms(*paths, names, answer.get("descriptions", []))
+    return Algorithms(collectives, messages, net_messages, names, answer.get("descriptions", []))
 
 
 def explain(

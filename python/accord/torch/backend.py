@@ -36,7 +36,11 @@ _HELD = 16
 _Lists = Sequence[Sequence[torch.Tensor]]
 
 
-class AccordGroup(dist.ProcessGroup):
+# PyTorch's types of these methods are others in each of its versions, and not those that it calls them with.
+_ProcessGroup: Any = dist.ProcessGroup
+
+
+class AccordGroup(_ProcessGroup):  # type: ignore[misc]
     """One process group, over a communicator of its own."""
 
     def __init__(self, members: Members) -> None:
@@ -118,7 +122,7 @@ class AccordGroup(dist.ProcessGroup):
             opts,
         )
 
-    def reduce_scatter(self, outputs: Any, inputs: _Lists, opts: Any = None) -> AccordWork:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> AccordWork:
         opts = _options(opts, c10d.ReduceScatterOptions)
         return self._go(
             "reduce_scatter",
@@ -153,7 +157,7 @@ class AccordGroup(dist.ProcessGroup):
             opts,
         )
 
-    def allgather(self, outputs: _Lists, tensors: Any, opts: Any = None) -> AccordWork:
+    def allgather(self, outputs: Any, tensors: Any, opts: Any = None) -> AccordWork:
         opts = _options(opts, c10d.AllgatherOptions)
         return self._go(
             "all_gather",
@@ -259,7 +263,7 @@ class AccordGroup(dist.ProcessGroup):
     def barrier(self, opts: Any = None) -> AccordWork:
         opts = _options(opts, c10d.BarrierOptions)
         device = None
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             # As the nccl backend's: what was launched before has been done on all ranks.
             device = DeviceSide(torch.device("cuda", torch.cuda.current_device()))
         return self._go("barrier", lambda: collectives.barrier(self._members), opts, device=device)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
 
@@ -45,5 +45,5 @@ def monitored_barrier(
     wait_all_ranks: bool = False,
 ) -> None:
     """`torch.distributed.monitored_barrier`, which in most versions of PyTorch takes groups of gloo only."""
-    chosen = group if group is not None else dist.group.WORLD
+    chosen: Any = group if group is not None else dist.group.WORLD
     chosen.monitored_barrier(timeout, wait_all_ranks)

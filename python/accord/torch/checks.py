@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 
@@ -13,7 +14,8 @@ from accord.torch.device import DeviceSide, mpi_takes_device_memory
 _DENSE_FORMATS = (torch.channels_last, torch.channels_last_3d)
 
 
-def one(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+def one(tensors: Sequence[Any]) -> Any:
+    """Of a list that c10d gives, of tensors or of lists of them."""
     if len(tensors) != 1:
         raise ValueError(f"takes one tensor, got {len(tensors)}")
     return tensors[0]

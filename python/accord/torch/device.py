@@ -23,7 +23,7 @@ import torch
 
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device=device)
+    return torch.cuda.Stream(device=device)  # type: ignore[no-untyped-call]
 
 
 @cache

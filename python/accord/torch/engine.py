@@ -199,7 +199,7 @@ class Engine:
                     idle = 0
                 if self._stopping:
                     return
-            if device != self._device:
+            if self._device is not None and device != self._device:
                 device = self._device
                 work_on(device)
             if self.poll(idle):

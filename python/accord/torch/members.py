@@ -29,7 +29,7 @@ class Members:
         self.size = size
         self.name = name
         self.timeout_s = timeout.total_seconds()
-        self.comm = _communicator(self)
+        self.comm: MPI.Comm = _communicator(self)
         self.calls = 0
         self.barriers = 0
         self.failure: Exception | None = None  # of an operation that MPI may not have finished

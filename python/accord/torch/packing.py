@@ -14,7 +14,7 @@ def _storage_of(tensor: torch.Tensor) -> int:
     """Its address; two allocations may happen to lie beside each other."""
     if hasattr(tensor, "untyped_storage"):  # since PyTorch 2.0
         return tensor.untyped_storage().data_ptr()
-    return int(tensor.storage().data_ptr())
+    return int(tensor.storage().data_ptr())  # type: ignore[no-untyped-call]
 
 
 def lie_in_a_row(tensors: Sequence[torch.Tensor]) -> bool:

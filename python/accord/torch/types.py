@@ -48,7 +48,7 @@ for _name, _type in (("uint16", MPI.UINT16_T), ("uint32", MPI.UINT32_T), ("uint6
 
 _HALVES = (torch.float16, torch.bfloat16)
 
-_Kind = ReduceOp.RedOpType
+_Kind: Any = ReduceOp.RedOpType  # PyTorch's own types leave out what it holds
 _OPS = {
     _Kind.SUM: MPI.SUM,
     _Kind.AVG: MPI.SUM,
@@ -147,7 +147,7 @@ class Reduction:
 def _factor_of(op: ReduceOp) -> Any:
     if hasattr(op, "factor"):
         return op.factor
-    state = op.__getstate__()  # its pickled form, since PyTorch 2.0
+    state: Any = op.__getstate__()  # its pickled form, since PyTorch 2.0
     if state is None:
         raise ValueError("PREMUL_SUM does not tell its factor in this PyTorch; it needs 2.0")
     return state[1]

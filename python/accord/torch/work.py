@@ -69,7 +69,9 @@ class AccordWork(dist.Work):
         if self._future is None:
             operation = self._operation
             device = operation.device
-            future = torch.futures.Future(devices=[device.device] if device else None)
+            future: torch.futures.Future[Any] = torch.futures.Future(
+                devices=[device.device] if device else None
+            )
             self._future = future
 
             def tell() -> None:
