@@ -15,7 +15,7 @@ from accord.torch.errors import DistBackendError
 from accord.torch.operation import Operation
 
 
-class AccordWork(dist.Work):
+class AccordWork(dist.Work):  # type: ignore[misc]  # where there is no PyTorch
     """One operation's. `wait()` returns once MPI is done; the current stream waits for what is left."""
 
     def __init__(self, engine: Engine, operation: Operation) -> None:
@@ -90,7 +90,7 @@ class AccordWork(dist.Work):
         return self._future
 
 
-class ManyWorks(dist.Work):
+class ManyWorks(dist.Work):  # type: ignore[misc]
     """What was called between the two ends of a coalescing manager."""
 
     def __init__(self, works: list[AccordWork]) -> None:
