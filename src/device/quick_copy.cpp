@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "device/quick_copy.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -117,19 +118,8 @@ class QuickStaging {
  public:
   Status copy(DeviceRuntime& runtime, int device, const Copy& run, bool& done) {
     done = false;
-    const auto now = Clock::now().time_since_epoch().count();
-    const Clock::duration since(now - last_.exchange(now, std::memory_order_relaxed));
     // A kernel that lingers would keep those of others from running.
-    if (runtime.expects_turns(device) || since >= std::chrono::microseconds(config().linger_us)) {
-      in_a_row_.store(0, std::memory_order_relaxed);
-      return {};
-    }
-    // To have a kernel there takes milliseconds.
-    constexpr unsigned kInARowLeast = 16;
-    if (in_a_row_.load(std::memory_order_relaxed) < kInARowLeast) {
-      in_a_row_.fetch_add(1, std::memory_order_relaxed);
-      return {};
-    }
+    if (runtime.expects_turns(device) || !is_worth_it()) return {};
     return quick_.run(runtime, device, run, done);
   }
 
@@ -138,9 +128,25 @@ class QuickStaging {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // To have a kernel there takes milliseconds, so copies have to come in rows: each that follows
+  // close upon another counts for it, each gap against it. Rows may be as short as those of one
+  // step of a program (the corners of a grid's halo, eight); single ones and pairs never suffice.
+  bool is_worth_it() noexcept {
+    constexpr int kLeast = 16;
+    const auto now = Clock::now().time_since_epoch().count();
+    const Clock::duration since(now - last_.exchange(now, std::memory_order_relaxed));
+    const bool follows = since < std::chrono::microseconds(config().linger_us);
+    const int before = credit_.load(std::memory_order_relaxed);
+    const int credit = std::clamp(before + (follows ? 1 : -1), 0, 2 * kLeast);
+    credit_.store(credit,
+                  std::memory_order_relaxed);  // lost or counted twice among threads: no harm
+    return credit >= kLeast;
+  }
+
   QuickCopy quick_{kBytesMax};
   std::atomic<Clock::rep> last_{0};
-  std::atomic<unsigned> in_a_row_{0};
+  std::atomic<int> credit_{0};
 };
 
 // Never destroyed: MPI may be called from destructors of the program.

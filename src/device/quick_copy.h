@@ -49,8 +49,8 @@ class QuickCopy {
 };
 
 // Copies a batch between memory of `device` and staging memory by the kernel, and waits for that,
-// if it is one short run and follows close upon others: else the kernel would have left meanwhile,
-// and to launch it takes longer than a copy. False: nothing has been copied.
+// if it is one short run and such copies come in rows: to launch the kernel takes longer than a
+// copy. False: nothing has been copied.
 bool stage_quickly(DeviceRuntime& runtime, int device, const CopyBatch& batch);
 // Gives back the device memory that this takes. It may begin anew.
 void end_quick_staging() noexcept;

@@ -6,6 +6,7 @@
 // without either the program exits with 77. Its process claims device 0: see cuda_inbox_rig.h.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
 #include "cuda_inbox_rig.h"
@@ -129,6 +130,29 @@ TEST_F(CudaInbox, it_copies_for_whoever_has_no_inbox) {
                        .row_bytes = 2},
                       done));
   EXPECT_FALSE(done);
+}
+
+// As the steps of a program bring them, with gaps: rows of eight are worth a kernel, pairs are not.
+TEST_F(CudaInbox, it_stages_short_runs_that_come_in_rows) {
+  constexpr std::size_t kBytes = 8;
+  device::StagingBuffer staging;
+  ASSERT_OK(device::staging_pool().acquire(&cuda_runtime(), kBytes, staging));
+  const auto row = [&](int copies) {
+    int quick = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < copies; ++i) {
+      device::CopyBatch batch;
+      batch.plain.append(staging.data(), rig_.src(), kBytes);
+      if (device::stage_quickly(cuda_runtime(), 0, batch)) ++quick;
+    }
+    return quick;
+  };
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(0, row(1));
+  int quick = 0;
+  for (int tries = 0; tries < 1000 && quick < 7; ++tries) quick = row(8);
+  EXPECT_LE(7, quick);
+  for (int i = 0; i < 100; ++i) (void)row(1);
+  EXPECT_EQ(0, row(1));
 }
 
 // To staging memory and back again, until the kernel has been found to be worth it.
