@@ -59,6 +59,10 @@ class Tracked {
   virtual bool copies_out() const noexcept { return false; }
   // Whether it has yet to arrive by that batch.
   virtual bool is_being_fetched() { return false; }
+  // Whether it may stay unfinished for now: the call that waits for it waits for others, too, so
+  // its end helps nobody. False: it is none that somebody would have to do more for if it ended
+  // sooner.
+  virtual bool may_stay(bool /*may*/) { return false; }
   // The user wants it cancelled. False: that is the host MPI's business, as the request is.
   virtual bool cancel() { return false; }
   // Of an `early` one: whether it is complete.

@@ -5,8 +5,8 @@
 #include <utility>
 
 namespace accord::p2p {
-Status LoanEnd::poll(bool& done) {
-  const Status status = step(done);
+Status LoanEnd::poll(bool& done, Stay stay) {
+  const Status status = step(done, stay);
   if (done || !status.ok()) end_wait();
   return status;
 }
@@ -37,7 +37,7 @@ bool LoanEnd::is_looked_for(Clock::time_point now) {
   return true;
 }
 
-Status LoanEnd::step(bool& done) {
+Status LoanEnd::step(bool& done, Stay stay) {
   auto loan = node::Lender::Loan::ended;
   ACCORD_TRY(lender_.look(header_, loan));
   done = loan == node::Lender::Loan::ended;
@@ -46,7 +46,10 @@ Status LoanEnd::step(bool& done) {
     if (!done) end_wait();
     return {};
   }
+  // Its receiver knows that it is waited for all the same, but its time begins afterwards.
+  if (std::exchange(stays_, stay) != stay) end_wait();
   begin_wait();
+  if (stay == Stay::yes) return {};
   if (const auto now = Clock::now(); now < patience_ends_ || is_looked_for(now)) return {};
   if (lender_.patience(header_) > patience_) {
     // There is no longer room near by, and to move it takes longer than it did.
@@ -74,7 +77,8 @@ core::Operation::Phase LoanOperation::advance(core::HostPort& port) {
   const bool is_taken = is_sent_ && is_received_;
   bool done = !status_.ok() || is_cancelled_ || (!is_taken && lender_.is_leaving());
   if (is_taken && !done) {
-    status_ = end_.poll(done);
+    const bool stays = may_stay_.load(std::memory_order_relaxed);
+    status_ = end_.poll(done, stays ? LoanEnd::Stay::yes : LoanEnd::Stay::no);
     done = done || !status_.ok();
   }
   return done ? Phase::done : Phase::issued;

@@ -4,7 +4,9 @@
 // The end of a loan: a message that its sender has lent to the receiver (node/outbox.h), and whose
 // buffer the user wants back. The receiver is given a while to begin to read it, after all others
 // that are waited for, and longer while it looks what has come for its receives; then it is moved
-// out of the way: the receive that it is for may be posted only after what this rank sends next.
+// out of the way: the receive that it is for may be posted only after what this rank sends next. So
+// it may stay where it is for as long as this rank sends nothing anyhow: while its call waits for
+// others that are no loans.
 // Knows no mpi.h.
 #pragma once
 
@@ -28,11 +30,13 @@ class LoanEnd {
   static constexpr std::uint64_t kLooks = 8;
   static constexpr std::chrono::seconds kLookTime{1};
 
-  // To be called until `done` or an error: then the buffer is its user's.
-  Status poll(bool& done);
+  // To be called until `done` or an error: then the buffer is its user's. Meanwhile it is not moved
+  // where it may `stay`.
+  enum class Stay { no, yes };
+  Status poll(bool& done, Stay stay = Stay::no);
 
  private:
-  Status step(bool& done);
+  Status step(bool& done, Stay stay);
   using Clock = node::Lender::Clock;
   void begin_wait();
   void end_wait();
@@ -41,6 +45,7 @@ class LoanEnd {
   node::Lender& lender_;
   const node::MessageHeader& header_;
   bool is_waiting_ = false;
+  Stay stays_ = Stay::no;
   int receiver_ = -1;
   Clock::duration patience_{};
   Clock::time_point patience_ends_;
@@ -68,6 +73,8 @@ class LoanOperation final : public core::Operation {
   // back, which is known when the operation is done.
   void cancel() noexcept { is_unwanted_.store(true); }
   bool is_cancelled() const noexcept { return is_cancelled_; }
+  // Whether the call that waits for it waits for others, too.
+  void may_stay(bool may) noexcept { may_stay_.store(may, std::memory_order_relaxed); }
   Phase advance(core::HostPort& port) override;
 
  private:
@@ -78,6 +85,7 @@ class LoanOperation final : public core::Operation {
   bool is_sent_ = false;
   bool is_received_;  // or need not be
   std::atomic<bool> is_unwanted_{false};
+  std::atomic<bool> may_stay_{false};
   bool is_cancelled_ = false;
 };
 
@@ -90,6 +98,10 @@ class TrackedLoan final : public core::Tracked {
   }
   void wanted() override {
     if (!std::exchange(is_wanted_, true)) engine_.add(operation_);
+  }
+  bool may_stay(bool may) override {
+    operation_->may_stay(may);
+    return true;
   }
   bool cancel() override {
     operation_->cancel();

@@ -41,11 +41,13 @@ class Looks {
       auto work = requests().find(to_bits(array[i]));
       if (!work) continue;
       work->is_waited_for.store(true);
+      if (work->may_stay(false)) ++loans_;
       all_.push_back(std::move(work));
     }
   }
   ~Looks() {
     for (const auto& work : all_) work->is_waited_for.store(false);
+    let_stay(false);
   }
   Looks(const Looks&) = delete;
   Looks& operator=(const Looks&) = delete;
@@ -72,8 +74,13 @@ class Looks {
     if (near_ && near_->copies.size() != near_before) near_->collected.push_back(one);
     if (far_ && far_->size() != far_before) fetched_.push_back(one);
     if (staged_->copies.size() != staged_before) staged_->collected.push_back(one);
-    return flag != 0 || code != MPI_SUCCESS;
+    const bool is_complete = flag != 0 || code != MPI_SUCCESS;
+    if (is_complete && work->may_stay(false)) --loans_;
+    return is_complete;
   }
+  // Messages that are lent stay so while others are waited for: of the `left` ones that are not
+  // complete, or whose copies are under way. The program goes on no sooner if they are moved.
+  void let_stay_beside(std::size_t left) { let_stay(left > loans_ || !idle()); }
   // Begins to copy what the last look has found, ends what has been copied, and brings what has
   // come from other nodes. `last`: nothing more is looked at.
   void advance(bool last) {
@@ -115,6 +122,10 @@ class Looks {
   using Near = Batch<p2p::FetchBatch>;
   using Staged = Batch<core::CopyOuts>;
 
+  void let_stay(bool may) {
+    if (std::exchange(may_stay_, may) == may) return;
+    for (const auto& work : all_) (void)work->may_stay(may);
+  }
   template <class Some>
   static void begin(Some& batch, std::list<Some>& under_way) {
     under_way.push_back(std::move(batch));
@@ -132,6 +143,8 @@ class Looks {
   }
 
   std::vector<std::shared_ptr<core::Tracked>> all_;
+  std::size_t loans_ = 0;  // of these, not complete
+  bool may_stay_ = false;
   std::optional<Near> near_;  // found by this look
   std::optional<Staged> staged_{std::in_place};
   std::list<Near> near_under_way_;

@@ -70,6 +70,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
   const core::Engine::Waiting waiting(engine());
   // The last one is waited for by itself, once all senders of others have their memory back.
   while (left.size() > 1 || !looks.idle()) {
+    looks.let_stay_beside(left.size());
     engine().progress();
     std::erase_if(left, [&](int i) {
       return looks.test(array + i, status_of(i), codes[static_cast<std::size_t>(i)]);
@@ -77,6 +78,7 @@ int wait_for_each(int count, MPI_Request array[], MPI_Status statuses[]) {
     looks.advance(left.size() <= 1);
     engine().port().pause();
   }
+  looks.let_stay_beside(left.size());
   for (const int last : left)
     codes[static_cast<std::size_t>(last)] = Wait(array + last, status_of(last));
   // Of each, as host MPIs do even where none has failed.

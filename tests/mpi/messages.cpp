@@ -4,11 +4,13 @@
 // What becomes of messages that go by headers (header_messages.h). What random calls seldom do is
 // here: buffers that are too small, more messages than there is room for; those that are probed are
 // in probed_messages.cpp.
-// "windows": messages both ways at once, of which few are moved out of the way.
-// "unbuffered": without sends that end only where the host MPI buffers what nobody receives yet.
+// "windows": messages both ways at once, of which few are moved out of the way; "late": to a
+// receiver that comes late, of which none are. "unbuffered": without sends that end only where the
+// host MPI buffers what nobody receives yet.
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "header_messages.h"
 
@@ -294,6 +296,29 @@ void windows() {
   }
 }
 
+// Who waits for a receive, too, moves nothing meanwhile, however late its receiver comes.
+void late_receiver() {
+  test_name = "a late receiver, whose answer is waited for, too";
+  const DeviceBuffer out = empty();
+  const DeviceBuffer in = empty();
+  for (int round = 0; round < 50; ++round) {
+    const auto sent = bytes_of(numbers(round + rank));
+    (void)accord_memcpy(out.pointer(), sent.data(), sent.size());
+    meet();
+    if (rank == 0) {
+      MPI_Request requests[2];
+      MPI_Irecv(in.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, requests + round % 2);
+      MPI_Isend(out.pointer(), kCount, MPI_INT, 1, kTag, MPI_COMM_WORLD, requests + 1 - round % 2);
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      MPI_Recv(in.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(out.pointer(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD);
+    }
+    expect(contents(in) == numbers(round + 1 - rank), "wrong data");
+  }
+}
+
 // More than has room in the outbox, to a rank that has no receive for it: the sender has its buffer
 // back all the same, and the messages are what it sent.
 void sends_beyond_outbox() {
@@ -446,6 +471,7 @@ void nothing_posted() {
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   return run_messages(argc, argv, [&] {
+    if (mode == "late") return late_receiver();
     sends_both_ways();
     if (mode != "unbuffered") nothing_posted();
     fetched_before_barrier();

@@ -70,6 +70,30 @@ TEST(LoanEnd, IsPatientAnewWithAReceiverThatHasBeenAtWork) {
   EXPECT_EQ(1, lender.moves);
 }
 
+// Nobody is helped by a move while its sender waits for others. Its receiver knows that it is
+// waited for all the same, and is given its time afterwards.
+TEST(LoanEnd, MovesNothingThatMayStay) {
+  using Stay = p2p::LoanEnd::Stay;
+  Told lender;
+  const MessageHeader header;
+  p2p::LoanEnd end(lender, header);
+  const auto poll = [&](Stay stay) {
+    bool done = false;
+    EXPECT_OK(end.poll(done, stay));
+    EXPECT_FALSE(done);
+  };
+  poll(Stay::yes);
+  EXPECT_EQ(Told::kPatience, lender.awaited);
+  ::usleep(60000);
+  poll(Stay::yes);
+  poll(Stay::no);
+  EXPECT_EQ(Told::kPatience, lender.awaited);
+  EXPECT_EQ(0, lender.moves);
+  ::usleep(60000);
+  poll(Stay::no);
+  EXPECT_EQ(1, lender.moves);
+}
+
 // Who waits for the buffer is not kept until the next poll.
 TEST(LoanEnd, EndsWithTheMove) {
   Told lender;

@@ -362,6 +362,23 @@ TEST_F(Loan, EndsByItselfAfterAWhile) {
   EXPECT_EQ(1u, ranks_[0].counters().moved);
 }
 
+TEST_F(Loan, StaysWhileItsSenderWaitsForOthers) {
+  using Phase = core::Operation::Phase;
+  HeaderPort port;
+  port.is_taken = true;
+  core::Engine engine(port);
+  const auto operation = std::make_shared<p2p::LoanOperation>(ranks_[0], header_);
+  p2p::TrackedLoan request(0, engine, operation);
+  EXPECT_TRUE(request.may_stay(true));
+  const auto end = node::Outbox::Clock::now() + std::chrono::milliseconds(5);
+  while (node::Outbox::Clock::now() < end) EXPECT_EQ(Phase::issued, operation->advance(port));
+  EXPECT_EQ(0u, ranks_[0].counters().moved);
+  EXPECT_TRUE(request.may_stay(false));
+  while (operation->advance(port) != Phase::done) {
+  }
+  EXPECT_EQ(1u, ranks_[0].counters().moved);
+}
+
 TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
   using Phase = core::Operation::Phase;
   for (const bool is_taken : {true, false}) {
