@@ -151,6 +151,12 @@ bool Offers::use(const device::PointerInfo& memory, int readers, std::int32_t& o
   return opened_by(offer, readers);
 }
 
+bool Offers::is_open(const device::PointerInfo& memory, int reader) const {
+  const std::lock_guard lock(mutex_);
+  const auto own = std::ranges::find_if(own_, [&](const Own& one) { return one.is_of(memory); });
+  return own != own_.end() && own->offer >= 0 && opened_by(own->offer, reader);
+}
+
 // A buffer not seen before: others may have been freed to make room for it.
 Offers::Own& Offers::known(const device::PointerInfo& memory) {
   const auto found = std::ranges::find_if(own_, [&](const Own& own) { return own.is_of(memory); });

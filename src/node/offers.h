@@ -118,6 +118,9 @@ class Offers {
   // kernels are known to reach it and `readers` do too: `offer` then is its number.
   bool use(const device::PointerInfo& memory, int readers, std::int32_t& offer);
 
+  // Whether a reader has opened an allocation of this rank: this asks for no use of it.
+  bool is_open(const device::PointerInfo& memory, int reader) const;
+
   // Of an allocation of this rank that is to go: true once no peer has it open any more. Does
   // nothing while it is held.
   bool retract(const device::PointerInfo& memory);

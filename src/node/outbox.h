@@ -317,6 +317,7 @@ class Outbox final : public Lender {
                        std::size_t alignment_bytes, std::size_t size_bytes,
                        std::size_t& first_bytes);
   bool use_area(int receiver, Area*& area, Own& own);
+  bool has_room_near(const MessageHeader& header) const;
   void settle_in(Area& area, std::uint16_t number, const Own& own);
   bool find_spill(std::size_t size_bytes, std::size_t& first_bytes) const;
   Status copy_to_spill(const Own& own);

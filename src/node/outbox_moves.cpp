@@ -21,7 +21,8 @@
 namespace accord::node {
 namespace {
 
-// What a copy within a device takes: to begin, and for each byte. And one to host memory.
+// What a copy within a device takes: to begin, where it need not wait for a turn, and for each
+// byte. And one to host memory.
 constexpr std::chrono::microseconds kMoveTime{10};
 constexpr std::size_t kMovedBytesPerNanosecond = 1500;
 constexpr std::size_t kSpilledBytesPerNanosecond = 5;
@@ -103,15 +104,25 @@ Status Outbox::move(const MessageHeader& header) {
   return moved;
 }
 
+// Whether it would be moved to an area that is there and its receiver has opened.
+bool Outbox::has_room_near(const MessageHeader& header) const {
+  std::size_t first_bytes = 0;
+  const auto area = std::ranges::find_if(
+      areas_, [&](const auto& one) { return one->find_room(header.size_bytes, first_bytes); });
+  return area != areas_.end() &&
+         group_->offers().is_open((*area)->memory.segment(), slot(header).receiver);
+}
+
 // So that a send never takes more than twice as long as the better choice would have.
 std::chrono::nanoseconds Outbox::patience(const MessageHeader& header) const noexcept {
   const std::lock_guard locked(mutex_);
-  std::size_t first_bytes = 0;
-  const bool has_room = std::ranges::any_of(
-      areas_, [&](const auto& area) { return area->find_room(header.size_bytes, first_bytes); });
-  return kMoveTime +
-         std::chrono::nanoseconds(header.size_bytes / (has_room ? kMovedBytesPerNanosecond
-                                                                : kSpilledBytesPerNanosecond));
+  const std::size_t bytes_per_nanosecond =
+      has_room_near(header) ? kMovedBytesPerNanosecond : kSpilledBytesPerNanosecond;
+  const std::chrono::nanoseconds begins =
+      takes_turns_.load(std::memory_order_relaxed)
+          ? std::chrono::microseconds(own_board().kernel_turn_us.load(std::memory_order_relaxed))
+          : kMoveTime;
+  return begins + std::chrono::nanoseconds(header.size_bytes / bytes_per_nanosecond);
 }
 
 }  // namespace accord::node

@@ -379,6 +379,28 @@ TEST_F(Loan, StaysWhileItsSenderWaitsForOthers) {
   EXPECT_EQ(1u, ranks_[0].counters().moved);
 }
 
+// It would go to host memory, which takes far longer.
+TEST_F(Loan, GetsMoreTimeWhereItsReceiverReachesNoRoomNearBy) {
+  constexpr std::size_t kTooLongBytes = 2 * kOutboxBytes;
+  Processes ranks(3);
+  ranks.introduce();
+  ASSERT_TRUE(ranks[2].attach(device::host_runtime(), 0));
+  const Buffer from(kTooLongBytes);
+  std::chrono::nanoseconds patience[3]{};
+  for (const int receiver : {1, 2}) {
+    MessageHeader header;
+    for (int call = 0; call < 2; ++call) {
+      (void)ranks[0].reserve(receiver, kTooLongBytes, Processes::source(from), header);
+      ranks[0].withdraw(header);
+      ranks[receiver].follow();
+    }
+    ASSERT_TRUE(ranks[0].reserve(receiver, kMessageBytes, Processes::source(from), header).is_lent);
+    patience[receiver] = ranks[0].patience(header);
+    ranks[0].withdraw(header);
+  }
+  EXPECT_GT(patience[2], patience[1]);
+}
+
 TEST_F(Loan, EndsWhereItsHeaderIsCancelled) {
   using Phase = core::Operation::Phase;
   for (const bool is_taken : {true, false}) {

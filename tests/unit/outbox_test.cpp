@@ -367,6 +367,10 @@ TEST(Outbox, TellsTheRuntimeOfTurnsOnItsDevice) {
   EXPECT_EQ(0, first.expected());
   EXPECT_EQ(-1, second.expected());
   EXPECT_EQ(2, third.expected());
+  // Who would have to wait for a turn to move a message has patience for as long.
+  const MessageHeader header{.size_bytes = 1};
+  EXPECT_GE(processes[0].patience(header), std::chrono::microseconds(150));
+  EXPECT_LT(processes[1].patience(header), std::chrono::microseconds(150));
 }
 
 // Among clients of one server the kernel copies what comes alone, and what is short.
