@@ -52,16 +52,29 @@ void for_each_move(const LayoutCopy& copy, std::size_t first_bytes, std::size_t 
   for_each_piece(*copy.type, first_bytes, length_bytes,
                  [&](std::ptrdiff_t offset, std::size_t packed, std::size_t length) {
                    std::byte* here = at(copy.elements, offset);
-                   std::byte* there = at(copy.other, copy.other_offset(offset, packed));
                    const bool pack = copy.direction == LayoutCopy::Direction::pack;
-                   visit(pack ? there : here, pack ? here : there, length);
+                   const auto move = [&](std::byte* there, std::size_t bytes) {
+                     visit(pack ? there : here, pack ? here : there, bytes);
+                     here = at(here, static_cast<std::ptrdiff_t>(bytes));
+                   };
+                   if (copy.form != LayoutCopy::Form::typed)
+                     return move(at(copy.other, copy.other_offset(offset, packed)), length);
+                   for_each_piece(*copy.other_type, packed, length,
+                                  [&](std::ptrdiff_t other, std::size_t, std::size_t bytes) {
+                                    move(at(copy.other, other), bytes);
+                                  });
                  });
+}
+
+// Kernels follow runs on one side alone.
+bool kernel_can_follow(const LayoutCopy& copy) {
+  return copy.form != LayoutCopy::Form::typed || copy.other_type->regular();
 }
 
 // As elements of what an irregular type repeats, where all of them are in equal steps: these have
 // fewer runs, and rectangles and kernels take as many elements as there are.
 void unwrap(LayoutCopy& copy) {
-  while (copy.type->repeated()) {
+  while (copy.type->repeated() && copy.form != LayoutCopy::Form::typed) {
     const Typemap& type = *copy.type;
     const Typemap& repeated = *type.repeated();
     const std::size_t skipped = copy.first_bytes / type.size_bytes();
@@ -89,6 +102,12 @@ LayoutCopy::Bounds LayoutCopy::bounds() const {
   const auto [low, high] =
       std::minmax({origin(first_bytes), origin(first_bytes + length_bytes - 1)});
   return {low + type->low_bytes(), high + type->high_bytes()};
+}
+
+LayoutCopy::Bounds LayoutCopy::other_bounds() const {
+  if (form == Form::same) return bounds();
+  if (form == Form::typed) return {other_type->low_bytes(), other_type->high_bytes()};
+  return {0, static_cast<std::ptrdiff_t>(length_bytes)};
 }
 
 void CopyList::append(void* dst, const void* src, std::size_t length_bytes) {
@@ -148,7 +167,8 @@ void CopyList::append_rows(const LayoutCopy& copy) {
   const std::size_t low = (copy.first_bytes + element_bytes - 1) / element_bytes * element_bytes;
   const std::size_t high = end / element_bytes * element_bytes;
   // With no more elements than runs, steps are rather to be found among the runs.
-  if (copy.type->dense() || high <= low || (high - low) / element_bytes <= copy.type->run_count()) {
+  if (copy.type->dense() || copy.form == LayoutCopy::Form::typed || high <= low ||
+      (high - low) / element_bytes <= copy.type->run_count()) {
     append_pieces(copy, copy.first_bytes, end);
     return;
   }
@@ -199,9 +219,14 @@ void CopyBatch::add(CopyBatch&& others) {
 
 bool kernel_pays(const LayoutCopy& copy) {
   const Typemap& type = *copy.type;
-  if (type.dense() || type.run_count() == 0 || way_of_tests() == Way::copies) return false;
+  if (type.dense() || type.run_count() == 0 || way_of_tests() == Way::copies ||
+      !kernel_can_follow(copy))
+    return false;
   if (way_of_tests() == Way::kernel) return true;
-  const std::size_t row_bytes = std::max<std::size_t>(1, type.size_bytes() / type.run_count());
+  std::size_t row_bytes = std::max<std::size_t>(1, type.size_bytes() / type.run_count());
+  // Rows that end on one side or the other.
+  if (copy.form == LayoutCopy::Form::typed)
+    row_bytes = std::min(row_bytes, copy.other_type->steps().run_bytes);
   if (copy.length_bytes / row_bytes <= kCopiesMax) return false;
   const std::size_t elements = copy.length_bytes / type.size_bytes();
   const std::size_t copies = elements > type.run_count()
@@ -215,7 +240,9 @@ bool kernel_pays(const LayoutCopy& copy) {
   return row_bytes < kRowBytesMin;
 }
 
-bool kernels_may_follow() { return way_of_tests() != Way::copies; }
+bool kernels_may_follow(const LayoutCopy& copy) {
+  return way_of_tests() != Way::copies && kernel_can_follow(copy);
+}
 
 void copy_on_host(const CopyBatch& batch) {
   for (const Copy& copy : batch.plain.copies()) {

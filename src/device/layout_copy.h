@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Copies that follow a layout: bytes of elements with gaps, to or from their packed form or memory
-// of the same layout. The core says which bytes; a runtime decides whether a kernel follows the
-// layout or copies of rows do. Gap bytes are never touched.
+// Copies that follow a layout: bytes of elements with gaps, to or from their packed form, or memory
+// of the same layout or another one. The core says which bytes; a runtime decides whether a kernel
+// follows the layout or copies of rows do. Gap bytes are never touched.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,19 @@ namespace accord::device {
 // Bytes [first, first + length) of the packed form of elements that follow one another. The type
 // must stay until the copy is done: whoever begins one holds it.
 struct LayoutCopy {
-  enum class Direction { pack, unpack };  // to `other`, or from there
-  enum class Form { packed, same };       // what lies at `other`
+  enum class Direction { pack, unpack };    // to `other`, or from there
+  enum class Form { packed, same, typed };  // what lies at `other`
 
   std::shared_ptr<const Typemap> type;
   std::byte* elements;  // address of the first element
-  // Packed: where byte `first_bytes` is. Same: the counterpart of `elements`.
+  // Packed: where byte `first_bytes` is. Same: the counterpart of `elements`. Typed: the address of
+  // an element of `other_type`, whose packed form has the same bytes.
   std::byte* other;
   std::size_t first_bytes;
   std::size_t length_bytes;
   Direction direction;
   Form form = Form::packed;
+  std::shared_ptr<const Typemap> other_type{};
 
   // How far from `other` a piece is.
   std::ptrdiff_t other_offset(std::ptrdiff_t offset_bytes, std::size_t packed_bytes) const {
@@ -41,6 +43,8 @@ struct LayoutCopy {
     std::ptrdiff_t high_bytes;
   };
   Bounds bounds() const;
+  // The same of what lies at `other`, from there.
+  Bounds other_bounds() const;
 };
 
 // Collects byte copies; joins neighbours into longer rows and equal steps into rectangles, so that
@@ -79,8 +83,9 @@ struct CopyBatch {
 // Whether a kernel is the faster way: not for a few rows, nor for long ones, which the copy engines
 // move at full speed. ACCORD_TEST_PACK=kernel or =copies takes that way always.
 bool kernel_pays(const LayoutCopy& copy);
-// Whether ACCORD_TEST_PACK leaves it to a runtime to take a kernel elsewhere, too.
-bool kernels_may_follow();
+// Whether a runtime may take a kernel elsewhere, too: ACCORD_TEST_PACK leaves it that, and a kernel
+// can follow both sides.
+bool kernels_may_follow(const LayoutCopy& copy);
 
 // The batch as plain copies alone.
 CopyList rows_of(const CopyBatch& batch);

@@ -19,6 +19,7 @@ PackArguments pack_arguments(const LayoutCopy& copy) {
   const std::size_t skipped = copy.first_bytes / type.size_bytes();
   const std::ptrdiff_t skipped_bytes = static_cast<std::ptrdiff_t>(skipped) * type.extent_bytes();
   const bool same_layout = copy.form == LayoutCopy::Form::same;
+  const bool is_typed = copy.form == LayoutCopy::Form::typed;
   return {.elements = copy.elements + skipped_bytes,
           .other = same_layout ? copy.other + skipped_bytes : copy.other,
           .first_bytes = copy.first_bytes - skipped * type.size_bytes(),
@@ -29,7 +30,9 @@ PackArguments pack_arguments(const LayoutCopy& copy) {
           .run_count = type.run_count(),
           .steps = type.steps(),
           .packs = copy.direction == LayoutCopy::Direction::pack ? 1U : 0U,
-          .same_layout = same_layout ? 1U : 0U};
+          .same_layout = same_layout ? 1U : 0U,
+          .other_steps = is_typed ? copy.other_type->steps() : Steps(),
+          .other_first_bytes = is_typed ? copy.first_bytes : 0};
 }
 
 std::size_t pack_word_bytes(const LayoutCopy& copy, const PackArguments& arguments) {
@@ -39,11 +42,14 @@ std::size_t pack_word_bytes(const LayoutCopy& copy, const PackArguments& argumen
                         arguments.length_bytes;
   const bool several = arguments.first_bytes + arguments.length_bytes > arguments.element_bytes;
   if (several) bits |= static_cast<std::uintptr_t>(arguments.extent_bytes);
+  if (copy.form == LayoutCopy::Form::typed)
+    bits |= copy.other_type->run_bits() | arguments.other_first_bytes;
   return bits & (0 - bits);
 }
 
 bool pack_is_narrow(const PackArguments& arguments) {
   return arguments.first_bytes + arguments.length_bytes <= kNarrowMax &&
+         arguments.other_first_bytes + arguments.length_bytes <= kNarrowMax &&
          arguments.element_bytes <= kNarrowMax;
 }
 

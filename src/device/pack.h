@@ -33,10 +33,30 @@ struct PackArguments {
   std::uint64_t run_count;
   Steps steps;
   std::uint32_t packs;        // 1: to `other`, 0: from there
-  std::uint32_t same_layout;  // 1: `other` is the counterpart of `elements`, 0: of the first byte
+  std::uint32_t same_layout;  // 1: `other` is the counterpart of `elements`, 0: of the first byte,
+                              // unless it has steps of its own:
+  Steps other_steps;          // no bytes: it has none
+  std::uint64_t other_first_bytes;  // the first byte in the packed form of what has these
 };
 
 constexpr std::size_t kPackWordBytesMax = 16;
+
+// Offset of a packed byte of an element whose runs are in nested equal steps.
+template <class Index>
+ACCORD_HOST_DEVICE inline std::int64_t locate_in(const Steps& steps, Index packed) {
+  Index run = packed / static_cast<Index>(steps.run_bytes);
+  std::int64_t offset =
+      steps.first_offset_bytes +
+      static_cast<std::int64_t>(packed - run * static_cast<Index>(steps.run_bytes));
+  ACCORD_ROLLED
+  for (std::uint32_t level = 0; level < steps.level_count; ++level) {
+    const Index rest = run / static_cast<Index>(steps.levels[level].count);
+    const Index digit = run - rest * static_cast<Index>(steps.levels[level].count);
+    offset += static_cast<std::int64_t>(digit) * steps.levels[level].step_bytes;
+    run = rest;
+  }
+  return offset;
+}
 
 // Offset of a packed byte from `elements`; kPadding where it stands for no memory. `Index` holds
 // every packed offset: a division of 32 bits takes a kernel a third of the time of one of 64.
@@ -58,19 +78,7 @@ ACCORD_HOST_DEVICE inline std::int64_t locate(const PackArguments& arguments, In
     if (skipped >= run.length_bytes) return kPadding;
     return origin + run.offset_bytes + static_cast<std::int64_t>(skipped);
   }
-  const Steps& steps = arguments.steps;
-  Index run = within / static_cast<Index>(steps.run_bytes);
-  std::int64_t offset =
-      steps.first_offset_bytes +
-      static_cast<std::int64_t>(within - run * static_cast<Index>(steps.run_bytes));
-  ACCORD_ROLLED
-  for (std::uint32_t level = 0; level < steps.level_count; ++level) {
-    const Index rest = run / static_cast<Index>(steps.levels[level].count);
-    const Index digit = run - rest * static_cast<Index>(steps.levels[level].count);
-    offset += static_cast<std::int64_t>(digit) * steps.levels[level].step_bytes;
-    run = rest;
-  }
-  return origin + offset;
+  return origin + locate_in<Index>(arguments.steps, within);
 }
 
 // Where word number `word` of the copy comes from and where it goes; false: it stands for no
@@ -84,8 +92,13 @@ ACCORD_HOST_DEVICE inline bool locate_word(const PackArguments& arguments, std::
       locate<Index>(arguments, static_cast<Index>(arguments.first_bytes + moved));
   if (offset == kPadding) return false;
   std::byte* const here = arguments.elements + offset;
-  std::byte* const there =
-      arguments.other + (arguments.same_layout != 0 ? offset : static_cast<std::int64_t>(moved));
+  const std::int64_t other_offset =
+      arguments.other_steps.run_bytes != 0
+          ? locate_in<Index>(arguments.other_steps,
+                             static_cast<Index>(arguments.other_first_bytes + moved))
+      : arguments.same_layout != 0 ? offset
+                                   : static_cast<std::int64_t>(moved);
+  std::byte* const there = arguments.other + other_offset;
   dst = arguments.packs != 0 ? there : here;
   src = arguments.packs != 0 ? here : there;
   return true;

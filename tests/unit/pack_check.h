@@ -2,7 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // Copies that follow a layout, against a walk byte by byte: random types, random cuts, both
-// directions and both forms. For any runtime; gaps and surroundings must keep their bytes.
+// directions and all forms. For any runtime; gaps and surroundings must keep their bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -119,6 +119,34 @@ struct RandomCopy {
   std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> moves;  // among elements, in `other`
 };
 
+// Between elements and one of another type, which has steps: as long a part as both have.
+inline RandomCopy between_layouts(Random& random, const RandomType& drawn, std::ptrdiff_t shift,
+                                  bool packs, std::byte* elements, std::byte* other) {
+  constexpr std::size_t kUnits[] = {1, 4, 8, 16};
+  const RandomType far =
+      nested_type(random, below(random, 4), kUnits[below(random, std::size(kUnits))]);
+  RandomCopy result;
+  const std::size_t size = drawn.bytes.size();
+  const std::size_t total = size == 0 ? 0 : std::min(far.bytes.size(), 3 * size);
+  const std::size_t first = below(random, 2) * below(random, total / 16 + 1) * 16;
+  const std::size_t length = total - std::min(total, first);
+  result.copy = {.type = drawn.type,
+                 .elements = elements + kLayoutOrigin + shift,
+                 .other = other + kLayoutOrigin,
+                 .first_bytes = first,
+                 .length_bytes = length,
+                 .direction = packs ? LayoutCopy::Direction::pack : LayoutCopy::Direction::unpack,
+                 .form = LayoutCopy::Form::typed,
+                 .other_type = far.type};
+  for (std::size_t i = first; i < first + length; ++i) {
+    if (drawn.bytes[i % size] == device::kPadding) continue;
+    const std::ptrdiff_t at =
+        static_cast<std::ptrdiff_t>(i / size) * drawn.type->extent_bytes() + drawn.bytes[i % size];
+    result.moves.emplace_back(kLayoutOrigin + shift + at, kLayoutOrigin + far.bytes[i]);
+  }
+  return result;
+}
+
 inline RandomCopy random_copy(Random& random, std::byte* elements, std::byte* other) {
   const RandomType drawn = random_type(random);
   RandomCopy result;
@@ -133,6 +161,7 @@ inline RandomCopy random_copy(Random& random, std::byte* elements, std::byte* ot
   const auto shift = static_cast<std::ptrdiff_t>(below(random, 2) * below(random, 32));
   const bool same = below(random, 2) == 0;
   const bool packs = below(random, 2) == 0;
+  if (below(random, 3) == 0) return between_layouts(random, drawn, shift, packs, elements, other);
   result.copy = {.type = drawn.type,
                  .elements = elements + kLayoutOrigin + shift,
                  .other = other + kLayoutOrigin,

@@ -131,7 +131,7 @@ std::vector<bool> choose_kernels(const Driver& driver, Device device, const Copy
   std::vector<bool> chosen;
   for (const LayoutCopy& copy : batch.laid_out) {
     const bool is_long =
-        copy.length_bytes >= kWithinBytesMin && !copy.type->dense() && kernels_may_follow();
+        copy.length_bytes >= kWithinBytesMin && !copy.type->dense() && kernels_may_follow(copy);
     chosen.push_back(driver.images.packing != nullptr &&
                      (kernel_pays(copy) || (is_long && is_on(driver, device, copy.elements) &&
                                             is_on(driver, device, copy.other))));
@@ -184,11 +184,8 @@ std::vector<ByteRange> ranges_of(const CopyBatch& batch, const std::vector<bool>
     const LayoutCopy& copy = batch.laid_out[i];
     const auto [low, high] = copy.bounds();
     ranges.push_back({copy.elements + low, copy.elements + high - 1});
-    if (copy.form == LayoutCopy::Form::same) {
-      ranges.push_back({copy.other + low, copy.other + high - 1});
-    } else {
-      ranges.push_back({copy.other, copy.other + copy.length_bytes - 1});
-    }
+    const auto [other_low, other_high] = copy.other_bounds();
+    ranges.push_back({copy.other + other_low, copy.other + other_high - 1});
   }
   return ranges;
 }

@@ -112,8 +112,12 @@ Status HostWork::add(const HostArena& arena, const LayoutCopy& copy) {
   if (copy.form == LayoutCopy::Form::same) {
     ACCORD_TRY(reach_elements(reachable.copy.other, reachable.other));
   } else {
-    ACCORD_TRY(
-        reach(arena, {copy.other, copy.length_bytes, 1, 0}, reachable.copy.other, reachable.other));
+    const auto [other_low, other_high] = copy.other_bounds();
+    std::byte* other = nullptr;
+    ACCORD_TRY(reach(
+        arena, {copy.other + other_low, static_cast<std::size_t>(other_high - other_low), 1, 0},
+        other, reachable.other));
+    reachable.copy.other = other - other_low;
   }
   laid_out_.push_back(std::move(reachable));
   return Status();

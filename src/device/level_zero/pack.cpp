@@ -29,10 +29,9 @@ Status check_memory(const Driver& driver, DeviceRuntime& runtime, int index, con
   const auto [low, high] = copy.bounds();
   ACCORD_TRY(
       check_reach(driver, runtime, index, device, copy.elements + low, copy.elements + high - 1));
-  const bool same = copy.form == LayoutCopy::Form::same;
-  return check_reach(
-      driver, runtime, index, device, copy.other + (same ? low : 0),
-      copy.other + (same ? high : static_cast<std::ptrdiff_t>(copy.length_bytes)) - 1);
+  const auto [other_low, other_high] = copy.other_bounds();
+  return check_reach(driver, runtime, index, device, copy.other + other_low,
+                     copy.other + other_high - 1);
 }
 
 Status add_launch(const Driver& driver, DeviceRuntime& runtime, int index, const Device& device,
