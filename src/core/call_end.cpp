@@ -63,6 +63,14 @@ bool CallEnd::offset_in_memory(std::size_t first_bytes, std::size_t length_bytes
   return offset_bytes <= memory.size_bytes && length_bytes <= memory.size_bytes - offset_bytes;
 }
 
+bool CallEnd::span_in_memory(std::uint64_t& offset_bytes) const noexcept {
+  const std::ptrdiff_t low_bytes = segment.low_bytes();
+  const auto length_bytes = static_cast<std::uint64_t>(segment.high_bytes() - low_bytes);
+  offset_bytes =
+      static_cast<std::uint64_t>(at(user, low_bytes) - static_cast<std::byte*>(memory.base));
+  return offset_bytes <= memory.size_bytes && length_bytes <= memory.size_bytes - offset_bytes;
+}
+
 Status CallEnd::copy(Direction direction, std::size_t first_bytes, std::size_t length_bytes,
                      void* host, device::CopyTicket& ticket) const {
   return carry(copies(direction, first_bytes, length_bytes, host), ticket);

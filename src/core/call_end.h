@@ -50,10 +50,13 @@ struct CallEnd {
   bool contiguous() const noexcept {
     return parts.empty() && blocks.empty() && segment.type->dense();
   }
-  // Kernels of that device can: elements without gaps in its own plain memory.
+  // It is the device's own plain memory, which its kernels reach as it lies.
+  bool lies_on(const device::DeviceRuntime& of, int device_number) const noexcept {
+    return on_device && !shadowed && runtime == &of && device == device_number && present();
+  }
+  // They can work on the bytes: elements without gaps.
   bool usable_by(const device::DeviceRuntime& of, int device_number) const noexcept {
-    return on_device && !shadowed && runtime == &of && device == device_number && present() &&
-           contiguous();
+    return lies_on(of, device_number) && contiguous();
   }
   // Where byte `packed_bytes` of the packed form is; only where it is contiguous.
   std::byte* address(std::size_t packed_bytes) const noexcept {
@@ -64,6 +67,8 @@ struct CallEnd {
   // are not all in it: a buffer may span several that lie side by side.
   bool offset_in_memory(std::size_t first_bytes, std::size_t length_bytes,
                         std::uint64_t& offset_bytes) const noexcept;
+  // The same of the lowest byte of its elements, and of all up to the highest.
+  bool span_in_memory(std::uint64_t& offset_bytes) const noexcept;
   using Direction = LayoutCopy::Direction;
   // What moves bytes [first, first + length) of the packed form to `packed` or from there.
   CopyBatch copies(Direction direction, std::size_t first_bytes, std::size_t length_bytes,

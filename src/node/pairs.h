@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/runs.h"
 #include "node/offers.h"
 #include "node/plan.h"
 
@@ -25,7 +26,8 @@ struct alignas(128) Parcel {
   std::uint64_t size_bytes = 0;
   std::uint32_t sizes_hash = 0;  // of several blocks (coll/pairs/pair.h)
   std::uint32_t is_lent = 0;
-  Place lent;                            // where it begins, else:
+  Place lent;                            // where it begins, and how its runs lie from there;
+  device::Steps lent_runs;               // no bytes: it is one. Else:
   std::uint64_t lane_bytes = 0;          // from the start of the sender's region to the lane
   std::uint64_t chunk_bytes = 0;         // of all chunks but the last
   std::atomic<std::uint64_t> filled{0};  // chunks that lie in the lane, or have lain there

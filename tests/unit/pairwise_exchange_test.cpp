@@ -235,6 +235,20 @@ TEST(PairwiseExchange, LendsWhatCanBeLent) {
   EXPECT_EQ(2u, after.through_region - before.through_region);
 }
 
+// From one layout to another, or to none, in one copy.
+TEST(PairwiseExchange, LendsWhatLiesInEqualSteps) {
+  constexpr int kRanks = 3;
+  NodeWorld world(kRanks, kRegionBytes, 8);
+  Exchange exchange(world, equal_sizes(kRanks, 5000), 1,
+                    [](int rank, bool sends) { return Side{.strided = sends || rank != 1}; });
+  for (int round = 0; round < 3; ++round) exchange.run();
+  const auto before = coll::PairwiseExchange::counters();
+  exchange.run();
+  const auto after = coll::PairwiseExchange::counters();
+  EXPECT_EQ(6u, after.lent - before.lent);
+  EXPECT_EQ(before.through_region, after.through_region);
+}
+
 TEST(PairwiseExchange, LendsNothingShort) {
   NodeWorld world(2, kRegionBytes, 8);
   const auto before = coll::PairwiseExchange::counters();

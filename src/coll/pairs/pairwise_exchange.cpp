@@ -94,7 +94,7 @@ void PairwiseExchange::choose_ways() {
   core::CallEnd end = without_blocks(args_.in);
   for (Pair& pair : outgoing_) {
     if (pair.size_bytes == 0) continue;
-    pair.is_lent = lend(pair, end, pair.place);
+    pair.is_lent = lend(pair, end);
     if (!pair.is_lent) through_region.push_back(&pair);
     if (pair.peer != rank())
       (pair.is_lent ? lent_pairs : region_pairs).fetch_add(1, std::memory_order_relaxed);
@@ -109,14 +109,15 @@ void PairwiseExchange::choose_ways() {
 }
 
 // In place, what a peer had yet to fetch would be overwritten by what it sends.
-bool PairwiseExchange::lend(const Pair& pair, core::CallEnd& end, node::Place& place) const {
+bool PairwiseExchange::lend(Pair& pair, core::CallEnd& end) const {
   end.segment = pair.block;
-  if (args_.in_place || !pair.is_one_block() || !end.usable_by(group_->runtime(), group_->device()))
+  if (args_.in_place || !pair.is_one_block() || !end.lies_on(group_->runtime(), group_->device()) ||
+      (!end.contiguous() && !find_steps(pair.block, pair.runs)))
     return false;
   if (pair.peer == rank()) return true;
   const bool long_enough = args_.ways.lend_bytes != 0 && pair.size_bytes >= args_.ways.lend_bytes;
-  return long_enough && end.offset_in_memory(0, pair.size_bytes, place.offset_bytes) &&
-         group_->offers().use(end.memory, pair.peer, place.offer);
+  return long_enough && end.span_in_memory(pair.place.offset_bytes) &&
+         group_->offers().use(end.memory, pair.peer, pair.place.offer);
 }
 
 // A parcel may be written anew once its receiver reads none of earlier calls.
@@ -130,6 +131,7 @@ void PairwiseExchange::announce() {
     parcel.sizes_hash = pair.sizes_hash;
     parcel.is_lent = pair.is_lent ? 1 : 0;
     parcel.lent = pair.place;
+    parcel.lent_runs = pair.runs;
     parcel.lane_bytes = pair.lane_bytes;
     parcel.chunk_bytes = pair.chunk_bytes;
     parcel.filled.store(0, std::memory_order_relaxed);
@@ -162,6 +164,7 @@ void PairwiseExchange::read(Pair& pair, const node::Parcel& parcel) {
   pair.announced = true;
   pair.is_lent = parcel.is_lent != 0;
   pair.place = parcel.lent;
+  pair.runs = parcel.lent_runs;
   pair.lane = group_->slot(pair.peer, 0) + parcel.lane_bytes;
   pair.chunk_bytes = parcel.chunk_bytes;
 }
@@ -180,10 +183,10 @@ Status PairwiseExchange::fetch_lent() {
     const Pair& pair = turn(incoming_, step);
     if (pair.size_bytes == 0 || !pair.is_lent) continue;
     const bool own = pair.peer == rank();
-    std::byte* const from = own ? address_of(args_.in, turn(outgoing_, 0).block)
+    std::byte* const from = own ? core::at(args_.in.user, turn(outgoing_, 0).block.low_bytes())
                                 : group_->offers().address(pair.peer, pair.place);
     core::CopyBatch one;
-    add_copies(args_.out, pair, Direction::unpack, 0, pair.size_bytes, from, one);
+    add_copies_from(from, pair.runs, args_.out, pair, one);
     batches[own ? 1 : 0].add(std::move(one));
   }
   for (std::size_t i = 0; i < batches.size(); ++i) {

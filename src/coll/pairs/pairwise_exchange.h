@@ -3,11 +3,12 @@
 //
 // A collective that goes pair by pair (pair.h), within a node. Each sender decides for each pair
 // whether the receiver reaches into its user's buffer or finds the bytes, chunk by chunk, in a lane
-// of its exchange region (node/pairs.h): a host buffer or derived type costs the other pairs
-// nothing. Receivers fetch, what is lent in one batch. Pairs of no bytes take no part. A rank whose
-// call differs from what its peer expects gets an error at the end of the call, which does its
-// other pairs all the same; so does a sender, unless what it sends lies in its region and it need
-// not wait for the receiver.
+// of its exchange region (node/pairs.h): a host buffer or irregular type costs the other pairs
+// nothing. What lies in nested equal steps, as subarrays do, goes from one layout to the other in
+// one copy. Receivers fetch, what is lent in one batch. Pairs of no bytes take no part. A rank
+// whose call differs from what its peer expects gets an error at the end of the call, which does
+// its other pairs all the same; so does a sender, unless what it sends lies in its region and it
+// need not wait for the receiver.
 #pragma once
 
 #include <array>
@@ -58,6 +59,7 @@ class PairwiseExchange final : public Exchange {
     bool announced = false;  // its parcel is written, or has been read
     bool is_lent = false;    // else through a lane:
     node::Place place;
+    device::Steps runs;  // no bytes: one
     std::byte* lane = nullptr;
     std::size_t lane_bytes = 0;
     std::size_t chunk_bytes = 0;
@@ -82,7 +84,7 @@ class PairwiseExchange final : public Exchange {
   std::vector<Pair> pairs_of(const core::CallEnd& end) const;
   void choose_ways();
   // `end`: args_.in without blocks; becomes that of the pair alone.
-  bool lend(const Pair& pair, core::CallEnd& end, node::Place& place) const;
+  bool lend(Pair& pair, core::CallEnd& end) const;
   void announce();
   void look();
   void read(Pair& pair, const node::Parcel& parcel);
