@@ -163,7 +163,6 @@ void Outbox::give_up() noexcept {
 bool Outbox::is_over(std::uint16_t number) {
   const OutboxSlot& slot = group_->outbox(group_->rank()).slots[number];
   Own& own = own_[number];
-  if (own.is_being_sent) return false;
   const auto stage = static_cast<Stage>(slot.state.load(std::memory_order_acquire) & 0xff);
   if (stage == Stage::taken) end_loan(own, slot);
   // Of one that has failed its sender has to learn first.
@@ -231,7 +230,7 @@ Status Outbox::look(const MessageHeader& header, Loan& loan) {
   Own& own = own_[header.slot];
   const Stage now = stage(header);
   if (now == Stage::none || own.source == nullptr) return {};
-  if (own.is_being_sent || now == Stage::lent || now == Stage::moving || now == Stage::fetching) {
+  if (now == Stage::lent || now == Stage::moving || now == Stage::fetching) {
     loan = now == Stage::lent ? Loan::untouched : Loan::being_read;
     return group_->check_peer(slot(header).receiver);
   }
@@ -401,31 +400,6 @@ void Outbox::dismiss(std::uint64_t ticket) noexcept {
 Outbox::Counters Outbox::counters() const noexcept {
   return {sent_.load(),    lent_.load(),    moved_.load(),
           spilled_.load(), fetched_.load(), quick_.load()};
-}
-
-const std::byte* Outbox::begin_sending(std::uint16_t slot, std::uint32_t generation,
-                                       std::size_t& size_bytes) {
-  const std::lock_guard locked(mutex_);
-  const OutboxSlot& its = group_->outbox(group_->rank()).slots[slot];
-  if (its.state.load(std::memory_order_acquire) !=
-      OutboxSlot::state_of(generation, Stage::fetching))
-    return nullptr;
-  Own& own = own_[slot];
-  own.is_being_sent = true;
-  size_bytes = own.size_bytes;
-  return own.source != nullptr ? own.source : own.room;
-}
-
-void Outbox::end_sending(std::uint16_t slot) noexcept {
-  const std::lock_guard locked(mutex_);
-  own_[slot].is_being_sent = false;
-}
-
-bool Outbox::has_waiting() {
-  const std::lock_guard locked(mutex_);
-  reclaim();
-  return !lent_out_.empty() ||
-         std::ranges::any_of(areas_, [](const auto& area) { return !area->waiting.empty(); });
 }
 
 void Outbox::close() noexcept {

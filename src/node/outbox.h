@@ -233,14 +233,6 @@ class Outbox final : public Lender {
   void leave() noexcept { is_leaving_.store(true, std::memory_order_release); }
   bool is_leaving() const noexcept override { return is_leaving_.load(std::memory_order_acquire); }
 
-  // Where a message of this rank lies that its receiver is fetching, and stays until `end_sending`:
-  // both are at it. Null where it does not.
-  const std::byte* begin_sending(std::uint16_t slot, std::uint32_t generation,
-                                 std::size_t& size_bytes);
-  void end_sending(std::uint16_t slot) noexcept;
-  // Whether any message of this rank waits for its receiver.
-  bool has_waiting();
-
   // The receiver's side.
 
   bool recognises(const MessageHeader& header) const noexcept override;
@@ -310,7 +302,6 @@ class Outbox final : public Lender {
     std::uint32_t home_generation = 0;
     const std::byte* source = nullptr;  // not null while it is lent, or its end is yet to be told
     std::size_t spill_bytes = 0;        // of what is lent: where in the spill it has room
-    bool is_being_sent = false;
   };
 
   static bool find_gap(const WaitingByPlace& waiting, std::size_t room_bytes,

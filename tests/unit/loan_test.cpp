@@ -298,48 +298,6 @@ TEST_F(Loan, IsNotMovedWhileItIsRead) {
   EXPECT_EQ(0u, ranks_[0].counters().moved);
 }
 
-// By something else than the receiver's copy.
-TEST_F(Loan, IsKeptWhileItsSenderSendsIt) {
-  std::size_t size_bytes = 0;
-  const auto begin = [&](std::uint32_t generation) {
-    return ranks_[0].begin_sending(header_.slot, generation, size_bytes);
-  };
-  EXPECT_EQ(nullptr, begin(header_.generation));
-  const std::byte* start = nullptr;
-  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
-  EXPECT_EQ(nullptr, begin(header_.generation + 1));
-  EXPECT_EQ(from_.address(), begin(header_.generation));
-  EXPECT_EQ(kMessageBytes, size_bytes);
-  ranks_[1].end_fetch(header_, node::Outbox::Fetched::yes);
-  EXPECT_EQ(node::Outbox::Loan::being_read, look());
-  EXPECT_TRUE(ranks_[0].has_waiting());
-  EXPECT_EQ(node::Outbox::Loan::being_read, look());
-  ranks_[0].end_sending(header_.slot);
-  EXPECT_EQ(node::Outbox::Loan::ended, look());
-  EXPECT_FALSE(ranks_[0].has_waiting());
-  expect_all_room();
-}
-
-TEST_F(Loan, IsSentFromTheOutboxOnceItIsMoved) {
-  EXPECT_OK(ranks_[0].move(header_));
-  from_.write(counted(2));
-  const std::byte* start = nullptr;
-  ASSERT_OK(ranks_[1].begin_fetch(header_, start));
-  std::size_t size_bytes = 0;
-  const std::byte* const sent =
-      ranks_[0].begin_sending(header_.slot, header_.generation, size_bytes);
-  ASSERT_EQ(kMessageBytes, size_bytes);
-  Bytes found(kMessageBytes);
-  const device::Copy copy{.dst = found.data(), .src = sent, .row_bytes = kMessageBytes};
-  EXPECT_OK(device::host_runtime().copy(0, {&copy, 1}));
-  EXPECT_EQ(counted(1), found);
-  ranks_[1].end_fetch(header_, node::Outbox::Fetched::yes);
-  MessageHeader other;
-  EXPECT_TRUE(ranks_[0].reserve(1, kOutboxBytes, {}, other).is_full);
-  ranks_[0].end_sending(header_.slot);
-  expect_all_room();
-}
-
 TEST_F(Loan, IsBeingReadUntilItsBatchIsDone) {
   core::StagedBuffer buffer = staged(to_, segment_);
   p2p::FetchBatch batch(ranks_[1]);
