@@ -36,6 +36,32 @@ CopyBatch packed_copies(const Segment& segment, void* user, std::size_t length_b
   return batch;
 }
 
+bool find_steps(const Segment& segment, device::Steps& runs) {
+  const Typemap& type = *segment.type;
+  if (!type.regular()) return false;
+  runs = segment.count == 1
+             ? type.steps()
+             : Typemap(type.block().repeated(segment.count, type.extent_bytes()), 0).steps();
+  runs.first_offset_bytes -= segment.low_bytes() - segment.offset_bytes;
+  const bool found = runs.run_bytes != 0;
+  if (runs.level_count == 0) runs = {};
+  return found;
+}
+
+LayoutCopy copy_from_steps(const Segment& segment, void* user, std::size_t length_bytes,
+                           std::byte* from, const device::Steps& runs) {
+  if (runs.run_bytes != 0 && segment.type->dense())
+    return device::packing_copy(runs, from, 0, length_bytes,
+                                at(user, segment.offset_bytes + segment.type->low_bytes()));
+  LayoutCopy copy =
+      packed_copy(segment, user, 0, length_bytes, from, LayoutCopy::Direction::unpack);
+  if (runs.run_bytes != 0) {
+    copy.form = LayoutCopy::Form::typed;
+    copy.other_type = device::typemap_of(runs);
+  }
+  return copy;
+}
+
 namespace {
 
 // Addresses from `low` to before `high`.

@@ -48,6 +48,14 @@ CopyBatch packed_copies(const Segment& segment, void* user, std::size_t length_b
 // Where the first bytes of a segment lie, where they are one run; else null.
 std::byte* run_of(const Segment& segment, void* user, std::size_t length_bytes);
 
+// The runs of a segment, from its lowest byte on, of no bytes where it is but one; false where they
+// are not in nested equal steps.
+bool find_steps(const Segment& segment, device::Steps& runs);
+// What brings the first bytes of a segment at `user` from where they lie: in such steps from `from`
+// on, or one behind the other where these have no bytes.
+LayoutCopy copy_from_steps(const Segment& segment, void* user, std::size_t length_bytes,
+                           std::byte* from, const device::Steps& runs);
+
 // The first byte that two segments have in common, each at its buffer; null: none. Looks at all
 // pieces of both.
 std::byte* first_common_byte(const Segment& one, void* one_user, const Segment& other,

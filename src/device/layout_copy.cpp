@@ -110,6 +110,23 @@ LayoutCopy::Bounds LayoutCopy::other_bounds() const {
   return {0, static_cast<std::ptrdiff_t>(length_bytes)};
 }
 
+std::shared_ptr<const Typemap> typemap_of(const Steps& runs) {
+  Block block = Block::run(runs.run_bytes).moved(runs.first_offset_bytes);
+  for (std::uint32_t level = 0; level < runs.level_count; ++level)
+    block = block.repeated(runs.levels[level].count, runs.levels[level].step_bytes);
+  return std::make_shared<const Typemap>(block, block.high_bytes() - block.low_bytes());
+}
+
+LayoutCopy packing_copy(const Steps& runs, std::byte* elements, std::size_t first_bytes,
+                        std::size_t length_bytes, void* packed) {
+  return {.type = typemap_of(runs),
+          .elements = elements,
+          .other = static_cast<std::byte*>(packed),
+          .first_bytes = first_bytes,
+          .length_bytes = length_bytes,
+          .direction = LayoutCopy::Direction::pack};
+}
+
 void CopyList::append(void* dst, const void* src, std::size_t length_bytes) {
   if (length_bytes == 0) return;
   if (!copies_.empty()) {

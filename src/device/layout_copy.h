@@ -47,6 +47,12 @@ struct LayoutCopy {
   Bounds other_bounds() const;
 };
 
+// The element whose runs lie in such steps.
+std::shared_ptr<const Typemap> typemap_of(const Steps& runs);
+// Bytes [first, first + length) of what lies at `elements` in such steps, to their packed form.
+LayoutCopy packing_copy(const Steps& runs, std::byte* elements, std::size_t first_bytes,
+                        std::size_t length_bytes, void* packed);
+
 // Collects byte copies; joins neighbours into longer rows and equal steps into rectangles, so that
 // a strided type costs one 2-D copy and not one copy a row.
 class CopyList {

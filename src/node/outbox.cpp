@@ -78,12 +78,22 @@ bool Outbox::may_hear_from(int sender) const noexcept {
 }
 
 // Whether a user's buffer may be lent: memory of the device on which receivers open it, all of it.
-bool Outbox::is_within(const Source& source, std::size_t size_bytes) const noexcept {
+bool Outbox::is_within(const Source& source) const noexcept {
   const device::PointerInfo& memory = source.memory;
   const auto* const base = static_cast<const std::byte*>(memory.base);
   return source.start != nullptr && memory.kind == device::MemoryKind::device &&
          memory.runtime == &runtime() && memory.device == device() && source.start >= base &&
-         source.start + size_bytes <= base + memory.size_bytes;
+         source.start + source.span_bytes <= base + memory.size_bytes;
+}
+
+// Short runs are packed for another device: a link carries them one by one.
+bool Outbox::is_reached_well(const Source& source, int receiver) const noexcept {
+  constexpr std::size_t kRunBytesLeast = 256;
+  const auto device_of = [&](int rank) {
+    return group_->outbox(rank).kernel_device.load(std::memory_order_relaxed);
+  };
+  return source.runs.run_bytes == 0 || source.runs.run_bytes >= kRunBytesLeast ||
+         device_of(receiver) == device_of(group_->rank());
 }
 
 Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source& source,
@@ -101,7 +111,8 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
   reclaim();
   std::int32_t offer = -1;
   Own own{.size_bytes = size_bytes};
-  room.is_lent = is_within(source, size_bytes) && offers.use(source.memory, receiver, offer) &&
+  room.is_lent = is_within(source) && is_reached_well(source, receiver) &&
+                 offers.use(source.memory, receiver, offer) &&
                  find_spill(size_bytes, own.spill_bytes);
   Area* area = nullptr;
   const bool is_open = room.is_lent || use_area(receiver, area, own);
@@ -122,6 +133,7 @@ Outbox::Room Outbox::reserve(int receiver, std::size_t size_bytes, const Source&
     offers.hold(offer);
     const auto* const base = static_cast<const std::byte*>(source.memory.base);
     slot.place = {offer, static_cast<std::uint64_t>(source.start - base)};
+    slot.runs = source.runs;
     slot.offer_generation = offers.generation(offer);
     lent_.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -144,6 +156,7 @@ MessageHeader Outbox::begin_message(std::uint16_t number, int receiver,
   auto generation = static_cast<std::uint32_t>(slot.state.load(std::memory_order_relaxed) >> 8) + 1;
   if (generation == 0) ++generation;
   slot.receiver = receiver;
+  slot.runs = {};
   MessageHeader header{.cookie = group_->outbox(0).cookie[1],
                        .generation = generation,
                        .sender = static_cast<std::uint8_t>(group_->rank()),
@@ -324,8 +337,9 @@ Status Outbox::copy(std::span<const device::Copy> copies, Fetch how) {
   return done ? Status() : runtime().copy(device(), copies);
 }
 
-Status Outbox::begin_copies(std::span<const device::Copy> copies, Fetch how,
-                            device::CopyTicket& ticket) {
+Status Outbox::begin_copies(const device::CopyBatch& batch, Fetch how, device::CopyTicket& ticket) {
+  if (!batch.laid_out.empty()) return runtime().batch_begin(device(), batch, ticket);
+  const std::vector<device::Copy>& copies = batch.plain.copies();
   bool done = copies.empty();
   if (copies.size() == 1) ACCORD_TRY(copy_quickly(copies[0], how, done));
   if (done) return Status();

@@ -4,7 +4,8 @@
 // Messages between two ranks of a node that wait in device memory of their sender. What goes by the
 // host MPI is a header of 32 bytes, and the receiver fetches the message whenever it has matched
 // that. A message is packed into the sender's outbox before anybody is told of it, or, where it is
-// one run of bytes in memory that the receiver has opened, lies in the user's buffer: it is moved
+// one run of bytes, or runs in equal steps, in memory that the receiver has opened, lies in the
+// user's buffer: it is moved
 // once its sender wants the buffer back and nobody has begun to fetch it, to the outbox where there
 // is room, else to host memory, where it has room from the beginning. So neither side ever needs
 // the other to go on. An outbox has areas of the device pool: another one where there is no room,
@@ -26,7 +27,9 @@
 
 #include "base/status.h"
 #include "device/device_runtime.h"
+#include "device/layout_copy.h"
 #include "device/quick_copy.h"
+#include "device/runs.h"
 #include "node/device_pool.h"
 #include "node/offers.h"
 
@@ -119,6 +122,7 @@ struct OutboxSlot {
   std::int32_t receiver = -1;
   std::uint32_t offer_generation = 0;
   Place place;
+  device::Steps runs;  // of what is lent, from `place` on; no bytes: it is one run
   // The generation whose header a probe of the receiver has read, until it is received.
   std::atomic<std::uint32_t> probed{0};
   // A message of a header's length, where `place` says that it is here.
@@ -189,9 +193,12 @@ class Outbox final : public Lender {
 
   // The sender's side.
 
-  // A message in a user's buffer, one run of bytes; `memory` is what classify says of it.
+  // A message in a user's buffer: one run of bytes, or runs in steps, all within `span_bytes`;
+  // `memory` is what classify says of it. No start: neither.
   struct Source {
-    const std::byte* start = nullptr;
+    std::byte* start = nullptr;
+    std::size_t span_bytes = 0;
+    device::Steps runs;
     device::PointerInfo memory;
   };
   // Device memory for a message to `receiver`, to be filled before the header is sent; null where
@@ -248,15 +255,18 @@ class Outbox final : public Lender {
   // Whether it lies in host memory: it is kept (see keep), or has been moved there. After
   // begin_fetch.
   bool is_on_host(const MessageHeader& header) const noexcept;
-  // Where that lies, until `end_fetch`. Waits while its sender moves it.
+  // Where that lies, until `end_fetch`, and then in which steps, if it is not one run of bytes.
+  // Waits while its sender moves it.
   Status begin_fetch(const MessageHeader& header, const std::byte*& start);
+  const device::Steps& runs_of(const MessageHeader& header) const noexcept {
+    return slot(header).runs;
+  }
   enum class Fetched { yes, no };
   void end_fetch(const MessageHeader& header, Fetched fetched) noexcept;
-  // Within the device of this rank or from a peer's, each one run of bytes as all that waits here
-  // is. Waits for that.
+  // Within the device of this rank or from a peer's, each one run of bytes. Waits for that.
   Status copy(std::span<const device::Copy> copies, Fetch how = Fetch::by_size);
   // The same without waiting: the ticket is polled with the runtime's copy_done.
-  Status begin_copies(std::span<const device::Copy> copies, Fetch how, device::CopyTicket& ticket);
+  Status begin_copies(const device::CopyBatch& copies, Fetch how, device::CopyTicket& ticket);
   // It is not wanted.
   void dismiss(const MessageHeader& header) noexcept;
   // The same of one of whose header only this has arrived; no effect where it is no ticket.
@@ -300,8 +310,8 @@ class Outbox final : public Lender {
     std::size_t size_bytes = 0;
     Place home{};  // of its room, in the offer of that area; or where it has been spilled
     std::uint32_t home_generation = 0;
-    const std::byte* source = nullptr;  // not null while it is lent, or its end is yet to be told
-    std::size_t spill_bytes = 0;        // of what is lent: where in the spill it has room
+    std::byte* source = nullptr;  // not null while it is lent, or its end is yet to be told
+    std::size_t spill_bytes = 0;  // of what is lent: where in the spill it has room
   };
 
   static bool find_gap(const WaitingByPlace& waiting, std::size_t room_bytes,
@@ -311,14 +321,17 @@ class Outbox final : public Lender {
   bool has_room_near(const MessageHeader& header) const;
   void settle_in(Area& area, std::uint16_t number, const Own& own);
   bool find_spill(std::size_t size_bytes, std::size_t& first_bytes) const;
-  Status copy_to_spill(const Own& own);
+  Status copy_lent(const Own& own, const device::Steps& runs, std::size_t first_bytes,
+                   std::size_t length_bytes, std::byte* to);
+  Status copy_to_spill(const Own& own, const device::Steps& runs);
   void clear_spill(const Own& own) noexcept;
   Area* find_area(std::size_t size_bytes, std::size_t& first_bytes);
   Area* grow(std::size_t size_bytes);
   void retire_empty(Clock::time_point unused_since);
   void free_retired();
   void announce() noexcept;
-  bool is_within(const Source& source, std::size_t size_bytes) const noexcept;
+  bool is_within(const Source& source) const noexcept;
+  bool is_reached_well(const Source& source, int receiver) const noexcept;
   void end_loan(Own& own, const OutboxSlot& slot) noexcept;
   bool change(const MessageHeader& header, Stage from, Stage to) noexcept;
   Stage stage(const MessageHeader& header) const noexcept;

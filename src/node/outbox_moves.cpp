@@ -43,8 +43,19 @@ bool Outbox::find_spill(std::size_t size_bytes, std::size_t& first_bytes) const 
                   first_bytes);
 }
 
+// Bytes of a lent message, as they are to lie one behind the other.
+Status Outbox::copy_lent(const Own& own, const device::Steps& runs, std::size_t first_bytes,
+                         std::size_t length_bytes, std::byte* to) {
+  device::CopyBatch batch;
+  if (runs.run_bytes == 0)
+    batch.plain.append(to, own.source + first_bytes, length_bytes);
+  else
+    batch.append(device::packing_copy(runs, own.source, first_bytes, length_bytes, to));
+  return runtime().copy_batch(device(), batch);
+}
+
 // By way of page-locked memory, a piece at a time.
-Status Outbox::copy_to_spill(const Own& own) {
+Status Outbox::copy_to_spill(const Own& own, const device::Steps& runs) {
   constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
   std::byte* const start = group_->spill(group_->rank()).data() + own.spill_bytes;
   device::StagingBuffer piece;
@@ -52,8 +63,7 @@ Status Outbox::copy_to_spill(const Own& own) {
       device::staging_pool().acquire(&runtime(), std::min(own.size_bytes, kPieceBytes), piece));
   for (std::size_t done = 0; done < own.size_bytes; done += kPieceBytes) {
     const std::size_t now_bytes = std::min(kPieceBytes, own.size_bytes - done);
-    const device::Copy copy{.dst = piece.data(), .src = own.source + done, .row_bytes = now_bytes};
-    ACCORD_TRY(runtime().copy(device(), {&copy, 1}));
+    ACCORD_TRY(copy_lent(own, runs, done, now_bytes, static_cast<std::byte*>(piece.data())));
     std::memcpy(start + done, piece.data(), now_bytes);
   }
   return {};
@@ -79,13 +89,12 @@ Status Outbox::move(const MessageHeader& header) {
   if (has_room) {
     lent_out_.erase(own.spill_bytes);
     settle_in(*area, header.slot, own);
-    const device::Copy copy{.dst = own.room, .src = own.source, .row_bytes = own.size_bytes};
-    moved = runtime().copy(device(), {&copy, 1});
+    moved = copy_lent(own, its.runs, 0, own.size_bytes, own.room);
   } else if (make_pages(group_->spill(group_->rank()).data() + own.spill_bytes, own.size_bytes)) {
     own.home = {OutboxSlot::kSpilled, own.spill_bytes};
     spilled_.fetch_add(1, std::memory_order_relaxed);
     locked.unlock();
-    moved = copy_to_spill(own);
+    moved = copy_to_spill(own, its.runs);
     locked.lock();
   } else {
     static std::atomic<bool> is_told{false};
@@ -96,6 +105,7 @@ Status Outbox::move(const MessageHeader& header) {
   }
   end_loan(own, its);
   its.place = own.home;
+  its.runs = {};
   its.offer_generation = own.home_generation;
   its.state.store(
       OutboxSlot::state_of(header.generation, moved.ok() ? Stage::waiting : Stage::broken),

@@ -19,19 +19,6 @@ bool is_on(const node::Outbox& outbox, const core::StagedBuffer& buffer) {
          buffer.where().runtime == &outbox.runtime() && buffer.where().device == outbox.device();
 }
 
-// A scattered buffer that no kernel reaches: by way of host memory in one piece, since copies of
-// its rows take a microsecond each.
-Status scatter(node::Outbox& outbox, const core::Segment& segment, void* host,
-               const std::byte* packed, std::size_t size_bytes) {
-  device::StagingBuffer whole;
-  ACCORD_TRY(device::staging_pool().acquire(&outbox.runtime(), size_bytes, whole));
-  const device::Copy copy{.dst = whole.data(), .src = packed, .row_bytes = size_bytes};
-  ACCORD_TRY(outbox.runtime().copy(outbox.device(), {&copy, 1}));
-  device::copy_on_host(
-      core::packed_copies(segment, host, size_bytes, whole.data(), Direction::unpack));
-  return {};
-}
-
 // One that lies in host memory.
 Status unpack_from_host(const core::Segment& segment, core::StagedBuffer& buffer,
                         const std::byte* packed, std::size_t size_bytes) {
@@ -45,24 +32,58 @@ bool is_one_run(const core::CopyBatch& batch) {
          batch.plain.copies()[0].rows == 1;
 }
 
-std::byte* start_of(const core::Segment& segment, const core::StagedBuffer& buffer) {
-  return static_cast<std::byte*>(buffer.user()) + segment.offset_bytes + segment.type->low_bytes();
+// Where it lies on a device.
+struct Lying {
+  std::byte* start;
+  device::Steps runs;  // no bytes: one
+};
+
+core::CopyBatch fetching(const core::Segment& segment, void* user, const Lying& message,
+                         std::size_t size_bytes) {
+  core::CopyBatch batch;
+  batch.append(core::copy_from_steps(segment, user, size_bytes, message.start, message.runs));
+  return batch;
+}
+
+// A scattered buffer that no kernel reaches: by way of host memory in one piece, since copies of
+// its rows take a microsecond each.
+Status scatter(node::Outbox& outbox, const core::Segment& segment, void* host, const Lying& message,
+               std::size_t size_bytes) {
+  device::StagingBuffer whole;
+  ACCORD_TRY(device::staging_pool().acquire(&outbox.runtime(), size_bytes, whole));
+  const core::Segment packed{core::Typemap::contiguous(size_bytes), 1, 0};
+  ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(),
+                                         fetching(packed, whole.data(), message, size_bytes)));
+  device::copy_on_host(
+      core::packed_copies(segment, host, size_bytes, whole.data(), Direction::unpack));
+  return {};
 }
 
 Status unpack(node::Outbox& outbox, const core::Segment& segment, core::StagedBuffer& buffer,
-              const std::byte* packed, std::size_t size_bytes, node::Fetch how) {
-  const bool direct = is_on(outbox, buffer);
-  const core::CopyBatch batch =
-      core::packed_copies(segment, direct ? buffer.user() : buffer.host(), size_bytes,
-                          const_cast<std::byte*>(packed), Direction::unpack);
-  if (direct && is_one_run(batch)) {
-    ACCORD_TRY(outbox.copy(batch.plain.copies(), how));
-  } else if (direct || is_one_run(batch)) {
-    ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
-  } else {
-    ACCORD_TRY(scatter(outbox, segment, buffer.host(), packed, size_bytes));
+              const Lying& message, const MessageHeader& header) {
+  const std::size_t size_bytes = header.size_bytes;
+  if (is_on(outbox, buffer)) {
+    const core::CopyBatch batch = fetching(segment, buffer.user(), message, size_bytes);
+    return is_one_run(batch) ? outbox.copy(batch.plain.copies(), header.fetch)
+                             : outbox.runtime().copy_batch(outbox.device(), batch);
   }
-  return direct ? Status() : buffer.copy_out(size_bytes);
+  const core::CopyBatch batch = fetching(segment, buffer.host(), message, size_bytes);
+  if (is_one_run(batch))
+    ACCORD_TRY(outbox.runtime().copy_batch(outbox.device(), batch));
+  else
+    ACCORD_TRY(scatter(outbox, segment, buffer.host(), message, size_bytes));
+  return buffer.copy_out(size_bytes);
+}
+
+node::Outbox::Source source_of(const core::Segment& segment, const core::StagedBuffer& buffer) {
+  node::Outbox::Source source{.start = core::run_of(segment, buffer.user(), segment.size_bytes()),
+                              .span_bytes = segment.size_bytes(),
+                              .memory = buffer.where()};
+  if (source.start == nullptr && core::find_steps(segment, source.runs)) {
+    source.start = core::at(buffer.user(), segment.low_bytes());
+    source.span_bytes = static_cast<std::size_t>(segment.high_bytes() - segment.low_bytes());
+  }
+  return source;
 }
 
 }  // namespace
@@ -76,9 +97,8 @@ Status post_message(node::Outbox& outbox, const core::Segment& segment,
       !outbox.attach(*where.runtime, where.device))
     return {};
   const std::size_t size_bytes = segment.size_bytes();
-  const node::Outbox::Room room = outbox.reserve(
-      receiver, size_bytes,
-      {.start = core::run_of(segment, buffer.user(), size_bytes), .memory = where}, header, again);
+  const node::Outbox::Room room =
+      outbox.reserve(receiver, size_bytes, source_of(segment, buffer), header, again);
   if (room.is_full) posted = Posted::later;
   if (room.start == nullptr && !room.is_lent) return {};
   posted = Posted::yes;
@@ -114,9 +134,9 @@ void wipe_header(const core::Segment& segment, void* host) {
       core::packed_copies(segment, host, sizeof nothing, &nothing, Direction::unpack));
 }
 
-void FetchBatch::add(const MessageHeader& header, const device::Copy& copy) {
+void FetchBatch::add(const MessageHeader& header, core::CopyBatch&& copies) {
   headers_.push_back(header);
-  copies_.push_back(copy);
+  copies_.add(std::move(copies));
 }
 
 void FetchBatch::begin() {
@@ -156,17 +176,13 @@ Status fetch_message(node::Outbox& outbox, const core::Segment& segment, core::S
     status = outbox.begin_fetch(header, packed);
     if (status.ok()) {
       const bool is_on_host = outbox.is_on_host(header);
-      const bool is_one_piece = !is_on_host && segment.type->dense() && is_on(outbox, buffer);
-      if (is_one_piece && batch != nullptr) {
-        batch->add(
-            header,
-            {.dst = start_of(segment, buffer), .src = packed, .row_bytes = header.size_bytes});
+      const Lying message{const_cast<std::byte*>(packed), outbox.runs_of(header)};
+      if (!is_on_host && is_on(outbox, buffer) && batch != nullptr) {
+        batch->add(header, fetching(segment, buffer.user(), message, header.size_bytes));
         return {};
       }
-      if (is_on_host)
-        status = unpack_from_host(segment, buffer, packed, header.size_bytes);
-      else
-        status = unpack(outbox, segment, buffer, packed, header.size_bytes, header.fetch);
+      status = is_on_host ? unpack_from_host(segment, buffer, packed, header.size_bytes)
+                          : unpack(outbox, segment, buffer, message, header);
       using Fetched = node::Outbox::Fetched;
       outbox.end_fetch(header, status.ok() ? Fetched::yes : Fetched::no);
     }

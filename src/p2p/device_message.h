@@ -46,7 +46,7 @@ class FetchBatch {
   FetchBatch& operator=(FetchBatch&&) = delete;
 
   // After begin_fetch.
-  void add(const node::MessageHeader& header, const device::Copy& copy);
+  void add(const node::MessageHeader& header, core::CopyBatch&& copies);
   std::size_t size() const noexcept { return headers_.size(); }
   // Begins to copy all of them. To be polled from then on.
   void begin();
@@ -56,7 +56,7 @@ class FetchBatch {
  private:
   node::Outbox& outbox_;
   std::vector<node::MessageHeader> headers_;
-  std::vector<device::Copy> copies_;
+  core::CopyBatch copies_;
   device::CopyTicket ticket_;
   Status status_;
 };
@@ -79,8 +79,7 @@ class SharedBatch {
 };
 
 // Puts the message where the user wants it; truncated where it does not fit. The sender has its
-// memory back whatever comes of it. Where that is one piece of device memory, it is left to the
-// batch, if there is one.
+// memory back whatever comes of it. Device memory is left to the batch, if there is one.
 Status fetch_message(node::Outbox& outbox, const core::Segment& segment, core::StagedBuffer& buffer,
                      const node::MessageHeader& header, FetchBatch* batch = nullptr);
 

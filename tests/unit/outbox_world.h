@@ -77,13 +77,15 @@ class Processes {
   void lend(const Buffer& buffer, std::size_t size_bytes = kMessageBytes) {
     for (int call = 0; call < 2; ++call) {
       MessageHeader header;
-      EXPECT_FALSE((*this)[0].reserve(1, size_bytes, source(buffer), header).is_lent);
+      EXPECT_FALSE((*this)[0].reserve(1, size_bytes, source(buffer, size_bytes), header).is_lent);
       (*this)[0].withdraw(header);
     }
     (*this)[1].follow();
   }
-  static node::Outbox::Source source(const Buffer& buffer) {
-    return {.start = static_cast<const std::byte*>(buffer.address()),
+  static node::Outbox::Source source(const Buffer& buffer, std::size_t size_bytes = kMessageBytes) {
+    return {.start = static_cast<std::byte*>(buffer.address()),
+            .span_bytes = size_bytes,
+            .runs = {},
             .memory = device::classify(buffer.address())};
   }
 

@@ -83,45 +83,11 @@ void add_copies(const core::CallEnd& end, const Pair& pair, core::CallEnd::Direc
   for (const core::Segment& block : pair.further) add(block);
 }
 
-bool find_steps(const core::Segment& block, device::Steps& runs) {
-  const core::Typemap& type = *block.type;
-  if (!type.regular()) return false;
-  runs = block.count == 1
-             ? type.steps()
-             : core::Typemap(type.block().repeated(block.count, type.extent_bytes()), 0).steps();
-  runs.first_offset_bytes -= block.low_bytes() - block.offset_bytes;
-  return runs.run_bytes != 0;
-}
-
-namespace {
-
-// The element whose steps these are.
-std::shared_ptr<const core::Typemap> type_of(const device::Steps& runs) {
-  device::Block block = device::Block::run(runs.run_bytes).moved(runs.first_offset_bytes);
-  for (std::uint32_t level = 0; level < runs.level_count; ++level)
-    block = block.repeated(runs.levels[level].count, runs.levels[level].step_bytes);
-  return std::make_shared<const core::Typemap>(block, block.high_bytes() - block.low_bytes());
-}
-
-}  // namespace
-
 void add_copies_from(std::byte* lent, const device::Steps& runs, const core::CallEnd& end,
                      const Pair& pair, core::CopyBatch& batch) {
-  using Direction = core::CallEnd::Direction;
   if (runs.run_bytes == 0)
-    return add_copies(end, pair, Direction::unpack, 0, pair.size_bytes, lent, batch);
-  const auto sent = type_of(runs);
-  if (pair.block.type->dense()) {
-    const core::Segment all{sent, 1, 0};
-    batch.append(core::packed_copy(all, lent, 0, pair.size_bytes, address_of(end, pair.block),
-                                   Direction::pack));
-    return;
-  }
-  device::LayoutCopy copy =
-      core::packed_copy(pair.block, end.user, 0, pair.size_bytes, lent, Direction::unpack);
-  copy.form = device::LayoutCopy::Form::typed;
-  copy.other_type = sent;
-  batch.append(std::move(copy));
+    return add_copies(end, pair, core::CallEnd::Direction::unpack, 0, pair.size_bytes, lent, batch);
+  batch.append(core::copy_from_steps(pair.block, end.user, pair.size_bytes, lent, runs));
 }
 
 Status sends_other(int peer, std::size_t sent_bytes, std::size_t expected_bytes) {

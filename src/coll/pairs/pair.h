@@ -55,8 +55,6 @@ void add_copies(const core::CallEnd& end, const Pair& pair, core::CallEnd::Direc
                 std::size_t first_bytes, std::size_t length_bytes, void* packed,
                 core::CopyBatch& batch);
 
-// The runs of a block, from its lowest byte on; false where they are not in nested equal steps.
-bool find_steps(const core::Segment& block, device::Steps& runs);
 // Adds what brings all bytes of a pair from where its sender has them: its runs in steps from that
 // address on, or one behind the other where these have no bytes.
 void add_copies_from(std::byte* lent, const device::Steps& runs, const core::CallEnd& end,

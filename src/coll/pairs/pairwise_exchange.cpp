@@ -112,7 +112,7 @@ void PairwiseExchange::choose_ways() {
 bool PairwiseExchange::lend(Pair& pair, core::CallEnd& end) const {
   end.segment = pair.block;
   if (args_.in_place || !pair.is_one_block() || !end.lies_on(group_->runtime(), group_->device()) ||
-      (!end.contiguous() && !find_steps(pair.block, pair.runs)))
+      (!end.contiguous() && !core::find_steps(pair.block, pair.runs)))
     return false;
   if (pair.peer == rank()) return true;
   const bool long_enough = args_.ways.lend_bytes != 0 && pair.size_bytes >= args_.ways.lend_bytes;
