@@ -78,6 +78,7 @@ Status unpack(node::Outbox& outbox, const core::Segment& segment, core::StagedBu
 node::Outbox::Source source_of(const core::Segment& segment, const core::StagedBuffer& buffer) {
   node::Outbox::Source source{.start = core::run_of(segment, buffer.user(), segment.size_bytes()),
                               .span_bytes = segment.size_bytes(),
+                              .runs = {},
                               .memory = buffer.where()};
   if (source.start == nullptr && core::find_steps(segment, source.runs)) {
     source.start = core::at(buffer.user(), segment.low_bytes());

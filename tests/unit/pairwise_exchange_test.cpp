@@ -116,6 +116,43 @@ class Exchange {
     for (int rank = 0; rank < ranks(); ++rank) check(rank);
   }
 
+  // What the others have of each other while one rank has yet to come; then it comes.
+  void run_with_a_late_rank(int late) {
+    constexpr int kPolls = 1000;
+    ++round_;
+    std::vector<coll::CollArgs> views;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      fill(rank);
+      views.push_back(view(rank));
+    }
+    std::vector<std::unique_ptr<coll::Exchange>> exchanges(at(ranks()));
+    std::vector<char> done(at(ranks()), 0);
+    const auto poll_all = [&] {
+      for (int rank = 0; rank < ranks(); ++rank) {
+        bool is_done = done[at(rank)] != 0;
+        if (exchanges[at(rank)] && !is_done) EXPECT_OK(exchanges[at(rank)]->advance(is_done));
+        done[at(rank)] = is_done ? 1 : 0;
+      }
+    };
+    const auto come = [&](int rank) {
+      exchanges[at(rank)] = make_exchange(world_.shared_group(rank), views[at(rank)]);
+    };
+    for (int rank = 0; rank < ranks(); ++rank)
+      if (rank != late) come(rank);
+    for (int polls = 0; polls < kPolls; ++polls) poll_all();
+    const auto read_all = [&] {
+      results_.clear();
+      for (Blocks& out : out_) results_.push_back(out.buffer().read(out.buffer().size_bytes()));
+    };
+    read_all();
+    for (int rank = 0; rank < ranks(); ++rank)
+      if (rank != late) check(rank, late);
+    come(late);
+    while (std::ranges::find(done, 0) != done.end()) poll_all();
+    read_all();
+    for (int rank = 0; rank < ranks(); ++rank) check(rank);
+  }
+
   // Everything that `rank` gets, and nothing else, lies in its receive buffer.
   void check(int rank, int but_not_from = -1) {
     Bytes expected(out_[at(rank)].buffer().size_bytes(), kUntouched);
@@ -247,6 +284,13 @@ TEST(PairwiseExchange, LendsWhatLiesInEqualSteps) {
   const auto after = coll::PairwiseExchange::counters();
   EXPECT_EQ(6u, after.lent - before.lent);
   EXPECT_EQ(before.through_region, after.through_region);
+}
+
+TEST(PairwiseExchange, BeginsLongBlocksBeforeAllRanksHaveCome) {
+  NodeWorld world(3, kRegionBytes, 17);
+  Exchange exchange(world, equal_sizes(3, std::size_t{1} << 20), 1);
+  for (int call = 0; call < 3; ++call) exchange.run();
+  exchange.run_with_a_late_rank(2);
 }
 
 TEST(PairwiseExchange, LendsNothingShort) {

@@ -62,16 +62,19 @@ void PairwiseExchange::stop(bool& done) {
   done = true;
   if (ended_) return;
   group_->give_up();
-  for (device::CopyTicket* ticket : {&filling_.ticket, &pulling_.ticket, &lent_[0], &lent_[1]}) {
+  const auto end = [&](device::CopyTicket& ticket) {
     bool ended = true;
-    if (!poll(*ticket, ended).ok()) ended = true;
-    done = done && ended;
-  }
+    done = (!poll(ticket, ended).ok() || ended) && done;
+  };
+  end(filling_.ticket);
+  end(pulling_.ticket);
+  std::ranges::for_each(fetches_, end);
 }
 
 stages::Stage PairwiseExchange::stage() const noexcept {
-  const bool moves = filling_.ticket.handle != nullptr || pulling_.ticket.handle != nullptr ||
-                     lent_[0].handle != nullptr || lent_[1].handle != nullptr;
+  const auto is_open = [](const device::CopyTicket& one) { return one.handle != nullptr; };
+  const bool moves = is_open(filling_.ticket) || is_open(pulling_.ticket) ||
+                     std::ranges::any_of(fetches_, is_open);
   return moves ? stages::Stage::move : stages::Stage::wait;
 }
 
@@ -174,26 +177,38 @@ void PairwiseExchange::refuse(Pair& pair, Status why) {
   pair.give_up();
 }
 
-// All in one batch, awaited once; the own block beside it.
+// All in one batch, since each takes a launch and a wait, but for long ones, which begin while
+// others have yet to come. The own block waits for nobody.
 Status PairwiseExchange::fetch_lent() {
-  if (lent_begun_ || !all_announced(incoming_)) return {};
-  lent_begun_ = true;
-  std::array<core::CopyBatch, 2> batches;
+  constexpr std::size_t kLongBytes = std::size_t{1} << 20;
+  core::CopyBatch own;
+  core::CopyBatch theirs;
+  std::size_t ready_bytes = 0;
+  const auto is_ready = [&](const Pair& pair) {
+    return pair.size_bytes != 0 && pair.announced && pair.is_lent && pair.begun == 0;
+  };
+  for (const Pair& pair : incoming_)
+    if (pair.peer != rank() && is_ready(pair)) ready_bytes += pair.size_bytes;
+  const bool goes = ready_bytes >= kLongBytes || all_announced(incoming_);
   for (std::size_t step = 0; step < incoming_.size(); ++step) {
-    const Pair& pair = turn(incoming_, step);
-    if (pair.size_bytes == 0 || !pair.is_lent) continue;
-    const bool own = pair.peer == rank();
-    std::byte* const from = own ? core::at(args_.in.user, turn(outgoing_, 0).block.low_bytes())
-                                : group_->offers().address(pair.peer, pair.place);
+    Pair& pair = turn(incoming_, step);
+    const bool is_own = pair.peer == rank();
+    if (!is_ready(pair) || (!is_own && !goes)) continue;
+    std::byte* const from = is_own ? core::at(args_.in.user, turn(outgoing_, 0).block.low_bytes())
+                                   : group_->offers().address(pair.peer, pair.place);
     core::CopyBatch one;
     add_copies_from(from, pair.runs, args_.out, pair, one);
-    batches[own ? 1 : 0].add(std::move(one));
+    (is_own ? own : theirs).add(std::move(one));
+    pair.begun = 1;
   }
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    if (batches[i].empty()) continue;
-    ACCORD_TRY(group_->runtime().batch_begin(group_->device(), batches[i], lent_[i]));
-  }
-  return {};
+  ACCORD_TRY(fetch(own));
+  return fetch(theirs);
+}
+
+Status PairwiseExchange::fetch(const core::CopyBatch& batch) {
+  return batch.empty()
+             ? Status()
+             : group_->runtime().batch_begin(group_->device(), batch, fetches_.emplace_back());
 }
 
 // Once a batch is through, the next one: a chunk of each pair that has one.
@@ -214,7 +229,7 @@ Status PairwiseExchange::move(Batch& batch, std::vector<Pair>& pairs, Direction 
   core::CopyBatch copies;
   for (std::size_t step = 0; step < pairs.size(); ++step) {
     Pair& pair = turn(pairs, step);
-    if (!pair.announced || pair.begun == pair.chunks()) continue;
+    if (!pair.announced || pair.is_lent || pair.begun == pair.chunks()) continue;
     if (fills ? !may_fill(pair) : !may_pull(pair)) continue;
     add_chunk(pair, direction, copies);
     ++pair.begun;
@@ -265,8 +280,8 @@ bool PairwiseExchange::region_is_free() {
 }
 
 Status PairwiseExchange::has_received(bool& received) {
-  received = lent_begun_ && std::ranges::all_of(incoming_, &Pair::is_moved);
-  for (device::CopyTicket& ticket : lent_) {
+  received = all_announced(incoming_) && std::ranges::all_of(incoming_, &Pair::is_moved);
+  for (device::CopyTicket& ticket : fetches_) {
     bool done = true;
     ACCORD_TRY(poll(ticket, done));
     received = received && done;

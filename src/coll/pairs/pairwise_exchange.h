@@ -11,7 +11,6 @@
 // need not wait for the receiver.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -63,7 +62,7 @@ class PairwiseExchange final : public Exchange {
     std::byte* lane = nullptr;
     std::size_t lane_bytes = 0;
     std::size_t chunk_bytes = 0;
-    std::size_t begun = 0;  // chunks that this rank has begun to move,
+    std::size_t begun = 0;  // chunks that this rank has begun to move (1: what is lent),
     std::size_t moved = 0;  // and has moved
 
     std::size_t chunks() const noexcept {
@@ -73,7 +72,7 @@ class PairwiseExchange final : public Exchange {
       size_bytes = begun = moved = 0;
       is_lent = false;
     }
-    bool is_moved() const noexcept { return is_lent || moved == chunks(); }
+    bool is_moved() const noexcept { return is_lent ? begun != 0 : moved == chunks(); }
   };
   // A chunk each of some pairs, on its way.
   struct Batch {
@@ -90,6 +89,7 @@ class PairwiseExchange final : public Exchange {
   void read(Pair& pair, const node::Parcel& parcel);
   void refuse(Pair& pair, Status why);
   Status fetch_lent();
+  Status fetch(const core::CopyBatch& batch);
   Status move(Batch& batch, std::vector<Pair>& pairs, Direction direction, bool& moved);
   bool may_fill(Pair& pair);
   bool may_pull(const Pair& pair) const;
@@ -125,13 +125,12 @@ class PairwiseExchange final : public Exchange {
   bool began_ = false;
   bool arrived_ = false;  // all that this rank sends is announced
   bool region_is_free_ = false;
-  bool lent_begun_ = false;
   bool settled_ = false;
   bool ended_ = false;
   Batch filling_;
   Batch pulling_;
-  std::array<device::CopyTicket, 2> lent_;  // from peers, and the own block
-  Status mistake_;                          // of the program
+  std::vector<device::CopyTicket> fetches_;  // of what is lent
+  Status mistake_;                           // of the program
 };
 
 }  // namespace accord::coll
