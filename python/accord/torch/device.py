@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -56,6 +57,10 @@ class DeviceSide:
                 stream.wait_event(self._written)
             launch()
             self._finished = stream.record_event()
+
+    def make_future(self) -> torch.futures.Future[Any]:
+        """Its value is ordered after what runs where it is set; who waits for it lets its own stream wait."""
+        return torch.futures.Future(devices=[self.device])
 
     def join(self) -> None:
         """Lets the current stream wait for what `finish` launched."""

@@ -69,9 +69,7 @@ class AccordWork(dist.Work):  # type: ignore[misc]  # where there is no PyTorch
         if self._future is None:
             operation = self._operation
             device = operation.device
-            future: torch.futures.Future[Any] = torch.futures.Future(
-                devices=[device.device] if device else None
-            )
+            future = device.make_future() if device is not None else torch.futures.Future()
             self._future = future
 
             def tell() -> None:
