@@ -107,12 +107,13 @@ class Engine:
         return True
 
     def poll(self, idle: int = 0) -> bool:
-        """One look at all; whether any operation was completed."""
+        """One look at all; whether any operation was started or completed."""
         if not self._lock.acquire(blocking=False):
             return False
+        started = False
         try:
             if self._waiting:
-                self._start_what_is_ready()
+                started = self._start_what_is_ready()
             completed = [each for each in self._under_way if each.is_complete()]
             if idle > _SPINS_ASIDE:
                 completed += self._late()
@@ -123,7 +124,7 @@ class Engine:
             self._lock.release()
         for each in completed:
             self._complete(each)
-        return bool(completed)
+        return started or bool(completed)
 
     def on_done(self, operation: Operation, call: Callable[[], None]) -> None:
         """Calls it once the operation is done, which may be now."""
@@ -144,14 +145,17 @@ class Engine:
         for call in callbacks:
             call()
 
-    def _start_what_is_ready(self) -> None:
+    def _start_what_is_ready(self) -> bool:
+        started = False
         for members in self._waiting:
             queue = members.queue
             while queue and queue[0].is_ready():
                 operation = queue.popleft()
                 operation.begin()
                 self._under_way.append(operation)
+                started = True
         self._waiting = [members for members in self._waiting if members.queue]
+        return started
 
     def _late(self) -> list[Operation]:
         """Makes what is past its time fail, with all that its group would start later."""
