@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,9 +21,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 import accord.torch  # noqa: F401  registers the backend
 
-# Relative, against the peer, which may add in another order; two ranks have one order only.
-TOLERANCES = {"float32": 1e-5, "float64": 1e-10}
+TOLERANCES = {"float32": 1e-5, "float64": 1e-10}  # relative
+SENSITIVITIES = 10  # how many times what the peer differs from itself
 Batch = tuple[torch.Tensor, torch.Tensor]
+Trained = tuple[torch.Tensor, list[float], list[float]]
 
 
 def options(description: str, steps: int) -> argparse.Namespace:
@@ -53,12 +55,18 @@ def train(
     group: dist.ProcessGroup,
     chosen: argparse.Namespace,
     device: torch.device,
-) -> tuple[torch.Tensor, list[float], list[float]]:
-    """The parameters at the end; of each step the loss over all ranks, and its seconds."""
+    turned: int = 0,
+) -> Trained:
+    """The parameters at the end; of each step the loss over all ranks, and its seconds.
+
+    `turned`: each rank draws what the rank so many places on would draw, so other ranks add the same in
+    another order.
+    """
     torch.manual_seed(7)
     model = DistributedDataParallel(make_model().to(device), process_group=group)
     optimiser = torch.optim.SGD(model.parameters(), lr=chosen.lr, momentum=0.9)
-    drawn = torch.Generator().manual_seed(1000 + dist.get_rank())
+    seed = 1000 + (dist.get_rank() + turned) % dist.get_world_size()
+    drawn = torch.Generator().manual_seed(seed)
     losses, seconds = [], []
     for _ in range(chosen.steps):
         x, target = (part.to(device) for part in make_batch(drawn))
@@ -126,11 +134,24 @@ def prepare(chosen: argparse.Namespace) -> torch.device:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.utils.deterministic.fill_uninitialized_memory = (
-            False  # or each new tensor costs a kernel
-        )
+        # Else each new tensor costs a kernel.
+        torch.utils.deterministic.fill_uninitialized_memory = False
         torch.backends.cudnn.allow_tf32 = False
     return torch.device(chosen.device)
+
+
+def equals(
+    parameters: torch.Tensor, train_peer: Callable[[int], Trained], others: torch.Tensor, dtype: str
+) -> bool:
+    """Two ranks can add in one order only. More can in several, and a net may enlarge the last bits from
+    step to step, as batch normalisation does: how much, the peer itself shows when its ranks turn."""
+    allowed = TOLERANCES[dtype]
+    if dist.get_world_size() > 2:
+        allowed = max(allowed, SENSITIVITIES * error_between(train_peer(1)[0], others))
+    error = error_between(parameters, others)
+    if dist.get_rank() == 0:
+        print(f"parameters differ by {error:.2g} of the largest; {allowed:.2g} may be")
+    return error <= allowed
 
 
 def run(
@@ -142,23 +163,24 @@ def run(
     """Trains, checks, compares; the exit status says whether all is well."""
     device = prepare(chosen)
     dist.init_process_group(chosen.backend)
-    world = dist.distributed_c10d._get_default_group()
-    parameters, losses, seconds = train(make_model, make_batch, world, chosen, device)
-    report(name, chosen, chosen.backend, losses, seconds)
+
+    def train_by(backend: str, group: dist.ProcessGroup) -> Trained:
+        trained = train(make_model, make_batch, group, chosen, device)
+        report(name, chosen, backend, *trained[1:])
+        return trained
+
+    parameters, losses, _ = train_by(chosen.backend, dist.distributed_c10d._get_default_group())
     wrong = []
     if not is_equal_everywhere(parameters):
         wrong.append("ranks have different parameters")
     if not falls(losses):
         wrong.append("the loss does not fall")
-    for name_of_peer in filter(None, chosen.peer.split(",")):
-        peer = dist.new_group(backend=name_of_peer)
-        others, losses, seconds = train(make_model, make_batch, peer, chosen, device)
-        report(name, chosen, name_of_peer, losses, seconds)
-        error = error_between(parameters, others)
-        if dist.get_rank() == 0:
-            print(f"parameters differ by {error:.2g} of the largest")
-        if not error <= TOLERANCES[chosen.dtype]:
-            wrong.append(f"parameters differ from {name_of_peer}'s")
+    for backend in filter(None, chosen.peer.split(",")):
+        group = dist.new_group(backend=backend)
+        others, _, _ = train_by(backend, group)
+        turn = partial(train, make_model, make_batch, group, chosen, device)
+        if not equals(parameters, turn, others, chosen.dtype):
+            wrong.append(f"parameters differ from {backend}'s")
     dist.destroy_process_group()
     if wrong:
         sys.exit(f"wrong: {'; '.join(wrong)}")
