@@ -98,6 +98,16 @@ def test_cupy_example_skips_with_a_reason() -> None:
     assert done.returncode == 77 and done.stderr.startswith("skipped: ")
 
 
+def test_jax_example_trains_or_skips_with_a_reason(mpi: Mpi, home: Home, accord: Accord) -> None:
+    if mpi.python is None:
+        pytest.skip(f"no Python with mpi4py over {mpi.name}")
+    done = accord("run", "-n", 2, mpi.python, EXAMPLES / "jax_training.py", ACCORD_RUNTIME="host")
+    if "skipped: " in done.stderr:
+        assert done.returncode == 77, done.stdout + done.stderr
+        pytest.skip("no JAX with mpi4jax")
+    assert done.returncode == 0 and ": correct" in done.stdout, done.stdout + done.stderr
+
+
 _SAYS = {
     "allreduce.py": "over 2 ranks: correct, by node",
     "halo.py": "20 steps over 2 ranks: correct",
