@@ -180,7 +180,8 @@ class Engine:
     def _give_up(self, operation: Operation) -> None:
         state = "has not completed" if operation.requests else "could not start"
         operation.fail(
-            f"Timed out: it {state} in time; a rank may have died, be late, or have made other calls"
+            f"Timed out after {operation.limit_s:g} s: it {state}; a rank may have died, be late, or "
+            "have made other calls"
         )
         operation.members.failure = operation.error
         self._abandoned.append(operation)

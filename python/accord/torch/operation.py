@@ -32,6 +32,7 @@ class Operation:
         "error",
         "finish",
         "kept",
+        "limit_s",
         "members",
         "name",
         "number",
@@ -64,7 +65,8 @@ class Operation:
         self.status = status  # of a receive
         members.calls += 1
         self.number = members.calls
-        self.deadline = time.monotonic() + (timeout_s if timeout_s > 0 else members.timeout_s)
+        self.limit_s = timeout_s if timeout_s > 0 else members.timeout_s
+        self.deadline = time.monotonic() + self.limit_s
         self.requests: list[MPI.Request] = []
         self.done = False
         self.error: Exception | None = None
