@@ -58,10 +58,20 @@ for folder in ("barrier", "test_dir", "init_dir"):
     (Path(os.environ["TEMP_DIR"]) / folder).mkdir(exist_ok=True)
 
 
-# One for all groups: a store of each group would begin where the last one has not ended.
-STORE = dist.TCPStore(
-    os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), WORLD.size, WORLD.rank == 0
-)
+def _store() -> dist.TCPStore:
+    """One for all groups: a store of each group would begin where the last one has not ended. MASTER_PORT is
+    left to the tests that make a group by the environment."""
+    address = os.environ["MASTER_ADDR"]
+    first = (
+        dist.TCPStore(address, 0, WORLD.size, True, wait_for_workers=False)
+        if WORLD.rank == 0
+        else None
+    )
+    port = WORLD.bcast(first.port if first else None)
+    return first or dist.TCPStore(address, port, WORLD.size, False)
+
+
+STORE = _store()
 
 
 class Tests(distributed_test.DistributedTest._DistTestBase, TestCase):
