@@ -272,7 +272,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
         members = self._members
-        timeout_s = timeout.total_seconds() if timeout else members.timeout_s
+        timeout_s = members.timeout_s if timeout is None else timeout.total_seconds()
         store_barrier(members, timeout_s, wait_all_ranks)
 
     # ---- coalescing: all is started at once, so only the Work is one
