@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -36,11 +37,16 @@ def _mesh(group: dist.ProcessGroup | None) -> object:
     return DeviceMesh.from_group(group, device().type)
 
 
-def fully_sharded(group: dist.ProcessGroup | None) -> torch.Tensor:
+def _fully_shard() -> Callable[..., object]:
     try:
         from torch.distributed.fsdp import fully_shard
     except ImportError:
         raise SkippedError("this PyTorch has no fully_shard") from None
+    return fully_shard
+
+
+def fully_sharded(group: dist.ProcessGroup | None) -> torch.Tensor:
+    fully_shard = _fully_shard()
     model = net()
     for layer in model:
         if isinstance(layer, nn.Linear):
@@ -189,8 +195,7 @@ def a_checkpoint_is_loaded_by_broadcast() -> None:
         from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
     except ImportError:
         raise SkippedError("this PyTorch has no state_dict helpers") from None
-    from torch.distributed.fsdp import fully_shard
-
+    fully_shard = _fully_shard()
     source = net()
     with torch.no_grad():
         for each in source.parameters():
