@@ -153,15 +153,19 @@ def _factor_of(op: ReduceOp) -> Any:
     return state[1]
 
 
-_plain: dict[tuple[Any, torch.dtype, bool, int], Reduction] = {}
+_PREMUL_SUM = int(_Kind.PREMUL_SUM)
+_plain: dict[
+    tuple[int, torch.dtype, bool, int], Reduction
+] = {}  # numbers: enums of PyTorch hash slowly
 
 
 def reduction(op: Any, dtype: torch.dtype, on_device: bool, size: int) -> Reduction:
     """`ValueError` for what has no meaning, such as the bitwise and of floats."""
     kind = getattr(op, "op", op)
-    if kind is _Kind.PREMUL_SUM or kind == _Kind.PREMUL_SUM:
-        return _make(_Kind.PREMUL_SUM, dtype, on_device, size, _factor_of(op))
-    key = (kind, dtype, on_device, size)
+    number = int(kind)
+    if number == _PREMUL_SUM:
+        return _make(kind, dtype, on_device, size, _factor_of(op))
+    key = (number, dtype, on_device, size)
     found = _plain.get(key)
     if found is None:
         found = _plain[key] = _make(kind, dtype, on_device, size, None)
