@@ -9,22 +9,48 @@ the nccl backend. A stream that waited for a flag instead could wait for itself:
 12.1 an MPI call waits for the default stream (docs/data-order.md).
 
 What is left to do by kernels afterwards (unpacking, dividing) runs on a stream of this module, and `join`
-lets the current stream wait for it.
+lets the current stream wait for it. The engine's thread has that stream as its current one.
+
+Streams and events of PyTorch are kept here: to make them anew costs several microseconds a call.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 import torch
 
+_handle_of_current_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_streams: dict[tuple[int, int], torch.cuda.Stream] = {}  # by device and handle
+_unused_events: defaultdict[int, list[torch.cuda.Event]] = defaultdict(list)  # by device
+
 
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device=device)  # type: ignore[no-untyped-call]
+
+
+def _current_stream(index: int) -> torch.cuda.Stream:
+    if _handle_of_current_stream is None:
+        return torch.cuda.current_stream(index)
+    key = (index, _handle_of_current_stream(index))
+    stream = _streams.get(key)
+    if stream is None:
+        stream = _streams[key] = torch.cuda.current_stream(index)
+    return stream
+
+
+def _record(stream: torch.cuda.Stream, index: int) -> torch.cuda.Event:
+    try:
+        event = _unused_events[index].pop()
+    except IndexError:
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record(stream)  # type: ignore[no-untyped-call]
+    return event
 
 
 @cache
@@ -43,20 +69,34 @@ class DeviceSide:
             raise RuntimeError("MPI calls cannot be captured in a CUDA graph")
         self.device = device
         self._finished: torch.cuda.Event | None = None
-        stream = torch.cuda.current_stream(device)
-        self._written = None if stream.query() else stream.record_event()
+        stream = _current_stream(device.index)
+        is_idle = stream.query()  # type: ignore[no-untyped-call]
+        self._written = None if is_idle else _record(stream, device.index)
 
     def is_ready(self) -> bool:
-        return self._written is None or bool(self._written.query())
+        """Asked by one thread at a time."""
+        event = self._written
+        if event is None:
+            return True
+        if not event.query():
+            return False
+        self._written = None
+        _unused_events[self.device.index].append(event)
+        return True
+
+    def on_side_stream(self, launch: Callable[[], None]) -> None:
+        """Runs it where its kernels go to the side stream."""
+        index, stream = self.device.index, _side_stream(self.device)
+        if _current_stream(index).cuda_stream == stream.cuda_stream:
+            launch()
+        else:
+            with torch.cuda.device(index), torch.cuda.stream(stream):
+                launch()
 
     def finish(self, launch: Callable[[], None]) -> None:
-        """Runs it where its kernels go to the side stream."""
-        stream = _side_stream(self.device)
-        with torch.cuda.device(self.device), torch.cuda.stream(stream):
-            if self._written is not None:
-                stream.wait_event(self._written)
-            launch()
-            self._finished = stream.record_event()
+        """Likewise, and `join` waits for it."""
+        self.on_side_stream(launch)
+        self._finished = _side_stream(self.device).record_event()
 
     def make_future(self) -> torch.futures.Future[Any]:
         """Its value is ordered after what runs where it is set; who waits for it lets its own stream wait."""
@@ -65,12 +105,13 @@ class DeviceSide:
     def join(self) -> None:
         """Lets the current stream wait for what `finish` launched."""
         if self._finished is not None:
-            torch.cuda.current_stream(self.device).wait_event(self._finished)
+            _current_stream(self.device.index).wait_event(self._finished)
 
 
 def work_on(device: torch.device) -> None:
     """Of a thread of ours: each begins on device 0, where its first CUDA call would make a context."""
     torch.cuda.set_device(device)
+    torch.cuda.set_stream(_side_stream(device))
 
 
 def used_on_side_stream(device: torch.device, tensors: Iterable[torch.Tensor]) -> None:

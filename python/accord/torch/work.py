@@ -18,6 +18,8 @@ from accord.torch.operation import Operation
 class AccordWork(dist.Work):  # type: ignore[misc]  # where there is no PyTorch
     """One operation's. `wait()` returns once MPI is done; the current stream waits for what is left."""
 
+    __slots__ = ("_engine", "_future", "_operation")
+
     def __init__(self, engine: Engine, operation: Operation) -> None:
         super().__init__()
         self._engine = engine
@@ -77,7 +79,7 @@ class AccordWork(dist.Work):  # type: ignore[misc]  # where there is no PyTorch
                     if operation.error is not None:
                         future.set_exception(operation.error)
                     elif device is not None:
-                        device.finish(lambda: future.set_result(operation.result))
+                        device.on_side_stream(lambda: future.set_result(operation.result))
                     else:
                         future.set_result(operation.result)
                 except RuntimeError as error:  # of the device; the engine's thread must live on
