@@ -63,31 +63,22 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         status: MPI.Status | None = None,
         device: DeviceSide | None = None,
     ) -> AccordWork:
-        """Plans it, then hands it to the engine."""
+        """Plans it, then does it if the caller waits, or hands it to the engine."""
         members = self._members
         try:
             planned = plan()
             side = device or checks.side_of(planned.tensors)
         except (ValueError, RuntimeError) as error:
             raise type(error)(f"{members.where(name)}: {error}") from error
-        if side is not None and planned.finish is not None:
-            used_on_side_stream(side.device, [*planned.temporary, *planned.tensors])
         timeout_s, is_async = 0.0, True
         if options is not None:
             timeout_s = options.timeout.total_seconds()  # below 0: the group's
             is_async = getattr(options, "asyncOp", True)
-        operation = Operation(
-            name,
-            members,
-            planned.start,
-            planned.finish,
-            planned.result,
-            planned,
-            timeout_s,
-            side,
-            status,
-        )
-        self._engine.submit(operation, is_async)
+        operation = Operation(name, members, planned, timeout_s, side, status)
+        if is_async or not self._engine.run_here(operation):
+            if side is not None and planned.finish is not None:
+                used_on_side_stream(side.device, [*planned.temporary, *planned.tensors])
+            self._engine.submit(operation, is_async)
         work = AccordWork(self._engine, operation)
         if self._gathered is not None:
             self._gathered.append(work)

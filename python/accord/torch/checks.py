@@ -61,7 +61,10 @@ def side_of(tensors: Sequence[torch.Tensor]) -> DeviceSide | None:
     """The stream order of the one device that the tensors are on; None on the CPU."""
     if not tensors:
         return None
-    device = tensors[0].device
+    first = tensors[0]
+    if len(tensors) == 1 and first.is_cpu:
+        return None
+    device = first.device
     for tensor in tensors[1:]:
         if tensor.device != device:
             raise ValueError(f"tensors must be on one device; got {device} and {tensor.device}")

@@ -9,7 +9,7 @@ device, so that the operation's event comes after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,22 +22,31 @@ from accord.torch.types import Reduction, moved, moved_blocks, reduction
 Tensors = Sequence[torch.Tensor]
 
 
-@dataclass
+@dataclass(slots=True)
 class Plan:
     start: Callable[[], list[MPI.Request]]
     tensors: Tensors  # of the caller, which all are on one device
     result: list[Any]
     finish: Callable[[], None] | None = None
-    temporary: list[torch.Tensor] = field(default_factory=list)  # what `finish` reads
+    temporary: Tensors = ()  # what `finish` reads
 
 
 def _reduction(op: Any, tensor: torch.Tensor, members: Members) -> Reduction:
-    return reduction(op, tensor.dtype, tensor.device.type != "cpu", members.size)
+    return reduction(op, tensor.dtype, not tensor.is_cpu, members.size)
 
 
 def allreduce(members: Members, tensors: Tensors, op: Any) -> Plan:
     checks.dense(tensors)
     comm = members.comm
+    if len(tensors) == 1:
+        tensor = tensors[0]
+        how = _reduction(op, tensor, members)
+        if how.is_direct:
+            return Plan(
+                lambda: [comm.Iallreduce(MPI.IN_PLACE, how.buffer(tensor), how.op)],
+                tensors,
+                [tensor],
+            )
     parts = []
     for tensor in tensors:
         how = _reduction(op, tensor, members)
@@ -53,7 +62,7 @@ def allreduce(members: Members, tensors: Tensors, op: Any) -> Plan:
         for how, tensor, buffer in parts:
             how.leave(buffer, tensor)
 
-    leaves = all(buffer is tensor and how.leaves_result for how, tensor, buffer in parts)
+    leaves = all(how.is_direct for how, _, _ in parts)
     return Plan(
         start,
         tensors,

@@ -10,15 +10,23 @@ An operation starts in the caller's thread if its tensors are written. On a devi
 group's queue until the stream has written them. What is under way is polled by whoever waits for a Work,
 since nothing is quicker. A thread of the engine polls where nobody waits: it completes the futures behind
 which DDP overlaps with the backward pass, and lets late operations fail.
+
+That thread must not cost the others much: while it holds Python's lock (the GIL) they wait. MPI's calls
+release the lock, so does a nap. MPI moves data only while it is polled, so the naps are short.
+
+A call whose caller waits anyway has none of this, if nothing else is under way: `run_here`.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import torch
 from mpi4py import MPI
@@ -29,16 +37,35 @@ from accord.torch.members import Members
 from accord.torch.operation import Operation
 
 _SPINS = 1000  # polls, 1 to 2 ms, before a thread that polls begins to sleep in between
-_SPINS_ASIDE = 20  # of the engine's thread, which takes a core from the backward pass
+_SPINS_ASIDE = 20  # of the engine's thread
+_SHORT_NAPS_ASIDE = 1000  # what it then polls so often, some 20 ms
+_SHORT_NAP_S = 5e-6
 _LONGEST_NAP_S = 200e-6
+_POLLS_PER_LOOK = 64  # at what is late
+_PR_SET_TIMERSLACK = 29
 
 
-def _pause(idle_polls: int, spins: int) -> None:
-    """Between two polls of which the first found nothing. The shortest sleep is some 50 us long."""
-    if idle_polls > spins:
-        time.sleep(min(_LONGEST_NAP_S, 1e-6 * (idle_polls - spins)))
+def _pause(idle_polls: int) -> None:
+    """Of a thread that waits for a Work, between two polls of which the first found nothing."""
+    if idle_polls > _SPINS:
+        time.sleep(min(_LONGEST_NAP_S, 1e-6 * (idle_polls - _SPINS)))
     elif idle_polls & 31 == 31:
         os.sched_yield()  # more ranks than cores
+
+
+def _pause_aside(idle_polls: int) -> None:
+    """The same of the engine's thread, whose peers want the GIL and the core for the backward pass."""
+    naps = idle_polls - _SPINS_ASIDE
+    if naps > _SHORT_NAPS_ASIDE:
+        time.sleep(min(_LONGEST_NAP_S, 1e-7 * naps))
+    elif naps > 0:
+        time.sleep(_SHORT_NAP_S)
+
+
+def _wake_in_time() -> None:
+    """Linux lets a sleeping thread sleep 50 us longer than it asked for, unless the thread forbids it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
 
 
 class Engine:
@@ -49,8 +76,9 @@ class Engine:
         self._waiting: list[Members] = []  # groups whose queue is not empty
         self._under_way: list[Operation] = []
         self._abandoned: list[Operation] = []  # late ones, whose tensors MPI may still use
-        self._wake = threading.Condition()
         self._pollers = 0  # threads that wait for a Work
+        self._asleep = False  # whether the thread has to be woken
+        self._bell: SimpleQueue[None] = SimpleQueue()  # wakes it
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._device: torch.device | None = None  # of the latest operation on one
@@ -61,16 +89,43 @@ class Engine:
             )
         atexit.register(self._stop)
 
+    def run_here(self, operation: Operation) -> bool:
+        """For a caller that waits: does it, unless it takes long or something else is under way.
+
+        If this returns False, `submit` takes the operation, which may have begun.
+        """
+        self._must_be_usable(operation)
+        if self._under_way or self._waiting:
+            return False
+        idle = 0
+        while not operation.is_ready():
+            if (idle := idle + 1) > _SPINS:
+                return False
+            _pause(idle)
+        with self._lock:
+            if operation.members.queue:  # another thread's
+                return False
+            operation.begin()
+        idle = 0
+        while not operation.is_complete():
+            if (idle := idle + 1) > _SPINS:
+                return False
+            _pause(idle)
+        operation.complete_here()
+        if operation.error is not None:
+            raise operation.error
+        return True
+
     def submit(self, operation: Operation, is_async: bool) -> None:
         """Raises what MPI has against the operation, if it starts here."""
+        self._must_be_usable(operation)
         members = operation.members
-        if members.failure is not None:
-            operation.fail(f"the group cannot be used any more: {members.failure}")
-            raise operation.error  # type: ignore[misc]
         if operation.device is not None:
             self._device = operation.device.device
         with self._lock:
-            if not members.queue and operation.is_ready():
+            if operation.requests:
+                self._under_way.append(operation)
+            elif not members.queue and operation.is_ready():
                 operation.begin()
                 if operation.error is not None:
                     raise operation.error
@@ -82,12 +137,18 @@ class Engine:
         if is_async:
             self._rouse()
 
+    def _must_be_usable(self, operation: Operation) -> None:
+        failure = operation.members.failure
+        if failure is not None:
+            operation.fail(f"the group cannot be used any more: {failure}")
+            raise operation.error  # type: ignore[misc]
+
     def wait(self, operation: Operation, timeout_s: float) -> bool:
         """Until it is done; False if it is not so in the time (0: in its own, after which it fails)."""
         if operation.done:
             return True
         end = time.monotonic() + timeout_s if timeout_s > 0 else float("inf")
-        with self._wake:
+        with self._lock:
             self._pollers += 1
         idle = 0
         try:
@@ -98,12 +159,12 @@ class Engine:
                     return False
                 else:
                     idle += 1
-                    _pause(idle, _SPINS)
+                    _pause(idle)
         finally:
-            with self._wake:
+            with self._lock:
                 self._pollers -= 1
-                if self._pollers == 0 and (self._under_way or self._waiting):
-                    self._wake.notify()
+            if not self._nothing_to_do():
+                self._rouse()
         return True
 
     def poll(self, idle: int = 0) -> bool:
@@ -115,11 +176,10 @@ class Engine:
             if self._waiting:
                 started = self._start_what_is_ready()
             completed = [each for each in self._under_way if each.is_complete()]
-            if idle > _SPINS_ASIDE:
+            if idle % _POLLS_PER_LOOK == _POLLS_PER_LOOK - 1:
                 completed += self._late()
-            for each in completed:
-                if each in self._under_way:
-                    self._under_way.remove(each)
+            if completed:
+                self._under_way = [each for each in self._under_way if each not in completed]
         finally:
             self._lock.release()
         for each in completed:
@@ -186,24 +246,33 @@ class Engine:
         operation.members.failure = operation.error
         self._abandoned.append(operation)
 
+    def _nothing_to_do(self) -> bool:
+        """For the thread."""
+        return bool(self._pollers) or not (self._under_way or self._waiting)
+
     def _rouse(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="accord.torch", daemon=True)
-            self._thread.start()
-        with self._wake:
-            self._wake.notify()
+            with _making:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, name="accord.torch", daemon=True)
+                    thread.start()
+                    self._thread = thread
+        if self._asleep:
+            self._asleep = False
+            self._bell.put(None)
 
     def _run(self) -> None:
+        _wake_in_time()
         idle, device = 0, None
-        while True:
-            with self._wake:
-                while not self._stopping and (
-                    self._pollers or not (self._under_way or self._waiting)
-                ):
-                    self._wake.wait()
-                    idle = 0
-                if self._stopping:
-                    return
+        while not self._stopping:
+            if self._nothing_to_do():
+                self._asleep = True
+                # Looked at once more: what comes from now on rings the bell.
+                if self._nothing_to_do() and not self._stopping:
+                    self._bell.get()
+                self._asleep = False
+                idle = 0
+                continue
             if self._device is not None and device != self._device:
                 device = self._device
                 work_on(device)
@@ -211,7 +280,7 @@ class Engine:
                 idle = 0
             else:
                 idle += 1
-                _pause(idle, _SPINS_ASIDE)
+                _pause_aside(idle)
 
     def forget(self, members: Members) -> None:
         """Of a group that ends: completes what it has under way, as far as that is possible in its time."""
@@ -221,9 +290,8 @@ class Engine:
 
     def _stop(self) -> None:
         """As the process ends, before mpi4py ends MPI."""
-        with self._wake:
-            self._stopping = True
-            self._wake.notify()
+        self._stopping = True
+        self._bell.put(None)
         if self._thread is not None:
             self._thread.join()
         if self._abandoned:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from mpi4py import MPI
@@ -15,11 +15,12 @@ from accord.torch.device import DeviceSide
 from accord.torch.errors import DistBackendError, mpi_text
 from accord.torch.members import Members
 
-Start = Callable[[], list[MPI.Request]]
+if TYPE_CHECKING:
+    from accord.torch.collectives import Plan
 
 
 class Operation:
-    """`start` makes MPI's non-blocking calls; `finish`, if any, does the rest once these are complete.
+    """Its plan's `start` makes MPI's non-blocking calls; `finish`, if any, does the rest after these.
 
     The fields are the engine's, under its lock, until `done`.
     """
@@ -30,16 +31,14 @@ class Operation:
         "device",
         "done",
         "error",
-        "finish",
-        "kept",
         "limit_s",
         "members",
         "name",
         "number",
+        "plan",
         "requests",
         "result",
         "source",
-        "start",
         "status",
     )
 
@@ -47,20 +46,15 @@ class Operation:
         self,
         name: str,
         members: Members,
-        start: Start,
-        finish: Callable[[], None] | None,
-        result: list[Any],
-        kept: Any,
+        plan: Plan,
         timeout_s: float,
         device: DeviceSide | None = None,
         status: MPI.Status | None = None,
     ) -> None:
         self.name = name
         self.members = members
-        self.start = start
-        self.finish = finish
-        self.result = result
-        self.kept = kept  # tensors that MPI reads or writes
+        self.plan: Plan | None = plan  # keeps the tensors that MPI reads or writes
+        self.result = plan.result
         self.device = device
         self.status = status  # of a receive
         members.calls += 1
@@ -92,7 +86,7 @@ class Operation:
         if self.error is not None:
             return
         try:
-            self.requests = self.start()
+            self.requests = self.plan.start()  # type: ignore[union-attr]
         except MPI.Exception as error:
             self.fail(mpi_text(error), error)
         except Exception as error:  # of mpi4py; it may come up in the engine's thread
@@ -122,15 +116,26 @@ class Operation:
         if (came := status.Get_elements(MPI.BYTE)) != expected:
             self.fail(f"got {came} bytes from rank {self.source} for a tensor of {expected}")
 
+    def complete_here(self) -> None:
+        """Of its caller, who has waited: kernels that finish the result go to the caller's stream."""
+        self.done = True
+        self._finish(None)
+
     def complete(self) -> None:
         """Outside of the engine's lock, by one thread alone: it may run functions of the user."""
-        if self.error is None and self.finish is not None:
+        self._finish(self.device)
+
+    def _finish(self, device: DeviceSide | None) -> None:
+        if self.error is not None:
+            return
+        finish = self.plan.finish  # type: ignore[union-attr]
+        if finish is not None:
             try:
-                if self.device is None:
-                    self.finish()
+                if device is None:
+                    finish()
                 else:
-                    self.device.finish(self.finish)
+                    device.finish(finish)
             except Exception as error:
                 self.fail(f"its result could not be stored: {error}", error)
-        if self.error is None:
-            self.kept = self.start = self.finish = None  # type: ignore[assignment]
+                return
+        self.plan = None

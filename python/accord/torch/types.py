@@ -110,6 +110,7 @@ class Reduction:
     working: torch.dtype  # what MPI gets; another one than the tensors' is converted to and fro
     factor: Any = None  # multiplies before
     divisor: int = 0  # divides afterwards, where not 0
+    is_direct: bool = False  # MPI does all of it in the tensor's own memory
 
     def buffer(self, tensor: torch.Tensor, count: int | None = None) -> list[Any]:
         """Of a tensor that has the working dtype; `count` is that of a block, where MPI counts so."""
@@ -157,10 +158,16 @@ _PREMUL_SUM = int(_Kind.PREMUL_SUM)
 _plain: dict[
     tuple[int, torch.dtype, bool, int], Reduction
 ] = {}  # numbers: enums of PyTorch hash slowly
+_sums: dict[tuple[torch.dtype, bool], Reduction] = {}  # found soonest
 
 
 def reduction(op: Any, dtype: torch.dtype, on_device: bool, size: int) -> Reduction:
     """`ValueError` for what has no meaning, such as the bitwise and of floats."""
+    if op == _Kind.SUM:
+        found = _sums.get((dtype, on_device))
+        if found is None:
+            found = _sums[dtype, on_device] = _make(_Kind.SUM, dtype, on_device, size, None)
+        return found
     kind = getattr(op, "op", op)
     number = int(kind)
     if number == _PREMUL_SUM:
@@ -190,6 +197,8 @@ def _make(kind: Any, dtype: torch.dtype, on_device: bool, size: int, factor: Any
         # MPIs that have bfloat16 have sums of it only.
         adds = on_device and dtype in _DEVICE_HALVES and ops[kind] is MPI.SUM
         if adds:
-            return Reduction(MPI.SUM, _DEVICE_HALVES[dtype], dtype, factor, divisor)
+            direct = factor is None and not divisor
+            return Reduction(MPI.SUM, _DEVICE_HALVES[dtype], dtype, factor, divisor, direct)
         working = torch.float32
-    return Reduction(ops[kind], _REDUCED[working], working, factor, divisor)
+    direct = working is dtype and factor is None and not divisor
+    return Reduction(ops[kind], _REDUCED[working], working, factor, divisor, direct)
