@@ -2,7 +2,7 @@
 # Copyright 2026 The Accord authors
 """A rank that does not come: each wait ends in time, with an error that names the call. So does the job.
 
-late.py wait|future|exception
+late.py call|wait|future|exception
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ if way == "wait":
 
 if rank == 0:
     begin = time.monotonic()
-    work = dist.all_reduce(torch.ones(1000), async_op=True)
     words = ("allreduce (call 1)", "rank 0 of 2", "group", "Timed out")
     try:
+        work = dist.all_reduce(torch.ones(1000), async_op=way != "call")
         if way == "future":
             work.get_future().wait()
-        else:
+        elif way == "wait":
             work.wait()
         raise SystemExit("no error")
     except RuntimeError as error:

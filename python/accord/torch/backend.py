@@ -27,7 +27,7 @@ from accord.torch.ending import end_job_after_exceptions
 from accord.torch.engine import engine
 from accord.torch.members import Members
 from accord.torch.operation import Operation
-from accord.torch.work import AccordWork, ManyWorks
+from accord.torch.work import AccordWork, DoneWork, ManyWorks
 
 BACKEND_NAME = "accord"
 # C++ code of PyTorch before 2.5 lets go of a Python Work before it waits for it, which then never ends.
@@ -35,6 +35,8 @@ _PYTORCH_HOLDS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[
 _HELD = 16
 _Lists = Sequence[Sequence[torch.Tensor]]
 
+
+AnyWork = AccordWork | DoneWork
 
 # PyTorch's types of these methods are others in each of its versions, and not those that it calls them with.
 _ProcessGroup: Any = dist.ProcessGroup
@@ -47,6 +49,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         super().__init__(members.rank, members.size)
         self._members = members
         self._engine = engine()
+        self._done = DoneWork()
         self._gathered: list[AccordWork] | None = None  # between the ends of a coalescing manager
         self._recent = None if _PYTORCH_HOLDS_WORKS else deque[AccordWork](maxlen=_HELD)
         self._name = members.name
@@ -62,7 +65,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         *,
         status: MPI.Status | None = None,
         device: DeviceSide | None = None,
-    ) -> AccordWork:
+    ) -> AnyWork:
         """Plans it, then does it if the caller waits, or hands it to the engine."""
         members = self._members
         try:
@@ -70,15 +73,16 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             side = device or checks.side_of(planned.tensors)
         except (ValueError, RuntimeError) as error:
             raise type(error)(f"{members.where(name)}: {error}") from error
-        timeout_s, is_async = 0.0, True
-        if options is not None:
-            timeout_s = options.timeout.total_seconds()  # below 0: the group's
-            is_async = getattr(options, "asyncOp", True)
-        operation = Operation(name, members, planned, timeout_s, side, status)
-        if is_async or not self._engine.run_here(operation):
-            if side is not None and planned.finish is not None:
-                used_on_side_stream(side.device, [*planned.temporary, *planned.tensors])
-            self._engine.submit(operation, is_async)
+        operation = Operation(name, members, planned, side, status)
+        is_async = options is None or getattr(
+            options, "asyncOp", True
+        )  # since PyTorch 2.0 or later
+        if not is_async and self._engine.run_here(operation):
+            return self._done
+        operation.let_it_take(options.timeout.total_seconds() if options is not None else 0.0)
+        if side is not None and planned.finish is not None:
+            used_on_side_stream(side.device, [*planned.temporary, *planned.tensors])
+        self._engine.submit(operation, is_async)
         work = AccordWork(self._engine, operation)
         if self._gathered is not None:
             self._gathered.append(work)
@@ -88,7 +92,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
 
     # ---- reductions
 
-    def allreduce(self, tensors: Any, opts: Any = None) -> AccordWork:
+    def allreduce(self, tensors: Any, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.AllreduceOptions)
         tensors = _list(tensors)
         plan = lambda: collectives.allreduce(  # noqa: E731
@@ -96,7 +100,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         )
         return self._go("allreduce", plan, opts)
 
-    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> AccordWork:
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.AllreduceCoalescedOptions)
         return self._go(
             "allreduce_coalesced",
@@ -104,7 +108,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             opts,
         )
 
-    def reduce(self, tensors: Any, opts: Any) -> AccordWork:
+    def reduce(self, tensors: Any, opts: Any) -> AnyWork:
         return self._go(
             "reduce",
             lambda: collectives.reduce(
@@ -113,7 +117,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             opts,
         )
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> AccordWork:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.ReduceScatterOptions)
         return self._go(
             "reduce_scatter",
@@ -123,12 +127,12 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             opts,
         )
 
-    def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> AccordWork:
+    def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> AnyWork:
         return self.reduce_scatter_single_coalesced([output], [tensor], opts)
 
     def reduce_scatter_single_coalesced(
         self, outputs: Any, inputs: Any, opts: Any = None
-    ) -> AccordWork:
+    ) -> AnyWork:
         opts = _options(opts, c10d.ReduceScatterOptions)
         return self._go(
             "reduce_scatter_tensor",
@@ -141,14 +145,14 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
 
     # ---- what moves
 
-    def broadcast(self, tensors: Any, opts: Any) -> AccordWork:
+    def broadcast(self, tensors: Any, opts: Any) -> AnyWork:
         return self._go(
             "broadcast",
             lambda: collectives.broadcast(self._members, tensors, opts.rootRank),
             opts,
         )
 
-    def allgather(self, outputs: Any, tensors: Any, opts: Any = None) -> AccordWork:
+    def allgather(self, outputs: Any, tensors: Any, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.AllgatherOptions)
         return self._go(
             "all_gather",
@@ -156,12 +160,10 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             opts,
         )
 
-    def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> AccordWork:
+    def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> AnyWork:
         return self.all_gather_single_coalesced([output], [tensor], opts)
 
-    def all_gather_single_coalesced(
-        self, outputs: Any, inputs: Any, opts: Any = None
-    ) -> AccordWork:
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.AllgatherOptions)
         return self._go(
             "all_gather_into_tensor",
@@ -182,7 +184,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             ]
         )
 
-    def gather(self, outputs: _Lists, tensors: Any, opts: Any) -> AccordWork:
+    def gather(self, outputs: _Lists, tensors: Any, opts: Any) -> AnyWork:
         return self._go(
             "gather",
             lambda: exchanges.gather(
@@ -191,7 +193,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             opts,
         )
 
-    def scatter(self, outputs: Any, inputs: _Lists, opts: Any) -> AccordWork:
+    def scatter(self, outputs: Any, inputs: _Lists, opts: Any) -> AnyWork:
         return self._go(
             "scatter",
             lambda: exchanges.scatter(
@@ -200,7 +202,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
             opts,
         )
 
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> AccordWork:
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> AnyWork:
         return self._go(
             "all_to_all",
             lambda: exchanges.alltoall(self._members, outputs, inputs),
@@ -214,7 +216,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         output_splits: Sequence[int],
         input_splits: Sequence[int],
         opts: Any = None,
-    ) -> AccordWork:
+    ) -> AnyWork:
         return self._go(
             "all_to_all_single",
             lambda: exchanges.alltoall_single(
@@ -227,20 +229,20 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
 
     # ---- messages
 
-    def send(self, tensors: Any, to: int, tag: int = 0) -> AccordWork:
+    def send(self, tensors: Any, to: int, tag: int = 0) -> AnyWork:
         return self._go(
             f"send to {to}",
             lambda: exchanges.send(self._members, checks.one(tensors), to, tag),
         )
 
-    def recv(self, tensors: Any, source: int, tag: int = 0) -> AccordWork:
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> AnyWork:
         return self._go(
             f"recv from {source}",
             lambda: exchanges.receive(self._members, checks.one(tensors), source, tag),
             status=MPI.Status(),
         )
 
-    def recv_anysource(self, tensors: Any, tag: int = 0) -> AccordWork:
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> AnyWork:
         return self._go(
             "recv from any rank",
             lambda: exchanges.receive(self._members, checks.one(tensors), MPI.ANY_SOURCE, tag),
@@ -251,7 +253,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
 
     # ---- barriers
 
-    def barrier(self, opts: Any = None) -> AccordWork:
+    def barrier(self, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.BarrierOptions)
         device = None
         if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]

@@ -78,7 +78,7 @@ class DeviceSide:
         event = self._written
         if event is None:
             return True
-        if not event.query():
+        if not event.query():  # type: ignore[no-untyped-call]
             return False
         self._written = None
         _unused_events[self.device.index].append(event)

@@ -38,8 +38,8 @@ from accord.torch.operation import Operation
 
 _SPINS = 1000  # polls, 1 to 2 ms, before a thread that polls begins to sleep in between
 _SPINS_ASIDE = 20  # of the engine's thread
-_SHORT_NAPS_ASIDE = 1000  # what it then polls so often, some 20 ms
-_SHORT_NAP_S = 5e-6
+_SHORT_NAPS_ASIDE = 1000  # what it then polls so often, some 30 ms
+_SHORT_NAP_S = 10e-6
 _LONGEST_NAP_S = 200e-6
 _POLLS_PER_LOOK = 64  # at what is late
 _PR_SET_TIMERSLACK = 29
@@ -69,7 +69,7 @@ def _wake_in_time() -> None:
 
 
 class Engine:
-    """`lock` guards the lists, the queues of all groups, and the calls of MPI for them."""
+    """`lock` guards the lists, the queues of all groups, and the calls of MPI for what is in these."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,10 +102,9 @@ class Engine:
             if (idle := idle + 1) > _SPINS:
                 return False
             _pause(idle)
-        with self._lock:
-            if operation.members.queue:  # another thread's
-                return False
-            operation.begin()
+        if operation.members.queue:  # another thread's
+            return False
+        operation.begin()
         idle = 0
         while not operation.is_complete():
             if (idle := idle + 1) > _SPINS:
@@ -210,9 +209,8 @@ class Engine:
         for members in self._waiting:
             queue = members.queue
             while queue and queue[0].is_ready():
-                operation = queue.popleft()
-                operation.begin()
-                self._under_way.append(operation)
+                queue[0].begin()
+                self._under_way.append(queue.popleft())
                 started = True
         self._waiting = [members for members in self._waiting if members.queue]
         return started

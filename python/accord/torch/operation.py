@@ -47,7 +47,6 @@ class Operation:
         name: str,
         members: Members,
         plan: Plan,
-        timeout_s: float,
         device: DeviceSide | None = None,
         status: MPI.Status | None = None,
     ) -> None:
@@ -59,13 +58,18 @@ class Operation:
         self.status = status  # of a receive
         members.calls += 1
         self.number = members.calls
-        self.limit_s = timeout_s if timeout_s > 0 else members.timeout_s
-        self.deadline = time.monotonic() + self.limit_s
+        self.limit_s = 0.0
+        self.deadline = 0.0
         self.requests: list[MPI.Request] = []
         self.done = False
         self.error: Exception | None = None
         self.source = -1
         self.callbacks: list[Callable[[], None]] = []
+
+    def let_it_take(self, timeout_s: float) -> None:
+        """From now on; 0 or less: as long as the group says."""
+        self.limit_s = timeout_s if timeout_s > 0 else self.members.timeout_s
+        self.deadline = time.monotonic() + self.limit_s
 
     def describe(self) -> str:
         return self.members.where(f"{self.name} (call {self.number})")

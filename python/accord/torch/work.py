@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -90,10 +91,40 @@ class AccordWork(dist.Work):  # type: ignore[misc]  # where there is no PyTorch
         return self._future
 
 
+class DoneWork(dist.Work):  # type: ignore[misc]
+    """Of all calls of a group that were done when they returned. c10d waits for it and drops it."""
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def block_current_stream(self) -> None:
+        pass
+
+    def is_completed(self) -> bool:
+        return True
+
+    def is_success(self) -> bool:
+        return True
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> list[torch.Tensor]:
+        return []
+
+    def get_future(self) -> torch.futures.Future[Any]:
+        future: torch.futures.Future[Any] = torch.futures.Future()
+        future.set_result([])
+        return future
+
+
 class ManyWorks(dist.Work):  # type: ignore[misc]
     """What was called between the two ends of a coalescing manager."""
 
-    def __init__(self, works: list[AccordWork]) -> None:
+    def __init__(self, works: Sequence[AccordWork | DoneWork]) -> None:
         super().__init__()
         self._works = works
 
