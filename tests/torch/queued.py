@@ -47,6 +47,9 @@ class PlayedSide:
     def is_ready(self) -> bool:
         return self._is_written
 
+    def on_side_stream(self, launch: Callable[[], None]) -> None:
+        launch()
+
     def finish(self, launch: Callable[[], None]) -> None:
         self.finished_on = threading.current_thread().name
         launch()
