@@ -30,8 +30,8 @@ from accord.torch.operation import Operation
 from accord.torch.work import AccordWork, DoneWork, ManyWorks
 
 BACKEND_NAME = "accord"
-# C++ code of PyTorch before 2.5 lets go of a Python Work before it waits for it, which then never ends.
-_PYTORCH_HOLDS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 5)
+# PyTorch in C++ lets go of a Python Work before it waits for it, which then never ends: 2.5 does, 2.11 not.
+_PYTORCH_HOLDS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 11)
 _HELD = 16
 _Lists = Sequence[Sequence[torch.Tensor]]
 
