@@ -26,7 +26,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import suppress
+from enum import Enum
+from queue import Empty, SimpleQueue
 
 import torch
 from mpi4py import MPI
@@ -38,9 +40,12 @@ from accord.torch.operation import Operation
 
 _SPINS = 1000  # polls, 1 to 2 ms, before a thread that polls begins to sleep in between
 _SPINS_ASIDE = 20  # of the engine's thread
-_SHORT_NAPS_ASIDE = 1000  # what it then polls so often, some 30 ms
 _SHORT_NAP_S = 10e-6
+_SHORT_NAPS_ASIDE = 1000  # some 30 ms
+_NAP_S = 50e-6
 _LONGEST_NAP_S = 200e-6
+_DOZE_S = 1e-3
+_DOZES = 500  # before the thread sleeps until it is woken
 _POLLS_PER_LOOK = 64  # at what is late
 _PR_SET_TIMERSLACK = 29
 
@@ -53,19 +58,29 @@ def _pause(idle_polls: int) -> None:
         os.sched_yield()  # more ranks than cores
 
 
-def _pause_aside(idle_polls: int) -> None:
-    """The same of the engine's thread, whose peers want the GIL and the core for the backward pass."""
+def _pause_aside(idle_polls: int, on_device: bool) -> None:
+    """The same of the engine's thread. On the CPU it takes a core from the backward pass."""
     naps = idle_polls - _SPINS_ASIDE
-    if naps > _SHORT_NAPS_ASIDE:
-        time.sleep(min(_LONGEST_NAP_S, 1e-7 * naps))
-    elif naps > 0:
+    if naps <= 0:
+        return
+    if on_device and naps < _SHORT_NAPS_ASIDE:
         time.sleep(_SHORT_NAP_S)
+    else:
+        time.sleep(min(_LONGEST_NAP_S, _NAP_S + 1e-6 * naps))
 
 
 def _wake_in_time() -> None:
     """Linux lets a sleeping thread sleep 50 us longer than it asked for, unless the thread forbids it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+
+
+class Rest(Enum):
+    """How the engine's thread waits for work."""
+
+    NONE = 0
+    DOZE = 1  # it soon looks by itself
+    SLEEP = 2
 
 
 class Engine:
@@ -77,7 +92,7 @@ class Engine:
         self._under_way: list[Operation] = []
         self._abandoned: list[Operation] = []  # late ones, whose tensors MPI may still use
         self._pollers = 0  # threads that wait for a Work
-        self._asleep = False  # whether the thread has to be woken
+        self._rest = Rest.NONE  # the thread's
         self._bell: SimpleQueue[None] = SimpleQueue()  # wakes it
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -133,7 +148,8 @@ class Engine:
                 if not members.queue:
                     self._waiting.append(members)
                 members.queue.append(operation)
-        if is_async:
+        # A thread that wakes takes the GIL from the caller, who then waits for it to ask for the future.
+        if is_async and not (members.takes_futures and self._rest is Rest.DOZE):
             self._rouse()
 
     def _must_be_usable(self, operation: Operation) -> None:
@@ -187,21 +203,24 @@ class Engine:
 
     def on_done(self, operation: Operation, call: Callable[[], None]) -> None:
         """Calls it once the operation is done, which may be now."""
-        with self._lock:
-            if not operation.done:
-                operation.callbacks.append(call)
-                call = None  # type: ignore[assignment]
-        if call is not None:
-            call()
+        operation.callbacks.append(call)
+        if operation.done:
+            self._call_back(operation)
         else:
             self._rouse()
 
     def _complete(self, operation: Operation) -> None:
         operation.complete()
-        with self._lock:
-            operation.done = True
-            callbacks, operation.callbacks = operation.callbacks, []
-        for call in callbacks:
+        operation.done = True
+        self._call_back(operation)
+
+    def _call_back(self, operation: Operation) -> None:
+        """Whoever takes a callback off the list calls it."""
+        while operation.callbacks:
+            try:
+                call = operation.callbacks.pop(0)
+            except IndexError:  # another thread was quicker
+                return
             call()
 
     def _start_what_is_ready(self) -> bool:
@@ -255,30 +274,36 @@ class Engine:
                     thread = threading.Thread(target=self._run, name="accord.torch", daemon=True)
                     thread.start()
                     self._thread = thread
-        if self._asleep:
-            self._asleep = False
+        if self._rest is not Rest.NONE:
+            self._rest = Rest.NONE
             self._bell.put(None)
 
     def _run(self) -> None:
         _wake_in_time()
-        idle, device = 0, None
+        idle, rests, device = 0, 0, None
         while not self._stopping:
             if self._nothing_to_do():
-                self._asleep = True
-                # Looked at once more: what comes from now on rings the bell.
-                if self._nothing_to_do() and not self._stopping:
-                    self._bell.get()
-                self._asleep = False
-                idle = 0
+                self._take_rest(rests)
+                idle, rests = 0, rests + 1
                 continue
             if self._device is not None and device != self._device:
                 device = self._device
                 work_on(device)
+            rests = 0
             if self.poll(idle):
                 idle = 0
             else:
                 idle += 1
-                _pause_aside(idle)
+                _pause_aside(idle, device is not None)
+
+    def _take_rest(self, rests: int) -> None:
+        dozes = rests < _DOZES
+        self._rest = Rest.DOZE if dozes else Rest.SLEEP
+        # Looked at once more: what comes from now on rings the bell.
+        if self._nothing_to_do() and not self._stopping:
+            with suppress(Empty):
+                self._bell.get(timeout=_DOZE_S if dozes else None)
+        self._rest = Rest.NONE
 
     def forget(self, members: Members) -> None:
         """Of a group that ends: completes what it has under way, as far as that is possible in its time."""

@@ -33,6 +33,7 @@ class Members:
         self.calls = 0
         self.barriers = 0
         self.failure: Exception | None = None  # of an operation that MPI may not have finished
+        self.takes_futures = False  # whether the program asked for the last call's future
         self.queue: deque[Operation] = deque()  # in the program's order, not yet started
 
     def where(self, operation: str) -> str:

@@ -29,6 +29,8 @@ class AccordWork(dist.Work):  # type: ignore[misc]  # where there is no PyTorch
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         operation = self._operation
+        if self._future is None:
+            operation.members.takes_futures = False
         if not operation.done:
             timeout_s = timeout.total_seconds() if timeout is not None else 0
             if not self._engine.wait(operation, timeout_s):
@@ -71,6 +73,7 @@ class AccordWork(dist.Work):  # type: ignore[misc]  # where there is no PyTorch
         """Completed by whoever completes the operation; on a device its value is ordered after `finish`."""
         if self._future is None:
             operation = self._operation
+            operation.members.takes_futures = True
             device = operation.device
             future = device.make_future() if device is not None else torch.futures.Future()
             self._future = future
