@@ -36,6 +36,7 @@ Mail::Mail(std::unique_ptr<Worker> worker, std::vector<std::vector<std::byte>> a
       host_channel_(options.host_devices, options.transports, options.key),
       peers_(addresses_.size()),
       invitations_(addresses_.size()),
+      greetings_(addresses_.size()),
       sending_(addresses_.size()),
       failed_(addresses_.size()) {
   freight_.emplace(*worker_,
@@ -89,6 +90,12 @@ void Mail::read(Bytes message) {
       invited_by_.push_back(note.from);
       was_invited_.store(true, std::memory_order_release);
       is_invited_.store(true, std::memory_order_release);
+      break;
+    case What::greeting:
+      (void)write(note.from, What::answer, 0);
+      break;
+    case What::answer:
+      greetings_[note.from] = Greeting::answered;
       break;
     case What::acceptance:
       invitations_[note.from] = Invitation::accepted;
@@ -208,6 +215,26 @@ std::optional<std::uint32_t> Mail::post(std::uint32_t receiver, const Design& de
   Outgoing outgoing;
   outgoing.receiver = receiver;
   outgoing.design = &design;
+  outgoing.from = from;
+  outgoing.is_in_users = true;
+  return add(std::move(outgoing));
+}
+
+bool Mail::is_met(std::uint32_t rank) {
+  const auto locked = worker_->lock();
+  Greeting& greeting = greetings_[rank];
+  if (greeting == Greeting::none) {
+    greeting = Greeting::sent;
+    (void)write(rank, What::greeting, 0);
+  }
+  return greeting == Greeting::answered && !has_gone(rank);
+}
+
+std::uint32_t Mail::offer(std::uint32_t receiver, const Design& wanted, const Memory& from) {
+  const Design* const design = usable(receiver, wanted, from.where);
+  Outgoing outgoing;
+  outgoing.receiver = receiver;
+  outgoing.design = design != nullptr ? design : &fallback_design();
   outgoing.from = from;
   outgoing.is_in_users = true;
   return add(std::move(outgoing));

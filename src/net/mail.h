@@ -74,6 +74,12 @@ class Mail {
   std::optional<std::uint32_t> post(std::uint32_t receiver, const Design& design,
                                     const Memory& from);
   std::uint32_t post_kept(std::uint32_t receiver, const Design& design, device::StagingBuffer kept);
+  // Whether that rank has answered a greeting, and is still there; greets it, if not. Who answers
+  // is its process, wherever its program is.
+  bool is_met(std::uint32_t rank);
+  // A message for a rank that has been met, which looks for it in any case: in the user's memory,
+  // and never kept. It goes by the fallback where it cannot go by that design now.
+  std::uint32_t offer(std::uint32_t receiver, const Design& design, const Memory& from);
   // What was to be copied into its room is not there: its receiver shall learn of an error.
   void fail(std::uint32_t number) noexcept;
   // Nobody will fetch it.
@@ -118,6 +124,7 @@ class Mail {
   struct Note;
   struct Outgoing;
   enum class Invitation : std::uint8_t { none, sent, accepted };
+  enum class Greeting : std::uint8_t { none, sent, answered };
 
   Status peer_of(std::uint32_t rank, Peer*& peer);
   Status write(std::uint32_t rank, What what, std::uint32_t number, Bytes bytes = {});
@@ -153,6 +160,7 @@ class Mail {
   HostChannel host_channel_;
   std::vector<Peer*> peers_;             // by rank; null: nothing has been sent there
   std::vector<Invitation> invitations_;  // by rank
+  std::vector<Greeting> greetings_;      // by rank
   std::vector<std::uint32_t> sending_;   // by rank: how many it is fetching
   std::vector<std::uint32_t> failed_;    // by rank: a bit for each design that has, with it
   std::vector<std::uint32_t> invited_by_;

@@ -17,6 +17,8 @@ namespace accord::net {
 enum class Mail::What : std::uint32_t {
   invitation,  // would you look for messages of mine?
   acceptance,  // from now on I do
+  greeting,    // do you hear me?
+  answer,      // I do
   ask,         // the receiver begins to fetch, by a design that it names
   refusal,     // the sender cannot send it
   otherwise,   // nor by that design: it is to be asked for by the fallback
