@@ -34,6 +34,17 @@ class Exchange;
 struct Algorithm;
 struct CollArgs;
 
+// How what is on a device gets to a rank of another node: through the host MPI, or by a design of
+// net/designs.def.
+struct NetWay {
+  enum class Way { automatic, staged, design };
+
+  Way way = Way::automatic;
+  unsigned design = 0;  // its number; design only
+
+  bool operator==(const NetWay&) const = default;
+};
+
 // An algorithm and how it is run, as a name such as "node-direct-two-shot" asks for it. Default: by
 // size and place, as if nothing were asked for.
 struct Variant {
@@ -45,6 +56,7 @@ struct Variant {
   Shots shots = Shots::by_size;
   bool direct = false;              // straight between the users' buffers, where they are lent
   bool one_leader = false;          // of each node, where the ranks are on several
+  NetWay between{};                 // what goes between nodes; automatic: as ACCORD_NET_DESIGN says
   ccl::Library* library = nullptr;  // whose communicator does it
 
   bool is(const Algorithm& wanted) const noexcept { return algorithm == &wanted; }
@@ -104,6 +116,9 @@ struct DeviceWays {
   // not.
   int leaders_max = 0;
   std::size_t message_bytes_min = 0;  // between two of them, for that to be worth it
+  // Then what goes between the nodes, where the ranks can: by a transport, from so many bytes on.
+  NetWay between{};
+  std::size_t offer_bytes = 0;
 
   bool wants_host_regions(bool takes_turns) const noexcept {
     return by_host_regions == ByHost::always ||

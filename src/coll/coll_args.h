@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "coll/algorithm.h"
+#include "coll/inter/transport.h"
 #include "core/agreement.h"
 #include "core/call_end.h"
 #include "core/host_port.h"
@@ -32,6 +33,9 @@ struct HostOps {
       issue_allgather;
   // Empty where the ranks have no wires.
   core::IssueWire issue_wire;
+  // By a design of net/designs.def, with names that go over that wire. Empty where some rank of the
+  // job cannot.
+  std::function<std::unique_ptr<Transport>(unsigned design, core::Wire& wire)> make_transport;
   // Which ranks share a node, where the job knows: wherever they have wires. Tells nobody anything.
   std::function<core::Placement()> placement;
   // Empty where chunks of the host MPI's call are no use. Starts it on `length_bytes` bytes; `in`

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/placement.h"
+#include "node/device_pool.h"
 
 namespace accord::node {
 class Group;
@@ -47,6 +48,8 @@ struct Nodes {
   // has another.
   unsigned lane = 0;
   unsigned lanes_given = 0;
+  // Device memory that chunks of earlier calls lay in between the nodes: the network knows it.
+  std::vector<node::DeviceLease> parcels = {};
 };
 
 // One per communicator, and one per persistent request. The thread whose call it is alone may

@@ -44,6 +44,10 @@ class Wire {
     (void)rank;
     return 0;
   }
+  // What that rank is called in the job.
+  virtual std::uint32_t job_rank(int rank) const noexcept {
+    return static_cast<std::uint32_t>(rank);
+  }
   // What each rank tells all others so that one is made.
   static constexpr std::size_t kToldBytes = 8;
   // Once the request that made it is complete, before anything is sent. The same on all ranks:

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <climits>
 
+#include "coll/inter/net_transport.h"
 #include "coll/pairs/bundles.h"
 #include "core/placement.h"
 #include "shim/comm_wire.h"
+#include "shim/net_messages.h"
 
 namespace accord::shim {
 
@@ -135,6 +137,11 @@ coll::CollArgs common_args(const Outline& outline, const CommState& state, MPI_C
                                                      core::HostRequest& bits) {
       return issue_wire(comm, size, wire, bits);
     };
+    if (messaging.net_joined) {
+      made.host.make_transport = [](unsigned design, core::Wire& wire) {
+        return std::make_unique<coll::NetTransport>(net_mail(), *net::design_at(design), wire);
+      };
+    }
     made.host.placement = [comm, size = state.size] { return placement_of(comm, size); };
   }
   made.region_bytes = config().region_bytes;

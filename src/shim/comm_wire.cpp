@@ -98,6 +98,9 @@ class CommWire final : public core::Wire {
   std::uint32_t name_at(int rank) const noexcept override {
     return ranges_[static_cast<std::size_t>(rank)].name;
   }
+  std::uint32_t job_rank(int rank) const noexcept override {
+    return static_cast<std::uint32_t>(world_[static_cast<std::size_t>(rank)]);
+  }
   Status opened() override {
     if (std::ranges::find(ranges_, kNoRange, &Range::number) == ranges_.end()) return {};
     return {StatusCode::unsupported, "nodes: no tags are left for messages between them"};

@@ -103,6 +103,8 @@ def test_page_of_traces_names_all_paths(algorithms: Algorithms) -> None:
     named = _names(_rows("tracing.md", "| path | the data goes |"))
     libraries = set(algorithms.descriptions[0]["names"])
     told = set(algorithms.paths.values()) - {""} - libraries
+    designs = set(algorithms.net_message_paths) - {"auto", "staged"}
+    told |= {f"two-level-pairs-{design}" for design in designs}
     assert named - libraries == told | {"node-pairs", "two-level-pairs", "host", "posted"}
     sources = "".join(file.read_text() for file in (REPOSITORY / "src").rglob("*.[hc]*"))
     assert all(f'"{name}"' in sources for name in named - told - libraries)

@@ -61,6 +61,22 @@ foreach(row IN ITEMS "two_level two-level any ACCORD_ALGORITHM=two-level"
     COMMAND accord_algorithms_${flavour} ${path} ${any} PRELOAD accord LABELS mpi TIMEOUT 120
     ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=0,1 ACCORD_REGION_BYTES=16K ACCORD_PARCEL_BYTES=4K ${row})
 endforeach()
+# Between these nodes by each design, and by the host MPI where a rank has no UCX.
+set(apart ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=0,1 ACCORD_REGION_BYTES=16K ACCORD_PARCEL_BYTES=4K ACCORD_UCX_TLS=tcp
+          ACCORD_PROXY_CHUNK_BYTES=16K)
+if(ACCORD_UCX_LIBRARY)
+  foreach(design IN ITEMS direct passive active1 active2)
+    accord_mpi_test(NAME mpi.${flavour}.nodes.by_${design} FLAVOUR ${flavour} RANKS ${ranks}
+      COMMAND accord_algorithms_${flavour} two-level-${design} any PRELOAD accord LABELS mpi TIMEOUT 120
+      ENVIRONMENT ${apart} ${ACCORD_UCX_ENVIRONMENT} ACCORD_ALGORITHM=two-level-${design})
+  endforeach()
+  accord_mpi_test(NAME mpi.${flavour}.nodes.by_setting FLAVOUR ${flavour} RANKS ${ranks}
+    COMMAND accord_algorithms_${flavour} two-level-passive any PRELOAD accord LABELS mpi TIMEOUT 120
+    ENVIRONMENT ${apart} ${ACCORD_UCX_ENVIRONMENT} ACCORD_ALGORITHM=two-level ACCORD_NET_DESIGN=passive ACCORD_NET_BYTES=1)
+endif()
+accord_mpi_test(NAME mpi.${flavour}.nodes.without_ucx FLAVOUR ${flavour} RANKS ${ranks}
+  COMMAND accord_algorithms_${flavour} two-level any PRELOAD accord LABELS mpi TIMEOUT 120
+  ENVIRONMENT ${apart} ACCORD_ALGORITHM=two-level-direct ACCORD_TEST_NO_UCX=1)
 foreach(row IN ITEMS "communicators" "few_tags 3")
   separate_arguments(row)
   list(POP_FRONT row name)
@@ -121,9 +137,13 @@ set_tests_properties(mpi.${flavour}.table.of_some_ranks PROPERTIES PASS_REGULAR_
   "not all ranks can read the same table.*0 failures")
 # What the library says of a call is what the call does, where memory suffices for all communicators.
 math(EXPR half "${ranks} / 2")
-foreach(row IN ITEMS "node node" "nodes nodes ACCORD_NODE_SPLIT=${half}")
+foreach(row IN ITEMS "node node" "nodes nodes ACCORD_NODE_SPLIT=${half}"
+                     "designs nodes ACCORD_NODE_SPLIT=${half} ACCORD_NET_DESIGN=auto ACCORD_UCX_TLS=tcp")
   separate_arguments(row)
   list(POP_FRONT row name which)
+  if(name STREQUAL "designs" AND NOT ACCORD_UCX_LIBRARY)
+    continue()
+  endif()
   accord_mpi_test(NAME mpi.${flavour}.explained.${name} FLAVOUR ${flavour} RANKS ${ranks}
     COMMAND accord_explained_${flavour} ${which} PRELOAD accord LABELS mpi TIMEOUT 120
     ENVIRONMENT ACCORD_RUNTIME=host ACCORD_INBOX_CALLS=1 ACCORD_DEVICE_BYTES=8G ${row})

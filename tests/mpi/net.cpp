@@ -3,7 +3,8 @@
 //
 // Messages between two nodes of pretence, one rank each: `by PATH` which way they go, and what MPI
 // promises of them all the same; `with_little_room PATH`: the same, and that room comes back from
-// receivers that do not even get a header; `sender_dies`: what its receiver is told.
+// receivers that do not even get a header; `sender_dies`: what its receiver is told;
+// `scatter_dies`: what the root of a scatterv is told, whose receiver dies.
 #include <signal.h>
 #include <unistd.h>
 
@@ -263,6 +264,34 @@ void sender_dies() {
   std::fflush(stdout);
   ::_exit(0);
 }
+
+// Which has offered what nobody fetches.
+void scatter_dies() {
+  constexpr int kCalls = 5;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const DeviceBuffer from = on_device(numbers(2, 2 * kCount));
+  const DeviceBuffer to = on_device(numbers(0));
+  const int counts[] = {kCount, kCount};
+  const int offsets[] = {0, kCount};
+  const auto scatter = [&] {
+    return MPI_Scatterv(from.pointer(), counts, offsets, MPI_INT, to.pointer(), kCount, MPI_INT, 0,
+                        MPI_COMM_WORLD);
+  };
+  for (int call = 0; call < kCalls; ++call) {
+    (void)scatter();
+    ::usleep(20000);  // for them to meet
+  }
+  check_path("two-level-pairs-direct");
+  expect(contents<int>(to) == numbers(2 + rank * kCount), "wrong data");
+  if (rank == 1) ::kill(::getpid(), SIGKILL);
+  const int code = scatter();
+  char text[MPI_MAX_ERROR_STRING] = "no error";
+  int length = 0;
+  if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
+  std::printf("%d failures; root: %s\n", failures, text);
+  std::fflush(stdout);
+  ::_exit(0);
+}
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -276,6 +305,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (test == "sender_dies") sender_dies();
+  if (test == "scatter_dies") scatter_dies();
   to_device_and_host(path);
   layouts(path);
   probes();

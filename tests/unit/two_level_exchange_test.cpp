@@ -29,6 +29,43 @@ TEST_P(AnyOrder, ends_with_the_right_bytes_call_after_call) {
   }
 }
 
+// From a parcel on the device of one leader into that of another, which reduces there.
+TEST_P(AnyOrder, ends_with_the_right_bytes_by_a_transport) {
+  const std::vector<std::vector<std::uint64_t>> placements = {
+      {1, 2}, {1, 1, 2, 2}, {1, 2, 1, 1}, {1, 2, 3, 2, 1}, {1, 1, 2, 3, 3}};
+  unsigned seed = 1000;
+  for (const auto& placement : placements) {
+    if (GetParam() == Kind::scan && !std::ranges::is_sorted(placement)) continue;
+    for (const std::size_t block_bytes : {700u, 6000u, 20000u}) {
+      Nodes nodes(placement, GetParam(), block_bytes, ++seed);
+      nodes.by_transport().run(3);
+      if (!node::goes_by_pairs(GetParam())) {
+        EXPECT_NE(nodes.offers().posted(), 0u);
+        EXPECT_EQ(nodes.offers().posted(), nodes.offers().posted_on_devices());
+      }
+      // Where some are not reached, yet, what is for these goes by messages.
+      Nodes(placement, GetParam(), block_bytes, ++seed).by_transport_or_not().run(3);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+// Neither with something on offer, nor with something that is being fetched or reduced.
+TEST(two_level_exchange, one_rank_that_stops_among_offers_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (const Kind kind : {Kind::allreduce, Kind::bcast, Kind::alltoall, Kind::gather}) {
+    for (unsigned seed = 1; seed <= 40; ++seed) {
+      Nodes nodes(placement, kind, 20000, seed);
+      if (seed % 2 == 0) nodes.by_transport_or_not();
+      nodes.by_transport().run_until_all_stop(static_cast<int>(seed % placement.size()), seed,
+                                              errors, 3);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(errors, 200);
+}
+
 INSTANTIATE_TEST_SUITE_P(two_level_exchange, AnyOrder,
                          testing::Values(Kind::allreduce, Kind::allgather, Kind::alltoall,
                                          Kind::alltoallv, Kind::gatherv, Kind::scatterv,

@@ -51,6 +51,57 @@ TEST(two_level_pairs, both_directions_go_side_by_side) {
   EXPECT_LE(sent_bytes, 4 * kParcel);
 }
 
+// Several pieces of each, from the users' memory on devices into the users' memory; in place by way
+// of parcels, as what is in no one run.
+TEST(two_level_pairs, long_ones_are_offered_from_device_to_device) {
+  unsigned seed = 300;
+  for (const auto& placement :
+       {std::vector<std::uint64_t>{1, 2}, {1, 1, 2, 2}, {1, 2, 3, 2, 1}, {1, 2, 3, 4, 5, 6}}) {
+    for (const Kind kind : {Kind::alltoallv, Kind::gatherv, Kind::scatterv}) {
+      for (const std::size_t block_bytes : {2400u, 20000u, 200000u}) {
+        Nodes nodes(placement, kind, block_bytes, ++seed);
+        nodes.by_transport().lopsided().run(3);
+        EXPECT_EQ(nodes.offers().posted() != 0, block_bytes > 3000);
+        EXPECT_EQ(nodes.offers().posted(), nodes.offers().posted_on_devices());
+        if (kind != Kind::alltoallv) continue;
+        Nodes in_place(placement, kind, block_bytes, ++seed);
+        in_place.by_transport().in_place().run(3);
+        EXPECT_EQ(in_place.offers().posted_on_devices(), 0u);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(two_level_pairs, an_offered_pair_of_another_size_is_an_error_of_its_receiver_alone) {
+  for (const std::size_t size_bytes : {1u, 2000u, 19000u, 50000u}) {
+    Nodes nodes({1, 1, 2, 2}, Kind::alltoallv, 60000, static_cast<unsigned>(size_bytes));
+    nodes.by_transport().run_with_a_mistake(0, 3, size_bytes);
+    if (testing::Test::HasFailure()) return;
+  }
+  const std::vector<std::uint64_t> placement{1, 1, 2, 2, 2};  // nothing is expected by 4 from 0
+  Nodes none_expected(placement, Kind::alltoallv, 60000, 3);
+  none_expected.by_transport().run_with_a_mistake(0, 4, 20000);
+  Nodes none_sent(placement, Kind::alltoallv, 60000, 4);
+  none_sent.by_transport().run_with_a_mistake(1, 2, 0);
+}
+
+// Neither with something on offer, nor with something that is being fetched.
+TEST(two_level_pairs, one_rank_that_stops_among_offers_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    Nodes nodes(placement, Kind::alltoallv, seed % 4 < 2 ? 60000 : 20000, seed);
+    if (seed % 2 == 0) nodes.in_place();
+    if (seed % 5 == 0) nodes.with_a_mistake(0, 1, 19000);
+    if (seed % 3 == 0) nodes.by_transport_or_not();
+    nodes.by_transport().dense().run_until_all_stop(static_cast<int>(seed % placement.size()),
+                                                    seed / 2 * 3, errors, 3);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(errors, 80);
+}
+
 // Of short pairs, one to pack all that a rank sends and one to unpack all that it receives: within
 // its node, too, where its ranks share a device.
 TEST(two_level_pairs, short_ones_are_copied_together) {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "board_transport.h"
 #include "coll/inter/exchange.h"
 #include "coll/pairs/two_level_pairs.h"
 #include "core/team.h"
@@ -174,6 +175,7 @@ class Nodes {
         kinds_{kind},
         block_bytes_(block_bytes),
         board_(seed),
+        offers_(seed),
         random_(seed) {
     for (int node = 0; node < placement_.nodes(); ++node)
       worlds_.push_back(std::make_unique<NodeWorld>(static_cast<int>(placement_.on(node).size()),
@@ -193,6 +195,17 @@ class Nodes {
     in_place_ = true;
     return *this;
   }
+  // What goes between nodes is offered, where it is long enough.
+  Nodes& by_transport() {
+    by_transport_ = true;
+    return *this;
+  }
+  // Where it reaches its receiver, which is so now and then.
+  Nodes& by_transport_or_not() {
+    offers_.reach_now_and_then();
+    return by_transport();
+  }
+  const OfferBoard& offers() const { return offers_; }
   Nodes& parcels_of(std::size_t parcel_bytes) {
     parcel_bytes_ = parcel_bytes;
     return *this;
@@ -228,6 +241,7 @@ class Nodes {
       EXPECT_EQ(ranks_[index]->now->out.read(total_bytes()), wanted) << "rank " << rank;
     }
     EXPECT_EQ(board_.unfinished(), 0u);
+    EXPECT_EQ(offers_.unfinished(), 0u);
   }
   // In all calls.
   Nodes& with_a_mistake(int from, int to, std::size_t size_bytes) {
@@ -295,6 +309,7 @@ class Nodes {
       }
     }
     EXPECT_EQ(board_.unfinished(), 0u);
+    EXPECT_EQ(offers_.unfinished(), 0u);
   }
 
   // One call, as far as it goes while nothing of this rank arrives. How much has been sent to it.
@@ -374,6 +389,7 @@ class Nodes {
       }
     }
     EXPECT_EQ(board_.unfinished(), 0u);
+    EXPECT_EQ(offers_.unfinished(), 0u);
   }
 
  private:
@@ -419,6 +435,13 @@ class Nodes {
     one.args.parcel_bytes = parcel_bytes_;
     one.args.ways.leaders_max = INT_MAX;
     one.args.host.reduce_local = add_bytes;
+    if (by_transport_) {
+      one.args.ways.between = {coll::NetWay::Way::design};
+      one.args.ways.offer_bytes = 1;
+      one.args.host.make_transport = [this, rank](unsigned, core::Wire&) {
+        return std::make_unique<BoardTransport>(offers_, rank);
+      };
+    }
     const bool is_root = rank == kRoot;
     const bool sends = is_root || (kind != Kind::bcast && kind != Kind::scatter);
     const bool receives = kind == Kind::gather ? is_root : kind != Kind::bcast || !is_root;
@@ -488,6 +511,8 @@ class Nodes {
   std::size_t wrong_bytes_ = 0;
   std::size_t block_bytes_;
   Board board_;
+  OfferBoard offers_;
+  bool by_transport_ = false;
   std::mt19937 random_;
   std::vector<std::unique_ptr<NodeWorld>> worlds_;
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -11,16 +11,45 @@
 #include "coll/inter/exchange.h"
 #include "coll/inter/plan.h"
 #include "coll/pairs/two_level_pairs.h"
+#include "coll/select/selection.h"
 #include "core/team.h"
 
 namespace accord::coll {
 namespace {
 
 constexpr const Algorithm* kThis = &algorithms::two_level;
+// Numbered as net/design.h numbers them.
+enum class Design : unsigned {
+#define DESIGN(name) name,
+#include "net/designs.def"
+#undef DESIGN
+};
 constexpr NamedVariant kVariants[] = {
     {"two-level", {.algorithm = kThis}},
     {"two-level-single-leader", {.algorithm = kThis, .one_leader = true}},
+#define DESIGN(name)                                                                            \
+  {"two-level-" #name,                                                                          \
+   {.algorithm = kThis, .between = {NetWay::Way::design, static_cast<unsigned>(Design::name)}}, \
+   "two-level-" #name},
+#include "net/designs.def"
+#undef DESIGN
 };
+
+// All ranks of the job have made ready for that, or none has.
+bool has_designs() {
+  static const bool may_be =
+      may_go_by_design({.setting = &algorithm_choice(), .table = &configured_table()});
+  return may_be;
+}
+
+// A design by name is for any size that is worth a message of its own.
+void choose_between(const Asked& asked, DeviceWays& ways) {
+  const bool is_named = asked.is(*kThis) && asked.variant.between != NetWay();
+  ways.between = !has_designs() ? NetWay{NetWay::Way::staged}
+                 : is_named     ? asked.variant.between
+                                : transport_by_setting();
+  ways.offer_bytes = is_named ? 1 : config().net_bytes;
+}
 
 bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   // Many nodes cut a message into parts that are not worth a message each: then it goes another
@@ -38,6 +67,7 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
                        asked.is(algorithms::packets) || asked.is(algorithms::library);
   if (!ways.regions || (!is_wanted && !(by_rule && is_long))) return false;
   ways.leaders_max = leaders_max;
+  choose_between(asked, ways);
   return true;
 }
 
@@ -59,7 +89,11 @@ constinit const Algorithm algorithms::two_level{
     .in_detail =
         [](const Question& question, const DeviceWays& ways) {
           const bool has_leaders = !node::goes_by_pairs(question.kind);
-          return Variant{.algorithm = kThis, .one_leader = has_leaders && ways.leaders_max == 1};
+          const bool one_leader = has_leaders && ways.leaders_max == 1;
+          const bool by_design = ways.between.way == NetWay::Way::design && !one_leader;
+          return Variant{.algorithm = kThis,
+                         .one_leader = one_leader,
+                         .between = by_design ? ways.between : NetWay()};
         },
     .make = make,
     .copier = [](core::Team& team, const CollArgs&) -> const node::Group* {
@@ -69,7 +103,8 @@ constinit const Algorithm algorithms::two_level{
         "Collects within each node at its leaders, exchanges between the nodes, and hands out "
         "within each node, in chunks that overlap. As many ranks of a node lead as every node "
         "has, each for a share (two-level-single-leader: one). Pair by pair, short blocks for "
-        "another node travel together.",
+        "another node travel together. Between the nodes long messages go by the host MPI, or by "
+        "the design of that name.",
     .steps =
         "for each chunk: a collective within the node; one or two rounds of messages between "
         "leaders, a part of the chunk for each node; a collective within the node",

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "coll/inter/parcel_copy.h"
+#include "coll/inter/transports.h"
 #include "coll/intra/node_exchange.h"
 #include "coll/tags.h"
 
@@ -28,14 +29,24 @@ core::CallEnd with_parts(core::CallEnd end, const TwoLevelPlan::Parts& parts) {
   return end;
 }
 
+// By a transport each makes a journey there and back.
+std::size_t parcel_bytes(const CollArgs& args, const NetWay& between) {
+  constexpr std::size_t kOffered = std::size_t{4} << 20;
+  const bool is_left_to_us = args.parcel_bytes == core::Placement::kParcelBytesAuto;
+  return is_left_to_us && between.way == NetWay::Way::design ? kOffered : args.parcel_bytes;
+}
+
 }  // namespace
 
 TwoLevelExchange::TwoLevelExchange(core::Team& team, const CollArgs& args)
     : group_(team.nodes.local.group),
       wire_(team.nodes.wire),
+      between_(between_nodes(args, team.regions.placement)),
+      transport_(make_transport(between_, args, *wire_)),
       args_(args),
       plan_(*args.exchange, team.regions.placement, args.rank, args.in_place, args.ways.leaders_max,
-            args.parcel_bytes),
+            parcel_bytes(args, between_)),
+      spare_(team.nodes.parcels),
       base_(team.nodes.chunks),
       lane_(team.nodes.lane),
       flights_(std::min(kFlights, plan_.chunks())) {
@@ -54,6 +65,8 @@ Status TwoLevelExchange::advance(bool& done) {
   if (done) calls_done.fetch_add(1, std::memory_order_relaxed);
   return done ? Status() : group_->check_peers();
 }
+
+const char* TwoLevelExchange::path() const noexcept { return path_of(false, between_); }
 
 void TwoLevelExchange::report() {
   log::info("nodes: {} collectives in two levels", calls_done.load(std::memory_order_relaxed));
@@ -80,9 +93,9 @@ bool TwoLevelExchange::drain(Flight& flight) {
   for (;;) {
     if (flight.state == State::between) begin_what_can(flight);
     bool complete = false;
-    // A message that has failed has ended; a short one is one of a rank that stops, too.
-    while (!poll_messages(flight, complete).ok()) flight.messages.pop_back();
-    if (!complete) return false;
+    // A short message is one of a rank that stops, too.
+    (void)poll_messages(flight, complete);
+    if (!complete || !has_reduced(flight)) return false;
     if (flight.state == State::up) {
       flight.state = State::between;
     } else if (flight.state == State::between && flight.round < flight.chunk.rounds.size()) {
@@ -109,7 +122,7 @@ void TwoLevelExchange::begin_what_can(Flight& flight) {
 // That need be no memory of a device, which may be what has failed.
 bool TwoLevelExchange::begin_drain(Flight& flight) {
   TwoLevelPlan::Chunk chunk = plan_.chunk(next_up_);
-  if (!device::staging_pool().acquire_sparse(chunk.parcel_bytes, flight.parcel).ok()) return false;
+  if (!flight.parcel.take_sparse(chunk.parcel_bytes)) return false;
   flight.number = next_up_++;
   flight.chunk = std::move(chunk);
   flight.round = 0;
@@ -145,18 +158,17 @@ Status TwoLevelExchange::begin_up(Flight& flight) {
   flight.chunk = plan_.chunk(flight.number);
   flight.round = 0;
   flight.begun = 0;
-  device::DeviceRuntime& runtime = group_->runtime();
-  ACCORD_TRY(device::staging_pool().acquire(&runtime, flight.chunk.parcel_bytes, flight.parcel));
+  ACCORD_TRY(flight.parcel.take(*group_, flight.chunk.parcel_bytes, transport_.get(), spare_));
   // What the root gathers in place lies where it ends.
   const bool gathered_in_place = args_.in_place && args_.exchange->kind == node::Kind::gather;
-  begin_local(flight, flight.chunk.up, gathered_in_place ? args_.out : args_.in, parcel_end(flight),
-              core::CallEnd::Direction::pack);
+  begin_local(flight, flight.chunk.up, gathered_in_place ? args_.out : args_.in,
+              flight.parcel.end(flight.chunk.parcel_bytes), core::CallEnd::Direction::pack);
   flight.state = State::up;
   return {};
 }
 
 Status TwoLevelExchange::begin_down(Flight& flight) {
-  begin_local(flight, flight.chunk.down, parcel_end(flight), args_.out,
+  begin_local(flight, flight.chunk.down, flight.parcel.end(flight.chunk.parcel_bytes), args_.out,
               core::CallEnd::Direction::unpack);
   flight.state = State::down;
   return {};
@@ -191,13 +203,6 @@ void TwoLevelExchange::begin_local(Flight& flight, const TwoLevelPlan::Local& lo
   flight.exchange = std::make_unique<NodeExchange>(group_, flight.local);
 }
 
-core::CallEnd TwoLevelExchange::parcel_end(const Flight& flight) const {
-  core::CallEnd end;
-  end.user = flight.parcel.data();
-  end.segment = {core::Typemap::contiguous(1), flight.chunk.parcel_bytes, 0};
-  return end;
-}
-
 Status TwoLevelExchange::move(Flight& flight, bool& moved) {
   const State before = flight.state;
   bool done = false;
@@ -212,16 +217,16 @@ Status TwoLevelExchange::move(Flight& flight, bool& moved) {
     if (flight.round == flight.chunk.rounds.size()) {
       flight.state = State::ready;
     } else {
-      const TwoLevelPlan::Round& round = flight.chunk.rounds[flight.round];
+      ACCORD_TRY(reduce(flight, done));
+      if (!done) break;
       next_round(flight);
-      for (const TwoLevelPlan::Reduction& one : round.reductions) ACCORD_TRY(reduce(flight, one));
       ACCORD_TRY(begin_round(flight));
     }
   }
   if (flight.state == State::down) {
     ACCORD_TRY(advance_local(flight, done));
     if (done) {
-      flight.parcel.reset();
+      flight.parcel.give_back(spare_);
       flight.state = State::empty;
       ++finished_;
     }
@@ -255,50 +260,7 @@ Status TwoLevelExchange::begin_round(Flight& flight) {
 void TwoLevelExchange::next_round(Flight& flight) {
   ++flight.round;
   flight.begun = 0;
-}
-
-Status TwoLevelExchange::begin_message(Flight& flight, const TwoLevelPlan::Message& message,
-                                       int tag) {
-  std::byte* const bytes = static_cast<std::byte*>(flight.parcel.data()) + message.first_bytes;
-  Pending pending;
-  if (message.sends) {
-    const std::size_t size_bytes = stopping_ ? 0 : message.length_bytes;
-    ACCORD_TRY(wire_->send(message.peer, tag, bytes, size_bytes, pending.request));
-  } else {
-    pending.expected_bytes = message.length_bytes;
-    ACCORD_TRY(wire_->receive(message.peer, tag, bytes, message.length_bytes, pending.request));
-  }
-  flight.messages.push_back(pending);
-  return {};
-}
-
-Status TwoLevelExchange::poll_messages(Flight& flight, bool& done) {
-  while (!flight.messages.empty()) {
-    Pending& last = flight.messages.back();
-    core::Completion completion;
-    ACCORD_TRY(wire_->test(last.request, done, completion));
-    if (!done) return {};
-    if (completion.received_bytes < last.expected_bytes)
-      return {StatusCode::device_error, "nodes: a rank of another node has given up"};
-    flight.messages.pop_back();
-  }
-  done = true;
-  return {};
-}
-
-// From the last source on, so that each operation has the earlier ones to its left.
-Status TwoLevelExchange::reduce(Flight& flight, const TwoLevelPlan::Reduction& reduction) {
-  if (reduction.length_bytes == 0) return {};
-  stages::enter(stages::Stage::reduce);
-  auto* const parcel = static_cast<std::byte*>(flight.parcel.data());
-  std::byte* const result = parcel + reduction.sources.back();
-  for (std::size_t left = reduction.sources.size() - 1; left-- > 0;) {
-    ACCORD_TRY(Status::from_host(
-        args_.host.reduce_local(parcel + reduction.sources[left], result, reduction.length_bytes)));
-  }
-  std::byte* const wanted = parcel + reduction.result_bytes;
-  if (wanted != result) std::memcpy(wanted, result, reduction.length_bytes);
-  return {};
+  flight.reduced = 0;
 }
 
 stages::Stage TwoLevelExchange::stage() const {

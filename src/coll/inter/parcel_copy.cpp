@@ -12,13 +12,13 @@ Status ParcelCopy::advance(bool& done) {
   stages::enter(stages::Stage::move);
   if (!std::exchange(begun_, true)) {
     const core::CopyBatch batch = copies();
-    if (!batch.empty()) ACCORD_TRY(user_.carry(batch, ticket_));
+    if (!batch.empty()) ACCORD_TRY(carrier().carry(batch, ticket_));
   }
-  return user_.copied(ticket_, done);
+  return carrier().copied(ticket_, done);
 }
 
 void ParcelCopy::stop(bool& done) {
-  if (!user_.copied(ticket_, done).ok()) done = true;
+  if (!carrier().copied(ticket_, done).ok()) done = true;
 }
 
 core::CopyBatch ParcelCopy::copies() const {

@@ -13,7 +13,7 @@ namespace accord::coll {
 class ParcelCopy final : public Exchange {
  public:
   // The packed form of `user`, to the parts of a parcel (pack) or from there (unpack). Both outlive
-  // the copy; the parcel is host memory.
+  // the copy.
   ParcelCopy(const core::CallEnd& user, const core::CallEnd& parcel,
              core::CallEnd::Direction direction) noexcept
       : user_(user), parcel_(parcel), direction_(direction) {}
@@ -23,6 +23,10 @@ class ParcelCopy final : public Exchange {
 
  private:
   core::CopyBatch copies() const;
+  // Whose runtime copies: that of the end that the CPU does not reach.
+  const core::CallEnd& carrier() const noexcept {
+    return user_.runtime != nullptr ? user_ : parcel_;
+  }
 
   const core::CallEnd& user_;
   const core::CallEnd& parcel_;

@@ -22,6 +22,10 @@ constexpr std::size_t kFirstBytesMax = Bundles::kBlockBytesMax;
 constexpr std::size_t kParcelsUnderWay = 3;
 // Long pairs that are looked at for one that may go on.
 constexpr int kPairsLookedAt = 4;
+// Of a piece that is offered: each makes a journey there and back first. No more than that where it
+// goes through page-locked memory.
+constexpr std::size_t kParcelsOfOffer = 16;
+constexpr std::size_t kOfferBytesMax = std::size_t{8} << 20;
 // Copied together: their receiver has memory for the longest first piece of each, 8 MiB.
 constexpr std::size_t kShortPairsMax = 128;
 // In a parcel, of what a copy reads or writes.
@@ -36,21 +40,24 @@ constexpr std::size_t whole_lines(std::size_t size_bytes) {
 
 }  // namespace
 
-FarPairs::FarPairs(core::Wire& wire, const core::Placement& placement,
-                   device::DeviceRuntime& runtime, const CollArgs& args, Tags tags,
-                   std::size_t near_bytes)
-    : wire_(wire),
+FarPairs::FarPairs(Links links, const core::Placement& placement, device::DeviceRuntime& runtime,
+                   const CollArgs& args, Tags tags, std::size_t near_bytes)
+    : wire_(links.wire),
+      transport_(links.transport),
       placement_(placement),
       runtime_(runtime),
       args_(args),
       tags_(tags),
       parcel_bytes_(placement.parcel_bytes(args.parcel_bytes)),
+      offer_bytes_(
+          std::max(parcel_bytes_, std::min(kParcelsOfOffer * parcel_bytes_, kOfferBytesMax))),
       near_bytes_(near_bytes) {
-  if (Bundles::pay(placement, args)) bundles_.emplace(wire, placement, runtime, args, tags.bundles);
+  if (Bundles::pay(placement, args))
+    bundles_.emplace(wire_, placement, runtime, args, tags.bundles);
 }
 
 FarPairs::Counters FarPairs::counters() noexcept {
-  return {messages_begun.load(std::memory_order_relaxed),
+  return {messages_begun.load(std::memory_order_relaxed), offers_.load(std::memory_order_relaxed),
           copies_begun.load(std::memory_order_relaxed), tries_.load(std::memory_order_relaxed),
           looks_.load(std::memory_order_relaxed)};
 }
@@ -83,6 +90,7 @@ std::vector<FarPairs::Pair> FarPairs::pairs_of(const core::CallEnd& end, bool se
                                                   sends ? peer : args_.rank, pair.size_bytes);
     pair.is_short = pair.is_bundled || pair.size_bytes <= short_bytes;
     pair.is_known = sends;
+    pair.is_offered = sends && is_to_offer(pair);
     pairs.push_back(std::move(pair));
   }
   return pairs;
@@ -111,18 +119,23 @@ std::size_t FarPairs::first_bytes_max() const noexcept {
   return std::min(kFirstBytesMax, parcel_bytes_);
 }
 
+std::size_t FarPairs::piece_bytes_max() const noexcept {
+  return transport_ != nullptr ? offer_bytes_ : parcel_bytes_;
+}
+
 // No longer than a first piece.
 std::size_t FarPairs::short_bytes_max(const CollArgs& args) noexcept {
   return std::min({kFirstBytesMax, args.parcel_bytes, config().packed_pair_bytes});
 }
 
 std::size_t FarPairs::piece_bytes(const Pair& pair) const noexcept {
-  const std::size_t most = pair.begun_bytes == 0 ? first_bytes_max() : parcel_bytes_;
+  const std::size_t by_message = pair.begun_bytes == 0 ? first_bytes_max() : parcel_bytes_;
+  const std::size_t most = pair.is_offered ? offer_bytes_ : by_message;
   return std::min(most, pair.size_bytes - pair.begun_bytes);
 }
 
 FarPairs::Piece FarPairs::begin_piece(Pair& pair) const noexcept {
-  const Piece piece{&pair, pair.begun_bytes, piece_bytes(pair), pair.is_bundled};
+  Piece piece{&pair, pair.begun_bytes, piece_bytes(pair), pair.is_bundled};
   pair.begun_bytes += piece.length_bytes;
   return piece;
 }
@@ -178,7 +191,7 @@ FarPairs::Pair* FarPairs::next_long_pair(bool sends) {
     if (pair.is_short || pair.begun_bytes == pair.size_bytes) continue;
     const bool leaves_room =
         pieces + 1 < kPiecesUnderWayMax &&
-        total_bytes + piece_bytes(pair) + parcel_bytes_ <= bytes_under_way_max();
+        total_bytes + piece_bytes(pair) + piece_bytes_max() <= bytes_under_way_max();
     if (looked_at++ > 0 && (looked_at > kPairsLookedAt || !leaves_room)) break;
     if (may_go_on(pair, sends)) return &pair;
   }
@@ -206,27 +219,37 @@ std::size_t FarPairs::ended_bytes_of(const Pair& pair, const Chunks& chunks) noe
 }
 
 std::size_t FarPairs::bytes_under_way_max() const noexcept {
-  return kParcelsUnderWay * parcel_bytes_;
+  return kParcelsUnderWay * piece_bytes_max();
 }
 
 // What is bundled is packed where it is sent, and unpacked where it came.
 Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
   const auto room_bytes = [&](const Piece& piece) {
-    if (piece.is_bundled) return std::size_t{0};
+    if (piece.is_bundled || piece.is_run) return std::size_t{0};
+    if (piece.pair->is_offered) return whole_lines(piece.length_bytes);
     const std::size_t most_bytes =
         receives && piece.first_bytes == 0 ? first_bytes_max() : piece.length_bytes;
     return whole_lines(piece.prefix_bytes()) + whole_lines(most_bytes);
   };
   std::size_t total_bytes = 0;
-  for (const Piece& piece : chunk.pieces) total_bytes += room_bytes(piece);
-  ACCORD_TRY(device::staging_pool().acquire(&runtime_, total_bytes, chunk.parcel));
+  for (Piece& piece : chunk.pieces) {
+    if (piece.pair->is_offered) find_place(receives ? args_.out : args_.in, chunk, piece);
+    total_bytes += room_bytes(piece);
+  }
+  if (total_bytes != 0)
+    ACCORD_TRY(device::staging_pool().acquire(&runtime_, total_bytes, chunk.parcel));
   auto* next_bytes = static_cast<std::byte*>(chunk.parcel.data());
   for (Piece& piece : chunk.pieces) {
     if (piece.is_bundled) {
       piece.bytes = receives ? nullptr : bundles_->place(piece.pair->peer);
       continue;
     }
-    piece.bytes = next_bytes + whole_lines(piece.prefix_bytes());
+    if (piece.pair->is_offered) {
+      piece.bytes = next_bytes;
+    } else {
+      piece.bytes = next_bytes + whole_lines(piece.prefix_bytes());
+      piece.message = piece.bytes - piece.prefix_bytes();
+    }
     next_bytes += room_bytes(piece);
   }
   return {};
@@ -240,7 +263,7 @@ Status FarPairs::copy(Direction direction, Chunk& chunk) {
   constexpr int kParcel = -1;
   std::map<int, core::CopyBatch> by_allocation;
   for (const Piece& piece : chunk.pieces) {
-    if (piece.pair->is_refused) continue;
+    if (piece.pair->is_refused || piece.is_run) continue;
     const int peer = piece.pair->peer;
     add_copies(end, *piece.pair, direction, piece.first_bytes, piece.length_bytes, piece.bytes,
                by_allocation[piece.is_bundled ? bundles_->list_of(peer, packs) : kParcel]);
@@ -275,6 +298,7 @@ Status FarPairs::begin_receives(bool& moved) {
 
 Status FarPairs::post_sends(Chunk& chunk) {
   if (std::ranges::any_of(chunk.pieces, &Piece::is_bundled)) bundles_->send();
+  if (chunk.pieces.front().pair->is_offered) return post_offer(chunk);
   std::uint64_t begun = 0;
   for (Piece& piece : chunk.pieces) {
     if (piece.is_bundled) {
@@ -284,9 +308,9 @@ Status FarPairs::post_sends(Chunk& chunk) {
     ++begun;
     if (piece.first_bytes == 0) {
       const Size size_bytes = piece.pair->size_bytes;
-      std::memcpy(piece.message(), &size_bytes, sizeof size_bytes);
+      std::memcpy(piece.message, &size_bytes, sizeof size_bytes);
     }
-    ACCORD_TRY(wire_.send(piece.pair->peer, tags_.pieces, piece.message(),
+    ACCORD_TRY(wire_.send(piece.pair->peer, tags_.pieces, piece.message,
                           piece.prefix_bytes() + piece.length_bytes, piece.request));
     piece.is_posted = true;
   }
@@ -300,10 +324,11 @@ Status FarPairs::post_receives(Chunk& chunk) {
   for (Piece& piece : chunk.pieces) {
     if (piece.is_bundled) continue;
     ++begun;
-    const std::size_t most_bytes =
-        piece.first_bytes == 0 ? sizeof(Size) + first_bytes_max() : piece.length_bytes;
+    const std::size_t most_bytes = piece.first_bytes == 0   ? sizeof(Size) + first_bytes_max()
+                                   : piece.pair->is_offered ? sizeof(Transport::Name)
+                                                            : piece.length_bytes;
     ACCORD_TRY(
-        wire_.receive(piece.pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request));
+        wire_.receive(piece.pair->peer, tags_.pieces, piece.message, most_bytes, piece.request));
     piece.is_posted = true;
   }
   messages_begun.fetch_add(begun, std::memory_order_relaxed);
@@ -323,11 +348,13 @@ Status FarPairs::poll_messages(Chunk& chunk, bool receives, bool& moved) {
       if (has_looked_) piece.bytes = const_cast<std::byte*>(bundles_->from(piece.pair->peer).bytes);
       continue;
     }
-    core::Completion completion;
-    ACCORD_TRY(wire_.test(piece.request, piece.has_ended, completion));
+    if (!piece.has_passed) {
+      core::Completion completion;
+      ACCORD_TRY(wire_.test(piece.request, piece.has_passed, completion));
+      if (piece.has_passed && receives) ACCORD_TRY(land(chunk, piece, completion.received_bytes));
+    }
+    if (piece.has_passed) ACCORD_TRY(poll_end(piece, moved));
     all_ended = all_ended && piece.has_ended;
-    moved = moved || piece.has_ended;
-    if (piece.has_ended && receives) ACCORD_TRY(land(piece, completion.received_bytes));
   }
   if (all_ended) chunk.state = Chunk::State::landed;
   return {};
@@ -366,33 +393,44 @@ Status FarPairs::poll_receives(bool& moved) {
   return {};
 }
 
-Status FarPairs::land(Piece& piece, std::size_t received_bytes) {
+Status FarPairs::land(Chunk& chunk, Piece& piece, std::size_t received_bytes) {
   const auto too_little = [] {
     return Status(StatusCode::device_error, "nodes: a rank of another node has sent too little");
   };
   if (received_bytes < piece.prefix_bytes()) return too_little();
+  if (piece.first_bytes == 0) ACCORD_TRY(learn_size(piece));
   piece.pair->is_known = true;
-  if (piece.first_bytes == 0) learn_size(piece);
   if (received_bytes == piece.prefix_bytes())
     return {StatusCode::device_error, "nodes: a rank of another node has given up"};
+  if (piece.pair->is_offered) return fetch_offer(chunk, piece, received_bytes);
   const bool is_whole = received_bytes == piece.prefix_bytes() + piece.length_bytes;
   return is_whole || piece.pair->is_refused ? Status() : too_little();
 }
 
-// Where it is not what is expected, what comes is let go.
-void FarPairs::learn_size(const Piece& piece) {
+// And whether it is offered. Where it is not what is expected, what comes is let go.
+Status FarPairs::learn_size(Piece& piece) {
   Pair& pair = *piece.pair;
-  Size sent_bytes = 0;
-  std::memcpy(&sent_bytes, piece.message(), sizeof sent_bytes);
-  if (sent_bytes == pair.size_bytes) return;
-  refuse(pair, sent_bytes, true);
-  pair.begun_bytes = piece_bytes(pair);
+  Size word = 0;
+  std::memcpy(&word, piece.message, sizeof word);
+  const Size sent_bytes = word & ~kOffered;
+  pair.is_offered = word != sent_bytes;
+  if (pair.is_offered && transport_ == nullptr)
+    return {StatusCode::device_error, "nodes: a rank of another node offers what none fetches"};
+  if (sent_bytes != pair.size_bytes) {
+    refuse(pair, sent_bytes, true);
+  } else if (!pair.is_offered) {
+    return {};
+  }
+  pair.begun_bytes = 0;
+  piece.length_bytes = piece_bytes(pair);
+  pair.begun_bytes = piece.length_bytes;
+  return {};
 }
 
 void FarPairs::refuse(Pair& pair, std::size_t sent_bytes, bool comes_by_itself) {
   keep_first(mistake_, sends_other(pair.peer, sent_bytes, pair.size_bytes));
   pair.is_refused = true;
-  pair.is_known = true;
+  pair.is_known = !comes_by_itself;  // its first piece tells how
   pair.is_short = false;
   pair.is_bundled = false;
   pair.size_bytes = comes_by_itself ? sent_bytes : 0;
@@ -435,7 +473,7 @@ void FarPairs::withdraw(const Pair& pair) {
   for (Chunk& chunk : receiving_) {
     for (Piece& piece : chunk.pieces) {
       if (piece.pair != &pair || !piece.is_posted || std::exchange(piece.has_ended, true)) continue;
-      wire_.cancel(piece.request);
+      if (!std::exchange(piece.has_passed, true)) wire_.cancel(piece.request);
     }
   }
 }

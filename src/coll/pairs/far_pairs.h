@@ -6,8 +6,11 @@
 // chunk of a pair is short and says how much comes. Pairs of no more than that are copied together,
 // in one batch from the device and in one to it, since a copy takes longer to begin and to await
 // than to run, and a device that processes share takes turns. The shortest of these have no
-// messages of their own, but travel with those of the other ranks of their node (bundles.h). A rank
-// that expects something else than it is sent gets an error, and does its other pairs all the same.
+// messages of their own, but travel with those of the other ranks of their node (bundles.h). Long
+// pairs may go by a transport (inter/transport.h): then messages only name what their receiver
+// fetches, from user memory to user memory where either end has its block in one run, else through
+// page-locked memory. A rank that expects something else than it is sent gets an error, and does
+// its other pairs all the same.
 //
 // Each rank goes through its peers by rounds, in each of which any two ranks are each other's peer,
 // and begins its chunks in that order, those of short pairs and those of long ones, but for a few
@@ -24,6 +27,7 @@
 #include <vector>
 
 #include "coll/coll_args.h"
+#include "coll/inter/transport.h"
 #include "coll/pairs/bundles.h"
 #include "coll/pairs/pair.h"
 #include "core/placement.h"
@@ -40,9 +44,15 @@ class FarPairs {
     Bundles::Tags bundles;
   };
 
+  // What a call goes by between nodes; no transport: by the wire alone, on all ranks.
+  struct Links {
+    core::Wire& wire;
+    Transport* transport;
+  };
+
   // All but the runtime, whose page-locked memory is used, outlive it. Pairs within the node of
   // `near_bytes` or more go another way.
-  FarPairs(core::Wire& wire, const core::Placement& placement, device::DeviceRuntime& runtime,
+  FarPairs(Links links, const core::Placement& placement, device::DeviceRuntime& runtime,
            const CollArgs& args, Tags tags, std::size_t near_bytes);
 
   // Whether a pair of this rank's goes this way; the others go within the node.
@@ -63,6 +73,7 @@ class FarPairs {
   // Of this process, in either direction.
   struct Counters {
     std::uint64_t messages = 0;  // of one pair
+    std::uint64_t offers = 0;    // those of them that named one
     std::uint64_t copies = 0;    // to or from their memory, each of one or several
     // Tries to begin something, and pairs looked at for that.
     std::uint64_t tries = 0;
@@ -76,9 +87,14 @@ class FarPairs {
   // Of long pairs under way in either direction: enough short ones for a network's latency.
   static constexpr std::size_t kPiecesUnderWayMax = 32;
 
+  using Size = std::uint64_t;
+  // In that of a pair.
+  static constexpr Size kOffered = Size{1} << 63;
+
   struct Pair : coll::Pair {
     bool is_short = false;         // copied together with others,
     bool is_bundled = false;       // and in no message of its own
+    bool is_offered = false;       // by the transport; its sender alone decides
     std::size_t begun_bytes = 0;   // of pieces that have been begun
     std::size_t copied_bytes = 0;  // out of the user's buffer
     bool is_known = false;         // incoming: its first piece has told its size
@@ -90,13 +106,21 @@ class FarPairs {
     std::size_t first_bytes;
     std::size_t length_bytes;
     bool is_bundled;
-    std::byte* bytes = nullptr;  // in the parcel; before those of the first, the size of the pair
+    std::byte* bytes = nullptr;    // in the parcel
+    std::byte* message = nullptr;  // these, or the name of an offer; of the first, behind its size
     core::HostRequest request = 0;
-    bool is_posted = false;  // its message has begun,
-    bool has_ended = false;  // and ended
+    bool is_posted = false;                 // its message has begun,
+    bool has_passed = false;                // and is there,
+    bool has_ended = false;                 // and so is all that it stands for
+    std::unique_ptr<Transport::End> end{};  // of an offer
+    bool is_run = false;                    // which lies in the user's memory
 
     std::size_t prefix_bytes() const noexcept { return first_bytes == 0 ? sizeof(Size) : 0; }
-    std::byte* message() const noexcept { return bytes - prefix_bytes(); }
+  };
+  // The message of a piece that is offered, of its first one with the size.
+  struct OfferNote {
+    Size size = 0;
+    Transport::Name name = 0;
   };
   // What is copied at once: a piece of a long pair, or all there is of short ones.
   struct Chunk {
@@ -104,11 +128,11 @@ class FarPairs {
     State state = State::begun;
     bool is_of_short = false;
     std::vector<Piece> pieces;
+    OfferNote note;  // where the piece is offered
     device::StagingBuffer parcel;
     device::CopyTicket ticket;
   };
   using Chunks = std::list<Chunk>;
-  using Size = std::uint64_t;
   // Places among the pairs of a direction before which all short and all long ones are begun.
   struct Left {
     std::size_t of_short = 0;
@@ -121,6 +145,7 @@ class FarPairs {
   bool is_near(int peer) const { return placement_.node(peer) == placement_.node(args_.rank); }
   std::vector<Pair> pairs_of(const core::CallEnd& end, bool sends) const;
   std::size_t first_bytes_max() const noexcept;
+  std::size_t piece_bytes_max() const noexcept;
   std::size_t piece_bytes(const Pair& pair) const noexcept;
   Piece begin_piece(Pair& pair) const noexcept;
   std::span<Pair> left(bool sends, bool is_short) noexcept;
@@ -142,8 +167,15 @@ class FarPairs {
   Status post_sends(Chunk& chunk);
   Status post_receives(Chunk& chunk);
   Status poll_messages(Chunk& chunk, bool receives, bool& moved);
-  Status land(Piece& piece, std::size_t received_bytes);
-  void learn_size(const Piece& piece);
+  Status land(Chunk& chunk, Piece& piece, std::size_t received_bytes);
+  Status learn_size(Piece& piece);
+  Status poll_end(Piece& piece, bool& moved);
+  bool is_to_offer(const Pair& pair) const;
+  net::Memory run_of(const core::CallEnd& end, const Piece& piece) const;
+  void find_place(const core::CallEnd& end, Chunk& chunk, Piece& piece) const;
+  Status post_offer(Chunk& chunk);
+  Status fetch_offer(Chunk& chunk, Piece& piece, std::size_t received_bytes);
+  Transport::Name name_in(const Piece& piece, std::size_t received_bytes) const noexcept;
   void refuse(Pair& pair, std::size_t sent_bytes, bool comes_by_itself);
   Status advance_bundles(bool& moved);
   Status look_at_bundles();
@@ -153,19 +185,23 @@ class FarPairs {
   bool may_unpack(const Chunk& chunk) const;
   void take_back(Chunk& chunk);
   bool drain(Chunk& chunk, bool receives);
+  void drain_message(Piece& piece, bool receives);
   void drain_sends();
   bool drain_receives();
   bool drain_bundles();
 
   static inline std::atomic<std::uint64_t> tries_{0};
   static inline std::atomic<std::uint64_t> looks_{0};
+  static inline std::atomic<std::uint64_t> offers_{0};
 
   core::Wire& wire_;
+  Transport* const transport_;
   const core::Placement& placement_;
   device::DeviceRuntime& runtime_;
   const CollArgs& args_;
   const Tags tags_;
   const std::size_t parcel_bytes_;
+  const std::size_t offer_bytes_;  // of a piece that is offered, at most
   const std::size_t near_bytes_;
   bool began_ = false;
   std::vector<Pair> outgoing_;  // by round

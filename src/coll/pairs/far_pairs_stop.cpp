@@ -43,35 +43,52 @@ void FarPairs::take_back(Chunk& chunk) {
 bool FarPairs::drain(Chunk& chunk, bool receives) {
   const core::CallEnd& end = receives ? args_.out : args_.in;
   bool ended = true;
+  bool moved = false;
   if (!end.copied(chunk.ticket, ended).ok()) ended = true;
   for (Piece& piece : chunk.pieces) {
     if (piece.has_ended) continue;
-    core::Completion completion;
-    const bool failed = !wire_.test(piece.request, piece.has_ended, completion).ok();
-    piece.has_ended = piece.has_ended || failed;
+    if (!piece.has_passed) drain_message(piece, receives);
+    if (piece.end) piece.end->stop();
+    if (piece.has_passed) (void)poll_end(piece, moved);
     ended = ended && piece.has_ended;
-    if (!piece.has_ended || !receives || piece.first_bytes != 0) continue;
-    piece.pair->is_known = true;
-    if (!failed) learn_size(piece);
   }
   return ended;
+}
+
+// What is offered is not fetched any more.
+void FarPairs::drain_message(Piece& piece, bool receives) {
+  core::Completion completion;
+  const bool failed = !wire_.test(piece.request, piece.has_passed, completion).ok();
+  piece.has_passed = piece.has_passed || failed;
+  if (!piece.has_passed || !receives) return;
+  if (piece.first_bytes == 0) {
+    const bool has_size = !failed && completion.received_bytes >= sizeof(Size);
+    if (has_size && !learn_size(piece).ok()) refuse(*piece.pair, 0, false);
+    piece.pair->is_known = true;
+  }
+  const Transport::Name name = failed ? 0 : name_in(piece, completion.received_bytes);
+  if (name != 0) transport_->dismiss(piece.pair->peer, name);
 }
 
 // In place of a pair's first piece its size alone, which tells how many follow; of the others
 // nothing.
 void FarPairs::drain_sends() {
-  static_assert(sizeof(Size) == sizeof(Pair::size_bytes));
   std::ranges::for_each(sending_, [this](Chunk& chunk) { take_back(chunk); });
   std::erase_if(sending_, [this](Chunk& chunk) { return drain(chunk, false); });
   for (Pair* pair = next(true); pair != nullptr && sending_.size() < kPiecesUnderWayMax;
        pair = next(true)) {
+    Chunk& chunk = sending_.emplace_back();
+    chunk.note.size = pair->size_bytes | (pair->is_offered ? kOffered : 0);
     Piece piece = begin_piece(*pair);
     piece.is_posted = core::begins_in_two_tries([&] {
-      return wire_.send(pair->peer, tags_.pieces, &pair->size_bytes, piece.prefix_bytes(),
+      return wire_.send(pair->peer, tags_.pieces, &chunk.note.size, piece.prefix_bytes(),
                         piece.request);
     });
-    if (!piece.is_posted) continue;
-    sending_.emplace_back().pieces.push_back(piece);
+    if (piece.is_posted) {
+      chunk.pieces.push_back(std::move(piece));
+    } else {
+      sending_.pop_back();
+    }
   }
 }
 
@@ -87,15 +104,15 @@ bool FarPairs::drain_receives() {
     Chunk chunk;
     if (!device::staging_pool().acquire_sparse(most_bytes, chunk.parcel).ok()) return false;
     Piece piece = begin_piece(*pair);
-    piece.bytes = static_cast<std::byte*>(chunk.parcel.data()) + piece.prefix_bytes();
+    piece.message = static_cast<std::byte*>(chunk.parcel.data());
     piece.is_posted = core::begins_in_two_tries([&] {
-      return wire_.receive(pair->peer, tags_.pieces, piece.message(), most_bytes, piece.request);
+      return wire_.receive(pair->peer, tags_.pieces, piece.message, most_bytes, piece.request);
     });
     if (!piece.is_posted) {
       pair->is_known = true;
       continue;
     }
-    chunk.pieces.push_back(piece);
+    chunk.pieces.push_back(std::move(piece));
     receiving_.push_back(std::move(chunk));
   }
   return receiving_.empty();

@@ -7,6 +7,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "coll/inter/transports.h"
 #include "coll/tags.h"
 
 namespace accord::coll {
@@ -36,6 +37,7 @@ CollArgs as_pairs(const CollArgs& args) {
   made.parcel_bytes = args.parcel_bytes;
   made.rank = args.rank;
   made.ways.lend_bytes = args.ways.lend_bytes;
+  made.ways.offer_bytes = args.ways.offer_bytes;
   // Of an alltoall in place both ends are one, and nothing else tells.
   made.in_place = args.exchange->kind == node::Kind::alltoall ? !args.in.of_send : args.in_place;
   return made;
@@ -59,13 +61,15 @@ std::size_t near_bytes(const node::Group& group, const CollArgs& args) {
 TwoLevelPairs::TwoLevelPairs(core::Team& team, const CollArgs& args)
     : placement_(team.regions.placement),
       wire_(team.nodes.wire),
+      between_(between_nodes(args, placement_)),
+      transport_(make_transport(between_, args, *wire_)),
       given_(args),
       args_(as_pairs(args)),
       near_bytes_(near_bytes(*team.nodes.local.group, args)),
       near_args_(near_args(args_, placement_.local_rank(args.rank))),
       near_(team.nodes.local.group, near_args_, near_bytes_),
-      far_(*wire_, placement_, team.nodes.local.group->runtime(), args_, next_tags(team.nodes),
-           near_bytes_) {}
+      far_({*wire_, transport_.get()}, placement_, team.nodes.local.group->runtime(), args_,
+           next_tags(team.nodes), near_bytes_) {}
 
 bool TwoLevelPairs::takes(node::Kind kind, std::size_t block_bytes, int leaders_max) noexcept {
   constexpr std::size_t kPart = 4;  // of what is worth it by way of leaders
@@ -123,13 +127,17 @@ bool TwoLevelPairs::has_block_of(int peer) const {
              : near_.has_block_of(placement_.local_rank(peer));
 }
 
+const char* TwoLevelPairs::path() const noexcept {
+  return path_of(node::goes_by_pairs(args_.exchange->kind), between_);
+}
+
 void TwoLevelPairs::report() {
   const FarPairs::Counters far = FarPairs::counters();
   log::info(
       "nodes: {} collectives pair by pair, {} messages for them of one pair and {} of several, {} "
-      "copies",
+      "offers, {} copies",
       pairwise_calls_done.load(std::memory_order_relaxed), far.messages, Bundles::messages(),
-      far.copies);
+      far.offers, far.copies);
 }
 
 }  // namespace accord::coll

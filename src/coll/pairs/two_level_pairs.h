@@ -3,10 +3,11 @@
 //
 // A collective that goes pair by pair (pair.h) on a communicator that spans nodes: pairs within a
 // node from device to device (pairwise_exchange.h), the others by messages (far_pairs.h), both at
-// once. Where ranks of the node share a device its short pairs go by messages, too: with those for
-// other nodes they are one copy from the device and one to it, instead of several for which the
-// ranks take turns. Long equal blocks of an alltoall go so as well: each is for one rank, and by
-// way of leaders (inter/exchange.h) it is copied twice more.
+// once. Long ones go by a transport where one is asked for (inter/transports.h). Where ranks of the
+// node share a device its short pairs go by messages, too: with those for other nodes they are one
+// copy from the device and one to it, instead of several for which the ranks take turns. Long equal
+// blocks of an alltoall go so as well: each is for one rank, and by way of leaders
+// (inter/exchange.h) it is copied twice more.
 #pragma once
 
 #include <memory>
@@ -29,9 +30,7 @@ class TwoLevelPairs final : public Exchange {
   Status advance(bool& done) override;
   void stop(bool& done) override;
   bool has_block_of(int peer) const override;
-  const char* path() const noexcept override {
-    return node::goes_by_pairs(args_.exchange->kind) ? "two-level-pairs" : "two-level";
-  }
+  const char* path() const noexcept override;
 
   // Says how many of this process have ended; info.
   static void report();
@@ -42,6 +41,8 @@ class TwoLevelPairs final : public Exchange {
 
   const core::Placement& placement_;
   std::shared_ptr<core::Wire> wire_;
+  const NetWay between_;
+  std::unique_ptr<Transport> transport_;
   const CollArgs& given_;
   CollArgs args_;                 // the same, with ends whose blocks are those of the ranks
   const std::size_t near_bytes_;  // from which on a pair within the node goes as such

@@ -203,17 +203,20 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .can_be_cut = can_be_cut(*kind)};
   const Reach node{.packets = devices_take_packets(), .in_turns = take_long_turns(ranks)};
   const Variant variant = outcome(question, asked, node);
-  Json answer = {{"collective", collective},
-                 {"ranks", ranks},
-                 {"size_bytes", size_bytes},
-                 {"algorithm", name_of(variant)},
-                 {"as_asked", asked.is_automatic() || asked.is(*variant.algorithm)},
-                 {"across_nodes", name_of(outcome(question, asked, {.one_node = false}))},
-                 {"asked", name_of(asked.variant)},
-                 {"origin", name_of(asked.origin)},
-                 {"reason", reason_of(asked.origin, kRuleOfCollectives)},
-                 {"rule", name_of(outcome(question, Asked{}, node))},
-                 {"table", config().table}};
+  Json answer = {
+      {"collective", collective},
+      {"ranks", ranks},
+      {"size_bytes", size_bytes},
+      {"algorithm", name_of(variant)},
+      {"as_asked", asked.is_automatic() || asked.is(*variant.algorithm)},
+      {"across_nodes",
+       name_of(outcome(question, asked,
+                       {.one_node = false, .has_rdma = device::rdma_adapter_on_machine()}))},
+      {"asked", name_of(asked.variant)},
+      {"origin", name_of(asked.origin)},
+      {"reason", reason_of(asked.origin, kRuleOfCollectives)},
+      {"rule", name_of(outcome(question, Asked{}, node))},
+      {"table", config().table}};
   add_problems(answer, problem);
   // Which operations and types a library has, only the call itself tells.
   if (asked.variant.library != nullptr) {

@@ -243,6 +243,13 @@ Variant AlgorithmChoice::of(Kind kind) const {
   return last == of_kinds_.rend() ? of_all_ : last->variant;
 }
 
+bool AlgorithmChoice::has_design() const {
+  return of_net_messages_.way == NetWay::Way::design ||
+         std::ranges::any_of(kKinds, [this](const NamedKind& row) {
+           return of(row.value).between.way == NetWay::Way::design;
+         });
+}
+
 bool AlgorithmChoice::any() const {
   const auto is_asked_for = [this](const NamedKind& row) { return of(row.value) != Variant(); };
   return of_messages_ != MessageWay::automatic || of_net_messages_ != NetWay() ||

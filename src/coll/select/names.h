@@ -32,16 +32,7 @@ inline constexpr int kRanksOfMessage = 2;
 std::optional<MessageWay> find_message_way(std::string_view name);
 const char* name_of(MessageWay way);
 
-// The ways of a message from a device to a rank of another node: through the host MPI, or by a
-// design of net/designs.def. Such calls are "net_send".
-struct NetWay {
-  enum class Way { automatic, staged, design };
-
-  Way way = Way::automatic;
-  unsigned design = 0;  // its number; design only
-
-  bool operator==(const NetWay&) const = default;
-};
+// Messages from a device to a rank of another node are "net_send".
 inline constexpr std::string_view kNetMessages = "net_send";
 std::optional<NetWay> find_net_way(std::string_view name);
 const char* name_of(const NetWay& way);
@@ -83,6 +74,8 @@ class AlgorithmChoice {
   Variant of(node::Kind kind) const;
   MessageWay of_messages() const noexcept { return of_messages_; }
   const NetWay& of_net_messages() const noexcept { return of_net_messages_; }
+  // Something goes by a design between nodes.
+  bool has_design() const;
   // Something is not automatic.
   bool any() const;
   // Equal exactly where the choices are.

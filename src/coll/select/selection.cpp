@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "base/config.h"
+#include "device/quick_copy.h"
 #include "device/registry.h"
 #include "node/outbox.h"
-#include "device/quick_copy.h"
 
 namespace accord::coll {
 namespace {
@@ -127,7 +127,8 @@ const Algorithm& select(const Situation& situation) noexcept {
 }
 
 Variant outcome(const Question& question, const Asked& asked, Reach reach) {
-  const DeviceWays ways = device_ways(question, asked);
+  DeviceWays ways = device_ways(question, asked);
+  if (ways.between == NetWay()) ways.between = transport_by_network(reach.has_rdma);
   const bool by_pairs = node::goes_by_pairs(question.kind);
   // Pair by pair it is the longest pairs that make a call worth it.
   const bool all_short = by_pairs && question.longest_bytes < config().node_bytes;
@@ -225,11 +226,20 @@ NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFa
   return facts.has_idle_core || is_wish ? way : without_core(way);
 }
 
+NetWay transport_by_setting() {
+  return config().net_design == "table" ? NetWay{NetWay::Way::staged} : named_way();
+}
+
+// Where CPUs do the network's work a design costs what staging does, or more.
+NetWay transport_by_network(bool has_rdma) {
+  const NetWay staged{NetWay::Way::staged};
+  return has_rdma ? find_net_way("direct").value_or(staged) : staged;
+}
+
 // The info of a communicator comes later than this has to be known.
 bool may_go_by_design(const Sources& sources) {
   const std::string& name = config().net_design;
-  const bool is_asked_for =
-      sources.setting != nullptr && sources.setting->of_net_messages().way == NetWay::Way::design;
+  const bool is_asked_for = sources.setting != nullptr && sources.setting->has_design();
   const bool by_table = sources.table != nullptr && sources.table->has_design();
   return is_asked_for || (name != "host" && (name != "table" || by_table));
 }

@@ -47,6 +47,7 @@ struct Reach {
   bool one_node = true;
   bool packets = true;    // between all devices (device/packet_reach.h)
   bool in_turns = false;  // are ranks of one node at work on their device (device/kernel_place.h)
+  bool has_rdma = false;  // every node, an adapter that does
 };
 Variant outcome(const Question& question, const Asked& asked, Reach reach = {});
 
@@ -73,7 +74,11 @@ struct NetFacts {
   bool has_idle_core = true;  // its node, for a proxy
 };
 NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFacts& facts);
-// Whether some message may have to go by a design.
+// What goes between nodes in a collective that is not asked to go by a certain design: as
+// ACCORD_NET_DESIGN says; automatic: by what the network is like.
+NetWay transport_by_setting();
+NetWay transport_by_network(bool has_rdma);
+// Whether some message, or what goes between nodes in a collective, may have to go by a design.
 bool may_go_by_design(const Sources& sources);
 
 // The table that ACCORD_TABLE names, read once; empty where there is none or it cannot be used,

@@ -181,9 +181,12 @@ const Table::NetRange* Table::find_net_message(std::size_t size_bytes) const noe
 }
 
 bool Table::has_design() const noexcept {
-  return std::ranges::any_of(net_messages_, [](const NetRange& range) {
-    return range.algorithm.way == NetWay::Way::design;
-  });
+  const auto by_design = [](const NetWay& way) { return way.way == NetWay::Way::design; };
+  return std::ranges::any_of(net_messages_, by_design, &NetRange::algorithm) ||
+         std::ranges::any_of(rows_, [&](const Row& row) {
+           return std::ranges::any_of(row.ranges, by_design,
+                                      [](const Range& range) { return range.algorithm.between; });
+         });
 }
 
 std::uint64_t Table::hash() const noexcept {
