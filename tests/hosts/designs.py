@@ -11,8 +11,9 @@ them. Symmetric, an adapter reads device memory as fast as it writes it.
 With --machine each host has one link, whose rate is that of the machine's network, and the host runtime has copies and
 adapters of that machine (src/device/host/machines.def, ACCORD_HOST_MACHINE), as many times slower as --slowdown says.
 
-What goes between two hosts: messages from device to device, and from device to host memory; and collectives and a stencil's
-exchange of more ranks, written as messages. Records go to DIRECTORY/<what>-<links>.jsonl, a way a design, in place of those
+What goes between two hosts: messages from device to device, and from device to host memory; collectives and a stencil's
+exchange of more ranks, written as messages; and Accord's own collectives (as in "collectives:2,2"), whose step between nodes goes
+by the design. Records go to DIRECTORY/<what>-<links>.jsonl, a way a design, in place of those
 of the same design that are there already.
 """
 
@@ -33,26 +34,33 @@ OUT_OF_DEVICE = {"asymmetric": MB_OUT_OF_DEVICE, "symmetric": MB_INTO_DEVICE}
 MACHINES = Path(__file__).resolve().parents[2] / "src/device/host/machines.def"
 MESSAGES = ["latency", "bandwidth", "bibandwidth"]
 COLLECTIVES = ["alltoall", "gather", "allgather", "stencil"]
+OWN = "collectives"
+OWN_COLLECTIVES = ["alltoallv", "alltoall", "allgather", "bcast", "gather", "allreduce"]
 
 
 @dataclass(frozen=True)
 class Comparison:
+    text: str
     name: str
     ranks: str
     bench: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str, sizes: str | None) -> Comparison:
-        """device, host, or the ranks of each host, as in 4,4; sizes as in 64K,4M."""
+        """device, host, or the ranks of each host, as in 4,4 or collectives:4,4; sizes as in 64K,4M."""
         is_pair = text in ("device", "host")
         least, most = (sizes or ("1K,4M" if is_pair else "64K,256K")).split(",")
         size = ["--min", least, "--max", most, "--factor", "4"]
         if is_pair:
             size += ["--window", "4"]
             memory = ["--send-memory", "device", "--recv-memory", text]
-            return cls(text, "1,1", (*MESSAGES, *size, *memory))
+            return cls(text, text, "1,1", (*MESSAGES, *size, *memory))
+        if text.startswith(OWN):
+            ranks = text.removeprefix(f"{OWN}:")
+            name = text.replace(":", "-").replace(",", "+")
+            return cls(text, name, ranks, (*OWN_COLLECTIVES, *size, "--memory", "device"))
         rest = ["--memory", "device", "--peer", "messages"]
-        return cls(text.replace(",", "+"), text, (*COLLECTIVES, *size, *rest))
+        return cls(text, text.replace(",", "+"), text, (*COLLECTIVES, *size, *rest))
 
 
 def networks() -> dict[str, int]:
@@ -89,7 +97,7 @@ def arguments() -> argparse.Namespace:
         "--what",
         nargs="+",
         default=["device", "host", "2,2", "4,4", "8,8"],
-        help="device, host, or ranks of each host (default: %(default)s)",
+        help="device, host, or ranks of each host, alone or behind collectives: (default: %(default)s)",
     )
     parser.add_argument(
         "--table",
@@ -140,14 +148,16 @@ def settings_of(
 def measure(
     options: argparse.Namespace, what: Comparison, links: str, design: str
 ) -> list[dict]:
-    bench = [*what.bench, "--seconds", options.seconds, "--warmup", "1"]
+    # Ranks meet in their first calls.
+    warmup = "4" if what.name.startswith(OWN) else "1"
+    bench = [*what.bench, "--seconds", options.seconds, "--warmup", warmup]
     shape = shape_of(options, what, links)
     settings = settings_of(options, what, links, design)
     found = run_bench(options, shape, bench, settings)
     return [
         in_place(options, record, what, links, design, shape)
         for record in found
-        if "median_us" in record and is_of_design(record)
+        if "median_us" in record and (what.name.startswith(OWN) or is_of_design(record))
     ]
 
 
@@ -186,7 +196,7 @@ def in_place(
         "mpi_library": record["mpi_library"].split(",")[0],
         "settings": {},
         "table": Path(record["table"]).name,
-        "command": f"designs.py --what {what.ranks if '+' in what.name else what.name} {command}",
+        "command": f"designs.py --what {what.text} {command}",
         "date": "",
         "measured": record["date"],
         "hosts": shape,
