@@ -24,7 +24,7 @@ FUNCTIONS = json.loads((Path(__file__).parent / "mpi_functions.json").read_text(
 BUFFER_NAMES = ("sendbuf", "recvbuf", "buffer")
 # Calls that make a communicator without all ranks of another one, and what tells two such calls apart.
 MADE_BY_MEMBERS = {"Comm_create_group": "tag", "Intercomm_create": "tag", "Comm_create_from_group": "name", "Intercomm_create_from_groups": "name"}
-ORIGIN_NAMES = ("origin_addr", "result_addr", "compare_addr")
+ORIGIN_NAMES = ("origin_addr", "compare_addr", "result_addr")
 
 
 class Prototype:
@@ -220,12 +220,15 @@ def no_twin_wrapper(prototype: Prototype) -> str:
 
 def origin_wrapper(prototype: Prototype) -> str:
     base = prototype.name.removeprefix("MPI_").removesuffix("_c")
-    names = [name for name in prototype.names if name in ORIGIN_NAMES]
-    tests = " || ".join(f"device::must_stage({name})" for name in names)
-    arguments = ", ".join(f'{{"{name}", {name}}}' for name in names[:2])
+    kind = base.lower() if base[0] != "R" else base[1:]
+    # Open MPI has misspelt one.
+    fields = ", ".join(f".{name.replace('cout', 'count')} = {name}" for name in prototype.names if name not in ("win", "request"))
+    pointers = ", ".join(f"[[maybe_unused]] void* {name}" if name in prototype.names else "void*" for name in ORIGIN_NAMES)
+    request = "request" if "request" in prototype.names else "nullptr"
     return (f"inline int {base}({prototype.declaration}) {{\n"
-            f'  if ({tests}) return refuse_device(win, "MPI_{base}", {arguments});\n'
-            f"  return host::{base}({prototype.arguments});\n}}\n")
+            f"  const OneSided call{{.kind = OneSided::Kind::{kind}, {fields}}};\n"
+            f'  return one_sided("MPI_{base}", call, win, {request}, [=]({pointers}) {{\n'
+            f"    return host::{base}({prototype.arguments}); }});\n}}\n")
 
 
 def file_wrapper(prototype: Prototype, treatment: str) -> str:

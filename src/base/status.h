@@ -22,6 +22,8 @@ enum class StatusCode {
   device_error,  // an accelerator's driver reported an error
   network,       // a transfer between nodes has failed, or its other end is gone
   unsupported,
+  out_of_window,  // a one-sided operation beyond what its target has exposed
+  no_epoch,       // a one-sided call out of its place
 };
 
 class [[nodiscard]] Status {

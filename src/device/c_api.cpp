@@ -57,6 +57,8 @@ int error_code(StatusCode code) {
     case StatusCode::mismatch:
     case StatusCode::truncated:
     case StatusCode::network:
+    case StatusCode::out_of_window:
+    case StatusCode::no_epoch:
     case StatusCode::invalid_argument:
       break;
   }

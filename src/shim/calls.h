@@ -11,6 +11,7 @@
 #include "shim/comm_info.h"
 #include "shim/environment.h"
 #include "shim/error_handlers.h"
+#include "shim/files.h"
 #include "shim/kept_handles.h"
 #include "shim/lineage.h"
 #include "shim/local_calls.h"
@@ -20,7 +21,7 @@
 #include "shim/receives.h"
 #include "shim/request_calls.h"
 #include "shim/sendrecv.h"
-#include "shim/windows_and_files.h"
+#include "shim/windows.h"
 
 namespace accord::shim {
 // A wrapper's lambdas name the pointers they are given as the call names its buffers.

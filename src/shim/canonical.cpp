@@ -252,11 +252,43 @@ Canonical canonical(MPI_Datatype datatype) {
 
 }  // namespace
 
+namespace {
+
+std::span<const MPI_Op> known_ops() {
+  static const MPI_Op list[] = {MPI_SUM,  MPI_PROD, MPI_MIN, MPI_MAX,  MPI_LAND,   MPI_LOR,
+                                MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC};
+  return list;
+}
+
+}  // namespace
+
 std::uint32_t canonical_op(MPI_Op op) {
-  const MPI_Op list[] = {MPI_SUM,  MPI_PROD, MPI_MIN, MPI_MAX,  MPI_LAND,   MPI_LOR,
-                         MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC};
-  const auto found = std::find(std::begin(list), std::end(list), op);
-  return found == std::end(list) ? 0 : static_cast<std::uint32_t>(found - std::begin(list) + 1);
+  const auto list = known_ops();
+  const auto found = std::ranges::find(list, op);
+  return found == list.end() ? 0 : static_cast<std::uint32_t>(found - list.begin() + 1);
+}
+
+MPI_Op op_of_number(std::uint32_t number) {
+  const auto list = known_ops();
+  return number == 0 || number > list.size() ? MPI_OP_NULL : list[number - 1];
+}
+
+MPI_Datatype type_of_number(std::uint32_t number) {
+  const auto list = known_types();
+  return number == 0 || number > list.size() ? MPI_DATATYPE_NULL : list[number - 1].datatype;
+}
+
+std::uint32_t number_of_element(MPI_Datatype datatype) {
+  const std::uint32_t number = canonical_type(datatype);
+  const auto named = static_cast<std::uint32_t>(known_types().size());
+  if (number <= named) return number;
+  constexpr int kClasses[] = {MPI_TYPECLASS_REAL, MPI_TYPECLASS_COMPLEX, MPI_TYPECLASS_INTEGER};
+  int size_bytes = 0;
+  MPI_Datatype same = MPI_DATATYPE_NULL;
+  const bool found =
+      host::Type_size(datatype, &size_bytes) == MPI_SUCCESS &&
+      host::Type_match_size(kClasses[number - named - 1], size_bytes, &same) == MPI_SUCCESS;
+  return found ? canonical_type(same) : 0;
 }
 
 const char* op_word(MPI_Op op) {

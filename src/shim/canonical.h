@@ -17,6 +17,14 @@ namespace accord::shim {
 // 0 for a user-defined operation.
 std::uint32_t canonical_op(MPI_Op op);
 
+// The other way; null handles for other numbers.
+MPI_Op op_of_number(std::uint32_t number);
+MPI_Datatype type_of_number(std::uint32_t number);
+
+// The number of a predefined type, by one of the same size where it is Fortran's of a given
+// precision, whose handles differ from rank to rank; 0 where there is none.
+std::uint32_t number_of_element(MPI_Datatype datatype);
+
 // For people: sum.
 const char* op_word(MPI_Op op);
 

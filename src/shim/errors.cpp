@@ -27,6 +27,10 @@ int error_class(StatusCode code) {
       return MPI_ERR_BUFFER;
     case StatusCode::truncated:
       return MPI_ERR_TRUNCATE;
+    case StatusCode::out_of_window:
+      return MPI_ERR_RMA_RANGE;
+    case StatusCode::no_epoch:
+      return MPI_ERR_RMA_SYNC;
     default:
       return MPI_ERR_OTHER;
   }
@@ -225,11 +229,15 @@ void raise_code(MPI_Comm comm, int code) {
 }
 
 int raise_on_window(MPI_Win window, const Status& status) {
+  return raise_on_window(window, status, core::call_site);
+}
+
+int raise_on_window(MPI_Win window, const Status& status, const core::CallSite& site) {
   if (status.ok()) return MPI_SUCCESS;
   if (status.code() == StatusCode::host_mpi) return status.host_code();
   return raise_through<MPI_Win>(
-      {status.code(), words_of(core::call_site, window_words(window), status.message())},
-      MPI_COMM_WORLD, window,
+      {status.code(), words_of(site, window_words(window), status.message())}, MPI_COMM_WORLD,
+      window,
       [](MPI_Win handle, MPI_Errhandler* handler) {
         return host::Win_get_errhandler(handle, handler);
       },

@@ -28,6 +28,7 @@ void raise_code(MPI_Comm comm, int code);
 // The same for calls on windows and files (in some ABIs all handles are one type, so these are no
 // overloads).
 int raise_on_window(MPI_Win window, const Status& status);
+int raise_on_window(MPI_Win window, const Status& status, const core::CallSite& site);
 int raise_on_file(MPI_File file, const Status& status);
 int raise_on_file(MPI_File file, const Status& status, const core::CallSite& site);
 

@@ -41,6 +41,7 @@
 #include "shim/partitioned.h"
 #include "shim/private_comm.h"
 #include "shim/typemap.h"
+#include "shim/windows.h"
 #include "shim/world_ranks.h"
 
 namespace accord::shim {
@@ -468,6 +469,7 @@ void stop_runtime() {
   Runtime& here = runtime();
   if (!here.port.world_model) return;
   stop_messages();
+  stop_windows();
   here.engine.wait_until([&] { return here.engine.idle(); });
   here.engine.stop_thread();
   coll::CclAlarm::stop_all();

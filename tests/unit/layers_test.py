@@ -23,6 +23,7 @@ BELOW = {
     "coll": {"base", "device", "ccl", "net", "node", "core"},
     "p2p": {"base", "device", "net", "node", "proxy", "core"},
     "partitioned": {"base", "device", "node", "core"},
+    "rma": {"base", "device", "node", "core"},
     # preload: shim_abi.h only
     "shim": {
         "base",
@@ -35,6 +36,7 @@ BELOW = {
         "coll",
         "p2p",
         "partitioned",
+        "rma",
         "preload",
     },
     "preload": {"base", "device"},

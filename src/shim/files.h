@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Windows on device memory are not supported yet: a clear error through the window's (or the
-// communicator's) handler, on every rank of a collective call, and never a crash. File buffers are
-// staged.
+// Buffers of files are staged.
 #pragma once
 
 #include <mpi.h>
@@ -18,39 +16,6 @@
 #include "shim/point_to_point.h"
 
 namespace accord::shim {
-
-inline Status no_device_memory() {
-  return {StatusCode::unsupported, "device memory in a window is not supported"};
-}
-inline int refuse_device(MPI_Win win, const char* name, core::CallSite::Argument first,
-                         core::CallSite::Argument second = {}) {
-  const core::CallScope scope(name, first, second);
-  return raise_on_window(win, no_device_memory());
-}
-
-template <class S, class D>
-int Win_create(void* base, S size, D disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  if (const int code = wait_for_turn(comm); code != MPI_SUCCESS) return code;
-  const Region region(engine());
-  const CommState* state = comm_state(comm);
-  if (state != nullptr && !state->inter) {
-    // All ranks refuse together: the others would wait for one that returned alone.
-    int refused = size > 0 && device::must_stage(base) ? 1 : 0;
-    if (const int code = host::Allreduce(MPI_IN_PLACE, &refused, 1, MPI_INT, MPI_MAX, comm))
-      return code;
-    if (refused != 0) {
-      const core::CallScope scope("MPI_Win_create", {"base", base});
-      return raise(comm, no_device_memory());
-    }
-  }
-  return host::Win_create(base, size, disp_unit, info, comm, win);
-}
-
-inline int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  if (size > 0 && device::must_stage(base))
-    return refuse_device(win, "MPI_Win_attach", {"base", base});
-  return host::Win_attach(win, base, size);
-}
 
 // What a status says of a read is for the user alone: at the end of a file Open MPI and MPICH tell
 // of more than there was, Open MPI's requests leave parts of it unset, and a read that has failed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
-#include "shim/windows_and_files.h"
+#include "shim/files.h"
 
 namespace accord::shim {
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What the ranks of a window send each other where an origin does not reach the target's memory
+// itself: a header, and what is long after it as a second message. Plain bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rma/target.h"
+
+namespace accord::rma::message {
+
+enum class Kind : std::uint32_t { put, get, update, fetch, compare, lock, unlock, reply };
+
+struct Header {
+  Kind kind = Kind::reply;
+  std::int32_t from = -1;
+  std::uint64_t number = 0;      // of the question, which its reply repeats
+  std::uint64_t body_bytes = 0;  // pieces, then data
+  std::uint64_t pieces = 0;
+  Update update;
+  LockKind lock = LockKind::shared;
+  std::uint32_t code = 0;  // a StatusCode, of replies
+  char text[108] = "";
+};
+
+// A header and a body that is short enough to follow it at once.
+struct Packet {
+  static constexpr std::size_t kShortBytes = 1024;
+  Header header;
+  std::byte body[kShortBytes];
+
+  std::size_t size_bytes() const noexcept {
+    return sizeof header + (header.body_bytes <= kShortBytes ? header.body_bytes : 0);
+  }
+};
+
+// Tags of the wire.
+inline constexpr int kPacketTag = 0;
+inline constexpr int kBodyTag = 1;
+
+}  // namespace accord::rma::message

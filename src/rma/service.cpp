@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "rma/service.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace accord::rma {
+
+using message::Kind;
+
+Status Service::open() { return receive_next(); }
+
+void Service::close() noexcept { is_closed_.store(true, std::memory_order_release); }
+
+Status Service::ask(int target, const Question& question, Result result,
+                    const std::shared_ptr<Progress>& progress) {
+  Header header = question.header;
+  header.pieces = question.pieces.size();
+  const auto pieces = std::as_bytes(question.pieces);
+  Bytes body;
+  body.reserve(pieces.size() + question.data.size() + question.compare.size());
+  body.insert(body.end(), pieces.begin(), pieces.end());
+  body.insert(body.end(), question.data.begin(), question.data.end());
+  body.insert(body.end(), question.compare.begin(), question.compare.end());
+  const std::lock_guard<std::mutex> locked(mutex_);
+  ACCORD_TRY(broken_);
+  header.number = ++numbers_;
+  progress->left.fetch_add(1, std::memory_order_relaxed);
+  peers_[static_cast<std::size_t>(target)].asked.fetch_add(1, std::memory_order_relaxed);
+  asked_.emplace(header.number, Asked{target, std::move(result), progress});
+  const Status sent = send(target, header, std::move(body));
+  if (sent.ok()) return {};
+  asked_.erase(header.number);
+  progress->left.fetch_sub(1, std::memory_order_relaxed);
+  peers_[static_cast<std::size_t>(target)].asked.fetch_sub(1, std::memory_order_relaxed);
+  return sent;
+}
+
+Status Service::take_error(int target) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  return std::exchange(peers_[static_cast<std::size_t>(target)].error, Status());
+}
+
+// With the lock held.
+Status Service::send(int to, Header header, Bytes body) {
+  header.from = rank_;
+  header.body_bytes = body.size();
+  Outgoing& out = sends_.emplace_back();
+  out.packet = std::make_unique<Packet>();
+  out.packet->header = header;
+  const bool is_short = body.size() <= Packet::kShortBytes;
+  if (is_short && !body.empty()) std::memcpy(out.packet->body, body.data(), body.size());
+  if (!is_short) out.body = std::move(body);
+  const Status sent = wire_->send(to, message::kPacketTag, out.packet.get(),
+                                  out.packet->size_bytes(), out.requests[out.left]);
+  if (!sent.ok()) {
+    sends_.pop_back();
+    return sent;
+  }
+  ++out.left;
+  if (is_short) return {};
+  // Its receiver waits for this one: after an error all is lost.
+  broken_ = wire_->send(to, message::kBodyTag, out.body.data(), out.body.size(), out.requests[1]);
+  if (broken_.ok()) ++out.left;
+  return broken_;
+}
+
+Status Service::receive_next() {
+  return wire_->receive(core::Wire::kAnyRank, message::kPacketTag, &packet_, sizeof packet_, next_);
+}
+
+core::Operation::Phase Service::advance(core::HostPort&) {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  if (is_closed_.load(std::memory_order_acquire)) return end_all();
+  if (!broken_.ok()) return Phase::issued;
+  Status status = receive();
+  if (status.ok()) status = look_at_sends();
+  if (status.ok()) status = serve();
+  if (status.ok()) status = grant_locks();
+  if (!status.ok()) fail(status);
+  return Phase::issued;
+}
+
+// What has been sent is there: its receivers have said so.
+core::Operation::Phase Service::end_all() {
+  if (broken_.ok()) keep_first(broken_, look_at_sends());
+  if (broken_.ok() && !sends_.empty()) return Phase::issued;
+  wire_->cancel_named(next_);
+  return Phase::done;
+}
+
+// Nothing can be expected any more.
+void Service::fail(const Status& status) {
+  broken_ = status;
+  for (auto& [number, asked] : asked_) {
+    keep_first(asked.progress->status, status);
+    asked.progress->left.fetch_sub(1, std::memory_order_release);
+  }
+  asked_.clear();
+  for (Peer& peer : peers_) {
+    peer.error = status;
+    peer.asked.store(0, std::memory_order_release);
+  }
+}
+
+Status Service::receive() {
+  constexpr int kPacketsPerPass = 64;
+  for (int i = 0; i < kPacketsPerPass; ++i) {
+    bool done = false;
+    core::Completion completion;
+    ACCORD_TRY(wire_->test(next_, done, completion));
+    if (!done) return {};
+    ACCORD_TRY(accept(packet_.header));
+    ACCORD_TRY(receive_next());
+  }
+  return {};
+}
+
+Status Service::accept(const Header& header) {
+  Peer& peer = peers_[static_cast<std::size_t>(header.from)];
+  Incoming& incoming = peer.incoming.emplace_back();
+  incoming.header = header;
+  incoming.body.resize(header.body_bytes);
+  if (header.body_bytes == 0) return {};
+  if (header.body_bytes <= Packet::kShortBytes) {
+    std::memcpy(incoming.body.data(), packet_.body, header.body_bytes);
+    return {};
+  }
+  incoming.is_there = false;
+  return wire_->receive(header.from, message::kBodyTag, incoming.body.data(), header.body_bytes,
+                        incoming.request);
+}
+
+Status Service::look_at_sends() {
+  for (auto out = sends_.begin(); out != sends_.end();) {
+    while (out->left > 0) {
+      bool done = false;
+      core::Completion completion;
+      ACCORD_TRY(wire_->test(out->requests[out->left - 1], done, completion));
+      if (!done) break;
+      --out->left;
+    }
+    out = out->left == 0 ? sends_.erase(out) : std::next(out);
+  }
+  return {};
+}
+
+Status Service::serve() {
+  for (Peer& peer : peers_) {
+    while (!peer.incoming.empty()) {
+      Incoming& first = peer.incoming.front();
+      if (!first.is_there) {
+        core::Completion completion;
+        ACCORD_TRY(wire_->test(first.request, first.is_there, completion));
+        if (!first.is_there) break;
+      }
+      ACCORD_TRY(handle(first));
+      peer.incoming.pop_front();
+    }
+  }
+  return {};
+}
+
+Status Service::answer(const Header& question, const Status& outcome, Bytes body) {
+  Header reply;
+  reply.number = question.number;
+  reply.code = static_cast<std::uint32_t>(outcome.code());
+  const std::size_t length = std::min(outcome.message().size(), sizeof reply.text - 1);
+  std::memcpy(reply.text, outcome.message().data(), length);
+  return send(question.from, reply, std::move(body));
+}
+
+Status Service::do_update(const Header& header, std::span<const Piece> pieces,
+                          const std::byte* data, Bytes& result) {
+  const std::uint64_t size_bytes = size_of(pieces);
+  if (header.kind == Kind::fetch) result.resize(size_bytes);
+  return own_.update(header.update, pieces, data, result.empty() ? nullptr : result.data());
+}
+
+Status Service::handle(Incoming& incoming) {
+  const Header& header = incoming.header;
+  if (header.kind == Kind::reply) {
+    end(header, incoming.body);
+    return {};
+  }
+  Pieces pieces(header.pieces);
+  const std::size_t pieces_bytes = pieces.size() * sizeof(Piece);
+  if (pieces_bytes != 0) std::memcpy(pieces.data(), incoming.body.data(), pieces_bytes);
+  std::byte* const data = incoming.body.data() + pieces_bytes;
+  const Pieces whole{{0, size_of(pieces)}};
+  Bytes result;
+  Status outcome;
+  switch (header.kind) {
+    case Kind::put:
+      outcome = own_.put(pieces, Place::host(data), whole);
+      break;
+    case Kind::get:
+      result.resize(size_of(pieces));
+      outcome = own_.get(pieces, Place::host(result.data()), whole);
+      break;
+    case Kind::update:
+    case Kind::fetch:
+      outcome = do_update(header, pieces, data, result);
+      break;
+    case Kind::compare:
+      result.resize(header.update.element_bytes);
+      outcome = own_.compare_and_swap(pieces.front(), data, data + result.size(), result.data());
+      break;
+    case Kind::lock:
+      waiting_locks_.push_back(header);
+      return {};
+    case Kind::unlock:
+      unlock(own_.words(), header.lock);
+      break;
+    default:
+      break;
+  }
+  if (!outcome.ok()) result.clear();
+  return answer(header, outcome, std::move(result));
+}
+
+void Service::end(const Header& reply, const Bytes& body) {
+  const auto found = asked_.find(reply.number);
+  if (found == asked_.end()) return;
+  Asked asked = std::move(found->second);
+  asked_.erase(found);
+  Status status;
+  if (reply.code != 0)
+    status = Status(static_cast<StatusCode>(reply.code), reply.text);
+  else if (!body.empty())
+    status = unpack(asked.result.place, asked.result.pieces, body.data());
+  Peer& peer = peers_[static_cast<std::size_t>(asked.target)];
+  if (!status.ok()) {
+    keep_first(peer.error, status);
+    keep_first(asked.progress->status, std::move(status));
+  }
+  asked.progress->left.fetch_sub(1, std::memory_order_release);
+  peer.asked.fetch_sub(1, std::memory_order_release);
+}
+
+// In the order in which they were asked for, but for those that may be shared.
+Status Service::grant_locks() {
+  for (auto next = waiting_locks_.begin(); next != waiting_locks_.end();) {
+    Status outcome;
+    if (!try_lock(own_.words(), next->lock, rank_)) {
+      outcome = check_lock(own_.words(), lines_);
+      if (outcome.ok()) {
+        ++next;
+        continue;
+      }
+    }
+    const Header question = *next;
+    next = waiting_locks_.erase(next);
+    ACCORD_TRY(answer(question, outcome));
+  }
+  return {};
+}
+
+}  // namespace accord::rma

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One-sided operations by messages: between nodes, and where memory cannot be exported or its kind
+// is known to the target alone. An origin asks, the target does it in any MPI call or by the
+// progress thread, and replies when it is done. Requests of one origin are carried out in their
+// order, so that its accumulates are; those of different origins do not wait for each other. Active
+// from the creation of the window to its end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "core/engine.h"
+#include "core/wire.h"
+#include "rma/messages.h"
+#include "rma/target.h"
+
+namespace accord::rma {
+
+// An operation of the user's that is not through: `status` is valid once nothing is left.
+struct Progress {
+  std::atomic<int> left{0};
+  Status status;
+
+  bool is_done() const noexcept { return left.load(std::memory_order_acquire) == 0; }
+};
+
+// Where a reply's bytes go.
+struct Result {
+  Place place;
+  Pieces pieces;
+};
+
+class Service final : public core::Operation {
+ public:
+  // `own`: this rank's memory, which outlives the service.
+  Service(std::unique_ptr<core::Wire> wire, int rank, int size, const Target& own,
+          const LifeLines& lines)
+      : wire_(std::move(wire)),
+        rank_(rank),
+        own_(own),
+        lines_(lines),
+        peers_(static_cast<std::size_t>(size)) {}
+
+  Status open();
+  // All peers have stopped asking: ends the service.
+  void close() noexcept;
+
+  struct Question {
+    message::Header header;
+    std::span<const Piece> pieces;
+    std::span<const std::byte> data;     // packed
+    std::span<const std::byte> compare;  // after it
+  };
+  Status ask(int target, const Question& question, Result result,
+             const std::shared_ptr<Progress>& progress);
+
+  // Nothing that this rank has asked that target is under way.
+  bool is_quiet(int target) const noexcept {
+    return peers_[static_cast<std::size_t>(target)].asked.load(std::memory_order_acquire) == 0;
+  }
+  // The first error of what it has asked there since the last time.
+  Status take_error(int target);
+
+  Phase advance(core::HostPort& port) override;
+
+ private:
+  using Packet = message::Packet;
+  using Header = message::Header;
+  using Bytes = std::vector<std::byte>;
+
+  // A message that has come, or whose body has yet to.
+  struct Incoming {
+    Header header;
+    Bytes body;
+    core::HostRequest request = 0;
+    bool is_there = true;
+  };
+  struct Outgoing {
+    std::unique_ptr<Packet> packet;
+    Bytes body;
+    core::HostRequest requests[2] = {};
+    int left = 0;
+  };
+  struct Asked {
+    int target = -1;
+    Result result;
+    std::shared_ptr<Progress> progress;
+  };
+  struct Peer {
+    std::atomic<std::uint64_t> asked{0};
+    Status error;
+    std::deque<Incoming> incoming;
+  };
+
+  Status send(int to, Header header, Bytes body);
+  Status receive_next();
+  Status receive();
+  Status accept(const Header& header);
+  Status look_at_sends();
+  Status serve();
+  Status handle(Incoming& incoming);
+  Status answer(const Header& question, const Status& outcome, Bytes body = {});
+  Status do_update(const Header& header, std::span<const Piece> pieces, const std::byte* data,
+                   Bytes& result);
+  void end(const Header& reply, const Bytes& body);
+  Status grant_locks();
+  void fail(const Status& status);
+  Phase end_all();
+
+  std::unique_ptr<core::Wire> wire_;
+  const int rank_;
+  const Target& own_;
+  const LifeLines& lines_;
+
+  mutable std::mutex mutex_;  // guards what follows, but for what only advance touches
+  std::vector<Peer> peers_;   // by rank
+  std::unordered_map<std::uint64_t, Asked> asked_;
+  std::uint64_t numbers_ = 0;
+  std::deque<Outgoing> sends_;
+  Status broken_;
+
+  std::vector<Header> waiting_locks_;
+  Packet packet_;  // that comes next
+  core::HostRequest next_ = 0;
+  std::atomic<bool> is_closed_{false};
+};
+
+}  // namespace accord::rma

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// The window memory of one rank as this process reaches it: its own, or a peer's of the node that
+// is open here. Offsets count from the start of the window; of a dynamic window they are addresses.
+// All is done when a function returns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "base/status.h"
+#include "rma/pieces.h"
+#include "rma/words.h"
+
+namespace accord::rma {
+
+// What an accumulate does to each element, in numbers that are equal on all ranks.
+struct Update {
+  static constexpr std::uint32_t kReplace = 1000;
+  static constexpr std::uint32_t kNoOp = 1001;
+  std::uint32_t op = 0;
+  std::uint32_t type = 0;           // of an element
+  std::uint32_t element_bytes = 1;  // without gaps
+};
+
+// Combines packed elements: inout = in op inout. The host MPI's own arithmetic.
+using Combine = Status (*)(const Update& update, const std::byte* in, std::byte* inout,
+                           std::size_t size_bytes);
+
+// What a rank has attached to its part of a dynamic window. Thread-safe.
+class Attached {
+ public:
+  void add(const void* base, std::uint64_t size_bytes);
+  bool remove(const void* base);
+  Status check(std::span<const Piece> pieces) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> sizes_;  // by address
+};
+
+class Target {
+ public:
+  // Bytes that an update moves at a time.
+  static constexpr std::size_t kUpdateBytes = std::size_t{1} << 20;
+
+  Target() = default;
+  // `attached`: of this rank's part of a dynamic window, else null.
+  Target(Place memory, Words* words, int own_rank, const LifeLines* lines, Combine combine,
+         const Attached* attached = nullptr)
+      : memory_(memory),
+        words_(words),
+        own_rank_(own_rank),
+        lines_(lines),
+        combine_(combine),
+        attached_(attached) {}
+
+  const Place& memory() const noexcept { return memory_; }
+  Words& words() const noexcept { return *words_; }
+
+  Status put(std::span<const Piece> pieces, const Place& origin,
+             std::span<const Piece> origin_pieces) const {
+    ACCORD_TRY(check(pieces));
+    return move(memory_, pieces, origin, origin_pieces);
+  }
+  Status get(std::span<const Piece> pieces, const Place& result,
+             std::span<const Piece> result_pieces) const {
+    ACCORD_TRY(check(pieces));
+    return move(result, result_pieces, memory_, pieces);
+  }
+  // `in` and `result` are packed elements in host memory; no result: null. At most kUpdateBytes.
+  Status update(const Update& update, std::span<const Piece> pieces, const std::byte* in,
+                std::byte* result) const;
+  Status compare_and_swap(const Piece& element, const std::byte* in, const std::byte* compare,
+                          std::byte* result) const;
+
+ private:
+  Status check(std::span<const Piece> pieces) const {
+    return attached_ != nullptr ? attached_->check(pieces) : Status();
+  }
+
+  Place memory_;
+  Words* words_ = nullptr;
+  int own_rank_ = 0;
+  const LifeLines* lines_ = nullptr;
+  Combine combine_ = nullptr;
+  const Attached* attached_ = nullptr;
+};
+
+}  // namespace accord::rma

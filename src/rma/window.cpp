@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+#include "rma/window.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace accord::rma {
+
+using message::Kind;
+
+namespace {
+
+// Of one message, so that its target needs no more memory than this for it.
+constexpr std::uint64_t kMessageBytes = std::uint64_t{8} << 20;
+
+// Calls visit(first, length) for parts of at most `part_bytes`, which hold whole elements.
+template <class Visit>
+Status for_each_part(std::uint64_t size_bytes, std::uint64_t part_bytes,
+                     std::uint64_t element_bytes, Visit visit) {
+  part_bytes -= part_bytes % element_bytes;
+  for (std::uint64_t first = 0; first < size_bytes; first += part_bytes)
+    ACCORD_TRY(visit(first, std::min(part_bytes, size_bytes - first)));
+  return {};
+}
+
+}  // namespace
+
+Status Window::check_bounds(int target, std::span<const Piece> pieces) const {
+  if (is_dynamic_) return {};
+  const auto size_bytes = static_cast<std::int64_t>(rank_at(target).size_bytes);
+  for (const Piece& piece : pieces) {
+    const auto length_bytes = static_cast<std::int64_t>(piece.length_bytes);
+    if (piece.offset_bytes < 0 || piece.offset_bytes > size_bytes - length_bytes)
+      return {
+          StatusCode::out_of_window,
+          fmt::format("bytes {} to {} of the window of rank {}, which has {}", piece.offset_bytes,
+                      piece.offset_bytes + length_bytes, target, size_bytes)};
+  }
+  return {};
+}
+
+// Before any operation.
+Status Window::begin(int target, std::span<const Piece> pieces) {
+  ACCORD_TRY(check_bounds(target, pieces));
+  if (!all_locked_) return {};
+  const std::lock_guard<std::mutex> locked(locks_mutex_);
+  Rank& rank = rank_at(target);
+  if (rank.held != Held::none) return {};
+  if (all_checked_) ACCORD_TRY(take_lock(target, LockKind::shared));
+  rank.held = all_checked_ ? Held::shared : Held::unchecked;
+  rank.is_of_all = true;
+  return {};
+}
+
+Status Window::ask(int target, const Service::Question& question, Result result,
+                   const ProgressPointer& progress) {
+  return service_->ask(target, question, std::move(result),
+                       progress != nullptr ? progress : std::make_shared<Progress>());
+}
+
+Status Window::put(int target, Pieces pieces, const End& origin, const ProgressPointer& progress) {
+  ACCORD_TRY(begin(target, pieces));
+  const Rank& rank = rank_at(target);
+  if (rank.route == Route::direct) return rank.target.put(pieces, origin.place, origin.pieces);
+  return for_each_part(
+      size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
+        Room room;
+        ACCORD_TRY(room.take(origin.place.where.runtime, length));
+        ACCORD_TRY(pack(room.data(), origin.place, slice(origin.pieces, first, length)));
+        Service::Question question;
+        question.header.kind = Kind::put;
+        const Pieces part = slice(pieces, first, length);
+        question.pieces = part;
+        question.data = {room.data(), static_cast<std::size_t>(length)};
+        return ask(target, question, {}, progress);
+      });
+}
+
+Status Window::get(int target, Pieces pieces, const End& result, const ProgressPointer& progress) {
+  ACCORD_TRY(begin(target, pieces));
+  const Rank& rank = rank_at(target);
+  if (rank.route == Route::direct) return rank.target.get(pieces, result.place, result.pieces);
+  return for_each_part(
+      size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
+        Service::Question question;
+        question.header.kind = Kind::get;
+        const Pieces part = slice(pieces, first, length);
+        question.pieces = part;
+        return ask(target, question, {result.place, slice(result.pieces, first, length)}, progress);
+      });
+}
+
+Status Window::update_by_message(int target, const Update& update, std::span<const Piece> pieces,
+                                 std::span<const std::byte> in, Result result, bool fetches,
+                                 const ProgressPointer& progress) {
+  Service::Question question;
+  question.header.kind = fetches ? Kind::fetch : Kind::update;
+  question.header.update = update;
+  question.pieces = pieces;
+  question.data = in;
+  return ask(target, question, std::move(result), progress);
+}
+
+Status Window::update(int target, const Update& update, const Pieces& pieces, const End& origin,
+                      const End* result, const ProgressPointer& progress) {
+  ACCORD_TRY(begin(target, pieces));
+  const Rank& rank = rank_at(target);
+  const bool reads = update.op != Update::kNoOp;
+  return for_each_part(
+      size_of(pieces), Target::kUpdateBytes, update.element_bytes,
+      [&](std::uint64_t first, std::uint64_t length) {
+        const auto length_bytes = static_cast<std::size_t>(length);
+        const Pieces part = slice(pieces, first, length);
+        const Pieces results = result != nullptr ? slice(result->pieces, first, length) : Pieces();
+        Room in;
+        if (reads) ACCORD_TRY(in.take(origin.place.where.runtime, length));
+        if (reads) ACCORD_TRY(pack(in.data(), origin.place, slice(origin.pieces, first, length)));
+        if (rank.route != Route::direct)
+          return update_by_message(target, update, part, {in.data(), reads ? length_bytes : 0},
+                                   result != nullptr ? Result{result->place, results} : Result(),
+                                   result != nullptr, progress);
+        Room out;
+        if (result != nullptr) ACCORD_TRY(out.take(result->place.where.runtime, length));
+        ACCORD_TRY(rank.target.update(update, part, in.data(), out.data()));
+        return result != nullptr ? unpack(result->place, results, out.data()) : Status();
+      });
+}
+
+Status Window::compare_and_swap(int target, const Piece& element, const End& origin,
+                                const End& compare, const End& result) {
+  ACCORD_TRY(begin(target, {&element, 1}));
+  constexpr std::size_t kElementBytesMax = 32;
+  std::byte in[kElementBytesMax];
+  std::byte expected[kElementBytesMax];
+  std::byte found[kElementBytesMax];
+  const auto size_bytes = static_cast<std::size_t>(element.length_bytes);
+  if (size_bytes > kElementBytesMax)
+    return {StatusCode::invalid_argument, "an element that is too long to be compared"};
+  ACCORD_TRY(pack(in, origin.place, origin.pieces));
+  ACCORD_TRY(pack(expected, compare.place, compare.pieces));
+  const Rank& rank = rank_at(target);
+  if (rank.route == Route::direct) {
+    ACCORD_TRY(rank.target.compare_and_swap(element, in, expected, found));
+    return unpack(result.place, result.pieces, found);
+  }
+  Service::Question question;
+  question.header.kind = Kind::compare;
+  question.header.update.element_bytes = static_cast<std::uint32_t>(size_bytes);
+  question.pieces = {&element, 1};
+  question.data = {in, size_bytes};
+  question.compare = {expected, size_bytes};
+  return ask(target, question, {result.place, result.pieces}, nullptr);
+}
+
+Status Window::flush(int target) {
+  if (rank_at(target).route != Route::messages) return {};
+  engine_.wait_until([&] { return service_->is_quiet(target); });
+  return service_->take_error(target);
+}
+
+Status Window::flush_all() {
+  Status first;
+  for (int target = 0; target < size_; ++target) keep_first(first, flush(target));
+  return first;
+}
+
+Status Window::take_lock(int target, LockKind kind) {
+  const Rank& rank = rank_at(target);
+  if (rank.route == Route::direct) {
+    Words& words = rank.target.words();
+    Status waited;
+    constexpr unsigned kTriesPerLook = 256;
+    unsigned tries = 0;
+    engine_.wait_until([&] {
+      if (try_lock(words, kind, rank_)) return true;
+      if (++tries % kTriesPerLook == 0) waited = check_lock(words, lines_);
+      engine_.port().poke();
+      return !waited.ok();
+    });
+    return waited;
+  }
+  const auto progress = std::make_shared<Progress>();
+  Service::Question question;
+  question.header.kind = Kind::lock;
+  question.header.lock = kind;
+  ACCORD_TRY(ask(target, question, {}, progress));
+  engine_.wait_until([&] { return progress->is_done(); });
+  return progress->status;
+}
+
+Status Window::give_lock(int target, LockKind kind) {
+  const Rank& rank = rank_at(target);
+  if (rank.route == Route::direct) {
+    rma::unlock(rank.target.words(), kind);
+    return {};
+  }
+  Service::Question question;
+  question.header.kind = Kind::unlock;
+  question.header.lock = kind;
+  ACCORD_TRY(ask(target, question, {}, nullptr));
+  return flush(target);
+}
+
+Status Window::lock(int target, LockKind kind, bool is_checked) {
+  Rank& rank = rank_at(target);
+  if (rank.held != Held::none || all_locked_)
+    return {StatusCode::no_epoch, fmt::format("rank {} is locked already", target)};
+  if (is_checked) ACCORD_TRY(take_lock(target, kind));
+  rank.held = !is_checked                   ? Held::unchecked
+              : kind == LockKind::exclusive ? Held::exclusive
+                                            : Held::shared;
+  rank.is_of_all = false;
+  return {};
+}
+
+Status Window::unlock(int target) {
+  Rank& rank = rank_at(target);
+  if (rank.held == Held::none)
+    return {StatusCode::no_epoch, fmt::format("rank {} is not locked", target)};
+  Status first = flush(target);
+  const Held held = std::exchange(rank.held, Held::none);
+  if (held != Held::unchecked)
+    keep_first(first,
+               give_lock(target, held == Held::exclusive ? LockKind::exclusive : LockKind::shared));
+  return first;
+}
+
+Status Window::lock_all(bool is_checked) {
+  if (all_locked_) return {StatusCode::no_epoch, "all ranks are locked already"};
+  all_checked_ = is_checked;
+  all_locked_ = true;
+  return {};
+}
+
+Status Window::unlock_all() {
+  if (!all_locked_) return {StatusCode::no_epoch, "MPI_Win_lock_all has not been called"};
+  all_locked_ = false;
+  Status first;
+  for (int target = 0; target < size_; ++target)
+    if (rank_at(target).is_of_all && rank_at(target).held != Held::none)
+      keep_first(first, unlock(target));
+  return first;
+}
+
+}  // namespace accord::rma

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// A window of which some rank's memory is on a device. The host MPI has a window beside it, for
+// handle, attributes and the memory of ranks whose part is host memory. What has to do with the
+// others is done here, each rank's memory by one route for all that happens to it:
+// - host: the rank's part is host memory: the host MPI's own operations and locks.
+// - direct: the memory is open in this process, on the target's node. An operation is done when its
+//   call returns, and the target need not call MPI.
+// - messages: the target does what it is asked for (service.h).
+// Locks of the window and of updates lie with the target, in words that its node shares, so that
+// routes may differ from origin to origin. Knows no mpi.h: epochs of active targets are the shim's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "core/engine.h"
+#include "core/wire.h"
+#include "node/descriptor_port.h"
+#include "node/registration.h"
+#include "node/shared_pages.h"
+#include "rma/service.h"
+#include "rma/target.h"
+
+namespace accord::rma {
+
+// This rank's part.
+struct Part {
+  std::byte* base = nullptr;
+  std::uint64_t size_bytes = 0;
+  std::int64_t unit_bytes = 1;
+  device::PointerInfo where;
+  bool is_dynamic = false;  // memory comes and goes; offsets are addresses
+};
+
+enum class Route { host, direct, messages };
+
+// The bytes of an operation with this rank.
+struct End {
+  Place place;
+  Pieces pieces;
+};
+
+class Window {
+ public:
+  // Every rank tells all others: `all` has room for `size_bytes` of each. Waits, while the engine
+  // makes progress.
+  using Allgather = std::function<Status(const void* mine, void* all, std::size_t size_bytes)>;
+
+  Window(core::Engine& engine, int rank, int size, Combine combine)
+      : engine_(engine), rank_(rank), size_(size), combine_(combine) {}
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  // All ranks come here together, and all succeed or none. `wire` is for messages, if some rank
+  // needs them.
+  Status open(const Part& part, std::unique_ptr<core::Wire> wire, const Allgather& allgather);
+  // After all ranks have completed what they have begun: lets go of peers' memory. Their owners may
+  // free it once all ranks have been here. `wire` is idle from then on.
+  void close();
+
+  Route route(int target) const noexcept { return rank_at(target).route; }
+  std::int64_t unit_bytes(int target) const noexcept { return rank_at(target).unit_bytes; }
+  bool has_host_memory() const noexcept { return has_host_memory_; }
+  bool is_dynamic() const noexcept { return is_dynamic_; }
+  // This rank's memory of a dynamic window.
+  Attached& attached() noexcept { return attached_; }
+
+  // Of targets that are not of the route host. What is not done at once, `progress` counts, if
+  // there is one.
+  using ProgressPointer = std::shared_ptr<Progress>;
+  Status put(int target, Pieces pieces, const End& origin, const ProgressPointer& progress);
+  Status get(int target, Pieces pieces, const End& result, const ProgressPointer& progress);
+  // An origin without pieces: nothing is read there. No result: null.
+  Status update(int target, const Update& update, const Pieces& pieces, const End& origin,
+                const End* result, const ProgressPointer& progress);
+  Status compare_and_swap(int target, const Piece& element, const End& origin, const End& compare,
+                          const End& result);
+
+  // Waits until all that this rank has asked of the target is done there.
+  Status flush(int target);
+  Status flush_all();
+
+  // Epochs of passive targets, of both routes. `is_checked`: other ranks may hold a lock.
+  Status lock(int target, LockKind kind, bool is_checked);
+  Status unlock(int target);
+  // All of them shared: each is taken when the first operation needs it.
+  Status lock_all(bool is_checked);
+  Status unlock_all();
+
+ private:
+  struct Record;
+
+  enum class Held : std::uint8_t { none, shared, exclusive, unchecked };
+  struct Rank {
+    Route route = Route::host;
+    std::uint64_t size_bytes = 0;
+    std::int64_t unit_bytes = 1;
+    Target target;  // direct
+    node::PeerMemory memory;
+    std::unique_ptr<node::SharedPages> words;
+    Held held = Held::none;
+    bool is_of_all = false;  // held since lock_all
+  };
+
+  const Rank& rank_at(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  Rank& rank_at(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  Status begin(int target, std::span<const Piece> pieces);
+  Status check_bounds(int target, std::span<const Piece> pieces) const;
+  Status ask(int target, const Service::Question& question, Result result,
+             const ProgressPointer& progress);
+  Status update_by_message(int target, const Update& update, std::span<const Piece> pieces,
+                           std::span<const std::byte> in, Result result, bool fetches,
+                           const ProgressPointer& progress);
+  Status take_lock(int target, LockKind kind);
+  Status give_lock(int target, LockKind kind);
+
+  Status prepare(const Part& part, Record& mine);
+  Status send_descriptors(const std::vector<Record>& records);
+  void open_peer(int peer, const Record& record);
+  Status open_memory(Rank& rank, const Record& record, const node::Descriptor& descriptor);
+  bool is_near(const Record& one, const Record& other) const noexcept;
+
+  core::Engine& engine_;
+  const int rank_;
+  const int size_;
+  const Combine combine_;
+  bool is_dynamic_ = false;
+  bool has_host_memory_ = false;
+  std::vector<Rank> ranks_;
+  Attached attached_;
+  LifeLines lines_;
+  node::DescriptorPort port_;
+  node::Registration registration_;
+  std::shared_ptr<Service> service_;
+  std::mutex locks_mutex_;
+  bool all_locked_ = false;
+  bool all_checked_ = true;
+};
+
+}  // namespace accord::rma

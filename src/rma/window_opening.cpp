@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// How the ranks of a window find out by which route each reaches the others.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.h"
+#include "device/registry.h"
+#include "node/node_number.h"
+#include "rma/window.h"
+
+namespace accord::rma {
+
+// Plain bytes.
+struct Window::Record {
+  std::uint64_t node = 0;
+  std::uint64_t network = 0;
+  node::PortAddress port;
+  node::MemoryHandle memory;  // length 0: cannot be opened
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t size_bytes = 0;
+  std::int64_t unit_bytes = 1;
+  std::int32_t is_host = 0;
+  std::int32_t is_dynamic = 0;
+  std::int32_t ok = 1;
+};
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{10};
+
+bool is_exportable(const Part& part) {
+  const auto* const begin = static_cast<const std::byte*>(part.where.base);
+  return part.size_bytes != 0 && part.where.kind == device::MemoryKind::device &&
+         part.base >= begin && part.base + part.size_bytes <= begin + part.where.size_bytes;
+}
+
+device::DeviceRuntime* runtime_of(const node::MemoryHandle& handle) {
+  for (device::DeviceRuntime* const runtime : device::runtimes())
+    if (node::MemoryHandle::vendor_of(*runtime) == handle.vendor) return runtime;
+  return nullptr;
+}
+
+Status failed_elsewhere() {
+  return {StatusCode::unsupported, "another rank could not make its part of the window"};
+}
+
+}  // namespace
+
+bool Window::is_near(const Record& one, const Record& other) const noexcept {
+  return one.node == other.node && one.network == other.network;
+}
+
+Status Window::prepare(const Part& part, Record& mine) {
+  mine.node = node::node_number();
+  mine.network = node::DescriptorPort::network();
+  mine.size_bytes = part.size_bytes;
+  mine.unit_bytes = part.unit_bytes;
+  mine.is_dynamic = part.is_dynamic ? 1 : 0;
+  mine.is_host = !part.is_dynamic && part.size_bytes != 0 && !device::needs_staging(part.where);
+  Rank& own = rank_at(rank_);
+  own.words = std::make_unique<node::SharedPages>();
+  ACCORD_TRY(own.words->make(sizeof(Words)));
+  ACCORD_TRY(port_.open());
+  mine.port = port_.address();
+  if (!is_exportable(part)) return {};
+  const Status made = registration_.make(*part.where.runtime, part.where, mine.port.process);
+  if (!made.ok()) {  // its peers ask by messages
+    log::debug("a window's memory cannot be exported: {}", made.message());
+    return {};
+  }
+  mine.memory = registration_.handle();
+  mine.offset_bytes =
+      static_cast<std::uint64_t>(part.base - static_cast<std::byte*>(part.where.base));
+  return {};
+}
+
+// A peer that has no room in time will ask by messages.
+Status Window::send_descriptors(const std::vector<Record>& records) {
+  const Record& mine = records[static_cast<std::size_t>(rank_)];
+  std::vector<int> descriptors{rank_at(rank_).words->descriptor().number()};
+  ACCORD_TRY(node::own_life_line(descriptors.emplace_back()));
+  if (registration_.descriptor().is_open())
+    descriptors.push_back(registration_.descriptor().number());
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  for (int peer = 0; peer < size_; ++peer) {
+    const Record& record = records[static_cast<std::size_t>(peer)];
+    if (peer == rank_ || !is_near(mine, record)) continue;
+    for (bool sent = false; !sent && std::chrono::steady_clock::now() < give_up; ::sched_yield())
+      if (!port_.send(record.port, {rank_, 0, 0}, descriptors, sent).ok()) break;
+  }
+  registration_.descriptor().close();
+  return {};
+}
+
+Status Window::open_memory(Rank& rank, const Record& record, const node::Descriptor& descriptor) {
+  if (record.size_bytes == 0) return {};
+  if (record.memory.length_bytes == 0)
+    return {StatusCode::unsupported, "a peer's window memory cannot be exported"};
+  device::DeviceRuntime* const runtime = runtime_of(record.memory);
+  const device::PointerInfo& own = rank_at(rank_).target.memory().where;
+  const int device = runtime == nullptr       ? -1
+                     : own.runtime == runtime ? own.device
+                                              : runtime->device_in_use();
+  if (device < 0) return {StatusCode::unsupported, "this process uses no device of that runtime"};
+  ACCORD_TRY(rank.memory.open(*runtime, device, record.memory, descriptor));
+  rank.target =
+      Target({.start = rank.memory.start() + record.offset_bytes,
+              .where = {.kind = device::MemoryKind::device, .runtime = runtime, .device = device}},
+             nullptr, rank_, &lines_, combine_);
+  return {};
+}
+
+// Whatever cannot be opened goes by messages.
+void Window::open_peer(int peer, const Record& record) {
+  Rank& rank = rank_at(peer);
+  rank.route = record.is_host != 0 ? Route::host : Route::messages;
+  std::vector<node::Descriptor> descriptors;
+  if (!port_.take({peer, 0, 0}, descriptors) || descriptors.size() < 2) return;
+  lines_[static_cast<std::size_t>(peer)] =
+      node::life_line_of(record.port.process, std::move(descriptors[1]));
+  if (record.is_host != 0 || record.is_dynamic != 0) return;
+  auto words = std::make_unique<node::SharedPages>();
+  Status opened = words->map(descriptors[0]);
+  if (opened.ok() && words->size_bytes() < sizeof(Words))
+    opened = {StatusCode::unsupported, "a page of another version"};
+  const node::Descriptor none;
+  if (opened.ok())
+    opened = open_memory(rank, record, descriptors.size() > 2 ? descriptors[2] : none);
+  if (!opened.ok()) {
+    log::debug("operations on the window of rank {} go by messages: {}", peer, opened.message());
+    return;
+  }
+  rank.words = std::move(words);
+  rank.target = Target(rank.target.memory(), reinterpret_cast<Words*>(rank.words->data()), rank_,
+                       &lines_, combine_);
+  rank.route = Route::direct;
+}
+
+Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
+                    const Allgather& allgather) {
+  ranks_ = std::vector<Rank>(static_cast<std::size_t>(size_));
+  lines_.resize(ranks_.size());
+  is_dynamic_ = part.is_dynamic;
+  Record mine;
+  const Status prepared = prepare(part, mine);
+  mine.ok = prepared.ok() ? 1 : 0;
+  std::vector<Record> records(ranks_.size());
+  ACCORD_TRY(allgather(&mine, records.data(), sizeof mine));
+  ACCORD_TRY(prepared);
+  if (std::ranges::find(records, 0, &Record::ok) != records.end()) return failed_elsewhere();
+  const Status sent = send_descriptors(records);
+  std::vector<std::int32_t> told(ranks_.size());
+  std::int32_t word = sent.ok() ? 1 : 0;  // then all that was sent is there
+  ACCORD_TRY(allgather(&word, told.data(), sizeof word));
+  ACCORD_TRY(sent);
+  if (std::ranges::find(told, 0) != told.end()) return failed_elsewhere();
+
+  Rank& own = rank_at(rank_);
+  own.target =
+      Target(part.is_dynamic ? Place::absolute() : Place{.start = part.base, .where = part.where},
+             reinterpret_cast<Words*>(own.words->data()), rank_, &lines_, combine_,
+             part.is_dynamic ? &attached_ : nullptr);
+  for (int peer = 0; peer < size_; ++peer) {
+    const Record& record = records[static_cast<std::size_t>(peer)];
+    Rank& rank = rank_at(peer);
+    rank.size_bytes = record.size_bytes;
+    rank.unit_bytes = record.unit_bytes;
+    has_host_memory_ = has_host_memory_ || record.is_host != 0;
+    if (peer == rank_)
+      rank.route = record.is_host != 0 ? Route::host : Route::direct;
+    else
+      open_peer(peer, record);
+  }
+
+  // What some rank needs of another, all serve: it costs nothing while nobody asks.
+  word =
+      std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.route == Route::messages; });
+  ACCORD_TRY(allgather(&word, told.data(), sizeof word));
+  if (std::ranges::find(told, 1) == told.end()) return {};
+  if (!engine_.threads_allowed())
+    return {StatusCode::unsupported,
+            "a window on device memory that some rank cannot reach itself needs a progress thread, "
+            "and the MPI allows none"};
+  service_ = std::make_shared<Service>(std::move(wire), rank_, size_, own.target, lines_);
+  const Status started = service_->open();
+  if (started.ok())
+    engine_.submit(service_, nullptr);
+  else
+    service_.reset();
+  word = started.ok() ? 1 : 0;
+  const Status told_all = allgather(&word, told.data(), sizeof word);
+  const bool all = told_all.ok() && std::ranges::find(told, 0) == told.end();
+  if (!all) close();
+  ACCORD_TRY(started);
+  ACCORD_TRY(told_all);
+  return all ? Status() : failed_elsewhere();
+}
+
+void Window::close() {
+  if (service_ != nullptr) {
+    service_->close();
+    engine_.wait(*service_);
+  }
+  service_.reset();
+  for (Rank& rank : ranks_) rank.memory.close();
+}
+
+Window::~Window() { close(); }
+
+}  // namespace accord::rma

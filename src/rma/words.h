@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// What the processes of a node share for the window memory of one rank: a page of host memory that
+// this rank has made. Two locks lie there.
+// - The update lock: whoever reads, combines and writes back holds it, whether an origin of the
+//   node, the target itself, or the target for an origin of another node. So each element has one
+//   atomicity mechanism. Held for the copies of one accumulate, never while waiting for a peer.
+// - The window lock: what MPI_Win_lock is about. It is ours since the host MPI may put a lock off
+//   until it has an operation to send, or wait for the target's calls.
+// Whoever waits asks whether the holder still lives.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "node/life_line.h"
+
+namespace accord::rma {
+
+enum class LockKind : std::uint32_t { shared = 1, exclusive = 2 };
+
+// Zeros at first.
+struct Words {
+  std::atomic<std::uint32_t> update_holder{0};  // rank + 1
+  // rank + 1 of an exclusive holder; above, how many share it.
+  alignas(64) std::atomic<std::uint64_t> window_lock{0};
+};
+
+// By rank: null for those of which nothing is known, and for the own one.
+using LifeLines = std::vector<std::shared_ptr<const node::LifeLine>>;
+
+// An error where that rank's process has ended.
+Status check_life(const LifeLines& lines, int rank);
+
+// One update: the lock is held while this lives.
+class UpdateTurn {
+ public:
+  UpdateTurn() = default;
+  ~UpdateTurn() {
+    if (words_ != nullptr) words_->update_holder.store(0, std::memory_order_release);
+  }
+  UpdateTurn(const UpdateTurn&) = delete;
+  UpdateTurn& operator=(const UpdateTurn&) = delete;
+  Status take(Words& words, int own_rank, const LifeLines& lines);
+
+ private:
+  Words* words_ = nullptr;
+};
+
+bool try_lock(Words& words, LockKind kind, int own_rank) noexcept;
+void unlock(Words& words, LockKind kind) noexcept;
+// Why the lock will never be free; ok where it may be.
+Status check_lock(const Words& words, const LifeLines& lines);
+
+}  // namespace accord::rma

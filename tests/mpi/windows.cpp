@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Accord authors
+//
+// One-sided calls on windows in device memory: each call once, with what it must bring by the
+// standard. The argument says by which way operations on another rank go: "direct" or "messages".
+#include <accord/accord.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "device_buffer.h"
+#include "message_test.h"
+
+namespace {
+
+using accord::test::contents;
+using accord::test::DeviceBuffer;
+using accord::test::expect;
+using accord::test::failures;
+using accord::test::on_device;
+using accord::test::rank;
+using accord::test::test_name;
+
+constexpr int kCount = 64;
+int size = 0;
+std::string way;
+
+int right() { return (rank + 1) % size; }
+int left() { return (rank + size - 1) % size; }
+
+// start, start + 1, ...
+std::vector<int> numbers(int start, int count = kCount) {
+  std::vector<int> list(static_cast<std::size_t>(count));
+  std::iota(list.begin(), list.end(), start);
+  return list;
+}
+std::vector<int> of_rank(int one) { return numbers(1000 * (one + 1)); }
+
+void expect_equal(const std::vector<int>& found, const std::vector<int>& wanted,
+                  const std::string& what) {
+  const auto [one, other] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
+  if (one == found.end() && other == wanted.end()) return;
+  expect(false, what + ": element " + std::to_string(one - found.begin()) + " is " +
+                    (one == found.end() ? "missing" : std::to_string(*one)) + ", not " +
+                    (other == wanted.end() ? "there" : std::to_string(*other)));
+}
+
+void expect_way() {
+  const char* const path = accord_last_path();
+  const std::string taken = path == nullptr ? "" : path;
+  expect(taken == "window-" + way, "it went by " + taken);
+}
+
+// A window over numbers of this rank.
+class Window {
+ public:
+  explicit Window(const std::vector<int>& content, MPI_Info info = MPI_INFO_NULL)
+      : memory_(on_device(content)) {
+    MPI_Win_create(memory_.pointer(), static_cast<MPI_Aint>(content.size() * sizeof(int)),
+                   sizeof(int), info, MPI_COMM_WORLD, &win_);
+    MPI_Win_set_errhandler(win_, MPI_ERRORS_RETURN);
+  }
+  ~Window() { MPI_Win_free(&win_); }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  MPI_Win handle() const { return win_; }
+  void* start() const { return memory_.pointer(); }
+  std::vector<int> content() const { return contents(memory_); }
+
+ private:
+  DeviceBuffer memory_;
+  MPI_Win win_ = MPI_WIN_NULL;
+};
+
+void put_and_get_between_fences() {
+  test_name = "put and get between fences";
+  const Window window(numbers(-kCount));
+  const DeviceBuffer origin = on_device(of_rank(rank));
+  MPI_Win_fence(0, window.handle());
+  MPI_Put(origin.pointer(), kCount / 2, MPI_INT, right(), 0, kCount / 2, MPI_INT, window.handle());
+  expect_way();
+  MPI_Win_fence(0, window.handle());
+  std::vector<int> wanted = numbers(-kCount);
+  const std::vector<int> put = of_rank(left());
+  std::copy_n(put.begin(), kCount / 2, wanted.begin());
+  expect_equal(window.content(), wanted, "the window");
+
+  const DeviceBuffer on = on_device(std::vector<int>(kCount));
+  std::vector<int> host(kCount);
+  MPI_Get(on.pointer(), kCount, MPI_INT, right(), 0, kCount, MPI_INT, window.handle());
+  MPI_Get(host.data(), kCount, MPI_INT, right(), 0, kCount, MPI_INT, window.handle());
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window.handle());
+  const std::vector<int> put_by_me = of_rank(rank);
+  std::copy_n(put_by_me.begin(), kCount / 2, wanted.begin());
+  expect_equal(contents(on), wanted, "what came to the device");
+  expect_equal(host, wanted, "what came to the host");
+}
+
+void derived_types_at_both_ends() {
+  test_name = "derived types at both ends";
+  const Window window(std::vector<int>(kCount, -1));
+  const DeviceBuffer origin = on_device(of_rank(rank));
+  MPI_Datatype pairs = MPI_DATATYPE_NULL;    // two of each three
+  MPI_Datatype singles = MPI_DATATYPE_NULL;  // each second
+  MPI_Type_vector(6, 2, 3, MPI_INT, &pairs);
+  MPI_Type_vector(12, 1, 2, MPI_INT, &singles);
+  MPI_Type_commit(&pairs);
+  MPI_Type_commit(&singles);
+  MPI_Win_fence(0, window.handle());
+  MPI_Put(origin.pointer(), 1, pairs, right(), 5, 1, singles, window.handle());
+  MPI_Win_fence(0, window.handle());
+  std::vector<int> wanted(kCount, -1);
+  for (std::size_t i = 0; i < 12; ++i) wanted[5 + 2 * i] = of_rank(left())[i / 2 * 3 + i % 2];
+  expect_equal(window.content(), wanted, "the window");
+
+  const DeviceBuffer back = on_device(std::vector<int>(kCount, -2));
+  MPI_Get(back.pointer(), 1, pairs, right(), 5, 12, singles, window.handle());  // too many
+  MPI_Get(back.pointer(), 1, pairs, right(), 5, 1, singles, window.handle());
+  MPI_Win_fence(0, window.handle());
+  std::vector<int> returned(kCount, -2);
+  for (std::size_t i = 0; i < 12; ++i) {
+    const std::size_t at = i / 2 * 3 + i % 2;
+    returned[at] = of_rank(rank)[at];
+  }
+  expect_equal(contents(back), returned, "what came back");
+  MPI_Type_free(&pairs);
+  MPI_Type_free(&singles);
+}
+
+void post_start_complete_wait() {
+  test_name = "post, start, complete, wait";
+  const Window window(std::vector<int>(kCount, -1));
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group origins = MPI_GROUP_NULL;
+  MPI_Group targets = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  const int from = left();
+  const int to = right();
+  MPI_Group_incl(all, 1, &from, &origins);
+  MPI_Group_incl(all, 1, &to, &targets);
+  for (int round = 0; round < 4; ++round) {
+    const DeviceBuffer origin = on_device(numbers(100 * round + rank));
+    MPI_Win_post(origins, 0, window.handle());
+    MPI_Win_start(targets, 0, window.handle());
+    MPI_Put(origin.pointer(), kCount, MPI_INT, to, 0, kCount, MPI_INT, window.handle());
+    MPI_Win_complete(window.handle());
+    if (round % 2 == 0) {
+      MPI_Win_wait(window.handle());
+    } else {
+      int done = 0;
+      while (done == 0) MPI_Win_test(window.handle(), &done);
+    }
+    expect_equal(window.content(), numbers(100 * round + from), "the window");
+  }
+  MPI_Group_free(&all);
+  MPI_Group_free(&origins);
+  MPI_Group_free(&targets);
+}
+
+// Rank 1 changes and reads rank 0's memory. Without messages rank 0 does not call MPI meanwhile.
+void passive_target() {
+  test_name = "a passive target";
+  const Window window(of_rank(rank));
+  if (rank == 1) {
+    const DeviceBuffer origin = on_device(numbers(7));
+    const DeviceBuffer result = on_device(std::vector<int>(kCount));
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.handle());
+    MPI_Put(origin.pointer(), 4, MPI_INT, 0, 8, 4, MPI_INT, window.handle());
+    MPI_Win_flush(0, window.handle());
+    MPI_Get(result.pointer(), kCount, MPI_INT, 0, 0, kCount, MPI_INT, window.handle());
+    MPI_Win_flush_local(0, window.handle());
+    std::vector<int> wanted = of_rank(0);
+    for (int i = 0; i < 4; ++i) wanted[static_cast<std::size_t>(8 + i)] = 7 + i;
+    expect_equal(contents(result), wanted, "what was read");
+    MPI_Win_unlock(0, window.handle());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window.handle());
+    expect(window.content()[9] == 8, "the target does not see it");
+    MPI_Win_unlock(0, window.handle());
+  }
+}
+
+// Many ranks add to one element, by each call that does so: none is lost, and each value is seen
+// once.
+void updates_are_atomic() {
+  test_name = "updates are atomic";
+  constexpr int kTimes = 40;
+  const Window window(std::vector<int>(kCount, 0));
+  const DeviceBuffer one = on_device(std::vector<int>(kCount, 1));
+  const DeviceBuffer seen = on_device(std::vector<int>(kTimes, -1));
+  MPI_Win_lock_all(0, window.handle());
+  for (int i = 0; i < kTimes; ++i) {
+    MPI_Accumulate(one.pointer(), kCount / 2, MPI_INT, 0, 2, kCount / 2, MPI_INT, MPI_SUM,
+                   window.handle());
+    auto* const result =
+        static_cast<std::byte*>(seen.pointer()) + sizeof(int) * static_cast<unsigned>(i);
+    MPI_Fetch_and_op(one.pointer(), result, MPI_INT, 0, 0, MPI_SUM, window.handle());
+  }
+  MPI_Win_flush_all(window.handle());
+  // A lock: whoever puts its number in place of 0 adds to the second element by get and put.
+  for (int i = 0; i < 5; ++i) {
+    const int mine = rank + 1;
+    const int free = 0;
+    int found = -1;
+    do {
+      MPI_Compare_and_swap(&mine, &free, &found, MPI_INT, 0, kCount - 1, window.handle());
+      MPI_Win_flush(0, window.handle());
+    } while (found != 0);
+    int value = 0;
+    MPI_Get(&value, 1, MPI_INT, 0, 1, 1, MPI_INT, window.handle());
+    MPI_Win_flush(0, window.handle());
+    ++value;
+    MPI_Put(&value, 1, MPI_INT, 0, 1, 1, MPI_INT, window.handle());
+    MPI_Win_flush(0, window.handle());
+    MPI_Fetch_and_op(&free, &found, MPI_INT, 0, kCount - 1, MPI_REPLACE, window.handle());
+    MPI_Win_flush(0, window.handle());
+    expect(found == mine, "the lock was " + std::to_string(found) + "'s");
+  }
+  MPI_Win_unlock_all(window.handle());
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::vector<int> all(static_cast<std::size_t>(kTimes * size));
+  const std::vector<int> mine = contents(seen);
+  MPI_Gather(mine.data(), kTimes, MPI_INT, all.data(), kTimes, MPI_INT, 0, MPI_COMM_WORLD);
+  if (rank != 0) return;
+  const std::vector<int> found = window.content();
+  std::vector<int> wanted(kCount, 0);
+  std::fill_n(wanted.begin() + 2, kCount / 2, kTimes * size);
+  wanted[0] = kTimes * size;
+  wanted[1] = 5 * size;
+  expect_equal(found, wanted, "the window");
+  std::sort(all.begin(), all.end());
+  expect_equal(all, numbers(0, kTimes * size), "what was seen");
+}
+
+struct DoubleInt {
+  double value;
+  int index;
+};
+
+void updates_of_pairs_and_types() {
+  test_name = "updates of pairs and derived types";
+  std::vector<DoubleInt> pairs(4, {1.5, 10});
+  const DeviceBuffer memory = on_device(pairs);
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(memory.pointer(), static_cast<MPI_Aint>(sizeof(DoubleInt) * pairs.size()),
+                 sizeof(DoubleInt), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_fence(0, win);
+  const std::vector<DoubleInt> origin{{2.5 + rank, rank}, {0.5, rank}};
+  MPI_Accumulate(origin.data(), 2, MPI_DOUBLE_INT, 0, 1, 2, MPI_DOUBLE_INT, MPI_MAXLOC, win);
+  MPI_Win_fence(0, win);
+  if (rank == 0) {
+    const auto found = contents<DoubleInt>(memory);
+    expect(found[1].value == 2.5 + size - 1 && found[1].index == size - 1, "the larger one");
+    expect(found[2].value == 1.5 && found[2].index == 10, "the one that stays");
+  }
+  MPI_Win_free(&win);
+
+  const Window window(numbers(0));
+  MPI_Datatype each_third = MPI_DATATYPE_NULL;
+  MPI_Type_vector(5, 1, 3, MPI_INT, &each_third);
+  MPI_Type_commit(&each_third);
+  const DeviceBuffer ten = on_device(std::vector<int>(5, 10));
+  const DeviceBuffer before = on_device(std::vector<int>(5, -1));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, window.handle());
+  MPI_Rget_accumulate(ten.pointer(), 5, MPI_INT, before.pointer(), 5, MPI_INT, right(), 1, 1,
+                      each_third, MPI_PROD, window.handle(), &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  expect_equal(contents(before), {1, 4, 7, 10, 13}, "before");
+  // Nothing is done, but read.
+  MPI_Get_accumulate(nullptr, 0, MPI_INT, before.pointer(), 5, MPI_INT, right(), 1, 1, each_third,
+                     MPI_NO_OP, window.handle());
+  MPI_Win_unlock(right(), window.handle());
+  expect_equal(contents(before), {10, 40, 70, 100, 130}, "after");
+  MPI_Type_free(&each_third);
+}
+
+// With requests of other kinds in one call.
+void requests_among_others() {
+  test_name = "requests among others";
+  const Window window(of_rank(rank));
+  const DeviceBuffer origin = on_device(numbers(5));
+  const DeviceBuffer result = on_device(std::vector<int>(kCount));
+  int sent = rank;
+  int received = -1;
+  MPI_Request all[5];
+  MPI_Win_lock_all(0, window.handle());
+  MPI_Irecv(&received, 1, MPI_INT, left(), 3, MPI_COMM_WORLD, &all[0]);
+  MPI_Rput(origin.pointer(), 8, MPI_INT, right(), 0, 8, MPI_INT, window.handle(), &all[1]);
+  MPI_Rget(result.pointer(), 8, MPI_INT, right(), 8, 8, MPI_INT, window.handle(), &all[2]);
+  MPI_Isend(&sent, 1, MPI_INT, right(), 3, MPI_COMM_WORLD, &all[3]);
+  MPI_Rput(origin.pointer(), 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, window.handle(), &all[4]);
+  MPI_Waitall(5, all, MPI_STATUSES_IGNORE);
+  expect(received == left(), "the message");
+  const std::vector<int> rest = of_rank(right());
+  std::vector<int> found = contents(result);
+  found.resize(8);
+  expect_equal(found, {rest.begin() + 8, rest.begin() + 16}, "what was read");
+  MPI_Win_unlock_all(window.handle());
+  MPI_Barrier(MPI_COMM_WORLD);
+  found = window.content();
+  found.resize(8);
+  expect_equal(found, numbers(5, 8), "what was put");
+}
+
+void exclusive_locks_exclude() {
+  test_name = "exclusive locks";
+  const Window window(std::vector<int>(kCount, 0));
+  for (int i = 0; i < 20; ++i) {
+    int value = -1;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.handle());
+    MPI_Get(&value, 1, MPI_INT, 0, 3, 1, MPI_INT, window.handle());
+    MPI_Win_flush(0, window.handle());
+    ++value;
+    MPI_Put(&value, 1, MPI_INT, 0, 3, 1, MPI_INT, window.handle());
+    MPI_Win_unlock(0, window.handle());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) expect(window.content()[3] == 20 * size, std::to_string(window.content()[3]));
+}
+
+// Device memory on even ranks, host memory on odd ones, nothing on the last.
+void mixed_memory() {
+  test_name = "mixed memory";
+  const bool has_none = rank == size - 1 && size > 2;
+  const bool on_host = rank % 2 == 1;
+  std::vector<int> host = of_rank(rank);
+  const DeviceBuffer device = on_device(host);
+  void* const base = has_none ? nullptr : on_host ? host.data() : device.pointer();
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(base, has_none ? 0 : kCount * static_cast<MPI_Aint>(sizeof(int)), sizeof(int),
+                 MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  const DeviceBuffer origin = on_device(numbers(rank));
+  const DeviceBuffer result = on_device(std::vector<int>(kCount));
+  const int targets = size > 2 ? size - 1 : size;
+  MPI_Win_fence(0, win);
+  for (int target = 0; target < targets; ++target)
+    MPI_Put(origin.pointer(), 1, MPI_INT, target, rank, 1, MPI_INT, win);
+  MPI_Win_fence(0, win);
+  for (int target = 0; target < targets; ++target)
+    MPI_Get(static_cast<std::byte*>(result.pointer()) + sizeof(int) * static_cast<unsigned>(target),
+            1, MPI_INT, target, 0, 1, MPI_INT, win);
+  MPI_Accumulate(origin.pointer(), 4, MPI_INT, rank % targets, kCount - 4, 4, MPI_INT, MPI_REPLACE,
+                 win);
+  MPI_Win_fence(0, win);
+  std::vector<int> found = contents(result);
+  found.resize(static_cast<std::size_t>(targets));
+  expect_equal(found, std::vector<int>(found.size(), 0), "what was read");
+  if (!has_none) {
+    std::vector<int> wanted = of_rank(rank);
+    for (int one = 0; one < size; ++one) wanted[static_cast<std::size_t>(one)] = one;
+    std::vector<int> now = on_host ? host : contents(device);
+    if (size == 2)
+      for (int i = 0; i < 4; ++i) wanted[static_cast<std::size_t>(kCount - 4 + i)] = rank + i;
+    else
+      now.resize(kCount - 4), wanted.resize(kCount - 4);
+    expect_equal(now, wanted, "the window");
+  }
+  MPI_Win_lock_all(0, win);
+  MPI_Get(result.pointer(), kCount, MPI_INT, 1 % targets, 0, kCount, MPI_INT, win);
+  MPI_Win_flush(1 % targets, win);
+  expect(contents(result)[1] == 1, "read in an epoch of all");
+  MPI_Win_unlock_all(win);
+  MPI_Win_free(&win);
+}
+
+void device_buffers_on_a_host_window() {
+  test_name = "device buffers on a window of host memory";
+  std::vector<int> host = of_rank(rank);
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(host.data(), kCount * static_cast<MPI_Aint>(sizeof(int)), sizeof(int),
+                 MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  const DeviceBuffer origin = on_device(numbers(rank));
+  const DeviceBuffer result = on_device(std::vector<int>(kCount));
+  MPI_Win_fence(0, win);
+  MPI_Put(origin.pointer(), 8, MPI_INT, right(), 0, 8, MPI_INT, win);
+  MPI_Get(result.pointer(), 8, MPI_INT, right(), 16, 8, MPI_INT, win);
+  MPI_Win_fence(0, win);
+  std::vector<int> wanted = of_rank(rank);
+  for (int i = 0; i < 8; ++i) wanted[static_cast<std::size_t>(i)] = left() + i;
+  expect_equal(host, wanted, "the window");
+  std::vector<int> found = contents(result);
+  expect(found[0] == of_rank(right())[16] && found[7] == of_rank(right())[23] && found[8] == 0,
+         "what was read");
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, win);
+  MPI_Rget(result.pointer(), 4, MPI_INT, right(), 32, 4, MPI_INT, win, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  expect(contents(result)[3] == of_rank(right())[35], "read by a request");
+  MPI_Fetch_and_op(origin.pointer(), result.pointer(), MPI_INT, right(), 40, MPI_SUM, win);
+  MPI_Win_unlock(right(), win);
+  expect(contents(result)[0] == of_rank(right())[40], "fetched");
+  MPI_Win_free(&win);
+}
+
+void dynamic_window() {
+  test_name = "a dynamic window";
+  MPI_Win win = MPI_WIN_NULL;
+  const DeviceBuffer memory = on_device(of_rank(rank));
+  std::vector<int> host = numbers(-5, 4);
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  MPI_Win_attach(win, memory.pointer(), kCount * static_cast<MPI_Aint>(sizeof(int)));
+  MPI_Win_attach(win, host.data(), 4 * static_cast<MPI_Aint>(sizeof(int)));
+  MPI_Aint mine[2];
+  MPI_Get_address(memory.pointer(), &mine[0]);
+  MPI_Get_address(host.data(), &mine[1]);
+  std::vector<MPI_Aint> all(static_cast<std::size_t>(2 * size));
+  MPI_Allgather(mine, 2, MPI_AINT, all.data(), 2, MPI_AINT, MPI_COMM_WORLD);
+  const MPI_Aint* const there = &all[static_cast<std::size_t>(2 * right())];
+  const DeviceBuffer origin = on_device(numbers(rank));
+  MPI_Win_fence(0, win);
+  MPI_Put(origin.pointer(), 3, MPI_INT, right(), there[0] + 8, 3, MPI_INT, win);
+  MPI_Put(origin.pointer(), 2, MPI_INT, right(), there[1], 2, MPI_INT, win);
+  MPI_Win_fence(0, win);
+  std::vector<int> wanted = of_rank(rank);
+  for (int i = 0; i < 3; ++i) wanted[static_cast<std::size_t>(2 + i)] = left() + i;
+  expect_equal(contents(memory), wanted, "device memory");
+  expect_equal(host, {left(), left() + 1, -3, -2}, "host memory");
+  MPI_Win_detach(win, host.data());
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, win);
+  int value = 0;
+  int code = MPI_Get(&value, 1, MPI_INT, right(), there[1], 1, MPI_INT, win);
+  if (code == MPI_SUCCESS) code = MPI_Win_flush(right(), win);
+  int error = MPI_SUCCESS;
+  MPI_Error_class(code, &error);
+  expect(error == MPI_ERR_RMA_RANGE, "of what is not attached: class " + std::to_string(error));
+  MPI_Win_unlock(right(), win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_free(&win);
+}
+
+void attributes_and_errors() {
+  test_name = "attributes and errors";
+  const Window window(of_rank(rank));
+  void* base = nullptr;
+  MPI_Aint* bytes = nullptr;
+  int* unit = nullptr;
+  int* flavor = nullptr;
+  int found = 0;
+  MPI_Win_get_attr(window.handle(), MPI_WIN_BASE, &base, &found);
+  expect(found != 0 && base == window.start(), "MPI_WIN_BASE");
+  MPI_Win_get_attr(window.handle(), MPI_WIN_SIZE, &bytes, &found);
+  expect(found != 0 && *bytes == kCount * static_cast<MPI_Aint>(sizeof(int)), "MPI_WIN_SIZE");
+  MPI_Win_get_attr(window.handle(), MPI_WIN_DISP_UNIT, &unit, &found);
+  expect(found != 0 && *unit == sizeof(int), "MPI_WIN_DISP_UNIT");
+  MPI_Win_get_attr(window.handle(), MPI_WIN_CREATE_FLAVOR, &flavor, &found);
+  expect(found != 0 && *flavor == MPI_WIN_FLAVOR_CREATE, "MPI_WIN_CREATE_FLAVOR");
+  MPI_Win_fence(0, window.handle());
+  int value = 0;
+  int error = MPI_SUCCESS;
+  MPI_Error_class(MPI_Put(&value, 1, MPI_INT, right(), kCount, 1, MPI_INT, window.handle()),
+                  &error);
+  expect(error == MPI_ERR_RMA_RANGE, "behind its end: class " + std::to_string(error));
+  MPI_Error_class(MPI_Put(&value, 1, MPI_INT, size, 0, 1, MPI_INT, window.handle()), &error);
+  expect(error != MPI_SUCCESS, "a rank that is not");
+  expect(MPI_Put(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, window.handle()) == MPI_SUCCESS,
+         "MPI_PROC_NULL");
+  MPI_Win_fence(0, window.handle());
+  MPI_Error_class(MPI_Win_unlock(right(), window.handle()), &error);
+  expect(error == MPI_ERR_RMA_SYNC, "not locked: class " + std::to_string(error));
+}
+
+void allocated_window() {
+  test_name = "an allocated window";
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "mpi_memory_alloc_kinds", "cuda:device");
+  int* base = nullptr;
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_allocate(kCount * static_cast<MPI_Aint>(sizeof(int)), sizeof(int), info, MPI_COMM_WORLD,
+                   static_cast<void*>(&base), &win);
+  MPI_Info_free(&info);
+  const DeviceBuffer origin = on_device(of_rank(rank));
+  MPI_Win_fence(0, win);
+  MPI_Put(origin.pointer(), kCount, MPI_INT, right(), 0, kCount, MPI_INT, win);
+  expect_way();
+  MPI_Win_fence(0, win);
+  std::vector<int> found(kCount);
+  expect(accord_memcpy(found.data(), base, found.size() * sizeof(int)) == ACCORD_OK, "a copy");
+  expect_equal(found, of_rank(left()), "the window");
+  MPI_Win_free(&win);
+}
+
+// Longer than one message, or one turn of an update.
+void long_ones() {
+  test_name = "long operations";
+  constexpr int kLong = 5 << 20;  // 20 MiB
+  const Window window(std::vector<int>(kLong, 1));
+  const DeviceBuffer origin = on_device(numbers(rank, kLong));
+  const DeviceBuffer result = on_device(std::vector<int>(kLong));
+  MPI_Win_fence(0, window.handle());
+  MPI_Accumulate(origin.pointer(), kLong, MPI_INT, right(), 0, kLong, MPI_INT, MPI_SUM,
+                 window.handle());
+  MPI_Win_fence(0, window.handle());
+  expect_equal(window.content(), numbers(left() + 1, kLong), "after an update");
+  MPI_Put(origin.pointer(), kLong, MPI_INT, right(), 0, kLong, MPI_INT, window.handle());
+  MPI_Win_fence(0, window.handle());
+  MPI_Get(result.pointer(), kLong, MPI_INT, right(), 0, kLong, MPI_INT, window.handle());
+  MPI_Win_fence(0, window.handle());
+  expect_equal(contents(result), numbers(rank, kLong), "what was put, read");
+}
+
+// Memory that is freed right after its window, made anew at the same address, perhaps.
+void memory_is_given_back() {
+  test_name = "memory is given back";
+  for (int round = 0; round < 6; ++round) {
+    const Window window(std::vector<int>(kCount, round));
+    int value = -1;
+    MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, window.handle());
+    MPI_Get(&value, 1, MPI_INT, right(), kCount - 1, 1, MPI_INT, window.handle());
+    MPI_Win_unlock(right(), window.handle());
+    expect(value == round, "round " + std::to_string(round) + ": " + std::to_string(value));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  way = argc > 1 ? argv[1] : "direct";
+  put_and_get_between_fences();
+  derived_types_at_both_ends();
+  post_start_complete_wait();
+  passive_target();
+  updates_are_atomic();
+  updates_of_pairs_and_types();
+  requests_among_others();
+  exclusive_locks_exclude();
+  mixed_memory();
+  device_buffers_on_a_host_window();
+  dynamic_window();
+  attributes_and_errors();
+  allocated_window();
+  long_ones();
+  memory_is_given_back();
+  MPI_Finalize();
+  if (failures == 0 && rank == 0) std::puts("all windows are right");
+  return failures == 0 ? 0 : 1;
+}
