@@ -67,6 +67,7 @@ void Engine::enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQue
   // Counted before blocked_ is read, as enter_blocking counts itself before it reads this: one of
   // the two sees the other.
   (operation->is_awaited_ ? active_count_ : unawaited_count_).fetch_add(1);
+  if (operation->is_standing_) standing_count_.fetch_add(1);
 }
 
 void Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue) {
@@ -154,11 +155,17 @@ void Engine::progress() {
       static_cast<std::size_t>(std::ranges::count_if(active_, [&](const auto& operation) {
         return is_done(operation) && operation->is_awaited_;
       }));
+  const auto standing =
+      static_cast<std::size_t>(std::ranges::count_if(active_, [&](const auto& operation) {
+        return is_done(operation) && operation->is_standing_;
+      }));
   const std::size_t unawaited = std::erase_if(active_, is_done) - awaited;
   in_progress_ = false;
   in_step = false;
+  if (standing > 0) standing_count_.fetch_sub(standing);
   if (awaited > 0) active_count_.fetch_sub(awaited);
   if (unawaited > 0) unawaited_count_.fetch_sub(unawaited);
+  if (standing_count_.load() != 0 && has_nothing_under_way()) node::keep_house();
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
@@ -229,7 +236,7 @@ void Engine::rest() {
 
 // Where nothing of ours is under way: to free memory may wait for kernels that wait for this rank.
 void Engine::look_around() {
-  if (!idle() || unawaited_count_.load() != 0) return;
+  if (!has_nothing_under_way()) return;
   node::keep_house();
   if (has_queues_.load(std::memory_order_relaxed)) rest();
 }

@@ -67,6 +67,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
  protected:
   Status status_;
   stages::Story story_;  // of the call it carries out
+  // Active for as long as what it serves, and nothing is under way on a device between its steps.
+  bool is_standing_ = false;
 
  private:
   friend class Engine;
@@ -214,6 +216,10 @@ class Engine {
   void enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue);
   void advance(Operation& operation);
   Operation::Phase step(Operation& operation);
+  // But for what stands.
+  bool has_nothing_under_way() const noexcept {
+    return active_count_.load() == standing_count_.load() && unawaited_count_.load() == 0;
+  }
   void look_around();
   void rest();
   void rest(CommQueue& queue, std::chrono::steady_clock::time_point now);
@@ -229,6 +235,7 @@ class Engine {
   std::exception_ptr thrown_;    // by the first operation of this pass that has
   std::vector<std::shared_ptr<Operation>> active_;
   std::atomic<std::size_t> active_count_{0};
+  std::atomic<std::size_t> standing_count_{0};   // of these
   std::atomic<std::size_t> unawaited_count_{0};  // not among these
 
   std::atomic<std::uint32_t> unseen_waits_{0};

@@ -68,33 +68,6 @@ namespace {
 
 using device::PointerInfo;
 
-std::byte* address(const Place& place, std::int64_t offset_bytes) {
-  return core::at(place.start, static_cast<std::ptrdiff_t>(offset_bytes));
-}
-
-// Calls visit(to, from, length) for the runs that both ends have in common.
-template <class Visit>
-Status for_each_common(const Place& to, std::span<const Piece> to_pieces, const Place& from,
-                       std::span<const Piece> from_pieces, Visit visit) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  std::uint64_t to_done = 0;
-  std::uint64_t from_done = 0;
-  while (i < to_pieces.size() && j < from_pieces.size()) {
-    const Piece& in = to_pieces[i];
-    const Piece& out = from_pieces[j];
-    const std::uint64_t length = std::min(in.length_bytes - to_done, out.length_bytes - from_done);
-    ACCORD_TRY(visit(address(to, in.offset_bytes + static_cast<std::int64_t>(to_done)),
-                     address(from, out.offset_bytes + static_cast<std::int64_t>(from_done)),
-                     static_cast<std::size_t>(length)));
-    to_done += length;
-    from_done += length;
-    if (to_done == in.length_bytes) to_done = 0, ++i;
-    if (from_done == out.length_bytes) from_done = 0, ++j;
-  }
-  return {};
-}
-
 // One list of copies between two allocations, or host memory.
 class Mover {
  public:

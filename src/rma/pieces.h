@@ -6,6 +6,7 @@
 // another node gets them in a message.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,11 @@ struct Place {
   static Place host(void* start) noexcept {
     return {.start = static_cast<std::byte*>(start), .where = {}};
   }
-  static Place absolute() noexcept { return {.is_absolute = true}; }
+  static Place absolute() noexcept {
+    Place place;
+    place.is_absolute = true;
+    return place;
+  }
 };
 
 // Host memory for packed bytes: a runtime's fastest, or any where there is none.
@@ -56,6 +61,33 @@ class Room {
   std::unique_ptr<std::byte[]> plain_;
   std::byte* data_ = nullptr;
 };
+
+inline std::byte* address_in(const Place& place, std::int64_t offset_bytes) {
+  return core::at(place.start, static_cast<std::ptrdiff_t>(offset_bytes));
+}
+
+// Calls visit(to, from, length) for the runs that both ends have in common.
+template <class Visit>
+Status for_each_common(const Place& to, std::span<const Piece> to_pieces, const Place& from,
+                       std::span<const Piece> from_pieces, Visit visit) {
+  std::size_t i = 0;
+  std::size_t j = 0;
+  std::uint64_t to_done = 0;
+  std::uint64_t from_done = 0;
+  while (i < to_pieces.size() && j < from_pieces.size()) {
+    const Piece& in = to_pieces[i];
+    const Piece& out = from_pieces[j];
+    const std::uint64_t length = std::min(in.length_bytes - to_done, out.length_bytes - from_done);
+    ACCORD_TRY(visit(address_in(to, in.offset_bytes + static_cast<std::int64_t>(to_done)),
+                     address_in(from, out.offset_bytes + static_cast<std::int64_t>(from_done)),
+                     static_cast<std::size_t>(length)));
+    to_done += length;
+    from_done += length;
+    if (to_done == in.length_bytes) to_done = 0, ++i;
+    if (from_done == out.length_bytes) from_done = 0, ++j;
+  }
+  return {};
+}
 
 // Copies runs to runs of the same size, and waits for the copies only. The ends do not overlap.
 Status move(const Place& to, std::span<const Piece> to_pieces, const Place& from,

@@ -49,7 +49,9 @@ class Service final : public core::Operation {
         rank_(rank),
         own_(own),
         lines_(lines),
-        peers_(static_cast<std::size_t>(size)) {}
+        peers_(static_cast<std::size_t>(size)) {
+    is_standing_ = true;
+  }
 
   Status open();
   // All peers have stopped asking: ends the service.

@@ -3,6 +3,7 @@
 #include "rma/target.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <cstring>
 
@@ -50,6 +51,38 @@ Status Target::update(const Update& update, std::span<const Piece> pieces, const
   if (update.op == Update::kReplace) return unpack(memory_, pieces, in);
   ACCORD_TRY(combine_(update, in, old, size_bytes));
   return unpack(memory_, pieces, old);
+}
+
+bool Target::can_reduce(const Update& update, std::span<const Piece> pieces, const Place& origin,
+                        std::span<const Piece> origin_pieces) const {
+  const auto is_on_device = [](const Place& place) {
+    return !place.is_absolute && place.where.kind == device::MemoryKind::device;
+  };
+  return update.element != device::Element::none && pieces.size() == 1 &&
+         origin_pieces.size() == 1 && is_on_device(memory_) && is_on_device(origin) &&
+         memory_.where.runtime == origin.where.runtime &&
+         memory_.where.runtime->can_reduce(update.device_op, update.element);
+}
+
+Status Target::reduce(const Update& update, const Piece& elements, const Place& origin,
+                      const Piece& origin_elements) const {
+  std::byte* const to = address_in(memory_, elements.offset_bytes);
+  const void* const sources[] = {to, address_in(origin, origin_elements.offset_bytes)};
+  device::DeviceRuntime& runtime = *memory_.where.runtime;
+  UpdateTurn turn;
+  ACCORD_TRY(turn.take(*words_, own_rank_, *lines_));
+  device::CopyTicket ticket;
+  ACCORD_TRY(runtime.reduce_begin(origin.where.device,
+                                  {.dst = to,
+                                   .sources = sources,
+                                   .count = elements.length_bytes / update.element_bytes,
+                                   .op = update.device_op,
+                                   .element = update.element},
+                                  ticket));
+  Status status;
+  for (bool done = false; !done && status.ok(); ::sched_yield())
+    status = runtime.copy_done(ticket, done);
+  return status;
 }
 
 Status Target::compare_and_swap(const Piece& element, const std::byte* in, const std::byte* compare,

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "device/reduction.h"
 #include "rma/pieces.h"
 #include "rma/words.h"
 
@@ -25,6 +26,9 @@ struct Update {
   std::uint32_t op = 0;
   std::uint32_t type = 0;           // of an element
   std::uint32_t element_bytes = 1;  // without gaps
+  // By which a device does it with the same result; none: it cannot.
+  device::ReduceOp device_op = device::ReduceOp::none;
+  device::Element element = device::Element::none;
 };
 
 // Combines packed elements: inout = in op inout. The host MPI's own arithmetic.
@@ -75,6 +79,12 @@ class Target {
   // `in` and `result` are packed elements in host memory; no result: null. At most kUpdateBytes.
   Status update(const Update& update, std::span<const Piece> pieces, const std::byte* in,
                 std::byte* result) const;
+  // The same by a kernel, on elements of the origin that lie on a device of this process. Neither
+  // end has gaps.
+  bool can_reduce(const Update& update, std::span<const Piece> pieces, const Place& origin,
+                  std::span<const Piece> origin_pieces) const;
+  Status reduce(const Update& update, const Piece& elements, const Place& origin,
+                const Piece& origin_elements) const;
   Status compare_and_swap(const Piece& element, const std::byte* in, const std::byte* compare,
                           std::byte* result) const;
 

@@ -64,7 +64,11 @@ Status Window::ask(int target, const Service::Question& question, Result result,
 Status Window::put(int target, Pieces pieces, const End& origin, const ProgressPointer& progress) {
   ACCORD_TRY(begin(target, pieces));
   const Rank& rank = rank_at(target);
-  if (rank.route == Route::direct) return rank.target.put(pieces, origin.place, origin.pieces);
+  if (rank.route == Route::direct) {
+    if (is_dynamic_) return rank.target.put(pieces, origin.place, origin.pieces);
+    ACCORD_TRY(rank.batch->add(rank.target.memory(), pieces, origin.place, origin.pieces));
+    return progress != nullptr ? rank.batch->finish(engine_) : Status();
+  }
   return for_each_part(
       size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
         Room room;
@@ -82,7 +86,11 @@ Status Window::put(int target, Pieces pieces, const End& origin, const ProgressP
 Status Window::get(int target, Pieces pieces, const End& result, const ProgressPointer& progress) {
   ACCORD_TRY(begin(target, pieces));
   const Rank& rank = rank_at(target);
-  if (rank.route == Route::direct) return rank.target.get(pieces, result.place, result.pieces);
+  if (rank.route == Route::direct) {
+    if (is_dynamic_) return rank.target.get(pieces, result.place, result.pieces);
+    ACCORD_TRY(rank.batch->add(result.place, result.pieces, rank.target.memory(), pieces));
+    return progress != nullptr ? rank.batch->finish(engine_) : Status();
+  }
   return for_each_part(
       size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
         Service::Question question;
@@ -109,6 +117,12 @@ Status Window::update(int target, const Update& update, const Pieces& pieces, co
   ACCORD_TRY(begin(target, pieces));
   const Rank& rank = rank_at(target);
   const bool reads = update.op != Update::kNoOp;
+  if (rank.route == Route::direct && result == nullptr && reads &&
+      rank.target.can_reduce(update, pieces, origin.place, origin.pieces)) {
+    const Status reduced =
+        rank.target.reduce(update, pieces.front(), origin.place, origin.pieces.front());
+    if (reduced.code() != StatusCode::unsupported) return reduced;
+  }
   return for_each_part(
       size_of(pieces), Target::kUpdateBytes, update.element_bytes,
       [&](std::uint64_t first, std::uint64_t length) {
@@ -156,7 +170,8 @@ Status Window::compare_and_swap(int target, const Piece& element, const End& ori
 }
 
 Status Window::flush(int target) {
-  if (rank_at(target).route != Route::messages) return {};
+  if (rank_at(target).route == Route::direct) return rank_at(target).batch->finish(engine_);
+  if (rank_at(target).route == Route::host) return {};
   engine_.wait_until([&] { return service_->is_quiet(target); });
   return service_->take_error(target);
 }

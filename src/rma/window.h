@@ -5,8 +5,8 @@
 // handle, attributes and the memory of ranks whose part is host memory. What has to do with the
 // others is done here, each rank's memory by one route for all that happens to it:
 // - host: the rank's part is host memory: the host MPI's own operations and locks.
-// - direct: the memory is open in this process, on the target's node. An operation is done when its
-//   call returns, and the target need not call MPI.
+// - direct: the memory is open in this process, on the target's node, and the target need not call
+//   MPI. Puts and gets go in batches, updates are done when their call returns.
 // - messages: the target does what it is asked for (service.h).
 // Locks of the window and of updates lie with the target, in words that its node shares, so that
 // routes may differ from origin to origin. Knows no mpi.h: epochs of active targets are the shim's.
@@ -26,6 +26,7 @@
 #include "node/descriptor_port.h"
 #include "node/registration.h"
 #include "node/shared_pages.h"
+#include "rma/batch.h"
 #include "rma/service.h"
 #include "rma/target.h"
 
@@ -104,7 +105,8 @@ class Window {
     Route route = Route::host;
     std::uint64_t size_bytes = 0;
     std::int64_t unit_bytes = 1;
-    Target target;  // direct
+    Target target;                                             // direct
+    std::unique_ptr<Batch> batch = std::make_unique<Batch>();  // direct, of this rank's operations
     node::PeerMemory memory;
     std::unique_ptr<node::SharedPages> words;
     Held held = Held::none;

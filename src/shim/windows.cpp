@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include "base/log.h"
@@ -78,7 +79,7 @@ class WindowWire final : public core::Wire {
     const int code =
         host::Isend(bytes, static_cast<int>(size_bytes), MPI_BYTE, rank, tag, comm_, &request);
     bits = to_bits(request);
-    return Status::from_host(code);
+    return on_own_comm(code);
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& bits) override {
@@ -86,10 +87,11 @@ class WindowWire final : public core::Wire {
     const int code = host::Irecv(bytes, static_cast<int>(size_bytes), MPI_BYTE,
                                  rank == kAnyRank ? MPI_ANY_SOURCE : rank, tag, comm_, &request);
     bits = to_bits(request);
-    return Status::from_host(code);
+    return on_own_comm(code);
   }
   Status test(core::HostRequest& bits, bool& done, core::Completion& completion) override {
-    return engine().port().test_message(bits, done, completion);
+    const Status status = engine().port().test_message(bits, done, completion);
+    return status.code() == StatusCode::host_mpi ? on_own_comm(status.host_code()) : status;
   }
   void cancel(core::HostRequest& bits) noexcept override {
     int finalized = 0;
@@ -104,25 +106,25 @@ class WindowWire final : public core::Wire {
   const MPI_Comm comm_;
 };
 
-Status wait_for_twin(const std::function<int(MPI_Request*)>& twin) {
-  return Status::from_host(run_twin(twin, MPI_STATUS_IGNORE));
-}
-
 Status gather(MPI_Comm comm, const void* mine, void* all, std::size_t size_bytes) {
   const int count = static_cast<int>(size_bytes);
-  return wait_for_twin([&](MPI_Request* request) {
-    return host::Iallgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, comm, request);
-  });
+  return on_own_comm(run_twin(
+      [&](MPI_Request* request) {
+        return host::Iallgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, comm, request);
+      },
+      MPI_STATUS_IGNORE));
 }
 
 // The same answer on all ranks.
 Status any_rank(MPI_Comm comm, bool mine, bool& any) {
   int word = mine ? 1 : 0;
-  const Status told = wait_for_twin([&](MPI_Request* request) {
-    return host::Iallreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_MAX, comm, request);
-  });
+  const int code = run_twin(
+      [&](MPI_Request* request) {
+        return host::Iallreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_MAX, comm, request);
+      },
+      MPI_STATUS_IGNORE);
   any = word != 0;
-  return told;
+  return Status::from_host(code);
 }
 
 // In what the host MPI's arithmetic takes: with the gaps of pairs.
@@ -131,24 +133,20 @@ Status combine(const rma::Update& update, const std::byte* in, std::byte* inout,
   const MPI_Datatype datatype = type_of_number(update.type);
   const auto type = typemap(datatype);
   if (!type) return {StatusCode::invalid_argument, "a type that this rank's MPI does not have"};
-  const std::size_t count = size_bytes / type->size_bytes();
   const MPI_Op op = op_of_number(update.op);
-  if (type->dense())
-    return Status::from_host(host::Reduce_local(in, inout, static_cast<int>(count), datatype, op));
-  const core::Segment elements{type, count, 0};
-  const auto spread_bytes = static_cast<std::size_t>(elements.high_bytes());
-  std::vector<std::byte> spread_in(spread_bytes);
-  std::vector<std::byte> spread(spread_bytes);
-  using Direction = core::LayoutCopy::Direction;
-  const auto copy = [&](std::vector<std::byte>& to, std::byte* packed, Direction direction) {
-    device::copy_on_host(core::packed_copies(elements, to.data(), size_bytes, packed, direction));
+  const std::size_t count = size_bytes / update.element_bytes;
+  const auto reduce = [&](const std::byte* from, std::byte* to) {
+    return Status::from_host(host::Reduce_local(from, to, static_cast<int>(count), datatype, op));
   };
-  copy(spread_in, const_cast<std::byte*>(in), Direction::unpack);
-  copy(spread, inout, Direction::unpack);
-  ACCORD_TRY(Status::from_host(
-      host::Reduce_local(spread_in.data(), spread.data(), static_cast<int>(count), datatype, op)));
-  copy(spread, inout, Direction::pack);
-  return {};
+  const core::Segment elements{type, count, 0};
+  const rma::Pieces pieces = rma::pieces_of(elements);
+  if (pieces.size() == 1) return reduce(in, inout);
+  std::vector<std::byte> spread_in(static_cast<std::size_t>(elements.high_bytes()));
+  std::vector<std::byte> spread(spread_in.size());
+  ACCORD_TRY(rma::unpack(rma::Place::host(spread_in.data()), pieces, in));
+  ACCORD_TRY(rma::unpack(rma::Place::host(spread.data()), pieces, inout));
+  ACCORD_TRY(reduce(spread_in.data(), spread.data()));
+  return rma::pack(inout, rma::Place::host(spread.data()), pieces);
 }
 
 // A communicator of the same ranks without the program's attributes.
@@ -235,9 +233,18 @@ bool is_sound(const GivenPart& part, MPI_Comm comm) {
 
 }  // namespace
 
-int window_barrier(const WindowState& state) {
-  return run_twin([&](MPI_Request* request) { return host::Ibarrier(state.comm, request); },
-                  MPI_STATUS_IGNORE);
+Status on_own_comm(int code) {
+  if (code == MPI_SUCCESS) return {};
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  (void)host::Error_string(code, text, &length);
+  return {StatusCode::network, std::string("a message of the window has failed: ") + text};
+}
+
+Status window_barrier(const WindowState& state) {
+  return on_own_comm(
+      run_twin([&](MPI_Request* request) { return host::Ibarrier(state.comm, request); },
+               MPI_STATUS_IGNORE));
 }
 
 int create_window(const char* name, const GivenPart& part, MPI_Info info, MPI_Comm comm,
@@ -347,9 +354,9 @@ int Win_free(MPI_Win* win) {
   if (state != nullptr && state->ours != nullptr) {
     const core::CallScope scope("MPI_Win_free");
     Status status = state->ours->flush_all();
-    keep_first(status, Status::from_host(window_barrier(*state)));
+    keep_first(status, window_barrier(*state));
     state->ours->close();
-    keep_first(status, Status::from_host(window_barrier(*state)));
+    keep_first(status, window_barrier(*state));
     if (!status.ok()) (void)raise_on_window(*win, status);
     void* const allocated = state->is_allocated ? state->base : nullptr;
     close_window(*state);

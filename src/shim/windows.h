@@ -193,8 +193,9 @@ int Win_sync(MPI_Win win);
 inline constexpr int kAllTargets = -1;
 // What operations of the host MPI's with that target have brought goes to the program's buffers.
 Status complete_staged(WindowState& state, int target);
+// Of a call on the window's own communicator, whose errors call no handler of the program's.
+Status on_own_comm(int code);
 // Waits for all ranks of the window while operations of ours go on.
-int window_barrier(const WindowState& state);
-std::unique_ptr<core::Wire> window_wire(MPI_Comm comm);
+Status window_barrier(const WindowState& state);
 
 }  // namespace accord::shim

@@ -62,9 +62,8 @@ Status ranks_of(const WindowState& state, MPI_Group group, std::vector<int>& ran
 Status tell(const WindowState& state, const std::vector<int>& ranks, int tag) {
   for (const int rank : ranks) {
     MPI_Request request = MPI_REQUEST_NULL;
-    ACCORD_TRY(
-        Status::from_host(host::Isend(nullptr, 0, MPI_BYTE, rank, tag, state.comm, &request)));
-    if (request != MPI_REQUEST_NULL) ACCORD_TRY(Status::from_host(host::Request_free(&request)));
+    ACCORD_TRY(on_own_comm(host::Isend(nullptr, 0, MPI_BYTE, rank, tag, state.comm, &request)));
+    if (request != MPI_REQUEST_NULL) ACCORD_TRY(on_own_comm(host::Request_free(&request)));
   }
   return {};
 }
@@ -73,8 +72,8 @@ Status hear(const WindowState& state, const std::vector<int>& ranks, int tag,
             std::vector<MPI_Request>& requests) {
   requests.assign(ranks.size(), MPI_REQUEST_NULL);
   for (std::size_t i = 0; i < ranks.size(); ++i)
-    ACCORD_TRY(Status::from_host(
-        host::Irecv(nullptr, 0, MPI_BYTE, ranks[i], tag, state.comm, &requests[i])));
+    ACCORD_TRY(
+        on_own_comm(host::Irecv(nullptr, 0, MPI_BYTE, ranks[i], tag, state.comm, &requests[i])));
   return {};
 }
 
@@ -83,7 +82,7 @@ Status test_all(std::vector<MPI_Request>& requests, bool& done) {
   const int code =
       host::Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE);
   done = flag != 0;
-  return Status::from_host(code);
+  return on_own_comm(code);
 }
 
 Status wait_all(std::vector<MPI_Request>& requests) {
@@ -132,7 +131,7 @@ int Win_fence(int assert, MPI_Win win) {
   const core::CallScope scope("MPI_Win_fence");
   if (called.is_ours()) {
     Status status = called.ours().flush_all();
-    keep_first(status, Status::from_host(window_barrier(*called.state)));
+    keep_first(status, window_barrier(*called.state));
     if (!status.ok()) return raise_on_window(win, status);
   }
   return called.complete(called.host([&] { return host::Win_fence(assert, win); }), kAllTargets);

@@ -61,6 +61,17 @@ Status stage(const OneSided& call, StagedOperation& staged) {
   return d.send.copy_in();
 }
 
+// The handle of a request that is complete at birth may be many requests' (MPICH): nothing is kept
+// for it.
+int give_staged(MPI_Win win, StagedOperation staged, MPI_Request* request) {
+  int done = 0;
+  const int code = host::Request_get_status(*request, &done, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) return code;
+  if (done != 0) return raise_on_window(win, staged.buffers.recv.copy_out());
+  return hand_over(Handle::receive, *request,
+                   std::make_shared<StagedRequest>(win, std::move(staged)));
+}
+
 int by_host(const OneSided& call, MPI_Win win, MPI_Request* request,
             const OneSidedCall& host_call) {
   const bool reads_result = call.kind == Kind::get;
@@ -78,9 +89,7 @@ int by_host(const OneSided& call, MPI_Win win, MPI_Request* request,
   void* const compare = call.kind == Kind::compare_and_swap ? staged.compare.host() : nullptr;
   void* const result = call.fetches() ? d.recv.host() : call.result_addr;
   if (const int code = host_call(origin, compare, result); code != MPI_SUCCESS) return code;
-  if (request != nullptr)
-    return hand_over(Handle::receive, *request,
-                     std::make_shared<StagedRequest>(win, std::move(staged)));
+  if (request != nullptr) return give_staged(win, std::move(staged), request);
   const auto state = windows().find_or_make(win);
   const std::lock_guard<std::mutex> locked(state->mutex);
   state->staged.push_back(std::move(staged));
@@ -165,7 +174,8 @@ bool update_of(const OneSided& call, rma::Update& update) {
   const MPI_Datatype element = element_of(call.target_datatype);
   const auto type = typemap(element);
   if (!type || type->size_bytes() == 0) return false;
-  update.element_bytes = static_cast<std::uint32_t>(type->size_bytes());
+  // Without padding that the host MPI does not move.
+  update.element_bytes = static_cast<std::uint32_t>(rma::size_of(rma::pieces_of({type, 1, 0})));
   update.type = number_of_element(element);
   if (call.op == MPI_REPLACE) {
     update.op = rma::Update::kReplace;
@@ -173,6 +183,8 @@ bool update_of(const OneSided& call, rma::Update& update) {
     update.op = rma::Update::kNoOp;
   } else {
     update.op = canonical_op(call.op);
+    update.device_op = device_op(call.op);
+    update.element = device_element(update.device_op, element, type->size_bytes());
     return update.op != 0 && takes_operation(type_of_number(update.type), call.op);
   }
   return true;
