@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
 #
-# Included for a thorough flavour: partitioned requests and messages by headers over an adversarial MPI (tests/adversary).
+# Included for a thorough flavour: partitioned requests, messages by headers and windows over an adversarial MPI (tests/adversary).
 # Programs that send messages count on the host MPI to buffer short ones, headers among them: no send of theirs is made
 # synchronous. All are where "messages" leaves out what nobody receives meanwhile.
-foreach(program IN ITEMS messages message_rules probed_messages partitioned partitioned_collectives)
+foreach(program IN ITEMS messages message_rules probed_messages partitioned partitioned_collectives windows)
   accord_adversary_program(accord_${program}_${flavour} ${flavour} accord)
 endforeach()
 foreach(row IN ITEMS "partitioned.straight 1 partitioned"
@@ -13,7 +13,8 @@ foreach(row IN ITEMS "partitioned.straight 1 partitioned"
                      "partitioned_collectives.whole 1 partitioned_collectives"
                      "partitioned_collectives.nodes 1 partitioned_collectives ACCORD_NODE_SPLIT=1"
                      "messages 0 messages single" "messages.synchronous 2 messages unbuffered"
-                     "probed_messages 0 probed_messages single" "message_rules 0 message_rules")
+                     "probed_messages 0 probed_messages single" "message_rules 0 message_rules"
+                     "windows.direct 1 windows direct" "windows.messages 1 windows messages ACCORD_NODE_SPLIT=1")
   separate_arguments(row)
   list(POP_FRONT row name synchronous program)
   set(arguments ${row})

@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
 #
-# Included for a thorough flavour: one-sided calls on device memory, within a node and between nodes of pretence.
+# One-sided calls on device memory, within a node and between nodes of pretence.
+# Open MPI 4.1 has no windows where threads are allowed and processes may not read each other, as in these tests.
+if(flavour STREQUAL "debian-openmpi")
+  return()
+endif()
+set(windows mpi.${flavour}.windows)
+set(on_nodes ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1)
 foreach(count IN ITEMS 2 3)
-  accord_mpi_test(NAME mpi.${flavour}.windows.direct.${count} FLAVOUR ${flavour} RANKS ${count}
-    COMMAND accord_windows_${flavour} direct PRELOAD accord LABELS mpi TIMEOUT 120
-    ENVIRONMENT ACCORD_RUNTIME=host)
-  accord_mpi_test(NAME mpi.${flavour}.windows.messages.${count} FLAVOUR ${flavour} RANKS ${count}
-    COMMAND accord_windows_${flavour} messages PRELOAD accord LABELS mpi TIMEOUT 120
-    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1)
+  accord_mpi_test(NAME ${windows}.direct.${count} FLAVOUR ${flavour} RANKS ${count}
+    COMMAND accord_windows_${flavour} direct PRELOAD accord LABELS mpi TIMEOUT 120 ENVIRONMENT ACCORD_RUNTIME=host)
+  accord_mpi_test(NAME ${windows}.messages.${count} FLAVOUR ${flavour} RANKS ${count}
+    COMMAND accord_windows_${flavour} messages PRELOAD accord LABELS mpi TIMEOUT 120 ENVIRONMENT ${on_nodes})
 endforeach()
-# Random programs against a model; on host memory they show that the model is as the host MPI.
-foreach(memory IN ITEMS host device mixed)
-  accord_mpi_test(NAME mpi.${flavour}.window_programs.${memory} FLAVOUR ${flavour} RANKS 3
-    COMMAND accord_window_programs_${flavour} --seed 1 --count 150 --memory ${memory} PRELOAD accord LABELS mpi TIMEOUT 120
-    ENVIRONMENT ACCORD_RUNTIME=host)
-endforeach()
-accord_mpi_test(NAME mpi.${flavour}.window_programs.nodes FLAVOUR ${flavour} RANKS 3
-  COMMAND accord_window_programs_${flavour} --seed 1001 --count 100 PRELOAD accord LABELS mpi TIMEOUT 120
-  ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=1)
+accord_mpi_test(NAME ${windows}.refused FLAVOUR ${flavour} RANKS 2
+  COMMAND accord_windows_${flavour} refused PRELOAD accord LABELS mpi TIMEOUT 60
+  ENVIRONMENT ${on_nodes} ACCORD_PROGRESS_THREAD=off)
+if(flavour IN_LIST thorough)
+  # Random programs against a model; on host memory they show that the model is as the host MPI.
+  foreach(memory IN ITEMS host device mixed)
+    accord_mpi_test(NAME mpi.${flavour}.window_programs.${memory} FLAVOUR ${flavour} RANKS 3
+      COMMAND accord_window_programs_${flavour} --seed 1 --count 50 --memory ${memory} PRELOAD accord LABELS mpi TIMEOUT 120
+      ENVIRONMENT ACCORD_RUNTIME=host)
+  endforeach()
+  accord_mpi_test(NAME mpi.${flavour}.window_programs.nodes FLAVOUR ${flavour} RANKS 3
+    COMMAND accord_window_programs_${flavour} --seed 1001 --count 50 PRELOAD accord LABELS mpi TIMEOUT 120
+    ENVIRONMENT ${on_nodes})
+endif()

@@ -2,11 +2,13 @@
 // Copyright 2026 The Accord authors
 //
 // One-sided calls on windows in device memory: each call once, with what it must bring by the
-// standard. The argument says by which way operations on another rank go: "direct" or "messages".
+// standard. The argument says by which way operations on another rank go: "direct" or "messages";
+// or that windows which need messages are "refused".
 #include <accord/accord.h>
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -162,7 +164,7 @@ void post_start_complete_wait() {
   MPI_Group_free(&targets);
 }
 
-// Rank 1 changes and reads rank 0's memory. Without messages rank 0 does not call MPI meanwhile.
+// Rank 1 changes and reads rank 0's memory. Without messages rank 0 makes no MPI call meanwhile.
 void passive_target() {
   test_name = "a passive target";
   const Window window(of_rank(rank));
@@ -178,6 +180,12 @@ void passive_target() {
     for (int i = 0; i < 4; ++i) wanted[static_cast<std::size_t>(8 + i)] = 7 + i;
     expect_equal(contents(result), wanted, "what was read");
     MPI_Win_unlock(0, window.handle());
+  }
+  if (rank == 0 && way == "direct") {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (window.content()[9] != 8 && std::chrono::steady_clock::now() < give_up) {
+    }
+    expect(window.content()[9] == 8, "nothing comes while the target makes no call");
   }
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) {
@@ -502,6 +510,7 @@ void long_ones() {
                  window.handle());
   MPI_Win_fence(0, window.handle());
   expect_equal(window.content(), numbers(left() + 1, kLong), "after an update");
+  MPI_Barrier(MPI_COMM_WORLD);  // the next epoch has begun: a put may come
   MPI_Put(origin.pointer(), kLong, MPI_INT, right(), 0, kLong, MPI_INT, window.handle());
   MPI_Win_fence(0, window.handle());
   MPI_Get(result.pointer(), kLong, MPI_INT, right(), 0, kLong, MPI_INT, window.handle());
@@ -522,6 +531,27 @@ void memory_is_given_back() {
   }
 }
 
+// Nobody would serve the target while it is in a call of the host MPI's.
+void windows_that_need_a_thread() {
+  test_name = "a window that needs a progress thread";
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const DeviceBuffer memory = on_device(of_rank(rank));
+  MPI_Win win = MPI_WIN_NULL;
+  int error = MPI_SUCCESS;
+  MPI_Error_class(MPI_Win_create(memory.pointer(), kCount, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win),
+                  &error);
+  expect(error == MPI_ERR_BUFFER, "class " + std::to_string(error));
+  // Of this rank alone, none is needed.
+  MPI_Win_create(memory.pointer(), kCount, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+  const int value = 5;
+  MPI_Win_fence(0, win);
+  MPI_Put(&value, 1, MPI_INT, 0, 4, 1, MPI_INT, win);
+  MPI_Win_fence(0, win);
+  MPI_Win_free(&win);
+  expect(contents(memory)[1] == 5, "a window of one rank");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -529,6 +559,11 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   way = argc > 1 ? argv[1] : "direct";
+  if (way == "refused") {
+    windows_that_need_a_thread();
+    MPI_Finalize();
+    return failures == 0 ? 0 : 1;
+  }
   put_and_get_between_fences();
   derived_types_at_both_ends();
   post_start_complete_wait();
