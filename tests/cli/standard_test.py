@@ -18,7 +18,6 @@ LEFT_TO_THE_HOST = {
     "MPI_Alloc_mem": "gives host memory",
     "MPI_Free_mem": "frees host memory",
     "MPI_Get_address": "computes an address",
-    "MPI_Win_detach": "names memory, moves none",
     "MPI_Win_shared_query": "gives host memory",
     "MPI_T_cvar_read": "its buffer is a variable of the program",
     "MPI_T_cvar_write": "the same",
