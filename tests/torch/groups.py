@@ -114,6 +114,39 @@ def a_work_has_a_future_and_says_when_it_is_done() -> None:
 
 
 @case
+def blocking_calls_go_on_beside_a_pending_one() -> None:
+    """Alone they are made by their caller at once, else like all others."""
+    left, right = (rank() - 1) % size(), (rank() + 1) % size()
+    came = torch.zeros(3)
+    for pending in (False, True):
+        receiving = dist.irecv(came, left, tag=3) if pending else None
+        half = torch.full((10,), float(rank()), dtype=torch.bfloat16)
+        dist.all_reduce(half, dist.ReduceOp.MAX)
+        must_equal(half, torch.full((10,), size() - 1.0, dtype=torch.bfloat16))
+        parts = [torch.zeros(2) for _ in range(size())]
+        dist.all_gather(parts, torch.full((2,), float(rank())))
+        must_equal(torch.stack(parts)[:, 0], torch.arange(float(size())))
+        if receiving is not None:
+            dist.send(torch.full((3,), float(rank())), right, tag=3)
+            receiving.wait()
+            must_equal(came, torch.full((3,), float(left)))
+
+
+@case
+def a_blocking_call_by_hand_returns_a_work() -> None:
+    options = dist.AllreduceOptions()
+    if not hasattr(options, "asyncOp"):
+        raise SkippedError("this PyTorch does not say whether the caller waits")
+    options.asyncOp = False
+    tensor = torch.ones(4)
+    work = dist.distributed_c10d._get_default_group().allreduce([tensor], options)
+    assert work.wait()
+    must_equal(tensor, torch.full((4,), float(size())))
+    assert work.is_completed() and work.is_success() and work.exception() is None
+    assert work.get_future().done()
+
+
+@case
 def a_wait_may_be_shorter_than_the_call() -> None:
     if rank() == 0:
         work = dist.irecv(torch.empty(3), 1, tag=9)

@@ -25,8 +25,10 @@ from accord.torch.collectives import Plan
 from accord.torch.device import DeviceSide, used_on_side_stream
 from accord.torch.ending import end_job_after_exceptions
 from accord.torch.engine import engine
+from accord.torch.errors import DistBackendError, text_of
 from accord.torch.members import Members
 from accord.torch.operation import Operation
+from accord.torch.quick import is_soon_complete, started_sum
 from accord.torch.work import AccordWork, DoneWork, ManyWorks
 
 BACKEND_NAME = "accord"
@@ -65,6 +67,7 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         *,
         status: MPI.Status | None = None,
         device: DeviceSide | None = None,
+        begun: MPI.Request | None = None,
     ) -> AnyWork:
         """Plans it, then does it if the caller waits, or hands it to the engine."""
         members = self._members
@@ -77,7 +80,9 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
         is_async = options is None or getattr(
             options, "asyncOp", True
         )  # since PyTorch 2.0 or later
-        if not is_async and self._engine.run_here(operation):
+        if begun is not None:
+            operation.requests = [begun]
+        elif not is_async and self._engine.run_here(operation):
             return self._done
         operation.let_it_take(options.timeout.total_seconds() if options is not None else 0.0)
         if side is not None and planned.finish is not None:
@@ -95,10 +100,20 @@ class AccordGroup(_ProcessGroup):  # type: ignore[misc]
     def allreduce(self, tensors: Any, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.AllreduceOptions)
         tensors = _list(tensors)
+        request = None
+        if not getattr(opts, "asyncOp", True):
+            members = self._members
+            try:
+                request = started_sum(self._engine, members, tensors, opts.reduceOp)
+                if request is not None and is_soon_complete(request):
+                    members.calls += 1
+                    return self._done
+            except (MPI.Exception, RuntimeError) as error:
+                raise DistBackendError(f"{members.where('allreduce')}: {text_of(error)}") from error
         plan = lambda: collectives.allreduce(  # noqa: E731
             self._members, [checks.one(tensors)], opts.reduceOp
         )
-        return self._go("allreduce", plan, opts)
+        return self._go("allreduce", plan, opts, begun=request)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> AnyWork:
         opts = _options(opts, c10d.AllreduceCoalescedOptions)

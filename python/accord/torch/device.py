@@ -17,6 +17,7 @@ Streams and events of PyTorch are kept here: to make them anew costs several mic
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -26,12 +27,18 @@ import torch
 
 _handle_of_current_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _streams: dict[tuple[int, int], torch.cuda.Stream] = {}  # by device and handle
+_making = threading.Lock()
 _unused_events: defaultdict[int, list[torch.cuda.Event]] = defaultdict(list)  # by device
 
 
 @cache
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
+def _make_side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device=device)  # type: ignore[no-untyped-call]
+
+
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    with _making:  # one for all threads
+        return _make_side_stream(device)
 
 
 def _current_stream(index: int) -> torch.cuda.Stream:
@@ -44,12 +51,13 @@ def _current_stream(index: int) -> torch.cuda.Stream:
     return stream
 
 
-def _record(stream: torch.cuda.Stream, index: int) -> torch.cuda.Event:
+def _record(index: int) -> torch.cuda.Event:
+    """An event on the current stream."""
     try:
         event = _unused_events[index].pop()
     except IndexError:
         event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    event.record(stream)  # type: ignore[no-untyped-call]
+    event.record(_current_stream(index))  # type: ignore[no-untyped-call]
     return event
 
 
@@ -59,19 +67,22 @@ def mpi_takes_device_memory() -> bool:
     return hasattr(ctypes.CDLL(None), "accord_malloc")
 
 
+def is_idle(index: int) -> bool:
+    """Whether all that the current stream has got is done. `RuntimeError` if it is being captured."""
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("MPI calls cannot be captured in a CUDA graph")
+    return bool(_current_stream(index).query())  # type: ignore[no-untyped-call]
+
+
 class DeviceSide:
     """Of one operation, made on the thread that calls c10d, when all that it launches is launched."""
 
     __slots__ = ("_finished", "_written", "device")
 
     def __init__(self, device: torch.device) -> None:
-        if torch.cuda.is_current_stream_capturing():
-            raise RuntimeError("MPI calls cannot be captured in a CUDA graph")
         self.device = device
         self._finished: torch.cuda.Event | None = None
-        stream = _current_stream(device.index)
-        is_idle = stream.query()  # type: ignore[no-untyped-call]
-        self._written = None if is_idle else _record(stream, device.index)
+        self._written = None if is_idle(device.index) else _record(device.index)
 
     def is_ready(self) -> bool:
         """Asked by one thread at a time."""

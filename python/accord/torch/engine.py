@@ -104,13 +104,16 @@ class Engine:
             )
         atexit.register(self._stop)
 
+    def is_busy(self) -> bool:
+        return bool(self._under_way or self._waiting)
+
     def run_here(self, operation: Operation) -> bool:
         """For a caller that waits: does it, unless it takes long or something else is under way.
 
         If this returns False, `submit` takes the operation, which may have begun.
         """
         self._must_be_usable(operation)
-        if self._under_way or self._waiting:
+        if self.is_busy():
             return False
         idle = 0
         while not operation.is_ready():
@@ -265,7 +268,7 @@ class Engine:
 
     def _nothing_to_do(self) -> bool:
         """For the thread."""
-        return bool(self._pollers) or not (self._under_way or self._waiting)
+        return self._pollers > 0 or not self.is_busy()
 
     def _rouse(self) -> None:
         if self._thread is None:

@@ -16,3 +16,7 @@ def where(operation: str, group: str, rank: int, size: int) -> str:
 
 def mpi_text(error: MPI.Exception) -> str:
     return " ".join(str(error.Get_error_string()).split())
+
+
+def text_of(error: Exception) -> str:
+    return mpi_text(error) if isinstance(error, MPI.Exception) else str(error)

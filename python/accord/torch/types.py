@@ -49,6 +49,7 @@ for _name, _type in (("uint16", MPI.UINT16_T), ("uint32", MPI.UINT32_T), ("uint6
 _HALVES = (torch.float16, torch.bfloat16)
 
 _Kind: Any = ReduceOp.RedOpType  # PyTorch's own types leave out what it holds
+SUM = _Kind.SUM
 _OPS = {
     _Kind.SUM: MPI.SUM,
     _Kind.AVG: MPI.SUM,
@@ -87,18 +88,23 @@ def _device_halves() -> dict[torch.dtype, MPI.Datatype]:
 _DEVICE_HALVES = _device_halves()
 
 
+def memory_of(tensor: torch.Tensor) -> Any:
+    """Its bytes, as mpi4py takes them."""
+    return _buffer.fromaddress(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+
+
 def moved(tensor: torch.Tensor, count: int | None = None) -> list[Any]:
     """A tensor as a buffer of mpi4py, of which MPI copies the bytes; `count` as in Reduction.buffer."""
-    elements, size = tensor.numel(), tensor.element_size()
-    buffer = _buffer.fromaddress(tensor.data_ptr(), elements * size)
-    return [buffer, elements if count is None else count, _MOVED[size]]
+    return [
+        memory_of(tensor),
+        tensor.numel() if count is None else count,
+        _MOVED[tensor.element_size()],
+    ]
 
 
 def moved_blocks(tensor: torch.Tensor, counts: list[int], displacements: list[int]) -> list[Any]:
     """The same of blocks that differ: their lengths and places in elements."""
-    size = tensor.element_size()
-    buffer = _buffer.fromaddress(tensor.data_ptr(), tensor.numel() * size)
-    return [buffer, (counts, displacements), _MOVED[size]]
+    return [memory_of(tensor), (counts, displacements), _MOVED[tensor.element_size()]]
 
 
 @dataclass(frozen=True)
@@ -114,9 +120,7 @@ class Reduction:
 
     def buffer(self, tensor: torch.Tensor, count: int | None = None) -> list[Any]:
         """Of a tensor that has the working dtype; `count` is that of a block, where MPI counts so."""
-        elements = tensor.numel()
-        buffer = _buffer.fromaddress(tensor.data_ptr(), elements * tensor.element_size())
-        return [buffer, elements if count is None else count, self.type]
+        return [memory_of(tensor), tensor.numel() if count is None else count, self.type]
 
     def enter(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor itself if MPI may have it, else another one with what MPI shall reduce."""
@@ -163,10 +167,10 @@ _sums: dict[tuple[torch.dtype, bool], Reduction] = {}  # found soonest
 
 def reduction(op: Any, dtype: torch.dtype, on_device: bool, size: int) -> Reduction:
     """`ValueError` for what has no meaning, such as the bitwise and of floats."""
-    if op == _Kind.SUM:
+    if op == SUM:
         found = _sums.get((dtype, on_device))
         if found is None:
-            found = _sums[dtype, on_device] = _make(_Kind.SUM, dtype, on_device, size, None)
+            found = _sums[dtype, on_device] = _make(SUM, dtype, on_device, size, None)
         return found
     kind = getattr(op, "op", op)
     number = int(kind)
@@ -202,3 +206,9 @@ def _make(kind: Any, dtype: torch.dtype, on_device: bool, size: int, factor: Any
         working = torch.float32
     direct = working is dtype and factor is None and not divisor
     return Reduction(ops[kind], _REDUCED[working], working, factor, divisor, direct)
+
+
+def direct_sums(on_device: bool) -> dict[torch.dtype, MPI.Datatype]:
+    """What MPI adds as it is."""
+    types = {dtype: kind for dtype, kind in _REDUCED.items() if dtype is not torch.bool}
+    return {**types, **_DEVICE_HALVES} if on_device else types
