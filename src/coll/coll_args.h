@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "coll/algorithm.h"
-#include "coll/inter/transport.h"
+#include "coll/transport.h"
 #include "core/agreement.h"
 #include "core/call_end.h"
 #include "core/host_port.h"

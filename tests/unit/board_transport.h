@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "coll/inter/transport.h"
+#include "coll/transport.h"
 
 namespace accord::test {
 

@@ -17,7 +17,7 @@
 #include "coll/exchange.h"
 #include "coll/inter/parcel.h"
 #include "coll/inter/plan.h"
-#include "coll/inter/transport.h"
+#include "coll/transport.h"
 #include "node/group.h"
 
 namespace accord::coll {

@@ -4,7 +4,7 @@
 // A transport over the network of messages between nodes (net/mail.h), by one of its designs.
 #pragma once
 
-#include "coll/inter/transport.h"
+#include "coll/transport.h"
 #include "core/wire.h"
 #include "net/mail.h"
 

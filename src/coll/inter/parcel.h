@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "coll/inter/transport.h"
+#include "coll/transport.h"
 #include "core/call_end.h"
 #include "device/staging_pool.h"
 #include "node/device_pool.h"

@@ -7,7 +7,7 @@
 // in one batch from the device and in one to it, since a copy takes longer to begin and to await
 // than to run, and a device that processes share takes turns. The shortest of these have no
 // messages of their own, but travel with those of the other ranks of their node (bundles.h). Long
-// pairs may go by a transport (inter/transport.h): then messages only name what their receiver
+// pairs may go by a transport (coll/transport.h): then messages only name what their receiver
 // fetches, from user memory to user memory where either end has its block in one run, else through
 // page-locked memory. A rank that expects something else than it is sent gets an error, and does
 // its other pairs all the same.
@@ -27,9 +27,9 @@
 #include <vector>
 
 #include "coll/coll_args.h"
-#include "coll/inter/transport.h"
 #include "coll/pairs/bundles.h"
 #include "coll/pairs/pair.h"
+#include "coll/transport.h"
 #include "core/placement.h"
 #include "core/wire.h"
 #include "device/staging_pool.h"
