@@ -336,7 +336,7 @@ std::vector<Operation> reductions() {
 const std::vector<Operation>& operations() {
   static const std::vector<Operation> rows = [] {
     std::vector<Operation> all = point_to_point_operations();
-    for (auto make : {rooted, exchanges, reductions, stencil_operations}) {
+    for (auto make : {rooted, exchanges, reductions, stencil_operations, one_sided_operations}) {
       for (Operation& row : make()) all.push_back(std::move(row));
     }
     return all;

@@ -3,7 +3,7 @@
 //
 // The operations that can be measured. One is a row of a table: how large the buffers are, what the
 // receive buffer must hold afterwards, how to call it, and how its bandwidth is counted. Adding an
-// operation is adding a row (operation.cpp for collectives, point_to_point.cpp, stencil.cpp). Rows
+// operation is adding a row (operation.cpp for collectives, point_to_point.cpp, stencil.cpp, one_sided.cpp). Rows
 // know neither devices nor clocks.
 #pragma once
 
@@ -140,6 +140,7 @@ const Operation* find_operation(std::string_view name);
 
 std::vector<Operation> point_to_point_operations();
 std::vector<Operation> stencil_operations();
+std::vector<Operation> one_sided_operations();
 
 struct ShapeRequest {
   int rank, ranks;
