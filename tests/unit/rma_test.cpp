@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <numeric>
@@ -167,13 +168,20 @@ TEST(rma_words, name_a_holder_whose_process_has_ended) {
   EXPECT_CODE(device_error, check_lock(words, lines));
 }
 
+// So that others come in between, if they may.
+Status add_slowly(const Update& update, const std::byte* in, std::byte* inout,
+                  std::size_t size_bytes) {
+  std::this_thread::sleep_for(std::chrono::microseconds(20));
+  return add(update, in, inout, size_bytes);
+}
+
 TEST(rma_target, updates_of_many_threads_are_all_there) {
   const OnDevice window(std::vector<int>(4, 0));
   Words words;
   const LifeLines lines(1);
-  const Target target(window.place(), &words, 0, &lines, add);
+  const Target target(window.place(), &words, 0, &lines, add_slowly);
   constexpr int kThreads = 4;
-  constexpr int kTimes = 200;
+  constexpr int kTimes = 50;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i)
     threads.emplace_back([&] {
