@@ -3,8 +3,8 @@
 //
 // The operations that can be measured. One is a row of a table: how large the buffers are, what the
 // receive buffer must hold afterwards, how to call it, and how its bandwidth is counted. Adding an
-// operation is adding a row (operation.cpp for collectives, point_to_point.cpp, stencil.cpp, one_sided.cpp). Rows
-// know neither devices nor clocks.
+// operation is adding a row (operation.cpp for collectives, point_to_point.cpp, stencil.cpp,
+// one_sided.cpp). Rows know neither devices nor clocks.
 #pragma once
 
 #include <mpi.h>

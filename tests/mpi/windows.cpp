@@ -10,74 +10,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 #include <string>
 #include <vector>
 
-#include "device_buffer.h"
-#include "message_test.h"
+#include "window_host_memory.h"
+#include "window_test.h"
 
 namespace {
 
-using accord::test::contents;
-using accord::test::DeviceBuffer;
-using accord::test::expect;
-using accord::test::failures;
-using accord::test::on_device;
-using accord::test::rank;
-using accord::test::test_name;
-
-constexpr int kCount = 64;
-int size = 0;
-std::string way;
-
-int right() { return (rank + 1) % size; }
-int left() { return (rank + size - 1) % size; }
-
-// start, start + 1, ...
-std::vector<int> numbers(int start, int count = kCount) {
-  std::vector<int> list(static_cast<std::size_t>(count));
-  std::iota(list.begin(), list.end(), start);
-  return list;
-}
-std::vector<int> of_rank(int one) { return numbers(1000 * (one + 1)); }
-
-void expect_equal(const std::vector<int>& found, const std::vector<int>& wanted,
-                  const std::string& what) {
-  const auto [one, other] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
-  if (one == found.end() && other == wanted.end()) return;
-  expect(false, what + ": element " + std::to_string(one - found.begin()) + " is " +
-                    (one == found.end() ? "missing" : std::to_string(*one)) + ", not " +
-                    (other == wanted.end() ? "there" : std::to_string(*other)));
-}
-
-void expect_way() {
-  const char* const path = accord_last_path();
-  const std::string taken = path == nullptr ? "" : path;
-  expect(taken == "window-" + way, "it went by " + taken);
-}
-
-// A window over numbers of this rank.
-class Window {
- public:
-  explicit Window(const std::vector<int>& content, MPI_Info info = MPI_INFO_NULL)
-      : memory_(on_device(content)) {
-    MPI_Win_create(memory_.pointer(), static_cast<MPI_Aint>(content.size() * sizeof(int)),
-                   sizeof(int), info, MPI_COMM_WORLD, &win_);
-    MPI_Win_set_errhandler(win_, MPI_ERRORS_RETURN);
-  }
-  ~Window() { MPI_Win_free(&win_); }
-  Window(const Window&) = delete;
-  Window& operator=(const Window&) = delete;
-
-  MPI_Win handle() const { return win_; }
-  void* start() const { return memory_.pointer(); }
-  std::vector<int> content() const { return contents(memory_); }
-
- private:
-  DeviceBuffer memory_;
-  MPI_Win win_ = MPI_WIN_NULL;
-};
+using namespace accord::test;
 
 void put_and_get_between_fences() {
   test_name = "put and get between fences";
@@ -332,80 +273,6 @@ void exclusive_locks_exclude() {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) expect(window.content()[3] == 20 * size, std::to_string(window.content()[3]));
-}
-
-// Device memory on even ranks, host memory on odd ones, nothing on the last.
-void mixed_memory() {
-  test_name = "mixed memory";
-  const bool has_none = rank == size - 1 && size > 2;
-  const bool on_host = rank % 2 == 1;
-  std::vector<int> host = of_rank(rank);
-  const DeviceBuffer device = on_device(host);
-  void* const base = has_none ? nullptr : on_host ? host.data() : device.pointer();
-  MPI_Win win = MPI_WIN_NULL;
-  MPI_Win_create(base, has_none ? 0 : kCount * static_cast<MPI_Aint>(sizeof(int)), sizeof(int),
-                 MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-  const DeviceBuffer origin = on_device(numbers(rank));
-  const DeviceBuffer result = on_device(std::vector<int>(kCount));
-  const int targets = size > 2 ? size - 1 : size;
-  MPI_Win_fence(0, win);
-  for (int target = 0; target < targets; ++target)
-    MPI_Put(origin.pointer(), 1, MPI_INT, target, rank, 1, MPI_INT, win);
-  MPI_Win_fence(0, win);
-  for (int target = 0; target < targets; ++target)
-    MPI_Get(static_cast<std::byte*>(result.pointer()) + sizeof(int) * static_cast<unsigned>(target),
-            1, MPI_INT, target, 0, 1, MPI_INT, win);
-  MPI_Accumulate(origin.pointer(), 4, MPI_INT, rank % targets, kCount - 4, 4, MPI_INT, MPI_REPLACE,
-                 win);
-  MPI_Win_fence(0, win);
-  std::vector<int> found = contents(result);
-  found.resize(static_cast<std::size_t>(targets));
-  expect_equal(found, std::vector<int>(found.size(), 0), "what was read");
-  if (!has_none) {
-    std::vector<int> wanted = of_rank(rank);
-    for (int one = 0; one < size; ++one) wanted[static_cast<std::size_t>(one)] = one;
-    std::vector<int> now = on_host ? host : contents(device);
-    if (size == 2)
-      for (int i = 0; i < 4; ++i) wanted[static_cast<std::size_t>(kCount - 4 + i)] = rank + i;
-    else
-      now.resize(kCount - 4), wanted.resize(kCount - 4);
-    expect_equal(now, wanted, "the window");
-  }
-  MPI_Win_lock_all(0, win);
-  MPI_Get(result.pointer(), kCount, MPI_INT, 1 % targets, 0, kCount, MPI_INT, win);
-  MPI_Win_flush(1 % targets, win);
-  expect(contents(result)[1] == 1, "read in an epoch of all");
-  MPI_Win_unlock_all(win);
-  MPI_Win_free(&win);
-}
-
-void device_buffers_on_a_host_window() {
-  test_name = "device buffers on a window of host memory";
-  std::vector<int> host = of_rank(rank);
-  MPI_Win win = MPI_WIN_NULL;
-  MPI_Win_create(host.data(), kCount * static_cast<MPI_Aint>(sizeof(int)), sizeof(int),
-                 MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-  const DeviceBuffer origin = on_device(numbers(rank));
-  const DeviceBuffer result = on_device(std::vector<int>(kCount));
-  MPI_Win_fence(0, win);
-  MPI_Put(origin.pointer(), 8, MPI_INT, right(), 0, 8, MPI_INT, win);
-  MPI_Get(result.pointer(), 8, MPI_INT, right(), 16, 8, MPI_INT, win);
-  MPI_Win_fence(0, win);
-  std::vector<int> wanted = of_rank(rank);
-  for (int i = 0; i < 8; ++i) wanted[static_cast<std::size_t>(i)] = left() + i;
-  expect_equal(host, wanted, "the window");
-  std::vector<int> found = contents(result);
-  expect(found[0] == of_rank(right())[16] && found[7] == of_rank(right())[23] && found[8] == 0,
-         "what was read");
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, win);
-  MPI_Rget(result.pointer(), 4, MPI_INT, right(), 32, 4, MPI_INT, win, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  expect(contents(result)[3] == of_rank(right())[35], "read by a request");
-  MPI_Fetch_and_op(origin.pointer(), result.pointer(), MPI_INT, right(), 40, MPI_SUM, win);
-  MPI_Win_unlock(right(), win);
-  expect(contents(result)[0] == of_rank(right())[40], "fetched");
-  MPI_Win_free(&win);
 }
 
 void dynamic_window() {
