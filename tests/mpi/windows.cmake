@@ -17,12 +17,17 @@ endforeach()
 accord_mpi_test(NAME ${windows}.refused FLAVOUR ${flavour} RANKS 2
   COMMAND accord_windows_${flavour} refused PRELOAD accord LABELS mpi TIMEOUT 60
   ENVIRONMENT ${on_nodes} ACCORD_PROGRESS_THREAD=off)
+foreach(split IN ITEMS off 1)
+  accord_mpi_test(NAME ${windows}.threads.${split} FLAVOUR ${flavour} RANKS 2
+    COMMAND accord_windows_${flavour} threads PRELOAD accord LABELS mpi TIMEOUT 120
+    ENVIRONMENT ACCORD_RUNTIME=host ACCORD_NODE_SPLIT=${split})
+endforeach()
 if(flavour IN_LIST thorough)
   # Random programs against a model; on host memory they show that the model is as the host MPI.
   foreach(memory IN ITEMS host device mixed)
     accord_mpi_test(NAME mpi.${flavour}.window_programs.${memory} FLAVOUR ${flavour} RANKS 3
       COMMAND accord_window_programs_${flavour} --seed 1 --count 50 --memory ${memory} PRELOAD accord LABELS mpi TIMEOUT 120
-      ENVIRONMENT ACCORD_RUNTIME=host)
+      ENVIRONMENT ACCORD_RUNTIME=host ACCORD_TEST_COPY_POLLS=2)
   endforeach()
   accord_mpi_test(NAME mpi.${flavour}.window_programs.nodes FLAVOUR ${flavour} RANKS 3
     COMMAND accord_window_programs_${flavour} --seed 1001 --count 50 PRELOAD accord LABELS mpi TIMEOUT 120

@@ -3,14 +3,16 @@
 //
 // One-sided calls on windows in device memory: each call once, with what it must bring by the
 // standard. The argument says by which way operations on another rank go: "direct" or "messages";
-// or that windows which need messages are "refused".
+// or that windows which need messages are "refused", or that "threads" use one.
 #include <accord/accord.h>
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "window_host_memory.h"
@@ -419,15 +421,49 @@ void windows_that_need_a_thread() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+// Several threads of a rank use one window at once.
+void many_threads() {
+  test_name = "many threads";
+  constexpr int kThreads = 3;
+  constexpr int kTimes = 30;
+  const Window window(std::vector<int>(kCount, 0));
+  std::array<int, kThreads> wrong{};
+  MPI_Win_lock_all(0, window.handle());
+  const auto work = [&](int thread) {
+    const MPI_Aint slot = kThreads * rank + thread + 1;
+    const int one = 1;
+    for (int i = 0; i < kTimes; ++i) {
+      int before = -1;
+      int back = -1;
+      MPI_Fetch_and_op(&one, &before, MPI_INT, 0, 0, MPI_SUM, window.handle());
+      MPI_Put(&i, 1, MPI_INT, right(), slot, 1, MPI_INT, window.handle());
+      MPI_Win_flush(right(), window.handle());
+      MPI_Get(&back, 1, MPI_INT, right(), slot, 1, MPI_INT, window.handle());
+      MPI_Win_flush_all(window.handle());
+      if (back != i || before < 0) ++wrong[static_cast<std::size_t>(thread)];
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+  MPI_Win_unlock_all(window.handle());
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (const int count : wrong) expect(count == 0, std::to_string(count) + " wrong results");
+  if (rank == 0)
+    expect(window.content()[0] == kThreads * kTimes * size, std::to_string(window.content()[0]));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  way = argc > 1 ? argv[1] : "direct";
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, way == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  way = argc > 1 ? argv[1] : "direct";
-  if (way == "refused") {
-    windows_that_need_a_thread();
+  if (way == "refused" || way == "threads") {
+    way == "threads" ? many_threads() : windows_that_need_a_thread();
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
   }
