@@ -2,7 +2,7 @@
 # Copyright 2026 The Accord authors
 """Makes the table and the plot of docs/applications.md from records of the applications.
 
-    bench/applications.py bench/results/1xh100/apps.jsonl docs/images/applications.svg
+    bench/applications.py bench/results/1xh200/apps.jsonl docs/images/applications.svg
 
 A record has a row for each case, way and round. A program chooses how it exchanges, so the fastest exchange of each
 way counts: Accord's, Intel MPI's, and the program's own staging over MPICH alone. Rows with a wrong result do not.
@@ -56,7 +56,7 @@ def table(best: dict[tuple[str, str, str], Best]) -> str:
     return "\n".join(lines)
 
 
-def plot(best: dict[tuple[str, str, str], Best], file: Path) -> None:
+def plot(best: dict[tuple[str, str, str], Best], file: Path, machine: str) -> None:
     shown = {key: ways for key, ways in best.items() if key[2] == "on"}
     figure, axes = plt.subplots(figsize=(8, 0.32 * len(shown) + 1.2))
     for shift, peer in ((0.2, "impi"), (-0.2, "staged")):
@@ -64,7 +64,7 @@ def plot(best: dict[tuple[str, str, str], Best], file: Path) -> None:
     axes.set_yticks(range(len(shown)), [f"{app} {problem}" for app, problem, _ in shown])
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xscale("log")
-    axes.set_xlabel("time of the peer / time of Accord, one H100, 4 ranks under MPS")
+    axes.set_xlabel(f"time of the peer / time of Accord, {machine}, 4 ranks under MPS")
     axes.invert_yaxis()
     axes.legend()
     figure.tight_layout()
@@ -72,9 +72,10 @@ def plot(best: dict[tuple[str, str, str], Best], file: Path) -> None:
 
 
 def main() -> None:
-    best = best_of([json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()])
+    rows = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
+    best = best_of(rows)
     print(table(best))
-    plot(best, Path(sys.argv[2]))
+    plot(best, Path(sys.argv[2]), rows[0]["machine"])
 
 
 if __name__ == "__main__":
