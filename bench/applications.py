@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Accord authors
-"""Makes the table and the plot of docs/applications.md from records of the applications.
+"""Makes the table and the plot of docs/applications.md from records of the applications, and where the third argument
+names the folder of the applications, a plot for each.
 
-    bench/applications.py bench/results/1xh200/apps.jsonl docs/images/applications.svg
+    bench/applications.py bench/results/1xh200/apps.jsonl docs/images/applications.svg examples
 
 A record has a row for each case, way and round. A program chooses how it exchanges, so the fastest exchange of each
 way counts: Accord's, Intel MPI's, and the program's own staging over MPICH alone. Rows with a wrong result do not.
@@ -19,7 +20,10 @@ from typing import Any
 import matplotlib as mpl
 
 mpl.use("svg")
+mpl.rcParams["svg.hashsalt"] = "accord"
+mpl.rcParams["svg.fonttype"] = "none"
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator, NullFormatter
 
 _WAYS = {"accord": "Accord", "impi": "Intel MPI", "staged": "own staging"}
 Best = dict[str, tuple[float, str]]  # by way: microseconds and exchange
@@ -71,11 +75,41 @@ def plot(best: dict[tuple[str, str, str], Best], file: Path, machine: str) -> No
     figure.savefig(file, metadata={"Date": None})
 
 
+def plot_each(rows: list[dict[str, Any]], examples: Path) -> None:
+    """examples/APP/peers.svg: the time of each exchange, under MPS."""
+    for app in dict.fromkeys(row["app"] for row in rows):
+        times: dict[str, dict[str, list[float]]] = {}  # by curve and case
+        for row in rows:
+            if row["app"] == app and row["mps"] == "on" and row["correct"]:
+                problem, _, exchange = row["case"].partition(" by ")
+                curve = times.setdefault(f"{_WAYS[row['way']]}, {exchange}", {})
+                curve.setdefault(problem.split(" over ")[0], []).append(row["us"])
+        problems = list(dict.fromkeys(problem for curve in times.values() for problem in curve))
+        figure, axes = plt.subplots(figsize=(7, 0.13 * len(times) * len(problems) + 1.4))
+        height = 0.85 / len(times)
+        for number, (curve, of) in enumerate(sorted(times.items())):
+            places = [problems.index(problem) + number * height for problem in of]
+            axes.barh(places, [statistics.median(us) for us in of.values()], height, label=curve)
+        axes.set_yticks([i + 0.4 for i in range(len(problems))], problems)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel(f"µs, {rows[0]['machine']}, 4 ranks under MPS")
+        axes.invert_yaxis()
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+        figure.tight_layout()
+        figure.savefig(examples / app / "peers.svg", metadata={"Date": None})
+        plt.close(figure)
+
+
 def main() -> None:
     rows = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
     best = best_of(rows)
     print(table(best))
     plot(best, Path(sys.argv[2]), rows[0]["machine"])
+    if len(sys.argv) > 3:
+        plot_each(rows, Path(sys.argv[3]))
 
 
 if __name__ == "__main__":
