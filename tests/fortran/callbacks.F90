@@ -107,17 +107,26 @@ contains
     call discard(numbers)
   end subroutine
 
-  ! Accord refuses a window of device memory by an error.
+  ! Of device memory, read by the next rank. Open MPI 4.1 makes no windows in these tests, and says so by an error.
   subroutine window()
     COMM_T :: comm
     WIN_T :: win
-    integer, pointer :: numbers(:)
-    numbers => integers(ramp)
+    integer, pointer :: numbers(:), read(:)
+    numbers => integers(ramp + 1000 * rank)
+    read => integers(0 * ramp)
     call MPI_Comm_dup(MPI_COMM_WORLD, comm, ierror)
     call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN, ierror)
     call MPI_Win_create(numbers, int(4 * n, MPI_ADDRESS_KIND), 4, MPI_INFO_NULL, comm, win, ierror)
-    call expect(ierror /= MPI_SUCCESS, "a window of device memory is made")
+    if (ierror == MPI_SUCCESS) then
+      call MPI_Win_fence(0, win, ierror)
+      call MPI_Get(read, n, MPI_INTEGER, mod(rank + 1, ranks), 0_MPI_ADDRESS_KIND, n, MPI_INTEGER, win, ierror)
+      call MPI_Win_fence(0, win, ierror)
+      call expect(all(contents(read) == ramp + 1000 * mod(rank + 1, ranks)), "MPI_Get")
+      call MPI_Win_free(win, ierror)
+      call expect(ierror == MPI_SUCCESS, "MPI_Win_free")
+    end if
     call MPI_Comm_free(comm, ierror)
+    call discard(read)
     call discard(numbers)
   end subroutine
 
