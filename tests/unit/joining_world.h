@@ -20,6 +20,7 @@
 
 #include "coll/intra/joining.h"
 #include "forwarding_runtime.h"
+#include "idle_port.h"
 #include "node/group.h"
 #include "two_level_world.h"
 
@@ -58,7 +59,7 @@ class Watched final : public KernelRuntime {
 };
 
 // A host MPI whose collectives are over as soon as all ranks have called them.
-class Collectives final : public core::HostPort {
+class Collectives final : public IdlePort {
  public:
   explicit Collectives(std::size_t ranks) : ranks_(ranks) {}
 
@@ -87,13 +88,6 @@ class Collectives final : public core::HostPort {
     if (done) ends_.at({rank, number})();
     return {};
   }
-  Status peek(core::HostRequest, bool&) override { return {}; }
-  Status grequest_start(core::HostRequest&) override { return {}; }
-  void grequest_complete(core::HostRequest) override {}
-  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
-  void placeholder_complete(int) override {}
-  void placeholder_release(int) override {}
-  void pause() override {}
 
  private:
   std::size_t begin(std::size_t rank, core::HostRequest& request) {

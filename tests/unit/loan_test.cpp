@@ -7,6 +7,7 @@
 
 #include <sys/resource.h>
 
+#include "idle_port.h"
 #include "outbox_world.h"
 
 namespace accord::test {
@@ -14,7 +15,7 @@ namespace {
 
 // A host MPI with one header under way, that its receiver takes when it is told to, unless it is
 // cancelled before.
-class HeaderPort final : public core::HostPort {
+class HeaderPort final : public IdlePort {
  public:
   bool is_taken = false;
   bool is_cancelled = false;
@@ -29,13 +30,6 @@ class HeaderPort final : public core::HostPort {
     return {};
   }
   void cancel(core::HostRequest) override { is_cancelled = !is_taken; }
-  Status peek(core::HostRequest, bool&) override { return {}; }
-  Status grequest_start(core::HostRequest&) override { return {}; }
-  void grequest_complete(core::HostRequest) override {}
-  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
-  void placeholder_complete(int) override {}
-  void placeholder_release(int) override {}
-  void pause() override {}
 };
 
 // A message of rank 0 to rank 1 that is lent.

@@ -5,6 +5,7 @@
 // several are on their way at once, and what is cut off or left behind holds nobody up.
 #include "p2p/net_messages.h"
 
+#include "idle_port.h"
 #include "net_ranks.h"
 #include "p2p/loan.h"
 
@@ -136,22 +137,6 @@ TEST_F(NetMessages, one_whose_header_was_cut_off_is_given_up) {
       });
 }
 
-// A host MPI in which no header is ever taken.
-class NobodyReceives final : public core::HostPort {
- public:
-  Status test(core::HostRequest&, bool& done) override { return peek(0, done); }
-  Status peek(core::HostRequest, bool& done) override {
-    done = false;
-    return {};
-  }
-  Status grequest_start(core::HostRequest&) override { return {}; }
-  void grequest_complete(core::HostRequest) override {}
-  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
-  void placeholder_complete(int) override {}
-  void placeholder_release(int) override {}
-  void pause() override {}
-};
-
 TEST_F(NetMessages, who_leaves_waits_for_nobody_to_take_a_header) {
   run(
       [](End& end) {
@@ -160,7 +145,7 @@ TEST_F(NetMessages, who_leaves_waits_for_nobody_to_take_a_header) {
         const Buffer buffer(pattern(kLong, 1));
         MessageHeader header;
         ASSERT_TRUE(rank.post(buffer, header));
-        NobodyReceives port;
+        IdlePort port;  // in which no header is ever taken
         p2p::LoanOperation loan(*rank.messages, header);
         EXPECT_EQ(core::Operation::Phase::issued, loan.advance(port));
         rank.messages->leave();

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "device/registry.h"
+#include "idle_port.h"
 #include "node/life_line.h"
 #include "rma/batch.h"
 #include "rma/service.h"
@@ -113,16 +114,7 @@ TEST(rma_pieces, move_between_layouts_that_differ_and_leave_gaps_alone) {
 TEST(rma_batch, does_what_it_has_taken_once_it_is_finished) {
   const OnDevice window(std::vector<int>(400, 0));
   std::vector<int> host = counted(1, 200);
-  class Nothing final : public core::HostPort {
-    Status test(core::HostRequest&, bool&) override { return {}; }
-    Status peek(core::HostRequest, bool&) override { return {}; }
-    Status grequest_start(core::HostRequest&) override { return {}; }
-    void grequest_complete(core::HostRequest) override {}
-    Status placeholder_init(core::HostRequest&, int&) override { return {}; }
-    void placeholder_complete(int) override {}
-    void placeholder_release(int) override {}
-    void pause() override {}
-  } port;
+  IdlePort port;
   core::Engine engine(port);
   Batch batch;
   for (int i = 0; i < 200; ++i)
@@ -293,18 +285,6 @@ class FakeWire final : public core::Wire {
   int rank_;
 };
 
-class NoPort final : public core::HostPort {
- public:
-  Status test(core::HostRequest&, bool&) override { return {}; }
-  Status peek(core::HostRequest, bool&) override { return {}; }
-  Status grequest_start(core::HostRequest&) override { return {}; }
-  void grequest_complete(core::HostRequest) override {}
-  Status placeholder_init(core::HostRequest&, int&) override { return {}; }
-  void placeholder_complete(int) override {}
-  void placeholder_release(int) override {}
-  void pause() override {}
-};
-
 // Rank 0 asks rank 1, whose memory it is about.
 class Service : public ::testing::Test {
  protected:
@@ -336,7 +316,7 @@ class Service : public ::testing::Test {
   const Target nothing_;
   const Target own_{memory_.place(), &words_, 1, &lines_, add};
   Post post_;
-  NoPort port_;
+  IdlePort port_;
   rma::Service origin_{std::make_unique<FakeWire>(post_, 0), 0, 2, nothing_, lines_};
   rma::Service target_{std::make_unique<FakeWire>(post_, 1), 1, 2, own_, lines_};
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
