@@ -156,6 +156,7 @@ MessageHeader Outbox::begin_message(std::uint16_t number, int receiver,
   auto generation = static_cast<std::uint32_t>(slot.state.load(std::memory_order_relaxed) >> 8) + 1;
   if (generation == 0) ++generation;
   slot.receiver = receiver;
+  slot.size_bytes = size_bytes;
   slot.runs = {};
   MessageHeader header{.cookie = group_->outbox(0).cookie[1],
                        .generation = generation,
@@ -253,6 +254,17 @@ Status Outbox::look(const MessageHeader& header, Loan& loan) {
           fmt::format("node: rank {} could not read the message", slot(header).receiver)};
 }
 
+// All of it that a ticket tells; its own differs from one that is none.
+MessageHeader Outbox::named_by(std::uint64_t ticket) const noexcept {
+  const std::uint64_t message = ticket ^ group_->outbox(0).cookie[0];
+  MessageHeader header{.cookie = group_->outbox(0).cookie[1],
+                       .generation = static_cast<std::uint32_t>(message >> 32),
+                       .sender = static_cast<std::uint8_t>(message >> 16),
+                       .slot = static_cast<std::uint16_t>(message)};
+  header.ticket = ticket_of(header);
+  return header;
+}
+
 std::uint64_t Outbox::ticket_of(const MessageHeader& header) const noexcept {
   const std::uint64_t message =
       std::uint64_t{header.generation} << 32 | std::uint64_t{header.sender} << 16 | header.slot;
@@ -292,6 +304,14 @@ OutboxBoard& Outbox::own_board() const noexcept { return group_->outbox(group_->
 bool Outbox::recognises(const MessageHeader& header) const noexcept {
   return header.cookie == group_->outbox(0).cookie[1] && header.ticket == ticket_of(header) &&
          waits_for_us(header);
+}
+
+bool Outbox::completes(MessageHeader& header) const noexcept {
+  const MessageHeader named = named_by(header.ticket);
+  if (named.ticket != header.ticket || !waits_for_us(named)) return false;
+  header = named;
+  header.size_bytes = slot(header).size_bytes;
+  return header.size_bytes < sizeof header;
 }
 
 bool Outbox::waits_for_us(const MessageHeader& header) const noexcept {
@@ -404,11 +424,8 @@ void Outbox::dismiss(const MessageHeader& header) noexcept {
 }
 
 void Outbox::dismiss(std::uint64_t ticket) noexcept {
-  const std::uint64_t message = ticket ^ group_->outbox(0).cookie[0];
-  const MessageHeader header{.generation = static_cast<std::uint32_t>(message >> 32),
-                             .sender = static_cast<std::uint8_t>(message >> 16),
-                             .slot = static_cast<std::uint16_t>(message)};
-  if (waits_for_us(header)) dismiss(header);
+  const MessageHeader header = named_by(ticket);
+  if (header.ticket == ticket && waits_for_us(header)) dismiss(header);
 }
 
 Outbox::Counters Outbox::counters() const noexcept {

@@ -2,8 +2,8 @@
 // Copyright 2026 The Accord authors
 //
 // Messages between two ranks of a node that wait in device memory of their sender. What goes by the
-// host MPI is a header of 32 bytes, and the receiver fetches the message whenever it has matched
-// that. A message is packed into the sender's outbox before anybody is told of it, or, where it is
+// host MPI is a header of 32 bytes, or its first 8 for a message that is shorter than that, and the
+// receiver fetches the message whenever it has matched that. A message is packed into the sender's outbox before anybody is told of it, or, where it is
 // one run of bytes, or runs in equal steps, in memory that the receiver has opened, lies in the
 // user's buffer: it is moved
 // once its sender wants the buffer back and nobody has begun to fetch it, to the outbox where there
@@ -42,7 +42,8 @@ enum class Fetch : std::uint8_t { by_size, by_engine };
 
 // Goes in the message's stead. Random numbers tell it from a message of the same length.
 struct MessageHeader {
-  // Which message it is, hidden by a cookie: enough to give that up where no more has arrived.
+  // Which message it is, hidden by a cookie: enough for one that is shorter than a header, and to
+  // give one up where no more has arrived.
   std::uint64_t ticket = 0;
   std::uint64_t cookie = 0;
   std::uint32_t generation = 0;
@@ -50,6 +51,16 @@ struct MessageHeader {
   Fetch fetch = Fetch::by_size;
   std::uint16_t slot = 0;
   std::uint64_t size_bytes = 0;  // of the message
+
+  static constexpr std::size_t kTicketBytes = sizeof(ticket);
+  // How much of it goes in the stead of a message of that length, which is no less.
+  static constexpr std::size_t sent_bytes(std::size_t message_bytes) noexcept {
+    return message_bytes < sizeof(MessageHeader) ? kTicketBytes : sizeof(MessageHeader);
+  }
+  std::size_t sent_bytes() const noexcept { return sent_bytes(size_bytes); }
+  static constexpr bool may_be(std::size_t received_bytes) noexcept {
+    return received_bytes == kTicketBytes || received_bytes == sizeof(MessageHeader);
+  }
 };
 static_assert(sizeof(MessageHeader) == 32);
 
@@ -61,6 +72,8 @@ class Lender {
 
   // Whether this is the header of a message that waits for this rank.
   virtual bool recognises(const MessageHeader& header) const noexcept = 0;
+  // The same of one of which only the ticket has come: the rest of it is filled in.
+  virtual bool completes(MessageHeader& /*header*/) const noexcept { return false; }
   // The header was not sent after all, or has been taken back.
   virtual void withdraw(const MessageHeader& header) noexcept = 0;
 
@@ -125,7 +138,8 @@ struct OutboxSlot {
   device::Steps runs;  // of what is lent, from `place` on; no bytes: it is one run
   // The generation whose header a probe of the receiver has read, until it is received.
   std::atomic<std::uint32_t> probed{0};
-  // A message of a header's length, where `place` says that it is here.
+  std::uint64_t size_bytes = 0;
+  // A message as long as what goes in a message's stead, where `place` says that it is here.
   std::array<std::byte, sizeof(MessageHeader)> bytes{};
   static constexpr std::int32_t kHere = -2;
   static constexpr std::int32_t kSpilled = -3;  // in host memory of its sender (Group::spill)
@@ -226,14 +240,13 @@ class Outbox final : public Lender {
   void end_wait(int receiver, Clock::duration takes) noexcept override;
   Attention attention_of(int receiver) const noexcept override;
 
-  // A synchronous message as long as a header must not be read by a probe, which completes it.
+  // A synchronous message that may be a header must not be read by a probe, which completes it.
   // `receiver` does not read what cannot be a header: so it goes as it is where none has been sent
   // there, and none is until `end_plain`; else, where begin_plain says no, it is kept for the
   // receiver, who gets a header. There may be no room to keep it.
   bool begin_plain(int receiver);
   void end_plain(int receiver);
-  using HeaderBytes = std::span<const std::byte, sizeof(MessageHeader)>;
-  bool keep(int receiver, HeaderBytes message, MessageHeader& header);
+  bool keep(int receiver, std::span<const std::byte> message, MessageHeader& header);
   Status look_for_receive(const MessageHeader& header, bool& received) override;
 
   // From now on no send waits for a receiver that has not taken its header.
@@ -243,6 +256,7 @@ class Outbox final : public Lender {
   // The receiver's side.
 
   bool recognises(const MessageHeader& header) const noexcept override;
+  bool completes(MessageHeader& header) const noexcept override;
   // Whether senders wait for this rank; what they want to know of it is in its board.
   bool is_awaited() const noexcept;
   OutboxBoard& own_board() const noexcept;
@@ -335,6 +349,7 @@ class Outbox final : public Lender {
   void end_loan(Own& own, const OutboxSlot& slot) noexcept;
   bool change(const MessageHeader& header, Stage from, Stage to) noexcept;
   Stage stage(const MessageHeader& header) const noexcept;
+  MessageHeader named_by(std::uint64_t ticket) const noexcept;
   std::uint64_t ticket_of(const MessageHeader& header) const noexcept;
   bool waits_for_us(const MessageHeader& header) const noexcept;
   bool is_window() const noexcept;

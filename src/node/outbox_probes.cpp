@@ -21,7 +21,7 @@ void Outbox::end_plain(int receiver) {
   --plain_[static_cast<std::size_t>(receiver)];
 }
 
-bool Outbox::keep(int receiver, HeaderBytes message, MessageHeader& header) {
+bool Outbox::keep(int receiver, std::span<const std::byte> message, MessageHeader& header) {
   const std::lock_guard locked(mutex_);
   reclaim();
   if (free_slots_.empty()) return false;

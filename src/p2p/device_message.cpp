@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "device/staging_pool.h"
@@ -114,11 +116,22 @@ Status post_message(node::Outbox& outbox, const core::Segment& segment,
 bool find_header(const node::Lender& lender, const core::Segment& segment, void* host,
                  std::size_t received_bytes, MessageHeader& header) {
   constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
-  if ((received_bytes != sizeof header && received_bytes != kUnknown) ||
-      segment.size_bytes() < sizeof header)
-    return false;
-  device::copy_on_host(core::packed_copies(segment, host, sizeof header, &header, Direction::pack));
-  return lender.recognises(header);
+  const auto has_come = [&](std::size_t sent_bytes) {
+    if ((received_bytes != sent_bytes && received_bytes != kUnknown) ||
+        segment.size_bytes() < sent_bytes)
+      return false;
+    device::copy_on_host(core::packed_copies(segment, host, sent_bytes, &header, Direction::pack));
+    return true;
+  };
+  return (has_come(sizeof header) && lender.recognises(header)) ||
+         (has_come(MessageHeader::kTicketBytes) && lender.completes(header));
+}
+
+bool find_header(const node::Lender& lender, std::span<const std::byte> message,
+                 MessageHeader& header) {
+  if (!MessageHeader::may_be(message.size())) return false;
+  std::memcpy(&header, message.data(), message.size());
+  return message.size() == sizeof header ? lender.recognises(header) : lender.completes(header);
 }
 
 std::optional<std::uint64_t> cut_off_ticket(const core::Segment& segment, void* host) {
@@ -131,8 +144,8 @@ std::optional<std::uint64_t> cut_off_ticket(const core::Segment& segment, void* 
 
 void wipe_header(const core::Segment& segment, void* host) {
   MessageHeader nothing;
-  device::copy_on_host(
-      core::packed_copies(segment, host, sizeof nothing, &nothing, Direction::unpack));
+  const std::size_t size_bytes = std::min(segment.size_bytes(), sizeof nothing);
+  device::copy_on_host(core::packed_copies(segment, host, size_bytes, &nothing, Direction::unpack));
 }
 
 void FetchBatch::add(const MessageHeader& header, core::CopyBatch&& copies) {

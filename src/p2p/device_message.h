@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/layout.h"
@@ -28,6 +29,9 @@ Status post_message(node::Outbox& outbox, const core::Segment& segment,
 // given for `segment`.
 bool find_header(const node::Lender& lender, const core::Segment& segment, void* host,
                  std::size_t received_bytes, node::MessageHeader& header);
+// The same of the message itself.
+bool find_header(const node::Lender& lender, std::span<const std::byte> message,
+                 node::MessageHeader& header);
 
 // What the host MPI has received into a buffer with no room for a header may be the beginning of
 // one: its ticket (MessageHeader), unless there was room for less than that.

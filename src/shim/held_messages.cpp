@@ -54,13 +54,13 @@ class Reading {
 // Takes the message's bytes out of the host MPI, which tells its sender that it is received.
 int read_bytes(MPI_Comm comm, HeldMessage& message, Substitute& substitute) {
   const Reading reading(node_rank(comm, message.source));
-  constexpr int kSize = sizeof substitute.bytes;
-  const int code =
-      host::Mrecv(substitute.bytes.data(), kSize, MPI_BYTE, &message.handle, MPI_STATUS_IGNORE);
+  substitute.size_bytes = static_cast<int>(message.size_bytes);
+  const int code = host::Mrecv(substitute.bytes.data(), substitute.size_bytes, MPI_BYTE,
+                               &message.handle, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return code;
   node::MessageHeader header;
-  std::memcpy(&header, substitute.bytes.data(), sizeof header);
-  if (!is_header(header)) return MPI_SUCCESS;
+  const std::span bytes(substitute.bytes.data(), static_cast<std::size_t>(message.size_bytes));
+  if (!find_header(bytes, header)) return MPI_SUCCESS;
   message.size_bytes = static_cast<MPI_Count>(header.size_bytes);
   if (!messaging.node_joined || !outbox().recognises(header)) return MPI_SUCCESS;
   substitute.header = header;
@@ -74,14 +74,13 @@ int read(MPI_Comm comm, HeldMessage& message) {
   static std::mutex& one_message = *new std::mutex;  // two threads' substitutes must not cross
   auto substitute = std::make_shared<Substitute>();
   auto& bytes = substitute->bytes;
-  constexpr int kSize = sizeof bytes;
   if (const int code = read_bytes(comm, message, *substitute)) return code;
   substitute->comm = comm;
   substitute->source = message.source;
   substitute->tag = message.tag;
   const std::lock_guard<std::mutex> locked(one_message);
-  if (const int code = host::Isend(bytes.data(), kSize, MPI_BYTE, 0, kSubstituteTag, private_comm(),
-                                   &substitute->sending))
+  if (const int code = host::Isend(bytes.data(), substitute->size_bytes, MPI_BYTE, 0,
+                                   kSubstituteTag, private_comm(), &substitute->sending))
     return code;
   message.substitute = substitute;
   return host::Mprobe(0, kSubstituteTag, private_comm(), &message.handle, MPI_STATUS_IGNORE);

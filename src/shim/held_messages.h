@@ -25,6 +25,7 @@ namespace accord::shim {
 // A message to ourselves with the bytes of one that was read.
 struct Substitute {
   std::array<std::byte, sizeof(node::MessageHeader)> bytes{};
+  int size_bytes = 0;  // of these
   MPI_Request sending = MPI_REQUEST_NULL;
   MPI_Comm comm = MPI_COMM_NULL;  // of the one that was read
   int source = MPI_PROC_NULL;

@@ -31,27 +31,21 @@ enum class Lasts { call, request };
 
 class Landing {
  public:
-  // Whether all of a header fits, or only the beginning of one: that a message is there still tells
-  // who could not receive it.
-  enum class Room { header, less };
-
   Landing() = default;  // no header will come
+  // There is room for a ticket.
   template <class C>
-  Landing(C count, MPI_Datatype datatype, Lasts lasts, Room room)
+  Landing(C count, MPI_Datatype datatype, Lasts lasts)
       : count_(static_cast<std::size_t>(count)),
-        room_(room),
         datatype_(datatype),
         type_(known_typemap(datatype)) {
-    if (type_ || lasts == Lasts::call || room == Room::less) return;
-    kept_ = std::make_shared<KeptType>(datatype);
+    if (!type_ && lasts == Lasts::request) kept_ = std::make_shared<KeptType>(datatype);
   }
 
-  bool is_present() const noexcept { return count_ != 0 && room_ == Room::header; }
-  bool may_cut_header_off() const noexcept { return type_ && room_ == Room::less; }
+  bool is_present() const noexcept { return count_ != 0; }
   bool may_hold_header(std::size_t received_bytes) const noexcept {
     constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
     return is_present() &&
-           (received_bytes == sizeof(node::MessageHeader) || received_bytes == kUnknown);
+           (node::MessageHeader::may_be(received_bytes) || received_bytes == kUnknown);
   }
   // While the datatype exists, or the request of which it is.
   core::Segment segment() {
@@ -61,7 +55,6 @@ class Landing {
 
  private:
   std::size_t count_ = 0;
-  Room room_ = Room::header;
   MPI_Datatype datatype_ = MPI_DATATYPE_NULL;
   std::shared_ptr<const core::Typemap> type_;
   std::shared_ptr<KeptType> kept_;

@@ -100,8 +100,7 @@ void let_go() {
   if (here.comm != MPI_COMM_NULL) (void)host::Comm_free(&here.comm);
 }
 
-// The size in bytes that all basic elements of a type have, where a header is so many of them; 0:
-// they differ, or nothing is known.
+// The size in bytes that all basic elements of a type have; 0: they differ, or nothing is known.
 std::size_t common_element(MPI_Datatype datatype);
 
 std::size_t named_element(MPI_Datatype datatype) {
@@ -244,9 +243,9 @@ node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t 
   return nullptr;
 }
 
-bool is_header(const node::MessageHeader& header) {
-  return (messaging.node_joined && outbox().recognises(header)) ||
-         (messaging.net_joined && net_messages().recognises(header));
+bool find_header(std::span<const std::byte> message, node::MessageHeader& header) {
+  return (messaging.node_joined && p2p::find_header(outbox(), message, header)) ||
+         (messaging.net_joined && p2p::find_header(net_messages(), message, header));
 }
 
 const char* path_of(const node::MessageHeader& header) {
@@ -407,13 +406,16 @@ int node_rank(MPI_Comm comm, int rank) {
 }
 
 bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes) {
-  if (!messaging.joined || size_bytes != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
+  if (!messaging.joined || !node::MessageHeader::may_be(static_cast<std::size_t>(size_bytes)))
     return false;
   if (const int near = node_rank(comm, source); near >= 0) return outbox().may_hear_from(near);
   return messaging.net_joined && messaging.hears_headers.load() && net_rank(comm, source) >= 0;
 }
 
-bool takes_header(MPI_Datatype datatype) { return common_element(datatype) != 0; }
+bool takes_header(MPI_Datatype datatype, std::size_t size_bytes) {
+  const std::size_t element_bytes = common_element(datatype);
+  return element_bytes != 0 && node::MessageHeader::sent_bytes(size_bytes) % element_bytes == 0;
+}
 
 bool moves_whole(MPI_Datatype datatype) {
   const int combiner = combiner_of(datatype);

@@ -37,7 +37,7 @@ node::Lender& lender_of(const node::MessageHeader& header);
 // for `segment`.
 node::Lender* find_lender(const core::Segment& segment, void* host, std::size_t received_bytes,
                           node::MessageHeader& header);
-bool is_header(const node::MessageHeader& header);
+bool find_header(std::span<const std::byte> message, node::MessageHeader& header);
 // The way a message takes, for people.
 const char* path_of(const node::MessageHeader& header);
 
@@ -59,9 +59,10 @@ void attend();
 // The same, on the device of `buffer` where this rank has used none for messages so far.
 void attend(const core::StagedBuffer& buffer);
 
+// Of a message that is shorter than a header the ticket comes.
 template <class C>
 bool has_room_for_header(C count, MPI_Datatype datatype) {
-  constexpr auto kSize = static_cast<MPI_Count>(sizeof(node::MessageHeader));
+  constexpr MPI_Count kSize = node::MessageHeader::kTicketBytes;
   MPI_Count size = 0;
   return count > 0 && datatype != MPI_DATATYPE_NULL &&
          host::Type_size_x(datatype, &size) == MPI_SUCCESS && size > 0 &&
@@ -94,9 +95,10 @@ int node_rank(MPI_Comm comm, int rank);
 // Whether a message of this length from that rank may be a header.
 bool may_be_header(MPI_Comm comm, int source, MPI_Count size_bytes);
 
-// Whether the header's last byte is the last one of some element of the type's signature: the host
-// MPI puts whole elements into a receive buffer, whatever its layout.
-bool takes_header(MPI_Datatype datatype);
+// Whether the last byte of what goes in the stead of a message of that length is the last one of
+// some element of the type's signature: the host MPI puts whole elements into a receive buffer,
+// whatever its layout.
+bool takes_header(MPI_Datatype datatype, std::size_t size_bytes);
 // Whether every byte of a type's elements is moved.
 bool moves_whole(MPI_Datatype datatype);
 
@@ -104,15 +106,16 @@ template <class C>
 Landing landing_of(const core::StagedBuffer& buffer, C count, MPI_Datatype datatype, Lasts lasts) {
   if (!messaging.joined) return {};
   if (may_be_sent_headers()) attend(buffer);
-  if (count <= 0 || datatype == MPI_DATATYPE_NULL) return {};
-  return {count, datatype, lasts,
-          has_room_for_header(count, datatype) ? Landing::Room::header : Landing::Room::less};
+  if (!has_room_for_header(count, datatype)) return {};
+  return {count, datatype, lasts};
 }
 
 // After a receive of less than a header that has failed: the message may have been too long for it.
 inline void give_up_cut_off(Landing landing, void* host) {
-  if (!messaging.joined || !landing.may_cut_header_off()) return;
-  const auto ticket = p2p::cut_off_ticket(landing.segment(), host);
+  if (!messaging.joined || !landing.is_present()) return;
+  const core::Segment segment = landing.segment();
+  if (segment.type == nullptr) return;
+  const auto ticket = p2p::cut_off_ticket(segment, host);
   if (ticket && messaging.node_joined) outbox().dismiss(*ticket);
   if (ticket && messaging.net_joined) net_messages().dismiss(*ticket);
 }
@@ -163,14 +166,15 @@ Status post_message(const core::StagedBuffer& buffer, C count, MPI_Datatype data
   const coll::MessageWay way = way_of_message(comm, segment.size_bytes());
   const bool can_be_near = way != coll::MessageWay::staged;
   if (const int near = can_be_near ? node_rank(comm, dest) : -1; near >= 0)
-    return takes_header(datatype) ? post_message(buffer, segment, near, way, header, posted)
-                                  : Status();
+    return takes_header(datatype, segment.size_bytes())
+               ? post_message(buffer, segment, near, way, header, posted)
+               : Status();
   // Between nodes no sender knows whether its header has been probed only.
   const bool may_be_far = messaging.net_joined && synchronous == Synchronous::no;
   const net::Design* const design =
       may_be_far ? design_of_message(comm, buffer, segment.size_bytes()) : nullptr;
   const int far = design != nullptr ? net_rank(comm, dest) : -1;
-  if (far < 0 || !takes_header(datatype)) return {};
+  if (far < 0 || !takes_header(datatype, segment.size_bytes())) return {};
   attend(buffer);
   return post_net_message(buffer, segment, far, *design, header, posted);
 }

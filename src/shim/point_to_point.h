@@ -56,7 +56,7 @@ struct Sent {
 
 template <class C>
 Sent<C> sent_header(const node::MessageHeader& header) {
-  return {&header, C{sizeof header}, MPI_BYTE};
+  return {&header, static_cast<C>(header.sent_bytes()), MPI_BYTE};
 }
 
 // Whether a send may go by a header (not one that the host MPI buffers), and when it is complete.

@@ -9,11 +9,13 @@ namespace {
 
 using Bytes = std::array<std::byte, sizeof(node::MessageHeader)>;
 
-Bytes packed(const core::StagedBuffer& buffer, const core::Segment& segment) {
-  Bytes bytes;
-  device::copy_on_host(core::packed_copies(segment, buffer.host(), bytes.size(), bytes.data(),
+// The message, at the beginning of these.
+std::span<const std::byte> pack(const core::StagedBuffer& buffer, const core::Segment& segment,
+                                Bytes& bytes) {
+  const std::size_t size_bytes = segment.size_bytes();
+  device::copy_on_host(core::packed_copies(segment, buffer.host(), size_bytes, bytes.data(),
                                            core::LayoutCopy::Direction::pack));
-  return bytes;
+  return {bytes.data(), size_bytes};
 }
 
 }  // namespace
@@ -27,7 +29,8 @@ Status post_or_mark(core::StagedBuffer& buffer, const core::Segment& segment, in
   }
   ACCORD_TRY(buffer.open());
   ACCORD_TRY(buffer.copy_in());
-  posted = outbox().keep(receiver, packed(buffer, segment), header);
+  Bytes bytes;
+  posted = outbox().keep(receiver, pack(buffer, segment, bytes), header);
   return {};
 }
 
@@ -42,10 +45,10 @@ PersistentProbedSend::~PersistentProbedSend() {
 }
 
 int PersistentProbedSend::init(int dest, int tag, MPI_Comm comm, MPI_Request* request) {
-  constexpr int kSize = sizeof sent_;
-  if (const int code = host::Ssend_init(sent_.data(), kSize, MPI_BYTE, dest, tag, comm, &sending_))
+  const int size = static_cast<int>(segment_.size_bytes());
+  if (const int code = host::Ssend_init(sent_.data(), size, MPI_BYTE, dest, tag, comm, &sending_))
     return code;
-  return host::Ssend_init(sent_.data(), kSize, MPI_BYTE, dest, tag, comm, request);
+  return host::Ssend_init(sent_.data(), size, MPI_BYTE, dest, tag, comm, request);
 }
 
 Status PersistentProbedSend::start() {
@@ -54,10 +57,10 @@ Status PersistentProbedSend::start() {
   status_ = {};
   ACCORD_TRY(post_or_mark(buffer_, segment_, receiver_, header_, is_posted_, plain_));
   if (is_posted_) {
-    std::memcpy(sent_.data(), &header_, sizeof header_);
+    std::memcpy(sent_.data(), &header_, header_.sent_bytes());
   } else {
     ACCORD_TRY(buffer_.copy_in());
-    sent_ = packed(buffer_, segment_);
+    (void)pack(buffer_, segment_, sent_);
   }
   return Status::from_host(host::Start(&sending_));
 }

@@ -3,7 +3,7 @@
 //
 // Synchronous sends, which are complete once they are received. A probe that reads a message since
 // it may be a header (held_messages.h) is no receive, but the host MPI knows no better. So messages
-// as long as a header go by one themselves, whose receiver tells when it is received
+// as long as a header, or its ticket, go by one themselves, whose receiver tells when it is received
 // (node::Outbox), or as they are where nobody takes them for headers. What the host MPI is given
 // for a persistent one is written anew for each start.
 #pragma once
@@ -25,7 +25,7 @@ int prober(C count, MPI_Datatype datatype, int dest, MPI_Comm comm) {
   MPI_Count size = 0;
   if (!messaging.node_joined || count <= 0 || datatype == MPI_DATATYPE_NULL ||
       host::Type_size_x(datatype, &size) != MPI_SUCCESS ||
-      size * static_cast<MPI_Count>(count) != static_cast<MPI_Count>(sizeof(node::MessageHeader)))
+      !node::MessageHeader::may_be(static_cast<std::size_t>(size * static_cast<MPI_Count>(count))))
     return -1;
   return moves_whole(datatype) ? node_rank(comm, dest) : -1;
 }
@@ -43,7 +43,7 @@ struct MarkedMessage {
 };
 using PlainMessage = std::shared_ptr<MarkedMessage>;
 
-// Keeps a message of a header's length for its receiver, or marks that it goes as it is: that it
+// Keeps a message that may be a header for its receiver, or marks that it goes as it is: that it
 // does also where there is no room, with hundreds of messages that wait to be received, and a probe
 // may complete it.
 Status post_or_mark(core::StagedBuffer& buffer, const core::Segment& segment, int receiver,
@@ -63,7 +63,7 @@ class TrackedSend final : public TrackedMessage {
   PlainMessage plain_;
 };
 
-// A persistent one as long as a header: each start sends what it comes to by a request of its own,
+// A persistent one that may be a header: each start sends what it comes to by a request of its own,
 // while the user's one stays inactive for the host MPI.
 class PersistentProbedSend final : public core::Tracked {
  public:

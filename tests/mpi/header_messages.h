@@ -23,6 +23,7 @@ using Numbers = std::vector<int>;
 
 constexpr int kCount = 2000;    // of ints in an ordinary message
 constexpr int kHeaderInts = 8;  // as long as a header
+constexpr int kTicketInts = 2;  // as what goes in the stead of shorter messages
 constexpr int kTag = 5;
 constexpr int kOtherTag = 6;
 

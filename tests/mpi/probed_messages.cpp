@@ -36,26 +36,31 @@ void probes() {
         check_status(status, 200, kOtherTag);
         expect(contents(in)[199] == 201, "wrong data");
       });
-  test(
-      "a message as long as a header",
-      [] {
-        const Numbers plain = numbers(7, kHeaderInts);
-        MPI_Send(plain.data(), kHeaderInts, MPI_INT, 1, kTag, MPI_COMM_WORLD);
-        send(8);
-      },
-      [] {
-        MPI_Status status;
-        MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
-        check_status(status, kHeaderInts, kTag);
-        Numbers in(kCount, -1);
-        MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
-        check_status(status, kHeaderInts, kTag);
-        expect(in[7] == 14 && in[8] == -1, "wrong data");
-        MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
-        check_status(status, kCount, kTag);
-        MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
-        expect(in == numbers(8), "wrong data");
-      });
+  for (const int length : {kHeaderInts, kTicketInts})
+    test(
+        "a message as long as a header or ticket",
+        [&] {
+          const Numbers plain = numbers(7, length);
+          MPI_Send(plain.data(), length, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+          send(8, kTag, length + 1);
+        },
+        [&] {
+          MPI_Status status;
+          MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
+          check_status(status, length, kTag);
+          Numbers in(kCount, -1);
+          MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
+          check_status(status, length, kTag);
+          Numbers expected = numbers(7, length);
+          expected.resize(kCount, -1);
+          expect(in == expected, "wrong data");
+          MPI_Probe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &status);
+          check_status(status, length + 1, kTag);
+          MPI_Recv(in.data(), kCount, MPI_INT, 0, kTag, MPI_COMM_WORLD, &status);
+          expected = numbers(8, length + 1);
+          expected.resize(kCount, -1);
+          expect(in == expected, "wrong data");
+        });
   test(
       "matched probes",
       [] {
@@ -217,10 +222,10 @@ void probed_receives() {
       });
 }
 
-// Matched messages as long as a header, into less room: each is told by its own status.
-void cut_off_matched() {
+// Matched messages as long as a header or ticket, into less room: each is told by its own status.
+void cut_off_matched(int length) {
   constexpr int kMessages = 20;
-  constexpr int kFew = 2;
+  constexpr int kFew = 1;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const auto class_of = [](int code) {
     int klass = MPI_SUCCESS;
@@ -229,11 +234,11 @@ void cut_off_matched() {
   };
   test(
       "matched messages that are cut off",
-      [] {
-        const Numbers plain = numbers(7, kHeaderInts + 4);
+      [&] {
+        const Numbers plain = numbers(7, length + 4);
         for (int i = 0; i < kMessages; ++i) {
-          MPI_Send(plain.data(), kHeaderInts, MPI_INT, 1, kTag, MPI_COMM_WORLD);
-          MPI_Send(plain.data(), kHeaderInts + 4, MPI_INT, 1, 100 + i, MPI_COMM_WORLD);
+          MPI_Send(plain.data(), length, MPI_INT, 1, kTag, MPI_COMM_WORLD);
+          MPI_Send(plain.data(), length + 4, MPI_INT, 1, 100 + i, MPI_COMM_WORLD);
         }
       },
       [&] {
@@ -242,7 +247,7 @@ void cut_off_matched() {
         MPI_Status status;
         for (int i = 0; i < kMessages; ++i) {
           MPI_Mprobe(0, kTag, MPI_COMM_WORLD, &message, &status);
-          check_status(status, kHeaderInts, kTag);
+          check_status(status, length, kTag);
           int code = MPI_SUCCESS;
           if (i % 2 == 0) {
             code = MPI_Mrecv(in.data(), kFew, MPI_INT, &message, &status);
@@ -255,7 +260,7 @@ void cut_off_matched() {
           expect(in[kFew] == -1, "written beyond the buffer");
           MPI_Mprobe(0, 100 + i, MPI_COMM_WORLD, &message, &status);
           MPI_Mrecv(in.data(), kCount, MPI_INT, &message, &status);
-          check_status(status, kHeaderInts + 4, 100 + i);
+          check_status(status, length + 4, 100 + i);
           in.assign(in.size(), -1);
         }
       });
@@ -305,6 +310,10 @@ const std::vector<Synchronous> kSynchronous = {
     {"Issend of a header's length", kHeaderInts, false, run_by_test},
     {"Issend of a header's length, in an array", kHeaderInts, false, run_by_array},
     {"Ssend_init of a header's length", kHeaderInts, false, run_persistent},
+    {"Ssend from a device of a ticket's length", kTicketInts, true, run_blocking},
+    {"Ssend of a ticket's length", kTicketInts, false, run_blocking},
+    {"Issend of a ticket's length, in an array", kTicketInts, false, run_by_array},
+    {"Ssend_init of a ticket's length", kTicketInts, false, run_persistent},
 };
 
 // In the way in which a receiver takes what it has probed.
@@ -416,7 +425,7 @@ int main(int argc, char** argv) {
   return run_messages(argc, argv, [] {
     probes();
     probed_receives();
-    cut_off_matched();
+    for (const int length : {kHeaderInts, kTicketInts}) cut_off_matched(length);
     synchronous_sends();
     freed_communicator();
   });

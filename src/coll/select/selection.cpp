@@ -160,7 +160,7 @@ AskedMessage asked_for_message(const Sources& sources, std::size_t size_bytes) {
 }
 
 MessageWay outcome(std::size_t size_bytes, const AskedMessage& asked) {
-  if (config().p2p_bytes == 0 || size_bytes < sizeof(node::MessageHeader))
+  if (config().p2p_bytes == 0 || size_bytes < node::MessageHeader::kTicketBytes)
     return MessageWay::staged;
   MessageWay way = asked.way;
   if (way == MessageWay::automatic) {
