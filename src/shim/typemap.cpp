@@ -33,11 +33,12 @@ int delete_typemap(MPI_Datatype, int, void* value, void*) {
 
 int typemap_keyval = MPI_KEYVAL_INVALID;
 
-// The host MPI refuses others, by an error that its user shall get.
+// The host MPI refuses others, by an error that its user shall get: MPICH where there is something
+// to send. Nothing of it is read.
 bool is_committed(MPI_Datatype datatype) {
   const MPI_Comm self = private_comm();
   return self != MPI_COMM_NULL &&
-         host::Send(nullptr, 0, datatype, MPI_PROC_NULL, kSubstituteTag, self) == MPI_SUCCESS;
+         host::Send(&datatype, 1, datatype, MPI_PROC_NULL, kSubstituteTag, self) == MPI_SUCCESS;
 }
 
 // Null where there is no memory for it, too.
