@@ -157,6 +157,7 @@ MessageHeader Outbox::begin_message(std::uint16_t number, int receiver,
   if (generation == 0) ++generation;
   slot.receiver = receiver;
   slot.size_bytes = size_bytes;
+  slot.fetch = Fetch::by_size;
   slot.runs = {};
   MessageHeader header{.cookie = group_->outbox(0).cookie[1],
                        .generation = generation,
@@ -166,6 +167,10 @@ MessageHeader Outbox::begin_message(std::uint16_t number, int receiver,
   header.ticket = ticket_of(header);
   sent_.fetch_add(1, std::memory_order_relaxed);
   return header;
+}
+
+void Outbox::fetch_by_engine(MessageHeader& header) noexcept {
+  header.fetch = slot(header).fetch = Fetch::by_engine;
 }
 
 void Outbox::give_up() noexcept {
@@ -311,6 +316,7 @@ bool Outbox::completes(MessageHeader& header) const noexcept {
   if (named.ticket != header.ticket || !waits_for_us(named)) return false;
   header = named;
   header.size_bytes = slot(header).size_bytes;
+  header.fetch = slot(header).fetch;
   return header.size_bytes < sizeof header;
 }
 

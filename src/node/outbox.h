@@ -3,15 +3,14 @@
 //
 // Messages between two ranks of a node that wait in device memory of their sender. What goes by the
 // host MPI is a header of 32 bytes, or its first 8 for a message that is shorter than that, and the
-// receiver fetches the message whenever it has matched that. A message is packed into the sender's outbox before anybody is told of it, or, where it is
-// one run of bytes, or runs in equal steps, in memory that the receiver has opened, lies in the
-// user's buffer: it is moved
-// once its sender wants the buffer back and nobody has begun to fetch it, to the outbox where there
-// is room, else to host memory, where it has room from the beginning. So neither side ever needs
-// the other to go on. An outbox has areas of the device pool: another one where there is no room,
-// and none any more that has long been empty. Each is lent once to each receiver (offers.h); until
-// a receiver has opened it, it gets no header for a message there. Knows no MPI and no vendor.
-// Thread-safe.
+// receiver fetches the message whenever it has matched that. A message is packed into the sender's
+// outbox before anybody is told of it, or, where it is one run of bytes, or runs in equal steps, in
+// memory that the receiver has opened, lies in the user's buffer: it is moved once its sender wants
+// the buffer back and nobody has begun to fetch it, to the outbox where there is room, else to host
+// memory, where it has room from the beginning. So neither side ever needs the other to go on. An
+// outbox has areas of the device pool: another one where there is no room, and none any more that
+// has long been empty. Each is lent once to each receiver (offers.h); until a receiver has opened
+// it, it gets no header for a message there. Knows no MPI and no vendor. Thread-safe.
 #pragma once
 
 #include <array>
@@ -139,6 +138,7 @@ struct OutboxSlot {
   // The generation whose header a probe of the receiver has read, until it is received.
   std::atomic<std::uint32_t> probed{0};
   std::uint64_t size_bytes = 0;
+  Fetch fetch = Fetch::by_size;
   // A message as long as what goes in a message's stead, where `place` says that it is here.
   std::array<std::byte, sizeof(MessageHeader)> bytes{};
   static constexpr std::int32_t kHere = -2;
@@ -225,6 +225,8 @@ class Outbox final : public Lender {
   };
   Room reserve(int receiver, std::size_t size_bytes, const Source& source, MessageHeader& header,
                bool again = false);
+  // A message that is not yet sent.
+  void fetch_by_engine(MessageHeader& header) noexcept;
   // It is not full any more in that sense, until a receiver has fetched something.
   void give_up() noexcept;
   void withdraw(const MessageHeader& header) noexcept override;

@@ -30,9 +30,9 @@ int after_host_receive(int code, void* buf, C count, MPI_Datatype datatype) {
   if (code == MPI_SUCCESS || !listens() || needs_us(buf)) return code;
   (void)host::Error_class(code, &error_class);
   if (error_class == MPI_ERR_TRUNCATE)
-    give_up_cut_off(has_room_for_header(count, datatype) ? Landing(count, datatype, Lasts::call)
-                                                         : Landing(),
-                    buf);
+    give_up_cut_off(
+        has_room_for_header(count, datatype) ? Landing(count, datatype, Lasts::call) : Landing(),
+        buf);
   return code;
 }
 

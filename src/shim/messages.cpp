@@ -344,7 +344,7 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
         p2p::post_message(outbox(), segment, buffer, receiver, header, outcome, again);
     again = true;
     posted = outcome == p2p::Posted::yes;
-    if (posted && way == coll::MessageWay::engine) header.fetch = node::Fetch::by_engine;
+    if (posted && way == coll::MessageWay::engine) outbox().fetch_by_engine(header);
     if (outcome != p2p::Posted::later) return status;
     if (Clock::now() >= end) {
       outbox().give_up();

@@ -3,9 +3,9 @@
 //
 // Synchronous sends, which are complete once they are received. A probe that reads a message since
 // it may be a header (held_messages.h) is no receive, but the host MPI knows no better. So messages
-// as long as a header, or its ticket, go by one themselves, whose receiver tells when it is received
-// (node::Outbox), or as they are where nobody takes them for headers. What the host MPI is given
-// for a persistent one is written anew for each start.
+// as long as a header, or its ticket, go by one themselves, whose receiver tells when it is
+// received (node::Outbox), or as they are where nobody takes them for headers. What the host MPI is
+// given for a persistent one is written anew for each start.
 #pragma once
 
 #include <mpi.h>

@@ -142,6 +142,20 @@ void truncation() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+// A type of some lengths that might go by a header or ticket: the host MPI has to say so.
+void not_committed() {
+  test_name = "a type that is not committed";
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  const DeviceBuffer buffer = empty();
+  for (const int count : {kTicketInts, kTicketInts + 1, kHeaderInts, 100}) {
+    MPI_Datatype strided;
+    MPI_Type_vector(count, 1, 2, MPI_INT, &strided);
+    expect(MPI_Send(buffer.pointer(), 1, strided, 0, kTag, MPI_COMM_SELF) != MPI_SUCCESS,
+           "no error of " + std::to_string(count) + " ints");
+    MPI_Type_free(&strided);
+  }
+}
+
 // Only the beginning of a header arrives. There is room for others afterwards, though these were
 // more than there is room for.
 void cut_off() {
@@ -363,8 +377,8 @@ void sends_beyond_outbox() {
   }
 }
 
-// Messages that are shorter than headers, some than their tickets, of different lengths, and one from nobody: what has come
-// is copied out together, all of it by the end.
+// Messages that are shorter than headers, some than their tickets, of different lengths, and one
+// from nobody: what has come is copied out together, all of it by the end.
 void short_windows() {
   constexpr int kMessages = 50;
   constexpr int kRoom = 6;
@@ -492,6 +506,7 @@ int main(int argc, char** argv) {
     no_room();
     if (mode != "unbuffered") sends_beyond_outbox();
     truncation();
+    not_committed();
     cut_off();
     paths();
   });

@@ -76,6 +76,36 @@ TEST(Outbox, IsGivenAMessageBackByTheBeginningOfItsHeader) {
   EXPECT_TRUE(cut_off(1, sizeof header - 1));
 }
 
+TEST(Outbox, KnowsAShortMessageByItsTicket) {
+  Processes ranks(3);
+  ranks.introduce();
+  const auto post = [&](std::size_t size_bytes) {
+    MessageHeader header;
+    EXPECT_NE(nullptr, ranks[0].reserve(1, size_bytes, {}, header).start);
+    return header;
+  };
+  const auto completed = [&](int rank, std::uint64_t ticket) {
+    MessageHeader found;
+    found.ticket = ticket;
+    return ranks[rank].completes(found) ? found.size_bytes : 0;
+  };
+  MessageHeader sent = post(12);
+  EXPECT_EQ(MessageHeader::kTicketBytes, sent.sent_bytes());
+  EXPECT_EQ(12U, completed(1, sent.ticket));
+  EXPECT_EQ(0U, completed(2, sent.ticket));
+  for (int bit = 0; bit < 64; ++bit)
+    EXPECT_EQ(0U, completed(1, sent.ticket ^ std::uint64_t{1} << bit)) << bit;
+  ranks[0].fetch_by_engine(sent);
+  MessageHeader found;
+  found.ticket = sent.ticket;
+  ASSERT_TRUE(ranks[1].completes(found));
+  EXPECT_EQ(node::Fetch::by_engine, found.fetch);
+  ranks[1].dismiss(found);
+  EXPECT_EQ(0U, completed(1, sent.ticket));
+  // Of a longer one the whole header comes.
+  EXPECT_EQ(0U, completed(1, post(sizeof(MessageHeader)).ticket));
+}
+
 // As the neighbour of a periodic grid that is one process wide does.
 TEST(Outbox, BringsARankItsOwnMessages) {
   Processes ranks(2);
