@@ -70,7 +70,7 @@ function(accord_cuda_kernels sources)
     add_custom_command(
       OUTPUT "${fatbin}"
       COMMAND "${ACCORD_NVCC}" ${flags} -I "${CMAKE_CURRENT_SOURCE_DIR}/.." -o "${fatbin}" "${kernels}"
-      DEPENDS "${kernels}" cuda/${name}.h cuda/inbox_packets.h cuda/inbox_units.h cuda/kernels.h cuda/partition_packets.h cuda/partition_words.h cuda/reduce_units.h
+      DEPENDS "${kernels}" cuda/${name}.h cuda/inbox_direct.h cuda/inbox_packets.h cuda/inbox_units.h cuda/kernels.h cuda/partition_packets.h cuda/partition_words.h cuda/reduce_units.h
               inbox.h pack.h partition_reducer.h partition_reduction.h reduce_functions.h reduction.h runs.h
       COMMENT "Compiling cuda/${name}.cu"
       VERBATIM)

@@ -16,6 +16,7 @@
 
 namespace accord::device {
 
+struct DirectWork;
 struct PointerInfo;
 
 // An exchange on its way; a plain value, owned by the caller, that stays where it is until done.
@@ -23,6 +24,7 @@ struct InboxTicket {
   enum class State { idle, waiting, running, late };
   enum class Patience { short_wait, long_wait };  // for data: microseconds, or what it takes
   InboxExchange exchange;
+  const DirectWork* direct = nullptr;  // instead, where a server does that; never late
   State state = State::idle;
   Patience patience = Patience::short_wait;
   bool sent = false;
@@ -44,6 +46,9 @@ class InboxServer {
   // Whether its kernel stays on the device for a while after an exchange, so that the next one
   // begins sooner than a copy does.
   virtual bool stays_on_device() const { return true; }
+
+  // Whether it does work on memory alone, too (direct_work.h), by another kernel than exchanges.
+  virtual bool does_direct_work() const { return false; }
 
   // Whether src and dst may lie there: device memory of this runtime and the server's device.
   virtual bool reaches(const PointerInfo& memory) const = 0;

@@ -2,9 +2,6 @@
 // Copyright 2026 The Accord authors
 #include "device/quick_copy.h"
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -13,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "device/call_credit.h"
 #include "device/inbox.h"
 
 namespace accord::device {
@@ -119,7 +117,7 @@ class QuickStaging {
   Status copy(DeviceRuntime& runtime, int device, const Copy& run, bool& done) {
     done = false;
     // A kernel that lingers would keep those of others from running.
-    if (runtime.expects_turns(device) || !is_worth_it()) return {};
+    if (runtime.expects_turns(device) || !credit_.is_enough()) return {};
     return quick_.run(runtime, device, run, done);
   }
 
@@ -127,26 +125,8 @@ class QuickStaging {
   static constexpr std::size_t kBytesMax = 2048;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  // To have a kernel there takes milliseconds, so copies have to come in rows: each that follows
-  // close upon another counts for it, each gap against it. Rows may be as short as those of one
-  // step of a program (the corners of a grid's halo, eight); single ones and pairs never suffice.
-  bool is_worth_it() noexcept {
-    constexpr int kLeast = 16;
-    const auto now = Clock::now().time_since_epoch().count();
-    const Clock::duration since(now - last_.exchange(now, std::memory_order_relaxed));
-    const bool follows = since < std::chrono::microseconds(config().linger_us);
-    const int before = credit_.load(std::memory_order_relaxed);
-    const int credit = std::clamp(before + (follows ? 1 : -1), 0, 2 * kLeast);
-    credit_.store(credit,
-                  std::memory_order_relaxed);  // lost or counted twice among threads: no harm
-    return credit >= kLeast;
-  }
-
   QuickCopy quick_{kBytesMax};
-  std::atomic<Clock::rep> last_{0};
-  std::atomic<int> credit_{0};
+  CallCredit credit_;
 };
 
 // Never destroyed: MPI may be called from destructors of the program.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/direct_work.h"
 #include "device/reduce_functions.h"
 
 namespace accord::device {
@@ -49,6 +50,23 @@ void reduce_on_host(const Reduction& reduction) {
   ACCORD_REDUCTIONS(ACCORD_REDUCE)
   ACCORD_ODD_REDUCTIONS(ACCORD_REDUCE)
 #undef ACCORD_REDUCE
+}
+
+void update_on_host(const DirectUpdate& update) {
+  if (update.result != nullptr) std::memcpy(update.result, update.target, update.size_bytes);
+  const bool differs = update.compare != nullptr &&
+                       std::memcmp(update.target, update.compare, update.size_bytes) != 0;
+  if (update.operand == nullptr || differs) return;
+  if (update.op == ReduceOp::none) {
+    std::memcpy(update.target, update.operand, update.size_bytes);
+    return;
+  }
+  const void* const sources[] = {update.target, update.operand};
+  reduce_on_host({.dst = update.target,
+                  .sources = sources,
+                  .count = update.size_bytes / element_bytes(update.element),
+                  .op = update.op,
+                  .element = update.element});
 }
 
 }  // namespace accord::device

@@ -9,7 +9,10 @@
 
 namespace accord::device {
 
+struct DirectUpdate;
+
 // `reduction` has passed check_reduction, and the CPU can touch all its addresses.
 void reduce_on_host(const Reduction& reduction);
+void update_on_host(const DirectUpdate& update);
 
 }  // namespace accord::device

@@ -15,6 +15,7 @@
 
 #include "device/inbox.h"
 #include "device/reduce_on_host.h"
+#include "fake_cuda_direct.h"
 #include "fake_cuda_kernels.h"
 
 namespace accord::device::cuda {
@@ -67,8 +68,12 @@ enum class Outcome { working, idle, left, faulted };
 // One block: it does those units of each exchange that its threads would have.
 class FakeBlock {
  public:
-  FakeBlock(const InboxLaunch& launch, unsigned index, unsigned blocks)
-      : control_(launch.control), launch_(launch.number), index_(index), blocks_(blocks) {
+  FakeBlock(const InboxLaunch& launch, unsigned index, unsigned blocks, FakeResident kind)
+      : control_(launch.control),
+        launch_(launch.number),
+        index_(index),
+        blocks_(blocks),
+        kind_(kind) {
     linger_ns_ = launch.linger_us * 1000;
     number_ = (load(control_->answers[index]) >> 1) + 1;
     since_ns_ = now_ns();
@@ -92,6 +97,7 @@ class FakeBlock {
       ++departing;
       return Outcome::working;
     }
+    if (kind_ == FakeResident::direct) return do_direct_work(context);
     if (!can_address(context)) return Outcome::faulted;
     linger_ns_ = command_.linger_us * std::uint64_t{1000};
     if (inbox_number_ != command_.inbox_number) {
@@ -284,6 +290,23 @@ class FakeBlock {
     return true;
   }
 
+  Outcome do_direct_work(Context context) {
+    const auto command = std::bit_cast<DirectCommand>(command_);
+    linger_ns_ = command.linger_us * std::uint64_t{1000};
+    FakeDirectWork work(command, control_->pieces[index_], context);
+    if (!work.can_address()) return Outcome::faulted;
+    for (std::size_t unit = first(); unit < work.units(); unit = after(unit)) work.run(unit);
+    answer(true);
+    return Outcome::working;
+  }
+
+  void answer(bool all) {
+    store(control_->answers[index_], number_ << 1 | (all ? 0 : 1));
+    ++number_;
+    receiving_ = false;
+    since_ns_ = now_ns();
+  }
+
   // Whoever rings from now on is not heard.
   Outcome leave() {
     if (departures_held) return Outcome::idle;
@@ -296,10 +319,7 @@ class FakeBlock {
     while (next_ < units() && receive_unit(next_)) next_ = after(next_);
     const bool all = next_ >= units();
     if (!all && now_ns() <= deadline_ns_) return Outcome::idle;
-    store(control_->answers[index_], number_ << 1 | (all ? 0 : 1));
-    ++number_;
-    receiving_ = false;
-    since_ns_ = now_ns();
+    answer(all);
     return Outcome::working;
   }
 
@@ -307,6 +327,7 @@ class FakeBlock {
   std::uint64_t launch_;
   unsigned index_;
   unsigned blocks_;
+  FakeResident kind_;
   std::uint64_t number_ = 0;  // of the command it waits for, or is at
   std::uint64_t since_ns_ = 0;
   std::uint64_t linger_ns_ = 0;
@@ -320,9 +341,10 @@ class FakeBlock {
 };
 
 // Until all blocks have left, or one has faulted and taken the others with it.
-Outcome play(const InboxLaunch& launch, unsigned blocks, Context context) {
+Outcome play(const InboxLaunch& launch, unsigned blocks, Context context, FakeResident kind) {
   std::vector<FakeBlock> staying;
-  for (unsigned index = 0; index < blocks; ++index) staying.emplace_back(launch, index, blocks);
+  for (unsigned index = 0; index < blocks; ++index)
+    staying.emplace_back(launch, index, blocks, kind);
   while (!staying.empty()) {
     bool idle = true;
     for (std::size_t i = 0; i < staying.size();) {
@@ -344,7 +366,7 @@ Outcome play(const InboxLaunch& launch, unsigned blocks, Context context) {
 
 }  // namespace
 
-Result launch_inbox(Stream stream, unsigned blocks, InboxLaunch launch) {
+Result launch_inbox(Stream stream, unsigned blocks, InboxLaunch launch, FakeResident kind) {
   if (std::getenv("FAKE_CUDA_NO_LAUNCH") != nullptr) return Result::out_of_memory;
   const std::uint64_t turn = stream->residents_launched++;
   ++launches;
@@ -354,7 +376,7 @@ Result launch_inbox(Stream stream, unsigned blocks, InboxLaunch launch) {
     std::unique_lock lock(state.mutex);
     departure.wait(lock, [&] { return stream->residents_left == turn; });
     lock.unlock();
-    const Outcome outcome = play(launch, blocks, stream->context);
+    const Outcome outcome = play(launch, blocks, stream->context, kind);
     lock.lock();
     if (outcome == Outcome::faulted) stream->context->failed = kIllegalAddress;
     ++stream->residents_left;

@@ -13,8 +13,11 @@
 
 namespace accord::device::cuda {
 
+// Which of the kernels it is.
+enum class FakeResident { inbox, direct };
+
 // Runs once all earlier launches on the stream have left. Called with state.mutex held.
-Result launch_inbox(Stream stream, unsigned blocks, InboxLaunch launch);
+Result launch_inbox(Stream stream, unsigned blocks, InboxLaunch launch, FakeResident kind);
 
 // Until no such kernel is on the stream, or on any stream of the context. They let go of the mutex.
 void await_residents(std::unique_lock<std::mutex>& lock, const StreamHandle& stream);

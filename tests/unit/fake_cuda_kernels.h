@@ -42,6 +42,7 @@ struct FunctionHandle {
   bool of_partitions = false;       // without an operation: the one that marks
   bool pack_is_narrow = false;
   bool copies_list = false;
+  bool of_direct_work = false;  // a resident kernel, too
 };
 
 // Ids of contexts: kernels of the first may use the memory of the second.
@@ -81,6 +82,11 @@ inline Function find_kernel(const ModuleHandle& module, std::string_view name) {
   if (name == "accord_copy_list") {
     auto* function = new FunctionHandle{module.context, module.context_id};
     function->copies_list = true;
+    return function;
+  }
+  if (name == "accord_direct") {
+    auto* function = new FunctionHandle{module.context, module.context_id};
+    function->of_direct_work = true;
     return function;
   }
   if (name == "accord_inbox") return new FunctionHandle{module.context, module.context_id};

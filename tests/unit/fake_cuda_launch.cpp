@@ -17,9 +17,10 @@ using namespace accord::device::cuda;
 namespace {
 
 Result launch(std::unique_lock<std::mutex>& lock, Stream stream, unsigned blocks,
-              const InboxLaunch& arguments) {
+              const InboxLaunch& arguments, FakeResident kind) {
   if (!usable(stream)) return kInvalidHandle;
-  if (const Result result = launch_inbox(stream, blocks, arguments); result != Result::success) {
+  if (const Result result = launch_inbox(stream, blocks, arguments, kind);
+      result != Result::success) {
     return result;
   }
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
@@ -94,7 +95,9 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned grid_y, unsig
       extra != nullptr) {
     return Result::invalid_value;
   }
-  if (resident) return launch(lock, stream, blocks, *static_cast<InboxLaunch*>(parameters[0]));
+  if (resident)
+    return launch(lock, stream, blocks, *static_cast<InboxLaunch*>(parameters[0]),
+                  function->of_direct_work ? FakeResident::direct : FakeResident::inbox);
   const auto start = [&](const auto& arguments) {
     const Result result = check_arguments(*function, arguments);
     if (result != Result::success) return result;

@@ -18,6 +18,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "device/cuda/inbox_commands.h"
 #include "device/cuda/inbox_kernel.h"
 #include "device/device_claim.h"
 #include "device/device_runtime.h"
@@ -32,17 +33,9 @@ struct Width {
   unsigned blocks;
   std::size_t bytes_max;
 };
-constexpr std::size_t kNarrowBytes = std::size_t{kInboxThreads} * kInboxUnitBytes;
 // A kernel of as many blocks as a device has multiprocessors fills it: they take turns then, and a
 // call takes 120 us instead of 13 (128 KiB, 8 ranks on an H100 under MPS, 32 blocks each).
 constexpr Width kWidths[] = {{1, kNarrowBytes}, {8, 8 * kNarrowBytes}, {32, SIZE_MAX}};
-
-// How long the kernel waits for data: of peers that are on their way (for long messages more, since
-// these alone take 20 us), and of those that are in the same call. Then the host looks after them,
-// and other exchanges have their turn.
-constexpr std::uint16_t kShortWaitUs = 20;
-constexpr std::uint16_t kShortWideWaitUs = 60;
-constexpr std::uint16_t kLongWaitUs = 1000;
 
 // Where the driver does not say: as if there were room for the widest of one process.
 constexpr int kMultiprocessorsLeast = 32;
@@ -57,84 +50,6 @@ constexpr unsigned kCallsPerTrial = 32;
 
 std::uint64_t load(const std::uint64_t& word) {
   return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
-}
-
-// Whether src and dst have nothing in common, so that src is still there when dst is written.
-bool apart(const InboxExchange& exchange) {
-  const auto last =
-      static_cast<std::size_t>(std::bit_width(exchange.send_to | exchange.receive_from)) - 1;
-  const auto end = [&](const void* start, std::size_t stride_bytes) {
-    return reinterpret_cast<std::uintptr_t>(start) + exchange.block_bytes + last * stride_bytes;
-  };
-  return end(exchange.src, exchange.send_stride_bytes) <=
-             reinterpret_cast<std::uintptr_t>(exchange.dst) ||
-         end(exchange.dst, exchange.receive_stride_bytes) <=
-             reinterpret_cast<std::uintptr_t>(exchange.src);
-}
-
-std::uint32_t units_of(std::size_t size_bytes) {
-  return static_cast<std::uint32_t>((size_bytes + kInboxUnitBytes - 1) / kInboxUnitBytes);
-}
-
-// What decides how many blocks it takes, and how long: of all parts together, since threads take
-// them as one.
-std::size_t width_bytes(const InboxExchange& exchange) {
-  if (exchange.parts.empty()) return exchange.block_bytes;
-  std::size_t sent = 0;
-  std::size_t received = 0;
-  for (const InboxPart& part : exchange.parts) {
-    sent += units_of(part.send_bytes);
-    received += units_of(part.receive_bytes);
-  }
-  return std::max(sent, received) * kInboxUnitBytes;
-}
-
-// What a rank gives itself never passes through its lane.
-void write_pieces(const InboxExchange& exchange, InboxPiece* pieces) {
-  InboxPiece piece{};
-  for (std::size_t rank = 0; rank < exchange.parts.size(); ++rank) {
-    const InboxPart& part = exchange.parts[rank];
-    const bool own = static_cast<int>(rank) == exchange.rank;
-    piece.src = address_of(part.src);
-    piece.dst = address_of(part.dst);
-    piece.send_bytes = own ? 0 : static_cast<std::uint32_t>(part.send_bytes);
-    piece.receive_bytes = static_cast<std::uint32_t>(part.receive_bytes);
-    piece.send_end += units_of(piece.send_bytes);
-    piece.receive_end += units_of(piece.receive_bytes);
-    pieces[rank] = piece;
-  }
-}
-
-InboxCommand command_of(const InboxTicket& ticket, std::uint16_t linger_us) {
-  const InboxExchange& exchange = ticket.exchange;
-  const std::uint64_t own = inbox_bit(exchange.rank);
-  const bool own_from_source = (exchange.send_to & exchange.receive_from & own) != 0 &&
-                               (!exchange.parts.empty() || apart(exchange));
-  InboxCommand command{};
-  command.inbox = address_of(exchange.inbox);
-  command.src = address_of(exchange.src);
-  command.dst = address_of(exchange.dst);
-  command.send_to = exchange.send_to & (own_from_source ? ~own : ~std::uint64_t{0});
-  command.receive_from = exchange.receive_from;
-  command.inbox_number = exchange.inbox_number;
-  command.epoch = exchange.epoch;
-  command.block_bytes = static_cast<std::uint32_t>(exchange.block_bytes);
-  command.lane_bytes = static_cast<std::uint32_t>(exchange.lane_bytes);
-  command.linger_us = linger_us;
-  command.wait_us = ticket.patience == InboxTicket::Patience::long_wait ? kLongWaitUs
-                    : width_bytes(exchange) > kNarrowBytes              ? kShortWideWaitUs
-                                                                        : kShortWaitUs;
-  command.rank = static_cast<std::uint8_t>(exchange.rank);
-  command.op = static_cast<std::uint8_t>(exchange.op);
-  command.element = static_cast<std::uint8_t>(arithmetic_element(exchange.op, exchange.element));
-  command.flags = static_cast<std::uint8_t>(
-      (exchange.send_stride_bytes != 0 ? kInboxSendStride : 0) |
-      (exchange.receive_stride_bytes != 0 ? kInboxReceiveStride : 0) |
-      (own_from_source ? kInboxOwnFromSource : 0) | (exchange.dst_on_host ? kInboxToHost : 0) |
-      (exchange.turn != 0 ? kInboxSecondLanes : 0) | (exchange.in_packets ? kInboxInPackets : 0) |
-      (exchange.parts.empty() ? 0 : kInboxInPieces) |
-      (ticket.sent || exchange.send_to == 0 ? 0 : kInboxSend));
-  return command;
 }
 
 // Where host and kernel meet, never freed: in pages of our own, which stay when the program resets
@@ -198,8 +113,7 @@ class Kernel {
     const bool resident = !has_left();
     linger_us_ = linger_us(resident);
     const InboxCommand command = command_of(ticket, linger_us_);
-    const std::size_t count = ticket.exchange.parts.size();
-    if (count != 0) write_pieces(ticket.exchange, control_->pieces[0]);
+    const std::size_t count = write_pieces(ticket, control_->pieces[0]);
     for (unsigned block = 0; block < blocks_; ++block) {
       if (block != 0) std::copy_n(control_->pieces[0], count, control_->pieces[block]);
       ring(control_->doorbells[block], command);
@@ -316,12 +230,12 @@ class CudaInboxServer final : public InboxServer {
     if (place.server == 0) ACCORD_TRY(claim_device(place.device));
     place_ = place;
     context_ = context.context;
-    Module module = nullptr;
+    known_.emplace(context);
     Function in_words = nullptr;
     Function in_packets = nullptr;
-    ACCORD_TRY(status_of(driver, driver.module_load_data(&module, driver.images.inbox),
+    ACCORD_TRY(status_of(driver, driver.module_load_data(&module_, driver.images.inbox),
                          symbol::module_load_data));
-    ACCORD_TRY(status_of(driver, driver.module_get_function(&in_words, module, "accord_inbox"),
+    ACCORD_TRY(status_of(driver, driver.module_get_function(&in_words, module_, "accord_inbox"),
                          symbol::module_get_function));
     Device device = 0;
     if (driver.context_get_device(&device) != Result::success ||
@@ -333,7 +247,7 @@ class CudaInboxServer final : public InboxServer {
     // nvcc before 12.4 cannot make it.
     const PacketReach reach = reach_of_packets(driver, device);
     if (reach.own == 0 ||
-        driver.module_get_function(&in_packets, module, "accord_inbox_packets") != Result::success)
+        driver.module_get_function(&in_packets, module_, "accord_inbox_packets") != Result::success)
       return {};
     for (std::size_t width = 0; width < kWidthCount; ++width)
       ACCORD_TRY(kernels_[kWidthCount + width].open(context, in_packets));
@@ -355,7 +269,10 @@ class CudaInboxServer final : public InboxServer {
     }
   }
 
+  bool does_direct_work() const override { return true; }
+
   Status begin(InboxTicket& ticket) override {
+    if (ticket.direct != nullptr) ACCORD_TRY(open_direct());
     ticket.state = InboxTicket::State::waiting;
     ticket.width = width_for(ticket);
     return kernel_for(ticket).post(ticket);
@@ -383,16 +300,37 @@ class CudaInboxServer final : public InboxServer {
   }
 
  private:
+  // Once there is such work: to have a kernel ready takes a launch.
+  Status open_direct() {
+    std::call_once(direct_flag_, [this] {
+      const Driver& driver = known_->driver;
+      const auto open = [&]() -> Status {
+        ContextScope scope(driver);
+        ACCORD_TRY(status_of(driver, known_->enter(scope), "inbox: context"));
+        Function function = nullptr;
+        ACCORD_TRY(status_of(driver,
+                             driver.module_get_function(&function, module_, "accord_direct"),
+                             symbol::module_get_function));
+        for (std::size_t width = 0; width < kWidthCount; ++width)
+          ACCORD_TRY(kernels_[2 * kWidthCount + width].open(*known_, function));
+        return {};
+      };
+      direct_opened_ = open();
+    });
+    return direct_opened_;
+  }
+
   Kernel& kernel_for(const InboxTicket& ticket) { return kernels_[ticket.width]; }
 
   std::size_t width_for(const InboxTicket& ticket) const {
     const auto blocks_max =
         static_cast<unsigned>(multiprocessors_ / processes_.load(std::memory_order_relaxed));
-    const std::size_t size_bytes = width_bytes(ticket.exchange);
+    const std::size_t size_bytes = width_bytes(ticket);
     std::size_t width = 0;
     while (size_bytes > kWidths[width].bytes_max && kWidths[width + 1].blocks <= blocks_max)
       ++width;
-    return ticket.exchange.in_packets ? kWidthCount + width : width;
+    const std::size_t family = ticket.direct != nullptr ? 2 : ticket.exchange.in_packets ? 1 : 0;
+    return family * kWidthCount + width;
   }
 
   KernelPlace place_;
@@ -400,12 +338,17 @@ class CudaInboxServer final : public InboxServer {
   std::atomic<int> processes_{1};
   Context context_ = nullptr;
   PacketReach packet_reach_;
-  // By width, for words; then those for packets.
+  // By width, for words; then those for packets, and for direct work.
   static constexpr std::size_t kWidthCount = std::size(kWidths);
   static_assert(kWidthCount == 3);
-  std::array<Kernel, 2 * kWidthCount> kernels_{
+  std::array<Kernel, 3 * kWidthCount> kernels_{
       {Kernel(kWidths[0].blocks), Kernel(kWidths[1].blocks), Kernel(kWidths[2].blocks),
+       Kernel(kWidths[0].blocks), Kernel(kWidths[1].blocks), Kernel(kWidths[2].blocks),
        Kernel(kWidths[0].blocks), Kernel(kWidths[1].blocks), Kernel(kWidths[2].blocks)}};
+  std::optional<KnownContext> known_;
+  Module module_ = nullptr;
+  std::once_flag direct_flag_;
+  Status direct_opened_;
 };
 
 // Never destroyed: at exit the driver may be gone before us. By the id of the context, since a new

@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 //
 // The resident kernel of inbox exchanges (device/inbox.h).
+#include "device/cuda/inbox_direct.h"
 #include "device/cuda/inbox_packets.h"
 #include "device/cuda/inbox_units.h"
 
@@ -260,6 +261,20 @@ __device__ bool execute_in_packets(Block& block, const InboxPiece*) {
   return execute_packets(command, block.inboxes);
 }
 
+__device__ bool execute_direct(Block& block, const InboxPiece* pieces) {
+  DirectCommand command;
+  memcpy(&command, &block.command, sizeof command);
+  if (command.kind == DirectKind::pieces) {
+    if (threadIdx.x < command.piece_count * kInboxPieceWords)
+      reinterpret_cast<std::uint64_t*>(block.pieces)[threadIdx.x] =
+          reinterpret_cast<const volatile std::uint64_t*>(pieces)[threadIdx.x];
+    __syncthreads();
+  }
+  do_direct_work(command, block.pieces);
+  __syncthreads();
+  return true;
+}
+
 template <bool (*kExecute)(Block&, const InboxPiece*)>
 __device__ void serve(const InboxLaunch& launch, Block& block) {
   InboxControl& control = *launch.control;
@@ -304,6 +319,12 @@ extern "C" __global__ void __launch_bounds__(kInboxThreads)
     accord_inbox_packets(const __grid_constant__ InboxLaunch launch) {
   __shared__ Block block;
   serve<execute_in_packets>(launch, block);
+}
+
+extern "C" __global__ void __launch_bounds__(kInboxThreads)
+    accord_direct(const __grid_constant__ InboxLaunch launch) {
+  __shared__ Block block;
+  serve<execute_direct>(launch, block);
 }
 
 }  // namespace accord::device::cuda

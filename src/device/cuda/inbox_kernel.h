@@ -55,6 +55,29 @@ struct alignas(128) InboxDoorbell {
 };
 static_assert(sizeof(InboxCommand) == 64 && sizeof(InboxDoorbell) == 256);
 
+// Direct work (device/direct_work.h), as doorbells of the kernel for that carry it: an update, one
+// copy, or the number of those that are told as pieces: src, dst, send_bytes and send_end.
+enum class DirectKind : std::uint8_t { copy, pieces, update };
+struct DirectCommand {
+  std::uint64_t dst;      // or target
+  std::uint64_t src;      // or operand; 0: none
+  std::uint64_t compare;  // 0: none
+  std::uint64_t result;   // 0: none
+  std::uint64_t unused[2];
+  std::uint32_t size_bytes;
+  std::uint32_t piece_count;
+  // From here as in an InboxCommand.
+  std::uint16_t linger_us;
+  std::uint16_t wait_us;
+  DirectKind kind;
+  std::uint8_t op;  // 0: replaces
+  std::uint8_t element;
+  std::uint8_t flags;  // kInboxToHost: what it writes is not all on the device
+};
+static_assert(sizeof(DirectCommand) == sizeof(InboxCommand) &&
+              offsetof(DirectCommand, linger_us) == offsetof(InboxCommand, linger_us) &&
+              offsetof(DirectCommand, flags) == offsetof(InboxCommand, flags));
+
 // An InboxPart. All units to send are numbered through, rank after rank, and so are those to
 // receive: threads take them by their numbers, however they are spread over the ranks.
 struct InboxPiece {

@@ -18,6 +18,7 @@
 #include "device/device_runtime.h"
 #include "device/host/arena.h"
 #include "device/host/cost_model.h"
+#include "device/host/direct.h"
 #include "device/host/inbox.h"
 #include "device/host/partitions.h"
 #include "device/host/reach.h"
@@ -60,6 +61,7 @@ class HostInboxServer final : public InboxServer {
   explicit HostInboxServer(const HostArena& arena) : arena_(arena) {}
   KernelPlace kernel_place() const override { return host_place(); }
   PacketReach packet_reach() const override { return {.own = cpu_keeps_packets_whole() ? 1U : 0U}; }
+  bool does_direct_work() const override { return true; }
   bool reaches(const PointerInfo&) const override { return true; }
   Status begin(InboxTicket& ticket) override;
   Status poll(InboxTicket& ticket, bool& done) override;
@@ -332,6 +334,11 @@ Status HostInboxServer::poll(InboxTicket& ticket, bool& done) {
   if (ticket.number > 0) {  // polls left
     --ticket.number;
     return Status();
+  }
+  if (ticket.direct != nullptr) {
+    ticket.state = InboxTicket::State::idle;
+    done = true;
+    return do_direct_work(arena_, *ticket.direct);
   }
   std::vector<HostAllocationRef> owners;
   Status status;
