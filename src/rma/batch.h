@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// Puts and gets with one target that are not done yet, as copies which go together: MPI lets them
-// be done as late as the call that completes them, and a batch costs little more than one copy.
-// Long ones are begun at once. Thread-safe.
+// Puts and gets of a window that are not done yet, as copies which go together: MPI lets them be
+// done as late as the call that completes them. Short ones go by one command of a kernel that stays
+// on the device, long ones by copy engines while others are still collected. Thread-safe.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "core/engine.h"
+#include "device/direct_work.h"
 #include "device/layout_copy.h"
 #include "rma/pieces.h"
 
@@ -25,24 +27,56 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
+  // Whether kernels may do short ones: not where they take turns with those of other ranks.
+  void use_kernels(bool may) { may_use_kernels_ = may; }
+
+  enum class Direction { put, get };
   // Neither end may change before `finish`; what a batch cannot take is done at once.
-  Status add(const Place& to, std::span<const Piece> to_pieces, const Place& from,
-             std::span<const Piece> from_pieces);
+  Status add(Direction direction, const Place& to, std::span<const Piece> to_pieces,
+             const Place& from, std::span<const Piece> from_pieces);
   // Waits until all is done.
   Status finish(core::Engine& engine);
 
  private:
-  static constexpr std::size_t kCopiesMax = 64;
-  static constexpr std::size_t kBytesMax = std::size_t{256} << 10;
+  static constexpr std::size_t kCopiesMax = device::kDirectCopiesMax;
+  // Of short ones, before a kernel begins.
+  static constexpr std::size_t kShortBytesMax = std::size_t{4} << 20;
+  // Before copy engines begin. More the next time, since they are at work then.
+  static constexpr std::size_t kFirstBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kNextBytesMax = std::size_t{8} << 20;
 
-  Status begin();
+  // The allocations of an operation's ends: what lies in the same ones may be joined.
+  struct Allocations {
+    const void* to = nullptr;
+    const void* from = nullptr;
+    std::uint64_t to_id = 0;
+    std::uint64_t from_id = 0;
+    bool is_known = false;
+    bool operator==(const Allocations&) const = default;
+  };
+
+  void collect(Direction direction, const Place& to, std::span<const Piece> to_pieces,
+               const Place& from, std::span<const Piece> from_pieces);
+  bool is_reached(const Place& place, std::span<const Piece> pieces);
+  bool is_full() const;
+  std::size_t waiting_rows() const;
+  Status issue(bool is_last);
+  Status by_kernel(const std::vector<device::Copy>& copies, bool& done);
   Status poll(bool& done);
 
+  bool may_use_kernels_ = false;
   std::mutex mutex_;                          // guards what follows
   device::DeviceRuntime* runtime_ = nullptr;  // of all that is not done
   int device_ = -1;
+  device::DirectWorker* worker_ = nullptr;  // of that device
+  // What is not begun.
   device::CopyList waiting_;
   std::size_t waiting_bytes_ = 0;
+  bool is_short_ = true;  // all of it, and a kernel reaches it
+  bool has_puts_ = false;
+  Allocations last_;
+
+  std::size_t enough_bytes_ = kFirstBytes;
   std::vector<device::CopyTicket> begun_;
 };
 

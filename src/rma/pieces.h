@@ -50,6 +50,12 @@ struct Place {
   }
 };
 
+// The bytes of an operation with the rank that begins it.
+struct End {
+  Place place;
+  Pieces pieces;
+};
+
 // Host memory for packed bytes: a runtime's fastest, or any where there is none.
 class Room {
  public:

@@ -5,7 +5,11 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <array>
 #include <cstring>
+#include <utility>
+
+#include "base/config.h"
 
 namespace accord::rma {
 
@@ -51,6 +55,109 @@ Status Target::update(const Update& update, std::span<const Piece> pieces, const
   if (update.op == Update::kReplace) return unpack(memory_, pieces, in);
   ACCORD_TRY(combine_(update, in, old, size_bytes));
   return unpack(memory_, pieces, old);
+}
+
+namespace {
+
+// Where a kernel finds the first bytes of some ends: there themselves, or packed in memory that it
+// reaches.
+class Reached {
+ public:
+  explicit Reached(std::size_t size_bytes) : size_bytes_(size_bytes) {}
+
+  // False: it finds them nowhere.
+  bool add(const End& end, device::DirectWorker& worker, void*& at) {
+    Entry& entry = entries_[count_++];
+    entry = {.end = &end, .at = &at};
+    if (end.place.is_absolute || end.pieces.empty()) return false;
+    std::byte* const start = address_in(end.place, end.pieces.front().offset_bytes);
+    entry.is_packed =
+        end.pieces.size() != 1 || !worker.reaches(end.place.where, start, size_bytes_);
+    if (!entry.is_packed) at = start;
+    return !entry.is_packed || !device::needs_staging(end.place.where);
+  }
+  // Once all are there. Those that are read are packed.
+  Status open(device::DeviceRuntime& runtime, const void* result) {
+    constexpr std::size_t kAlignment = 16;
+    const std::size_t step = (size_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+    std::size_t packed = 0;
+    for (const Entry& entry : std::span(entries_).first(count_))
+      packed += entry.is_packed ? step : 0;
+    if (packed == 0) return {};
+    ACCORD_TRY(room_.take(&runtime, packed));
+    std::byte* next = room_.data();
+    for (const Entry& entry : std::span(entries_).first(count_)) {
+      if (!entry.is_packed) continue;
+      *entry.at = std::exchange(next, next + step);
+      if (entry.at != result)
+        ACCORD_TRY(pack(static_cast<std::byte*>(*entry.at), entry.end->place,
+                        slice(entry.end->pieces, 0, size_bytes_)));
+    }
+    return {};
+  }
+  // Once the kernel has been there.
+  Status close(const void* result) {
+    for (const Entry& entry : std::span(entries_).first(count_))
+      if (entry.is_packed && entry.at == result)
+        return unpack(entry.end->place, slice(entry.end->pieces, 0, size_bytes_),
+                      static_cast<std::byte*>(*entry.at));
+    return {};
+  }
+
+ private:
+  struct Entry {
+    const End* end = nullptr;
+    void** at = nullptr;
+    bool is_packed = false;
+  };
+  const std::size_t size_bytes_;
+  std::array<Entry, 3> entries_;
+  std::size_t count_ = 0;
+  Room room_;
+};
+
+// Whether a kernel can: what only moves, it always can.
+bool set_operation(const Update& update, device::DeviceRuntime& runtime,
+                   device::DirectUpdate& work) {
+  if (update.op == Update::kReplace || update.op == Update::kNoOp) return true;
+  work.op = update.device_op;
+  work.element = update.element;
+  return device::has_direct_update(work.op, work.element) &&
+         runtime.can_reduce(work.op, work.element);
+}
+
+}  // namespace
+
+Status Target::update_at_once(const Update& update, const Piece& elements, const End& origin,
+                              const End* compare, const End* result, bool& done) const {
+  done = false;
+  const auto size_bytes = static_cast<std::size_t>(elements.length_bytes);
+  if (worker_ == nullptr || size_bytes > config().copy_kernel_bytes || !worker_->is_wanted())
+    return {};
+  device::DirectUpdate work{.target = address_in(memory_, elements.offset_bytes),
+                            .size_bytes = size_bytes};
+  if (!set_operation(update, *memory_.where.runtime, work) ||
+      !worker_->reaches(memory_.where, work.target, size_bytes) ||
+      (compare != nullptr && size_bytes > device::kDirectElementBytesMax))
+    return {};
+  Reached ends(size_bytes);
+  void* operand = nullptr;
+  void* expected = nullptr;
+  void* before = nullptr;
+  if ((update.op != Update::kNoOp && !ends.add(origin, *worker_, operand)) ||
+      (compare != nullptr && !ends.add(*compare, *worker_, expected)) ||
+      (result != nullptr && !ends.add(*result, *worker_, before)))
+    return {};
+  ACCORD_TRY(ends.open(*memory_.where.runtime, &before));
+  work.operand = operand;
+  work.compare = expected;
+  work.result = before;
+  {
+    UpdateTurn turn;
+    ACCORD_TRY(turn.take(*words_, own_rank_, *lines_));
+    ACCORD_TRY(worker_->run({.update = &work}, done));
+  }
+  return done ? ends.close(&before) : Status();
 }
 
 bool Target::can_reduce(const Update& update, std::span<const Piece> pieces, const Place& origin,

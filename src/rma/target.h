@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "device/direct_work.h"
 #include "device/reduction.h"
 #include "rma/pieces.h"
 #include "rma/words.h"
@@ -63,6 +64,9 @@ class Target {
         combine_(combine),
         attached_(attached) {}
 
+  // Who does short updates on this memory by a kernel, if there is somebody.
+  void use_worker(device::DirectWorker* worker) noexcept { worker_ = worker; }
+
   const Place& memory() const noexcept { return memory_; }
   Words& words() const noexcept { return *words_; }
 
@@ -76,6 +80,10 @@ class Target {
     ACCORD_TRY(check(pieces));
     return move(result, result_pieces, memory_, pieces);
   }
+  // By a kernel that is on the device already, where it reaches both ends and has nothing else to
+  // do: `done`. No origin: nothing is read there; no compare or result: null.
+  Status update_at_once(const Update& update, const Piece& elements, const End& origin,
+                        const End* compare, const End* result, bool& done) const;
   // `in` and `result` are packed elements in host memory; no result: null. At most kUpdateBytes.
   Status update(const Update& update, std::span<const Piece> pieces, const std::byte* in,
                 std::byte* result) const;
@@ -99,6 +107,7 @@ class Target {
   const LifeLines* lines_ = nullptr;
   Combine combine_ = nullptr;
   const Attached* attached_ = nullptr;
+  device::DirectWorker* worker_ = nullptr;
 };
 
 }  // namespace accord::rma

@@ -66,8 +66,9 @@ Status Window::put(int target, Pieces pieces, const End& origin, const ProgressP
   const Rank& rank = rank_at(target);
   if (rank.route == Route::direct) {
     if (is_dynamic_) return rank.target.put(pieces, origin.place, origin.pieces);
-    ACCORD_TRY(rank.batch->add(rank.target.memory(), pieces, origin.place, origin.pieces));
-    return progress != nullptr ? rank.batch->finish(engine_) : Status();
+    ACCORD_TRY(batch_.add(Batch::Direction::put, rank.target.memory(), pieces, origin.place,
+                          origin.pieces));
+    return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
       size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
@@ -88,8 +89,9 @@ Status Window::get(int target, Pieces pieces, const End& result, const ProgressP
   const Rank& rank = rank_at(target);
   if (rank.route == Route::direct) {
     if (is_dynamic_) return rank.target.get(pieces, result.place, result.pieces);
-    ACCORD_TRY(rank.batch->add(result.place, result.pieces, rank.target.memory(), pieces));
-    return progress != nullptr ? rank.batch->finish(engine_) : Status();
+    ACCORD_TRY(batch_.add(Batch::Direction::get, result.place, result.pieces, rank.target.memory(),
+                          pieces));
+    return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
       size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
@@ -117,6 +119,11 @@ Status Window::update(int target, const Update& update, const Pieces& pieces, co
   ACCORD_TRY(begin(target, pieces));
   const Rank& rank = rank_at(target);
   const bool reads = update.op != Update::kNoOp;
+  if (rank.route == Route::direct && pieces.size() == 1) {
+    bool done = false;
+    ACCORD_TRY(rank.target.update_at_once(update, pieces.front(), origin, nullptr, result, done));
+    if (done) return {};
+  }
   if (rank.route == Route::direct && result == nullptr && reads &&
       rank.target.can_reduce(update, pieces, origin.place, origin.pieces)) {
     const Status reduced =
@@ -146,6 +153,13 @@ Status Window::update(int target, const Update& update, const Pieces& pieces, co
 Status Window::compare_and_swap(int target, const Piece& element, const End& origin,
                                 const End& compare, const End& result) {
   ACCORD_TRY(begin(target, {&element, 1}));
+  const Rank& rank = rank_at(target);
+  if (rank.route == Route::direct) {
+    bool done = false;
+    constexpr Update kReplaces{.op = Update::kReplace};
+    ACCORD_TRY(rank.target.update_at_once(kReplaces, element, origin, &compare, &result, done));
+    if (done) return {};
+  }
   constexpr std::size_t kElementBytesMax = 32;
   std::byte in[kElementBytesMax];
   std::byte expected[kElementBytesMax];
@@ -155,7 +169,6 @@ Status Window::compare_and_swap(int target, const Piece& element, const End& ori
     return {StatusCode::invalid_argument, "an element that is too long to be compared"};
   ACCORD_TRY(pack(in, origin.place, origin.pieces));
   ACCORD_TRY(pack(expected, compare.place, compare.pieces));
-  const Rank& rank = rank_at(target);
   if (rank.route == Route::direct) {
     ACCORD_TRY(rank.target.compare_and_swap(element, in, expected, found));
     return unpack(result.place, result.pieces, found);
@@ -170,7 +183,8 @@ Status Window::compare_and_swap(int target, const Piece& element, const End& ori
 }
 
 Status Window::flush(int target) {
-  if (rank_at(target).route == Route::direct) return rank_at(target).batch->finish(engine_);
+  // All that is in it: it goes together.
+  if (rank_at(target).route == Route::direct) return batch_.finish(engine_);
   if (rank_at(target).route == Route::host) return {};
   engine_.wait_until([&] { return service_->is_quiet(target); });
   return service_->take_error(target);

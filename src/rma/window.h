@@ -43,12 +43,6 @@ struct Part {
 
 enum class Route { host, direct, messages };
 
-// The bytes of an operation with this rank.
-struct End {
-  Place place;
-  Pieces pieces;
-};
-
 class Window {
  public:
   // Every rank tells all others: `all` has room for `size_bytes` of each. Waits, while the engine
@@ -105,8 +99,7 @@ class Window {
     Route route = Route::host;
     std::uint64_t size_bytes = 0;
     std::int64_t unit_bytes = 1;
-    Target target;                                             // direct
-    std::unique_ptr<Batch> batch = std::make_unique<Batch>();  // direct, of this rank's operations
+    Target target;  // direct
     node::PeerMemory memory;
     std::unique_ptr<node::SharedPages> words;
     Held held = Held::none;
@@ -128,6 +121,7 @@ class Window {
   Status prepare(const Part& part, Record& mine);
   Status send_descriptors(const std::vector<Record>& records);
   void open_peer(int peer, const Record& record);
+  void find_workers(const std::vector<Record>& records);
   Status open_memory(Rank& rank, const Record& record, const node::Descriptor& descriptor);
   bool is_near(const Record& one, const Record& other) const noexcept;
 
@@ -138,6 +132,7 @@ class Window {
   bool is_dynamic_ = false;
   bool has_host_memory_ = false;
   std::vector<Rank> ranks_;
+  Batch batch_;  // of this rank's operations with direct targets
   Attached attached_;
   LifeLines lines_;
   node::DescriptorPort port_;

@@ -24,6 +24,7 @@ struct Window::Record {
   std::uint64_t offset_bytes = 0;
   std::uint64_t size_bytes = 0;
   std::int64_t unit_bytes = 1;
+  device::KernelPlace kernels;  // of the device that reaches the others' memory
   std::int32_t is_host = 0;
   std::int32_t is_dynamic = 0;
   std::int32_t ok = 1;
@@ -61,6 +62,10 @@ Status Window::prepare(const Part& part, Record& mine) {
   mine.size_bytes = part.size_bytes;
   mine.unit_bytes = part.unit_bytes;
   mine.is_dynamic = part.is_dynamic ? 1 : 0;
+  const bool is_on_device = device::needs_staging(part.where);
+  device::DeviceRuntime& runtime = is_on_device ? *part.where.runtime : device::default_runtime();
+  const int device = is_on_device ? part.where.device : runtime.device_in_use();
+  if (device >= 0) mine.kernels = runtime.kernel_place(device);
   mine.is_host = !part.is_dynamic && part.size_bytes != 0 && !device::needs_staging(part.where);
   Rank& own = rank_at(rank_);
   own.words = std::make_unique<node::SharedPages>();
@@ -108,10 +113,15 @@ Status Window::open_memory(Rank& rank, const Record& record, const node::Descrip
                                               : runtime->device_in_use();
   if (device < 0) return {StatusCode::unsupported, "this process uses no device of that runtime"};
   ACCORD_TRY(rank.memory.open(*runtime, device, record.memory, descriptor));
-  rank.target =
-      Target({.start = rank.memory.start() + record.offset_bytes,
-              .where = {.kind = device::MemoryKind::device, .runtime = runtime, .device = device}},
-             nullptr, rank_, &lines_, combine_);
+  device::PointerInfo where;
+  (void)runtime->classify(rank.memory.start(), where);
+  where.kind = device::MemoryKind::device;
+  where.runtime = runtime;
+  where.device = device;
+  where.base = rank.memory.start();
+  where.size_bytes = static_cast<std::size_t>(record.memory.size_bytes);
+  rank.target = Target({.start = rank.memory.start() + record.offset_bytes, .where = where},
+                       nullptr, rank_, &lines_, combine_);
   return {};
 }
 
@@ -139,6 +149,27 @@ void Window::open_peer(int peer, const Record& record) {
   rank.target = Target(rank.target.memory(), reinterpret_cast<Words*>(rank.words->data()), rank_,
                        &lines_, combine_);
   rank.route = Route::direct;
+}
+
+// Kernels of ours stay on a device, so that those of other ranks there would have to wait.
+void Window::find_workers(const std::vector<Record>& records) {
+  const Record& mine = records[static_cast<std::size_t>(rank_)];
+  int sharers = 0;
+  for (const Record& record : records) {
+    if (!is_near(mine, record) || record.kernels.device != mine.kernels.device) continue;
+    if (&record != &mine && device::takes_turns(mine.kernels, record.kernels)) return;
+    ++sharers;
+  }
+  batch_.use_kernels(true);
+  for (Rank& rank : ranks_) {
+    const Place& memory = rank.target.memory();
+    if (rank.route != Route::direct || memory.is_absolute ||
+        memory.where.kind != device::MemoryKind::device)
+      continue;
+    auto& worker = device::DirectWorker::of(*memory.where.runtime, memory.where.device);
+    worker.share_with(sharers);
+    rank.target.use_worker(&worker);
+  }
 }
 
 Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
@@ -176,6 +207,8 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
     else
       open_peer(peer, record);
   }
+
+  find_workers(records);
 
   // What some rank needs of another, all serve: it costs nothing while nobody asks.
   word =

@@ -19,9 +19,12 @@ struct Called {
   MPI_Win win;
   std::shared_ptr<WindowState> state;
 
-  explicit Called(MPI_Win window) : win(window), state(windows().find(window)) {
-    // What the program has put into its window by synchronous copies is seen by its peers.
-    if (is_ours()) device::order_behind_program();
+  // What the program has put into its window by synchronous copies is seen by its peers, but where
+  // the call is about operations of this rank alone.
+  enum class About { window, own_operations };
+  explicit Called(MPI_Win window, About about = About::window)
+      : win(window), state(windows().find(window)) {
+    if (is_ours() && about == About::window) device::order_behind_program();
   }
   bool is_ours() const noexcept { return state != nullptr && state->ours != nullptr; }
   rma::Window& ours() const noexcept { return *state->ours; }
@@ -110,7 +113,7 @@ Status complete_ours(WindowState& state) {
 
 template <class Call>
 int flush_some(const char* name, MPI_Win win, int target, Call call) {
-  const Called called(win);
+  const Called called(win, Called::About::own_operations);
   const core::CallScope scope(name);
   if (!called.is_ours()) return called.complete(called.host(call), target);
   rma::Window& ours = called.ours();

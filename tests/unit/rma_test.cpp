@@ -118,7 +118,8 @@ TEST(rma_batch, does_what_it_has_taken_once_it_is_finished) {
   core::Engine engine(port);
   Batch batch;
   for (int i = 0; i < 200; ++i)
-    EXPECT_OK(batch.add(window.place(), ints({{2 * i, 1}}), on_host(host), ints({{i, 1}})));
+    EXPECT_OK(batch.add(Batch::Direction::put, window.place(), ints({{2 * i, 1}}), on_host(host),
+                        ints({{i, 1}})));
   EXPECT_OK(batch.finish(engine));
   EXPECT_OK(batch.finish(engine));
   for (int i = 0; i < 200; ++i) EXPECT_EQ(window.content()[static_cast<std::size_t>(2 * i)], i + 1);
