@@ -9,10 +9,31 @@
 namespace accord::bench {
 namespace {
 
-enum class Kind { put, get, fetch_and_op };
+enum class Kind { put, get, accumulate, get_accumulate, fetch_and_op, compare_and_swap };
 
 constexpr int kTarget = 1;
 constexpr int kDoneTag = 5;
+
+constexpr bool writes_target(Kind kind) { return kind == Kind::put || kind == Kind::accumulate; }
+constexpr bool is_of_one_element(Kind kind) {
+  return kind == Kind::fetch_and_op || kind == Kind::compare_and_swap;
+}
+
+// MPI compares and swaps integers alone.
+MPI_Datatype integer_of(std::size_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return MPI_INT8_T;
+    case 2:
+      return MPI_INT16_T;
+    case 4:
+      return MPI_INT32_T;
+    case 8:
+      return MPI_INT64_T;
+    default:
+      return MPI_DATATYPE_NULL;
+  }
+}
 
 std::size_t in_flight(const Shape& shape) { return static_cast<std::size_t>(shape.window); }
 
@@ -22,7 +43,7 @@ class OneSided final : public Invocation {
   OneSided(const MpiTable& mpi, const Call& call, Kind kind, bool many)
       : mpi_(mpi), call_(call), kind_(kind), times_(many ? in_flight(call.shape) : 1) {
     const bool is_target = call.shape.rank == kTarget;
-    void* const base = kind == Kind::put ? call.recv : call.send;
+    void* const base = writes_target(kind) ? call.recv : call.send;
     const std::size_t size_bytes = times_ * part_bytes();
     mpi.Win_create(is_target ? base : nullptr, is_target ? static_cast<MPI_Aint>(size_bytes) : 0, 1,
                    MPI_INFO_NULL, call.comm, &win_);
@@ -44,23 +65,34 @@ class OneSided final : public Invocation {
   }
 
  private:
-  std::size_t part_bytes() const { return call_.shape.count() * call_.element_bytes; }
+  std::size_t part_bytes() const {
+    return (is_of_one_element(kind_) ? 1 : call_.shape.count()) * call_.element_bytes;
+  }
 
   int begin(std::size_t slot) {
     const auto there = static_cast<MPI_Aint>(slot * part_bytes());
     const int count = call_.shape.counts[0];
+    char* const origin = static_cast<char*>(call_.send) + there;
+    char* const result = static_cast<char*>(call_.recv) + there;
+    const MPI_Datatype type = call_.type;
     switch (kind_) {
       case Kind::put:
-        return mpi_.Put(static_cast<char*>(call_.send) + there, count, call_.type, kTarget, there,
-                        count, call_.type, win_);
+        return mpi_.Put(origin, count, type, kTarget, there, count, type, win_);
       case Kind::get:
-        return mpi_.Get(static_cast<char*>(call_.recv) + there, count, call_.type, kTarget, there,
-                        count, call_.type, win_);
+        return mpi_.Get(result, count, type, kTarget, there, count, type, win_);
+      case Kind::accumulate:
+        return mpi_.Accumulate(origin, count, type, kTarget, there, count, type, MPI_REPLACE, win_);
+      // What is there stays from here on, so that it can be checked.
+      case Kind::get_accumulate:
+        return mpi_.Get_accumulate(nullptr, 0, type, result, count, type, kTarget, there, count,
+                                   type, MPI_NO_OP, win_);
       case Kind::fetch_and_op:
+        return mpi_.Fetch_and_op(origin, result, type, kTarget, there, MPI_NO_OP, win_);
+      case Kind::compare_and_swap:
         break;
     }
-    // What is there stays, so that it can be checked.
-    return mpi_.Fetch_and_op(call_.send, call_.recv, call_.type, kTarget, 0, MPI_NO_OP, win_);
+    return mpi_.Compare_and_swap(origin, origin, result, integer_of(call_.element_bytes), kTarget,
+                                 there, win_);
   }
 
   const MpiTable& mpi_;
@@ -70,33 +102,40 @@ class OneSided final : public Invocation {
   MPI_Win win_ = MPI_WIN_NULL;
 };
 
+template <Kind kind>
+bool reads_send(const Shape& shape) {
+  if (kind == Kind::compare_and_swap) return shape.rank == 0 || shape.rank == kTarget;
+  return shape.rank == (writes_target(kind) ? 0 : kTarget);
+}
+
 template <Kind kind, bool many>
 std::optional<Steps> bind(const MpiTable& mpi, Form, const Call& call) {
-  const bool is_reader = call.shape.rank == (kind == Kind::put ? 0 : kTarget);
-  const bool is_writer = call.shape.rank == (kind == Kind::put ? kTarget : 0);
+  if (kind == Kind::compare_and_swap && integer_of(call.element_bytes) == MPI_DATATYPE_NULL)
+    return std::nullopt;
+  const bool is_writer = call.shape.rank == (writes_target(kind) ? kTarget : 0);
   Steps steps;
   steps.push_back({.invocation = std::make_unique<OneSided>(mpi, call, kind, many),
-                   .reads_send = is_reader,
+                   .reads_send = reads_send<kind>(call.shape),
                    .writes_recv = is_writer});
   return steps;
 }
 
 template <Kind kind, bool many>
 std::size_t elements(const Shape& shape) {
-  if (kind == Kind::fetch_and_op) return 1;
+  if (is_of_one_element(kind)) return 1;
   return (many ? in_flight(shape) : 1) * shape.count();
 }
 
 template <Kind kind, bool many>
 Extent extent(const Shape& shape) {
-  const int reader = kind == Kind::put ? 0 : kTarget;
+  const int reader = writes_target(kind) ? 0 : kTarget;
   const std::size_t all = elements<kind, many>(shape);
-  return {shape.rank == reader ? all : 0, shape.rank == 1 - reader ? all : 0};
+  return {reads_send<kind>(shape) ? all : 0, shape.rank == 1 - reader ? all : 0};
 }
 
 template <Kind kind, bool many>
 std::vector<Segment> expected(const Shape& shape) {
-  const int reader = kind == Kind::put ? 0 : kTarget;
+  const int reader = writes_target(kind) ? 0 : kTarget;
   if (shape.rank != 1 - reader) return {};
   return {{0, elements<kind, many>(shape), reader, reader + 1, 0}};
 }
@@ -116,9 +155,14 @@ Operation operation(const char* name) {
 }  // namespace
 
 std::vector<Operation> one_sided_operations() {
-  return {operation<Kind::put>("put"), operation<Kind::get>("get"),
-          operation<Kind::put, true>("put_bandwidth"), operation<Kind::get, true>("get_bandwidth"),
-          operation<Kind::fetch_and_op>("fetch_and_op")};
+  return {operation<Kind::put>("put"),
+          operation<Kind::get>("get"),
+          operation<Kind::put, true>("put_bandwidth"),
+          operation<Kind::get, true>("get_bandwidth"),
+          operation<Kind::accumulate>("accumulate"),
+          operation<Kind::get_accumulate>("get_accumulate"),
+          operation<Kind::fetch_and_op>("fetch_and_op"),
+          operation<Kind::compare_and_swap>("compare_and_swap")};
 }
 
 }  // namespace accord::bench
