@@ -44,6 +44,10 @@ class StagedBuffer {
   const std::vector<Segment>& read_segments() const noexcept { return reads_; }
   const std::vector<Segment>& written_segments() const noexcept { return writes_; }
 
+  // Declares that what the call writes will hardly come by way of the shadow: where that would be
+  // long, it is not page-locked, until something has come so after all.
+  void is_bypassed() noexcept { is_bypassed_ = true; }
+
   // Declares that what the call writes keeps its old content where the call writes nothing after
   // all.
   void preserve();
@@ -82,6 +86,7 @@ class StagedBuffer {
   void* user_ = nullptr;
   bool staged_ = false;
   bool absolute_ = false;
+  bool is_bypassed_ = false;
   bool is_sparse_ = false;  // its shadow is not page-locked
   device::PointerInfo where_;
   std::vector<Segment> reads_;

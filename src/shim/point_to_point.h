@@ -192,6 +192,7 @@ Description description_of_recv(void* buf, C count, MPI_Datatype datatype,
   d.recv = Description::buffer(buf);
   d.writes(d.recv, count, datatype);
   d.landing = landing_of(d.recv, count, datatype, lasts);
+  if (d.landing.is_present() && listens()) d.recv.is_bypassed();
   return d;
 }
 

@@ -443,6 +443,30 @@ TEST(Group, TellsTheRuntimeOfTurnsOnItsDevice) {
 }
 
 // Rows so far apart that their shadow is not page-locked go packed, both ways; gaps stay.
+// Not for a message that its header will bring, which page-locked memory of its length would delay.
+TEST(StagedBuffer, LocksNoLongShadowThatIsBypassed) {
+  constexpr std::size_t kLongBytes = std::size_t{64} << 20;
+  const Buffer memory(kLongBytes);
+  const auto locked = [] { return device::staging_pool().counters().misses; };
+  const auto had = locked();
+  const auto receive = [&](unsigned char value, std::size_t received_bytes) {
+    auto buffer = core::StagedBuffer::staged(memory.address(), device::classify(memory.address()));
+    buffer.writes(bytes(kLongBytes));
+    buffer.is_bypassed();
+    ASSERT_OK(buffer.open());
+    std::memset(buffer.host(), value, received_bytes);
+    if (received_bytes > sizeof(MessageHeader)) EXPECT_OK(buffer.copy_out(received_bytes));
+  };
+  receive(1, sizeof(MessageHeader));
+  EXPECT_EQ(had, locked());
+  receive(2, kMessageBytes);
+  EXPECT_EQ(Bytes(kMessageBytes, 2), memory.read(kMessageBytes));
+  const auto had_short = locked();
+  receive(3, kMessageBytes);  // now they are known to come
+  EXPECT_EQ(had_short + 1, locked());
+  EXPECT_EQ(Bytes(kMessageBytes, 3), memory.read(kMessageBytes));
+}
+
 TEST(StagedBuffer, BringsRowsThatAreFarApart) {
   constexpr std::ptrdiff_t kStep = 64 << 10;
   constexpr std::size_t kRows = 40;
