@@ -31,7 +31,7 @@ class Looking final : public core::Operation {
 
   Phase advance(core::HostPort&) override {
     const bool is_stopped = is_stopped_.load();
-    if (!is_stopped && messaging.node_joined && outbox().is_awaited() && is_time()) look();
+    if (!is_stopped && messaging.node_joined && is_wanted() && is_time()) look();
     const std::lock_guard locked(mutex_);
     is_active_ = has_posted_receives() && !is_stopped;
     return is_active_ ? Phase::issued : Phase::done;
@@ -39,6 +39,13 @@ class Looking final : public core::Operation {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // In passing, as between the sends of a window, only for those who wait for nothing else: the
+  // others want what this rank is about to send as much as their own messages away, and these are
+  // fetched meanwhile (windows both ways of 256 MiB, 2 x H200: one after the other).
+  static bool is_wanted() {
+    return engine().is_waited_for() ? outbox().is_awaited() : outbox().is_awaited_alone();
+  }
 
   // A look costs a copy's latency, whatever it finds. Where the program waits that is nobody's
   // time; else, as between the sends of a window, it is no more than half of it.
