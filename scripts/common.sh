@@ -14,3 +14,5 @@ die() { say "$*"; exit 1; }
 # The cmake and ninja of the tools environment come first when it has them; where it does not, because the
 # machine's own are new enough, the machine's are found.
 export PATH="$deps/tools/bin:$PATH"
+# Each start of Python compiles all that it imports where it may not keep that: 1.3 s of each rank that imports PyTorch.
+unset PYTHONDONTWRITEBYTECODE
