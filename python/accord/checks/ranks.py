@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from accord.paths import Home
 
 RANKS = 2
 _TIMEOUT_S = 90
+# So long doctor goes on to the next MPI: on a machine where each takes minutes, nobody waits for all of them.
+_BEGIN_WITHIN_S = 120
 _OPERATIONS = ["allreduce", "latency"]
 _SIZES = {"8 B": 8, "1 MiB": 1 << 20}
 _OPTIONS = [
@@ -74,6 +77,7 @@ class Outcome:
 
 
 def check_ranks(home: Home, progress: Callable[[str], None]) -> Iterator[Finding]:
+    begin_s = time.monotonic()
     for target in targets():
         if not home.shim(target.abi).is_file():
             continue  # said by the check of the shims
@@ -85,6 +89,9 @@ def check_ranks(home: Home, progress: Callable[[str], None]) -> Iterator[Finding
                 f"{target.title}: not measured, {home.bench(target.abi)} does not exist",
                 "build Accord's benchmark (ACCORD_BENCH=ON)",
             )
+        elif time.monotonic() - begin_s > _BEGIN_WITHIN_S:
+            text = f"{target.title}: not measured, the MPIs before it took too long"
+            yield Finding(State.SLOW, text, "run doctor when the machine is idle")
         else:
             progress(f"{RANKS} ranks of {target.title}")
             yield from _check_target(home, target)
