@@ -27,6 +27,7 @@ from accord.mpi import Abi, Vendor  # noqa: E402
 from accord.paths import Home, find_home  # noqa: E402
 
 TIMEOUT_S = 120
+NIGHTLY = os.environ.get("ACCORD_TEST_NIGHTLY") == "1"
 RESULTS = sorted((REPOSITORY / "bench" / "results").glob("*.jsonl"))
 
 # Open MPI as root, in a container, with more ranks than cores, and without libfabric, of which one provider sleeps for a
@@ -128,10 +129,22 @@ def _find_mpis() -> list[Mpi]:
 MPIS = _find_mpis()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "one_mpi: over one of the MPIs; every night over all")
+
+
+def _mpis_of(metafunc: pytest.Metafunc) -> list[Mpi]:
+    """All, or of a test that is marked one_mpi a single one: the tests of a file take turns."""
+    if NIGHTLY or not MPIS or metafunc.definition.get_closest_marker("one_mpi") is None:
+        return MPIS
+    tests = [name for name in vars(metafunc.module) if name.startswith("test_")]
+    return [MPIS[tests.index(metafunc.function.__name__) % len(MPIS)]]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "mpi" in metafunc.fixturenames:
         none = [pytest.param(None, marks=pytest.mark.skip(reason="no MPI with a compiler here"))]
-        values = [pytest.param(mpi, id=mpi.name) for mpi in MPIS] or none
+        values = [pytest.param(mpi, id=mpi.name) for mpi in _mpis_of(metafunc)] or none
         metafunc.parametrize("mpi", values)
 
 

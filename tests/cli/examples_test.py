@@ -43,6 +43,7 @@ def test_c_example(allreduce_device: Path, accord: Accord) -> None:
     assert "over 2 ranks: correct" in done.stdout
 
 
+@pytest.mark.one_mpi
 def test_c_example_linked_needs_no_preload(allreduce_device: Path, accord: Accord) -> None:
     launcher = accord("run", "--dry-run", "-n", 1, allreduce_device).stdout.split()[0]
     command = [launcher, "-n", "1", str(allreduce_device)]

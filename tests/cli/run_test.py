@@ -78,6 +78,7 @@ def test_launcher_options_and_a_named_mpi(mpi: Mpi, launched: Accord, trace_file
     assert preloaded(trace_file) == [os.path.realpath(shutil.which("pwd") or "")]
 
 
+@pytest.mark.one_mpi
 def test_users_own_preload_stays_first(
     mpi: Mpi, mpi_program: Program, launched: Accord, tracer_home: Path, tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ def test_errors_are_one_sentence(words: list[str], message: str, launched: Accor
     assert done.stdout == ""
 
 
+@pytest.mark.one_mpi
 def test_preload_as_launcher_option_is_refused(
     mpi: Mpi, mpi_program: Program, launched: Accord
 ) -> None:
@@ -182,6 +184,7 @@ def test_a_launcher_of_another_vendor_is_refused(
         assert f"the program's MPI is {mpi.vendor.value}" in done.stderr
 
 
+@pytest.mark.one_mpi
 def test_trace_reaches_the_ranks_alone(mpi: Mpi, mpi_program: Program, launched: Accord) -> None:
     words = ("-n", 2, mpi_program(mpi), "$ACCORD_TRACE")
     assert launched("run", "--trace", *words).stdout.count("[1]") == 2

@@ -79,6 +79,7 @@ def test_the_pages_are_up_to_date(page: Page, home: Home, accord: Accord) -> Non
     assert file.read_text() == done.stdout, f"run {command}"
 
 
+@pytest.mark.one_mpi
 def test_a_wrong_name_is_told_once_a_job(
     mpi: Mpi, home: Home, mpi_program: Program, accord: Accord
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_wrong_name_is_told_once_a_job(
     ]
 
 
+@pytest.mark.one_mpi
 def test_a_wrong_name_of_some_ranks_is_told_by_them(
     mpi: Mpi, home: Home, mpi_program: Program, accord: Accord
 ) -> None:

@@ -37,6 +37,7 @@ def of_user(tmp_path: Path, name: str = "here.json", **changes: Any) -> Path:
     return changed(tmp_path / "config" / "accord" / "tables" / name, **changes)
 
 
+@pytest.mark.one_mpi
 def test_a_job_gets_the_table_of_its_machine(
     mpi: Mpi, mpi_program: Callable[[Mpi], Path], launched: Accord, tmp_path: Path
 ) -> None:
@@ -211,6 +212,7 @@ def test_ranks_that_share_devices_have_tables_of_their_own(
         shared.write_text(other.read_text().replace(signatures[2], signatures[1]))
 
 
+@pytest.mark.one_mpi
 def test_a_job_gets_the_table_of_ranks_that_share_as_its_own_do(
     mpi: Mpi, mpi_program: Callable[[Mpi], Path], home: Home, accord: Accord, tmp_path: Path
 ) -> None:

@@ -19,6 +19,9 @@ from conftest import REPOSITORY, Accord, Mpi
 
 RANKS = 2
 
+# What is told does not depend on the MPI.
+pytestmark = pytest.mark.one_mpi
+
 _PROGRAM = r"""
 #include <accord/accord.h>
 #include <mpi.h>

@@ -19,7 +19,7 @@ from accord.benchmark import targets
 from accord.mpi import Abi
 from accord.paths import Home
 
-from conftest import _OPENMPI, PYTHON, Accord
+from conftest import _OPENMPI, NIGHTLY, PYTHON, Accord
 
 SETTINGS = {"ACCORD_RUNTIME": "host", "ACCORD_REGION_BYTES": "1M", "ACCORD_INBOX_CALLS": "1"}
 GRID = ("--ranks", "2", "--min", "64", "--max", "16K", "--factor", "256")
@@ -208,7 +208,10 @@ def points_in(state: Path) -> set[tuple[str, int]]:
     return {(row["operation"], row["size_bytes"]) for row in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+_SIGNALS = [signal.SIGINT, signal.SIGKILL, *([signal.SIGTERM] if NIGHTLY else [])]
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
 def test_an_interrupted_tuning_goes_on(
     accord: Accord, tmp_path: Path, number: signal.Signals
 ) -> None:
