@@ -32,7 +32,7 @@ def outcome(file: Path) -> dict[str, Any] | str:
     return json.loads(file.read_text()) if file.exists() else DID_NOT_RUN
 
 
-def of_pytest(file: Path) -> dict[str, Any] | str:
+def of_junit(file: Path) -> dict[str, Any] | str:
     """How many tests ran, and which failed."""
     if not file.exists():
         return DID_NOT_RUN
@@ -48,7 +48,7 @@ def of_pytest(file: Path) -> dict[str, Any] | str:
 
 def wheel(folder: Path) -> dict[str, Any] | str:
     """The same of the tests of the wheel, and how long it is."""
-    tests = of_pytest(folder / "results.xml")
+    tests = of_junit(folder / "results.xml")
     files = list((folder / "dist").glob("*.whl"))
     if isinstance(tests, str) or len(files) != 1:
         return tests
@@ -62,8 +62,9 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
         "machine": machine(),
-        "documents": of_pytest(build / "documents.xml"),
-        "third_party": of_pytest(build / "third_party.xml"),
+        "tests": of_junit(build / "tests.xml"),
+        "documents": of_junit(build / "documents.xml"),
+        "third_party": of_junit(build / "third_party.xml"),
         "fuzz": outcome(build / "fuzz/outcome.json"),
         "soak": outcome(build / "soak/outcome.json"),
         "wheel": wheel(build / "wheel-tests"),

@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 RANKS = 2
-CASES = 150
+CASES = 375
 SEED = 20261125
 TIMEOUT_S = 120
 EVERYWHERE = {
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, name: str, folder: Path) -> tuple[int, str,
         if name.startswith(start):
             environment |= needs
     launcher = [options.mpiexec, "-n", str(RANKS), "env", f"LD_PRELOAD={options.library}"]
-    cases = ["--seed", str(SEED), "--count", str(CASES), "--case-timeout", "60"]
+    cases = ["--seed", str(SEED), "--count", str(CASES * options.percent // 100), "--case-timeout", "60"]
     job = subprocess.run(
         [*launcher, options.program, *cases, "--memory", "device", "--only", "collective,reuse"],
         check=False,
@@ -75,6 +75,7 @@ def main() -> int:
     for name in ("mpiexec", "program", "library", "plugin"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--without", default="", help="what this machine lacks: names, with commas")
+    parser.add_argument("--percent", type=int, default=100, help="of the cases")
     options = parser.parse_args()
     os.environ.pop("LD_PRELOAD", None)
     os.environ.update(EVERYWHERE, ACCORD_CCL_LIBRARIES=f"nccl:{options.plugin}")

@@ -350,7 +350,7 @@ def arguments() -> argparse.Namespace:
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, type=kind, default=value, help=f"{text} ({variable})")
 
-    number("times", int, 5, "how many runs")
+    number("times", int, 3, "how many runs")
     number("seed", int, 1, "what is random follows from it")
     number("stop_s", float, 1.5, "how long a rank is stopped")
     return parser.parse_args()
