@@ -26,8 +26,8 @@ struct Mistake {
 
 class Mutations : public testing::TestWithParam<Mistake> {};
 
-// To cut all of them down takes four times as long as to find them: every night. Otherwise the first
-// of each symptom.
+// To cut all of them down takes four times as long as to find them: every night. Otherwise the
+// first of each symptom.
 bool is_cut_down(const std::string& symptom) {
   static std::set<std::string> seen;
   const char* nightly = std::getenv("ACCORD_TEST_NIGHTLY");
