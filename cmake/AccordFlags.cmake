@@ -47,10 +47,14 @@ function(accord_unity target sources)
   endif()
 endfunction()
 
+# What most sources include, and is large.
+set(ACCORD_HEADERS <algorithm> <array> <atomic> <functional> <map> <memory> <mutex> <optional> <string> <thread>
+                   <unordered_map> <utility> <vector> <fmt/format.h>)
+
 # accord_precompile(<target> <owner> <header>...): the sources of the target find these headers compiled already, by
 # <owner>, which is the first target of its name to ask. All that share an owner are compiled with the same options.
 function(accord_precompile target owner)
-  if(NOT ACCORD_UNITY)
+  if(NOT ACCORD_UNITY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # zig, which makes wheels, cannot
     return()
   elseif(target STREQUAL owner)
     target_precompile_headers(${target} PRIVATE ${ARGN})
