@@ -48,7 +48,7 @@ install(FILES "${accord_made}/modulefile" DESTINATION "${accord_modules}" RENAME
 
 # To read.
 install(FILES README.md LICENSE CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md THIRD_PARTY.md DESTINATION "${accord_doc}")
-install(DIRECTORY docs examples DESTINATION "${accord_doc}")
+install(DIRECTORY docs examples DESTINATION "${accord_doc}" PATTERN "__pycache__" EXCLUDE)
 
 # The manual page and what shells complete are made from the command's own help, so by a Python that can run it.
 execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import typer, rich" RESULT_VARIABLE accord_no_typer OUTPUT_QUIET ERROR_QUIET)
