@@ -7,8 +7,9 @@
 # make install PREFIX=FOLDER   libraries, command and documents below FOLDER (/usr/local), which may be moved
 # make package the same as a Debian package in build/
 # make wheel   the same as a wheel for pip in dist/, which any x86 Linux of the last years takes, and its sources
-# make nightly what takes too long for each change: runs all blocks of the documents and tests of others, fuzzes each target
-#              of tests/fuzz for a minute, soaks for SOAK_HOURS, tests a wheel, and records all in tests/nightly.jsonl
+# make nightly what takes too long for each change: runs whole what make test runs in part, all blocks of the documents
+#              and tests of others, fuzzes each target of tests/fuzz for a minute, soaks for SOAK_HOURS, tests a wheel,
+#              and records all in tests/nightly.jsonl
 # make format  formats the C++ and Python files
 # make tables  makes the tables of the documents anew from the records in bench/results
 # make clean   removes build/;  make distclean also .deps/
