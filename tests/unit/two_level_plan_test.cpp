@@ -186,6 +186,32 @@ TEST(two_level_plan, an_allreduce_sends_each_share_twice) {
   EXPECT_EQ(sent, call.block_bytes / 4 * 3 * 2);
 }
 
+// Step by step two nodes have each other, the same step at both: those whose numbers add up to it.
+TEST(two_level_plan, no_two_leaders_begin_with_one_peer_at_a_time) {
+  for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::alltoall}) {
+    for (const int nodes : {2, 5, 8}) {
+      node::Call call{.kind = kind, .size = nodes, .block_bytes = 64 << 10};
+      if (kind == Kind::allreduce) {
+        call.op = device::ReduceOp::sum;
+        call.element = device::Element::uint8;
+      }
+      std::vector<std::uint64_t> numbers(static_cast<std::size_t>(nodes));
+      std::iota(numbers.begin(), numbers.end(), 1);
+      const core::Placement placement = core::Placement::of(numbers);
+      for (int rank = 0; rank < nodes; ++rank) {
+        const TwoLevelPlan plan(call, placement, rank, false, INT_MAX, 1 << 20);
+        for (const auto& round : plan.chunk(0).rounds) {
+          EXPECT_EQ(round.messages.size(), 2 * numbers.size() - 2);
+          EXPECT_TRUE(std::ranges::is_sorted(
+              round.messages, {},
+              [&](const auto& message) { return (message.peer + rank) % nodes; }))
+              << "rank " << rank << " of " << nodes;
+        }
+      }
+    }
+  }
+}
+
 TEST(two_level_plan, is_for_no_call_that_one_message_cannot_carry) {
   const std::vector<std::uint64_t> few{1, 2};
   std::vector<std::uint64_t> many;

@@ -116,6 +116,8 @@ class TwoLevelPlan {
 
   Round reduction(const std::vector<node::Range>& shares, std::size_t parcel_end) const;
   std::vector<Round> rounds(std::size_t chunk, std::size_t& parcel_bytes) const;
+  std::vector<Round> rounds_by_node(Cut own, std::size_t& parcel_bytes) const;
+  void pair_up(Round& round) const;
   std::vector<Round> reduction_rounds(Cut own, std::size_t& parcel_bytes) const;
   std::vector<Round> bcast_rounds(Cut own) const;
   std::vector<Round> pair_rounds(Cut own, std::size_t& parcel_bytes) const;

@@ -14,12 +14,26 @@ using node::Range;
 
 std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds(std::size_t chunk,
                                                       std::size_t& parcel_bytes) const {
-  const Cut own = cut(chunk, local_rank_);
+  std::vector<Round> made = rounds_by_node(cut(chunk, local_rank_), parcel_bytes);
+  for (Round& round : made) pair_up(round);
+  return made;
+}
+
+std::vector<TwoLevelPlan::Round> TwoLevelPlan::rounds_by_node(Cut own,
+                                                              std::size_t& parcel_bytes) const {
   parcel_bytes = length_of_all(own);
   if (of_pairs()) return pair_rounds(own, parcel_bytes);
   if (pattern().is_prefix) return prefix_rounds(own, parcel_bytes);
   if (pattern().reduces) return reduction_rounds(own, parcel_bytes);
   return pattern().is_whole() ? bcast_rounds(own) : block_rounds(own);
+}
+
+// Nobody is everybody's first: in each step two nodes have each other. Where all went to the first
+// node first, what is for the last one would come only once all others have been served.
+void TwoLevelPlan::pair_up(Round& round) const {
+  std::ranges::stable_sort(round.messages, {}, [this](const Message& message) {
+    return (placement_.node(message.peer) + node_) % placement_.nodes();
+  });
 }
 
 void TwoLevelPlan::exchange(Round& round, int node, Range sent, Range received) const {
