@@ -98,7 +98,19 @@ int main(int argc, char** argv) {
   app.add_option("--node", node, "ranks of a node")->check(CLI::PositiveNumber);
   app.add_option("--limit", limit_s, "seconds that a step may take");
   app.add_option("--json", json, "file for the record, a line for each figure");
+  std::string kind;
+  std::size_t block_bytes = 0;
+  std::size_t parcel_bytes = 0;
+  auto* const plan = app.add_subcommand("plan", "instead: the rounds of a call in two levels");
+  plan->add_option("kind", kind)->required()->check(CLI::IsMember({"allreduce", "alltoall"}));
+  plan->add_option("bytes", block_bytes, "of the block between two ranks")->required();
+  plan->add_option("parcel", parcel_bytes, "ACCORD_PARCEL_BYTES")->required();
   CLI11_PARSE(app, argc, argv);
+  if (*plan) {
+    const Job job{.ranks = sizes.front(), .node = node};
+    std::cout << plan_in_json(kind == "alltoall", block_bytes, job, parcel_bytes);
+    return 0;
+  }
   std::vector<Row> rows;
   for (const ScaleStep& step : scale_steps()) rows.push_back(measured(step, sizes, node, limit_s));
   print(rows, sizes);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 namespace accord::bench {
 
@@ -26,6 +27,11 @@ struct ScaleStep {
 };
 
 std::span<const ScaleStep> scale_steps();
+
+// The rounds of each chunk of an allreduce of floats, or an alltoall, in two levels: how many
+// messages the leader of rank 0 sends, and their bytes.
+std::string plan_in_json(bool is_alltoall, std::size_t block_bytes, const Job& job,
+                         std::size_t parcel_bytes);
 
 // Memory that this process has from new.
 std::size_t bytes_in_use() noexcept;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -14,6 +17,8 @@
 #include "device/kernel_place.h"
 #include "net/address_table.h"
 #include "node/group.h"
+#include "rma/window.h"
+#include "tests/unit/idle_port.h"
 
 namespace accord::bench {
 namespace {
@@ -127,6 +132,53 @@ Cost plan(const Job& job, node::Kind kind, std::size_t block_bytes) {
   });
 }
 
+// A rank of a window on device memory that reaches the other nodes by messages.
+Cost told_to_window(const Job& job) {
+  constexpr std::size_t kWords = 3;  // whether all went well, and who needs messages
+  return {.seconds = 0,
+          .bytes = static_cast<std::size_t>(job.ranks) *
+                   (sizeof(rma::Window::Told) + kWords * sizeof(std::int32_t))};
+}
+
+// On which nothing ever comes.
+class SilentWire final : public core::Wire {
+ public:
+  Status send(int, int, const void*, std::size_t, core::HostRequest&) override { return {}; }
+  Status receive(int, int, void*, std::size_t, core::HostRequest&) override { return {}; }
+  Status test(core::HostRequest&, bool& done, core::Completion&) override {
+    done = false;
+    return {};
+  }
+  void cancel(core::HostRequest&) noexcept override {}
+  Status opened() override { return {}; }
+};
+
+struct OpenWindow {
+  test::IdlePort port;
+  core::Engine engine{port};
+  std::unique_ptr<rma::Window> window;
+};
+
+// Of a node without other ranks, all of which have device memory.
+Cost window(const Job& job) {
+  return cost_of([&] {
+    auto made = std::make_unique<OpenWindow>();
+    made->engine.allow_threads(true);
+    made->window = std::make_unique<rma::Window>(made->engine, 0, job.ranks, nullptr);
+    const auto told_by_all = [&](const void* mine, void* all, std::size_t size_bytes) -> Status {
+      for (std::size_t rank = 0; rank < static_cast<std::size_t>(job.ranks); ++rank) {
+        std::byte* const its = static_cast<std::byte*>(all) + rank * size_bytes;
+        std::memcpy(its, mine, size_bytes);
+        // The first word of what is longest is the node.
+        if (size_bytes == sizeof(rma::Window::Told)) std::memcpy(its, &rank, sizeof rank);
+      }
+      return {};
+    };
+    if (!made->window->open({}, std::make_unique<SilentWire>(), told_by_all).ok()) std::abort();
+    return made;
+  });
+}
+
 Cost allreduce_plan(const Job& job) { return plan(job, node::Kind::allreduce, 1 << 30); }
 Cost allgather_plan(const Job& job) { return plan(job, node::Kind::allgather, 64 << 10); }
 Cost reduce_scatter_plan(const Job& job) {
@@ -139,6 +191,8 @@ constexpr ScaleStep kSteps[] = {
     {"the same, from what the job knows", placement_of_communicator},
     {"received by a rank in MPI_Init for that", told_to_job},
     {"received by a rank for a communicator", told_to_communicator},
+    {"received by a rank for a window", told_to_window},
+    {"a window", window},
     {"whether kernels take turns", turns},
     {"connections to all ranks over UCX", peers},
     {"a chunk of an allreduce of 1 GiB", allreduce_plan},
