@@ -38,6 +38,8 @@ class SharedPages {
   std::byte* data() const noexcept { return data_; }
   std::size_t size_bytes() const noexcept { return size_bytes_; }
   const Descriptor& descriptor() const noexcept { return descriptor_; }
+  // All have it.
+  void close_descriptor() noexcept { descriptor_.close(); }
 
  private:
   Status map_pages(int descriptor);

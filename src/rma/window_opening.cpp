@@ -99,6 +99,7 @@ Status Window::send_descriptors(const std::vector<Record>& records) {
       if (!port_.send(record.port, {rank_, 0, 0}, descriptors, sent).ok()) break;
   }
   registration_.descriptor().close();
+  rank_at(rank_).words->close_descriptor();  // programs may have more windows than descriptors
   return {};
 }
 

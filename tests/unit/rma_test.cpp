@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <numeric>
 #include <thread>
 
@@ -17,6 +18,7 @@
 #include "node/life_line.h"
 #include "rma/batch.h"
 #include "rma/service.h"
+#include "rma/window.h"
 #include "support.h"
 
 namespace accord::test {
@@ -244,6 +246,33 @@ struct Post {
   std::deque<Receive> receives;
   bool is_broken = false;
 };
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// A program has as many windows as it likes, in a job of any size.
+TEST(rma_window, keeps_no_descriptor_and_tells_few_bytes) {
+  IdlePort port;
+  core::Engine engine(port);
+  const auto alone = [](const void* mine, void* all, std::size_t size_bytes) -> Status {
+    EXPECT_LE(size_bytes, 64u);
+    std::memcpy(all, mine, size_bytes);
+    return {};
+  };
+  const auto open = [&] {
+    auto window = std::make_unique<Window>(engine, 0, 1, add);
+    EXPECT_OK(window->open({}, nullptr, alone));
+    EXPECT_EQ(window->route(0), Route::direct);
+    return window;
+  };
+  const auto first = open();  // with what all of a process share
+  const std::size_t before = open_descriptors();
+  std::vector<std::unique_ptr<Window>> windows;
+  for (int i = 0; i < 20; ++i) windows.push_back(open());
+  EXPECT_EQ(open_descriptors(), before);
+}
 
 class FakeWire final : public core::Wire {
  public:
