@@ -25,9 +25,10 @@ constexpr std::size_t kAlignmentBytes = 4096;
 constexpr std::size_t kSegmentBytesMin = 2 * kMi;
 // What many short leases share grows with the pool, up to this.
 constexpr std::size_t kSegmentBytesMax = 8 * kMi;
-// Of all processes of a node together, where they are more than devices of most nodes.
-constexpr std::size_t kNodeBytes = 2048 * kMi;
-constexpr int kDevicesOfNode = 8;
+// Of all processes together that may share a device, where these are more than a few: as much as so
+// many take without that.
+constexpr std::size_t kBytesOfDevice = 4096 * kMi;
+constexpr int kFew = 8;
 // What all groups of a process get before it comes to short leases alone, and to long ones: so many
 // parts of ACCORD_DEVICE_BYTES (56 MiB by default), and no more than half of what there is.
 constexpr std::size_t kGroupParts = 7;
@@ -42,9 +43,9 @@ class DevicePools {
   Status lease(device::DeviceRuntime& runtime, int device, std::size_t size_bytes, LeaseOf purpose,
                DeviceLease& lease);
   void end(DeviceLease& lease) noexcept;
-  void expect(int processes) noexcept {
+  void expect(int sharers) noexcept {
     const std::lock_guard lock(mutex_);
-    processes_ = std::max(processes_, processes);
+    sharers_ = std::max(sharers_, sharers);
   }
 
  private:
@@ -82,7 +83,7 @@ class DevicePools {
 
   std::mutex mutex_;
   std::map<Key, Pool> pools_;
-  int processes_ = 1;
+  int sharers_ = 1;
 };
 
 namespace {
@@ -102,8 +103,8 @@ Status no_room(std::size_t size_bytes) {
 
 std::size_t DevicePools::most_bytes() const {
   const std::size_t of_setting = config().device_bytes;
-  if (processes_ <= kDevicesOfNode) return of_setting;
-  return std::min(of_setting, kNodeBytes / static_cast<std::size_t>(processes_));
+  if (sharers_ <= kFew) return of_setting;
+  return std::min(of_setting, kBytesOfDevice / static_cast<std::size_t>(sharers_));
 }
 
 Status DevicePools::allow(const Pool& pool, std::size_t size_bytes, LeaseOf purpose) const {
@@ -206,6 +207,8 @@ Status lease_device_memory(device::DeviceRuntime& runtime, int device, std::size
   return pools().lease(runtime, device, size_bytes, purpose, lease);
 }
 
-void expect_device_pools(int processes) noexcept { pools().expect(processes); }
+void expect_device_pools(int processes, int devices) noexcept {
+  pools().expect((processes - 1) / std::max(1, devices) + 1);
+}
 
 }  // namespace accord::node

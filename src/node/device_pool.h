@@ -63,7 +63,8 @@ Status lease_device_memory(device::DeviceRuntime& runtime, int device, std::size
 // Whose pool a thread's leases are of: tests have several ranks in one process.
 inline thread_local int device_pool_owner = 0;
 
-// At least so many processes of this node have such pools.
-void expect_device_pools(int processes) noexcept;
+// At least so many processes of this node have such pools, on as many devices as this one sees:
+// they are taken to use all of them alike.
+void expect_device_pools(int processes, int devices) noexcept;
 
 }  // namespace accord::node

@@ -90,7 +90,7 @@ Status Group::prepare(int rank, int size, device::DeviceRuntime& runtime, int de
   if (lacks_device) return {StatusCode::unsupported, "node: this rank uses no device yet"};
   const bool inboxes = use.region_bytes == 0;
   if (use.region_bytes != 0 && slot_bytes() < Plan::slot_bytes_min(size)) return too_small();
-  expect_device_pools(size);
+  expect_device_pools(size, device < 0 ? 1 : runtime.device_count());
   ACCORD_TRY(port_.open());
   mine.port = port_.address();
   if (rank == 0) ACCORD_TRY(make_mailboxes());

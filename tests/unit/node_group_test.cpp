@@ -382,6 +382,21 @@ TEST(DevicePool, GroupsGetAPartOfItButForShortAndForLongLeases) {
   EXPECT_EQ(StatusCode::unsupported, lease(512 * kMi, node::LeaseOf::messages));
 }
 
+// Of a node of 128 ranks and 8 devices, each.
+TEST(DevicePool, HasRoomForAThousandCommunicatorsIfSixteenRanksShareADevice) {
+  int open_count = 0;
+  Watched runtime(open_count);
+  node::expect_device_pools(128, 8);
+  std::vector<node::DeviceLease> leases(1000);
+  for (node::DeviceLease& lease : leases)
+    ASSERT_OK(node::lease_device_memory(runtime, 0, node::Group::kRegionSizes[0],
+                                        node::LeaseOf::group, lease));
+  node::DeviceLease more;
+  EXPECT_EQ(StatusCode::unsupported, node::lease_device_memory(runtime, 0, std::size_t{64} << 20,
+                                                               node::LeaseOf::messages, more)
+                                         .code());
+}
+
 // What its kernel may yet read or write is kept until that has run.
 TEST(Joining, NobodyWaitsForEverForADeviceThatIsBusy) {
   const ShortPatience patience;
