@@ -116,6 +116,8 @@ struct DeviceWays {
   // not.
   int leaders_max = 0;
   std::size_t message_bytes_min = 0;  // between two of them, for that to be worth it
+  // Of equal blocks: only where these travel together (pairs/bundles.h), and often.
+  bool only_bundled = false;
   // Then what goes between the nodes, where the ranks can: by a transport, from so many bytes on.
   NetWay between{};
   std::size_t offer_bytes = 0;
@@ -125,7 +127,8 @@ struct DeviceWays {
            (by_host_regions == ByHost::in_turns && takes_turns && !in_turns);
   }
   bool any() const noexcept {
-    return regions || lane_bytes != 0 || library != nullptr || by_host_regions == ByHost::always;
+    return regions || lane_bytes != 0 || library != nullptr || leaders_max != 0 ||
+           by_host_regions == ByHost::always;
   }
 };
 

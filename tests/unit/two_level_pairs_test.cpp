@@ -127,6 +127,52 @@ TEST(two_level_pairs, the_shortest_go_from_node_to_node_in_one_message) {
   }
 }
 
+// Together, as single messages, and in pieces.
+TEST(two_level_pairs, may_all_have_one_size) {
+  unsigned seed = 400;
+  for (const auto& placement : {std::vector<std::uint64_t>{1, 2},
+                                {1, 1, 2, 2},
+                                {1, 2, 3, 2, 1},
+                                {1, 1, 1, 2, 2, 2, 3, 3}}) {
+    for (const std::size_t block_bytes : {1u, 700u, 2048u, 2900u, 20000u, 200000u}) {
+      for (const bool in_place : {false, true}) {
+        Nodes nodes(placement, Kind::alltoall, block_bytes, ++seed);
+        if (seed % 3 == 0) nodes.parcels_of(100000);
+        if (in_place) nodes.in_place();
+        nodes.pair_by_pair().run(3);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Short ones in one message from node to node, and in one copy with those within the node.
+TEST(two_level_pairs, short_ones_of_one_size_travel_together) {
+  const std::vector<std::uint64_t> placement{1, 1, 1, 2, 2, 2, 3, 3, 2};
+  Nodes together(placement, Kind::alltoall, 2000, 7);
+  const coll::FarPairs::Counters before = coll::FarPairs::counters();
+  together.pair_by_pair().run(1);
+  const coll::FarPairs::Counters after = coll::FarPairs::counters();
+  EXPECT_EQ(together.far_messages(), 3u * 2u);
+  EXPECT_EQ(after.copies - before.copies, 2 * placement.size());
+  Nodes apart(placement, Kind::alltoall, 2900, 7);
+  apart.pair_by_pair().run(1);
+  EXPECT_EQ(apart.far_messages(), 9u * 9u - 3u * 3u - 4u * 4u - 2u * 2u);
+}
+
+// Nobody has to be told how much comes.
+TEST(two_level_pairs, long_ones_of_one_size_go_in_whole_parcels) {
+  constexpr std::size_t kBlock = 300000;
+  const std::vector<std::uint64_t> placement{1, 2, 3};
+  for (const Kind kind : {Kind::alltoall, Kind::alltoallv}) {
+    Nodes nodes(placement, kind, kBlock, 7);
+    nodes.pair_by_pair().parcels_of(kBlock);
+    if (kind == Kind::alltoallv) nodes.whole();
+    nodes.run(1);
+    EXPECT_EQ(nodes.far_messages(), kind == Kind::alltoall ? 6u : 12u);
+  }
+}
+
 // More than go together at a time, each with a node of its own.
 TEST(two_level_pairs, of_any_number_end) {
   std::vector<std::uint64_t> placement(132);

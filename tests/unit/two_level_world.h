@@ -75,6 +75,11 @@ class Nodes {
     in_place_ = true;
     return *this;
   }
+  // Equal blocks, too.
+  Nodes& pair_by_pair() {
+    pair_by_pair_ = true;
+    return *this;
+  }
   // What goes between nodes is offered, where it is long enough.
   Nodes& by_transport() {
     by_transport_ = true;
@@ -132,6 +137,12 @@ class Nodes {
   // No pair is without bytes.
   Nodes& dense() {
     least_ = 1;
+    return *this;
+  }
+
+  // All pairs have a whole block.
+  Nodes& whole() {
+    least_ = 3;
     return *this;
   }
 
@@ -333,6 +344,10 @@ class Nodes {
       one.args.in.blocks = blocks(rank, true, kind);
       if (in_place_) one.args.in = one.args.out;
       one.exchange = std::make_unique<coll::TwoLevelPairs>(owner.team, one.args);
+    } else if (pair_by_pair_) {
+      one.args.in.of_send = !in_place_;
+      if (in_place_) one.args.in = one.args.out;
+      one.exchange = std::make_unique<coll::TwoLevelPairs>(owner.team, one.args);
     } else {
       one.exchange = std::make_unique<coll::TwoLevelExchange>(owner.team, one.args);
     }
@@ -384,6 +399,7 @@ class Nodes {
   core::Placement placement_;
   std::vector<Kind> kinds_;
   bool in_place_ = false;
+  bool pair_by_pair_ = false;
   std::size_t parcel_bytes_ = 3000;
   std::size_t least_ = 0;  // of a pair, in thirds of a block
   bool is_lopsided_ = false;

@@ -10,6 +10,7 @@
 #include "coll/coll_args.h"
 #include "coll/inter/exchange.h"
 #include "coll/inter/plan.h"
+#include "coll/pairs/bundles.h"
 #include "coll/pairs/two_level_pairs.h"
 #include "coll/select/selection.h"
 #include "core/team.h"
@@ -51,28 +52,39 @@ void choose_between(const Asked& asked, DeviceWays& ways) {
   ways.offer_bytes = is_named ? 1 : config().net_bytes;
 }
 
+// Of a call that may go through regions on each node. Pair by pair each rank says whether it has a
+// pair that is.
+bool is_worth_it(const Question& question, int leaders_max) {
+  constexpr std::size_t kPart = 4;  // of what is worth it by way of leaders
+  const std::size_t least_bytes = config().two_level_bytes;
+  return node::goes_by_pairs(question.kind) || question.size_bytes >= least_bytes ||
+         (TwoLevelPairs::takes(question.kind, leaders_max) &&
+          question.size_bytes >= least_bytes / kPart);
+}
+
 bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   // Many nodes cut a message into parts that are not worth a message each: then it goes another
   // way, unless somebody has asked for this one.
   constexpr std::size_t kWorthIt = std::size_t{16} << 10;
   const bool is_wanted = asked.is(*kThis);
   ways.message_bytes_min = is_wanted ? 0 : kWorthIt;
-  // Pair by pair each rank says whether it has one that is.
   const int leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
-  const bool is_long = config().two_level_bytes != 0 &&
-                       (TwoLevelPairs::takes(question.kind, question.size_bytes, leaders_max) ||
-                        question.size_bytes >= config().two_level_bytes);
+  const bool is_on = config().two_level_bytes != 0;
+  const bool is_long = ways.regions && is_on && is_worth_it(question, leaders_max);
+  const bool is_short = is_on && config().node_bytes != 0 &&
+                        Bundles::take_equal(question.kind, question.longest_bytes);
   // Inboxes are of one node, and a library may turn out to be.
   const bool by_rule = asked.is_automatic() || asked.is(algorithms::inbox) ||
                        asked.is(algorithms::packets) || asked.is(algorithms::library);
-  if (!ways.regions || (!is_wanted && !(by_rule && is_long))) return false;
+  if (!is_wanted && !(by_rule && (is_long || is_short))) return false;
   ways.leaders_max = leaders_max;
+  ways.only_bundled = !is_wanted && !is_long;
   choose_between(asked, ways);
   return true;
 }
 
 std::unique_ptr<Exchange> make(core::Team& team, const CollArgs& call, Company) {
-  if (TwoLevelPairs::takes(call.exchange->kind, call.exchange->block_bytes, call.ways.leaders_max))
+  if (TwoLevelPairs::takes(call.exchange->kind, call.ways.leaders_max))
     return std::make_unique<TwoLevelPairs>(team, call);
   return std::make_unique<TwoLevelExchange>(team, call);
 }

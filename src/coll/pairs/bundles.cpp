@@ -64,27 +64,32 @@ std::size_t block_bytes_max(const CollArgs& args) {
                    Bundles::kBlockBytesMax});
 }
 
+bool has_equal(const CollArgs& args) {
+  return args.exchange && Bundles::take_equal(args.exchange->kind, args.exchange->block_bytes);
+}
+
 bool contains(std::span<const int> ranks, int rank) {
   return std::ranges::find(ranks, rank) != ranks.end();
 }
 
 }  // namespace
 
-// Only where nobody knows the others' sizes, and not among neighbours, which are few: each node
-// would tell every other one what it has for it.
+// Not among neighbours, which are few: each node would tell every other one what it has for it.
 bool Bundles::pay(const core::Placement& placement, const CollArgs& args) {
   constexpr std::size_t kPairsMin = 2;  // of ranks, for each of nodes
   const bool differ = args.exchange && node::goes_by_pairs(args.exchange->kind) &&
                       !node::is_among_neighbours(args.exchange->kind);
-  return differ && block_bytes_max(args) != 0 &&
+  return (differ || has_equal(args)) && block_bytes_max(args) != 0 &&
          far_pairs(placement) >= kPairsMin * node_pairs(placement);
 }
 
 // With 8 and 12 ranks on other nodes it takes 0.65 to 1 times as long as the host MPI's own call
-// that is staged by hand, with 4 of them 0.9 to 1.6 times (bench/results/testbed).
+// that is staged by hand, with 4 of them 0.9 to 1.6 times (bench/results/testbed, by TCP). An
+// adapter that does RDMA sends a message in about a tenth of the time: estimated, not measured.
 bool Bundles::pay_alone(const core::Placement& placement, const CollArgs& args) {
+  const std::size_t far_ranks = placement.has_rdma ? kFarRanksMinOfRdma : kFarRanksMin;
   const auto ranks = static_cast<std::size_t>(placement.ranks());
-  return pay(placement, args) && far_pairs(placement) >= kFarRanksMin * ranks;
+  return pay(placement, args) && far_pairs(placement) >= far_ranks * ranks;
 }
 
 // Blocks of twice that size take as long as by the host MPI's own call, and what only the root
@@ -96,6 +101,13 @@ bool Bundles::take_all(const core::CallEnd& end, const CollArgs& args) {
          std::ranges::all_of(end.blocks, [=](const core::Segment& block) {
            return block.size_bytes() <= most_bytes;
          });
+}
+
+// Host MPIs send what all ranks get of one, or one of all, along trees: their messages are as few.
+bool Bundles::take_equal(node::Kind kind, std::size_t block_bytes) noexcept {
+  const std::size_t most_bytes =
+      std::min({config().bundled_pair_bytes, config().packed_pair_bytes, kBlockBytesMax}) / 2;
+  return kind == node::Kind::alltoall && block_bytes <= most_bytes;
 }
 
 std::uint64_t Bundles::messages() noexcept { return lists_begun.load(std::memory_order_relaxed); }

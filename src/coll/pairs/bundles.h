@@ -29,8 +29,10 @@ class Bundles {
  public:
   // A longer block is more than one message of its own.
   static constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
-  // Others on other nodes that a rank must have for pay_alone, in the mean.
+  // Others on other nodes that a rank must have for pay_alone, in the mean; if adapters send the
+  // messages.
   static constexpr int kFarRanksMin = 8;
+  static constexpr int kFarRanksMinOfRdma = 64;
 
   // What one rank has for another one.
   struct Block {
@@ -51,6 +53,8 @@ class Bundles {
   static bool pay_alone(const core::Placement& placement, const CollArgs& args);
   // Whether the blocks of `end` are as short as that: of this rank.
   static bool take_all(const core::CallEnd& end, const CollArgs& args);
+  // The same of blocks that all are equal: of all ranks.
+  static bool take_equal(node::Kind kind, std::size_t block_bytes) noexcept;
 
   // All outlive it; the runtime's page-locked memory is used.
   Bundles(core::Wire& wire, const core::Placement& placement, device::DeviceRuntime& runtime,

@@ -16,6 +16,8 @@ namespace {
 
 // Of a pair's first piece: what its receiver has memory for before it knows how much comes.
 constexpr std::size_t kFirstBytesMax = Bundles::kBlockBytesMax;
+// The same where it knows.
+constexpr std::size_t kKnownFirstBytesMax = std::size_t{4} << 20;
 // Of a piece that is offered: each makes a journey there and back first. No more than that where it
 // goes through page-locked memory.
 constexpr std::size_t kParcelsOfOffer = 16;
@@ -43,7 +45,8 @@ FarPairs::FarPairs(Links links, const core::Placement& placement, device::Device
       parcel_bytes_(placement.parcel_bytes(args.parcel_bytes)),
       offer_bytes_(
           std::max(parcel_bytes_, std::min(kParcelsOfOffer * parcel_bytes_, kOfferBytesMax))),
-      near_bytes_(near_bytes) {
+      near_bytes_(near_bytes),
+      knows_sizes_(!node::goes_by_pairs(args.exchange->kind)) {
   if (Bundles::pay(placement, args))
     bundles_.emplace(wire_, placement, runtime, args, tags.bundles);
 }
@@ -108,7 +111,12 @@ bool FarPairs::has_block_of(int peer) const {
 }
 
 std::size_t FarPairs::first_bytes_max() const noexcept {
-  return std::min(kFirstBytesMax, parcel_bytes_);
+  return std::min(knows_sizes_ ? kKnownFirstBytesMax : kFirstBytesMax, parcel_bytes_);
+}
+
+// At most.
+std::size_t FarPairs::bytes_to_come(const Piece& piece) const noexcept {
+  return piece.first_bytes == 0 && !knows_sizes_ ? first_bytes_max() : piece.length_bytes;
 }
 
 std::size_t FarPairs::piece_bytes_max() const noexcept {
@@ -137,8 +145,7 @@ Status FarPairs::make_parcel(Chunk& chunk, bool receives) {
   const auto room_bytes = [&](const Piece& piece) {
     if (piece.is_bundled || piece.is_run) return std::size_t{0};
     if (piece.pair->is_offered) return whole_lines(piece.length_bytes);
-    const std::size_t most_bytes =
-        receives && piece.first_bytes == 0 ? first_bytes_max() : piece.length_bytes;
+    const std::size_t most_bytes = receives ? bytes_to_come(piece) : piece.length_bytes;
     return whole_lines(piece.prefix_bytes()) + whole_lines(most_bytes);
   };
   std::size_t total_bytes = 0;
@@ -234,9 +241,9 @@ Status FarPairs::post_receives(Chunk& chunk) {
   for (Piece& piece : chunk.pieces) {
     if (piece.is_bundled) continue;
     ++begun;
-    const std::size_t most_bytes = piece.first_bytes == 0   ? sizeof(Size) + first_bytes_max()
-                                   : piece.pair->is_offered ? sizeof(Transport::Name)
-                                                            : piece.length_bytes;
+    const bool is_name = piece.first_bytes != 0 && piece.pair->is_offered;
+    const std::size_t most_bytes =
+        piece.prefix_bytes() + (is_name ? sizeof(Transport::Name) : bytes_to_come(piece));
     ACCORD_TRY(
         wire_.receive(piece.pair->peer, tags_.pieces, piece.message, most_bytes, piece.request));
     piece.is_posted = true;

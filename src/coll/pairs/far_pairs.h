@@ -3,14 +3,14 @@
 //
 // What ranks send each other by messages in a collective that goes pair by pair (pair.h): chunk by
 // chunk through page-locked host memory, copies and messages of several chunks at once. The first
-// chunk of a pair is short and says how much comes. Pairs of no more than that are copied together,
-// in one batch from the device and in one to it, since a copy takes longer to begin and to await
-// than to run, and a device that processes share takes turns. The shortest of these have no
-// messages of their own, but travel with those of the other ranks of their node (bundles.h). Long
-// pairs may go by a transport (coll/transport.h): then messages only name what their receiver
-// fetches, from user memory to user memory where either end has its block in one run, else through
-// page-locked memory. A rank that expects something else than it is sent gets an error, and does
-// its other pairs all the same.
+// chunk of a pair says how much comes; it is short unless all blocks are equal. Short pairs are
+// copied together, in one batch from the device and in one to it, since a copy takes longer to
+// begin and to await than to run, and a device that processes share takes turns. The shortest of
+// these have no messages of their own, but travel with those of the other ranks of their node
+// (bundles.h). Long pairs may go by a transport (coll/transport.h): then messages only name what
+// their receiver fetches, from user memory to user memory where either end has its block in one
+// run, else through page-locked memory. A rank that expects something else than it is sent gets an
+// error, and does its other pairs all the same.
 //
 // Each rank goes through its peers by rounds, in each of which any two ranks are each other's peer,
 // and begins its chunks in that order, those of short pairs and those of long ones, but for a few
@@ -145,6 +145,7 @@ class FarPairs {
   bool is_near(int peer) const { return placement_.node(peer) == placement_.node(args_.rank); }
   std::vector<Pair> pairs_of(const core::CallEnd& end, bool sends) const;
   std::size_t first_bytes_max() const noexcept;
+  std::size_t bytes_to_come(const Piece& piece) const noexcept;
   std::size_t piece_bytes_max() const noexcept;
   std::size_t piece_bytes(const Pair& pair) const noexcept;
   Piece begin_piece(Pair& pair) const noexcept;
@@ -203,6 +204,7 @@ class FarPairs {
   const std::size_t parcel_bytes_;
   const std::size_t offer_bytes_;  // of a piece that is offered, at most
   const std::size_t near_bytes_;
+  const bool knows_sizes_;  // equal blocks: of every pair, on both its ranks
   bool began_ = false;
   std::vector<Pair> outgoing_;  // by round
   std::vector<Pair> incoming_;

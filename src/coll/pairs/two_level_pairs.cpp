@@ -2,6 +2,7 @@
 // Copyright 2026 The Accord authors
 #include "coll/pairs/two_level_pairs.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -51,9 +52,16 @@ core::CallEnd end_of_pairs(const core::CallEnd& end, const CollArgs& args) {
   return cut;
 }
 
-// The same on all ranks of the node.
-std::size_t near_bytes(const node::Group& group, const CollArgs& args) {
-  return group.shares_device() ? FarPairs::short_bytes_max(args) + 1 : 1;
+// The same on all ranks of the node. Who copies what travels together copies the rest with it. A
+// turn on a device takes as long as to copy so much to the host and back, all pairs together.
+std::size_t near_bytes(const node::Group& group, const core::Placement& placement,
+                       const CollArgs& args) {
+  if (!group.shares_device() &&
+      !Bundles::take_equal(args.exchange->kind, args.exchange->block_bytes))
+    return 1;
+  const auto blocks = 2 * static_cast<std::size_t>(placement.ranks());
+  const std::size_t turn_bytes = group.takes_long_turns() ? config().turn_bytes / blocks : 0;
+  return std::max(turn_bytes, FarPairs::short_bytes_max(args) + 1);
 }
 
 }  // namespace
@@ -65,17 +73,14 @@ TwoLevelPairs::TwoLevelPairs(core::Team& team, const CollArgs& args)
       transport_(make_transport(between_, args, *wire_)),
       given_(args),
       args_(as_pairs(args)),
-      near_bytes_(near_bytes(*team.nodes.local.group, args)),
+      near_bytes_(near_bytes(*team.nodes.local.group, placement_, args)),
       near_args_(near_args(args_, placement_.local_rank(args.rank))),
       near_(team.nodes.local.group, near_args_, near_bytes_),
       far_({*wire_, transport_.get()}, placement_, team.nodes.local.group->runtime(), args_,
            next_tags(team.nodes), near_bytes_) {}
 
-bool TwoLevelPairs::takes(node::Kind kind, std::size_t block_bytes, int leaders_max) noexcept {
-  constexpr std::size_t kPart = 4;  // of what is worth it by way of leaders
-  if (node::goes_by_pairs(kind)) return true;
-  return kind == node::Kind::alltoall && leaders_max != 1 && config().two_level_bytes != 0 &&
-         block_bytes >= config().two_level_bytes / kPart;
+bool TwoLevelPairs::takes(node::Kind kind, int leaders_max) noexcept {
+  return node::goes_by_pairs(kind) || (kind == node::Kind::alltoall && leaders_max != 1);
 }
 
 // The blocks of this node's ranks, in their order; neighbours' in that of the call.

@@ -5,9 +5,10 @@
 // node from device to device (pairwise_exchange.h), the others by messages (far_pairs.h), both at
 // once. Long ones go by a transport where one is asked for (inter/transports.h). Where ranks of the
 // node share a device its short pairs go by messages, too: with those for other nodes they are one
-// copy from the device and one to it, instead of several for which the ranks take turns. Long equal
+// copy from the device and one to it, instead of several for which the ranks take turns. Equal
 // blocks of an alltoall go so as well: each is for one rank, and by way of leaders
-// (inter/exchange.h) it is copied twice more.
+// (inter/exchange.h) it is copied twice more. So all go that are long, and those that are short
+// enough to travel together.
 #pragma once
 
 #include <memory>
@@ -20,9 +21,9 @@ namespace accord::coll {
 
 class TwoLevelPairs final : public Exchange {
  public:
-  // Whether a call of this kind with blocks of that size goes so, where a node may have so many
+  // Whether a call of this kind goes so if it goes in two levels, where a node may have so many
   // leaders; equal on all ranks.
-  static bool takes(node::Kind kind, std::size_t block_bytes, int leaders_max) noexcept;
+  static bool takes(node::Kind kind, int leaders_max) noexcept;
 
   // They outlive the exchange. The queue has all that it takes: a group on each node, and a wire.
   TwoLevelPairs(core::Team& team, const CollArgs& args);

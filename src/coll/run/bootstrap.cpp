@@ -145,9 +145,8 @@ bool Bootstrap::wants_two_levels(const core::Vote& vote) const {
                    placement.nodes() > 1 && !team_.nodes.local.declined;
   if (may && by_pairs())
     return !vote.all_short() || (vote.all_shortest() && Bundles::pay_alone(placement, args_));
-  if (may && TwoLevelPairs::takes(args_.exchange->kind, args_.exchange->block_bytes,
-                                  args_.ways.leaders_max))
-    return true;
+  if (may && args_.ways.only_bundled) return Bundles::pay_alone(placement, args_);
+  if (may && TwoLevelPairs::takes(args_.exchange->kind, args_.ways.leaders_max)) return true;
   return may && TwoLevelPlan::fits(*args_.exchange, placement, args_.ways.leaders_max,
                                    args_.ways.message_bytes_min);
 }
@@ -164,8 +163,8 @@ std::unique_ptr<core::Meeting> Bootstrap::next_across_nodes(const core::Vote& vo
                                                             std::uint64_t number) {
   if (!wants_two_levels(vote) || !joins_) return nullptr;
   core::Nodes& nodes = team_.nodes;
-  const bool is_seldom = vote.all_short() && number < args_.ways.inbox_calls;
-  if (is_seldom && by_pairs() && !nodes.wire) return nullptr;
+  const bool are_short = args_.ways.only_bundled || (by_pairs() && vote.all_short());
+  if (are_short && number < args_.ways.inbox_calls && !nodes.wire) return nullptr;
   if (!nodes.wire)
     return std::make_unique<core::WireMeeting>(args_.host.issue_wire, nodes.local, nodes.wire);
   if (!nodes.local.group) {

@@ -132,6 +132,7 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
   const bool by_pairs = node::goes_by_pairs(question.kind);
   // Pair by pair it is the longest pairs that make a call worth it.
   const bool all_short = by_pairs && question.longest_bytes < config().node_bytes;
+  const bool is_seldom = all_short || ways.only_bundled;  // as far as anybody knows
   const Algorithm& algorithm =
       select({.kind = question.kind,
               .offered = ways.offered,
@@ -141,7 +142,7 @@ Variant outcome(const Question& question, const Asked& asked, Reach reach) {
               .packets = reach.one_node && !reach.in_turns && reach.packets && ways.lane_bytes != 0,
               .host_regions = reach.one_node && ways.wants_host_regions(reach.in_turns),
               .regions = reach.one_node && ways.regions && (ways.in_turns || !reach.in_turns),
-              .two_levels = !reach.one_node && ways.leaders_max != 0 && !all_short,
+              .two_levels = !reach.one_node && ways.leaders_max != 0 && !is_seldom,
               .chunks = question.can_be_cut && worth_chunks(question.size_bytes, asked)});
   return algorithm.in_detail != nullptr ? algorithm.in_detail(question, ways)
                                         : Variant{.algorithm = &algorithm};
