@@ -160,6 +160,23 @@ void alltoallv_in_place() {
   check("alltoallv in place", both, all_received(blocks), way_without_own());
 }
 
+// Blocks of one size that are as short: on several nodes they go as those of short pairs do.
+void equal_blocks(bool in_place) {
+  constexpr int kElements = 100;
+  const auto whole = [](auto value_of) {
+    Numbers numbers;
+    for (int peer = 0; peer < size; ++peer)
+      for (int i = 0; i < kElements; ++i) numbers.push_back(value_of(peer, i));
+    return numbers;
+  };
+  const DeviceBuffer send = on_device(whole(sent));
+  const DeviceBuffer receive = on_device(in_place ? whole(sent) : untouched(size * kElements));
+  MPI_Alltoall(in_place ? MPI_IN_PLACE : send.pointer(), kElements, MPI_INT, receive.pointer(),
+               kElements, MPI_INT, MPI_COMM_WORLD);
+  const std::string way = short_way == "two-level-pairs" ? "two-level" : accord_last_path();
+  check(in_place ? "alltoall in place" : "alltoall", receive, whole(received), way);
+}
+
 // Every second element is sent, and received without gaps.
 void alltoallw() {
   const Blocks from = Blocks::of([](int peer) { return 2 * count(rank, peer); });
@@ -376,6 +393,8 @@ int main(int argc, char** argv) {
   one_buffer();
   alltoallv_in_place();
   alltoallw();
+  equal_blocks(false);
+  equal_blocks(true);
   for (const bool in_place : {false, true}) {
     gatherv(size - 1, in_place);
     scatterv(size - 1, in_place);

@@ -367,6 +367,30 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
   EXPECT_EQ(outcome(small, {named("two-level"), Origin::setting}).algorithm, &algorithms::regions);
 }
 
+// Half of ACCORD_BUNDLED_PAIR_BYTES is 2 KiB. Whether it pays is known once the ranks are placed.
+TEST(selection, across_nodes_short_blocks_of_an_alltoall_may_travel_together) {
+  const auto ways = [](Kind kind, std::size_t size_bytes, int ranks = 16, Variant asked = {}) {
+    return device_ways(
+        {.kind = kind, .ranks = ranks, .size_bytes = size_bytes, .longest_bytes = size_bytes},
+        {asked, Origin::setting});
+  };
+  for (const int ranks : {16, 1000}) {  // more than inboxes are for
+    EXPECT_TRUE(ways(Kind::alltoall, 2 * kKiB, ranks).any());
+    EXPECT_TRUE(ways(Kind::alltoall, 2 * kKiB, ranks).only_bundled);
+    EXPECT_NE(ways(Kind::alltoall, 2 * kKiB, ranks).leaders_max, 0);
+    EXPECT_EQ(ways(Kind::alltoall, 2 * kKiB + 1, ranks).leaders_max, 0);
+  }
+  EXPECT_NE(ways(Kind::alltoall, 257).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::alltoall, 256).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::allgather, kKiB).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::alltoall, kKiB, 16, named("staged")).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::alltoall, kKiB, 16, named("node")).leaders_max, 0);
+  EXPECT_FALSE(ways(Kind::alltoall, 8, 16, named("two-level")).only_bundled);
+  EXPECT_FALSE(ways(Kind::alltoall, 64 * kKiB).only_bundled);
+  EXPECT_NE(ways(Kind::alltoall, 64 * kKiB).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::alltoall, 64 * kKiB - 1).leaders_max, 0);
+}
+
 TEST(selection, only_who_asks_for_two_levels_gets_them_in_short_messages) {
   const Question long_one{
       .kind = Kind::allreduce, .ranks = 64, .size_bytes = 256 * kKiB, .longest_bytes = 256 * kKiB};

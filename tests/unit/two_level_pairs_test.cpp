@@ -160,6 +160,18 @@ TEST(two_level_pairs, short_ones_of_one_size_travel_together) {
   EXPECT_EQ(apart.far_messages(), 9u * 9u - 3u * 3u - 4u * 4u - 2u * 2u);
 }
 
+// Each rank goes by messages with itself, too, where a turn on the device takes longer than those.
+TEST(two_level_pairs, within_a_node_go_by_messages_where_turns_are_long) {
+  const bool are_long = std::getenv("ACCORD_TEST_TURN_US") != nullptr;
+  // ACCORD_TURN_BYTES is 6 MiB, of 8 blocks that each rank copies.
+  for (const std::size_t block_bytes : {200000u, 900000u}) {
+    Nodes nodes({1, 1, 2, 2}, Kind::alltoall, block_bytes, 7);
+    nodes.pair_by_pair().parcels_of(1 << 20).run(1);
+    EXPECT_EQ(nodes.messages(), are_long && block_bytes == 200000 ? 16u : 8u);
+    EXPECT_EQ(nodes.far_messages(), 8u);
+  }
+}
+
 // Nobody has to be told how much comes.
 TEST(two_level_pairs, long_ones_of_one_size_go_in_whole_parcels) {
   constexpr std::size_t kBlock = 300000;
@@ -248,6 +260,20 @@ TEST(two_level_pairs, calls_after_one_that_was_stopped_leave_nobody_waiting) {
     }
   }
   EXPECT_GT(errors, 500);
+}
+
+TEST(two_level_pairs, one_rank_that_stops_among_equal_blocks_leaves_nobody_waiting) {
+  const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
+  long errors = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    Nodes nodes(placement, Kind::alltoall, seed % 3 == 0 ? 700 : 200000, seed);
+    if (seed % 2 == 0) nodes.in_place();
+    if (seed % 4 == 0) nodes.parcels_of(100000);
+    nodes.pair_by_pair().run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 2,
+                                            errors, 3);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(errors, 80);
 }
 
 // Nor where one of its pairs has two sizes.

@@ -29,10 +29,8 @@ class Bundles {
  public:
   // A longer block is more than one message of its own.
   static constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
-  // Others on other nodes that a rank must have for pay_alone, in the mean; if adapters send the
-  // messages.
+  // Others on other nodes that a rank must have for pay_alone, in the mean.
   static constexpr int kFarRanksMin = 8;
-  static constexpr int kFarRanksMinOfRdma = 64;
 
   // What one rank has for another one.
   struct Block {
