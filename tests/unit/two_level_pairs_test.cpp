@@ -134,10 +134,10 @@ TEST(two_level_pairs, may_all_have_one_size) {
                                 {1, 1, 2, 2},
                                 {1, 2, 3, 2, 1},
                                 {1, 1, 1, 2, 2, 2, 3, 3}}) {
-    for (const std::size_t block_bytes : {1u, 700u, 2048u, 2900u, 20000u, 200000u}) {
+    for (const std::size_t block_bytes : {1u, 700u, 2048u, 2900u, 20000u, 60000u}) {
       for (const bool in_place : {false, true}) {
         Nodes nodes(placement, Kind::alltoall, block_bytes, ++seed);
-        if (seed % 3 == 0) nodes.parcels_of(100000);
+        if (seed % 3 == 0) nodes.parcels_of(50000);
         if (in_place) nodes.in_place();
         nodes.pair_by_pair().run(3);
         if (testing::Test::HasFatalFailure()) return;
@@ -266,9 +266,9 @@ TEST(two_level_pairs, one_rank_that_stops_among_equal_blocks_leaves_nobody_waiti
   const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
   long errors = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
-    Nodes nodes(placement, Kind::alltoall, seed % 3 == 0 ? 700 : 200000, seed);
+    Nodes nodes(placement, Kind::alltoall, seed % 3 == 0 ? 700 : 20000, seed);
     if (seed % 2 == 0) nodes.in_place();
-    if (seed % 4 == 0) nodes.parcels_of(100000);
+    if (seed % 4 == 0) nodes.parcels_of(15000);
     nodes.pair_by_pair().run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 2,
                                             errors, 3);
     if (testing::Test::HasFailure()) return;
