@@ -367,7 +367,8 @@ TEST(selection, across_nodes_long_calls_go_in_two_levels) {
   EXPECT_EQ(outcome(small, {named("two-level"), Origin::setting}).algorithm, &algorithms::regions);
 }
 
-// Half of ACCORD_BUNDLED_PAIR_BYTES is 2 KiB. Whether it pays is known once the ranks are placed.
+// An eighth of ACCORD_BUNDLED_PAIR_BYTES is 512 bytes. Whether it pays is known once the ranks are
+// placed.
 TEST(selection, across_nodes_short_blocks_of_an_alltoall_may_travel_together) {
   const auto ways = [](Kind kind, std::size_t size_bytes, int ranks = 16, Variant asked = {}) {
     return device_ways(
@@ -375,16 +376,14 @@ TEST(selection, across_nodes_short_blocks_of_an_alltoall_may_travel_together) {
         {asked, Origin::setting});
   };
   for (const int ranks : {16, 1000}) {  // more than inboxes are for
-    EXPECT_TRUE(ways(Kind::alltoall, 2 * kKiB, ranks).any());
-    EXPECT_TRUE(ways(Kind::alltoall, 2 * kKiB, ranks).only_bundled);
-    EXPECT_NE(ways(Kind::alltoall, 2 * kKiB, ranks).leaders_max, 0);
-    EXPECT_EQ(ways(Kind::alltoall, 2 * kKiB + 1, ranks).leaders_max, 0);
+    EXPECT_TRUE(ways(Kind::alltoall, 512, ranks).any());
+    EXPECT_TRUE(ways(Kind::alltoall, 512, ranks).only_bundled);
+    EXPECT_NE(ways(Kind::alltoall, 512, ranks).leaders_max, 0);
+    EXPECT_EQ(ways(Kind::alltoall, 513, ranks).leaders_max, 0);
   }
-  EXPECT_NE(ways(Kind::alltoall, 257).leaders_max, 0);
-  EXPECT_EQ(ways(Kind::alltoall, 256).leaders_max, 0);
-  EXPECT_EQ(ways(Kind::allgather, kKiB).leaders_max, 0);
-  EXPECT_EQ(ways(Kind::alltoall, kKiB, 16, named("staged")).leaders_max, 0);
-  EXPECT_EQ(ways(Kind::alltoall, kKiB, 16, named("node")).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::allgather, 8).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::alltoall, 8, 16, named("staged")).leaders_max, 0);
+  EXPECT_EQ(ways(Kind::alltoall, 8, 16, named("node")).leaders_max, 0);
   EXPECT_FALSE(ways(Kind::alltoall, 8, 16, named("two-level")).only_bundled);
   EXPECT_FALSE(ways(Kind::alltoall, 64 * kKiB).only_bundled);
   EXPECT_NE(ways(Kind::alltoall, 64 * kKiB).leaders_max, 0);

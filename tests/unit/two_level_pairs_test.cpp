@@ -134,7 +134,7 @@ TEST(two_level_pairs, may_all_have_one_size) {
                                 {1, 1, 2, 2},
                                 {1, 2, 3, 2, 1},
                                 {1, 1, 1, 2, 2, 2, 3, 3}}) {
-    for (const std::size_t block_bytes : {1u, 700u, 2048u, 2900u, 20000u, 60000u}) {
+    for (const std::size_t block_bytes : {1u, 500u, 2900u, 20000u, 60000u}) {
       for (const bool in_place : {false, true}) {
         Nodes nodes(placement, Kind::alltoall, block_bytes, ++seed);
         if (seed % 3 == 0) nodes.parcels_of(50000);
@@ -149,13 +149,13 @@ TEST(two_level_pairs, may_all_have_one_size) {
 // Short ones in one message from node to node, and in one copy with those within the node.
 TEST(two_level_pairs, short_ones_of_one_size_travel_together) {
   const std::vector<std::uint64_t> placement{1, 1, 1, 2, 2, 2, 3, 3, 2};
-  Nodes together(placement, Kind::alltoall, 2000, 7);
+  Nodes together(placement, Kind::alltoall, 500, 7);
   const coll::FarPairs::Counters before = coll::FarPairs::counters();
   together.pair_by_pair().run(1);
   const coll::FarPairs::Counters after = coll::FarPairs::counters();
   EXPECT_EQ(together.far_messages(), 3u * 2u);
   EXPECT_EQ(after.copies - before.copies, 2 * placement.size());
-  Nodes apart(placement, Kind::alltoall, 2900, 7);
+  Nodes apart(placement, Kind::alltoall, 600, 7);
   apart.pair_by_pair().run(1);
   EXPECT_EQ(apart.far_messages(), 9u * 9u - 3u * 3u - 4u * 4u - 2u * 2u);
 }
@@ -266,7 +266,7 @@ TEST(two_level_pairs, one_rank_that_stops_among_equal_blocks_leaves_nobody_waiti
   const std::vector<std::uint64_t> placement{1, 2, 1, 2, 3};
   long errors = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
-    Nodes nodes(placement, Kind::alltoall, seed % 3 == 0 ? 700 : 20000, seed);
+    Nodes nodes(placement, Kind::alltoall, seed % 3 == 0 ? 500 : 20000, seed);
     if (seed % 2 == 0) nodes.in_place();
     if (seed % 4 == 0) nodes.parcels_of(15000);
     nodes.pair_by_pair().run_until_all_stop(static_cast<int>(seed % placement.size()), seed / 2,

@@ -66,16 +66,12 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   // Many nodes cut a message into parts that are not worth a message each: then it goes another
   // way, unless somebody has asked for this one.
   constexpr std::size_t kWorthIt = std::size_t{16} << 10;
-  // Up to here MPICH's own alltoall takes as many messages of a rank as the number of ranks has
-  // digits, each with the blocks of many.
-  constexpr std::size_t kFewMessagesBytes = 256;
   const bool is_wanted = asked.is(*kThis);
   ways.message_bytes_min = is_wanted ? 0 : kWorthIt;
   const int leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
   const bool is_on = config().two_level_bytes != 0;
   const bool is_long = ways.regions && is_on && is_worth_it(question, leaders_max);
   const bool is_short = is_on && config().node_bytes != 0 &&
-                        question.longest_bytes > kFewMessagesBytes &&
                         Bundles::take_equal(question.kind, question.longest_bytes);
   // Inboxes are of one node, and a library may turn out to be.
   const bool by_rule = asked.is_automatic() || asked.is(algorithms::inbox) ||
