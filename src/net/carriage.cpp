@@ -168,7 +168,7 @@ void Carriage::give_up() {
 
 Status Carriage::advance(bool& done) {
   if (peer_ == nullptr && failed_.ok()) failed_ = named(begin());
-  if (peer_ != nullptr) keep_first(failed_, named(freight_.worker().check(*peer_)));
+  if (peer_ != nullptr) keep_first(failed_, named(freight_.worker().await(*peer_)));
   go_on();
   done = failed_.ok() ? put_bytes_ == from_.size_bytes : parts_.empty();
   if (failed_.ok() || !done) return {};

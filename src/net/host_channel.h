@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/config.h"
 #include "net/freight.h"
 
 namespace accord::net {
@@ -19,8 +20,10 @@ class HostChannel {
  public:
   // `devices`: as UCX_NET_DEVICES means it; empty: there is none.
   HostChannel(std::string devices, std::string transports, const JobKey& key)
-      : options_{
-            .net_devices = std::move(devices), .transports = std::move(transports), .key = key} {}
+      : options_{.net_devices = std::move(devices),
+                 .transports = std::move(transports),
+                 .key = key,
+                 .patience = std::chrono::seconds(config().peer_timeout_s)} {}
   ~HostChannel();
   HostChannel(const HostChannel&) = delete;
   HostChannel& operator=(const HostChannel&) = delete;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What the workers of a job know and nobody else: who has it may send another one messages, and
-// what comes without it is dropped. Random, and given to a proxy in its environment, which only
-// this user can read.
+// What the workers of a job know and nobody else: the key of their seals (seal.h), never sent
+// between them. Random; rank 0 spreads it by the host MPI, and a proxy gets it in its environment,
+// which only this user can read.
 #pragma once
 
 #include <array>

@@ -115,7 +115,7 @@ Status Landing::grant() {
 }
 
 Status Landing::check_carrier() const {
-  const Status alive = freight_.worker().check(*peer_);
+  const Status alive = freight_.worker().await(*peer_);
   if (alive.ok() || filled_bytes_ == to_.size_bytes) return {};
   return {alive.code(), fmt::format("{}: {}", carrier_, alive.message())};
 }

@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "net/mail.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -67,6 +69,13 @@ Status Mail::peer_of(std::uint32_t rank, Peer*& peer) {
 
 bool Mail::has_gone(std::uint32_t rank) {
   return peers_[rank] != nullptr && !worker_->check(*peers_[rank]).ok();
+}
+
+// Something is waited for of that rank: names it where it is gone.
+Status Mail::await(std::uint32_t rank) {
+  const Status alive = peers_[rank] != nullptr ? worker_->await(*peers_[rank]) : Status();
+  return alive.ok() ? Status()
+                    : Status(alive.code(), fmt::format("rank {}: {}", rank, alive.message()));
 }
 
 Status Mail::write(std::uint32_t rank, What what, std::uint32_t number, Bytes bytes) {
@@ -293,9 +302,9 @@ Status Mail::look(std::uint32_t number, Stage& stage) {
   }
   if (outgoing.state == State::waiting) {
     stage = is_next(outgoing) ? Stage::is_next : Stage::waiting;
-    if (!has_gone(outgoing.receiver)) return {};
+    outgoing.status = await(outgoing.receiver);
+    if (outgoing.status.ok()) return {};
     stage = Stage::ended;
-    outgoing.status = worker_->check(*peers_[outgoing.receiver]);
   }
   const Status status = std::move(outgoing.status);
   remove(found);
@@ -439,9 +448,11 @@ void Mail::advance_outgoing() {
     const auto next = std::next(at);
     auto& [number, outgoing] = *at;
     if (outgoing.state == Outgoing::State::sending) {
-      if (has_gone(outgoing.receiver)) outgoing.transfer->stop();
+      const Status alive = await(outgoing.receiver);
+      if (!alive.ok()) outgoing.transfer->stop();
       bool done = false;
       Status status = outgoing.transfer->advance(done);
+      if (!status.ok() && !alive.ok()) status = alive;
       if (done || !status.ok()) end_sending(number, outgoing, std::move(status));
     }
     if (outgoing.state == Outgoing::State::ended && !outgoing.is_in_users) remove(at);

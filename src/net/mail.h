@@ -144,6 +144,7 @@ class Mail {
   void advance_incoming();
   void remove(std::map<std::uint32_t, Outgoing>::iterator at) noexcept;
   bool has_gone(std::uint32_t rank);
+  Status await(std::uint32_t rank);
   bool is_next(const Outgoing& outgoing) const;
   void attach(const device::PointerInfo& where);
   Freight& host_freight();

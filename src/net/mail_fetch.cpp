@@ -75,10 +75,12 @@ void Mail::read_as_receiver(const Note& note, Bytes bytes) {
 void Mail::advance_incoming() {
   std::erase_if(incoming_, [this](const std::shared_ptr<Fetch>& fetch) {
     if (fetch->is_done) return true;
-    if (has_gone(fetch->sender)) fetch->transfer->stop();
+    Status alive = await(fetch->sender);
+    if (!alive.ok()) fetch->transfer->stop();
     bool done = false;
     Status status = fetch->transfer->advance(done);
     if (!done && status.ok()) return false;
+    if (!status.ok()) keep_first(fetch->status, std::move(alive));
     if (!status.ok() && fetch->status.ok()) write_dismissal(fetch->sender, fetch->number, true);
     keep_first(fetch->status, std::move(status));
     fetch->transfer.reset();

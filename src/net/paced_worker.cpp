@@ -62,6 +62,7 @@ class PacedWorker final : public Worker {
   Bytes address() const noexcept override { return worker_->address(); }
   Status connect(Bytes address, Peer*& peer) override { return worker_->connect(address, peer); }
   Status check(const Peer& peer) override { return worker_->check(peer); }
+  Status await(Peer& peer) override { return worker_->await(peer); }
   Status post(Peer& peer, unsigned kind, Bytes message) override {
     return worker_->post(peer, kind, message);
   }

@@ -276,6 +276,7 @@ Status PassiveReceive::advance(Part& part) {
   if (part.stage == Stage::announced) ACCORD_TRY(begin_reading(part));
   bool is_over = false;
   if (part.stage == Stage::reading) {
+    (void)line_.worker.await(*proxy_);
     if (const Status read = line_.worker.poll(part.reading, is_over); !read.ok()) {
       part.stage = Stage::done;
       return {read.code(), fmt::format("the proxy of node {}: {}", node_, read.message())};

@@ -11,105 +11,53 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
+#include "base/silence.h"
 #include "device/registry.h"
 #include "net/address_table.h"
 #include "net/paced_worker.h"
+#include "net/seal.h"
 #include "net/ucx.h"
+#include "net/ucx_memory.h"
 
 namespace accord::net {
 
 class Peer {
  public:
-  ucp_ep_h end = nullptr;
+  ucp_ep_h end = nullptr;  // null: given up
   ucs_status_t status = UCS_OK;
+  std::uint64_t id = 0;      // as seals call it
+  std::uint64_t posted = 0;  // messages
+  std::size_t moving_bytes = 0;
+  Silence silence;
 };
 
 namespace {
 
 // How long the end of a connection may take whose peer does nothing any more.
 constexpr std::chrono::seconds kFarewell{1};
+// Slower than this no network is taken to be.
+constexpr std::size_t kMovedBytesPerSecond = std::size_t{1} << 20;
 
-Status status_of(const Ucx& ucx, ucs_status_t status, const char* call) {
-  if (status == UCS_OK) return {};
-  return {status == UCS_ERR_NO_MEMORY ? StatusCode::no_memory : StatusCode::network,
-          fmt::format("ucx: {}: {}", call, ucx.status_string(status))};
-}
-
-// unknown: UCX is to look by itself.
-ucs_memory_type_t type_of(const device::PointerInfo& where) {
-  if (where.runtime == nullptr) return UCS_MEMORY_TYPE_UNKNOWN;
-  if (!device::needs_staging(where)) return UCS_MEMORY_TYPE_HOST;
-  const bool is_managed = where.kind == device::MemoryKind::managed;
-  const std::string_view runtime = where.runtime->name();
-  if (runtime == "host") return UCS_MEMORY_TYPE_HOST;
-  if (runtime == "cuda") return is_managed ? UCS_MEMORY_TYPE_CUDA_MANAGED : UCS_MEMORY_TYPE_CUDA;
-  if (runtime == "hip") return is_managed ? UCS_MEMORY_TYPE_ROCM_MANAGED : UCS_MEMORY_TYPE_ROCM;
-  return UCS_MEMORY_TYPE_UNKNOWN;
-}
-
-ucp_request_param_t param_of(const device::PointerInfo& where) {
-  ucp_request_param_t param{};
-  param.memory_type = type_of(where);
-  if (param.memory_type != UCS_MEMORY_TYPE_UNKNOWN)
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  return param;
-}
+// The kind of message beyond those of others: questions for a sign of life, and the answers.
+constexpr unsigned kLife = Worker::kKinds;
+constexpr std::byte kQuestion{0};
+constexpr std::byte kAnswer{1};
 
 // A message, until UCX has sent it.
 struct Posted {
   const Ucx& ucx;
-  JobKey key;
+  Seal seal;
   std::vector<std::byte> bytes;
-};
-
-class MappedRegion final : public Region {
- public:
-  MappedRegion(const Ucx& ucx, ucp_context_h context, ucp_mem_h memory, std::recursive_mutex& mutex)
-      : ucx_(ucx), context_(context), memory_(memory), mutex_(mutex) {}
-  ~MappedRegion() override {
-    const std::lock_guard locked(mutex_);
-    (void)ucx_.mem_unmap(context_, memory_);
-  }
-  Status pack() {
-    void* packed = nullptr;
-    std::size_t size_bytes = 0;
-    ACCORD_TRY(
-        status_of(ucx_, ucx_.rkey_pack(context_, memory_, &packed, &size_bytes), "ucp_rkey_pack"));
-    const auto* const first = static_cast<const std::byte*>(packed);
-    key_.assign(first, first + size_bytes);
-    ucx_.rkey_buffer_release(packed);
-    return {};
-  }
-
- private:
-  const Ucx& ucx_;
-  ucp_context_h context_;
-  ucp_mem_h memory_;
-  std::recursive_mutex& mutex_;
-};
-
-class UnpackedRegion final : public RemoteRegion {
- public:
-  UnpackedRegion(const Ucx& ucx, ucp_rkey_h remote_key, std::recursive_mutex& mutex)
-      : key(remote_key), ucx_(ucx), mutex_(mutex) {}
-  ~UnpackedRegion() override {
-    const std::lock_guard locked(mutex_);
-    ucx_.rkey_destroy(key);
-  }
-  const ucp_rkey_h key;
-
- private:
-  const Ucx& ucx_;
-  std::recursive_mutex& mutex_;
 };
 
 class UcxWorker final : public Worker {
  public:
-  UcxWorker(const Ucx& ucx, const JobKey& key) : ucx_(ucx), key_(key) {}
+  UcxWorker(const Ucx& ucx, const Options& options)
+      : ucx_(ucx), sealer_(options.key), patience_(options.patience) {}
   ~UcxWorker() override { close(); }
 
   Status start(const Options& options);
@@ -117,6 +65,7 @@ class UcxWorker final : public Worker {
   Bytes address() const noexcept override { return address_; }
   Status connect(Bytes address, Peer*& peer) override;
   Status check(const Peer& peer) override;
+  Status await(Peer& peer) override;
   Status post(Peer& peer, unsigned kind, Bytes message) override;
   void listen(unsigned kind, Handler handler) override;
   std::uint64_t strange_messages() const noexcept override { return strange_messages_.load(); }
@@ -154,15 +103,18 @@ class UcxWorker final : public Worker {
 
   Status make_context(const Options& options);
   Status make_worker();
-  Ticket ticket(Peer& peer, ucs_status_ptr_t request, const char* call);
+  Ticket ticket(Peer& peer, std::size_t size_bytes, ucs_status_ptr_t request, const char* call);
   static ucs_status_t arrive(void* ear, const void* header, std::size_t header_bytes, void* data,
                              std::size_t size_bytes, const ucp_am_recv_param_t* param);
 
-  // Others may send with any tag that they can guess.
-  std::uint64_t tag_of_job(std::uint64_t tag) const noexcept { return tag ^ key_[0]; }
+  bool is_of_job(Bytes header, unsigned kind, Bytes message);
+  void ask_for_life(Peer& peer);
+  void answer(Bytes message);
+  void give_up(Peer& peer);
 
   const Ucx& ucx_;
-  const JobKey key_;
+  Sealer sealer_;
+  const std::chrono::milliseconds patience_;
   std::atomic<std::uint64_t> strange_messages_{0};
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
@@ -170,7 +122,8 @@ class UcxWorker final : public Worker {
   int descriptor_ = -1;
   std::vector<std::byte> address_;
   AddressTable<std::unique_ptr<Peer>> peers_;
-  std::array<Ear, kKinds> ears_;
+  std::unordered_map<std::uint64_t, Peer*> peers_by_id_;
+  std::array<Ear, kKinds + 1> ears_;
   std::deque<Arrived> arrived_;
   bool is_calling_ = false;  // a handler
 };
@@ -218,7 +171,10 @@ Status UcxWorker::make_worker() {
 Status UcxWorker::start(const Options& options) {
   const std::lock_guard locked(mutex_);
   ACCORD_TRY(make_context(options));
-  return make_worker();
+  ACCORD_TRY(make_worker());
+  sealer_.set_own(address_);
+  listen(kLife, [this](Bytes message) { answer(message); });
+  return {};
 }
 
 Status UcxWorker::connect(Bytes address, Peer*& peer) {
@@ -239,13 +195,52 @@ Status UcxWorker::connect(Bytes address, Peer*& peer) {
   params.err_handler.arg = made.get();
   ACCORD_TRY(status_of(ucx_, ucx_.ep_create(worker_, &params, &made->end), "ucp_ep_create"));
   peer = made.get();
+  peer->id = sealer_.id_of(address);
+  peers_by_id_[peer->id] = peer;
   peers_.add(address, std::move(made));
   return {};
 }
 
 Status UcxWorker::check(const Peer& peer) {
   const std::lock_guard locked(mutex_);
+  if (peer.end == nullptr)
+    return {StatusCode::network,
+            fmt::format("net: it has given no sign of life for {} s", patience_.count() / 1000)};
   return status_of(ucx_, peer.status, "the connection has ended");
+}
+
+// Its answers queue behind what is being sent.
+Status UcxWorker::await(Peer& peer) {
+  const std::lock_guard locked(mutex_);
+  ACCORD_TRY(check(peer));
+  const std::chrono::seconds for_moving(peer.moving_bytes / kMovedBytesPerSecond);
+  const auto next = peer.silence.look(Silence::Clock::now(), patience_ + for_moving);
+  if (next == Silence::Next::ask) ask_for_life(peer);
+  if (next == Silence::Next::give_up) give_up(peer);
+  return check(peer);
+}
+
+// With how to answer.
+void UcxWorker::ask_for_life(Peer& peer) {
+  std::vector<std::byte> question{kQuestion};
+  question.insert(question.end(), address_.begin(), address_.end());
+  (void)post(peer, kLife, question);
+}
+
+void UcxWorker::answer(Bytes message) {
+  if (message.size() < 2 || message.front() != kQuestion) return;
+  Peer* peer = nullptr;
+  if (connect(message.subspan(1), peer).ok()) (void)post(*peer, kLife, {&kAnswer, 1});
+}
+
+// What waits for it ends, and all that comes later is told so at once.
+void UcxWorker::give_up(Peer& peer) {
+  peer.status = UCS_ERR_ENDPOINT_TIMEOUT;
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const ucs_status_ptr_t closing = ucx_.ep_close(std::exchange(peer.end, nullptr), &param);
+  if (closing != nullptr && !UCS_PTR_IS_ERR(closing)) ucx_.request_free(closing);
 }
 
 ucs_status_t UcxWorker::arrive(void* ear, const void* header, std::size_t header_bytes, void* data,
@@ -253,16 +248,21 @@ ucs_status_t UcxWorker::arrive(void* ear, const void* header, std::size_t header
   const Ear& here = *static_cast<const Ear*>(ear);
   UcxWorker& worker = *here.worker;
   const bool is_whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-  const bool is_of_job = header_bytes == sizeof worker.key_ &&
-                         std::memcmp(header, worker.key_.data(), header_bytes) == 0;
-  if (!is_whole || !is_of_job || size_bytes > kMessageBytesMax) {
-    if (worker.strange_messages_.fetch_add(1) == 0)
-      log::warn("net: a message that is not of this job has come, and is dropped");
-    return UCS_OK;
-  }
-  const auto* const first = static_cast<const std::byte*>(data);
-  worker.arrived_.push_back({here.kind, {first, first + size_bytes}});
+  const Bytes seal(static_cast<const std::byte*>(header), header_bytes);
+  const Bytes message(static_cast<const std::byte*>(data), size_bytes);
+  if (is_whole && size_bytes <= kMessageBytesMax && worker.is_of_job(seal, here.kind, message))
+    worker.arrived_.push_back({here.kind, {message.begin(), message.end()}});
+  else if (worker.strange_messages_.fetch_add(1) == 0)
+    log::warn("net: a message that is not of this job has come, and is dropped");
   return UCS_OK;
+}
+
+bool UcxWorker::is_of_job(Bytes header, unsigned kind, Bytes message) {
+  std::uint64_t from = 0;
+  if (!sealer_.open(header, kind, message, from)) return false;
+  const auto known = peers_by_id_.find(from);
+  if (known != peers_by_id_.end()) known->second->silence.hear(Silence::Clock::now());
+  return true;
 }
 
 void UcxWorker::listen(unsigned kind, Handler handler) {
@@ -282,7 +282,8 @@ void UcxWorker::listen(unsigned kind, Handler handler) {
 Status UcxWorker::post(Peer& peer, unsigned kind, Bytes message) {
   const std::lock_guard locked(mutex_);
   ACCORD_TRY(check(peer));
-  auto posted = std::make_unique<Posted>(Posted{ucx_, key_, {message.begin(), message.end()}});
+  const Seal seal = sealer_.seal(peer.id, ++peer.posted, kind, message);
+  auto posted = std::make_unique<Posted>(Posted{ucx_, seal, {message.begin(), message.end()}});
   ucp_request_param_t param{};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -292,9 +293,8 @@ Status UcxWorker::post(Peer& peer, unsigned kind, Bytes message) {
     const std::unique_ptr<Posted> ended(static_cast<Posted*>(sent));
     ended->ucx.request_free(request);
   };
-  const ucs_status_ptr_t request =
-      ucx_.am_send(peer.end, kind, posted->key.data(), sizeof posted->key, posted->bytes.data(),
-                   posted->bytes.size(), &param);
+  const ucs_status_ptr_t request = ucx_.am_send(peer.end, kind, &posted->seal, sizeof posted->seal,
+                                                posted->bytes.data(), posted->bytes.size(), &param);
   if (UCS_PTR_IS_ERR(request)) return status_of(ucx_, UCS_PTR_STATUS(request), "ucp_am_send_nbx");
   if (request != nullptr) (void)posted.release();  // the callback has it
   return {};
@@ -307,10 +307,13 @@ bool UcxWorker::reaches(const device::PointerInfo& where) const noexcept {
   return type == UCS_MEMORY_TYPE_HOST || (memory_types_ >> static_cast<unsigned>(type) & 1) != 0;
 }
 
-Ticket UcxWorker::ticket(Peer& peer, ucs_status_ptr_t request, const char* call) {
+Ticket UcxWorker::ticket(Peer& peer, std::size_t size_bytes, ucs_status_ptr_t request,
+                         const char* call) {
   if (UCS_PTR_IS_ERR(request))
     return {nullptr, status_of(ucx_, UCS_PTR_STATUS(request), call), &peer};
-  return {request, {}, &peer};
+  if (request == nullptr) return {nullptr, {}, &peer};
+  peer.moving_bytes += size_bytes;
+  return {request, {}, &peer, size_bytes};
 }
 
 Ticket UcxWorker::send(Peer& peer, std::uint64_t tag, const void* memory, std::size_t size_bytes,
@@ -318,7 +321,8 @@ Ticket UcxWorker::send(Peer& peer, std::uint64_t tag, const void* memory, std::s
   const std::lock_guard locked(mutex_);
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
   const ucp_request_param_t param = param_of(where);
-  return ticket(peer, ucx_.tag_send(peer.end, memory, size_bytes, tag_of_job(tag), &param),
+  return ticket(peer, size_bytes,
+                ucx_.tag_send(peer.end, memory, size_bytes, sealer_.tag_of(tag), &param),
                 "ucp_tag_send_nbx");
 }
 
@@ -329,8 +333,8 @@ Ticket UcxWorker::receive(Peer& peer, std::uint64_t tag, void* memory, std::size
   ucp_request_param_t param = param_of(where);
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   return ticket(
-      peer,
-      ucx_.tag_receive(worker_, memory, size_bytes, tag_of_job(tag), ~std::uint64_t{0}, &param),
+      peer, size_bytes,
+      ucx_.tag_receive(worker_, memory, size_bytes, sealer_.tag_of(tag), ~std::uint64_t{0}, &param),
       "ucp_tag_recv_nbx");
 }
 
@@ -370,10 +374,10 @@ Ticket UcxWorker::put(Peer& peer, const void* from, std::size_t size_bytes, std:
   const ucp_request_param_t param = param_of(where);
   const ucs_status_ptr_t begun =
       ucx_.put(peer.end, from, size_bytes, to, static_cast<UnpackedRegion&>(region).key, &param);
-  if (UCS_PTR_IS_ERR(begun)) return ticket(peer, begun, "ucp_put_nbx");
+  if (UCS_PTR_IS_ERR(begun)) return ticket(peer, 0, begun, "ucp_put_nbx");
   if (begun != nullptr) ucx_.request_free(begun);  // the flush ends behind it
   const ucp_request_param_t nothing{};
-  return ticket(peer, ucx_.ep_flush(peer.end, &nothing), "ucp_ep_flush_nbx");
+  return ticket(peer, size_bytes, ucx_.ep_flush(peer.end, &nothing), "ucp_ep_flush_nbx");
 }
 
 Ticket UcxWorker::get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_t from,
@@ -382,7 +386,7 @@ Ticket UcxWorker::get(Peer& peer, void* to, std::size_t size_bytes, std::uint64_
   if (Status gone = check(peer); !gone.ok()) return {nullptr, std::move(gone), &peer};
   const ucp_request_param_t param = param_of(where);
   return ticket(
-      peer,
+      peer, size_bytes,
       ucx_.get(peer.end, to, size_bytes, from, static_cast<UnpackedRegion&>(region).key, &param),
       "ucp_get_nbx");
 }
@@ -399,6 +403,7 @@ Status UcxWorker::poll(Ticket& ticket, bool& done) {
     return {};
   }
   ucx_.request_free(std::exchange(ticket.request, nullptr));
+  if (ticket.peer != nullptr) ticket.peer->moving_bytes -= std::exchange(ticket.moving_bytes, 0);
   if (status == UCS_ERR_CANCELED && ticket.peer != nullptr && ticket.peer->status != UCS_OK)
     status = ticket.peer->status;
   return status_of(ucx_, status, "a transfer has failed");
@@ -433,6 +438,7 @@ void UcxWorker::close() noexcept {
   const std::lock_guard locked(mutex_);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
   peers_.for_each([&](const std::unique_ptr<Peer>& peer) {
+    if (peer->end == nullptr) return;
     ucp_request_param_t param{};
     if (peer->status != UCS_OK) {
       param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -448,6 +454,7 @@ void UcxWorker::close() noexcept {
   });
   if (worker_ != nullptr) ucx_.worker_destroy(std::exchange(worker_, nullptr));
   if (context_ != nullptr) ucx_.cleanup(std::exchange(context_, nullptr));
+  peers_by_id_.clear();
   peers_.clear();
   descriptor_ = -1;
 }
@@ -470,7 +477,7 @@ std::string Worker::library() {
 Status Worker::open(const Options& options, std::unique_ptr<Worker>& made) {
   const Ucx* ucx = nullptr;
   ACCORD_TRY(load_ucx(ucx));
-  auto worker = std::make_unique<UcxWorker>(*ucx, options.key);
+  auto worker = std::make_unique<UcxWorker>(*ucx, options);
   ACCORD_TRY(worker->start(options));
   made = std::move(worker);
   if (device::AdapterModel* const model = device::default_runtime().adapter_model())

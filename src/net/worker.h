@@ -9,6 +9,7 @@
 // that not for long.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,7 @@ struct Ticket {
   void* request = nullptr;  // null: done, with that status
   Status status;
   Peer* peer = nullptr;  // whose end is its end; null: nobody's
+  std::size_t moving_bytes = 0;
 };
 
 // Memory that peers may put to and get from, until this goes: before the memory, and its worker.
@@ -60,6 +62,8 @@ class Worker {
     std::string net_devices;
     std::string transports;
     JobKey key = {};
+    // How long a peer that is waited for may give no sign of life.
+    std::chrono::milliseconds patience = std::chrono::minutes(2);
   };
   static Status open(const Options& options, std::unique_ptr<Worker>& made);
   // The file of the library that workers of this process go by; empty: there is none.
@@ -79,16 +83,22 @@ class Worker {
   virtual Status connect(Bytes address, Peer*& peer) = 0;
   // The error once it is known to be gone.
   virtual Status check(const Peer& peer) = 0;
+  // The same, for who waits for something of this peer, and calls it again and again meanwhile: it
+  // is asked for a sign of life, which its process gives whatever its program does. Without one
+  // for as long as this worker's patience (and a second for each MiB that is on its way between
+  // the two) it is taken to be gone, for good.
+  virtual Status await(Peer& peer) { return check(peer); }
 
   // Short messages of up to kMessageBytesMax, in the order in which they were sent to one peer.
-  // `kind` is one of 16. A message is copied, and its handler called by whoever calls progress,
+  // `kind` is one of kKinds. A message is copied, and its handler called by whoever calls progress,
   // with the worker locked: it may send, and must not wait. Messages do not tell who sent them.
   static constexpr std::size_t kMessageBytesMax = 4096;
-  static constexpr unsigned kKinds = 16;
+  static constexpr unsigned kKinds = 15;
   using Handler = std::function<void(Bytes message)>;
   virtual Status post(Peer& peer, unsigned kind, Bytes message) = 0;
   virtual void listen(unsigned kind, Handler handler) = 0;
-  // Messages that have been dropped, since they were not of this job or too long.
+  // Messages that have been dropped: not of this job, not for this worker, not the first of their
+  // number (seal.h), or too long.
   virtual std::uint64_t strange_messages() const noexcept { return 0; }
 
   // Whether UCX reads and writes this memory itself, and where it finds it. Else it has to be

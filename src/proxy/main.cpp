@@ -71,7 +71,8 @@ std::unique_ptr<Server> make_server(std::size_t threads, const std::string& node
   std::unique_ptr<net::Worker> worker;
   Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_host_net),
                                      .transports = or_nothing(config().ucx_tls),
-                                     .key = key_of_job()},
+                                     .key = key_of_job(),
+                                     .patience = std::chrono::seconds(config().peer_timeout_s)},
                                     worker);
   const std::size_t bytes_max = config().proxy_bytes / threads;
   return std::make_unique<Server>(

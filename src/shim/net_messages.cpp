@@ -111,10 +111,12 @@ Status join(Net& here) {
   Secrets secrets;
   ACCORD_TRY(choose(secrets));
   std::unique_ptr<net::Worker> worker;
-  const Status opened = net::Worker::open({.net_devices = or_nothing(config().ucx_device_net),
-                                           .transports = or_nothing(config().ucx_tls),
-                                           .key = secrets.key},
-                                          worker);
+  const Status opened =
+      net::Worker::open({.net_devices = or_nothing(config().ucx_device_net),
+                         .transports = or_nothing(config().ucx_tls),
+                         .key = secrets.key,
+                         .patience = std::chrono::seconds(config().peer_timeout_s)},
+                        worker);
   std::vector<std::vector<std::byte>> addresses(here.nodes.size());
   ACCORD_TRY(gather(worker ? worker->address() : net::Bytes(), addresses));
   const auto lacking =

@@ -28,6 +28,8 @@ using net::Ticket;
 using net::Worker;
 
 inline constexpr std::chrono::seconds kPatience{20};
+// Of workers with a peer that gives no sign of life.
+inline constexpr std::chrono::milliseconds kSilence{2000};
 inline constexpr std::size_t kLong = 3 << 20;
 
 inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -38,7 +40,8 @@ class End {
   explicit End(int socket) : socket_(socket) {}
 
   std::string open() {
-    const Status status = Worker::open({.net_devices = "", .transports = "tcp"}, worker);
+    const Status status = Worker::open(
+        {.net_devices = "", .transports = "tcp", .key = {3, 4}, .patience = kSilence}, worker);
     if (!status.ok()) return status.message();
     tell(worker->address());
     const std::vector<std::byte> address = hear();
