@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/peer_status.h"
+
 namespace accord::net {
 
 using What = FreightNote::What;
@@ -58,12 +60,13 @@ void Carriage::hear(const FreightNote& note, Bytes bytes) {
 
 Status Carriage::understand(const FreightNote& note, Bytes bytes) {
   if (note.what == What::refusal)
-    return {static_cast<StatusCode>(note.code),
+    return {status_code_of_peer(note.code),
             fmt::format("{} does not take it: {}", target_.name, text_of(bytes))};
   if (peer_ == nullptr)
     return {StatusCode::network, "net: a grant to a message that has not been announced"};
   if (note.offset_bytes > from_.size_bytes ||
-      note.size_bytes > from_.size_bytes - note.offset_bytes)
+      note.size_bytes > from_.size_bytes - note.offset_bytes ||
+      note.size_bytes > from_.size_bytes - granted_bytes_)
     return {StatusCode::network, "net: a grant beyond the message"};
   if (region_ == nullptr || !std::ranges::equal(key_, bytes)) {
     std::unique_ptr<RemoteRegion> region;
@@ -71,6 +74,7 @@ Status Carriage::understand(const FreightNote& note, Bytes bytes) {
     region_ = std::move(region);
     key_.assign(bytes.begin(), bytes.end());
   }
+  granted_bytes_ += note.size_bytes;
   grants_.push_back({.offset_bytes = note.offset_bytes,
                      .size_bytes = note.size_bytes,
                      .address = note.address,

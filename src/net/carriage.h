@@ -69,6 +69,7 @@ class Carriage final : public Transfer, public FreightEnd {
   std::shared_ptr<RemoteRegion> region_;
   std::deque<Grant> grants_;
   std::deque<Part> parts_;
+  std::size_t granted_bytes_ = 0;
   std::size_t put_bytes_ = 0;
   Status failed_;
 };

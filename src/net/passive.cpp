@@ -224,6 +224,7 @@ class PassiveReceive final : public Transfer {
   std::unique_ptr<RemoteRegion> region_;
   Status heard_;
   std::deque<Part> parts_;
+  std::size_t announced_bytes_ = 0;
   std::size_t done_bytes_ = 0;
 };
 
@@ -243,12 +244,15 @@ Status PassiveReceive::understand(Bytes message) {
   Introduction introduction;
   Announcement announcement;
   (void)read_as(message, what);
-  if (what == Introduction::kWhat && read_as(message, introduction))
+  // Only once: chunks are read by what it says.
+  if (what == Introduction::kWhat && region_ == nullptr && read_as(message, introduction))
     return meet(introduction, message.subspan(sizeof introduction));
   if (what != Announcement::kWhat || !read_as(message, announcement) || region_ == nullptr ||
       announcement.offset_bytes > to_.size_bytes ||
-      announcement.size_bytes > to_.size_bytes - announcement.offset_bytes)
+      announcement.size_bytes > to_.size_bytes - announcement.offset_bytes ||
+      announcement.size_bytes > to_.size_bytes - announced_bytes_ || announcement.size_bytes == 0)
     return {StatusCode::network, "passive: a message that is not understood"};
+  announced_bytes_ += announcement.size_bytes;
   parts_.emplace_back().of = announcement;
   return {};
 }

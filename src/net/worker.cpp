@@ -183,6 +183,7 @@ Status UcxWorker::connect(Bytes address, Peer*& peer) {
     peer = known->get();
     return {};
   }
+  if (address.empty()) return {StatusCode::network, "net: a worker without an address"};
   auto made = std::make_unique<Peer>();
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -359,6 +360,9 @@ Status UcxWorker::share(void* memory, std::size_t size_bytes, std::unique_ptr<Re
 Status UcxWorker::reach(Peer& peer, Bytes key, std::unique_ptr<RemoteRegion>& made) {
   const std::lock_guard locked(mutex_);
   ACCORD_TRY(check(peer));
+  // UCX is not told how long it is: which memory domains, and of which kind.
+  constexpr std::size_t kKeyBytesMin = sizeof(std::uint64_t) + 1;
+  if (key.size() < kKeyBytesMin) return {StatusCode::network, "net: a remote key that is cut off"};
   ucp_rkey_h unpacked = nullptr;
   ACCORD_TRY(
       status_of(ucx_, ucx_.rkey_unpack(peer.end, key.data(), &unpacked), "ucp_ep_rkey_unpack"));

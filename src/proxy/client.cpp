@@ -16,6 +16,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/peer_status.h"
 #include "node/node_number.h"
 #include "proxy/meeting_place.h"
 
@@ -71,8 +72,8 @@ Status start_proxy(const Meeting& meeting, int place) {
   return launch(meeting.program, node_name(), environment, place);
 }
 
-Status status_of(const Packet& answer, std::size_t code_word) {
-  return {static_cast<StatusCode>(answer.words[code_word]),
+Status error_in(const Packet& answer, std::size_t code_word) {
+  return {status_code_of_peer(answer.words[code_word]),
           {reinterpret_cast<const char*>(answer.body.data()), answer.body.size()}};
 }
 
@@ -138,7 +139,7 @@ Status Client::greet() {
   const auto end = Clock::now() + kPatience;
   Packet welcome;
   ACCORD_TRY(await_packet(socket_.number(), end, welcome));
-  if (welcome.kind != Kind::welcome) return status_of(welcome, 0);
+  if (welcome.kind != Kind::welcome) return error_in(welcome, 0);
   process_ = static_cast<std::int64_t>(welcome.words[0]);
   cores_ = static_cast<int>(welcome.words[1]);
   number_ = welcome.words[2];
@@ -156,7 +157,8 @@ Status Client::attend() {
     Packet packet;
     if (!receive_packet(socket_.number(), packet, came).ok()) return gone();
     if (came && packet.kind == Kind::ended)
-      ended_.insert_or_assign(packet.words[0], status_of(packet, 1));
+      ended_.insert_or_assign(packet.words[0],
+                              packet.words[1] == 0 ? Status() : error_in(packet, 1));
     else if (came)
       answer_ = std::move(packet);
   }
@@ -228,7 +230,7 @@ Status Client::ask(const Packet& request, Packet& answer) {
   const std::lock_guard locked(mutex_);
   answer = std::move(*answer_);
   answer_.reset();
-  return answer.kind == Kind::refused ? status_of(answer, 0) : Status();
+  return answer.kind == Kind::refused ? error_in(answer, 0) : Status();
 }
 
 Status Client::take_pool(std::size_t size_bytes, std::shared_ptr<Pool>& pool) {
