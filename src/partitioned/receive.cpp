@@ -9,6 +9,18 @@
 
 namespace accord::partitioned {
 
+namespace {
+
+// The transfers are as many as the bytes fill, all but the last of the same length.
+bool is_sound(const wire::Hello& hello) {
+  if (hello.transfers < 0) return false;
+  if (hello.total_bytes == 0) return true;
+  return hello.transfer_bytes != 0 && (hello.total_bytes - 1) / hello.transfer_bytes + 1 ==
+                                          static_cast<std::uint64_t>(hello.transfers);
+}
+
+}  // namespace
+
 PartitionedReceive::PartitionedReceive(PartitionedTable& table, PartitionedCall call)
     : Partitioned(table, std::move(call)) {}
 
@@ -32,7 +44,9 @@ Status PartitionedReceive::open() {
 void PartitionedReceive::meet(const wire::Hello& hello) {
   met_ = true;
   hello_ = hello;
-  truncated_ = hello.total_bytes > own_bytes();
+  is_unsound_ = !is_sound(hello);
+  truncated_ = is_unsound_ || hello.total_bytes > own_bytes();
+  if (is_unsound_) hello_.transfers = 0, hello_.total_bytes = 0;
   forget_arrivals();
 }
 
@@ -208,6 +222,8 @@ Status PartitionedReceive::step(core::HostPort&, bool& done) {
   if (!met_) return {};
   if (!welcomed_) ACCORD_TRY(welcome());
   if (!welcomed_) return {};
+  if (is_unsound_)
+    return {StatusCode::mismatch, "partitioned: a sender whose transfers are not its bytes"};
   if (truncated_)
     return {StatusCode::truncated,
             fmt::format("partitioned: {} bytes are sent where there is room for {}",
@@ -229,8 +245,9 @@ Status PartitionedReceive::take(const wire::Header& header, std::span<const std:
                                 PartitionedChannel::Letter& letter) {
   // Of a round that has been given up here.
   if (is_before(header.round, round()) || !started() || !status_.ok()) return {};
-  if (header.round != round() || header.transfer < 0 || header.transfer >= hello_.transfers ||
-      header.length_bytes != body.size() || header.first_bytes > hello_.total_bytes ||
+  if (truncated_ || header.round != round() || header.transfer < 0 ||
+      header.transfer >= hello_.transfers || header.length_bytes != body.size() ||
+      header.first_bytes > hello_.total_bytes ||
       header.length_bytes > hello_.total_bytes - header.first_bytes ||
       (header.length_bytes > 0 &&
        header.first_bytes / hello_.transfer_bytes != static_cast<std::uint64_t>(header.transfer)))

@@ -67,6 +67,7 @@ class PartitionedReceive final : public Partitioned {
   bool met_ = false;
   wire::Hello hello_;
   bool truncated_ = false;
+  bool is_unsound_ = false;
   // The sender knows what it takes. Until then the welcome as it will be.
   bool welcomed_ = false;
   bool prepared_welcome_ = false;

@@ -196,9 +196,8 @@ write(
     nothing=opened + said() + b"\0" + said() + said(b"z" * 256, 3) * 3,
 )
 
-INVITATION, ACCEPTANCE, ASK, REFUSAL, OTHERWISE, DISMISSAL, TO_SENDER, TO_RECEIVER = (
-    range(8)
-)
+INVITATION, ACCEPTANCE, GREETING, ANSWER, ASK = range(5)
+REFUSAL, OTHERWISE, DISMISSAL, TO_SENDER, TO_RECEIVER = range(5, 10)
 
 
 def mail(what, number, body=b"", sender=1):
@@ -234,7 +233,9 @@ write(
     otherwise=b"\1" + mail(OTHERWISE, numbers[1]) + mail(TO_RECEIVER, numbers[1]),
     stranger=b"\0"
     + mail(ASK, 77, design(0), sender=0)
-    + mail(9, 1)
+    + mail(GREETING, 0)
+    + mail(ANSWER, 0)
+    + mail(10, 1)
     + mail(INVITATION, 0, sender=5),
     **{
         f"carried_{kind}": bytes([kind])
@@ -245,4 +246,67 @@ write(
         + freight(note.pack(3, 8, 1, 0, 0, 0, 0, 0) + b"no")
         for kind in range(1, 4)
     },
+)
+
+
+# How, number, kind, length, bytes; behind them what is changed of the seal, or how long it is.
+def sealed(number, text=b"text", how=0, after=b""):
+    return struct.pack("<BHBB", how, number, 3, len(text)) + text + after
+
+
+write(
+    "seals",
+    once=sealed(1) + sealed(1) + sealed(3) + sealed(2) + sealed(2),
+    far=sealed(1) + sealed(200) + sealed(199) + sealed(2) + sealed(0),
+    strangers=sealed(1, how=1) + sealed(2, how=2) + sealed(3),
+    changed=sealed(1, how=4, after=bytes(23) + b"\1") + sealed(1, how=8, after=b"\x10"),
+    bare=sealed(1, text=bytes(24), how=16),
+)
+
+
+# A question with a header: how, kind, number, runs, lock, element, code; runs; a length and data.
+PUT, GET, UPDATE, FETCH, COMPARE, LOCK, UNLOCK, REPLY, LIFE, ALIVE = range(10)
+
+
+def question(kind, runs=(), payload=b"", number=1, lock=1, element=4, how=4, code=0):
+    head = struct.pack("<BBBBBBB", how, kind, number, len(runs), lock, element, code)
+    places = b"".join(struct.pack("<hH", *run) for run in runs)
+    return head + places + bytes([len(payload)]) + payload
+
+
+write(
+    "window",
+    puts=b"\0" + question(PUT, [(0, 4), (8, 4)], b"abcdefgh") + question(PUT, [(255, 4)], b"abcd"),
+    dynamic=b"\1" + question(PUT, [(0, 4)], b"abcd") + question(GET, [(250, 20)]),
+    updates=b"\0"
+    + question(UPDATE, [(0, 8)], b"abcdefgh")
+    + question(FETCH, [(-4, 8)], b"abcdefgh")
+    + question(COMPARE, [(4, 4)], b"abcdefgh"),
+    locks=b"\0"
+    + question(LOCK)
+    + question(LOCK, lock=2, how=5)
+    + question(UNLOCK)
+    + question(UNLOCK, lock=2),
+    replies=b"\0" + question(REPLY, [], b"abcdefgh") + question(REPLY, code=5) + question(LIFE),
+    raw=b"\0" + struct.pack("<BH", 0, 4) + b"half" + struct.pack("<BH", 2, 0),
+)
+
+
+# How, kind, request, round, transfer, partitions, first byte; behind them a hello, or a length and bytes.
+def told(kind, payload=None, hello=None, to=1, round=1, transfer=0, first=0, how=1):
+    head = struct.pack("<BBBBbbB", how, kind, to, round, transfer, 1, first)
+    return head + (hello if hello is not None else bytes([len(payload)]) + payload)
+
+
+P_HELLO, P_WELCOME, P_DECLINE, P_READY, P_DATA, P_FAILED = range(1, 7)
+write(
+    "partitions",
+    data=b"\1" + told(P_DATA, b"x" * 16, to=2) + told(P_DATA, b"y" * 48, to=2, transfer=1, first=16),
+    beyond=b"\1" + told(P_DATA, b"x" * 32, to=2, transfer=3, first=48),
+    unsound=b"\0"
+    + told(P_HELLO, hello=struct.pack("<bBB", 4, 0, 64), how=9)
+    + told(P_DATA, b"x", to=2),
+    many=b"\0" + told(P_HELLO, hello=struct.pack("<bBB", -1, 16, 64), how=9),
+    rounds=b"\1" + told(P_READY, b"") + told(P_FAILED, b"", to=2) + told(P_WELCOME, b"half"),
+    collectives=b"\1" + b"".join(told(kind, b"body") for kind in range(7, 14)),
 )
