@@ -78,7 +78,7 @@ class Host:
         return f"02:00:00:00:{int(name == DEVICE_LINK):02x}:{self.number + 1:02x}"
 
 
-def arguments() -> argparse.Namespace:
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--ranks", default="1,1", help="ranks of each host, as in 2,1 (default: 1,1)"
@@ -111,7 +111,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--preload", help="LD_PRELOAD of the ranks")
     parser.add_argument("program", nargs="+")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def skip(why: str) -> None:
@@ -389,8 +389,7 @@ def settings(hosts: list[Host], options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def run(options: argparse.Namespace) -> int:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def make(options: argparse.Namespace) -> list[Host]:
     hosts = [
         Host(number, int(ranks))
         for number, ranks in enumerate(options.ranks.split(","))
@@ -399,6 +398,12 @@ def run(options: argparse.Namespace) -> int:
     for host in hosts:
         start(host)
     connect(hosts, options)
+    return hosts
+
+
+def run(options: argparse.Namespace) -> int:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    hosts = make(options)
     environment = settings(hosts, options)
     return subprocess.run(
         command(hosts, options, environment), env=environment
