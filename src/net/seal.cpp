@@ -53,7 +53,7 @@ bool Sealer::Heard::is_first(std::uint64_t number) {
     return true;
   }
   const std::uint64_t below = highest - number;
-  if (below == 0 || below > kBehindMax) return false;
+  if (number == 0 || below == 0 || below > kBehindMax) return false;
   const std::uint64_t bit = std::uint64_t{1} << (below - 1);
   const bool is_new = (behind & bit) == 0;
   behind |= bit;

@@ -27,7 +27,8 @@ namespace accord::net {
 
 class Peer {
  public:
-  ucp_ep_h end = nullptr;  // null: given up
+  ucp_ep_h end = nullptr;  // null: given up,
+  Silence::Clock::time_point given_up_at{};
   ucs_status_t status = UCS_OK;
   std::uint64_t id = 0;      // as seals call it
   std::uint64_t posted = 0;  // messages
@@ -237,6 +238,7 @@ void UcxWorker::answer(Bytes message) {
 // What waits for it ends, and all that comes later is told so at once.
 void UcxWorker::give_up(Peer& peer) {
   peer.status = UCS_ERR_ENDPOINT_TIMEOUT;
+  peer.given_up_at = Silence::Clock::now();
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   param.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -403,8 +405,15 @@ Status UcxWorker::poll(Ticket& ticket, bool& done) {
   if (status == UCS_INPROGRESS) {
     done = false;
     // A receive ends with nobody's connection.
-    if (ticket.peer != nullptr && ticket.peer->status != UCS_OK) cancel(ticket);
-    return {};
+    if (ticket.peer == nullptr || ticket.peer->status == UCS_OK) return {};
+    cancel(ticket);
+    // Some versions of UCX do not end a receive that has begun when its connection is closed. But
+    // nothing comes by that any more.
+    const bool is_given_up = ticket.peer->end == nullptr;
+    done = is_given_up && Silence::Clock::now() - ticket.peer->given_up_at > kFarewell;
+    if (!done) return {};
+    ucx_.request_free(std::exchange(ticket.request, nullptr));
+    return check(*ticket.peer);
   }
   ucx_.request_free(std::exchange(ticket.request, nullptr));
   if (ticket.peer != nullptr) ticket.peer->moving_bytes -= std::exchange(ticket.moving_bytes, 0);
@@ -415,6 +424,7 @@ Status UcxWorker::poll(Ticket& ticket, bool& done) {
 
 void UcxWorker::cancel(Ticket& ticket) noexcept {
   const std::lock_guard locked(mutex_);
+  if (ticket.peer != nullptr) ticket.peer->moving_bytes -= std::exchange(ticket.moving_bytes, 0);
   if (ticket.request != nullptr) ucx_.request_cancel(worker_, ticket.request);
 }
 

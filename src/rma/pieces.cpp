@@ -74,6 +74,7 @@ class Mover {
   Mover(const PointerInfo& to, const PointerInfo& from) : to_(to), from_(from) {}
 
   Status add(std::byte* to, const std::byte* from, std::size_t length_bytes) {
+    if (length_bytes == 0) return {};
     if (!device::needs_staging(to_) && !device::needs_staging(from_)) {
       std::memcpy(to, from, length_bytes);
       return {};

@@ -257,6 +257,7 @@ def sealed(number, text=b"text", how=0, after=b""):
 write(
     "seals",
     once=sealed(1) + sealed(1) + sealed(3) + sealed(2) + sealed(2),
+    none=sealed(5) + sealed(0),
     far=sealed(1) + sealed(200) + sealed(199) + sealed(2) + sealed(0),
     strangers=sealed(1, how=1) + sealed(2, how=2) + sealed(3),
     changed=sealed(1, how=4, after=bytes(23) + b"\1") + sealed(1, how=8, after=b"\x10"),

@@ -35,8 +35,8 @@ LIMIT_S = 150.0
 SETTLE_S = 25.0
 TIMEOUT_S = 5
 SLACK_S = 10.0  # of a machine with other work
-MOVING_S = 0.4
-MIB_UNDER_WAY = 32  # each is given another second
+MOVING_S = 1.5
+MIB_UNDER_WAY = 8  # each is given another second
 
 
 def arguments() -> argparse.Namespace:
@@ -55,36 +55,37 @@ class Outage:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.is_for_good = options.outage in ("silent", "gone")
+        build = options.build.absolute()
         program = "parting" if self.is_for_good else "rounds"
         words = [options.way] if self.is_for_good else []
-        rate = "100mbit" if self.is_for_good else "1gbit"
+        rate = "16mbit" if self.is_for_good else "1gbit"
         self.setting = hosts.arguments(
             [
                 *("--ranks", "1,1", "--flavour", options.flavour),
                 *("--mpiexec", options.mpiexec, "--out", rate, "--in", rate),
-                *("--preload", str(options.build / "lib" / "libaccord.so"), "--"),
-                *(str(options.build / "bin" / f"accord_{program}_{options.flavour}"), *words),
+                *("--preload", str(build / "lib" / "libaccord.so"), "--"),
+                *(str(build / "bin" / f"accord_{program}_{options.flavour}"), *words),
             ]
         )
         self.hosts: list[hosts.Host] = []
         self.job: Job | None = None
 
     def settings(self) -> dict[str, str]:
-        timeout = {"ACCORD_PEER_TIMEOUT_S": str(TIMEOUT_S)} if self.is_for_good else {}
+        # A message that was kept would leave its sender nothing to wait for.
+        timeout = {"ACCORD_PEER_TIMEOUT_S": str(TIMEOUT_S), "ACCORD_NET_PATIENCE_MS": "20000"}
         return {
             **hosts.settings(self.hosts, self.setting),
             "ACCORD_RUNTIME": "host",
             "ACCORD_NET_DESIGN": self.options.design,
             "ACCORD_NET_BYTES": "4096",
-            **timeout,
+            **(timeout if self.is_for_good else {}),
         }
 
     def start(self) -> None:
         self.hosts = hosts.make(self.setting)
         environment = self.settings()
-        # Open MPI takes along what it is told to.
-        forwarded = environment | {"ACCORD_TEST_FOLDER": ""}
-        command = hosts.command(self.hosts, self.setting, forwarded)
+        command = hosts.command(self.hosts, self.setting, environment)
+        # It takes along what it is told to.
         if self.options.flavour == "openmpi":
             command[command.index("-n") : command.index("-n")] = ["-x", "FAULTS_FOLDER"]
         self.job = Job(command, 2, environment, LIMIT_S)
