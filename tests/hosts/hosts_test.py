@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -333,3 +334,50 @@ def test_designs_know_the_machines() -> None:
     assert machines["mic"] == 6800
     settings = (designs.MACHINES.parents[2] / "base/config.def").read_text()
     assert f'"none|{"|".join(machines)}: ' in settings
+
+
+BED = Path(__file__).with_name("bed.py")
+NAPS = os.environ.get("ACCORD_TEST_NAPS", "")
+of_bench = pytest.mark.skipif(
+    not (BENCH and NAPS and MEASURES_LINKS),
+    reason="no UCX, or the other MPI measures it",
+)
+
+
+def bed(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *[sys.executable, str(BED), "--flavour", FLAVOUR, "--mpiexec", MPIEXEC],
+            *["--preload", f"{NAPS}:{LIBRARY}", "--bench", BENCH, "--jobs", "1"],
+            *["--machines", "nvlink", "--network", "100"],
+            *["--directory", str(directory), *options],
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@of_bench
+def test_the_bed_records_every_way_of_a_machine(tmp_path: Path) -> None:
+    what = ["collectives-1+1", "messages"]
+    short = ["--most", "32", "--seconds", "0.01", "--minutes", "1.5"]
+    done = bed(tmp_path, "--what", *what, *short)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in what:
+        lines = (tmp_path / f"{name}-nvlink.jsonl").read_text().splitlines()
+        records = [json.loads(line) for line in lines]
+        assert {one["way"] for one in records} >= {"auto", "host", "direct"}
+        assert all(one["correct"] for one in records)
+        assert {one["machine"]["name"] for one in records} == {
+            "2 hosts of one machine, as nvlink, 500 times slower"
+        }
+
+
+@of_bench
+def test_the_bed_ends_in_time_and_says_what_is_missing(tmp_path: Path) -> None:
+    start = time.monotonic()
+    done = bed(tmp_path, "--what", "messages", "--minutes", "0.001")
+    assert done.returncode == 1
+    assert "nothing measured: messages-nvlink" in done.stdout
+    assert time.monotonic() - start < 30

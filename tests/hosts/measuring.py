@@ -20,6 +20,14 @@ SETTINGS = {
 }
 
 
+class CutOffError(Exception):
+    """A run that was ended when its time was over."""
+
+    def __init__(self, records: list[dict]) -> None:
+        super().__init__("its time was over")
+        self.records = records
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--flavour", choices=["mpich", "openmpi"], required=True)
     parser.add_argument("--mpiexec", required=True)
@@ -32,6 +40,7 @@ def run_bench(
     shape: list[str],
     bench: list[str],
     settings: dict[str, str],
+    limit_s: float | None = None,
 ) -> list[dict]:
     """The records. Ends the program where it fails, as it does where a result was wrong."""
     load = round(os.getloadavg()[0], 1)
@@ -40,8 +49,18 @@ def run_bench(
         command += ["--mpiexec", options.mpiexec, "--preload", options.preload, *shape]
         command += ["--", options.bench, *bench, "--json", records.name]
         environment = {**SETTINGS, **os.environ, **settings}
-        done = subprocess.run(command, env=environment, stdout=sys.stderr)
-        if done.returncode != 0:
-            sys.exit(done.returncode)
-        text = Path(records.name).read_text()
-    return [{**json.loads(line), "load_average": load} for line in text.splitlines()]
+        is_over = False
+        try:
+            done = subprocess.run(
+                command, env=environment, stdout=sys.stderr, timeout=limit_s
+            )
+            if done.returncode != 0:
+                sys.exit(done.returncode)
+        except subprocess.TimeoutExpired:
+            is_over = True
+        # Of a run that was cut off the last line may be, too.
+        lines = Path(records.name).read_text().split("\n")[:-1]
+    found = [{**json.loads(line), "load_average": load} for line in lines]
+    if is_over:
+        raise CutOffError(found)
+    return found
