@@ -186,6 +186,8 @@ def measure(options: argparse.Namespace, job: Job, end_s: float) -> list[dict]:
         )
     except CutOffError as error:
         found, why = error.records, ", cut off"
+    except SystemExit as error:  # of this job alone
+        why = f", failed with {error.code}"
     records = [as_record(options, job, one) for one in found if "median_us" in one]
     took_s = time.monotonic() - begun_s
     print(f"{job.name}: {len(records)} records in {took_s:.0f} s{why}", flush=True)
