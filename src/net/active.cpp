@@ -34,11 +34,12 @@ Status ActiveReceive::begin(std::vector<std::byte>& ask) {
   return {StatusCode::network, "active proxy: the receiver's address is too long"};
 }
 
-// Nowhere where the proxy is yet to come.
+// Here, too, where the proxy is yet to come, or is too busy: nobody waits for it.
 Status ActiveReceive::choose() {
   if (port_ == nullptr || !is_for_proxy(to_.where)) return land_here();
   const Status asked = port_->land(to_, number_, landing_at_);
-  return asked.code() == StatusCode::unsupported ? land_here() : asked;
+  if (!asked.ok() && asked.code() != StatusCode::unsupported) return asked;
+  return number_ == 0 ? land_here() : Status();
 }
 
 Status ActiveReceive::land_here() {

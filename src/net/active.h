@@ -93,6 +93,7 @@ class ActiveDesign : public Design {
   bool takes(const Worker&, const device::PointerInfo& where) const final {
     return is_for_proxy(where) || !device::needs_staging(where);
   }
+  bool spends_core() const noexcept final { return true; }
   // What lies on the host needs no proxy.
   bool is_ready(const device::PointerInfo& where) const final;
   Status receive(const Line& line, const Memory& to, std::vector<std::byte>& ask,

@@ -41,4 +41,9 @@ unsigned number_of(const Design& design) {
 
 const Design& fallback_design() { return direct_design(); }
 
+const Design* next_best(const Design& design) {
+  if (&design == &fallback_design()) return nullptr;
+  return design.spends_core() ? &passive_design() : &fallback_design();
+}
+
 }  // namespace accord::net

@@ -65,6 +65,8 @@ class Design {
   virtual const char* path() const noexcept = 0;  // as traces call it
   // Whether a message may lie in such memory, or come there; else it lies in page-locked memory.
   virtual bool takes(const Worker& worker, const device::PointerInfo& where) const = 0;
+  // Whether the proxy moves all of it, which takes a core that others may want.
+  virtual bool spends_core() const noexcept { return false; }
   // Whether a message that lies there may go by it now, as far as this process can tell. Asks for
   // what it lacks (a proxy), which a later message may find.
   virtual bool is_ready(const device::PointerInfo&) const { return true; }
@@ -83,5 +85,7 @@ const Design* design_at(unsigned number);
 unsigned number_of(const Design& design);
 // Goes wherever the network does, from and to any memory.
 const Design& fallback_design();
+// What is tried where a design cannot be had, or has failed; null: `design` is the fallback.
+const Design* next_best(const Design& design);
 
 }  // namespace accord::net

@@ -175,8 +175,8 @@ std::uint32_t bit_of(const Design& design) { return 1U << number_of(design); }
 
 }  // namespace
 
-// What no proxy carries goes straight where UCX reads it, else the usual way: to copy it for UCX is
-// no better than to copy it for the host MPI.
+// What no active proxy carries a passive one holds. What neither does goes straight where UCX reads
+// it, else the usual way: to copy it for UCX is no better than to copy it for the host MPI.
 const Design* Mail::usable(std::uint32_t receiver, const Design& wanted,
                            const device::PointerInfo& where) {
   const auto locked = worker_->lock();
@@ -184,8 +184,9 @@ const Design* Mail::usable(std::uint32_t receiver, const Design& wanted,
     return (failed_[receiver] & bit_of(design)) == 0 && design.is_ready(where);
   };
   if (may_be(wanted)) return &wanted;
-  const Design& other = fallback_design();
-  return may_be(other) && other.takes(*worker_, where) ? &other : nullptr;
+  for (const Design* other = next_best(wanted); other != nullptr; other = next_best(*other))
+    if (other->takes(*worker_, where) && may_be(*other)) return other;
+  return nullptr;
 }
 
 Status Mail::take_room(device::DeviceRuntime* runtime, std::size_t size_bytes,

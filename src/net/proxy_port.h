@@ -65,6 +65,8 @@ class ProxyPort {
 
   // An error that names the node once the holder is gone. A system call.
   virtual Status check() = 0;
+  // No while the proxy, which was at work, has lacked a core. Costs a look at the clock.
+  virtual bool has_core() = 0;
 };
 
 // Null: there is none in this process. Set before messages go, and taken away after them.

@@ -27,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 // What the start of a process takes on a machine that has much to do.
 constexpr std::chrono::seconds kPatience{10};
+// How long messages go without a proxy that lacked a core: one that is tried in vain costs little.
+constexpr std::chrono::seconds kSpared{1};
 // Proxies that a rank starts before it believes that they end at once.
 constexpr int kLaunchesMax = 3;
 
@@ -156,11 +158,13 @@ Status Client::attend() {
   for (bool came = !is_gone_; came;) {
     Packet packet;
     if (!receive_packet(socket_.number(), packet, came).ok()) return gone();
-    if (came && packet.kind == Kind::ended)
+    if (came && packet.kind == Kind::ended) {
       ended_.insert_or_assign(packet.words[0],
                               packet.words[1] == 0 ? Status() : error_in(packet, 1));
-    else if (came)
+      if (packet.words[2] != 0) spared_until_ = Clock::now() + kSpared;
+    } else if (came) {
       answer_ = std::move(packet);
+    }
   }
   while (!is_gone_ && !dropped_.empty()) {
     Packet packet;
@@ -177,6 +181,11 @@ Status Client::attend() {
 Status Client::check() {
   const std::lock_guard locked(mutex_);
   return attend();
+}
+
+bool Client::has_core() {
+  const std::lock_guard locked(mutex_);
+  return Clock::now() >= spared_until_;
 }
 
 Status Client::give(const Packet& packet, bool& sent) {

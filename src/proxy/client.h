@@ -7,6 +7,7 @@
 // Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -60,6 +61,9 @@ class Client {
   const std::vector<std::byte>& worker() const noexcept { return worker_; }
   // That it may use, along with the ranks.
   int cores() const noexcept { return cores_; }
+  // Whether it had a core when it wanted one, of late: what lacks one is asked again after a
+  // moment.
+  bool has_core();
   // This rank, for the proxy.
   std::uint64_t number() const noexcept { return number_; }
 
@@ -96,6 +100,7 @@ class Client {
   int cores_ = 0;
   std::uint64_t number_ = 0;
   bool is_gone_ = false;
+  std::chrono::steady_clock::time_point spared_until_;  // it lacked a core
 };
 
 }  // namespace accord::proxy

@@ -29,12 +29,13 @@ enum class Kind : std::uint32_t {
               // handle needs, if any
   land,       // rank: the same, with nowhere to go: it lands here, at landing_number()
   drop,       // rank: words[0] the number of one of these that is not wanted any more
-  ended,      // proxy, unasked: words[0] that number, [1] a StatusCode; body: what went wrong
+  ended,      // proxy, unasked: words[0] that number, [1] a StatusCode, [2] whether it lacks a core
+              // (core_watch.h); body: what went wrong
   refused,    // proxy: words[0] a StatusCode; body: why
 };
 
 // A rank and a proxy of different installations do not meet in the middle.
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;
 
 struct Packet {
   static constexpr std::size_t kWords = 12;

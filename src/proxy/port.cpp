@@ -159,6 +159,11 @@ Status Port::check() {
   return client_->check();
 }
 
+bool Port::has_core() {
+  const std::lock_guard locked(mutex_);
+  return !proxy_.is_here() || client_->has_core();
+}
+
 std::int64_t Port::process() {
   const std::lock_guard locked(mutex_);
   return proxy_.is_here() ? client_->process() : 0;

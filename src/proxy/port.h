@@ -40,6 +40,7 @@ class Port final : public net::ProxyPort {
   net::Bytes key() const noexcept override { return pool_->key; }
   const std::string& node() const noexcept override { return node_; }
   Status check() override;
+  bool has_core() override;
   // Of the proxy; 0: it has not come.
   std::int64_t process();
 

@@ -233,6 +233,7 @@ void Server::tell_of(const Errands::Ended& ended) {
   packet.kind = Kind::ended;
   packet.words[1] = packet.words[0];
   packet.words[0] = ended.number;
+  packet.words[2] = core_.is_starved() ? 1 : 0;
   if (!tell(*found, std::move(packet))) ::shutdown(found->socket.number(), SHUT_RDWR);
 }
 

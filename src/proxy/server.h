@@ -21,6 +21,7 @@
 #include "net/worker.h"
 #include "node/descriptor.h"
 #include "node/shared_pages.h"
+#include "proxy/core_watch.h"
 #include "proxy/errands.h"
 #include "proxy/packet.h"
 
@@ -94,6 +95,7 @@ class Server {
   std::optional<net::Freight> freight_;
   std::optional<Errands> errands_;
   std::vector<Guest> guests_;
+  CoreWatch core_;  // of the thread that serves
   std::vector<Retired> retired_;
   std::size_t given_bytes_ = 0;
   std::chrono::steady_clock::time_point moved_at_;                 // something in the network

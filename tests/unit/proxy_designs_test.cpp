@@ -4,7 +4,9 @@
 // Messages from device to device of two processes through a proxy: they arrive whole whatever their
 // length, several at once with few chunks, and the death of the proxy is an error of both ends, but
 // only of what is under way: without one they go directly.
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "node/node_number.h"
 #include "proxy_ranks.h"
@@ -201,6 +203,48 @@ TEST_P(Designs, go_directly_where_no_proxy_can_be_started) {
         rank.tell(0);
         return status.ok() && to.bytes() == pattern(kLong, 3);
       });
+}
+
+// A proxy that takes its time to come: its rank receives without it.
+TEST_P(Designs, are_received_while_the_proxy_is_yet_to_come) {
+  run(
+      [](End& end) {
+        Rank rank(end, 0, GetParam());
+        const DeviceBytes from(pattern(kLong, 3));
+        ASSERT_GT(rank.proxy(), 0);
+        const std::uint32_t number = rank.post(from.memory());
+        rank.tell(number);
+        EXPECT_OK(rank.end_of(number));
+        (void)rank.hear();
+      },
+      [](End& end) {
+        const std::string slow = "/tmp/accord_slow_proxy_" + std::to_string(::getpid());
+        std::ofstream(slow) << "#!/bin/sh\nsleep 4\nexec " << proxy_program() << " \"$@\"\n";
+        std::filesystem::permissions(slow, std::filesystem::perms::owner_all);
+        bool right = false;
+        {
+          Rank rank(end, 1, GetParam(), slow);
+          const DeviceBytes to(std::vector<char>(kLong, 'x'));
+          const auto began = std::chrono::steady_clock::now();
+          const Status status = rank.mail->fetch(0, rank.hear(), to.memory());
+          right = status.ok() && to.bytes() == pattern(kLong, 3) &&
+                  std::chrono::steady_clock::now() - began < std::chrono::seconds(3);
+          rank.tell(0);
+        }
+        std::filesystem::remove(slow);
+        return right;
+      });
+}
+
+// What has failed with that rank by an active proxy is held by it, passively.
+TEST_P(Designs, give_way_to_one_that_spends_no_core) {
+  const std::string name = GetParam();
+  const net::Design& design = *net::find_design(name);
+  const net::Design* const next = net::next_best(design);
+  ASSERT_NE(nullptr, next);
+  EXPECT_EQ(name.starts_with("active"), design.spends_core());
+  EXPECT_STREQ(design.spends_core() ? "passive" : "direct", next->name());
+  EXPECT_EQ(nullptr, net::next_best(net::fallback_design()));
 }
 
 // The proxy has room for chunks of its own, but for no pool.

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -393,6 +394,44 @@ TEST_F(Proxy, KeepsTheAnswersOfARankThatDoesNotListen) {
   starts.reset();
   socket.close();
   EXPECT_EQ(0, end_of(proxy));
+}
+
+// As a proxy that says so of one message, and not of the next.
+TEST_F(Proxy, ThatLacksACoreIsSparedForAMoment) {
+  const Meeting meeting = fresh_meeting();
+  node::Descriptor place;
+  ASSERT_OK(take_place(meeting.cookie, meeting.node, place));
+  std::thread stands_in([&] {
+    (void)wait_for(place.number(), POLLIN);
+    node::Descriptor rank(accept4(place.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Packet packet;
+    bool came = false;
+    while (!came && wait_for(rank.number(), POLLIN) &&
+           receive_packet(rank.number(), packet, came).ok()) {
+    }
+    bool sent = false;
+    packet.kind = Kind::welcome;
+    EXPECT_OK(send_packet(rank.number(), packet, sent));
+    packet.kind = Kind::ended;
+    for (const std::uint64_t lacks : {1, 0}) {
+      packet.words = {2 - lacks, 0, lacks};
+      EXPECT_OK(send_packet(rank.number(), packet, sent));
+    }
+    (void)wait_for(rank.number(), POLLIN);  // until the rank goes
+  });
+  std::unique_ptr<Client> client;
+  EXPECT_OK(Client::connect(meeting, client));
+  ASSERT_NE(nullptr, client);
+  EXPECT_TRUE(client->has_core());
+  bool done = false;
+  const auto end = Clock::now() + kSoon;
+  while (!done && Clock::now() < end) EXPECT_OK(client->poll(1, done));
+  EXPECT_FALSE(client->has_core());
+  while (!client->has_core() && Clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(client->has_core());
+  client.reset();
+  stands_in.join();
 }
 
 // The proxy is started later, by a thread, when the program may change its environment.
