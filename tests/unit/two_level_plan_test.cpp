@@ -42,17 +42,34 @@ TEST_P(EveryKind, ends_as_the_collective_says_wherever_the_ranks_are) {
             // Some have nothing.
             for (std::size_t rank = 0; uneven && rank < nodes.size(); ++rank)
               c.call.blocks_bytes.push_back(rank == 0 ? block_bytes : rank % 3 * block_bytes / 2);
-            World world(c);
-            world.run();
-            world.check();
-            if (testing::Test::HasFatalFailure()) return;
-            most_chunks = std::max(most_chunks, world.chunks());
+            for (const bool keeps_own : {false, true}) {
+              c.keeps_own = keeps_own;
+              World world(c);
+              world.run();
+              world.check();
+              if (testing::Test::HasFatalFailure()) return;
+              most_chunks = std::max(most_chunks, world.chunks());
+            }
           }
         }
       }
     }
   }
   EXPECT_GT(most_chunks, 1u);
+}
+
+// Of ranks alone on their nodes none brings down what it has.
+TEST(two_level_plan, keeps_what_a_rank_has_for_itself) {
+  for (const auto& [kind, keepers] :
+       std::map<Kind, std::size_t>{{Kind::allgather, 3}, {Kind::gather, 1}, {Kind::scatter, 1}}) {
+    const Case c{.call = {.kind = kind, .size = 3, .root = 1, .block_bytes = 5000},
+                 .node_numbers = {9, 8, 7},
+                 .keeps_own = true};
+    World world(c);
+    world.run();
+    world.check();
+    EXPECT_EQ(keepers * 5000, world.kept_bytes()) << name_of(c);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(two_level_plan, EveryKind,

@@ -24,6 +24,7 @@ using node::Kind;
 using Bytes = std::vector<unsigned char>;
 
 inline constexpr unsigned char kUntouched = 0xee;
+inline constexpr unsigned char kNothing = 0xdd;
 
 inline unsigned char value(int rank, std::size_t at) {
   return static_cast<unsigned char>(rank * 37 + static_cast<int>(at % 251) + 1);
@@ -35,6 +36,7 @@ struct Case {
   bool in_place = false;
   int leaders_max = INT_MAX;
   std::size_t parcel_bytes = 4096;
+  bool keeps_own = false;
 };
 
 inline std::string name_of(const Case& c) {
@@ -42,7 +44,8 @@ inline std::string name_of(const Case& c) {
   for (const auto node : c.node_numbers) nodes += " " + std::to_string(node);
   return "kind " + std::to_string(static_cast<int>(c.call.kind)) + " root " +
          std::to_string(c.call.root) + " block " + std::to_string(c.call.block_bytes) + " nodes" +
-         nodes + " leaders " + std::to_string(c.leaders_max) + (c.in_place ? " in place" : "");
+         nodes + " leaders " + std::to_string(c.leaders_max) + (c.in_place ? " in place" : "") +
+         (c.keeps_own ? " keeps own" : "");
 }
 
 // All ranks of one call. Reductions add bytes, which is what the sum of uint8 is.
@@ -60,10 +63,12 @@ class World {
       out_.push_back(std::move(out));
       plans_.push_back(std::make_unique<TwoLevelPlan>(c.call, placement_, rank, in_place(rank),
                                                       c.leaders_max, c.parcel_bytes));
+      if (c.keeps_own) plans_.back()->keep_own();
     }
   }
 
   std::size_t chunks() const { return plans_[0]->chunks(); }
+  std::size_t kept_bytes() const { return kept_bytes_; }
   void run() {
     for (std::size_t number = 0; number < chunks(); ++number) {
       chunks_.clear();
@@ -73,6 +78,7 @@ class World {
         chunks_.push_back(plan->chunk(number));
         parcels_.emplace_back(chunks_.back().parcel_bytes, kUntouched);
       }
+      for (int rank = 0; rank < size(); ++rank) keep(rank);
       for (int node = 0; node < placement_.nodes(); ++node)
         move(placement_.on(node), &TwoLevelPlan::Chunk::up);
       send_rounds();
@@ -114,10 +120,24 @@ class World {
   }
   std::size_t total_bytes() const { return first_of(size()); }
 
-  // What the parts say, of what.
+  void keep(int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    const TwoLevelPlan::Own& own = chunks_[index].own;
+    ASSERT_LE(own.in_bytes + own.length_bytes, in_[index].size());
+    ASSERT_LE(own.out_bytes + own.length_bytes, out_[index].size());
+    std::copy_n(in_[index].begin() + static_cast<long>(own.in_bytes), own.length_bytes,
+                out_[index].begin() + static_cast<long>(own.out_bytes));
+    kept_bytes_ += own.length_bytes;
+  }
+
+  // What the parts say, of what. Nobody puts what is from nowhere.
   static Bytes taken(const TwoLevelPlan::Parts& parts, const Bytes& from) {
     Bytes bytes;
     for (const auto& part : parts) {
+      if (part.nowhere()) {
+        bytes.resize(bytes.size() + part.length_bytes, kNothing);
+        continue;
+      }
       EXPECT_LE(part.first_bytes + part.length_bytes, from.size());
       const auto first = from.begin() + static_cast<long>(part.first_bytes);
       bytes.insert(bytes.end(), first, first + static_cast<long>(part.length_bytes));
@@ -283,6 +303,7 @@ class World {
   }
 
   const Case& case_;
+  std::size_t kept_bytes_ = 0;  // of all ranks, what did not go by parcels
   core::Placement placement_;
   std::vector<Bytes> in_;
   std::vector<Bytes> out_;

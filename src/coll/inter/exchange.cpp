@@ -36,6 +36,12 @@ std::size_t parcel_bytes(const CollArgs& args, const NetWay& between) {
   return is_left_to_us && between.way == NetWay::Way::design ? kOffered : args.parcel_bytes;
 }
 
+// And is cut into pieces, which overlap: with one alone nothing does.
+std::size_t message_bytes_min(const NetWay& between) {
+  constexpr std::size_t kOffered = std::size_t{1} << 20;
+  return between.way == NetWay::Way::design ? kOffered : 0;
+}
+
 }  // namespace
 
 TwoLevelExchange::TwoLevelExchange(core::Team& team, const CollArgs& args)
@@ -45,12 +51,13 @@ TwoLevelExchange::TwoLevelExchange(core::Team& team, const CollArgs& args)
       transport_(make_transport(between_, args, *wire_)),
       args_(args),
       plan_(*args.exchange, team.regions.placement, args.rank, args.in_place, args.ways.leaders_max,
-            parcel_bytes(args, between_)),
+            parcel_bytes(args, between_), message_bytes_min(between_)),
       spare_(team.nodes.parcels),
       base_(team.nodes.chunks),
       lane_(team.nodes.lane),
       flights_(std::min(kFlights, plan_.chunks())) {
   team.nodes.chunks += plan_.chunks();
+  if (args_.in_place || ParcelCopy::may_keep(args_.in, args_.out)) plan_.keep_own();
 }
 
 Status TwoLevelExchange::advance(bool& done) {
@@ -163,8 +170,19 @@ Status TwoLevelExchange::begin_up(Flight& flight) {
   const bool gathered_in_place = args_.in_place && args_.exchange->kind == node::Kind::gather;
   begin_local(flight, flight.chunk.up, gathered_in_place ? args_.out : args_.in,
               flight.parcel.end(flight.chunk.parcel_bytes), core::CallEnd::Direction::pack);
+  if (flight.chunk.own.length_bytes != 0) begin_own(flight);
   flight.state = State::up;
   return {};
+}
+
+// With what goes up, if anything does.
+void TwoLevelExchange::begin_own(Flight& flight) {
+  if (!flight.exchange) {
+    flight.local = CollArgs();
+    flight.exchange = std::make_unique<ParcelCopy>(flight.local.in, flight.local.out,
+                                                   core::CallEnd::Direction::pack);
+  }
+  static_cast<ParcelCopy&>(*flight.exchange).keep(args_.in, args_.out, flight.chunk.own);
 }
 
 Status TwoLevelExchange::begin_down(Flight& flight) {

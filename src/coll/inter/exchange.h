@@ -68,6 +68,7 @@ class TwoLevelExchange final : public Exchange {
   Flight& flight_of(std::size_t number) { return flights_[number % flights_.size()]; }
   Status begin_steps(bool& moved);
   Status begin_up(Flight& flight);
+  void begin_own(Flight& flight);
   Status begin_down(Flight& flight);
   void begin_local(Flight& flight, const TwoLevelPlan::Local& local, core::CallEnd in,
                    core::CallEnd out, core::CallEnd::Direction direction);

@@ -21,8 +21,17 @@ void ParcelCopy::stop(bool& done) {
   if (!carrier().copied(ticket_, done).ok()) done = true;
 }
 
+// Of the first end the bytes lie as they are packed.
+bool ParcelCopy::may_keep(const core::CallEnd& in, const core::CallEnd& out) {
+  return in.on_device && out.on_device && in.runtime == out.runtime && in.device == out.device &&
+         !in.shadowed && !out.shadowed && in.present() && out.present() && in.contiguous();
+}
+
 core::CopyBatch ParcelCopy::copies() const {
   core::CopyBatch batch;
+  if (own_.length_bytes != 0)
+    batch.add(kept_out_->copies(core::CallEnd::Direction::unpack, own_.out_bytes, own_.length_bytes,
+                                kept_in_->address(own_.in_bytes)));
   if (!user_.present() || !parcel_.present()) return batch;
   std::size_t first_bytes = 0;
   for (const core::CallEnd::Part& part : parcel_.parts) {

@@ -63,7 +63,8 @@ bool TwoLevelPlan::fits(const node::Call& call, const core::Placement& placement
 }
 
 TwoLevelPlan::TwoLevelPlan(const node::Call& call, const core::Placement& placement, int rank,
-                           bool in_place, int leaders_max, std::size_t parcel_bytes)
+                           bool in_place, int leaders_max, std::size_t parcel_bytes,
+                           std::size_t message_bytes_min)
     : call_(call),
       placement_(placement),
       rank_(rank),
@@ -77,7 +78,8 @@ TwoLevelPlan::TwoLevelPlan(const node::Call& call, const core::Placement& placem
   const std::size_t parcels_bytes = call.block_bytes * volume() / leaders;
   const std::size_t most_bytes = parcel_bytes_max(placement.parcel_bytes(parcel_bytes));
   const std::size_t least_bytes =
-      placement.shares_devices ? kParcelBytesMinInTurns : kParcelBytesMin;
+      std::max(placement.shares_devices ? kParcelBytesMinInTurns : kParcelBytesMin,
+               message_bytes_min * messages_of_parcel());
   const std::size_t wanted_bytes =
       std::min(most_bytes, std::max(least_bytes, divide_up(parcels_bytes, kChunksWanted)));
   share_bytes_ =
@@ -99,6 +101,12 @@ std::size_t TwoLevelPlan::volume() const {
   if (pattern().is_whole()) return 1;
   if (pattern().is_prefix) return most + 1;
   return of_pairs() ? ranks * most : ranks;
+}
+
+// As many as are under way at once with one other node each; the root of a bcast keeps none.
+std::size_t TwoLevelPlan::messages_of_parcel() const {
+  const auto nodes = static_cast<std::size_t>(placement_.nodes());
+  return pattern().from_root && pattern().is_whole() ? nodes - 1 : nodes;
 }
 
 std::size_t TwoLevelPlan::message_bytes() const {
@@ -167,8 +175,45 @@ void TwoLevelPlan::append_all(Parts& parts, Cut cut) const {
   }
 }
 
+// The same without what this rank has for itself.
+void TwoLevelPlan::append_others(Parts& parts, Cut cut) const {
+  for (int node = 0; node < placement_.nodes(); ++node) {
+    for (const int rank : placement_.on(node))
+      append(parts, rank == rank_ ? nowhere(length(rank, cut)) : piece(rank, cut));
+  }
+}
+
+// Of a parcel with the blocks of all ranks, those of other nodes.
+TwoLevelPlan::Parts TwoLevelPlan::around_own(Cut cut) const {
+  const std::size_t before = length_before(node_, cut);
+  const std::size_t own = length_on(node_, cut);
+  Parts made;
+  append(made, {0, before});
+  append(made, nowhere(own));
+  append(made, {before + own, length_of_all(cut) - before - own});
+  return made;
+}
+
+void TwoLevelPlan::keep_own() noexcept {
+  const node::Pattern& what = pattern();
+  const bool has_blocks = what.blocks_in != what.blocks_out && !what.reduces;
+  keeps_own_ = has_blocks && placement_.on(node_).size() == 1 && geometry_.moves(rank_, rank_);
+}
+
+// In place it is there.
+TwoLevelPlan::Own TwoLevelPlan::own(std::size_t chunk) const {
+  if (!keeps_own_ || geometry_.keeps_own_block(rank_, in_place_)) return {};
+  const Cut its = cut(chunk, 0);
+  const std::size_t length_bytes = length(rank_, its);
+  if (length_bytes == 0) return {};  // its block ends before
+  return {.in_bytes = geometry_.place_in(rank_) + its.low,
+          .out_bytes = geometry_.place_out(rank_) + its.low,
+          .length_bytes = length_bytes};
+}
+
 TwoLevelPlan::Chunk TwoLevelPlan::chunk(std::size_t number) const {
   Chunk made;
+  made.own = own(number);
   made.up = up(number);
   made.down = down(number);
   if (is_leader()) made.rounds = rounds(number, made.parcel_bytes);
@@ -178,6 +223,7 @@ TwoLevelPlan::Chunk TwoLevelPlan::chunk(std::size_t number) const {
 TwoLevelPlan::Local TwoLevelPlan::up(std::size_t chunk) const {
   if (pattern().from_root) return is_on_root_node() ? spread_up(chunk) : Local();
   if (of_pairs()) return pairs_up(chunk);
+  if (keeps_own_ && pattern().to_root) return {};
   return pattern().reduces && !pattern().is_prefix ? reduced_up(chunk) : shown_up(chunk);
 }
 
@@ -203,6 +249,11 @@ TwoLevelPlan::Local TwoLevelPlan::spread_up(std::size_t chunk) const {
     const Cut its = cut(chunk, leader);
     const std::size_t share_bytes = length_of_all(its);
     shown += share_bytes;
+    if (keeps_own_) {
+      made.out = around_own(its);
+      append_others(made.in, its);
+      continue;
+    }
     append(made.out, leader == local_rank_ ? Part{0, share_bytes} : nowhere(share_bytes));
     if (rank_ == call_.root) append_all(made.in, its);
   }
@@ -274,6 +325,7 @@ TwoLevelPlan::Local TwoLevelPlan::pairs_up(std::size_t chunk) const {
 TwoLevelPlan::Local TwoLevelPlan::down(std::size_t chunk) const {
   if (pattern().to_root && !is_on_root_node()) return {};
   if (of_pairs()) return pairs_down(chunk);
+  if (keeps_own_ && pattern().from_root) return {};
   if (pattern().is_prefix) return prefixes_down(chunk);
   return pattern().blocks_in ? own_down(chunk) : all_down(chunk);
 }
@@ -284,6 +336,11 @@ TwoLevelPlan::Local TwoLevelPlan::all_down(std::size_t chunk) const {
   for (int leader = 0; leader < leaders_; ++leader) {
     const Cut its = cut(chunk, leader);
     made.blocks_bytes[static_cast<std::size_t>(leader)] = length_of_all(its);
+    if (keeps_own_) {
+      made.in = around_own(its);
+      append_others(made.out, its);
+      continue;
+    }
     if (leader == local_rank_) append(made.in, {0, length_of_all(its)});
     append_all(made.out, its);
   }

@@ -48,8 +48,15 @@ class TwoLevelPlan {
     std::vector<Message> messages;
     std::vector<Reduction> reductions;  // in this order
   };
+  // What a rank has for itself: bytes of what it puts in, and where they go in what it gets out.
+  struct Own {
+    std::size_t in_bytes = 0;
+    std::size_t out_bytes = 0;
+    std::size_t length_bytes = 0;
+  };
   // Of this rank. The parcel is host memory of a leader.
   struct Chunk {
+    Own own;  // goes straight; by the parcel, where there is none
     Local up;
     std::vector<Round> rounds;
     Local down;
@@ -65,9 +72,13 @@ class TwoLevelPlan {
                    std::size_t message_bytes_min);
 
   // `call` is that of all ranks. In place as node::Geometry means it. `leaders_max`: leaders a
-  // node; `parcel_bytes`: of a parcel, about, or kParcelBytesAuto. They outlive the plan.
+  // node; `parcel_bytes`: of a parcel, about, or kParcelBytesAuto; `message_bytes_min`: no more
+  // chunks than leave messages so long, where parcels may be as long. They outlive the plan.
   TwoLevelPlan(const node::Call& call, const core::Placement& placement, int rank, bool in_place,
-               int leaders_max, std::size_t parcel_bytes);
+               int leaders_max, std::size_t parcel_bytes, std::size_t message_bytes_min = 0);
+  // This rank copies what it has for itself straight to where it ends, where it is alone on its
+  // node: down comes only what others have. To be said first, and by that rank alone.
+  void keep_own() noexcept;
 
   std::size_t chunks() const noexcept { return chunks_; }
   int leaders() const noexcept { return leaders_; }
@@ -85,7 +96,8 @@ class TwoLevelPlan {
   const node::Pattern& pattern() const noexcept { return geometry_.pattern(); }
   bool of_pairs() const noexcept { return pattern().blocks_in && pattern().blocks_out; }
   std::size_t parcel_bytes_max(std::size_t parcel_bytes) const;  // as large as it may grow
-  std::size_t volume() const;         // bytes of parcels for each byte of a block
+  std::size_t volume() const;  // bytes of parcels for each byte of a block
+  std::size_t messages_of_parcel() const;
   std::size_t message_bytes() const;  // between two leaders, of all chunks
   Cut cut(std::size_t chunk, int leader) const;
   std::size_t length(int block, Cut cut) const;
@@ -96,6 +108,8 @@ class TwoLevelPlan {
   }
   Part piece(int block, Cut cut) const;
   void append_all(Parts& parts, Cut cut) const;
+  void append_others(Parts& parts, Cut cut) const;
+  Parts around_own(Cut cut) const;
   void append_rows(Parts& parts, Cut cut, std::size_t source) const;
   bool is_on_root_node() const { return node_ == placement_.node(call_.root); }
   bool is_leader() const noexcept { return local_rank_ < leaders_; }
@@ -103,6 +117,7 @@ class TwoLevelPlan {
     return placement_.on(node)[static_cast<std::size_t>(local_rank_)];
   }
 
+  Own own(std::size_t chunk) const;
   Local reduced_up(std::size_t chunk) const;
   Local shown_up(std::size_t chunk) const;
   Local spread_up(std::size_t chunk) const;
@@ -132,6 +147,7 @@ class TwoLevelPlan {
   int node_;
   int local_rank_;
   bool in_place_;
+  bool keeps_own_ = false;
   int leaders_;
   node::Geometry geometry_;
   std::size_t granule_bytes_;
