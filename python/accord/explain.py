@@ -53,6 +53,7 @@ def _nearest(path: str, answer: dict[str, Any]) -> dict[str, Any] | None:
         point
         for point in points
         if (point.get("collective"), point.get("ranks")) == (answer["collective"], answer["ranks"])
+        and not point.get("across_nodes")
     ]
     size = math.log2(max(1, answer["size_bytes"]))
     return min(same, key=lambda one: abs(math.log2(max(1, one["size_bytes"])) - size), default=None)
@@ -152,6 +153,9 @@ def explain(
         console.print(f"the built-in rule would take {answer['rule']}")
     if answer["collective"] != NET_SEND:
         console.print(f"where the ranks are on several nodes: {answer['across_nodes']}")
+    if across := answer.get("table_says_across_nodes"):
+        since = size_text(across["first_bytes"])
+        print(f"for these a table says from {since} on: {across['algorithm']}")
     if says := answer.get("table_says"):
         name = "nothing better than the rule" if says["algorithm"] == "auto" else says["algorithm"]
         found += f" says from {size_text(says['first_bytes'])} on: {name}"

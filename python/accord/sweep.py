@@ -37,6 +37,7 @@ class Planned:
 
     key: Key
     algorithms: tuple[str, ...]
+    across_nodes: bool = False
 
 
 class OutOfTimeError(Exception):
@@ -119,7 +120,7 @@ def measure(
         # What is measured is the rule and what is beside it, whatever is set for programs.
         environment = environment_for(target, ranks)
         environment |= {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
-        if _messages_of(planned) == NET_SEND:
+        if planned[0].across_nodes or _messages_of(planned) == NET_SEND:
             environment["ACCORD_NET_DESIGN"] = RULE
         with bench_command(home, target, ranks, words) as command, log.open("w") as output:
             process = subprocess.Popen(

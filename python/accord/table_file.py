@@ -48,7 +48,7 @@ def with_earlier(table: _Table, path: Path, algorithms: Algorithms) -> _Table:
     known = [row for row in _rows(earlier, "choices") if _is_known(row, algorithms)]
     kept = {_calls(row) for row in known} - {_calls(row) for row in table["choices"]}
     if kept:
-        names = ", ".join(sorted({str(collective) for collective, _ in kept}))
+        names = ", ".join(sorted({str(collective) for collective, _, _ in kept}))
         print(f"accord: what {path} said of other calls stays: {names}", file=sys.stderr)
     rows = [row for row in known if _calls(row) in kept]
     points = [point for point in _rows(earlier, "points") if _calls(point) in kept]
@@ -64,8 +64,8 @@ def _rows(table: _Table, name: str) -> list[_Table]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _calls(row: _Table) -> tuple[str, int]:
-    return str(row.get("collective")), int(row.get("ranks", 0))
+def _calls(row: _Table) -> tuple[str, int, bool]:
+    return str(row.get("collective")), int(row.get("ranks", 0)), bool(row.get("across_nodes"))
 
 
 def _is_known(row: _Table, algorithms: Algorithms) -> bool:

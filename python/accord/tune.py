@@ -46,7 +46,7 @@ from accord.sweep import OutOfTimeError, Planned, Record, State, key_of, measure
 from accord.table_file import check_place, with_earlier, write_table
 from accord.tables import OFF, VARIABLE, file_name, user_dir
 from accord.tuned_machine import TunedMachine
-from accord.verdict import ELEMENT_BYTES, RULE, Key, Point, points_of
+from accord.verdict import ELEMENT_BYTES, RULE, TWO_LEVEL, Key, Point, points_of
 
 # Of the whole time what the timed calls take; the rest is warm-up, verification, starting ranks.
 _TIMED_SHARE = 0.3
@@ -71,8 +71,11 @@ def _sizes(smallest: int, largest: int, factor: int) -> list[int]:
     return sizes
 
 
-def plan_of(home: Home, algorithms: Algorithms, keys: list[Key]) -> list[Planned]:
-    """Beside the rule's every algorithm that such a call can take and that is not the rule's own."""
+def plan_of(
+    home: Home, algorithms: Algorithms, keys: list[Key], across_nodes: bool = False
+) -> list[Planned]:
+    """Beside the rule's every algorithm that such a call can take and that is not the rule's own. Across
+    nodes these are two levels, by what goes between the nodes."""
     names = {key: [name for name in algorithms.of(key.collective) if name != RULE] for key in keys}
     questions = [
         Question(*key[:2], key.block_bytes, asked_as(key.collective, name))
@@ -80,9 +83,10 @@ def plan_of(home: Home, algorithms: Algorithms, keys: list[Key]) -> list[Planned
         for name in names[key]
     ]
     settings = {VARIABLE: OFF, "ACCORD_ALGORITHM": RULE}
-    if any(key.collective == NET_SEND for key in keys):
+    if across_nodes or any(key.collective == NET_SEND for key in keys):
         settings["ACCORD_NET_DESIGN"] = RULE
     answers = iter(explain(home.library, questions, settings))
+    taken, rule = ("across_nodes", "rule_across_nodes") if across_nodes else ("algorithm", "rule")
     planned = []
     for key in keys:
         of_key = [(name, next(answers)) for name in names[key]]
@@ -92,8 +96,11 @@ def plan_of(home: Home, algorithms: Algorithms, keys: list[Key]) -> list[Planned
                 tuple(
                     name
                     for name, answer in of_key
-                    if answer["algorithm"] == name and answer["rule"] != name
+                    if answer[taken] == name
+                    and answer[rule] != name
+                    and (not across_nodes or name.startswith(TWO_LEVEL))
                 ),
+                across_nodes,
             )
         )
     return planned
@@ -149,16 +156,17 @@ class Sweep:
             unclear = [point for point in points_of(mine, paths) if point.unclear]
             unclear.sort(key=Point.doubt, reverse=True)
             fit = int(max(0.0, self.left_s()) * _TIMED_SHARE * 2 / seconds)
-            again = [_contest(point) for point in unclear[:fit]]
+            again = [_contest(point, planned[0].across_nodes) for point in unclear[:fit]]
             if not again:
                 return
             self.run("unclear points", again, seconds)
 
 
-def _contest(point: Point) -> Planned:
+def _contest(point: Point, across_nodes: bool) -> Planned:
     """The point again, without what is too slow to win."""
     near = [one for one in point.candidates if one.low < _CONTEST * point.chosen.ratio]
-    return Planned(point.key, tuple(one.algorithm for one in near if one.algorithm != RULE))
+    names = tuple(one.algorithm for one in near if one.algorithm != RULE)
+    return Planned(point.key, names, across_nodes)
 
 
 def _summarize(points: list[Point], path: Path, signature: str) -> None:
@@ -286,6 +294,13 @@ def tune(
     mpiexec: Annotated[
         str | None, typer.Option(metavar="PATH", help="Measure with the MPI of this launcher.")
     ] = None,
+    across_nodes: Annotated[
+        bool,
+        typer.Option(
+            "--across-nodes",
+            help="The ranks are on several nodes: measure what goes between these.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the points instead of measuring them.")
     ] = False,
@@ -302,7 +317,7 @@ def tune(
     [bold]accord tune allreduce alltoall --ranks 4 --budget 120[/bold]
     """
     home = find_home()
-    machine = TunedMachine(home)
+    machine = TunedMachine(home, across_nodes)
     if records:
         read = _read_records(records, machine)
         points = points_of(read, machine.paths)
@@ -324,7 +339,7 @@ def tune(
     keys += [Key(name, SEND_RANKS, size) for name in names if name in MESSAGES for size in sizes]
     machine.share((key.ranks, machine.sharing_of(key)) for key in keys)
     path = _path_of(machine, output)
-    planned = plan_of(home, machine.algorithms, keys)
+    planned = plan_of(home, machine.algorithms, keys, across_nodes)
     if dry_run:
         for point in planned:
             print(*point.key, *point.algorithms)

@@ -38,8 +38,9 @@ COLLECTIVES = [
 class TunedMachine:
     """What there is to tune, and what a table says of it."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, across_nodes: bool = False) -> None:
         self._told = read_info(home.library)
+        self._across_nodes = across_nodes  # its table is for ranks on several nodes
         self.sharing = Sharing.NONE  # until share has been called
         self.facts = machine_of(self._told)
         self.algorithms = read_algorithms(home.library)
@@ -120,12 +121,13 @@ class TunedMachine:
             return given
         of_message = self.sharing_of(Key(SEND, SEND_RANKS, 0))
         fits = all(self.sharing_of(Key("", ranks, 0)) is of_message for ranks in counts)
-        return [name for name in COLLECTIVES if name != SEND or fits]
+        return [name for name in COLLECTIVES if name != SEND or (fits and not self._across_nodes)]
 
     def header(self, mpi: str) -> Record:
         """Records under another one are of something else."""
         signature = self.facts["signature"]
-        return {"signature": signature, "mpi": mpi, "settings": self._settings()}
+        header = {"signature": signature, "mpi": mpi, "settings": self._settings()}
+        return header | ({"across_nodes": True} if self._across_nodes else {})
 
     def table(self, mpi: str, points: list[Point]) -> dict[str, Any]:
         libraries = self.facts["libraries"] | self._collective_libraries
@@ -137,8 +139,8 @@ class TunedMachine:
             "settings": self._settings(),
             "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "command": shlex.join(["accord", *sys.argv[1:]]),
-            "choices": choices_of(points),
-            "points": [measured_of(point) for point in points],
+            "choices": choices_of(points, self._across_nodes),
+            "points": [measured_of(point, self._across_nodes) for point in points],
         }
 
     def _settings(self) -> dict[str, str]:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from accord.algorithms import MEASURED_AS, NET_PATHS, NET_SEND
+from accord.algorithms import MEASURED_AS, MESSAGES, NET_PATHS, NET_SEND
 
 RULE = "auto"  # what the built-in rule takes
+TWO_LEVEL = "two-level"  # how what goes between nodes begins
+_TWO_LEVEL_BY_PAIRS = "two-level-pairs"  # and what accord_last_path says where it goes pair by pair
 # An algorithm must be better than the rule's by more than this, beyond all doubt, to take its place.
 TOLERANCE = 0.02
 # Of a ratio that was not measured pair by pair: two runs of one program differ so much.
@@ -158,8 +160,10 @@ def _why_none(name: str, record: Mapping[str, Any], paths: Mapping[str, str]) ->
         return str(record.get("fault", "its result was not verified"))
     if name != RULE and name not in paths:
         return "no algorithm of this Accord"
-    if name != RULE and record.get("path") != paths[name]:
-        return f"its calls went by {record.get('path')}"
+    if name != RULE:
+        path = str(record.get("path"))
+        if path.replace(_TWO_LEVEL_BY_PAIRS, TWO_LEVEL, 1) != paths[name]:
+            return f"its calls went by {path}"
     return ""
 
 
@@ -186,7 +190,7 @@ def _candidate_of(
     )
 
 
-def choices_of(points: Iterable[Point]) -> list[dict[str, Any]]:
+def choices_of(points: Iterable[Point], across_nodes: bool = False) -> list[dict[str, Any]]:
     """The rows of a table: by collective and ranks, ranges that meet halfway between sizes.
 
     What is far longer than anything measured goes by the rule, whatever was the best before.
@@ -195,7 +199,12 @@ def choices_of(points: Iterable[Point]) -> list[dict[str, Any]]:
     for point in points:
         rows.setdefault((point.key.collective, point.key.ranks), []).append(point)
     return [
-        {"collective": collective, "ranks": ranks, "ranges": _ranges_of(row)}
+        {
+            "collective": collective,
+            "ranks": ranks,
+            **_place(collective, across_nodes),
+            "ranges": _ranges_of(row),
+        }
         for (collective, ranks), row in sorted(rows.items())
     ]
 
@@ -229,12 +238,18 @@ def _rounded(ratios: Mapping[str, float]) -> dict[str, float]:
     return {operation: round(ratio, 4) for operation, ratio in ratios.items()}
 
 
-def measured_of(point: Point) -> dict[str, Any]:
+def _place(collective: str, across_nodes: bool) -> dict[str, bool]:
+    """What messages are for says their name."""
+    return {"across_nodes": True} if across_nodes and collective not in MESSAGES else {}
+
+
+def measured_of(point: Point, across_nodes: bool = False) -> dict[str, Any]:
     """A point as the table keeps it, for `accord explain` and for other choices later."""
     key = point.key
     return {
         "collective": key.collective,
         "ranks": key.ranks,
+        **_place(key.collective, across_nodes),
         "size_bytes": key.block_bytes,
         "chosen": point.chosen.algorithm,
         "candidates": [

@@ -75,6 +75,8 @@ enum class Origin { setting, info, table, rule };
 struct Asked {
   Variant variant;
   Origin origin = Origin::rule;
+  // What a table wants between the nodes, where the ranks are on several and nothing names it.
+  NetWay between{};
 
   bool is(const Algorithm& algorithm) const noexcept { return variant.is(algorithm); }
   bool is_automatic() const noexcept { return variant.algorithm == nullptr; }
@@ -121,6 +123,8 @@ struct DeviceWays {
   // Then what goes between the nodes, where the ranks can: by a transport, from so many bytes on.
   NetWay between{};
   std::size_t offer_bytes = 0;
+  bool spares_cores =
+      false;  // nobody has asked for it by name: an active proxy is only for idle ones
 
   bool wants_host_regions(bool takes_turns) const noexcept {
     return by_host_regions == ByHost::always ||

@@ -36,6 +36,8 @@ struct HostOps {
   // By a design of net/designs.def, with names that go over that wire. Empty where some rank of the
   // job cannot.
   std::function<std::unique_ptr<Transport>(unsigned design, core::Wire& wire)> make_transport;
+  // Whether the proxy of this node has a core that nobody misses; empty: nobody knows, so it has.
+  std::function<bool()> has_idle_core;
   // Which ranks share a node, where the job knows: wherever they have wires. Tells nobody anything.
   std::function<core::Placement()> placement;
   // Empty where chunks of the host MPI's call are no use. Starts it on `length_bytes` bytes; `in`

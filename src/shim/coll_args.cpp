@@ -141,6 +141,7 @@ coll::CollArgs common_args(const Outline& outline, const CommState& state, MPI_C
       made.host.make_transport = [](unsigned design, core::Wire& wire) {
         return std::make_unique<coll::NetTransport>(net_mail(), *net::design_at(design), wire);
       };
+      made.host.has_idle_core = has_idle_core;
     }
     made.host.placement = [comm, size = state.size] { return placement_of(comm, size); };
   }

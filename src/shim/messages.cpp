@@ -323,7 +323,7 @@ const net::Design* design_of_message(MPI_Comm comm, const core::StagedBuffer& bu
   const coll::NetWay way = coll::outcome(size_bytes, asked,
                                          {.is_reached = net_messages().reaches(buffer),
                                           .has_rdma = device::rdma_adapter_on_machine(),
-                                          .has_idle_core = messaging.has_idle_core});
+                                          .has_idle_core = has_idle_core()});
   return way.way == coll::NetWay::Way::design ? net::design_at(way.design) : nullptr;
 }
 

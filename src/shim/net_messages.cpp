@@ -190,6 +190,11 @@ void leave_net_messages() {
 p2p::NetMessages& net_messages() { return *net().messages; }
 net::Mail& net_mail() { return *net().mail; }
 
+bool has_idle_core() {
+  net::ProxyPort* const port = net::proxy_port();
+  return messaging.has_idle_core && (port == nullptr || port->has_core());
+}
+
 int net_rank(MPI_Comm comm, int rank) {
   CommState* const state = comm_state(comm);
   if (state == nullptr) return -1;

@@ -21,6 +21,8 @@ void leave_net_messages();
 // Only where messaging.net_joined.
 p2p::NetMessages& net_messages();
 net::Mail& net_mail();
+// For the proxy of this node, as far as is known now.
+bool has_idle_core();
 
 // The rank in MPI_COMM_WORLD of a rank of `comm` (of the remote group: none) on another node, or
 // -1.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/config.h"
+#include "coll/inter/transports.h"
 #include "coll/select/selection.h"
 
 namespace accord::coll {
@@ -59,6 +60,40 @@ TEST(net_selection, collectives_go_by_the_same_designs) {
   }
 }
 
+// What a table says of ranks on several nodes is for these alone.
+TEST(net_selection, a_table_says_what_goes_between_nodes) {
+  Table table;
+  ASSERT_TRUE(Table::parse(R"({"format": "accord-table", "schema": 1,
+    "machine": {"runtime": "host"}, "choices": [
+    {"collective": "bcast", "ranks": 4, "ranges": [{"first_bytes": 0, "algorithm": "node-direct"}]},
+    {"collective": "bcast", "ranks": 4, "across_nodes": true, "ranges": [
+      {"first_bytes": 0, "algorithm": "auto"},
+      {"first_bytes": 100000, "algorithm": "two-level-passive"},
+      {"first_bytes": 8000000, "algorithm": "two-level"}]}]})",
+                           table)
+                  .ok());
+  EXPECT_TRUE(table.has_design());
+  const Sources sources{.table = &table};
+  const auto of = [&](std::size_t bytes, bool one_node) {
+    const Question question{
+        .kind = node::Kind::bcast, .ranks = 4, .size_bytes = bytes, .longest_bytes = bytes};
+    return std::string(name_of(outcome(question, asked_for(sources, node::Kind::bcast, 4, bytes),
+                                       {.one_node = one_node, .has_rdma = true})));
+  };
+  EXPECT_EQ(of(200000, true), "node-direct");
+  if (is("auto")) {
+    EXPECT_EQ(of(200000, false), "two-level-passive");
+    EXPECT_EQ(of(9000000, false), "two-level");
+  }
+  if (is("host")) EXPECT_EQ(of(200000, false), of(9000000, false));
+  Table wrong;
+  EXPECT_FALSE(Table::parse(R"({"format": "accord-table", "schema": 1,
+    "machine": {"runtime": "host"}, "choices": [{"collective": "bcast", "ranks": 2,
+    "across_nodes": true, "ranges": [{"first_bytes": 0, "algorithm": "inbox"}]}]})",
+                            wrong)
+                   .ok());
+}
+
 TEST(net_selection, a_name_for_collectives_makes_the_job_ready_for_designs) {
   std::string problem;
   const auto by_name = AlgorithmChoice::parse("alltoall:two-level-active1", problem);
@@ -74,6 +109,25 @@ TEST(net_selection, a_name_for_collectives_makes_the_job_ready_for_designs) {
                            table)
                   .ok());
   EXPECT_TRUE(table.has_design());
+}
+
+// A table has no say in what else the machine does.
+TEST(net_selection, collectives_by_table_spend_no_core_that_is_missed) {
+  const core::Placement placement = core::Placement::of(std::vector<std::uint64_t>{1, 2});
+  const auto way = [&](Origin origin, bool has_core) {
+    const Question question{
+        .kind = node::Kind::bcast, .ranks = 2, .size_bytes = 1 << 20, .longest_bytes = 1 << 20};
+    CollArgs args;
+    args.ways = device_ways(question, {find_algorithm("two-level-active1").value(), origin});
+    args.host.make_transport = [](unsigned, core::Wire&) { return nullptr; };
+    args.host.has_idle_core = [=] { return has_core; };
+    return name_of(between_nodes(args, placement));
+  };
+  if (is("host")) GTEST_SKIP();
+  EXPECT_STREQ(way(Origin::table, true), "active1");
+  EXPECT_STREQ(way(Origin::table, false), "passive");
+  EXPECT_STREQ(way(Origin::setting, false), "active1");
+  EXPECT_STREQ(way(Origin::info, false), "active1");
 }
 
 TEST(net_selection, auto_is_direct_where_an_adapter_reaches_the_memory) {

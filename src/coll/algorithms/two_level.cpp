@@ -43,13 +43,23 @@ bool has_designs() {
   return may_be;
 }
 
+// A table says what goes between the nodes, and nobody else does.
+bool is_for_table(const Asked& asked) {
+  const std::string& setting = config().net_design;
+  const bool is_wish = asked.origin == Origin::setting || asked.origin == Origin::info;
+  return asked.between != NetWay() && !is_wish && (setting == "table" || setting == "auto");
+}
+
 // A design by name is for any size that is worth a message of its own.
 void choose_between(const Asked& asked, DeviceWays& ways) {
   const bool is_named = asked.is(*kThis) && asked.variant.between != NetWay();
+  const bool by_table = !is_named && is_for_table(asked);
   ways.between = !has_designs() ? NetWay{NetWay::Way::staged}
                  : is_named     ? asked.variant.between
+                 : by_table     ? asked.between
                                 : transport_by_setting();
-  ways.offer_bytes = is_named ? 1 : config().net_bytes;
+  ways.offer_bytes = is_named || by_table ? 1 : config().net_bytes;
+  ways.spares_cores = by_table || asked.origin == Origin::table;
 }
 
 // Of a call that may go through regions on each node. Pair by pair each rank says whether it has a
@@ -66,7 +76,7 @@ bool offer(const Question& question, const Asked& asked, DeviceWays& ways) {
   // Many nodes cut a message into parts that are not worth a message each: then it goes another
   // way, unless somebody has asked for this one.
   constexpr std::size_t kWorthIt = std::size_t{16} << 10;
-  const bool is_wanted = asked.is(*kThis);
+  const bool is_wanted = asked.is(*kThis) || is_for_table(asked);
   ways.message_bytes_min = is_wanted ? 0 : kWorthIt;
   const int leaders_max = asked.variant.one_leader ? 1 : INT_MAX;
   const bool is_on = config().two_level_bytes != 0;

@@ -10,8 +10,11 @@ namespace accord::coll {
 
 NetWay between_nodes(const CollArgs& args, const core::Placement& placement) {
   if (!args.host.make_transport) return {NetWay::Way::staged};
-  const NetWay& asked = args.ways.between;
-  return asked != NetWay() ? asked : transport_by_network(placement.has_rdma);
+  NetWay way = args.ways.between;
+  if (way == NetWay()) way = transport_by_network(placement.has_rdma);
+  const bool lacks_core =
+      args.ways.spares_cores && args.host.has_idle_core && !args.host.has_idle_core();
+  return lacks_core ? without_core(way) : way;
 }
 
 std::unique_ptr<Transport> make_transport(const NetWay& between, const CollArgs& args,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// What the inter-node step of a call goes by: the wire alone, or a transport (transport.h). All of
-// it follows from what is equal on all ranks.
+// What the inter-node step of a call goes by: the wire alone, or a transport (transport.h). Which
+// of the two follows from what is equal on all ranks. By which design it sends is each rank's own
+// business: one whose node has no core for an active proxy does without.
 #pragma once
 
 #include <memory>

@@ -97,10 +97,9 @@ void add_problems(Json& answer, const std::string& problem) {
 }
 
 template <class Range>
-void add_range(Json& answer, const Range* range) {
+void add_range(Json& answer, const Range* range, const char* key = "table_says") {
   if (range != nullptr)
-    answer["table_says"] = {{"first_bytes", range->first_bytes},
-                            {"algorithm", name_of(range->algorithm)}};
+    answer[key] = {{"first_bytes", range->first_bytes}, {"algorithm", name_of(range->algorithm)}};
 }
 
 std::string text_of(const Json& answer) {
@@ -202,21 +201,20 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
                           .longest_bytes = size_bytes,
                           .can_be_cut = can_be_cut(*kind)};
   const Reach node{.packets = devices_take_packets(), .in_turns = take_long_turns(ranks)};
+  const Reach nodes{.one_node = false, .has_rdma = device::rdma_adapter_on_machine()};
   const Variant variant = outcome(question, asked, node);
-  Json answer = {
-      {"collective", collective},
-      {"ranks", ranks},
-      {"size_bytes", size_bytes},
-      {"algorithm", name_of(variant)},
-      {"as_asked", asked.is_automatic() || asked.is(*variant.algorithm)},
-      {"across_nodes",
-       name_of(outcome(question, asked,
-                       {.one_node = false, .has_rdma = device::rdma_adapter_on_machine()}))},
-      {"asked", name_of(asked.variant)},
-      {"origin", name_of(asked.origin)},
-      {"reason", reason_of(asked.origin, kRuleOfCollectives)},
-      {"rule", name_of(outcome(question, Asked{}, node))},
-      {"table", config().table}};
+  Json answer = {{"collective", collective},
+                 {"ranks", ranks},
+                 {"size_bytes", size_bytes},
+                 {"algorithm", name_of(variant)},
+                 {"as_asked", asked.is_automatic() || asked.is(*variant.algorithm)},
+                 {"across_nodes", name_of(outcome(question, asked, nodes))},
+                 {"asked", name_of(asked.variant)},
+                 {"origin", name_of(asked.origin)},
+                 {"reason", reason_of(asked.origin, kRuleOfCollectives)},
+                 {"rule", name_of(outcome(question, Asked{}, node))},
+                 {"rule_across_nodes", name_of(outcome(question, Asked{}, nodes))},
+                 {"table", config().table}};
   add_problems(answer, problem);
   // Which operations and types a library has, only the call itself tells.
   if (asked.variant.library != nullptr) {
@@ -225,6 +223,7 @@ std::string explain_text(const std::string& collective, int ranks, std::size_t s
     answer["otherwise"] = name_of(outcome(question, without, node));
   }
   add_range(answer, table.find(*kind, ranks, size_bytes));
+  add_range(answer, table.find_across(*kind, ranks, size_bytes), "table_says_across_nodes");
   return text_of(answer);
 }
 

@@ -84,9 +84,17 @@ Asked asked_for(const Sources& sources, Kind kind, int ranks, std::size_t size_b
     return {wanted, Origin::info};
   // Where calls go pair by pair no size is common to all ranks.
   if (sources.table == nullptr || node::goes_by_pairs(kind)) return {};
+  Asked asked;
+  const Table::Range* const across = sources.table->find_across(kind, ranks, size_bytes);
+  if (across != nullptr && across->algorithm != Variant())
+    asked.between = across->algorithm.between.way == NetWay::Way::automatic
+                        ? NetWay{NetWay::Way::staged}
+                        : across->algorithm.between;
   const Table::Range* const range = sources.table->find(kind, ranks, size_bytes);
-  if (range == nullptr || range->algorithm == Variant()) return {};
-  return {range->algorithm, Origin::table};
+  if (range == nullptr || range->algorithm == Variant()) return asked;
+  asked.variant = range->algorithm;
+  asked.origin = Origin::table;
+  return asked;
 }
 
 bool can_be_cut(Kind kind) {
@@ -103,7 +111,7 @@ DeviceWays device_ways(const Question& question, const Asked& wish) {
   // What cannot be as asked goes by the rule.
   const bool has_it = wish.is_automatic() || wish.variant.algorithm->has(question.kind);
   const bool can_be = has_it && (!wish.is(algorithms::chunks) || question.can_be_cut);
-  const Asked asked = can_be ? wish : Asked{.origin = wish.origin};
+  const Asked asked = can_be ? wish : Asked{.origin = wish.origin, .between = wish.between};
   DeviceWays ways{.offered = 0};
   if (asked.for_host()) return ways;
   const auto registry = all_of_registry();
@@ -198,13 +206,13 @@ NetWay way_by_rule(std::size_t size_bytes, const NetFacts& facts) {
   return find_net_way(name).value_or(NetWay{NetWay::Way::staged});
 }
 
-// The proxies of active designs spend a core each, which somebody else would miss.
+}  // namespace
+
+// The proxies of active designs spend a core each.
 NetWay without_core(const NetWay& way) {
   const bool spends = std::string_view(name_of(way)).starts_with("active");
   return spends ? find_net_way("passive").value_or(way) : way;
 }
-
-}  // namespace
 
 AskedNetMessage asked_for_net_message(const Sources& sources, std::size_t size_bytes) {
   const NetWay by_rule;

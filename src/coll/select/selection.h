@@ -78,6 +78,8 @@ NetWay outcome(std::size_t size_bytes, const AskedNetMessage& asked, const NetFa
 // ACCORD_NET_DESIGN says; automatic: by what the network is like.
 NetWay transport_by_setting();
 NetWay transport_by_network(bool has_rdma);
+// The same without a proxy that spends a core, where somebody else would miss it.
+NetWay without_core(const NetWay& way);
 // Whether some message, or what goes between nodes in a collective, may have to go by a design.
 bool may_go_by_design(const Sources& sources);
 

@@ -101,13 +101,21 @@ struct TableReader {
       return read_messages<MessageWay>(given, name, count, find_message_way, table.messages_);
     if (name == kNetMessages)
       return read_messages<NetWay>(given, name, count, find_net_way, table.net_messages_);
+    const json* const across = member(given, "across_nodes");
+    const bool is_across = across != nullptr && across->is_boolean() && across->get<bool>();
+    std::vector<Table::Row>& rows = is_across ? table.across_ : table.rows_;
     Table::Row row{*kind, count, {}};
     ACCORD_TRY(read_ranges<Variant>(given, name, count, find_algorithm, row.ranges));
-    const bool again = std::ranges::any_of(table.rows_, [&](const Table::Row& other) {
+    const bool again = std::ranges::any_of(rows, [&](const Table::Row& other) {
       return other.kind == row.kind && other.ranks == row.ranks;
     });
     if (again) return bad(fmt::format("{} among {} stands there twice", name, row.ranks));
-    table.rows_.push_back(std::move(row));
+    const bool is_other = std::ranges::any_of(row.ranges, [](const Table::Range& range) {
+      return range.algorithm != Variant() && !range.algorithm.is(algorithms::two_level);
+    });
+    if (is_across && is_other)
+      return bad(fmt::format("{} among {}: only two levels go across nodes", name, row.ranks));
+    rows.push_back(std::move(row));
     return {};
   }
 
@@ -165,11 +173,21 @@ const Range* range_of(const std::vector<Range>& ranges, std::size_t size_bytes) 
 
 }  // namespace
 
-const Table::Range* Table::find(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept {
-  for (const Row& row : rows_) {
+const Table::Range* Table::find_in(const std::vector<Row>& rows, node::Kind kind, int ranks,
+                                   std::size_t size_bytes) noexcept {
+  for (const Row& row : rows) {
     if (row.kind == kind && row.ranks == ranks) return range_of(row.ranges, size_bytes);
   }
   return nullptr;
+}
+
+const Table::Range* Table::find(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept {
+  return find_in(rows_, kind, ranks, size_bytes);
+}
+
+const Table::Range* Table::find_across(node::Kind kind, int ranks,
+                                       std::size_t size_bytes) const noexcept {
+  return find_in(across_, kind, ranks, size_bytes);
 }
 
 const Table::MessageRange* Table::find_message(std::size_t size_bytes) const noexcept {
@@ -182,22 +200,26 @@ const Table::NetRange* Table::find_net_message(std::size_t size_bytes) const noe
 
 bool Table::has_design() const noexcept {
   const auto by_design = [](const NetWay& way) { return way.way == NetWay::Way::design; };
+  const auto has_some = [&](const Row& row) {
+    return std::ranges::any_of(row.ranges, by_design,
+                               [](const Range& range) { return range.algorithm.between; });
+  };
   return std::ranges::any_of(net_messages_, by_design, &NetRange::algorithm) ||
-         std::ranges::any_of(rows_, [&](const Row& row) {
-           return std::ranges::any_of(row.ranges, by_design,
-                                      [](const Range& range) { return range.algorithm.between; });
-         });
+         std::ranges::any_of(rows_, has_some) || std::ranges::any_of(across_, has_some);
 }
 
 std::uint64_t Table::hash() const noexcept {
   std::uint64_t hash = 14695981039346656037ull;
   const auto mix = [&hash](std::uint64_t word) { hash = (hash ^ word) * 1099511628211ull; };
-  for (const Row& row : rows_) {
-    mix(static_cast<std::uint64_t>(row.kind));
-    mix(static_cast<std::uint64_t>(row.ranks));
-    for (const auto& [first_bytes, algorithm] : row.ranges) {
-      mix(first_bytes);
-      hash = mixed(hash, name_of(algorithm));
+  for (const std::vector<Row>* rows : {&rows_, &across_}) {
+    mix(rows->size());
+    for (const Row& row : *rows) {
+      mix(static_cast<std::uint64_t>(row.kind));
+      mix(static_cast<std::uint64_t>(row.ranks));
+      for (const auto& [first_bytes, algorithm] : row.ranges) {
+        mix(first_bytes);
+        hash = mixed(hash, name_of(algorithm));
+      }
     }
   }
   for (const auto& [first_bytes, way] : messages_) {

@@ -40,6 +40,8 @@ class Table {
 
   // The range that `size_bytes` lies in; null where the table says nothing of such calls.
   const Range* find(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept;
+  // The same where they are on several nodes.
+  const Range* find_across(node::Kind kind, int ranks, std::size_t size_bytes) const noexcept;
   // The same of messages within a node, and of those between nodes.
   const MessageRange* find_message(std::size_t size_bytes) const noexcept;
   const NetRange* find_net_message(std::size_t size_bytes) const noexcept;
@@ -49,7 +51,7 @@ class Table {
   // Equal on two ranks exactly when both choose alike.
   std::uint64_t hash() const noexcept;
   bool empty() const noexcept {
-    return rows_.empty() && messages_.empty() && net_messages_.empty();
+    return rows_.empty() && across_.empty() && messages_.empty() && net_messages_.empty();
   }
   // The device runtime that it was measured with.
   const std::string& runtime() const noexcept { return runtime_; }
@@ -61,8 +63,11 @@ class Table {
     std::vector<Range> ranges;  // in the order of their sizes, the first from 0 on
   };
   friend struct TableReader;
+  static const Range* find_in(const std::vector<Row>& rows, node::Kind kind, int ranks,
+                              std::size_t size_bytes) noexcept;
 
   std::vector<Row> rows_;
+  std::vector<Row> across_;             // of ranks on several nodes: two levels, or as nobody asks
   std::vector<MessageRange> messages_;  // as those of a row
   std::vector<NetRange> net_messages_;
   std::string runtime_;
