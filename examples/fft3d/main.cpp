@@ -35,12 +35,13 @@ const char* const kHelp =
     "                     of copies in memory of the CPU (alltoallv)\n"
     "  --repeats N        pairs of transforms that are measured (20)\n"
     "  --memory MEMORY    cuda, accord (accord_malloc), host, or auto, the first that there is\n"
+    "                     (auto). Of several ranks have one after the other, in turns\n"
     "Of size, grid, type and reshape there may be several, with commas between them.\n";
 
 struct Problems {
   std::vector<Problem> cases;
   int repeats = 0;
-  std::string memory;
+  app::Words memories;  // of rank 0, of rank 1, ...; then again
 };
 
 std::array<int, 2> read_grid(const std::string& word, int ranks) {
@@ -67,7 +68,7 @@ Problems read(int argc, char** argv, int ranks) {
                               {"--repeats", "20"},
                               {"--memory", "auto"}});
   Problems problems;
-  problems.memory = options.word("--memory", {"auto", "cuda", "accord", "host"});
+  problems.memories = options.several("--memory", {"auto", "cuda", "accord", "host"});
   problems.repeats = options.number("--repeats");
   const app::Words hows =
       options.several("--reshape", {"alltoallv", "alltoallw", "messages", "staged"});
@@ -130,7 +131,8 @@ void report(const Problem& problem, const std::string& memory, int repeats, cons
 }
 
 // Whether all is right.
-bool solve(const Problem& problem, Device& device, int repeats, bool reports) {
+bool solve(const Problem& problem, Device& device, const std::string& memory, int repeats,
+           bool reports) {
   Transform3d transform(device, MPI_COMM_WORLD, problem);
   const std::size_t doubles = transform.points().elements() * (problem.real ? 1 : 2);
   Array<double> points(device, doubles);
@@ -144,16 +146,20 @@ bool solve(const Problem& problem, Device& device, int repeats, bool reports) {
   // Other points than those before, or what an exchange fails to bring would still lie there.
   errors.definition = checker.definition(points, waves);
   errors.round_trip = checker.round_trip(waves, returned);
-  if (reports) report(problem, device.name(), repeats, times, errors);
+  if (reports) report(problem, memory, repeats, times, errors);
   return errors.are_small();
 }
 
 bool solve_all(const Problems& problems, int rank) {
+  const app::Words& memories = problems.memories;
   const std::unique_ptr<Device> device =
-      open_device(problems.memory, app::rank_in_node(MPI_COMM_WORLD));
+      open_device(memories[static_cast<std::size_t>(rank) % memories.size()],
+                  app::rank_in_node(MPI_COMM_WORLD));
+  std::string memory = device->name();
+  for (std::size_t i = 1; i < memories.size(); ++i) memory += " and " + memories[i];
   bool correct = true;
   for (const Problem& problem : problems.cases)
-    correct = solve(problem, *device, problems.repeats, rank == 0) && correct;
+    correct = solve(problem, *device, memory, problems.repeats, rank == 0) && correct;
   return correct;
 }
 
