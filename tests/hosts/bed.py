@@ -3,15 +3,18 @@
 # Copyright 2026 The Accord authors
 """Makes the records of the bed where copies cost (docs/multi-node.md), of every machine, in minutes.
 
-A job is one machine of machines.def and one kind of traffic between two hosts (hosts.py): messages, or
-Accord's own collectives, with one rank a host or two. All ways of a job take turns in one program, so that
-what else the machine does meets all alike. `auto` is what Accord chooses; `host` its two levels with messages
-of the host MPI between the nodes; `staged` the host MPI's own call between two copies; then the designs.
+A job is one machine of machines.def and one kind of traffic between two hosts (hosts.py): messages;
+Accord's own collectives, with one rank a host or two; the Fourier transform of examples/fft3d (--fft3d), all
+points on devices, or those of every other rank. All ways of a job take turns in one program, so that what
+else the machine does meets all alike; transforms have one each. `auto` is what Accord chooses by its rule;
+`tuned`, measured behind, what it chooses with the table that `accord tune` makes of such records; `host` its
+two levels with messages of the host MPI between the nodes; `staged` the host MPI's own call between two
+copies; then the designs.
 
 The network of every machine is slowed to --network, and all copies by the same factor. Jobs run beside each
 other, each with cores of its own. Records go to DIRECTORY/WHAT-MACHINE.jsonl, in place of what is there.
 After --minutes what still runs is cut off, with what it has measured; the last lines say what is missing, and
-where `auto` is not the fastest.
+where `auto` or `tuned` is not within 5 % of the fastest.
 """
 
 from __future__ import annotations
@@ -20,20 +23,28 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+from accord.algorithms import NET_SEND, as_table_names
+from accord.verdict import RULE, choices_of, points_of
 from designs import MESSAGES, OWN_COLLECTIVES, PATIENCE_MS, networks
-from measuring import CutOffError, add_arguments, run_bench
+from measuring import CutOffError, add_arguments, run, run_bench
 
 DESIGNS = ["direct", "passive", "active1", "active2"]
 # Of a job: ranks that wait, the proxies, and what the links cost.
 CORES_OF_JOB = 5
 FACTOR = "8"
 NEAR = 1.05
+CHOSEN = ("auto", "tuned")
+# No size of theirs is common to all ranks, so no table has them.
+PAIR_BY_PAIR = ("alltoallv",)
 # A way that takes so many times as long as the fastest is left out at that size.
 ONE_OF_MANY = ("--give-up", "4")
 
@@ -81,6 +92,10 @@ ALL = [
 ]
 
 
+TRANSFORM = Traffic("fft3d-2+2", "2,2", (), (), "", "two-level-", "two-level")
+POINTS = 128  # a side; 16 bytes each
+
+
 @dataclass(frozen=True)
 class Job:
     machine: str
@@ -94,12 +109,13 @@ class Job:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_arguments(parser)
+    parser.add_argument("--fft3d", help="accord_fft3d of that MPI (default: no transforms)")
     parser.add_argument("--machines", nargs="+", choices=list(networks()), default=list(networks()))
     parser.add_argument(
         "--what",
         nargs="+",
-        choices=[traffic.name for traffic in ALL],
-        default=[traffic.name for traffic in ALL],
+        choices=[traffic.name for traffic in (*ALL, TRANSFORM)],
+        default=[traffic.name for traffic in (*ALL, TRANSFORM)],
     )
     parser.add_argument(
         "--network", type=int, default=500, help="MB/s of every host's link (default: 500)"
@@ -140,19 +156,101 @@ def settings_of(options: argparse.Namespace, job: Job) -> dict[str, str]:
     }
 
 
-def bench_of(options: argparse.Namespace, job: Job) -> list[str]:
+def ways_of(traffic: Traffic) -> list[str]:
+    """To be measured beside what Accord chooses. A staged message is one way, which is called host."""
+    beside = ("auto", "staged") if traffic is MESSAGES_OF else ("auto",)
+    return [name for name in traffic.ways() if name not in beside]
+
+
+def bench_of(options: argparse.Namespace, job: Job, ways: list[str]) -> list[str]:
     traffic = job.traffic
-    ways = [name for name in traffic.ways() if name not in ("auto", *excluded(traffic))]
-    bench = [*traffic.operations, *traffic.options, "--memory", "device"]
+    bench = [*traffic.options, "--memory", "device"]
     bench += ["--min", options.least, "--max", options.most or traffic.most, "--factor", FACTOR]
     # Ranks meet in their first calls.
     bench += ["--seconds", options.seconds, "--warmup", "3"]
-    return [*bench, "--algorithm", *ways]
+    return [*bench, *(["--algorithm", *ways] if ways else [])]
 
 
-def excluded(traffic: Traffic) -> tuple[str, ...]:
-    """A staged message is what the host MPI carries: one way, which is called host."""
-    return ("staged",) if traffic is MESSAGES_OF else ()
+def table_of(job: Job, found: list[dict]) -> dict:
+    """As `accord tune` makes it of such records."""
+    paths = {name: name for name in job.traffic.ways() if name.startswith("two-level")}
+    if job.traffic is MESSAGES_OF:
+        paths = {"staged": "staged", **{design: f"net-{design}" for design in DESIGNS}}
+        found = [as_table_names(one, NET_SEND) for one in found]
+        found = [one for one in found if one["operation"] == NET_SEND]
+    points = points_of([one for one in found if one["algorithm"] in (RULE, *paths)], paths)
+    choices = [row for row in choices_of(points, True) if row["collective"] not in PAIR_BY_PAIR]
+    return {
+        "format": "accord-table",
+        "schema": 1,
+        "machine": {"runtime": "host"},
+        "choices": choices,
+        "points": [],
+    }
+
+
+def tuned(
+    options: argparse.Namespace, job: Job, shape: list[str], found: list[dict], end_s: float
+) -> list[dict]:
+    """What Accord chooses with such a table, of operations of which that says anything."""
+    table = table_of(job, found)
+    says = {
+        row["collective"]
+        for row in table["choices"]
+        if any(each["algorithm"] != RULE for each in row["ranges"])
+    }
+    operations = MESSAGES if NET_SEND in says else [one for one in OWN_COLLECTIVES if one in says]
+    if not operations:
+        return []
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(table, file)
+        file.flush()
+        settings = settings_of(options, job)
+        settings |= {"ACCORD_NET_DESIGN": "table", "ACCORD_TABLE": file.name}
+        bench = [*operations, *bench_of(options, job, [])]
+        limit_s = max(1.0, end_s - time.monotonic())
+        made = run_bench(options, shape, bench, settings, limit_s)
+    return [{**one, "algorithm": "tuned", "ours": False} for one in made]
+
+
+def transform(options: argparse.Namespace, job: Job, shape: list[str], end_s: float) -> list[dict]:
+    """By pencils, a program for each way: all points on devices, or those of every other rank."""
+    records: list[dict] = []
+    for asked, way in job.traffic.ways().items():
+        settings = {**settings_of(options, job), "ACCORD_ALGORITHM": asked}
+        for memory in ("accord", "accord,host"):
+            program = [options.fft3d, "--memory", memory, "--size", f"{POINTS}x{POINTS}x{POINTS}"]
+            program += ["--grid", "pencil", "--reshape", "alltoallv", "--repeats", "5"]
+            limit_s = max(1.0, end_s - time.monotonic())
+            with tempfile.NamedTemporaryFile("w") as output:
+                place = Path(output.name)
+                try:
+                    rows = run(options, shape, program, settings, limit_s, place, output)
+                except CutOffError as error:
+                    raise CutOffError(records) from error
+            records += [of_transform(row, way, memory) for row in rows]
+    return records
+
+
+def of_transform(row: dict, way: str, memory: str) -> dict:
+    """As the benchmark would say it."""
+    kind = {"accord": "device"}.get(memory, "device and host")
+    return {
+        "operation": "fft3d" if memory == "accord" else "fft3d, every other rank on the host",
+        "size_bytes": POINTS**3 * 16,
+        "algorithm": way,
+        "ours": way == "auto",
+        "median_us": row["us"],
+        "in_mpi_us": row["mpi_us"],
+        "correct": row["correct"],
+        "ranks": 4,
+        "send_memory": kind,
+        "recv_memory": kind,
+        "form": "blocking",
+        "mpi_library": "",
+        "machine": {"cores": os.cpu_count(), "runtime": "host"},
+        "load_average": row["load_average"],
+    }
 
 
 def as_record(options: argparse.Namespace, job: Job, record: dict) -> dict:
@@ -162,7 +260,7 @@ def as_record(options: argparse.Namespace, job: Job, record: dict) -> dict:
     bed = f"2 hosts of one machine, as {job.machine}, {times} times slower"
     made = {key: value for key, value in record.items() if key != "algorithm"}
     made |= {
-        "way": ways[record["algorithm"]],
+        "way": ways.get(record["algorithm"], record["algorithm"]),
         "machine": {**record["machine"], "host": bed, "name": bed},
         "mpi_library": record["mpi_library"].split(",")[0],
         "settings": {},
@@ -180,12 +278,16 @@ def measure(options: argparse.Namespace, job: Job, end_s: float) -> list[dict]:
     found: list[dict] = []
     why = ""
     try:
-        limit_s = max(1.0, end_s - begun_s)
-        found = run_bench(
-            options, shape, bench_of(options, job), settings_of(options, job), limit_s
-        )
+        if job.traffic is TRANSFORM:
+            found = transform(options, job, shape, end_s)
+        else:
+            limit_s = max(1.0, end_s - begun_s)
+            settings = settings_of(options, job)
+            bench = [*job.traffic.operations, *bench_of(options, job, ways_of(job.traffic))]
+            found = run_bench(options, shape, bench, settings, limit_s)
+            found += tuned(options, job, shape, found, end_s)
     except CutOffError as error:
-        found, why = error.records, ", cut off"
+        found, why = [*found, *error.records], ", cut off"
     except SystemExit as error:  # of this job alone
         why = f", failed with {error.code}"
     records = [as_record(options, job, one) for one in found if "median_us" in one]
@@ -208,14 +310,14 @@ def points(records: list[dict]) -> dict[tuple[str, int], dict[str, float]]:
 
 
 def losses(job: Job, records: list[dict]) -> Iterator[str]:
-    """Where auto is not the fastest, nor next to it."""
+    """Where what Accord chooses is not the fastest, nor next to it."""
     for (operation, size), times in points(records).items():
-        if "auto" not in times:
-            continue
-        best = min(times, key=lambda way: times[way])
-        ratio = times["auto"] / times[best]
-        if ratio > NEAR:
-            yield f"{job.name}: {operation} of {size}: auto takes {ratio:.2f} of {best}"
+        ways = {way: us for way, us in times.items() if way not in CHOSEN}
+        best = min(ways, key=lambda way: ways[way], default="")
+        for chosen in CHOSEN:
+            ratio = times.get(chosen, 0) / ways[best] if best else 0
+            if ratio > NEAR:
+                yield f"{job.name}: {operation} of {size}: {chosen} takes {ratio:.2f} of {best}"
 
 
 def main() -> int:
@@ -223,7 +325,7 @@ def main() -> int:
     end_s = time.monotonic() + options.minutes * 60
     jobs = [
         Job(machine, traffic)
-        for traffic in ALL
+        for traffic in (*ALL, *([TRANSFORM] if options.fft3d else []))
         if traffic.name in options.what
         for machine in options.machines
     ]

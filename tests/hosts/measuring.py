@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import IO
 
 HOSTS = Path(__file__).with_name("hosts.py")
 SETTINGS = {
@@ -43,24 +44,44 @@ def run_bench(
     limit_s: float | None = None,
 ) -> list[dict]:
     """The records. Ends the program where it fails, as it does where a result was wrong."""
-    load = round(os.getloadavg()[0], 1)
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as records:
-        command = [sys.executable, str(HOSTS), "--flavour", options.flavour]
-        command += ["--mpiexec", options.mpiexec, "--preload", options.preload, *shape]
-        command += ["--", options.bench, *bench, "--json", records.name]
-        environment = {**SETTINGS, **os.environ, **settings}
-        is_over = False
-        try:
-            done = subprocess.run(
-                command, env=environment, stdout=sys.stderr, timeout=limit_s
-            )
-            if done.returncode != 0:
-                sys.exit(done.returncode)
-        except subprocess.TimeoutExpired:
-            is_over = True
-        # Of a run that was cut off the last line may be, too.
-        lines = Path(records.name).read_text().split("\n")[:-1]
-    found = [{**json.loads(line), "load_average": load} for line in lines]
+        program = [options.bench, *bench, "--json", records.name]
+        return run(options, shape, program, settings, limit_s, Path(records.name))
+
+
+def run(
+    options: argparse.Namespace,
+    shape: list[str],
+    program: list[str],
+    settings: dict[str, str],
+    limit_s: float | None,
+    records: Path,
+    output: IO[str] = sys.stderr,
+) -> list[dict]:
+    """The same of any program; `records`: where they come to lie, a line each."""
+    load = round(os.getloadavg()[0], 1)
+    command = [sys.executable, str(HOSTS), "--flavour", options.flavour]
+    command += ["--mpiexec", options.mpiexec, "--preload", options.preload, *shape]
+    environment = {**SETTINGS, **os.environ, **settings}
+    is_over = False
+    try:
+        done = subprocess.run(
+            [*command, "--", *program],
+            env=environment,
+            stdout=output,
+            timeout=limit_s,
+        )
+        if done.returncode != 0:
+            sys.exit(done.returncode)
+    except subprocess.TimeoutExpired:
+        is_over = True
+    # Of a run that was cut off the last line may be, too.
+    lines = records.read_text().split("\n")[:-1]
+    found = [
+        {**json.loads(line), "load_average": load}
+        for line in lines
+        if line.startswith("{")
+    ]
     if is_over:
         raise CutOffError(found)
     return found
