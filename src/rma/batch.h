@@ -31,9 +31,9 @@ class Batch {
   void use_kernels(bool may) { may_use_kernels_ = may; }
 
   enum class Direction { put, get };
-  // Neither end may change before `finish`; what a batch cannot take is done at once.
-  Status add(Direction direction, const Place& to, std::span<const Piece> to_pieces,
-             const Place& from, std::span<const Piece> from_pieces);
+  // Neither end may change before `finish`; what a batch cannot take is done at once. As many bytes
+  // as both have.
+  Status add(Direction direction, const End& to, const End& from);
   // Waits until all is done.
   Status finish(core::Engine& engine);
 
@@ -55,9 +55,9 @@ class Batch {
     bool operator==(const Allocations&) const = default;
   };
 
-  void collect(Direction direction, const Place& to, std::span<const Piece> to_pieces,
-               const Place& from, std::span<const Piece> from_pieces);
-  bool is_reached(const Place& place, std::span<const Piece> pieces);
+  Status take(const Place& to, const Place& from, bool& is_taken);
+  void collect(const End& to, const End& from);
+  bool is_reached(const End& end);
   bool is_full() const;
   std::size_t waiting_rows() const;
   Status issue(bool is_last);
@@ -70,7 +70,7 @@ class Batch {
   int device_ = -1;
   device::DirectWorker* worker_ = nullptr;  // of that device
   // What is not begun.
-  device::CopyList waiting_;
+  device::CopyBatch waiting_;
   std::size_t waiting_bytes_ = 0;
   bool is_short_ = true;  // all of it, and a kernel reaches it
   bool has_puts_ = false;

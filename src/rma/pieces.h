@@ -54,6 +54,14 @@ struct Place {
 struct End {
   Place place;
   Pieces pieces;
+  // Of what elements they are the first ones, where that is known: kernels follow layouts.
+  core::Segment layout = {};
+};
+
+// The same with the target, from the start of its window.
+struct Extent {
+  Pieces pieces;
+  core::Segment layout = {};
 };
 
 // Host memory for packed bytes: a runtime's fastest, or any where there is none.

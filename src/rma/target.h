@@ -69,6 +69,7 @@ class Target {
 
   const Place& memory() const noexcept { return memory_; }
   Words& words() const noexcept { return *words_; }
+  bool has_words() const noexcept { return words_ != nullptr; }
 
   Status put(std::span<const Piece> pieces, const Place& origin,
              std::span<const Piece> origin_pieces) const {

@@ -46,6 +46,10 @@ Status Window::check_bounds(int target, std::span<const Piece> pieces) const {
 Status Window::begin(int target, std::span<const Piece> pieces) {
   ACCORD_TRY(check_bounds(target, pieces));
   if (!all_locked_) return {};
+  return hold_shared(target);
+}
+
+Status Window::hold_shared(int target) {
   const std::lock_guard<std::mutex> locked(locks_mutex_);
   Rank& rank = rank_at(target);
   if (rank.held != Held::none) return {};
@@ -61,13 +65,15 @@ Status Window::ask(int target, const Service::Question& question, Result result,
                        progress != nullptr ? progress : std::make_shared<Progress>());
 }
 
-Status Window::put(int target, Pieces pieces, const End& origin, const ProgressPointer& progress) {
+Status Window::put(int target, const Extent& there, const End& origin,
+                   const ProgressPointer& progress) {
+  const Pieces& pieces = there.pieces;
   ACCORD_TRY(begin(target, pieces));
   const Rank& rank = rank_at(target);
   if (rank.route == Route::direct) {
     if (is_dynamic_) return rank.target.put(pieces, origin.place, origin.pieces);
-    ACCORD_TRY(batch_.add(Batch::Direction::put, rank.target.memory(), pieces, origin.place,
-                          origin.pieces));
+    ACCORD_TRY(
+        batch_.add(Batch::Direction::put, {rank.target.memory(), pieces, there.layout}, origin));
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
@@ -84,13 +90,15 @@ Status Window::put(int target, Pieces pieces, const End& origin, const ProgressP
       });
 }
 
-Status Window::get(int target, Pieces pieces, const End& result, const ProgressPointer& progress) {
+Status Window::get(int target, const Extent& there, const End& result,
+                   const ProgressPointer& progress) {
+  const Pieces& pieces = there.pieces;
   ACCORD_TRY(begin(target, pieces));
   const Rank& rank = rank_at(target);
   if (rank.route == Route::direct) {
     if (is_dynamic_) return rank.target.get(pieces, result.place, result.pieces);
-    ACCORD_TRY(batch_.add(Batch::Direction::get, result.place, result.pieces, rank.target.memory(),
-                          pieces));
+    ACCORD_TRY(
+        batch_.add(Batch::Direction::get, result, {rank.target.memory(), pieces, there.layout}));
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
@@ -198,7 +206,7 @@ Status Window::flush_all() {
 
 Status Window::take_lock(int target, LockKind kind) {
   const Rank& rank = rank_at(target);
-  if (rank.route == Route::direct) {
+  if (rank.target.has_words()) {
     Words& words = rank.target.words();
     Status waited;
     constexpr unsigned kTriesPerLook = 256;
@@ -222,7 +230,7 @@ Status Window::take_lock(int target, LockKind kind) {
 
 Status Window::give_lock(int target, LockKind kind) {
   const Rank& rank = rank_at(target);
-  if (rank.route == Route::direct) {
+  if (rank.target.has_words()) {
     rma::unlock(rank.target.words(), kind);
     return {};
   }
@@ -231,6 +239,19 @@ Status Window::give_lock(int target, LockKind kind) {
   question.header.lock = kind;
   ACCORD_TRY(ask(target, question, {}, nullptr));
   return flush(target);
+}
+
+Status Window::attach(const void* base, std::uint64_t size_bytes, bool is_host) {
+  if (!is_host && is_mixed_ && !rank_at(rank_).target.words().device_ranges.add(base, size_bytes))
+    return {StatusCode::no_memory, "too many pieces of device memory are attached"};
+  attached_.add(base, size_bytes);
+  return {};
+}
+
+Status Window::detach(const void* base, bool& is_host) {
+  is_host = is_mixed_ && !rank_at(rank_).target.words().device_ranges.remove(base);
+  return attached_.remove(base) ? Status()
+                                : Status(StatusCode::out_of_window, "nothing is attached there");
 }
 
 Status Window::lock(int target, LockKind kind, bool is_checked) {
@@ -261,7 +282,10 @@ Status Window::lock_all(bool is_checked) {
   if (all_locked_) return {StatusCode::no_epoch, "all ranks are locked already"};
   all_checked_ = is_checked;
   all_locked_ = true;
-  return {};
+  Status first;
+  for (int target = 0; is_mixed_ && target < size_; ++target)
+    keep_first(first, hold_shared(target));
+  return first;
 }
 
 Status Window::unlock_all() {

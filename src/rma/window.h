@@ -66,14 +66,22 @@ class Window {
   std::int64_t unit_bytes(int target) const noexcept { return rank_at(target).unit_bytes; }
   bool has_host_memory() const noexcept { return has_host_memory_; }
   bool is_dynamic() const noexcept { return is_dynamic_; }
-  // This rank's memory of a dynamic window.
-  Attached& attached() noexcept { return attached_; }
+  // A dynamic window of one node: what is attached of the host's memory is the host MPI's, and
+  // where a target's memory is of a device is asked for each operation.
+  bool is_mixed() const noexcept { return is_mixed_; }
+  bool has_devices_at(int target) const noexcept { return !ranges(target).empty(); }
+  bool is_on_device(int target, std::span<const Piece> pieces) const noexcept {
+    return ranges(target).touch(pieces);
+  }
+  // Memory of this rank. `is_host`: for its host MPI.
+  Status attach(const void* base, std::uint64_t size_bytes, bool is_host);
+  Status detach(const void* base, bool& is_host);
 
   // Of targets that are not of the route host. What is not done at once, `progress` counts, if
   // there is one.
   using ProgressPointer = std::shared_ptr<Progress>;
-  Status put(int target, Pieces pieces, const End& origin, const ProgressPointer& progress);
-  Status get(int target, Pieces pieces, const End& result, const ProgressPointer& progress);
+  Status put(int target, const Extent& there, const End& origin, const ProgressPointer& progress);
+  Status get(int target, const Extent& there, const End& result, const ProgressPointer& progress);
   // An origin without pieces: nothing is read there. No result: null.
   Status update(int target, const Update& update, const Pieces& pieces, const End& origin,
                 const End* result, const ProgressPointer& progress);
@@ -87,7 +95,8 @@ class Window {
   // Epochs of passive targets, of both routes. `is_checked`: other ranks may hold a lock.
   Status lock(int target, LockKind kind, bool is_checked);
   Status unlock(int target);
-  // All of them shared: each is taken when the first operation needs it.
+  // All of them shared: each is taken when the first operation needs it, but where the host MPI has
+  // a lock of the same rank, which others would get first.
   Status lock_all(bool is_checked);
   Status unlock_all();
 
@@ -108,6 +117,10 @@ class Window {
 
   const Rank& rank_at(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
   Rank& rank_at(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  const DeviceRanges& ranges(int target) const noexcept {
+    return rank_at(target).target.words().device_ranges;
+  }
+  Status hold_shared(int target);
   Status begin(int target, std::span<const Piece> pieces);
   Status check_bounds(int target, std::span<const Piece> pieces) const;
   Status ask(int target, const Service::Question& question, Result result,
@@ -122,6 +135,7 @@ class Window {
   Status send_descriptors(const std::vector<Record>& records);
   void open_peer(int peer, const Record& record);
   void find_workers(const std::vector<Record>& records);
+  Status find_mixed(const Allgather& allgather);
   Status open_memory(Rank& rank, const Record& record, const node::Descriptor& descriptor);
   bool is_near(const Record& one, const Record& other) const noexcept;
 
@@ -130,6 +144,7 @@ class Window {
   const int size_;
   const Combine combine_;
   bool is_dynamic_ = false;
+  bool is_mixed_ = false;
   bool has_host_memory_ = false;
   std::vector<Rank> ranks_;
   Batch batch_;  // of this rank's operations with direct targets

@@ -134,11 +134,17 @@ void Window::open_peer(int peer, const Record& record) {
   if (!port_.take({peer, 0, 0}, descriptors) || descriptors.size() < 2) return;
   lines_[static_cast<std::size_t>(peer)] =
       node::life_line_of(record.port.process, std::move(descriptors[1]));
-  if (record.is_host != 0 || record.is_dynamic != 0) return;
+  if (record.is_host != 0) return;
   auto words = std::make_unique<node::SharedPages>();
   Status opened = words->map(descriptors[0]);
   if (opened.ok() && words->size_bytes() < sizeof(Words))
     opened = {StatusCode::unsupported, "a page of another version"};
+  if (opened.ok() && record.is_dynamic != 0) {
+    rank.words = std::move(words);
+    rank.target = Target(Place::absolute(), reinterpret_cast<Words*>(rank.words->data()), rank_,
+                         &lines_, combine_);
+    return;
+  }
   const node::Descriptor none;
   if (opened.ok())
     opened = open_memory(rank, record, descriptors.size() > 2 ? descriptors[2] : none);
@@ -171,6 +177,21 @@ void Window::find_workers(const std::vector<Record>& records) {
     worker.share_with(sharers);
     rank.target.use_worker(&worker);
   }
+}
+
+// Where all can look at what the others attach.
+Status Window::find_mixed(const Allgather& allgather) {
+  const bool mine =
+      std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.target.has_words(); });
+  std::vector<std::int32_t> all(ranks_.size());
+  const std::int32_t word = mine ? 1 : 0;
+  ACCORD_TRY(allgather(&word, all.data(), sizeof word));
+  is_mixed_ = std::ranges::find(all, 0) == all.end();
+  has_host_memory_ = is_mixed_;
+  if (is_mixed_) return {};
+  for (int peer = 0; peer < size_; ++peer)
+    if (peer != rank_) rank_at(peer).target = Target();
+  return {};
 }
 
 Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
@@ -210,6 +231,7 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
   }
 
   find_workers(records);
+  if (is_dynamic_) ACCORD_TRY(find_mixed(allgather));
 
   // What some rank needs of another, all serve: it costs nothing while nobody asks.
   word =

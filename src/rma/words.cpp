@@ -34,6 +34,56 @@ Status UpdateTurn::take(Words& words, int own_rank, const LifeLines& lines) {
   }
 }
 
+bool DeviceRanges::add(const void* base, std::uint64_t size_bytes) noexcept {
+  for (Range& range : ranges_) {
+    if (range.size_bytes.load(std::memory_order_relaxed) != 0) continue;
+    version_.fetch_add(1, std::memory_order_acq_rel);
+    range.base.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_relaxed);
+    range.size_bytes.store(size_bytes, std::memory_order_relaxed);
+    version_.fetch_add(1, std::memory_order_release);
+    count_.fetch_add(1, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+bool DeviceRanges::remove(const void* base) noexcept {
+  for (Range& range : ranges_) {
+    if (range.size_bytes.load(std::memory_order_relaxed) == 0 ||
+        range.base.load(std::memory_order_relaxed) != reinterpret_cast<std::uint64_t>(base))
+      continue;
+    count_.fetch_sub(1, std::memory_order_release);
+    version_.fetch_add(1, std::memory_order_acq_rel);
+    range.size_bytes.store(0, std::memory_order_relaxed);
+    version_.fetch_add(1, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+// What a peer may ask for has been there before it asks; others come and go meanwhile.
+bool DeviceRanges::touch(std::span<const Piece> pieces) const noexcept {
+  if (empty()) return false;
+  for (;; ::sched_yield()) {
+    const std::uint64_t before = version_.load(std::memory_order_acquire);
+    const bool found = touch_now(pieces);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return found;
+  }
+}
+
+bool DeviceRanges::touch_now(std::span<const Piece> pieces) const noexcept {
+  for (const Range& range : ranges_) {
+    const std::uint64_t base = range.base.load(std::memory_order_relaxed);
+    const std::uint64_t size_bytes = range.size_bytes.load(std::memory_order_relaxed);
+    for (const Piece& piece : pieces) {
+      const auto first = static_cast<std::uint64_t>(piece.offset_bytes);
+      if (first < base + size_bytes && first + piece.length_bytes > base) return true;
+    }
+  }
+  return false;
+}
+
 bool try_lock(Words& words, LockKind kind, int own_rank) noexcept {
   std::uint64_t now = words.window_lock.load(std::memory_order_relaxed);
   if (kind == LockKind::exclusive) {

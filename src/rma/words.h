@@ -15,20 +15,48 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "node/life_line.h"
+#include "rma/pieces.h"
 
 namespace accord::rma {
 
 enum class LockKind : std::uint32_t { shared = 1, exclusive = 2 };
+
+// What a rank has attached of devices to a dynamic window, by address: its peers of the node ask
+// before each operation, since what is not here is the host MPI's. One writer.
+class DeviceRanges {
+ public:
+  // False: there is no room.
+  bool add(const void* base, std::uint64_t size_bytes) noexcept;
+  // False: it is none of them.
+  bool remove(const void* base) noexcept;
+  bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+  // Whether any of these addresses is in one of them.
+  bool touch(std::span<const Piece> pieces) const noexcept;
+
+ private:
+  static constexpr std::size_t kMax = 128;
+  struct Range {
+    std::atomic<std::uint64_t> base{0};
+    std::atomic<std::uint64_t> size_bytes{0};  // 0: free
+  };
+  bool touch_now(std::span<const Piece> pieces) const noexcept;
+
+  std::atomic<std::uint64_t> version_{0};  // odd while it changes
+  std::atomic<std::uint64_t> count_{0};
+  Range ranges_[kMax];
+};
 
 // Zeros at first.
 struct Words {
   std::atomic<std::uint32_t> update_holder{0};  // rank + 1
   // rank + 1 of an exclusive holder; above, how many share it.
   alignas(64) std::atomic<std::uint64_t> window_lock{0};
+  alignas(64) DeviceRanges device_ranges;
 };
 
 // By rank: null for those of which nothing is known, and for the own one.

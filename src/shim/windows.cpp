@@ -261,8 +261,8 @@ int create_window(const char* name, const GivenPart& part, MPI_Info info, MPI_Co
   return make(part.base, part.size_bytes, info, win);
 }
 
-// Nobody knows at what address of another rank there will be device memory: with devices about, its
-// owner does all that happens there.
+// Nobody knows at what address of another rank there will be device memory: with devices about,
+// its owner does all that happens there. Within a node its peers can look what it has attached.
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   if (const int code = wait_for_turn(comm); code != MPI_SUCCESS) return code;
   const core::CallScope scope("MPI_Win_create_dynamic");
@@ -326,9 +326,12 @@ int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
   const auto state = windows().find(win);
   if (state != nullptr && state->ours != nullptr && state->ours->is_dynamic()) {
     if (size < 0) return raise_on_window(win, {StatusCode::invalid_argument, "a negative size"});
-    (void)device::classify_argument(base);
-    if (size > 0) state->ours->attached().add(base, static_cast<std::uint64_t>(size));
-    return MPI_SUCCESS;
+    const bool is_host = !device::needs_staging(device::classify_argument(base));
+    if (is_host && state->ours->is_mixed())
+      if (const int code = host::Win_attach(win, base, size); code != MPI_SUCCESS) return code;
+    if (size == 0) return MPI_SUCCESS;
+    return raise_on_window(win,
+                           state->ours->attach(base, static_cast<std::uint64_t>(size), is_host));
   }
   if (size > 0 && device::must_stage(base))
     return raise_on_window(
@@ -342,9 +345,9 @@ int Win_detach(MPI_Win win, const void* base) {
   if (state == nullptr || state->ours == nullptr || !state->ours->is_dynamic())
     return host::Win_detach(win, base);
   const core::CallScope scope("MPI_Win_detach", {"base", base});
-  return state->ours->attached().remove(base)
-             ? MPI_SUCCESS
-             : raise_on_window(win, {StatusCode::out_of_window, "nothing is attached there"});
+  bool is_host = false;
+  const Status detached = state->ours->detach(base, is_host);
+  return is_host ? host::Win_detach(win, base) : raise_on_window(win, detached);
 }
 
 // All have completed their operations, then all have let go of each other's memory: the program may

@@ -124,6 +124,8 @@ int flush_some(const char* name, MPI_Win win, int target, Call call) {
   }
   if (!called.has_rank(target) || ours.route(target) == rma::Route::host)
     return called.complete(called.host(call), target);
+  if (ours.is_mixed())
+    if (const int code = called.complete(called.host(call), target)) return code;
   return raise_on_window(win, ours.flush(target));
 }
 
@@ -219,7 +221,9 @@ int Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
   const core::CallScope scope("MPI_Win_lock");
   const auto kind =
       lock_type == MPI_LOCK_EXCLUSIVE ? rma::LockKind::exclusive : rma::LockKind::shared;
-  return raise_on_window(win, called.ours().lock(rank, kind, (assert& MPI_MODE_NOCHECK) == 0));
+  const Status locked = called.ours().lock(rank, kind, (assert& MPI_MODE_NOCHECK) == 0);
+  if (!locked.ok() || !called.ours().is_mixed()) return raise_on_window(win, locked);
+  return called.host(call);
 }
 
 int Win_unlock(int rank, MPI_Win win) {
@@ -230,15 +234,23 @@ int Win_unlock(int rank, MPI_Win win) {
     const Region region(engine());
     return called.complete(host::Win_unlock(rank, win), rank);
   }
+  if (called.ours().is_mixed()) {
+    const int code =
+        called.complete(called.host([&] { return host::Win_unlock(rank, win); }), rank);
+    if (code != MPI_SUCCESS) return code;
+  }
   return raise_on_window(win, called.ours().unlock(rank));
 }
 
 int Win_lock_all(int assert, MPI_Win win) {
   const Called called(win);
   const core::CallScope scope("MPI_Win_lock_all");
-  if (const int code = called.host([&] { return host::Win_lock_all(assert, win); })) return code;
-  if (!called.is_ours()) return MPI_SUCCESS;
-  return raise_on_window(win, called.ours().lock_all((assert& MPI_MODE_NOCHECK) == 0));
+  // Ours first, as by MPI_Win_lock.
+  if (called.is_ours()) {
+    const Status locked = called.ours().lock_all((assert& MPI_MODE_NOCHECK) == 0);
+    if (!locked.ok()) return raise_on_window(win, locked);
+  }
+  return called.host([&] { return host::Win_lock_all(assert, win); });
 }
 
 int Win_unlock_all(MPI_Win win) {

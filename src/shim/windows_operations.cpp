@@ -154,7 +154,8 @@ bool end_of(const void* user, MPI_Count count, MPI_Datatype datatype, rma::End& 
   const auto type = typemap(datatype);
   if (!type || count < 0) return false;
   end.place = place_of(user);
-  end.pieces = rma::pieces_of({type, static_cast<std::size_t>(count), 0});
+  end.layout = {type, static_cast<std::size_t>(count), 0};
+  end.pieces = rma::pieces_of(end.layout);
   return true;
 }
 
@@ -199,7 +200,7 @@ struct Ends {
   rma::End origin;
   rma::End compare;
   rma::End result;
-  rma::Pieces target;
+  rma::Extent target;
   rma::Update update;
 };
 
@@ -209,7 +210,9 @@ bool ends_of(const OneSided& call, const rma::Window& window, Ends& ends) {
   const bool is_dynamic = window.is_dynamic();
   const std::int64_t shift =
       call.target_disp * (is_dynamic ? 1 : window.unit_bytes(call.target_rank));
-  ends.target = rma::pieces_of({type, static_cast<std::size_t>(call.target_count), 0}, shift);
+  ends.target.layout = {type, static_cast<std::size_t>(call.target_count),
+                        static_cast<std::ptrdiff_t>(shift)};
+  ends.target.pieces = rma::pieces_of(ends.target.layout);
   const bool has_origin = call.op != MPI_NO_OP;
   if (has_origin && !end_of(call.origin_addr, call.origin_count, call.origin_datatype, ends.origin))
     return false;
@@ -223,14 +226,14 @@ bool ends_of(const OneSided& call, const rma::Window& window, Ends& ends) {
     case Kind::compare_and_swap:
       return end_of(call.compare_addr, 1, call.datatype, ends.compare);
     default:
-      return ends.target.empty() || update_of(call, ends.update);
+      return ends.target.pieces.empty() || update_of(call, ends.update);
   }
 }
 
 Status start(const OneSided& call, rma::Window& window, Ends& ends,
              const rma::Window::ProgressPointer& progress) {
   const int target = call.target_rank;
-  const std::uint64_t target_bytes = rma::size_of(ends.target);
+  const std::uint64_t target_bytes = rma::size_of(ends.target.pieces);
   const std::uint64_t origin_bytes = rma::size_of(ends.origin.pieces);
   const bool reads = call.op != MPI_NO_OP;
   if (call.kind == Kind::get ? target_bytes > origin_bytes : reads && origin_bytes > target_bytes)
@@ -238,17 +241,17 @@ Status start(const OneSided& call, rma::Window& window, Ends& ends,
   if (call.fetches() && target_bytes > rma::size_of(ends.result.pieces)) return too_long();
   if (target_bytes == 0) return {};
   if (call.kind != Kind::get && reads && origin_bytes < target_bytes)
-    ends.target = rma::slice(ends.target, 0, origin_bytes);
+    ends.target.pieces = rma::slice(ends.target.pieces, 0, origin_bytes);
   switch (call.kind) {
     case Kind::put:
       return window.put(target, ends.target, ends.origin, progress);
     case Kind::get:
       return window.get(target, ends.target, ends.origin, progress);
     case Kind::compare_and_swap:
-      return window.compare_and_swap(target, ends.target.front(), ends.origin, ends.compare,
+      return window.compare_and_swap(target, ends.target.pieces.front(), ends.origin, ends.compare,
                                      ends.result);
     default:
-      return window.update(target, ends.update, ends.target, ends.origin,
+      return window.update(target, ends.update, ends.target.pieces, ends.origin,
                            call.fetches() ? &ends.result : nullptr, progress);
   }
 }
@@ -293,10 +296,13 @@ int carry_out(const char* name, const OneSided& given, MPI_Win win, MPI_Request*
   const auto progress = request != nullptr ? std::make_shared<rma::Progress>() : nullptr;
   if (call.target_rank == MPI_PROC_NULL)
     return request != nullptr ? give_request(win, progress, request) : MPI_SUCCESS;
-  if (!is_rank || window.route(call.target_rank) == rma::Route::host)
+  if (!is_rank || window.route(call.target_rank) == rma::Route::host ||
+      (window.is_mixed() && !window.has_devices_at(call.target_rank)))
     return by_host(call, win, request, host_call);
   Ends ends;
   if (!ends_of(call, window, ends)) return by_host(call, win, request, host_call);
+  if (window.is_mixed() && !window.is_on_device(call.target_rank, ends.target.pieces))
+    return by_host(call, win, request, host_call);
   coll::set_last_path(path_of(window.route(call.target_rank)));
   if (const Status started = start(call, window, ends, progress); !started.ok())
     return raise_on_window(win, started);

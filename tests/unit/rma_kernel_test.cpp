@@ -24,7 +24,18 @@ using namespace accord::rma;
 class CountingRuntime final : public ForwardingRuntime {
  public:
   int copies = 0;
+  int layouts = 0;
 
+  Status batch_begin(int device, const device::CopyBatch& batch,
+                     device::CopyTicket& ticket) override {
+    layouts += static_cast<int>(batch.laid_out.size());
+    return device::host_runtime().batch_begin(device, batch, ticket);
+  }
+  Status copy_batch(int device, const device::CopyBatch& batch) override {
+    layouts += static_cast<int>(batch.laid_out.size());
+    return batch.laid_out.empty() ? copy(device, batch.plain.copies())
+                                  : device::host_runtime().copy_batch(device, batch);
+  }
   Status copy(int device, std::span<const device::Copy> list) override {
     ++copies;
     return ForwardingRuntime::copy(device, list);
@@ -122,10 +133,10 @@ TEST_F(rma_kernel, does_what_has_been_collected_at_once) {
   by_kernel([&] {
     origin.fill(1000);
     for (int i = 0; i < 50; ++i)
-      EXPECT_OK(batch_.add(Batch::Direction::put, window.place(), ints(7 * i, 2), origin.place(),
-                           ints(3 * i, 2)));
-    EXPECT_OK(batch_.add(Batch::Direction::get, origin.place(), ints(399, 1), window.place(),
-                         ints(399, 1)));
+      EXPECT_OK(batch_.add(Batch::Direction::put, {window.place(), ints(7 * i, 2)},
+                           {origin.place(), ints(3 * i, 2)}));
+    EXPECT_OK(batch_.add(Batch::Direction::get, {origin.place(), ints(399, 1)},
+                         {window.place(), ints(399, 1)}));
     EXPECT_OK(batch_.finish(engine_));
   });
   for (int i = 0; i < 50; ++i) {
@@ -143,8 +154,8 @@ TEST_F(rma_kernel, joins_what_is_next_to_each_other_in_both) {
   warm_up();
   int begun = 0;
   for (int i = 0; i < 1000; ++i) {
-    EXPECT_OK(
-        batch_.add(Batch::Direction::put, window.place(), ints(i, 1), origin.place(), ints(i, 1)));
+    EXPECT_OK(batch_.add(Batch::Direction::put, {window.place(), ints(i, 1)},
+                         {origin.place(), ints(i, 1)}));
     begun = runtime().copies;
   }
   EXPECT_EQ(begun, 0);  // a thousand are one, which waits for its end
@@ -156,11 +167,43 @@ TEST_F(rma_kernel, does_not_take_what_it_does_not_reach) {
   const Memory window(100);
   std::vector<int> plain(100, 9);
   warm_up();
-  EXPECT_OK(batch_.add(Batch::Direction::put, window.place(), ints(10, 5),
-                       Place::host(plain.data()), ints(0, 5)));
+  EXPECT_OK(batch_.add(Batch::Direction::put, {window.place(), ints(10, 5)},
+                       {Place::host(plain.data()), ints(0, 5)}));
   EXPECT_OK(batch_.finish(engine_));
   EXPECT_EQ(runtime().copies, 1);
   EXPECT_EQ(window.content()[14], 9);
+}
+
+// Every other number of the origin to every third one of the window, and back.
+TEST_F(rma_kernel, follows_layouts_at_both_ends) {
+  constexpr int kNumbers = 1000;
+  const Memory window(3 * kNumbers);
+  Memory origin(2 * kNumbers);
+  origin.fill(9000);
+  const auto every = [](std::ptrdiff_t step, std::ptrdiff_t offset) {
+    const auto type = std::make_shared<const core::Typemap>(
+        std::vector<device::Run>{{.offset_bytes = 0, .length_bytes = 4, .packed_bytes = 0}},
+        4 * step);
+    return core::Segment{type, kNumbers, 4 * offset};
+  };
+  const auto end = [](const Memory& memory, const core::Segment& layout) {
+    return End{memory.place(), pieces_of(layout), layout};
+  };
+  runtime().layouts = 0;
+  EXPECT_OK(batch_.add(Batch::Direction::put, end(window, every(3, 2)), end(origin, every(2, 1))));
+  EXPECT_OK(batch_.finish(engine_));
+  EXPECT_EQ(runtime().layouts, 1);
+  const std::vector<int> there = window.content();
+  for (int i = 0; i < kNumbers; ++i) {
+    const auto at = static_cast<std::size_t>(3 * i);
+    ASSERT_EQ(there[at], 3 * i);
+    ASSERT_EQ(there[at + 2], 9001 + 2 * i);
+  }
+  EXPECT_OK(batch_.add(Batch::Direction::get, end(origin, every(2, 0)), end(window, every(3, 1))));
+  EXPECT_OK(batch_.finish(engine_));
+  EXPECT_EQ(runtime().layouts, 2);
+  for (int i = 0; i < kNumbers; ++i)
+    ASSERT_EQ(origin.content()[static_cast<std::size_t>(2 * i)], 3 * i + 1);
 }
 
 class rma_kernel_update : public rma_kernel {

@@ -120,12 +120,36 @@ TEST(rma_batch, does_what_it_has_taken_once_it_is_finished) {
   core::Engine engine(port);
   Batch batch;
   for (int i = 0; i < 200; ++i)
-    EXPECT_OK(batch.add(Batch::Direction::put, window.place(), ints({{2 * i, 1}}), on_host(host),
-                        ints({{i, 1}})));
+    EXPECT_OK(batch.add(Batch::Direction::put, {window.place(), ints({{2 * i, 1}})},
+                        {on_host(host), ints({{i, 1}})}));
   EXPECT_OK(batch.finish(engine));
   EXPECT_OK(batch.finish(engine));
   for (int i = 0; i < 200; ++i) EXPECT_EQ(window.content()[static_cast<std::size_t>(2 * i)], i + 1);
   EXPECT_EQ(window.content()[399], 0);
+}
+
+TEST(rma_words, know_what_is_attached_of_devices) {
+  Words words;
+  DeviceRanges& ranges = words.device_ranges;
+  const auto at = [](std::int64_t first, std::uint64_t length) { return Pieces{{first, length}}; };
+  const auto start = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
+  EXPECT_FALSE(ranges.touch(at(1000, 8)));
+  EXPECT_TRUE(ranges.add(start(1000), 100));
+  EXPECT_TRUE(ranges.add(start(5000), 8));
+  EXPECT_FALSE(ranges.touch(at(992, 8)));
+  EXPECT_TRUE(ranges.touch(at(992, 9)));
+  EXPECT_TRUE(ranges.touch(at(1099, 8)));
+  EXPECT_FALSE(ranges.touch(at(1100, 8)));
+  EXPECT_TRUE(ranges.touch(Pieces{{0, 4}, {5004, 4}}));
+  EXPECT_TRUE(ranges.remove(start(1000)));
+  EXPECT_FALSE(ranges.remove(start(1000)));
+  EXPECT_FALSE(ranges.touch(at(1000, 100)));
+  std::uintptr_t next = 10000;
+  while (ranges.add(start(next), 1)) next += 10;
+  EXPECT_TRUE(ranges.touch(at(10000, 1)));
+  EXPECT_TRUE(ranges.remove(start(10000)));
+  EXPECT_TRUE(ranges.add(start(20000), 4));
+  EXPECT_FALSE(ranges.empty());
 }
 
 TEST(rma_words, are_locked_by_one_or_shared) {
