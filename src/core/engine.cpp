@@ -34,6 +34,9 @@ class Locked {
 
 thread_local bool in_step = false;
 
+// How often the progress thread looks after what stands while the program is in no MPI call.
+constexpr std::chrono::seconds kStandingLook{1};
+
 // The host MPI calls progress_in_blocking_call, from as many blocking calls of this thread.
 std::atomic<bool> host_calls{false};
 thread_local int blocking_calls = 0;
@@ -73,7 +76,7 @@ void Engine::enter(std::shared_ptr<Operation> operation, std::shared_ptr<CommQue
 void Engine::submit(std::shared_ptr<Operation> operation, std::shared_ptr<CommQueue> queue) {
   enter(std::move(operation), std::move(queue));
   progress();
-  if (threads_allowed_ && blocked_.load() > 0) wake_thread();
+  if (threads_allowed_ && (blocked_.load() > 0 || standing_count_.load() > 0)) wake_thread();
 }
 
 void Engine::add(std::shared_ptr<Operation> operation) {
@@ -273,10 +276,14 @@ void Engine::wake_thread() {
 void Engine::run_thread() {
   std::unique_lock<std::mutex> locked(thread_mutex_);
   while (!thread_stop_) {
-    if (idle() || blocked_.load() == 0) {
+    if (idle() || (blocked_.load() == 0 && standing_count_.load() == 0)) {
       thread_wake_.wait(locked);
       continue;
     }
+    // What stands serves peers, who ask now and then whether this process lives.
+    if (blocked_.load() == 0 &&
+        thread_wake_.wait_for(locked, kStandingLook) == std::cv_status::no_timeout)
+      continue;
     locked.unlock();
     try {
       progress();

@@ -68,6 +68,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   Status status_;
   stages::Story story_;  // of the call it carries out
   // Active for as long as what it serves, and nothing is under way on a device between its steps.
+  // The progress thread advances it now and then while the program is in no MPI call.
   bool is_standing_ = false;
 
  private:

@@ -72,6 +72,7 @@ Status own_life_line(int& descriptor) {
 // Both kinds wake whoever polls them: a pidfd can be read once its process has ended, a pipe hangs
 // up.
 bool LifeLine::is_cut() const noexcept {
+  if (!descriptor_.is_open()) return was_cut_.load(std::memory_order_acquire);
   pollfd look{descriptor_.number(), POLLIN, 0};
   return ::poll(&look, 1, 0) > 0;
 }

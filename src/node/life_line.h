@@ -5,6 +5,7 @@
 // number, which another PID namespace does not know and a later process may get. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -19,11 +20,15 @@ Status own_life_line(int& descriptor);
 class LifeLine {
  public:
   explicit LifeLine(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  // Of a process of another node, which somebody here cuts once it gives no sign of life.
+  LifeLine() = default;
+  void cut() noexcept { was_cut_.store(true, std::memory_order_release); }
   // A system call.
   bool is_cut() const noexcept;
 
  private:
   Descriptor descriptor_;
+  std::atomic<bool> was_cut_{false};
 };
 
 // That of the process with this number (PortAddress::process): the one that is known already, so

@@ -12,7 +12,19 @@
 
 namespace accord::rma::message {
 
-enum class Kind : std::uint32_t { put, get, update, fetch, compare, lock, unlock, reply };
+// life: give a sign of life; alive: this is one.
+enum class Kind : std::uint32_t {
+  put,
+  get,
+  update,
+  fetch,
+  compare,
+  lock,
+  unlock,
+  reply,
+  life,
+  alive
+};
 
 struct Header {
   Kind kind = Kind::reply;

@@ -6,11 +6,24 @@
 #include <cstring>
 #include <utility>
 
+#include "base/config.h"
+#include "base/log.h"
+#include "base/peer_status.h"
+#include "rma/arrivals.h"
+
 namespace accord::rma {
 
 using message::Kind;
 
 Status Service::open() { return receive_next(); }
+
+bool Service::ends_asking() noexcept {
+  const std::lock_guard<std::mutex> locked(mutex_);
+  asks_for_life_ = false;
+  return !broken_.ok() || std::ranges::all_of(peers_, [](const Peer& peer) {
+    return peer.unanswered == 0 || peer.far->is_cut();
+  });
+}
 
 void Service::close() noexcept { is_closed_.store(true, std::memory_order_release); }
 
@@ -26,6 +39,7 @@ Status Service::ask(int target, const Question& question, Result result,
   body.insert(body.end(), question.compare.begin(), question.compare.end());
   const std::lock_guard<std::mutex> locked(mutex_);
   ACCORD_TRY(broken_);
+  ACCORD_TRY(check_peer(lines_, target));
   header.number = ++numbers_;
   progress->left.fetch_add(1, std::memory_order_relaxed);
   peers_[static_cast<std::size_t>(target)].asked.fetch_add(1, std::memory_order_relaxed);
@@ -48,6 +62,7 @@ Status Service::send(int to, Header header, Bytes body) {
   header.from = rank_;
   header.body_bytes = body.size();
   Outgoing& out = sends_.emplace_back();
+  out.to = to;
   out.packet = std::make_unique<Packet>();
   out.packet->header = header;
   const bool is_short = body.size() <= Packet::kShortBytes;
@@ -79,13 +94,20 @@ core::Operation::Phase Service::advance(core::HostPort&) {
   if (status.ok()) status = look_at_sends();
   if (status.ok()) status = serve();
   if (status.ok()) status = grant_locks();
+  if (status.ok()) status = look_at_lives();
   if (!status.ok()) fail(status);
   return Phase::issued;
 }
 
-// What has been sent is there: its receivers have said so.
+// What has been sent is there: its receivers have said so, or live no more. Then the host MPI may
+// keep what it was to send for good.
 core::Operation::Phase Service::end_all() {
   if (broken_.ok()) keep_first(broken_, look_at_sends());
+  std::erase_if(sends_, [&](Outgoing& out) {
+    if (check_peer(lines_, out.to).ok()) return false;
+    (void)new Outgoing(std::move(out));
+    return true;
+  });
   if (broken_.ok() && !sends_.empty()) return Phase::issued;
   wire_->cancel_named(next_);
   return Phase::done;
@@ -112,14 +134,27 @@ Status Service::receive() {
     core::Completion completion;
     ACCORD_TRY(wire_->test(next_, done, completion));
     if (!done) return {};
-    ACCORD_TRY(accept(packet_.header));
+    ACCORD_TRY(accept(completion.received_bytes));
     ACCORD_TRY(receive_next());
   }
   return {};
 }
 
-Status Service::accept(const Header& header) {
+Status Service::accept(std::size_t received_bytes) {
+  const Header& header = packet_.header;
+  const Status believed = check_packet(packet_, received_bytes, static_cast<int>(peers_.size()));
+  if (!believed.ok()) return turn_down(header, believed);
   Peer& peer = peers_[static_cast<std::size_t>(header.from)];
+  peer.silence.hear(Silence::Clock::now());
+  if (header.kind == Kind::alive) {
+    peer.unanswered -= peer.unanswered != 0 ? 1 : 0;
+    return {};
+  }
+  if (header.kind == Kind::life) {
+    Header sign;
+    sign.kind = Kind::alive;
+    return send(header.from, sign, {});
+  }
   Incoming& incoming = peer.incoming.emplace_back();
   incoming.header = header;
   incoming.body.resize(header.body_bytes);
@@ -131,6 +166,13 @@ Status Service::accept(const Header& header) {
   incoming.is_there = false;
   return wire_->receive(header.from, message::kBodyTag, incoming.body.data(), header.body_bytes,
                         incoming.request);
+}
+
+// It may be of no rank, or about nothing that was asked.
+Status Service::turn_down(const Header& header, const Status& why) {
+  log::warn("{}", why.message());
+  const bool is_of_rank = header.from >= 0 && static_cast<std::size_t>(header.from) < peers_.size();
+  return is_of_rank && header.kind < Kind::reply ? answer(header, why) : Status();
 }
 
 Status Service::look_at_sends() {
@@ -185,6 +227,8 @@ Status Service::handle(Incoming& incoming) {
     end(header, incoming.body);
     return {};
   }
+  if (const Status right = check_question(header, incoming.body); !right.ok())
+    return turn_down(header, right);
   Pieces pieces(header.pieces);
   const std::size_t pieces_bytes = pieces.size() * sizeof(Piece);
   if (pieces_bytes != 0) std::memcpy(pieces.data(), incoming.body.data(), pieces_bytes);
@@ -212,7 +256,7 @@ Status Service::handle(Incoming& incoming) {
       waiting_locks_.push_back(header);
       return {};
     case Kind::unlock:
-      unlock(own_.words(), header.lock);
+      outcome = give_back_lock(header);
       break;
     default:
       break;
@@ -223,12 +267,15 @@ Status Service::handle(Incoming& incoming) {
 
 void Service::end(const Header& reply, const Bytes& body) {
   const auto found = asked_.find(reply.number);
-  if (found == asked_.end()) return;
+  if (found == asked_.end() || found->second.target != reply.from) return;
   Asked asked = std::move(found->second);
   asked_.erase(found);
   Status status;
   if (reply.code != 0)
-    status = Status(static_cast<StatusCode>(reply.code), reply.text);
+    status = Status(status_code_of_peer(reply.code),
+                    std::string(reply.text, ::strnlen(reply.text, sizeof reply.text)));
+  else if (body.size() != size_of(asked.result.pieces))
+    status = Status(StatusCode::mismatch, "a reply of another length than was asked for");
   else if (!body.empty())
     status = unpack(asked.result.place, asked.result.pieces, body.data());
   Peer& peer = peers_[static_cast<std::size_t>(asked.target)];
@@ -244,7 +291,15 @@ void Service::end(const Header& reply, const Bytes& body) {
 Status Service::grant_locks() {
   for (auto next = waiting_locks_.begin(); next != waiting_locks_.end();) {
     Status outcome;
-    if (!try_lock(own_.words(), next->lock, rank_)) {
+    if (!check_peer(lines_, next->from).ok()) {
+      next = waiting_locks_.erase(next);
+      continue;
+    }
+    Peer& peer = peers_[static_cast<std::size_t>(next->from)];
+    if (try_lock(own_.words(), next->lock, next->from)) {
+      if (next->lock == LockKind::shared) ++peer.shared_locks;
+      if (next->lock == LockKind::exclusive) peer.has_exclusive_lock = true;
+    } else {
       outcome = check_lock(own_.words(), lines_);
       if (outcome.ok()) {
         ++next;
@@ -256,6 +311,61 @@ Status Service::grant_locks() {
     ACCORD_TRY(answer(question, outcome));
   }
   return {};
+}
+
+Status Service::give_back_lock(const Header& question) {
+  Peer& peer = peers_[static_cast<std::size_t>(question.from)];
+  const bool is_shared = question.lock == LockKind::shared;
+  if (is_shared ? peer.shared_locks == 0 : !peer.has_exclusive_lock)
+    return {StatusCode::no_epoch, "a lock is given back that is not held"};
+  if (is_shared) --peer.shared_locks;
+  if (!is_shared) peer.has_exclusive_lock = false;
+  unlock(own_.words(), question.lock);
+  return {};
+}
+
+// Of ranks of other nodes that have something to answer, or a lock that others may wait for.
+Status Service::look_at_lives() {
+  constexpr std::chrono::milliseconds kEach{100};
+  const auto now = Silence::Clock::now();
+  if (now - looked_at_ < kEach) return {};
+  looked_at_ = now;
+  const std::chrono::seconds patience(config().peer_timeout_s);
+  const bool any = any_is_awaited_.exchange(false);
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    Peer& peer = peers_[rank];
+    const bool is_awaited = peer.is_awaited.exchange(false) || any || peer.unanswered != 0 ||
+                            peer.asked.load(std::memory_order_relaxed) != 0 ||
+                            peer.shared_locks != 0 || peer.has_exclusive_lock;
+    if (peer.far == nullptr || !is_awaited || peer.far->is_cut()) continue;
+    const auto next = peer.silence.look(now, patience);
+    Header question;
+    question.kind = Kind::life;
+    if (next == Silence::Next::ask && asks_for_life_) {
+      ACCORD_TRY(send(static_cast<int>(rank), question, {}));
+      ++peer.unanswered;
+    }
+    if (next == Silence::Next::give_up) peer.far->cut();
+  }
+  fail_what_the_dead_were_asked();
+  return {};
+}
+
+void Service::fail_what_the_dead_were_asked() {
+  for (auto next = asked_.begin(); next != asked_.end();) {
+    Asked& asked = next->second;
+    const Status alive = check_peer(lines_, asked.target);
+    if (alive.ok()) {
+      ++next;
+      continue;
+    }
+    Peer& peer = peers_[static_cast<std::size_t>(asked.target)];
+    keep_first(peer.error, alive);
+    keep_first(asked.progress->status, alive);
+    asked.progress->left.fetch_sub(1, std::memory_order_release);
+    peer.asked.fetch_sub(1, std::memory_order_release);
+    next = asked_.erase(next);
+  }
 }
 
 }  // namespace accord::rma

@@ -18,9 +18,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/silence.h"
 #include "base/status.h"
 #include "core/engine.h"
 #include "core/wire.h"
+#include "node/life_line.h"
 #include "rma/messages.h"
 #include "rma/target.h"
 
@@ -53,7 +55,14 @@ class Service final : public core::Operation {
     is_standing_ = true;
   }
 
+  // Of that rank, which is on another node: cut once it gives no sign of life. Before open.
+  void watch(int rank, std::shared_ptr<node::LifeLine> line) {
+    peers_[static_cast<std::size_t>(rank)].far = std::move(line);
+  }
   Status open();
+  // No peer is asked for a sign of life any more: what comes once its receiver has closed would be
+  // taken for another communicator's. Whether all have answered, or are gone.
+  bool ends_asking() noexcept;
   // All peers have stopped asking: ends the service.
   void close() noexcept;
 
@@ -69,6 +78,12 @@ class Service final : public core::Operation {
   // Nothing that this rank has asked that target is under way.
   bool is_quiet(int target) const noexcept {
     return peers_[static_cast<std::size_t>(target)].asked.load(std::memory_order_acquire) == 0;
+  }
+  // Somebody of this process waits for that rank, or with -1 for any: to be called again and again
+  // meanwhile. Its life line tells what comes of it.
+  void await(int rank) noexcept {
+    if (rank >= 0) peers_[static_cast<std::size_t>(rank)].is_awaited.store(true);
+    if (rank < 0) any_is_awaited_.store(true);
   }
   // The first error of what it has asked there since the last time.
   Status take_error(int target);
@@ -88,6 +103,7 @@ class Service final : public core::Operation {
     bool is_there = true;
   };
   struct Outgoing {
+    int to = -1;
     std::unique_ptr<Packet> packet;
     Bytes body;
     core::HostRequest requests[2] = {};
@@ -102,12 +118,20 @@ class Service final : public core::Operation {
     std::atomic<std::uint64_t> asked{0};
     Status error;
     std::deque<Incoming> incoming;
+    // Of this rank's window that it holds by messages.
+    std::uint32_t shared_locks = 0;
+    bool has_exclusive_lock = false;
+    std::shared_ptr<node::LifeLine> far;  // null: it is on this node
+    std::atomic<bool> is_awaited{false};
+    Silence silence;
+    unsigned unanswered = 0;  // questions for a sign of life
   };
 
   Status send(int to, Header header, Bytes body);
   Status receive_next();
   Status receive();
-  Status accept(const Header& header);
+  Status accept(std::size_t received_bytes);
+  Status turn_down(const Header& header, const Status& why);
   Status look_at_sends();
   Status serve();
   Status handle(Incoming& incoming);
@@ -116,6 +140,9 @@ class Service final : public core::Operation {
                    Bytes& result);
   void end(const Header& reply, const Bytes& body);
   Status grant_locks();
+  Status give_back_lock(const Header& question);
+  Status look_at_lives();
+  void fail_what_the_dead_were_asked();
   void fail(const Status& status);
   Phase end_all();
 
@@ -131,6 +158,9 @@ class Service final : public core::Operation {
   std::deque<Outgoing> sends_;
   Status broken_;
 
+  Silence::Clock::time_point looked_at_{};  // at lives
+  std::atomic<bool> any_is_awaited_{false};
+  bool asks_for_life_ = true;
   std::vector<Header> waiting_locks_;
   Packet packet_;  // that comes next
   core::HostRequest next_ = 0;

@@ -29,6 +29,7 @@ Status Attached::check(std::span<const Piece> pieces) const {
   for (const Piece& piece : pieces) {
     auto at = static_cast<std::uint64_t>(piece.offset_bytes);
     const std::uint64_t end = at + piece.length_bytes;
+    if (end < at) return {StatusCode::out_of_window, "a run beyond all memory"};
     while (at < end) {
       auto next = sizes_.upper_bound(at);
       if (next == sizes_.begin() || (--next)->first + next->second <= at)
@@ -36,6 +37,19 @@ Status Attached::check(std::span<const Piece> pieces) const {
                 fmt::format("nothing is attached at {:#x} to the target's window", at)};
       at = next->first + next->second;
     }
+  }
+  return {};
+}
+
+Status Target::check(std::span<const Piece> pieces) const {
+  if (attached_ != nullptr) return attached_->check(pieces);
+  if (size_bytes_ == kAnySize) return {};
+  for (const Piece& piece : pieces) {
+    const auto first = static_cast<std::uint64_t>(piece.offset_bytes);
+    if (first > size_bytes_ || piece.length_bytes > size_bytes_ - first)
+      return {StatusCode::out_of_window,
+              fmt::format("bytes from {} on of the target's window, which has {}",
+                          piece.offset_bytes, size_bytes_)};
   }
   return {};
 }

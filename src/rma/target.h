@@ -52,17 +52,20 @@ class Target {
  public:
   // Bytes that an update moves at a time.
   static constexpr std::size_t kUpdateBytes = std::size_t{1} << 20;
+  static constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
 
   Target() = default;
-  // `attached`: of this rank's part of a dynamic window, else null.
+  // `attached`: of this rank's part of a dynamic window, else null. `size_bytes`: of a window whose
+  // origins are not believed.
   Target(Place memory, Words* words, int own_rank, const LifeLines* lines, Combine combine,
-         const Attached* attached = nullptr)
+         const Attached* attached = nullptr, std::uint64_t size_bytes = kAnySize)
       : memory_(memory),
         words_(words),
         own_rank_(own_rank),
         lines_(lines),
         combine_(combine),
-        attached_(attached) {}
+        attached_(attached),
+        size_bytes_(size_bytes) {}
 
   // Who does short updates on this memory by a kernel, if there is somebody.
   void use_worker(device::DirectWorker* worker) noexcept { worker_ = worker; }
@@ -98,9 +101,7 @@ class Target {
                           std::byte* result) const;
 
  private:
-  Status check(std::span<const Piece> pieces) const {
-    return attached_ != nullptr ? attached_->check(pieces) : Status();
-  }
+  Status check(std::span<const Piece> pieces) const;
 
   Place memory_;
   Words* words_ = nullptr;
@@ -109,6 +110,7 @@ class Target {
   Combine combine_ = nullptr;
   const Attached* attached_ = nullptr;
   device::DirectWorker* worker_ = nullptr;
+  std::uint64_t size_bytes_ = kAnySize;
 };
 
 }  // namespace accord::rma

@@ -7,14 +7,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "rma/arrivals.h"
+
 namespace accord::rma {
 
 using message::Kind;
 
 namespace {
 
-// Of one message, so that its target needs no more memory than this for it.
-constexpr std::uint64_t kMessageBytes = std::uint64_t{8} << 20;
+// A run has a byte at least.
+std::uint64_t question_bytes(const Pieces& pieces) {
+  return pieces.size() > kRunsMax ? kRunsMax : kQuestionBytesMax;
+}
 
 // Calls visit(first, length) for parts of at most `part_bytes`, which hold whole elements.
 template <class Visit>
@@ -77,7 +81,7 @@ Status Window::put(int target, const Extent& there, const End& origin,
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
-      size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
+      size_of(pieces), question_bytes(pieces), 1, [&](std::uint64_t first, std::uint64_t length) {
         Room room;
         ACCORD_TRY(room.take(origin.place.where.runtime, length));
         ACCORD_TRY(pack(room.data(), origin.place, slice(origin.pieces, first, length)));
@@ -102,7 +106,7 @@ Status Window::get(int target, const Extent& there, const End& result,
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
-      size_of(pieces), kMessageBytes, 1, [&](std::uint64_t first, std::uint64_t length) {
+      size_of(pieces), question_bytes(pieces), 1, [&](std::uint64_t first, std::uint64_t length) {
         Service::Question question;
         question.header.kind = Kind::get;
         const Pieces part = slice(pieces, first, length);
@@ -168,7 +172,6 @@ Status Window::compare_and_swap(int target, const Piece& element, const End& ori
     ACCORD_TRY(rank.target.update_at_once(kReplaces, element, origin, &compare, &result, done));
     if (done) return {};
   }
-  constexpr std::size_t kElementBytesMax = 32;
   std::byte in[kElementBytesMax];
   std::byte expected[kElementBytesMax];
   std::byte found[kElementBytesMax];
@@ -204,6 +207,12 @@ Status Window::flush_all() {
   return first;
 }
 
+Status Window::wind_up() {
+  const Status flushed = flush_all();
+  if (service_ != nullptr) engine_.wait_until([&] { return service_->ends_asking(); });
+  return flushed;
+}
+
 Status Window::take_lock(int target, LockKind kind) {
   const Rank& rank = rank_at(target);
   if (rank.target.has_words()) {
@@ -213,7 +222,10 @@ Status Window::take_lock(int target, LockKind kind) {
     unsigned tries = 0;
     engine_.wait_until([&] {
       if (try_lock(words, kind, rank_)) return true;
-      if (++tries % kTriesPerLook == 0) waited = check_lock(words, lines_);
+      if (++tries % kTriesPerLook == 0) {
+        waited = check_lock(words, lines_);
+        if (service_ != nullptr) service_->await(holder_of(words));
+      }
       engine_.port().poke();
       return !waited.ok();
     });

@@ -91,6 +91,8 @@ class Window {
   // Waits until all that this rank has asked of the target is done there.
   Status flush(int target);
   Status flush_all();
+  // The same, before the last meeting of all ranks ahead of close.
+  Status wind_up();
 
   // Epochs of passive targets, of both routes. `is_checked`: other ranks may hold a lock.
   Status lock(int target, LockKind kind, bool is_checked);
@@ -137,6 +139,7 @@ class Window {
   void find_workers(const std::vector<Record>& records);
   Status find_mixed(const Allgather& allgather);
   Status open_memory(Rank& rank, const Record& record, const node::Descriptor& descriptor);
+  void watch_far_ranks();
   bool is_near(const Record& one, const Record& other) const noexcept;
 
   core::Engine& engine_;

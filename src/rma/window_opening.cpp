@@ -217,7 +217,7 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
   own.target =
       Target(part.is_dynamic ? Place::absolute() : Place{.start = part.base, .where = part.where},
              reinterpret_cast<Words*>(own.words->data()), rank_, &lines_, combine_,
-             part.is_dynamic ? &attached_ : nullptr);
+             part.is_dynamic ? &attached_ : nullptr, part.size_bytes);
   for (int peer = 0; peer < size_; ++peer) {
     const Record& record = records[static_cast<std::size_t>(peer)];
     Rank& rank = rank_at(peer);
@@ -243,6 +243,7 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
             "a window on device memory that some rank cannot reach itself needs a progress thread, "
             "and the MPI allows none"};
   service_ = std::make_shared<Service>(std::move(wire), rank_, size_, own.target, lines_);
+  watch_far_ranks();
   const Status started = service_->open();
   if (started.ok())
     engine_.submit(service_, nullptr);
@@ -255,6 +256,17 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
   ACCORD_TRY(started);
   ACCORD_TRY(told_all);
   return all ? Status() : failed_elsewhere();
+}
+
+// Nobody tells of a process of another node that it has ended.
+void Window::watch_far_ranks() {
+  for (int peer = 0; peer < size_; ++peer) {
+    auto& line = lines_[static_cast<std::size_t>(peer)];
+    if (peer == rank_ || line != nullptr) continue;
+    auto far = std::make_shared<node::LifeLine>();
+    service_->watch(peer, far);
+    line = std::move(far);
+  }
 }
 
 void Window::close() {

@@ -11,11 +11,20 @@ namespace {
 constexpr std::uint64_t kHolderMask = 0xffffffffu;
 constexpr std::uint64_t kOneSharer = std::uint64_t{1} << 32;
 
+bool has_ended(const LifeLines& lines, int rank) {
+  const auto& line = lines[static_cast<std::size_t>(rank)];
+  return line != nullptr && line->is_cut();
+}
+
 }  // namespace
 
+Status check_peer(const LifeLines& lines, int rank) {
+  if (!has_ended(lines, rank)) return {};
+  return {StatusCode::device_error, fmt::format("the process of rank {} is gone", rank)};
+}
+
 Status check_life(const LifeLines& lines, int rank) {
-  const auto& line = lines[static_cast<std::size_t>(rank)];
-  if (line == nullptr || !line->is_cut()) return {};
+  if (!has_ended(lines, rank)) return {};
   return {StatusCode::device_error,
           fmt::format("the process of rank {}, which holds a lock of the window, has ended", rank)};
 }
@@ -103,6 +112,11 @@ void unlock(Words& words, LockKind kind) noexcept {
     words.window_lock.store(0, std::memory_order_release);
   else
     words.window_lock.fetch_sub(kOneSharer, std::memory_order_acq_rel);
+}
+
+int holder_of(const Words& words) noexcept {
+  const std::uint64_t now = words.window_lock.load(std::memory_order_relaxed);
+  return static_cast<int>(now & kHolderMask) - 1;
 }
 
 Status check_lock(const Words& words, const LifeLines& lines) {

@@ -59,10 +59,12 @@ struct Words {
   alignas(64) DeviceRanges device_ranges;
 };
 
-// By rank: null for those of which nothing is known, and for the own one.
+// By rank: null for those of which nothing is known, and for the own one. Those of ranks of other
+// nodes the window's service cuts.
 using LifeLines = std::vector<std::shared_ptr<const node::LifeLine>>;
 
-// An error where that rank's process has ended.
+// An error where that rank's process has ended: a peer that is waited for, or the holder of a lock.
+Status check_peer(const LifeLines& lines, int rank);
 Status check_life(const LifeLines& lines, int rank);
 
 // One update: the lock is held while this lives.
@@ -82,6 +84,8 @@ class UpdateTurn {
 
 bool try_lock(Words& words, LockKind kind, int own_rank) noexcept;
 void unlock(Words& words, LockKind kind) noexcept;
+// The rank that has it alone; -1: there is none.
+int holder_of(const Words& words) noexcept;
 // Why the lock will never be free; ok where it may be.
 Status check_lock(const Words& words, const LifeLines& lines);
 

@@ -140,6 +140,8 @@ Status combine(const rma::Update& update, const std::byte* in, std::byte* inout,
   };
   const core::Segment elements{type, count, 0};
   const rma::Pieces pieces = rma::pieces_of(elements);
+  if (op == MPI_OP_NULL || rma::size_of(pieces) != size_bytes)
+    return {StatusCode::mismatch, "an operation on elements of another length than its type has"};
   if (pieces.size() == 1) return reduce(in, inout);
   std::vector<std::byte> spread_in(static_cast<std::size_t>(elements.high_bytes()));
   std::vector<std::byte> spread(spread_in.size());
@@ -356,7 +358,7 @@ int Win_free(MPI_Win* win) {
   const auto state = win != nullptr ? windows().erase(*win) : nullptr;
   if (state != nullptr && state->ours != nullptr) {
     const core::CallScope scope("MPI_Win_free");
-    Status status = state->ours->flush_all();
+    Status status = state->ours->wind_up();
     keep_first(status, window_barrier(*state));
     state->ours->close();
     keep_first(status, window_barrier(*state));

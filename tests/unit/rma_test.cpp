@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -269,6 +271,7 @@ struct Post {
   std::deque<Message> messages;
   std::deque<Receive> receives;
   bool is_broken = false;
+  std::mutex mutex;  // a progress thread may be at it, too
 };
 
 std::size_t open_descriptors() {
@@ -303,6 +306,7 @@ class FakeWire final : public core::Wire {
   FakeWire(Post& post, int rank) : post_(post), rank_(rank) {}
   Status send(int rank, int tag, const void* bytes, std::size_t size_bytes,
               core::HostRequest& request) override {
+    const std::lock_guard locked(post_.mutex);
     if (post_.is_broken) return {StatusCode::network, "broken"};
     const auto* const begin = static_cast<const std::byte*>(bytes);
     post_.messages.push_back({rank_, rank, tag, {begin, begin + size_bytes}});
@@ -311,13 +315,15 @@ class FakeWire final : public core::Wire {
   }
   Status receive(int rank, int tag, void* bytes, std::size_t size_bytes,
                  core::HostRequest& request) override {
+    const std::lock_guard locked(post_.mutex);
     post_.receives.push_back({rank_, rank, tag, bytes, size_bytes});
     request = post_.receives.size();
     return {};
   }
-  Status test(core::HostRequest& request, bool& done, core::Completion&) override {
+  Status test(core::HostRequest& request, bool& done, core::Completion& completion) override {
     done = request == 0;
     if (done) return {};
+    const std::lock_guard locked(post_.mutex);
     Post::Receive& mine = post_.receives[request - 1];
     const auto found =
         std::find_if(post_.messages.begin(), post_.messages.end(), [&](const Post::Message& one) {
@@ -327,6 +333,7 @@ class FakeWire final : public core::Wire {
     if (found == post_.messages.end()) return {};
     EXPECT_LE(found->bytes.size(), mine.room_bytes);
     std::memcpy(mine.bytes, found->bytes.data(), found->bytes.size());
+    completion.received_bytes = found->bytes.size();
     post_.messages.erase(found);
     done = true;
     return {};
@@ -368,7 +375,7 @@ class Service : public ::testing::Test {
   Words words_;
   LifeLines lines_ = LifeLines(2);
   const Target nothing_;
-  const Target own_{memory_.place(), &words_, 1, &lines_, add};
+  const Target own_{memory_.place(), &words_, 1, &lines_, add, nullptr, kCount * sizeof(int)};
   Post post_;
   IdlePort port_;
   rma::Service origin_{std::make_unique<FakeWire>(post_, 0), 0, 2, nothing_, lines_};
@@ -431,6 +438,166 @@ TEST_F(rma_service, takes_nothing_more_where_it_cannot_send) {
   post_.is_broken = true;
   go_on();  // the target cannot reply
   EXPECT_CODE(network, ask(message::Kind::put, ints({{0, 1}}), {1}));
+}
+
+// What a rank may send that is none of Accord's.
+TEST_F(rma_service, believes_nothing_of_a_header) {
+  message::Packet good;
+  good.header.kind = message::Kind::put;
+  good.header.from = 0;
+  good.header.body_bytes = sizeof(Piece) + sizeof(int);
+  good.header.pieces = 1;
+  const Piece piece = ints({{5, 1}}).front();
+  std::memset(good.body, 0, sizeof good.body);
+  std::memcpy(good.body, &piece, sizeof piece);
+  const auto send = [&](auto change, std::ptrdiff_t length_change = 0) {
+    message::Packet bad = good;
+    change(bad);
+    const auto* const begin = reinterpret_cast<const std::byte*>(&bad);
+    const std::size_t length = good.size_bytes() + static_cast<std::size_t>(length_change);
+    post_.messages.push_back({0, 1, message::kPacketTag, {begin, begin + length}});
+    go_on();
+  };
+  const auto with_piece = [&](Piece other) {
+    return [other](message::Packet& one) { std::memcpy(one.body, &other, sizeof other); };
+  };
+  using Packet = message::Packet;
+  send([](Packet& one) { one.header.from = 2; });
+  send([](Packet& one) { one.header.from = -1; });
+  send([](Packet&) {}, -1);
+  send([](Packet&) {}, -100);
+  send([](Packet& one) { one.header.pieces = std::uint64_t{1} << 60; });
+  send([](Packet& one) { one.header.pieces = 0; });
+  send([](Packet& one) { one.header.body_bytes = std::uint64_t{1} << 40; });
+  send([](Packet& one) { one.header.kind = static_cast<message::Kind>(99); });
+  send([](Packet& one) { one.header.kind = message::Kind::compare; });
+  send([](Packet& one) { one.header.kind = message::Kind::unlock; });
+  send([](Packet& one) {
+    one.header.kind = message::Kind::update;
+    one.header.update.element_bytes = 0;
+  });
+  send(with_piece({-4, 4}));
+  send(with_piece({kCount * 4, 4}));
+  send(with_piece({0, std::uint64_t{1} << 63}));
+  EXPECT_EQ(memory_.content(), counted(0, kCount));
+  good.header.number = 7;
+  send([](Packet&) {});
+  EXPECT_EQ(memory_.content()[5], 0);
+  EXPECT_TRUE(
+      std::ranges::none_of(post_.messages, [](const Post::Message& one) { return one.to == 1; }));
+}
+
+TEST_F(rma_service, gives_back_a_lock_only_to_its_holder) {
+  ASSERT_TRUE(try_lock(words_, LockKind::exclusive, 1));
+  EXPECT_OK(ask(message::Kind::unlock, {}, {}));
+  go_on();
+  EXPECT_CODE(no_epoch, progress_->status);
+  EXPECT_FALSE(try_lock(words_, LockKind::shared, 1));
+}
+
+TEST_F(rma_service, takes_replies_of_whom_it_has_asked_alone) {
+  std::vector<int> result(2, -1);
+  EXPECT_OK(ask(message::Kind::get, ints({{5, 2}}), {}, {on_host(result), ints({{0, 2}})}));
+  message::Packet reply;
+  reply.header.from = 0;
+  reply.header.number = 1;
+  const auto* const begin = reinterpret_cast<const std::byte*>(&reply);
+  post_.messages.push_front({0, 0, message::kPacketTag, {begin, begin + reply.size_bytes()}});
+  EXPECT_EQ(origin_.advance(port_), core::Operation::Phase::issued);
+  EXPECT_FALSE(progress_->is_done());
+  // Too short.
+  reply.header.from = 1;
+  post_.messages.push_front({1, 0, message::kPacketTag, {begin, begin + reply.size_bytes()}});
+  EXPECT_EQ(origin_.advance(port_), core::Operation::Phase::issued);
+  EXPECT_TRUE(progress_->is_done());
+  EXPECT_CODE(mismatch, progress_->status);
+}
+
+// On two nodes.
+class FarService : public Service {
+ protected:
+  void SetUp() override {
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto line = std::make_shared<node::LifeLine>();
+      (rank == 0 ? target_ : origin_).watch(rank, line);
+      lines_[static_cast<std::size_t>(rank)] = line;
+    }
+    Service::SetUp();
+  }
+  // For longer than the timeout, which is two seconds here.
+  template <class Step>
+  void go_on_for(std::chrono::milliseconds time, Step step) {
+    for (const auto end = std::chrono::steady_clock::now() + time;
+         std::chrono::steady_clock::now() < end; ::usleep(1000))
+      step();
+  }
+};
+
+using rma_far_service = FarService;
+using std::chrono::milliseconds;
+
+TEST_F(rma_far_service, waits_for_a_holder_that_does_nothing_but_live) {
+  EXPECT_OK(ask(message::Kind::lock, {}, {}));
+  go_on();
+  EXPECT_TRUE(progress_->is_done());
+  go_on_for(milliseconds(4500), [&] {
+    go_on();
+    target_.await(-1);
+  });
+  EXPECT_OK(check_lock(words_, lines_));
+  const auto ends = [&] {
+    go_on();
+    return target_.ends_asking();
+  };
+  EXPECT_TRUE(ends() || ends());
+}
+
+TEST_F(rma_far_service, names_a_holder_that_gives_no_sign_of_life) {
+  rma::Service::Question question;
+  question.header.kind = message::Kind::lock;
+  question.header.lock = LockKind::exclusive;
+  EXPECT_OK(origin_.ask(1, question, {}, progress_));
+  go_on();
+  EXPECT_TRUE(progress_->is_done());
+  EXPECT_EQ(0, holder_of(words_));
+  EXPECT_OK(check_lock(words_, lines_));
+  go_on_for(milliseconds(3000), [&] { (void)target_.advance(port_); });
+  const Status lost = check_lock(words_, lines_);
+  EXPECT_CODE(device_error, lost);
+  EXPECT_NE(std::string::npos, lost.message().find("rank 0")) << lost.message();
+}
+
+TEST_F(rma_far_service, names_a_target_that_gives_no_sign_of_life) {
+  EXPECT_OK(ask(message::Kind::put, ints({{0, 1}}), {1}));
+  go_on_for(milliseconds(1000), [&] { (void)origin_.advance(port_); });
+  EXPECT_FALSE(progress_->is_done());
+  go_on_for(milliseconds(2000), [&] { (void)origin_.advance(port_); });
+  EXPECT_TRUE(progress_->is_done());
+  EXPECT_TRUE(origin_.is_quiet(1));
+  EXPECT_NE(std::string::npos, origin_.take_error(1).message().find("rank 1 is gone"));
+  EXPECT_CODE(device_error, ask(message::Kind::put, ints({{0, 1}}), {1}));
+}
+
+// Its rank computes, and gives signs of life all the same.
+TEST_F(rma_far_service, answers_while_its_program_is_in_no_call) {
+  class Standing final : public core::Operation {
+   public:
+    explicit Standing(rma::Service& service) : service_(service) { is_standing_ = true; }
+    Phase advance(core::HostPort& port) override { return service_.advance(port); }
+
+   private:
+    rma::Service& service_;
+  };
+  core::Engine engine(port_);
+  engine.allow_threads(true);
+  engine.submit(std::make_shared<Standing>(target_), nullptr);
+  ASSERT_TRUE(try_lock(words_, LockKind::exclusive, 1));
+  EXPECT_OK(ask(message::Kind::lock, {}, {}));
+  unlock(words_, LockKind::exclusive);
+  test::IdlePort own_port;
+  go_on_for(milliseconds(3500), [&] { (void)origin_.advance(own_port); });
+  EXPECT_TRUE(progress_->is_done());
+  engine.stop_thread();
 }
 
 TEST_F(rma_service, ends_when_it_is_closed) {
