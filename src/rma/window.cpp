@@ -73,11 +73,9 @@ Status Window::put(int target, const Extent& there, const End& origin,
                    const ProgressPointer& progress) {
   const Pieces& pieces = there.pieces;
   ACCORD_TRY(begin(target, pieces));
-  const Rank& rank = rank_at(target);
-  if (rank.route == Route::direct) {
-    if (is_dynamic_) return rank.target.put(pieces, origin.place, origin.pieces);
-    ACCORD_TRY(
-        batch_.add(Batch::Direction::put, {rank.target.memory(), pieces, there.layout}, origin));
+  if (const Target* const near = reached(target, pieces)) {
+    if (near->memory().is_absolute) return near->put(pieces, origin.place, origin.pieces);
+    ACCORD_TRY(batch_.add(Batch::Direction::put, {near->memory(), pieces, there.layout}, origin));
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
@@ -98,11 +96,9 @@ Status Window::get(int target, const Extent& there, const End& result,
                    const ProgressPointer& progress) {
   const Pieces& pieces = there.pieces;
   ACCORD_TRY(begin(target, pieces));
-  const Rank& rank = rank_at(target);
-  if (rank.route == Route::direct) {
-    if (is_dynamic_) return rank.target.get(pieces, result.place, result.pieces);
-    ACCORD_TRY(
-        batch_.add(Batch::Direction::get, result, {rank.target.memory(), pieces, there.layout}));
+  if (const Target* const near = reached(target, pieces)) {
+    if (near->memory().is_absolute) return near->get(pieces, result.place, result.pieces);
+    ACCORD_TRY(batch_.add(Batch::Direction::get, result, {near->memory(), pieces, there.layout}));
     return progress != nullptr ? batch_.finish(engine_) : Status();
   }
   return for_each_part(
@@ -129,17 +125,17 @@ Status Window::update_by_message(int target, const Update& update, std::span<con
 Status Window::update(int target, const Update& update, const Pieces& pieces, const End& origin,
                       const End* result, const ProgressPointer& progress) {
   ACCORD_TRY(begin(target, pieces));
-  const Rank& rank = rank_at(target);
+  const Target* const near = reached(target, pieces);
   const bool reads = update.op != Update::kNoOp;
-  if (rank.route == Route::direct && pieces.size() == 1) {
+  if (near != nullptr && pieces.size() == 1) {
     bool done = false;
-    ACCORD_TRY(rank.target.update_at_once(update, pieces.front(), origin, nullptr, result, done));
+    ACCORD_TRY(near->update_at_once(update, pieces.front(), origin, nullptr, result, done));
     if (done) return {};
   }
-  if (rank.route == Route::direct && result == nullptr && reads &&
-      rank.target.can_reduce(update, pieces, origin.place, origin.pieces)) {
+  if (near != nullptr && result == nullptr && reads &&
+      near->can_reduce(update, pieces, origin.place, origin.pieces)) {
     const Status reduced =
-        rank.target.reduce(update, pieces.front(), origin.place, origin.pieces.front());
+        near->reduce(update, pieces.front(), origin.place, origin.pieces.front());
     if (reduced.code() != StatusCode::unsupported) return reduced;
   }
   return for_each_part(
@@ -151,13 +147,13 @@ Status Window::update(int target, const Update& update, const Pieces& pieces, co
         Room in;
         if (reads) ACCORD_TRY(in.take(origin.place.where.runtime, length));
         if (reads) ACCORD_TRY(pack(in.data(), origin.place, slice(origin.pieces, first, length)));
-        if (rank.route != Route::direct)
+        if (near == nullptr)
           return update_by_message(target, update, part, {in.data(), reads ? length_bytes : 0},
                                    result != nullptr ? Result{result->place, results} : Result(),
                                    result != nullptr, progress);
         Room out;
         if (result != nullptr) ACCORD_TRY(out.take(result->place.where.runtime, length));
-        ACCORD_TRY(rank.target.update(update, part, in.data(), out.data()));
+        ACCORD_TRY(near->update(update, part, in.data(), out.data()));
         return result != nullptr ? unpack(result->place, results, out.data()) : Status();
       });
 }
@@ -165,11 +161,11 @@ Status Window::update(int target, const Update& update, const Pieces& pieces, co
 Status Window::compare_and_swap(int target, const Piece& element, const End& origin,
                                 const End& compare, const End& result) {
   ACCORD_TRY(begin(target, {&element, 1}));
-  const Rank& rank = rank_at(target);
-  if (rank.route == Route::direct) {
+  const Target* const near = reached(target, {&element, 1});
+  if (near != nullptr) {
     bool done = false;
     constexpr Update kReplaces{.op = Update::kReplace};
-    ACCORD_TRY(rank.target.update_at_once(kReplaces, element, origin, &compare, &result, done));
+    ACCORD_TRY(near->update_at_once(kReplaces, element, origin, &compare, &result, done));
     if (done) return {};
   }
   std::byte in[kElementBytesMax];
@@ -180,8 +176,8 @@ Status Window::compare_and_swap(int target, const Piece& element, const End& ori
     return {StatusCode::invalid_argument, "an element that is too long to be compared"};
   ACCORD_TRY(pack(in, origin.place, origin.pieces));
   ACCORD_TRY(pack(expected, compare.place, compare.pieces));
-  if (rank.route == Route::direct) {
-    ACCORD_TRY(rank.target.compare_and_swap(element, in, expected, found));
+  if (near != nullptr) {
+    ACCORD_TRY(near->compare_and_swap(element, in, expected, found));
     return unpack(result.place, result.pieces, found);
   }
   Service::Question question;
@@ -197,8 +193,10 @@ Status Window::flush(int target) {
   // All that is in it: it goes together.
   if (rank_at(target).route == Route::direct) return batch_.finish(engine_);
   if (rank_at(target).route == Route::host) return {};
+  Status status = is_mixed_ ? batch_.finish(engine_) : Status();
   engine_.wait_until([&] { return service_->is_quiet(target); });
-  return service_->take_error(target);
+  keep_first(status, service_->take_error(target));
+  return status;
 }
 
 Status Window::flush_all() {
@@ -254,9 +252,18 @@ Status Window::give_lock(int target, LockKind kind) {
 }
 
 Status Window::attach(const void* base, std::uint64_t size_bytes, bool is_host) {
-  if (!is_host && is_mixed_ && !rank_at(rank_).target.words().device_ranges.add(base, size_bytes))
-    return {StatusCode::no_memory, "too many pieces of device memory are attached"};
   attached_.add(base, size_bytes);
+  if (is_host || !is_mixed_) return {};
+  DeviceRanges& ranges = rank_at(rank_).target.words().device_ranges;
+  DeviceRanges::Entry entry;
+  if (!ranges.next(entry)) {
+    (void)attached_.remove(base);
+    return {StatusCode::no_memory, "too many pieces of device memory are attached"};
+  }
+  entry.base = reinterpret_cast<std::uint64_t>(base);
+  entry.size_bytes = size_bytes;
+  entry.memory = export_attached(entry);
+  ranges.add(entry);
   return {};
 }
 

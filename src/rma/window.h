@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -63,6 +64,10 @@ class Window {
   void close();
 
   Route route(int target) const noexcept { return rank_at(target).route; }
+  // What an operation on these bytes goes by.
+  Route route_to(int target, std::span<const Piece> pieces) {
+    return reached(target, pieces) != nullptr ? Route::direct : route(target);
+  }
   std::int64_t unit_bytes(int target) const noexcept { return rank_at(target).unit_bytes; }
   bool has_host_memory() const noexcept { return has_host_memory_; }
   bool is_dynamic() const noexcept { return is_dynamic_; }
@@ -106,6 +111,12 @@ class Window {
   struct Record;
 
   enum class Held : std::uint8_t { none, shared, exclusive, unchecked };
+  // Of what a peer has attached.
+  struct Opened {
+    std::uint64_t generation = 0;
+    node::PeerMemory memory;
+    Target target;
+  };
   struct Rank {
     Route route = Route::host;
     std::uint64_t size_bytes = 0;
@@ -113,6 +124,7 @@ class Window {
     Target target;  // direct
     node::PeerMemory memory;
     std::unique_ptr<node::SharedPages> words;
+    std::map<std::size_t, Opened> opened;  // by slot
     Held held = Held::none;
     bool is_of_all = false;  // held since lock_all
   };
@@ -123,6 +135,10 @@ class Window {
     return rank_at(target).target.words().device_ranges;
   }
   Status hold_shared(int target);
+  // The memory where these bytes are, if this process reaches it; else null.
+  const Target* reached(int target, std::span<const Piece> pieces);
+  void open_attached(int target, const DeviceRanges::Entry& entry, Opened& opened);
+  node::MemoryHandle export_attached(const DeviceRanges::Entry& entry);
   Status begin(int target, std::span<const Piece> pieces);
   Status check_bounds(int target, std::span<const Piece> pieces) const;
   Status ask(int target, const Service::Question& question, Result result,
@@ -137,8 +153,9 @@ class Window {
   Status send_descriptors(const std::vector<Record>& records);
   void open_peer(int peer, const Record& record);
   void find_workers(const std::vector<Record>& records);
-  Status find_mixed(const Allgather& allgather);
-  Status open_memory(Rank& rank, const Record& record, const node::Descriptor& descriptor);
+  Status find_mixed(const std::vector<Record>& records, const Allgather& allgather);
+  Status open_memory(const node::MemoryHandle& handle, const node::Descriptor& descriptor,
+                     node::PeerMemory& memory, device::PointerInfo& where);
   void watch_far_ranks();
   bool is_near(const Record& one, const Record& other) const noexcept;
 
@@ -154,6 +171,9 @@ class Window {
   Attached attached_;
   LifeLines lines_;
   node::DescriptorPort port_;
+  std::vector<node::PortAddress> ports_;  // by rank, of a mixed window
+  bool may_use_kernels_ = false;
+  std::mutex attached_mutex_;  // guards what is open of peers' attached memory
   node::Registration registration_;
   std::shared_ptr<Service> service_;
   std::mutex locks_mutex_;

@@ -103,26 +103,23 @@ Status Window::send_descriptors(const std::vector<Record>& records) {
   return {};
 }
 
-Status Window::open_memory(Rank& rank, const Record& record, const node::Descriptor& descriptor) {
-  if (record.size_bytes == 0) return {};
-  if (record.memory.length_bytes == 0)
+Status Window::open_memory(const node::MemoryHandle& handle, const node::Descriptor& descriptor,
+                           node::PeerMemory& memory, device::PointerInfo& where) {
+  if (handle.length_bytes == 0)
     return {StatusCode::unsupported, "a peer's window memory cannot be exported"};
-  device::DeviceRuntime* const runtime = runtime_of(record.memory);
+  device::DeviceRuntime* const runtime = runtime_of(handle);
   const device::PointerInfo& own = rank_at(rank_).target.memory().where;
   const int device = runtime == nullptr       ? -1
                      : own.runtime == runtime ? own.device
                                               : runtime->device_in_use();
   if (device < 0) return {StatusCode::unsupported, "this process uses no device of that runtime"};
-  ACCORD_TRY(rank.memory.open(*runtime, device, record.memory, descriptor));
-  device::PointerInfo where;
-  (void)runtime->classify(rank.memory.start(), where);
+  ACCORD_TRY(memory.open(*runtime, device, handle, descriptor));
+  (void)runtime->classify(memory.start(), where);
   where.kind = device::MemoryKind::device;
   where.runtime = runtime;
   where.device = device;
-  where.base = rank.memory.start();
-  where.size_bytes = static_cast<std::size_t>(record.memory.size_bytes);
-  rank.target = Target({.start = rank.memory.start() + record.offset_bytes, .where = where},
-                       nullptr, rank_, &lines_, combine_);
+  where.base = memory.start();
+  where.size_bytes = static_cast<std::size_t>(handle.size_bytes);
   return {};
 }
 
@@ -146,15 +143,19 @@ void Window::open_peer(int peer, const Record& record) {
     return;
   }
   const node::Descriptor none;
-  if (opened.ok())
-    opened = open_memory(rank, record, descriptors.size() > 2 ? descriptors[2] : none);
+  device::PointerInfo where;
+  if (opened.ok() && record.size_bytes != 0)
+    opened = open_memory(record.memory, descriptors.size() > 2 ? descriptors[2] : none, rank.memory,
+                         where);
   if (!opened.ok()) {
     log::debug("operations on the window of rank {} go by messages: {}", peer, opened.message());
     return;
   }
   rank.words = std::move(words);
-  rank.target = Target(rank.target.memory(), reinterpret_cast<Words*>(rank.words->data()), rank_,
-                       &lines_, combine_);
+  rank.target = Target(
+      {.start = core::at(rank.memory.start(), static_cast<std::ptrdiff_t>(record.offset_bytes)),
+       .where = where},
+      reinterpret_cast<Words*>(rank.words->data()), rank_, &lines_, combine_);
   rank.route = Route::direct;
 }
 
@@ -167,6 +168,7 @@ void Window::find_workers(const std::vector<Record>& records) {
     if (&record != &mine && device::takes_turns(mine.kernels, record.kernels)) return;
     ++sharers;
   }
+  may_use_kernels_ = true;
   batch_.use_kernels(true);
   for (Rank& rank : ranks_) {
     const Place& memory = rank.target.memory();
@@ -180,7 +182,7 @@ void Window::find_workers(const std::vector<Record>& records) {
 }
 
 // Where all can look at what the others attach.
-Status Window::find_mixed(const Allgather& allgather) {
+Status Window::find_mixed(const std::vector<Record>& records, const Allgather& allgather) {
   const bool mine =
       std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.target.has_words(); });
   std::vector<std::int32_t> all(ranks_.size());
@@ -188,7 +190,10 @@ Status Window::find_mixed(const Allgather& allgather) {
   ACCORD_TRY(allgather(&word, all.data(), sizeof word));
   is_mixed_ = std::ranges::find(all, 0) == all.end();
   has_host_memory_ = is_mixed_;
-  if (is_mixed_) return {};
+  if (is_mixed_) {
+    for (const Record& record : records) ports_.push_back(record.port);
+    return {};
+  }
   for (int peer = 0; peer < size_; ++peer)
     if (peer != rank_) rank_at(peer).target = Target();
   return {};
@@ -231,7 +236,7 @@ Status Window::open(const Part& part, std::unique_ptr<core::Wire> wire,
   }
 
   find_workers(records);
-  if (is_dynamic_) ACCORD_TRY(find_mixed(allgather));
+  if (is_dynamic_) ACCORD_TRY(find_mixed(records, allgather));
 
   // What some rank needs of another, all serve: it costs nothing while nobody asks.
   word =
@@ -269,13 +274,71 @@ void Window::watch_far_ranks() {
   }
 }
 
+// What peers open: a handle, and a descriptor that is in their sockets before. Else they ask by
+// messages.
+node::MemoryHandle Window::export_attached(const DeviceRanges::Entry& entry) {
+  Part part;
+  part.base = reinterpret_cast<std::byte*>(entry.base);
+  part.size_bytes = entry.size_bytes;
+  part.where = device::classify(part.base);
+  node::Registration made;
+  if (!is_exportable(part) ||
+      !made.make(*part.where.runtime, part.where, ports_[static_cast<std::size_t>(rank_)].process)
+           .ok())
+    return {};
+  if (!made.descriptor().is_open()) return made.handle();
+  const int descriptor = made.descriptor().number();
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  for (int peer = 0; peer < size_; ++peer) {
+    const node::ParcelLabel label{rank_, static_cast<std::int32_t>(entry.slot) + 1,
+                                  static_cast<std::uint32_t>(entry.generation)};
+    for (bool sent = peer == rank_; !sent; ::sched_yield())
+      if (!port_.send(ports_[static_cast<std::size_t>(peer)], label, {&descriptor, 1}, sent).ok() ||
+          std::chrono::steady_clock::now() > give_up)
+        return {};
+  }
+  return made.handle();
+}
+
+void Window::open_attached(int target, const DeviceRanges::Entry& entry, Opened& opened) {
+  opened = Opened{.generation = entry.generation, .memory = {}, .target = {}};
+  std::vector<node::Descriptor> descriptors(1);
+  const node::ParcelLabel label{target, static_cast<std::int32_t>(entry.slot) + 1,
+                                static_cast<std::uint32_t>(entry.generation)};
+  if (entry.memory.with_descriptor != 0 && (!port_.take(label, descriptors) || descriptors.empty()))
+    return;
+  device::PointerInfo where;
+  if (!open_memory(entry.memory, descriptors[0], opened.memory, where).ok()) return;
+  // Offsets are the addresses of its owner.
+  std::byte* const start =
+      core::at(opened.memory.start(), -static_cast<std::ptrdiff_t>(entry.memory.base));
+  opened.target = Target({.start = start, .where = where}, &rank_at(target).target.words(), rank_,
+                         &lines_, combine_);
+  if (may_use_kernels_)
+    opened.target.use_worker(&device::DirectWorker::of(*where.runtime, where.device));
+}
+
+const Target* Window::reached(int target, std::span<const Piece> pieces) {
+  Rank& rank = rank_at(target);
+  if (!is_mixed_ || target == rank_) return rank.route == Route::direct ? &rank.target : nullptr;
+  DeviceRanges::Entry entry;
+  if (!ranges(target).find(pieces, entry) || entry.memory.length_bytes == 0) return nullptr;
+  const std::lock_guard<std::mutex> locked(attached_mutex_);
+  Opened& opened = rank.opened[entry.slot];
+  if (opened.generation != entry.generation) open_attached(target, entry, opened);
+  return opened.memory.is_open() ? &opened.target : nullptr;
+}
+
 void Window::close() {
   if (service_ != nullptr) {
     service_->close();
     engine_.wait(*service_);
   }
   service_.reset();
-  for (Rank& rank : ranks_) rank.memory.close();
+  for (Rank& rank : ranks_) {
+    rank.memory.close();
+    rank.opened.clear();
+  }
 }
 
 Window::~Window() { close(); }

@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
 namespace accord::rma {
 namespace {
 
@@ -43,54 +47,96 @@ Status UpdateTurn::take(Words& words, int own_rank, const LifeLines& lines) {
   }
 }
 
-bool DeviceRanges::add(const void* base, std::uint64_t size_bytes) noexcept {
-  for (Range& range : ranges_) {
-    if (range.size_bytes.load(std::memory_order_relaxed) != 0) continue;
-    version_.fetch_add(1, std::memory_order_acq_rel);
-    range.base.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_relaxed);
-    range.size_bytes.store(size_bytes, std::memory_order_relaxed);
-    version_.fetch_add(1, std::memory_order_release);
-    count_.fetch_add(1, std::memory_order_release);
+DeviceRanges::Entry DeviceRanges::entry_at(std::size_t slot) const noexcept {
+  const Slot& from = slots_[slot];
+  Entry entry;
+  entry.slot = slot;
+  entry.generation = from.generation.load(std::memory_order_relaxed);
+  entry.base = from.base.load(std::memory_order_relaxed);
+  entry.size_bytes = from.size_bytes.load(std::memory_order_relaxed);
+  std::uint64_t words[std::size(Slot().memory)];
+  for (std::size_t i = 0; i < std::size(words); ++i)
+    words[i] = from.memory[i].load(std::memory_order_relaxed);
+  std::memcpy(&entry.memory, words, sizeof entry.memory);
+  return entry;
+}
+
+bool DeviceRanges::next(Entry& free) const noexcept {
+  for (std::size_t slot = 0; slot < kMax; ++slot) {
+    if (slots_[slot].size_bytes.load(std::memory_order_relaxed) != 0) continue;
+    free.slot = slot;
+    free.generation = slots_[slot].generation.load(std::memory_order_relaxed) + 1;
     return true;
   }
   return false;
+}
+
+void DeviceRanges::add(const Entry& entry) noexcept {
+  Slot& slot = slots_[entry.slot];
+  std::uint64_t words[std::size(Slot().memory)];
+  std::memcpy(words, &entry.memory, sizeof entry.memory);
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  slot.generation.store(entry.generation, std::memory_order_relaxed);
+  slot.base.store(entry.base, std::memory_order_relaxed);
+  slot.size_bytes.store(entry.size_bytes, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < std::size(words); ++i)
+    slot.memory[i].store(words[i], std::memory_order_relaxed);
+  if (used_.load(std::memory_order_relaxed) <= entry.slot)
+    used_.store(entry.slot + 1, std::memory_order_relaxed);
+  version_.fetch_add(1, std::memory_order_release);
+  count_.fetch_add(1, std::memory_order_release);
 }
 
 bool DeviceRanges::remove(const void* base) noexcept {
-  for (Range& range : ranges_) {
-    if (range.size_bytes.load(std::memory_order_relaxed) == 0 ||
-        range.base.load(std::memory_order_relaxed) != reinterpret_cast<std::uint64_t>(base))
+  for (Slot& slot : slots_) {
+    if (slot.size_bytes.load(std::memory_order_relaxed) == 0 ||
+        slot.base.load(std::memory_order_relaxed) != reinterpret_cast<std::uint64_t>(base))
       continue;
     count_.fetch_sub(1, std::memory_order_release);
     version_.fetch_add(1, std::memory_order_acq_rel);
-    range.size_bytes.store(0, std::memory_order_relaxed);
+    slot.size_bytes.store(0, std::memory_order_relaxed);
     version_.fetch_add(1, std::memory_order_release);
     return true;
   }
   return false;
 }
 
-// What a peer may ask for has been there before it asks; others come and go meanwhile.
-bool DeviceRanges::touch(std::span<const Piece> pieces) const noexcept {
+// Until nothing has changed meanwhile: look(slot) says whether it is the one.
+template <class Look>
+bool DeviceRanges::look(Look look) const noexcept {
   if (empty()) return false;
   for (;; ::sched_yield()) {
     const std::uint64_t before = version_.load(std::memory_order_acquire);
-    const bool found = touch_now(pieces);
+    const std::uint64_t used = used_.load(std::memory_order_relaxed);
+    bool found = false;
+    for (std::size_t slot = 0; !found && slot < used; ++slot) found = look(slot);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return found;
   }
 }
 
-bool DeviceRanges::touch_now(std::span<const Piece> pieces) const noexcept {
-  for (const Range& range : ranges_) {
-    const std::uint64_t base = range.base.load(std::memory_order_relaxed);
-    const std::uint64_t size_bytes = range.size_bytes.load(std::memory_order_relaxed);
-    for (const Piece& piece : pieces) {
+bool DeviceRanges::touch(std::span<const Piece> pieces) const noexcept {
+  return look([&](std::size_t slot) {
+    const std::uint64_t base = slots_[slot].base.load(std::memory_order_relaxed);
+    const std::uint64_t end = base + slots_[slot].size_bytes.load(std::memory_order_relaxed);
+    return std::ranges::any_of(pieces, [&](const Piece& piece) {
       const auto first = static_cast<std::uint64_t>(piece.offset_bytes);
-      if (first < base + size_bytes && first + piece.length_bytes > base) return true;
-    }
-  }
-  return false;
+      return first < end && first + piece.length_bytes > base;
+    });
+  });
+}
+
+bool DeviceRanges::find(std::span<const Piece> pieces, Entry& entry) const noexcept {
+  return look([&](std::size_t slot) {
+    const std::uint64_t base = slots_[slot].base.load(std::memory_order_relaxed);
+    const std::uint64_t end = base + slots_[slot].size_bytes.load(std::memory_order_relaxed);
+    const bool holds = std::ranges::all_of(pieces, [&](const Piece& piece) {
+      const auto first = static_cast<std::uint64_t>(piece.offset_bytes);
+      return first >= base && first + piece.length_bytes <= end;
+    });
+    if (holds) entry = entry_at(slot);
+    return holds;
+  });
 }
 
 bool try_lock(Words& words, LockKind kind, int own_rank) noexcept {

@@ -20,35 +20,55 @@
 
 #include "base/status.h"
 #include "node/life_line.h"
+#include "node/registration.h"
 #include "rma/pieces.h"
 
 namespace accord::rma {
 
 enum class LockKind : std::uint32_t { shared = 1, exclusive = 2 };
 
-// What a rank has attached of devices to a dynamic window, by address: its peers of the node ask
-// before each operation, since what is not here is the host MPI's. One writer.
+// What a rank has attached of devices to a dynamic window, by address: its peers of the node look
+// before each operation, since what is not here is the host MPI's. One writer; what a peer may ask
+// for has been there before it asks.
 class DeviceRanges {
  public:
-  // False: there is no room.
-  bool add(const void* base, std::uint64_t size_bytes) noexcept;
+  struct Entry {
+    std::size_t slot = 0;
+    std::uint64_t generation = 0;  // of the slot, from 1
+    std::uint64_t base = 0;
+    std::uint64_t size_bytes = 0;  // 0: free
+    node::MemoryHandle memory;     // of the allocation; length 0: it cannot be opened
+  };
+
+  // By the writer: where the next one goes; false: nowhere. All but its address is the caller's.
+  bool next(Entry& free) const noexcept;
+  void add(const Entry& entry) noexcept;
   // False: it is none of them.
   bool remove(const void* base) noexcept;
+
   bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
   // Whether any of these addresses is in one of them.
   bool touch(std::span<const Piece> pieces) const noexcept;
+  // The one that all of these are in.
+  bool find(std::span<const Piece> pieces, Entry& entry) const noexcept;
 
  private:
   static constexpr std::size_t kMax = 128;
-  struct Range {
-    std::atomic<std::uint64_t> base{0};
-    std::atomic<std::uint64_t> size_bytes{0};  // 0: free
+  using Word = std::atomic<std::uint64_t>;
+  struct Slot {
+    Word generation{0};
+    Word base{0};
+    Word size_bytes{0};
+    Word memory[sizeof(node::MemoryHandle) / sizeof(std::uint64_t)];
   };
-  bool touch_now(std::span<const Piece> pieces) const noexcept;
+  Entry entry_at(std::size_t slot) const noexcept;
+  template <class Look>
+  bool look(Look look) const noexcept;
 
-  std::atomic<std::uint64_t> version_{0};  // odd while it changes
-  std::atomic<std::uint64_t> count_{0};
-  Range ranges_[kMax];
+  Word version_{0};  // odd while it changes
+  Word count_{0};
+  Word used_{0};  // slots before this one have been taken
+  Slot slots_[kMax];
 };
 
 // Zeros at first.

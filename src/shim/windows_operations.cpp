@@ -303,7 +303,7 @@ int carry_out(const char* name, const OneSided& given, MPI_Win win, MPI_Request*
   if (!ends_of(call, window, ends)) return by_host(call, win, request, host_call);
   if (window.is_mixed() && !window.is_on_device(call.target_rank, ends.target.pieces))
     return by_host(call, win, request, host_call);
-  coll::set_last_path(path_of(window.route(call.target_rank)));
+  coll::set_last_path(path_of(window.route_to(call.target_rank, ends.target.pieces)));
   if (const Status started = start(call, window, ends, progress); !started.ok())
     return raise_on_window(win, started);
   return request != nullptr ? give_request(win, progress, request) : MPI_SUCCESS;

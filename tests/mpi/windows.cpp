@@ -298,7 +298,7 @@ void dynamic_window() {
   const auto went = [&](const std::string& path) {
     expect(accord_last_path() == path, std::string("it went by ") + accord_last_path());
   };
-  went("window-messages");
+  went("window-" + way);
   MPI_Put(origin.pointer(), 2, MPI_INT, right(), there[1], 2, MPI_INT, win);
   // Within a node the host MPI has what is its own.
   const bool is_host_mpi = way == "direct";
@@ -308,6 +308,7 @@ void dynamic_window() {
   for (int i = 0; i < 3; ++i) wanted[static_cast<std::size_t>(2 + i)] = left() + i;
   expect_equal(contents(memory), wanted, "device memory");
   expect_equal(host, {left(), left() + 1, -3, -2}, "host memory");
+  MPI_Barrier(MPI_COMM_WORLD);  // all have looked
   for (int i = 0; i < 10; ++i) {
     const int one = 1;
     for (const MPI_Aint at : {there[0], there[1]}) {

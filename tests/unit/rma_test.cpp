@@ -135,22 +135,38 @@ TEST(rma_words, know_what_is_attached_of_devices) {
   DeviceRanges& ranges = words.device_ranges;
   const auto at = [](std::int64_t first, std::uint64_t length) { return Pieces{{first, length}}; };
   const auto start = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
+  const auto add = [&](std::uint64_t base, std::uint64_t size_bytes) {
+    DeviceRanges::Entry entry;
+    if (!ranges.next(entry)) return false;
+    entry.base = base;
+    entry.size_bytes = size_bytes;
+    entry.memory.buffer_id = base;
+    ranges.add(entry);
+    return true;
+  };
   EXPECT_FALSE(ranges.touch(at(1000, 8)));
-  EXPECT_TRUE(ranges.add(start(1000), 100));
-  EXPECT_TRUE(ranges.add(start(5000), 8));
+  EXPECT_TRUE(add(1000, 100));
+  EXPECT_TRUE(add(5000, 8));
   EXPECT_FALSE(ranges.touch(at(992, 8)));
   EXPECT_TRUE(ranges.touch(at(992, 9)));
   EXPECT_TRUE(ranges.touch(at(1099, 8)));
   EXPECT_FALSE(ranges.touch(at(1100, 8)));
   EXPECT_TRUE(ranges.touch(Pieces{{0, 4}, {5004, 4}}));
+  DeviceRanges::Entry found;
+  EXPECT_FALSE(ranges.find(at(1099, 8), found));
+  EXPECT_FALSE(ranges.find(Pieces{{1000, 4}, {5004, 4}}, found));
+  ASSERT_TRUE(ranges.find(Pieces{{5000, 4}, {5004, 4}}, found));
+  EXPECT_EQ(found.memory.buffer_id, 5000U);
+  EXPECT_EQ(found.generation, 1U);
   EXPECT_TRUE(ranges.remove(start(1000)));
   EXPECT_FALSE(ranges.remove(start(1000)));
   EXPECT_FALSE(ranges.touch(at(1000, 100)));
   std::uintptr_t next = 10000;
-  while (ranges.add(start(next), 1)) next += 10;
-  EXPECT_TRUE(ranges.touch(at(10000, 1)));
+  while (add(next, 1)) next += 10;
+  ASSERT_TRUE(ranges.find(at(10000, 1), found));
+  EXPECT_EQ(found.generation, 2U);  // where the first one was
   EXPECT_TRUE(ranges.remove(start(10000)));
-  EXPECT_TRUE(ranges.add(start(20000), 4));
+  EXPECT_TRUE(add(20000, 4));
   EXPECT_FALSE(ranges.empty());
 }
 
