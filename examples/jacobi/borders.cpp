@@ -2,6 +2,8 @@
 // Copyright 2026 The Accord authors
 #include "borders.h"
 
+#include <stdexcept>
+
 namespace jacobi {
 namespace {
 
@@ -79,6 +81,63 @@ void StagedBorders::wait(int sweep, app::Stream& stream) {
     stream.copy(plane + shape.at(side == 0 ? -1 : shape.rows), incoming(sweep, side), bytes());
   }
   time_.of([this] { MPI_Waitall(2, sends_, MPI_STATUSES_IGNORE); });
+}
+
+namespace {
+
+bool is_unified(MPI_Win window) {
+  int* model = nullptr;
+  int is_there = 0;
+  MPI_Win_get_attr(window, MPI_WIN_MODEL, &model, &is_there);
+  return is_there != 0 && *model == MPI_WIN_UNIFIED;
+}
+
+}  // namespace
+
+PutBorders::PutBorders(const Grid& grid, app::MpiTime& time) : Borders(grid, time) {
+  const auto bytes = static_cast<MPI_Aint>(grid.shape.points() * sizeof(float));
+  for (int i = 0; i < 2; ++i)
+    MPI_Win_create(grid.planes[i].data(), bytes, sizeof(float), MPI_INFO_NULL, MPI_COMM_WORLD,
+                   &windows_[i]);
+  if (!is_unified(windows_[0])) throw std::runtime_error("put takes windows of the unified model");
+  const int below_is_at = grid.shape.at(grid.shape.rows);
+  MPI_Sendrecv(&below_is_at, 1, MPI_INT, grid.below, 0, &place_above_, 1, MPI_INT, grid.above, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int ranks[2];
+  int count = 0;
+  for (const int rank : {grid.above, grid.below})
+    if (rank != MPI_PROC_NULL) ranks[count++] = rank;
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, count, ranks, &neighbours_);
+  MPI_Group_free(&all);
+}
+
+PutBorders::~PutBorders() {
+  if (neighbours_ != MPI_GROUP_EMPTY) MPI_Group_free(&neighbours_);
+  for (MPI_Win& window : windows_) MPI_Win_free(&window);
+}
+
+void PutBorders::receive(int sweep) {
+  time_.of([&] { MPI_Win_post(neighbours_, 0, window(sweep)); });
+}
+
+void PutBorders::send(int sweep) {
+  const float* const plane = grid_.made_by(sweep);
+  const Shape& shape = grid_.shape;
+  const int n = shape.columns;
+  const MPI_Win to = window(sweep);
+  time_.of([&] {
+    MPI_Win_start(neighbours_, 0, to);
+    MPI_Put(plane + shape.at(0), n, MPI_FLOAT, grid_.above, place_above_, n, MPI_FLOAT, to);
+    MPI_Put(plane + shape.at(shape.rows - 1), n, MPI_FLOAT, grid_.below, shape.at(-1), n, MPI_FLOAT,
+            to);
+    MPI_Win_complete(to);
+  });
+}
+
+void PutBorders::wait(int sweep, app::Stream&) {
+  time_.of([&] { MPI_Win_wait(window(sweep)); });
 }
 
 }  // namespace jacobi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Accord authors
 //
-// The rows that border a slab, by messages: of the device memory itself, or staged.
+// The rows that border a slab: by messages of the device memory itself, or staged, or by MPI_Put.
 #pragma once
 
 #include <mpi.h>
@@ -67,6 +67,27 @@ class StagedBorders : public Borders {
   app::Pinned<float> incoming_;
   MPI_Request receives_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};  // from above, from below
   MPI_Request sends_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+};
+
+// A rank writes its rows into the planes of its neighbours, which are windows. A kernel makes the
+// inner rows of a plane meanwhile, as the unified model allows.
+class PutBorders : public Borders {
+ public:
+  PutBorders(const Grid& grid, app::MpiTime& time);
+  ~PutBorders() override;
+  PutBorders(const PutBorders&) = delete;
+  PutBorders& operator=(const PutBorders&) = delete;
+  void receive(int sweep) override;
+  void begin(int, app::Stream&) override {}
+  void send(int sweep) override;
+  void wait(int sweep, app::Stream& stream) override;
+
+ private:
+  MPI_Win window(int sweep) const { return windows_[(sweep + 1) % 2]; }
+
+  MPI_Win windows_[2];  // of the planes
+  MPI_Group neighbours_ = MPI_GROUP_NULL;
+  int place_above_ = 0;  // of this rank's first row there: slabs differ
 };
 
 }  // namespace jacobi

@@ -4,9 +4,9 @@
 // Jacobi's method on a grid of rows by columns, cut into a slab of rows a rank: each point becomes
 // the mean of its four neighbours, again and again, and before each sweep a rank needs the rows
 // that border its slab from the ranks above and below. Ordinarily the host waits for the kernel
-// that makes these rows and then sends them; with partitioned communication the blocks that make
-// them send them, while others are still at work. All ways are compared with each other, and with
-// one process that does it all.
+// that makes these rows and then sends them, or puts them where they belong; with partitioned
+// communication the blocks that make them send them, while others are still at work. All ways are
+// compared with each other, and with one process that does it all.
 //
 //   mpicxx -O2 -std=c++17 -I include examples/jacobi/*.cpp -o jacobi -ldl
 //   accord run -n 2 ./jacobi --grid 128x256 --way ordinary,partitioned
@@ -31,8 +31,7 @@ namespace {
 const char* const kHelp =
     "jacobi: Jacobi's method on a grid in device memory, cut into slabs of rows, and checks it\n"
     "  --grid RxC         rows and columns (64Nx256, 256Nx1024 and 1024Nx4096 of N ranks)\n"
-    "  --way WAY          ordinary, staged, or partitioned, which takes Accord (all that there "
-    "are)\n"
+    "  --way WAY          ordinary, put, staged, or partitioned, which takes Accord (all but put)\n"
     "  --sweeps N         sweeps of a run (500)\n"
     "  --residual K       sweeps from one residual to the next, 0 is none (10)\n"
     "  --repeats N        runs that are measured (5)\n"
@@ -72,7 +71,7 @@ Problems read(int argc, char** argv, int ranks) {
   Problems problems;
   for (const std::string& grid : options.list("--grid"))
     problems.grids.push_back(read_grid(grid, ranks));
-  problems.ways = options.several("--way", {"ordinary", "staged", "partitioned"});
+  problems.ways = options.several("--way", {"ordinary", "put", "staged", "partitioned"});
   problems.sweeps = options.number("--sweeps");
   problems.residual = options.number("--residual", 0);
   problems.repeats = options.number("--repeats");

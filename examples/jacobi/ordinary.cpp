@@ -56,6 +56,10 @@ std::unique_ptr<Way> ordinary_way(const Grid& grid) {
   return std::make_unique<Ordinary<DeviceBorders>>(grid, false);
 }
 
+std::unique_ptr<Way> put_way(const Grid& grid) {
+  return std::make_unique<Ordinary<PutBorders>>(grid, false);
+}
+
 std::unique_ptr<Way> staged_way(const Grid& grid) {
   return std::make_unique<Ordinary<StagedBorders>>(grid, true);
 }

@@ -25,9 +25,11 @@ class Way {
   app::MpiTime time_;
 };
 
-// Borders go by non-blocking messages while the inner rows are made: of device memory, or by way of
-// page-locked memory and the program's own copies.
+// Borders go while the inner rows are made: by non-blocking messages of device memory, by MPI_Put
+// from device memory to device memory, or by messages of page-locked memory and the program's own
+// copies.
 std::unique_ptr<Way> ordinary_way(const Grid& grid);
+std::unique_ptr<Way> put_way(const Grid& grid);
 std::unique_ptr<Way> staged_way(const Grid& grid);
 
 // The blocks that make a border send it. This takes Accord and device memory.
@@ -35,6 +37,7 @@ std::unique_ptr<Way> partitioned_way(const Grid& grid);
 
 inline std::unique_ptr<Way> make_way(const std::string& name, const Grid& grid) {
   if (name == "partitioned") return partitioned_way(grid);
+  if (name == "put") return put_way(grid);
   return name == "staged" ? staged_way(grid) : ordinary_way(grid);
 }
 
