@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "window_handles.h"
 #include "window_host_memory.h"
 #include "window_test.h"
 
@@ -502,6 +503,7 @@ int main(int argc, char** argv) {
   allocated_window();
   long_ones();
   memory_is_given_back();
+  handles();
   MPI_Finalize();
   if (failures == 0 && rank == 0) std::puts("all windows are right");
   return failures == 0 ? 0 : 1;
