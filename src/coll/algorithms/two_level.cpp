@@ -133,6 +133,8 @@ constinit const Algorithm algorithms::two_level{
     .bytes =
         "a byte goes once to each node that needs it; an allreduce sends twice the vector from "
         "each node",
-    .where = "ranks on several nodes; from ACCORD_TWO_LEVEL_BYTES on"};
+    .where =
+        "ranks on several nodes; from ACCORD_TWO_LEVEL_BYTES on; of alltoall(v, w) also short "
+        "blocks that travel together, where there are many"};
 
 }  // namespace accord::coll
