@@ -17,6 +17,7 @@ Landing::Landing(Freight& freight, std::uint64_t number, const Memory& to, Way w
 
 Landing::~Landing() {
   freight_.remove_landing(number_);
+  if (peer_ != nullptr) note_coming(granted_bytes_ - filled_bytes_, 0);
   for (Piece& piece : pieces_) {
     piece.copying.finish();
     freight_.give_back(std::move(piece.room));
@@ -47,8 +48,9 @@ void Landing::meet(const FreightNote& note, Bytes bytes) {
 // Pieces lie in the order of the message, and no two of them overlap.
 Status Landing::fill(const FreightNote& note) {
   const Status wrong(StatusCode::network, "net: more has been put than was granted");
-  if (note.size_bytes > granted_bytes_ - filled_bytes_) return wrong;
+  if (peer_ == nullptr || note.size_bytes > granted_bytes_ - filled_bytes_) return wrong;
   filled_bytes_ += note.size_bytes;
+  note_coming(note.size_bytes, 0);
   if (way_ == Way::straight) {
     landed_bytes_ += note.size_bytes;
     return {};
@@ -68,6 +70,11 @@ Status Landing::fill(const FreightNote& note) {
                               found->room->memory.data(), found->size_bytes);
 }
 
+void Landing::note_coming(std::size_t less_bytes, std::size_t more_bytes) const {
+  freight_.worker().note_coming(
+      *peer_, static_cast<std::ptrdiff_t>(more_bytes) - static_cast<std::ptrdiff_t>(less_bytes));
+}
+
 Status Landing::end_copies() {
   Status first;
   std::erase_if(pieces_, [&](Piece& piece) {
@@ -85,6 +92,7 @@ Status Landing::end_copies() {
 Status Landing::grant(std::size_t offset_bytes, std::size_t size_bytes, void* place,
                       const Region& region) {
   granted_bytes_ += size_bytes;
+  note_coming(0, size_bytes);
   return freight_.tell(*peer_,
                        {.what = What::grant,
                         .to = carriage_,

@@ -42,6 +42,7 @@ class Landing final : public Transfer, public FreightEnd {
   void meet(const FreightNote& note, Bytes bytes);
   Status fill(const FreightNote& note);
   Status go_on();
+  void note_coming(std::size_t less_bytes, std::size_t more_bytes) const;
   Status end_copies();
   Status grant();
   Status grant(std::size_t offset_bytes, std::size_t size_bytes, void* place, const Region& region);

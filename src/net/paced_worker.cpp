@@ -63,6 +63,9 @@ class PacedWorker final : public Worker {
   Status connect(Bytes address, Peer*& peer) override { return worker_->connect(address, peer); }
   Status check(const Peer& peer) override { return worker_->check(peer); }
   Status await(Peer& peer) override { return worker_->await(peer); }
+  void note_coming(Peer& peer, std::ptrdiff_t change_bytes) noexcept override {
+    worker_->note_coming(peer, change_bytes);
+  }
   Status post(Peer& peer, unsigned kind, Bytes message) override {
     return worker_->post(peer, kind, message);
   }

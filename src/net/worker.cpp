@@ -67,6 +67,10 @@ class UcxWorker final : public Worker {
   Status connect(Bytes address, Peer*& peer) override;
   Status check(const Peer& peer) override;
   Status await(Peer& peer) override;
+  void note_coming(Peer& peer, std::ptrdiff_t change_bytes) noexcept override {
+    const std::lock_guard locked(mutex_);
+    peer.moving_bytes += static_cast<std::size_t>(change_bytes);
+  }
   Status post(Peer& peer, unsigned kind, Bytes message) override;
   void listen(unsigned kind, Handler handler) override;
   std::uint64_t strange_messages() const noexcept override { return strange_messages_.load(); }

@@ -88,6 +88,10 @@ class Worker {
   // for as long as this worker's patience (and a second for each MiB that is on its way between
   // the two) it is taken to be gone, for good.
   virtual Status await(Peer& peer) { return check(peer); }
+  // So many more bytes, or fewer, are on their way to this worker by what the peer puts itself.
+  virtual void note_coming(Peer& peer, std::ptrdiff_t change_bytes) noexcept {
+    (void)peer, (void)change_bytes;
+  }
 
   // Short messages of up to kMessageBytesMax, in the order in which they were sent to one peer.
   // `kind` is one of kKinds. A message is copied, and its handler called by whoever calls progress,

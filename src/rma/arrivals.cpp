@@ -67,7 +67,8 @@ Status check_question(const Header& header, std::span<const std::byte> body) {
       break;
     case Kind::compare:
       is_right = header.pieces == 1 && total_bytes == header.update.element_bytes &&
-                 total_bytes <= kElementBytesMax && data_bytes == 2 * total_bytes;
+                 total_bytes != 0 && total_bytes <= kElementBytesMax &&
+                 data_bytes == 2 * total_bytes;
       break;
     case Kind::lock:
     case Kind::unlock:

@@ -29,7 +29,7 @@ using net::Worker;
 
 inline constexpr std::chrono::seconds kPatience{20};
 // Of workers with a peer that gives no sign of life.
-inline constexpr std::chrono::milliseconds kSilence{2000};
+inline std::chrono::milliseconds silence_allowed = std::chrono::minutes(2);
 inline constexpr std::size_t kLong = 3 << 20;
 
 inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -41,7 +41,8 @@ class End {
 
   std::string open() {
     const Status status = Worker::open(
-        {.net_devices = "", .transports = "tcp", .key = {3, 4}, .patience = kSilence}, worker);
+        {.net_devices = "", .transports = "tcp", .key = {3, 4}, .patience = silence_allowed},
+        worker);
     if (!status.ok()) return status.message();
     tell(worker->address());
     const std::vector<std::byte> address = hear();

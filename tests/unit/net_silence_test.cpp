@@ -13,6 +13,7 @@ using net::Mail;
 using net::Memory;
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kSilence{2000};
 constexpr std::size_t kVeryLong = 12 << 20;
 // It has answered something within the last eighth, and others take the processor.
 constexpr std::chrono::milliseconds kAtMost = 3 * kSilence;
@@ -51,7 +52,10 @@ void expect_names(std::uint32_t rank, const Status& status, Clock::time_point be
 }
 
 // The receiver, whose errors these are, is rank 0 here: it is the process that the test is in.
-using NetSilence = TwoProcesses;
+class NetSilence : public TwoProcesses {
+ protected:
+  void SetUp() override { silence_allowed = kSilence; }
+};
 
 void send_from_one_that_stands_still(End& end) {
   Rank rank(end, 1);
