@@ -147,7 +147,7 @@ void Landing::refuse() {
 
 // What has not been granted, or has been announced, is not on its way.
 bool Landing::is_let_go() const {
-  return granted_bytes_ == filled_bytes_ || has_ended_ || !freight_.worker().check(*peer_).ok();
+  return granted_bytes_ == filled_bytes_ || has_ended_ || !freight_.worker().await(*peer_).ok();
 }
 
 Status Landing::advance(bool& done) {
