@@ -40,9 +40,8 @@ class End {
   explicit End(int socket) : socket_(socket) {}
 
   std::string open() {
-    const Status status = Worker::open(
-        {.net_devices = "", .transports = "tcp", .key = {3, 4}, .patience = silence_allowed},
-        worker);
+    const Status status =
+        Worker::open({.net_devices = "", .transports = "tcp", .patience = silence_allowed}, worker);
     if (!status.ok()) return status.message();
     tell(worker->address());
     const std::vector<std::byte> address = hear();
