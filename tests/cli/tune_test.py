@@ -141,36 +141,6 @@ def test_messages_between_nodes_are_tuned(
         assert "direct" in {*point["left_out"]} | {one["algorithm"] for one in point["candidates"]}
 
 
-# Two nodes of pretence; where there is no UCX no design is there, and its calls say so.
-def test_what_goes_between_nodes_is_tuned(
-    accord: Accord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(SETTINGS, "ACCORD_NODE_SPLIT", "1")
-    monkeypatch.setitem(SETTINGS, "ACCORD_INBOX_CALLS", "1")
-    grid = ("--ranks", "2", "--min", "512K", "--max", "512K", "--across-nodes")
-    done = accord("tune", "bcast", "alltoall", *grid, "--dry-run", **SETTINGS)
-    by_design = [f"two-level-{design}" for design in ("direct", "passive", "active1", "active2")]
-    for line in done.stdout.splitlines():
-        assert line.split()[3:][-4:] == by_design, line
-        assert all(name.startswith("two-level") for name in line.split()[3:])
-    within, _ = tuned(accord, tmp_path, "bcast", *GRID, *BRIEFLY)
-    table, _ = tuned(accord, tmp_path, "bcast", "alltoall", *grid, *BRIEFLY)
-    across = [row for row in table["choices"] if row.get("across_nodes")]
-    assert sorted(row["collective"] for row in across) == ["alltoall", "bcast"]
-    assert [row for row in table["choices"] if not row.get("across_nodes")] == within["choices"]
-    for point in table["points"]:
-        if not point.get("across_nodes"):
-            continue
-        measured = {one["algorithm"] for one in point["candidates"]}
-        assert {*by_design} <= measured | {*point["left_out"]}
-        where = ("--bytes", point["size_bytes"], "-n", 2, "--table", tmp_path / "table.json")
-        done = accord("explain", point["collective"], "--json", *where, **SETTINGS)
-        answer = json.loads(done.stdout)
-        assert answer["table_says_across_nodes"]["algorithm"] == point["chosen"]
-        if point["chosen"] != "auto":
-            assert answer["across_nodes"] == point["chosen"]
-
-
 def test_records_of_messages_between_nodes_say_so(accord: Accord, tmp_path: Path) -> None:
     words = {"operation": "latency", "size_bytes": 1 << 20}
     lines = [

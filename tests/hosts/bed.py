@@ -32,10 +32,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from accord.algorithms import NET_SEND, as_table_names
-from accord.verdict import RULE, choices_of, points_of
 from designs import MESSAGES, OWN_COLLECTIVES, PATIENCE_MS, networks
 from measuring import CutOffError, add_arguments, run, run_bench
+
+from accord.algorithms import NET_SEND, as_table_names
+from accord.verdict import RULE, choices_of, points_of
 
 DESIGNS = ["direct", "passive", "active1", "active2"]
 # Of a job: ranks that wait, the proxies, and what the links cost.

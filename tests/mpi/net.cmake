@@ -18,6 +18,7 @@ foreach(row IN ITEMS "direct net-direct ACCORD_NET_DESIGN=direct" "auto ${by_rul
                      "active2 net-active2 ACCORD_NET_DESIGN=active2 ACCORD_UCX_TLS=tcp ACCORD_PROXY_CHUNK_BYTES=16K"
                      "host staged" "nothing staged ACCORD_NET_DESIGN=host"
                      "no_proxy net-direct ACCORD_NET_DESIGN=passive ACCORD_PROXY_PROGRAM=/nonexistent"
+                     "no_active_proxy net-direct ACCORD_NET_DESIGN=active2 ACCORD_PROXY_PROGRAM=/nonexistent"
                      "no_pool net-direct ACCORD_NET_DESIGN=passive ACCORD_UCX_TLS=tcp ACCORD_PROXY_BYTES=64K"
                      "by_name net-direct ACCORD_ALGORITHM=net_send:direct"
                      "not_by_name staged ACCORD_NET_DESIGN=direct ACCORD_ALGORITHM=net_send:staged"

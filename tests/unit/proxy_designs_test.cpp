@@ -218,7 +218,7 @@ TEST_P(Designs, are_received_while_the_proxy_is_yet_to_come) {
         (void)rank.hear();
       },
       [](End& end) {
-        const std::string slow = "/tmp/accord_slow_proxy_" + std::to_string(::getpid());
+        const std::string slow = testing::TempDir() + "slow_proxy_" + std::to_string(::getpid());
         std::ofstream(slow) << "#!/bin/sh\nsleep 4\nexec " << proxy_program() << " \"$@\"\n";
         std::filesystem::permissions(slow, std::filesystem::perms::owner_all);
         bool right = false;
