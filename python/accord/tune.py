@@ -87,6 +87,8 @@ def plan_of(
         settings["ACCORD_NET_DESIGN"] = RULE
     answers = iter(explain(home.library, questions, settings))
     taken, rule = ("across_nodes", "rule_across_nodes") if across_nodes else ("algorithm", "rule")
+    designs = [name for name in algorithms.of(NET_SEND) if name != RULE]
+    of_levels = {TWO_LEVEL, *(f"{TWO_LEVEL}-{design}" for design in designs)}
     planned = []
     for key in keys:
         of_key = [(name, next(answers)) for name in names[key]]
@@ -98,7 +100,7 @@ def plan_of(
                     for name, answer in of_key
                     if answer[taken] == name
                     and answer[rule] != name
-                    and (not across_nodes or name.startswith(TWO_LEVEL))
+                    and (not across_nodes or name in of_levels)
                 ),
                 across_nodes,
             )
