@@ -111,7 +111,8 @@ struct TableReader {
     });
     if (again) return bad(fmt::format("{} among {} stands there twice", name, row.ranks));
     const bool is_other = std::ranges::any_of(row.ranges, [](const Table::Range& range) {
-      return range.algorithm != Variant() && !range.algorithm.is(algorithms::two_level);
+      const Variant& one = range.algorithm;
+      return one != Variant() && (!one.is(algorithms::two_level) || one.one_leader);
     });
     if (is_across && is_other)
       return bad(fmt::format("{} among {}: only two levels go across nodes", name, row.ranks));
