@@ -24,7 +24,8 @@ constexpr std::size_t kSparseFactor = 4;
 
 // Page-locking takes 180 us a MiB, and what is longer than may be kept is locked anew each time
 // (receives of 1 GiB, 2 x H200: 184 ms for a message of 3); mapping takes a few microseconds.
-constexpr std::size_t kBypassedBytes = std::size_t{64} << 20;
+constexpr std::size_t kBypassedBytes = std::size_t{16} << 20;
+// Whether the latest such message has come by way of its shadow: the first ones of a pair do.
 std::atomic<bool> bypassed_was_used{false};
 
 // Addresses from page to page.
@@ -202,12 +203,16 @@ Status StagedBuffer::copy_in() {
 
 Status StagedBuffer::copy_out(std::size_t limit_bytes) {
   if (!staged_ || writes_.empty()) return {};
-  if (is_bypassed_ && is_sparse_) bypassed_was_used.store(true);
+  if (is_bypassed_ && shadow_.size_bytes() >= kBypassedBytes) bypassed_was_used.store(true);
   return copy(writes_, Direction::unpack, limit_bytes);
 }
 
 Status StagedBuffer::copy_out_only(const std::vector<Segment>& segments) {
   return staged_ ? copy(segments, Direction::unpack, kAll) : Status();
+}
+
+void StagedBuffer::was_bypassed() const noexcept {
+  if (is_bypassed_ && shadow_.size_bytes() >= kBypassedBytes) bypassed_was_used.store(false);
 }
 
 CopyBatch StagedBuffer::outgoing(std::size_t limit_bytes) const {

@@ -47,6 +47,8 @@ class StagedBuffer {
   // Declares that what the call writes will hardly come by way of the shadow: where that would be
   // long, it is not page-locked, until something has come so after all.
   void is_bypassed() noexcept { is_bypassed_ = true; }
+  // It has not come so: nor will the next ones.
+  void was_bypassed() const noexcept;
 
   // Declares that what the call writes keeps its old content where the call writes nothing after
   // all.

@@ -334,8 +334,6 @@ Status post_message(const core::StagedBuffer& buffer, const core::Segment& segme
   posted = false;
   attend(buffer);
   if (!may_send_header(receiver)) return {};
-  // Who waits for this rank need not wait for the end of a window of sends.
-  if (has_posted_receives() && outbox().is_awaited_alone()) engine().progress();
   const auto end =
       Clock::now() + std::chrono::nanoseconds(segment.size_bytes() / kStagedBytesPerNanosecond);
   for (bool again = false;;) {

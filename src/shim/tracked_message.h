@@ -75,6 +75,7 @@ inline Status finish_receive(Description& d, const core::Completion& completion,
       collected.of_host->add(d.recv, received_bytes))
     return {};
   if (lender == nullptr) return d.recv.copy_out(received_bytes);
+  d.recv.was_bypassed();
   if (!facts) facts.emplace().has_origin = false;
   facts->received_bytes = header.size_bytes;
   const char* const path = path_of(header);
