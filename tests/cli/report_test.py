@@ -136,7 +136,8 @@ def test_the_page_shows_every_collective_and_ratio(position: int, results_page: 
     assert records[0]["machine"]["device"] in facts
     assert " ".join(records[0]["mpi_library"].replace(":", " ").split()) in facts
     assert {each["command"] for each in records} == set(page.texts["pre"])
-    assert all(each["accord"]["recorded_in"] in facts for each in records)
+    commits = {each["accord"].get("commit") or each["accord"]["recorded_in"] for each in records}
+    assert all(commit in facts for commit in commits)
     assert {each["path"] for each in records if "path" in each} <= set(page.texts["td"])
 
 
@@ -160,7 +161,7 @@ def test_the_page_is_complete_in_itself(results_page: Path) -> None:
 def test_several_machines_stand_under_titles_of_their_own(results_page: Path) -> None:
     page = Page(results_page.read_text())
     assert page.texts["h2"] == [
-        "2 x H200 · 2 ranks · 2xh200-node.jsonl",
+        "2 x H200 · 2 ranks · 580.159.04 · 0.1.0, commit 411c4b82d326 · 2xh200-node.jsonl",
         "2 x H200 · 2 ranks · 2xh200-staged.jsonl",
         "4 x H200 · 4 ranks",
     ]

@@ -284,15 +284,18 @@ def test_explain_a_message(home: Home, accord: Accord, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
 
-    by_size = {size: explained(size)["algorithm"] for size in ("24", "64K", "1M")}
-    assert by_size == {"24": "staged", "64K": "copy-kernel", "1M": "copy-engine"}
+    by_size = {size: explained(size)["algorithm"] for size in ("4", "64K", "1M")}
+    assert by_size == {"4": "staged", "64K": "copy-kernel", "1M": "copy-engine"}
     answer = explained("64K", "--info", "send:copy-engine")
     assert (answer["algorithm"], answer["origin"]) == ("copy-engine", "info")
     answer = explained("64K", "--info", "copy-engine")
     assert answer["origin"] == "rule" and "none of the algorithms" in answer["problems"][0]
     answer = explained("64K")
     assert (answer["ranks"], answer["across_nodes"]) == (2, "staged")
-    ranges = [{"first_bytes": 0, "algorithm": "staged"}, {"first_bytes": 4096, "algorithm": "copy-engine"}]
+    ranges = [
+        {"first_bytes": 0, "algorithm": "staged"},
+        {"first_bytes": 4096, "algorithm": "copy-engine"},
+    ]
     row = {"collective": "send", "ranks": 2, "ranges": ranges}
     table = {**json.loads(SAMPLE.read_text()), "choices": [row], "points": []}
     path = tmp_path / "table.json"
@@ -326,7 +329,10 @@ def test_explain_a_message_between_nodes(home: Home, accord: Accord, tmp_path: P
     assert explained("1K", **by_name)["algorithm"] == "direct"
     answer = explained("1M", "--info", "net_send:active1")
     assert (answer["algorithm"], answer["origin"]) == ("active1", "info")
-    ranges = [{"first_bytes": 0, "algorithm": "staged"}, {"first_bytes": 8192, "algorithm": "direct"}]
+    ranges = [
+        {"first_bytes": 0, "algorithm": "staged"},
+        {"first_bytes": 8192, "algorithm": "direct"},
+    ]
     row = {"collective": "net_send", "ranks": 2, "ranges": ranges}
     path = tmp_path / "table.json"
     path.write_text(json.dumps({**json.loads(SAMPLE.read_text()), "choices": [row], "points": []}))
